@@ -16,6 +16,9 @@ from opwise.linkers.storage import Container
 class SymbolicInput:
     """An input of a function: a variable, and how its values are treated."""
 
+    #: whether its values lie on the device: see ``Interface.resident``
+    resident = False
+
     def __init__(
         self,
         variable: Variable,

@@ -263,6 +263,7 @@ def _graph_of(construction: Construction, name: str | None) -> FunctionGraph:
         mutable=frozenset(var for var, spec in specs if spec.mutable),
         shared=frozenset(var for var, spec in specs if spec.shared),
         persistent=frozenset(var for var, spec in specs if spec.shared or spec.implicit),
+        resident=frozenset(var for var, spec in specs if spec.resident),
         borrowed=frozenset(k for k, out in enumerate(construction.outputs) if out.borrow),
         updates=dict(construction.update_of),
     )

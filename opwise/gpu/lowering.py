@@ -1,7 +1,8 @@
 """How Applys are lowered for the device: one table of Op classes, and ``lower``, which reads it.
 
 A class has one entry: kernels of opwise's own, a call of CuPy, or the reason why it runs on the
-host. The modules in ``_MODULES`` register their entries here.
+host. The modules in ``_MODULES`` register their entries here, and so do modules of upper layers
+(``hooks.load_with["opwise.gpu"]``).
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import importlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cache
 from typing import Any
 
 from opwise.gpu.kernels.expected import expected_kernels
 from opwise.gpu.kernels.kernel import Implementation
+from opwise.graph import hooks
 from opwise.graph.apply import Apply
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar
@@ -56,6 +57,9 @@ class Call:
     #: whether a CUDA graph can hold it: it waits for nothing, and its allocations, copies and calls
     #: of cuBLAS depend only on the layouts of its inputs and on the values of those on the host
     captured: bool = False
+    #: what it runs ``times`` times: a loop, its step
+    inside: tuple[tuple[Apply, Lowered], ...] = ()
+    times: int = 1
 
 
 #: how the device runs an Apply
@@ -80,13 +84,16 @@ class Lowering:
 
 
 _table: dict[type, Lowering] = {}
+#: the modules that have registered their entries
+_loaded: set[str] = set()
 
 
-@cache
 def table() -> dict[type, Lowering]:
     """Return the entries by Op class, after all modules have registered theirs."""
-    for name in _MODULES:
-        importlib.import_module(name)
+    for name in (*_MODULES, *hooks.load_with["opwise.gpu"]):
+        if name not in _loaded:  # a package may be imported later than others
+            _loaded.add(name)
+            importlib.import_module(name)
     return _table
 
 
@@ -141,6 +148,16 @@ def with_expected_kernels(node: Apply, found: Implementation | str) -> Implement
     if isinstance(found, str):
         return found
     return replace(found, expected=expected_kernels(node, found))
+
+
+def lowers_by(*op_classes: type) -> Callable:
+    """Register a function from an Apply to a Call, or to the reason why there is none."""
+
+    def register(function: Callable[[Apply], Call | str]) -> Callable:
+        _register(op_classes, Lowering(Target.CALL, function))
+        return function
+
+    return register
 
 
 def _no_inputs(node: Apply) -> tuple[int, ...]:

@@ -21,6 +21,8 @@ def trials_of(nodes: Iterable[Apply]) -> dict[Apply, Trial]:
     found, functions = {}, Functions(device)
     with device.active():
         for node in nodes:
+            if hasattr(node.op, "compile_inside"):
+                continue  # what is inside is tried there
             lowered = lower(node)
             if not isinstance(lowered, str):
                 found[node] = Trial(node, lowered, device, functions)

@@ -40,6 +40,9 @@ class Interface:
     shared: frozenset[Variable] = frozenset()
     #: inputs whose values are kept between calls; they may lie on a device
     persistent: frozenset[Variable] = frozenset()
+    #: inputs whose values lie on the device, as all outputs do then; a call that fails need not
+    #: restore them
+    resident: frozenset[Variable] = frozenset()
     #: positions of outputs that the caller accepts without a copy, even as a device's array
     borrowed: frozenset[int] = frozenset()
     #: position of an output -> position of the input whose new value it is
@@ -63,6 +66,7 @@ class Interface:
             frozenset(equiv[v] for v in self.mutable),
             frozenset(equiv[v] for v in self.shared),
             frozenset(equiv[v] for v in self.persistent),
+            frozenset(equiv[v] for v in self.resident),
             self.borrowed, self.updates,
         )  # fmt: skip
 

@@ -20,6 +20,10 @@ def _same_value(value: Any) -> Any:
     return value
 
 
+def _nothing(value: Any) -> None:
+    return None
+
+
 def _no_threads() -> dict[str, Any]:
     return {}
 
@@ -47,6 +51,10 @@ advise: Callable[..., Any] = _not_set
 #: (value) -> value: copies a device's array to the host, returns any other value as it is; set by
 #: gpu.device when the first device is used
 to_host: Callable[[Any], Any] = _same_value
+
+#: (Apply) -> the positions of the inputs that it reads on the host if a device runs it, otherwise
+#: None; set by gpu.placement when the first graph is placed
+read_on_host: Callable[[Any], tuple[int, ...] | None] = _nothing
 
 #: (function) -> None: keeps the arguments of the function's calls, for advice at the end of the
 #: program; set by tuning.advise

@@ -187,8 +187,8 @@ def _choices(
 def _input_destroyers(
     fgraph: FunctionGraph, order: Sequence[Apply], roots: Mapping[Variable, Variable]
 ) -> dict[Apply, Variable]:
-    """Return {Apply: input of the graph whose memory it overwrites}."""
-    given = set(fgraph.inputs)
+    """Return {Apply: input of the graph whose memory it overwrites and whose value matters}."""
+    given = set(fgraph.inputs) - fgraph.interface.resident
     found = {}
     if fgraph.has_destroyers:
         for node in order:

@@ -1,5 +1,6 @@
 """Loops: ``scan`` repeats a step, a graph, inside a program."""
 
+from opwise.graph import hooks
 from opwise.loops import rules, steps  # noqa: F401  (register rules and the lowering)
 from opwise.loops.build import scan
 from opwise.loops.op import Scan
@@ -7,3 +8,5 @@ from opwise.loops.returned import until
 from opwise.loops.views import foldl, foldr, map, reduce
 
 __all__ = ["Scan", "foldl", "foldr", "map", "reduce", "scan", "until"]
+
+hooks.load_with["opwise.gpu"].append("opwise.loops.ondevice")

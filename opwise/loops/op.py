@@ -11,7 +11,7 @@ import numpy as np
 from opwise.compile.function import function
 from opwise.compile.io import In, Out
 from opwise.config import config, thread_flags
-from opwise.graph import aliasing
+from opwise.graph import aliasing, hooks
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.op import Op
@@ -35,8 +35,9 @@ class Scan(Op):
     name: printed in graphs, profiles and messages. truncate_gradient: the number of steps, from
     the last one back, through which gradients flow; -1 for all. mode: compiles the step (default:
     the mode of the function around it). profile: a ProfileStats for the step, or whether, or under
-    which name, to make one. allow_gc: kept for programs that read it. fits: whether the sequences have a row for each step by construction. in_place: whether the step may
-    overwrite values of states that no later step reads.
+    which name, to make one. allow_gc: kept for programs that read it. fits: whether the sequences
+    have a row for each step by construction. in_place: whether the step may overwrite values of
+    states that no later step reads.
     """
 
     profile_kind = "loop"
@@ -223,7 +224,12 @@ class Scan(Op):
 
         own: no other Apply ever runs what is compiled, as threads may run copies of a function.
         """
-        node.tag.inside = self._fn = self._compiled(mode)
+        on_host = hooks.read_on_host(node)
+        if on_host is None:
+            node.tag.inside = self._fn = self._compiled(mode)
+        else:
+            behind = len(self.inputs) - len(node.inputs)  # a constant's position in the step
+            node.tag.inside = self._compiled_for_device({i + behind for i in on_host if i}, mode)
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         step = getattr(node.tag, "inside", None) or self.fn
@@ -294,6 +300,20 @@ class Scan(Op):
         if isinstance(self.profile, ProfileStats):
             return self.profile
         return ScanProfileStats(name=self.profile if isinstance(self.profile, str) else self.name)
+
+    def _compiled_for_device(self, on_host: set[int], mode: Any) -> Callable[..., Any]:
+        """Return the step, compiled for rows on the device. on_host: inputs that lie elsewhere."""
+        overwritten = {self.step_inputs.states[k][0] for k in self.layout.only_last}
+        inputs = [
+            In(var) if i in on_host
+            else _OnDevice(var, mutable=var in overwritten, borrow=var in overwritten)
+            for i, var in enumerate(self.inputs)
+        ]  # fmt: skip
+        outputs = [Out(var, borrow=True) for var in self.outputs]
+        with thread_flags(compute_test_value="off", warn_float64="ignore"):
+            return function(
+                inputs, outputs, mode=mode, name=str(self), profile=False, on_unused_input="ignore"
+            )
 
     # --- derivatives ------------------------------------------------------------------------------
 
@@ -380,6 +400,12 @@ def _whole_memory(var: Var) -> Var:
         else:
             break
     return var
+
+
+class _OnDevice(In):
+    """An input of a step whose values lie on the device."""
+
+    resident = True
 
 
 def _rows_of(row: Any) -> TensorType:

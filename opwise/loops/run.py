@@ -68,10 +68,7 @@ def run(
                 writes.append((rows, 0, value.shape, f"output {k}"))
         for (rows, first, shape, what), value in zip(writes, out, strict=False):
             if value.shape != shape:
-                raise ValueError(
-                    f"step {done} of {name} computes a value of shape {value.shape} for {what}, "
-                    f"which has shape {shape} before it: all steps must give the same shape"
-                )
+                raise misfit(done, name, value.shape, what, shape)
             rows[(done + first) % len(rows)] = value
         objects = out[n_rows:n_outputs]
         done += 1
@@ -139,3 +136,16 @@ def _shapes_of_results(
     except Exception:  # the step may divide by what it is given, or invert it
         return [(0,) * ndim for _, ndim in ranks]
     return [value.shape for value in out.results]
+
+
+def misfit(
+    step: int, name: str, shape: tuple[int, ...], what: str, before: tuple[int, ...]
+) -> ValueError:
+    """Return the error about a value whose shape changes. what: state or output, with its number.
+
+    before: the shape in earlier steps.
+    """
+    return ValueError(
+        f"step {step} of {name} computes a value of shape {shape} for {what}, which has shape "
+        f"{before} before it: all steps must give the same shape"
+    )

@@ -120,6 +120,8 @@ PIPELINE = [
           "Chooses forms that are faster on this device only."),
     Stage("sparse_products_on_device", 48.7, "in_to_out", "gpu",
           "Lets products with CSC matrices be products with CSR matrices."),
+    Stage("loop_steps_on_device", 48.8, "in_to_out", "gpu",
+          "Brings the steps of loops into a form that the device can run."),
     Stage("elemwise_fusion", 49, "sequence",
           "fast_run fusion local_elemwise_fusion FusionOptimizer",
           "Fuses elementwise Applys and reductions into loops."),

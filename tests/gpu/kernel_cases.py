@@ -3,6 +3,7 @@
 import opwise.tensor as T
 from opwise.gpu.kernels.cudatext import ScalarProgram
 from opwise.gpu.kernels.kernel import Implementation, Kernel
+from opwise.gpu.kernels.loop_rows import copy_rows
 from opwise.gpu.kernels.lowerings.indexing import lower_row_scatter
 from opwise.gpu.lowering import lower
 from opwise.scalar import dtypes
@@ -176,8 +177,9 @@ def made(node, deterministic=True):
 
 
 def kernels() -> list[Kernel]:
-    """Return the kernels of all cases, and of atomic additions."""
+    """Return the kernels of all cases, of atomic additions and of loops."""
     found = [k for node in cases().values() for k in made(node).kernels]
+    found.append(copy_rows())
     for dtype in ("float32", "int64", "float64"):
         node = AdvancedIncSubtensor1()(tensor(dtype, 2), tensor(dtype, 2), tensor("int64", 1)).owner
         found += made(node, deterministic=False).kernels

@@ -11,6 +11,7 @@ import kernel_cases
 import pytest
 
 from opwise.gpu.kernels.kernel import module_text
+from opwise.gpu.kernels.loop_rows import copy_rows
 
 pytestmark = pytest.mark.null
 
@@ -21,6 +22,7 @@ FILES = {
     "tiles": [("product", "tiled"), ("contiguous", "tiled"), ("sum of five", "tiled")],
     "reductions": [("variance", "rows_vectors"), ("channels", "columns")],
     "scans": [("cumulated", "scan_rows"), ("cumulated halves", "scan_column_totals")],
+    "loops": [("loop", "copy_rows")],
     "argmax": [("argmax", "rows_strided")],
     "sparse": [("sparse product", "csr_product")],
     "softmax": [("softmax", "softmax_vectors"), ("softmax", "softmax_long")],
@@ -49,7 +51,9 @@ def text_of(chosen):
     for name, kind in chosen:
         of_kind = [
             kernel
-            for kernel in kernel_cases.made(cases[name]).kernels
+            for kernel in (
+                [copy_rows()] if name == "loop" else kernel_cases.made(cases[name]).kernels
+            )
             if re.fullmatch(rf"ow_{kind}_[0-9a-f]{{16}}", kernel.name) and not kernel.wide
         ]
         assert of_kind, (name, kind)

@@ -106,6 +106,7 @@ def test_stages_stand_at_the_positions_that_programs_know():
         ("uncanonicalize", 3),
         ("specialize_device", 48.6),
         ("sparse_products_on_device", 48.7),
+        ("loop_steps_on_device", 48.8),
         ("elemwise_fusion", 49),
         ("merge2", 49),
         ("local_alloc_empty_to_zeros", 49.3),
@@ -181,6 +182,7 @@ REQUESTED = {
     "local_alloc_empty_to_zeros": "alloc_empty_to_zeros",
     "inline_ofg_on_device": "gpu",
     "sparse_products_on_device": "gpu",
+    "loop_steps_on_device": "gpu",
     "place_on_device": "gpu",
 }
 
@@ -192,7 +194,8 @@ def test_fast_run_takes_all_stages_that_need_no_request():
 
 def test_a_linker_of_a_device_asks_for_more():
     assert sequence(include=["gpu"]) == [
-        "inline_ofg_on_device", "sparse_products_on_device", "place_on_device"
+        "inline_ofg_on_device", "sparse_products_on_device", "loop_steps_on_device",
+        "place_on_device",
     ]  # fmt: skip
     for tag in REQUESTED.values():
         taken = sequence(include=["fast_run", tag])

@@ -1,7 +1,8 @@
 """The minimum cut: which Applys run on the device, so that transfers and host work cost least.
 
 The costs are rough. They keep an Apply between two Applys of the host on the host, unless there are
-many such Applys, or one of them is a matrix product.
+many such Applys, or one of them is a matrix product. A loop costs what the Applys of its step cost,
+for each step.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from opwise.gpu.lowering import SHAPE_OPS, Lowered
+from opwise.gpu.lowering import SHAPE_OPS, Call, Lowered
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Variable
@@ -37,6 +38,8 @@ _LAUNCH = 10
 
 #: of what must not be cut
 _NEVER = 1 << 28
+#: the most that an Apply costs
+_MOST = 1 << 24
 
 
 def is_number(var: Variable) -> bool:
@@ -47,6 +50,18 @@ def is_number(var: Variable) -> bool:
 def can_be_resident(var: Variable) -> bool:
     """Return whether values of a variable can lie on the device."""
     return isinstance(var.type, TensorType) and not str(var.type.dtype).startswith("complex")
+
+
+def costs_of(node: Apply, lowered: Lowered) -> tuple[int, int]:
+    """Return what it costs to run an Apply on the host although the device could, and what on the
+    device although it computes numbers only."""
+    if isinstance(lowered, Call) and lowered.inside:
+        pairs = [costs_of(*inner) for inner in lowered.inside]
+        on_host, on_device = map(sum, zip(*pairs, strict=True))
+        return lowered.times * on_host, lowered.times * on_device
+    if all(map(is_number, (*node.inputs, *node.outputs))):
+        return 0, _LAUNCH
+    return (_PRODUCT if node.op.profile_kind == PRODUCT else _HOST), 0
 
 
 def device_side(
@@ -75,7 +90,8 @@ class _Network:
         self.count = 2
         #: (start, end, capacity)
         self.edges: list[tuple[int, int, int]] = []
-        shared = [v for v in fgraph.inputs if v in fgraph.interface.persistent]
+        resident = fgraph.interface.resident
+        shared = [v for v in fgraph.inputs if v in fgraph.interface.persistent | resident]
         #: number of each node of the network
         self.numbers: dict[Apply | Variable, int] = {}
         for node in order:
@@ -85,7 +101,9 @@ class _Network:
         for node in order:
             self._add_apply(node)
         for var in shared:
-            if not can_be_resident(var):
+            if var in resident:
+                self._add_edge(self.SOURCE, self.numbers[var], _NEVER)
+            elif not can_be_resident(var):
                 self._add_edge(self.numbers[var], self.SINK, _NEVER)
         #: by output that is the new value of a shared input, the number of that input
         self.updated = {
@@ -106,14 +124,15 @@ class _Network:
 
     def _add_apply(self, node: Apply) -> None:
         """Add what it costs to run an Apply on the wrong side."""
-        number = self.numbers[node]
-        if isinstance(self.found[node], str):
+        number, lowered = self.numbers[node], self.found[node]
+        if isinstance(lowered, str):
             self._add_edge(number, self.SINK, _NEVER)
-        elif all(is_number(v) for v in (*node.inputs, *node.outputs)):
-            self._add_edge(number, self.SINK, _LAUNCH)
+            return
+        on_host, on_device = costs_of(node, lowered)
+        if on_host > on_device:
+            self._add_edge(self.SOURCE, number, min(on_host - on_device, _MOST))
         else:
-            cost = _PRODUCT if node.op.profile_kind == PRODUCT else _HOST
-            self._add_edge(self.SOURCE, number, cost)
+            self._add_edge(number, self.SINK, min(on_device - on_host, _MOST))
 
     def _add_variable(self, var: Variable) -> None:
         """Add what it costs to read a variable on the side where it is not computed."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from opwise.gpu.lowering import Lowered, lower
 from opwise.gpu.placement.transfers import gpu_from_host
+from opwise.graph import hooks
 from opwise.graph.apply import Apply
 from opwise.graph.features import Feature
 from opwise.graph.variable import Variable
@@ -46,3 +47,12 @@ class Placement(Feature):
             if not isinstance(found, str):
                 self.lowered[node] = found
         return self.lowered.get(node)
+
+
+def _read_on_host(node: Apply) -> tuple[int, ...] | None:
+    placement = node.fgraph.find_feature(Placement) if node.fgraph is not None else None
+    lowered = placement.lowered.get(node) if placement is not None else None
+    return None if lowered is None else lowered.host
+
+
+hooks.read_on_host = _read_on_host

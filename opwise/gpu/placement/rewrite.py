@@ -34,7 +34,8 @@ class PlaceOnDevice(Optimizer):
             else:
                 order[k] = _without_overwriting(fgraph, node)
                 placement.why[order[k]] = lowered if isinstance(lowered, str) else ""
-        placement.resident = {var for var in fgraph.interface.persistent if var in on_device}
+        can_lie_there = fgraph.interface.persistent | fgraph.interface.resident
+        placement.resident = {var for var in can_lie_there if var in on_device}
         before = fgraph.find_feature(Placement)
         if before is not None:
             fgraph.remove_feature(before)
@@ -89,6 +90,8 @@ class _Transfers:
             if k in updates:
                 on_device = fgraph.inputs[updates[k]] in self.placement.resident
                 self._read("output", k, var, on_device)
+            elif fgraph.interface.resident:  # the caller's values lie on the device
+                self._read("output", k, var, True)
             elif k not in fgraph.interface.borrowed:
                 self._read("output", k, var, False)
 

@@ -61,6 +61,7 @@ class RegionVM(Protocol):
     device: Device
     program: Program
     allow_gc: bool
+    repeated: bool
 
     @property
     def storages(self) -> Sequence[list[Any]]:
@@ -97,7 +98,11 @@ class State(Enum):
 
 
 def capture_regions(vm: RegionVM) -> dict[int, CaptureRegion]:
-    """Return {first step: region} of a VM: the longest regions of at least two launches."""
+    """Return {first step: region} of a VM: the longest regions of at least two launches.
+
+    A VM that is called over and over also has regions of one launch.
+    """
+    least = 1 if vm.repeated else 2
     found: dict[int, CaptureRegion] = {}
     thunks = vm.thunks
     k = 0
@@ -109,7 +114,7 @@ def capture_regions(vm: RegionVM) -> dict[int, CaptureRegion]:
         if isinstance(first, DeviceThunk) and not first.is_host_view:
             while stop < len(thunks) and _can_be_held(thunks[stop]) and not vm.parts(k, stop):
                 stop += 1
-        if sum(map(_is_launch, thunks[k:stop])) > 1 and vm.is_whole(k, stop):
+        if sum(map(_is_launch, thunks[k:stop])) >= least and vm.is_whole(k, stop):
             found[k] = CaptureRegion(vm, k, stop, len(thunks) + len(found))
         k = max(stop, k + 1)
     return found
@@ -172,6 +177,8 @@ class CaptureRegion:
         #: (memory of all graphs but for lasting results, bytes)
         self._slab: tuple[Any, int] | None = None
         self._failures = 0
+        #: the graph that ran in the last call, or None
+        self.launched: CapturedGraph | None = None
 
     @property
     def captured(self) -> list[CapturedGraph]:
@@ -187,6 +194,7 @@ class CaptureRegion:
 
     def run(self, vm: RegionVM, run: Run) -> bool:
         """Run the steps; return whether a graph did."""
+        self.launched = None
         key = self._key() if self._failures < _FAILURES else None
         if key is None:
             vm.run_plainly(self.start, self.stop, run)
@@ -212,6 +220,7 @@ class CaptureRegion:
                 return False
             self._configurations[key] = self._configurations.pop(key)  # now the last to be dropped
             run(self.mark, graph.launch)
+            self.launched = graph
         except BaseException as error:  # also an interrupt: the VM undoes the call
             vm.fail(self.start, error)
         return True

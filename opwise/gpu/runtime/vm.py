@@ -79,10 +79,17 @@ class DeviceVM(PlainVM):
         self._results = [t for t in thunks if isinstance(t, ToHost) and not t.waits]
         #: whether the call under way uses no graphs, and whether it has launched one
         self._one_by_one = self._launched = False
+        #: whether the call under way leaves the error flags to ``take_error_flags``
+        self._deferred = False
+        #: whether it runs a step of a loop on the device, over and over
+        self.repeated = bool(program.fgraph.interface.resident)
         self.capture_regions = graphs.capture_regions(self)
 
     def __call__(self) -> None:
         with self.device.active():
+            if self.repeated:  # the VM of the function around it frees memory that is short
+                self._call()
+                return
             try:
                 if not self._has_room():
                     self._call()
@@ -98,7 +105,7 @@ class DeviceVM(PlainVM):
             self._call()
             return True
         except self.device.out_of_memory:
-            if not any(region.holds_memory for region in self.capture_regions.values()):
+            if not self.holds_memory:
                 raise
         self._free_memory()
         return False
@@ -144,12 +151,75 @@ class DeviceVM(PlainVM):
             if isinstance(thunk, ToDevice):
                 thunk.upload.forget()
 
+    @property
+    def holds_memory(self) -> bool:
+        """Whether graphs hold memory."""
+        steps = any(vm.holds_memory for vm in self._steps_of_loops)
+        return steps or any(region.holds_memory for region in self.capture_regions.values())
+
+    @property
+    def _steps_of_loops(self) -> list[DeviceVM]:
+        """The VMs of the steps that loops repeat on the device."""
+        steps = (getattr(thunk.node.tag, "inside", None) for thunk in self._device_thunks.values())
+        return [step.fn for step in steps if step is not None]
+
     def free_graphs(self) -> None:
         """Free all graphs and their memory."""
+        for vm in self._steps_of_loops:
+            vm.free_graphs()
         if any(region.captured for region in self.capture_regions.values()):
             self.device.synchronize()
         for region in self.capture_regions.values():
             region.forget()
+
+    # --- steps of loops ---------------------------------------------------------------------------
+
+    def enqueue(self) -> None:
+        """Make a call without waiting for the device: errors are left to ``take_error_flags``."""
+        self._deferred = True
+        try:
+            self()
+        finally:
+            self._deferred = False
+
+    def run_checked(self) -> None:
+        """Make a call step by step, and raise the error that a kernel reports."""
+        self._one_by_one = True
+        try:
+            self()
+        finally:
+            self._one_by_one = False
+
+    @property
+    def has_error_flags(self) -> bool:
+        """Whether kernels can report errors."""
+        return bool(self._flagged)
+
+    def take_error_flags(self) -> bool:
+        """Reset the error flags; return whether a kernel has reported an error since they were."""
+        if not self._flagged or not self._read_error_flags().any():
+            return False
+        assert self.error_flags is not None
+        self.error_flags[...] = 0
+        return True
+
+    def whole_graph(self) -> graphs.CapturedGraph | None:
+        """Return the graph that did all the device's work in the last call, or None.
+
+        What else ran depends on values of the host, shapes and addresses alone. So launching the
+        graph is another call, on the values that lie where the inputs of that call lay.
+        """
+        regions = list(self.capture_regions.values())
+        if len(regions) != 1 or not self._launched:
+            return None
+        (region,) = regions
+        outside = [*self.thunks[: region.start], *self.thunks[region.stop :]]
+        steady = all(
+            thunk.view or isinstance(thunk, ToDevice)
+            for thunk in outside
+            if isinstance(thunk, DeviceThunk)
+        )
+        return region.launched if steady else None
 
     # --- capture regions --------------------------------------------------------------------------
 
@@ -247,11 +317,12 @@ class DeviceVM(PlainVM):
         return value.copy() if self.device.holds(value) else opwise_c.saved(value)
 
     def _finish(self) -> None:
-        if self._flagged:
+        is_checked = self._flagged and not self._deferred
+        if is_checked:
             self._flags_download.enqueue(self.error_flags)
-        if self._flagged or self._results or self.timed:
+        if is_checked or self._results or self.timed:
             self._wait()
-        if self._flagged:
+        if is_checked:
             self._raise_reported(self._flags_download.result())
         if self.timed:
             self._read_events()
@@ -262,7 +333,8 @@ class DeviceVM(PlainVM):
     def _fail(self, k: int, error: BaseException) -> None:
         self._events.clear()
         # an error that a kernel reported before is the cause of this one
-        found = self._reported(self._read_error_flags()) if self._flagged else None
+        is_read = self._flagged and not self._deferred
+        found = self._reported(self._read_error_flags()) if is_read else None
         super()._fail(*(found or (k, error)))
 
     def fail(self, k: int, error: BaseException) -> None:

@@ -128,6 +128,11 @@ RULES = {
         lambda x, y: IfElse(1, as_view=True)(x[0, 0], x, y),
         "",
     ),
+    "scan_step_on_device": (
+        lambda v: scan(lambda e, h: h + v[T.cast(e, "int64")], v, v[0])[0],
+        lambda v: scan(lambda e, h: h + v[: T.cast(e, "int64")].sum(), v, v[0])[0],
+        "",
+    ),
     "inline_ofg_expansion": (
         lambda x, y: OpFromGraph([x, y], [x * y], inline=True)(y, x),
         lambda x, y: OpFromGraph([x, y], [x * y])(y, x),

@@ -95,6 +95,28 @@ OW_INLINE void ow_complain(ow_u32 *wrong, ow_u64 at)
 }
 /*@ end */
 
+/*@ copy */
+/* Copy bytes between arrays that do not overlap, in the widest words that both begin and end at:
+ * those with number start, start + step, ... */
+template <typename T>
+OW_INLINE void ow_copy_words(const void *from, void *to, ow_i64 words, ow_i64 start, ow_i64 step)
+{
+    for (ow_i64 i = start; i < words; i += step)
+        ((T *)to)[i] = ((const T *)from)[i];
+}
+struct __align__(16) ow_u32x4 { ow_u32 at[4]; };
+OW_INLINE void ow_copy_bytes(const ow_u8 *from, ow_u8 *to, ow_i64 size, ow_i64 start, ow_i64 step)
+{
+    const ow_u64 ends = (ow_u64)from | (ow_u64)to | (ow_u64)size;
+    if (ends % 16 == 0)
+        ow_copy_words<ow_u32x4>(from, to, size / 16, start, step);
+    else if (ends % 4 == 0)
+        ow_copy_words<ow_u32>(from, to, size / 4, start, step);
+    else
+        ow_copy_words<ow_u8>(from, to, size, start, step);
+}
+/*@ end */
+
 /*@ better */
 /* Whether b, found at bt, goes before a, found at at, as the largest: -1 is nowhere. Of equals the
  * first goes before others, and so does the first NaN before all numbers. */
