@@ -80,7 +80,7 @@ FIGURES = {
     "langevin": {"off": (0, 0.1)},
     "lstm_classifier": {"accuracy": (0.95, 1)},
     "lyapunov": {"off": (0, 1e-9)},
-    "memory_read": {"right": (0.75, 1)},
+    "memory_read": {"right": (0.7, 1)},
     "particle_filter": {"error": (0, 0.6)},
     "rbm_pcd": {"CD-3 gain": (3, 9), "PCD-5 gain": (3, 9)},
     "rk4_pendulum": {"drift": (0, 1e-5), "error_back": (0, 1e-4)},

@@ -57,7 +57,7 @@ class Memory(object):
         return ws, out
 
 
-def main(n_bits=2, length=2, n_steps=200):
+def main(n_bits=2, length=2, n_steps=150):
     rng = np.random.RandomState(4)
     net = Memory(rng, 5, 4, n_bits + 1, 10, n_bits)
     xs, ys = T.matrix('xs'), T.matrix('ys')
@@ -69,7 +69,7 @@ def main(n_bits=2, length=2, n_steps=200):
         acc = theano.shared(param.get_value() * 0.)
         acc_new = 0.9 * acc + 0.1 * g ** 2
         updates[acc] = acc_new
-        updates[param] = param - 0.1 * g / T.sqrt(acc_new + 1e-2)
+        updates[param] = param - 0.03 * g / T.sqrt(acc_new + 1e-2)
     train = theano.function([xs, ys], cost, updates=updates)
     look = theano.function([xs, ys], [p, ws], on_unused_input='ignore')
 
