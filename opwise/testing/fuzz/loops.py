@@ -126,7 +126,7 @@ def products(g: Grower) -> object:
     rows = "" if batch == "e" else "2, "
     first = f"T.zeros(({rows}{w}.shape[1],), {dtype!r})"
     text = (
-        f"theano.scan(lambda e, h, w, u: T.tanh(T.dot({batch}, w) + 0.3 * T.dot(h, u)), {x}, "
+        f"theano.scan(lambda e, h, w, u: T.tanh(T.dot({batch}, w) + 0.25 * T.dot(h, u)), {x}, "
         f"{first}, [{w}, {u}]{_order(g)})[0]"
     )
     return _with_gradient(g, g.add(text))
