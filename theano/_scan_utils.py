@@ -1,14 +1,18 @@
 """``theano.scan_module.scan_utils``: the helpers that need no loop."""
 
 import copy
+import functools
+import operator
 
 import numpy as np
 
 import opwise.tensor as T
+from opwise.compile.updates import OrderedUpdates
 from opwise.errors import NotScalarConstantError
 from opwise.graph.apply import Apply
-from opwise.graph.traversal import inputs, io_toposort
+from opwise.graph.traversal import clone_replace, inputs, io_toposort
 from opwise.graph.variable import Constant, get_test_value
+from opwise.loops.returned import parse
 from opwise.scalar.types import Scalar, get_scalar_type
 from opwise.tensor.creation import alloc_empty
 
@@ -59,3 +63,24 @@ def find_up(l_node, f_node):
     """Return whether the Apply ``f_node`` is needed to compute an Apply, or a list of variables."""
     outputs = l_node.outputs if isinstance(l_node, Apply) else l_node
     return f_node in io_toposort(inputs(outputs), outputs)
+
+
+def get_updates_and_outputs(ls):
+    """Sort what the function given to scan returned: (condition or None, outputs, updates)."""
+    found = parse(ls)
+    return found.condition, found.outputs, OrderedUpdates(found.updates)
+
+
+def reconstruct_graph(inputs, outputs, tag=None):
+    """Return copies of a graph's inputs, named ``x.name + tag``, and of its outputs."""
+    new = [safe_new(x, tag or "") for x in inputs]
+    return new, clone_replace(outputs, dict(zip(inputs, new, strict=True)))
+
+
+def hash_listsDictsTuples(x):
+    """Return a hash of dicts, lists and tuples, that does not depend on the order of elements."""
+    if isinstance(x, dict):
+        x = [*x, *x.values()]
+    if isinstance(x, list | tuple):
+        return functools.reduce(operator.xor, map(hash_listsDictsTuples, x), 0)
+    return hash(x)

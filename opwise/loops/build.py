@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ def scan(
     ``{'initial': variable, 'taps': [-2, -1]}``: values of the steps one and two steps back; the
     variable then has one row for each value before the first step.
     non_sequences: what all steps read. Other variables that the step needs, shared ones too, are
-    found without being listed, unless ``strict``.
+    found without being listed; with ``strict`` shared variables must be listed.
     n_steps: the number of steps (default: that of rows of the shortest sequence).
     truncate_gradient: the number of steps, from the last one back, through which gradients flow; -1
     for all. go_backwards: read the sequences from their last row to the first.
@@ -72,7 +73,8 @@ def scan(
 
     Raises ValueError for invalid arguments, and for outputs whose dtype or number of dimensions
     differs from that of the initial value; KeyError for a sequence that is a dict without 'input';
-    MissingInputError for variables that strict=True forbids.
+    IndexError for sequences without rows; TypeError for taps and numbers of steps that are not
+    whole; MissingInputError for shared variables that strict=True forbids.
     """
     return _Builder(
         fn, sequences, outputs_info, non_sequences, n_steps, go_backwards, strict, return_list,
@@ -117,15 +119,29 @@ def _sequences(given: Any, go_backwards: bool) -> list[_Rows]:
         taps = as_list(each.get("taps")) if isinstance(each, Mapping) else []
         if isinstance(each, Mapping) and "input" not in each:
             raise KeyError(f"a sequence given as a dict has its variable under 'input': {each}")
-        whole = each["input"] if isinstance(each, Mapping) else each
-        found += _taps_of(as_tensor_variable(whole), taps or [0], go_backwards)
+        whole = as_tensor_variable(each["input"] if isinstance(each, Mapping) else each)
+        found += _taps_of(whole, [_tap(t, each) for t in taps] or [0], go_backwards)
     return found
+
+
+def _tap(given: Any, where: Any) -> int:
+    """Return a tap as an int; where: the argument that has it."""
+    try:
+        return index(given)
+    except TypeError:
+        raise TypeError(
+            f"taps are whole numbers of steps, not {given!r}, in the argument {where} of scan: "
+            "write taps=[-2, -1]"
+        ) from None
 
 
 def _taps_of(whole: Var, taps: Sequence[int], go_backwards: bool) -> list[_Rows]:
     """Return what a step reads of a sequence at each tap."""
     if whole.type.ndim == 0:
-        raise ValueError(f"the sequence {whole} has no rows: it is a scalar")
+        raise IndexError(
+            f"the sequence {whole} has no rows: it is a scalar. Pass what is the same in all steps "
+            "of scan as one of non_sequences"
+        )
     lowest, highest = min(0, *taps), max(0, *taps)
     found = []
     for tap in taps:
@@ -169,7 +185,7 @@ def _state(given: Any) -> _State | None:
             "If you are using slices of an output you need to provide a initial state for it: "
             f"{dict(info)} has no 'initial'"
         )
-    taps = [-1] if taps is None else [int(tap) for tap in as_list(taps)]
+    taps = [-1] if taps is None else [_tap(tap, dict(info)) for tap in as_list(taps)]
     if len(taps) > len(set(taps)):
         raise ValueError(f"All the taps must be different in `outputs_info`: {dict(info)}")
     if any(tap >= 0 for tap in taps):
@@ -181,7 +197,7 @@ def _state(given: Any) -> _State | None:
             [_inside(initial, _name(initial, -1))],
         )  # fmt: skip
     if initial.type.ndim == 0:
-        raise ValueError(
+        raise IndexError(
             f"the initial values of an output with the taps {taps} are rows, one for each step "
             f"before the first; {initial} is a scalar"
         )
@@ -193,20 +209,27 @@ def _state(given: Any) -> _State | None:
 
 
 def _fixed_number(n_steps: Any) -> int | None:
-    """Return the number of steps if it is known now."""
-    dtype = getattr(n_steps, "dtype", None)
-    if dtype is not None and str(dtype) not in dtypes.INTEGERS:
-        raise ValueError(f" n_steps must be an int. dtype provided is {dtype}")
-    if isinstance(n_steps, float) and not np.isfinite(n_steps):
-        return None
-    if isinstance(n_steps, int | float):
-        return int(n_steps)
+    """Return the number of steps if it is known now, None if it is not or is not given."""
     if n_steps is None:
         return None
+    given = as_tensor_variable(n_steps)
+    if given.type.ndim:
+        raise TypeError(f"n_steps of scan is one whole number, not {n_steps!r} ({given.type})")
     try:
-        return int(get_scalar_constant_value(n_steps))
+        number = get_scalar_constant_value(given)
     except NotScalarConstantError:
-        return None
+        number = None
+    if given.type.dtype in dtypes.INTEGERS:
+        return None if number is None else int(number)
+    if number is None or hasattr(n_steps, "dtype"):
+        raise ValueError(f" n_steps must be an int. dtype provided is {given.type.dtype}")
+    try:
+        whole = int(number)
+    except (ValueError, OverflowError) as error:
+        raise type(error)(f"n_steps of scan is {n_steps}: {error}") from None
+    if whole != number:
+        raise TypeError(f"n_steps of scan is a whole number, not {n_steps!r}: round it before")
+    return whole
 
 
 # --- building -------------------------------------------------------------------------------------
@@ -240,14 +263,13 @@ class _Builder:
     def _number_of_steps(self, given: Any) -> Var:
         if self.fixed is not None:
             return as_tensor_variable(np.int64(self.fixed))
-        if isinstance(given, Variable):
+        if given is not None:
             return as_tensor_variable(given).astype("int64")
         lengths = [rows.whole.shape[0] for rows in self.sequences]
         if not lengths:
             raise ValueError(
                 "No information about the number of steps provided. Either provide a value for "
                 "n_steps argument of scan or provide an input sequence"
-                + ("" if given is None else f". n_steps is {given!r}, which is no whole number")
             )
         self.settings["fits"] = True
         return reduce(elemwise("minimum"), lengths)
@@ -257,10 +279,9 @@ class _Builder:
         once = self.fixed in (1, -1)
         states = [state for state in self.states if state is not None]
         returned = parse(
-            self.fn(
-                *(rows.first if once else rows.row for rows in self.sequences),
-                *(v for state in states for v in (state.first if once else state.values)),
-                *self.non_sequences,
+            self._call(
+                [rows.first if once else rows.row for rows in self.sequences],
+                [v for state in states for v in (state.first if once else state.values)],
             )
         )
         if once:
@@ -275,6 +296,19 @@ class _Builder:
                 f"outputs, and outputs_info has {len(self.states)} elements"
             )
         return self._loop(returned)
+
+    def _call(self, rows: list[Var], earlier: list[Var]) -> Any:
+        """Return what ``fn`` makes of a step's variables."""
+        try:
+            return self.fn(*rows, *earlier, *self.non_sequences)
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+                error.add_note(
+                    f"scan calls the function of its step with {len(rows)} rows of sequences, "
+                    f"{len(earlier)} earlier values of outputs and {len(self.non_sequences)} "
+                    "non_sequences, in this order."
+                )
+            raise
 
     def _form(self, outputs: list[Var]) -> Any:
         if len(outputs) == 1 and not self.return_list:
@@ -359,7 +393,7 @@ class _Builder:
     def _constants(self, varying: Sequence[Var], outputs: Sequence[Var]) -> list[Var]:
         """Return the variables outside that a step is given, each computed once before the loop.
 
-        With strict=True they must be among ``non_sequences``.
+        With strict=True shared variables must be among ``non_sequences``.
         """
         moving = set(varying)
         order = io_toposort([*varying, *self.non_sequences], outputs)
@@ -376,7 +410,7 @@ class _Builder:
         if self.strict:
             allowed = set(self.non_sequences)
             for var in ancestors(found, blockers=allowed):
-                if var.owner is None and var not in allowed and not isinstance(var, Constant):
+                if isinstance(var, SharedVariable) and var not in allowed:
                     raise MissingInputError(
                         f"ScanOp is missing an input: {var!r}. Please pass this variable to the "
                         "scan's inner function. Do not forget to also pass it to the "
@@ -406,6 +440,10 @@ class _Builder:
 
 def _as_update(var: SharedVariable, new: Any) -> Var:
     """Return the next value of a shared variable as a variable of its type."""
+    if not isinstance(var, SharedVariable):
+        raise TypeError(
+            f"OrderedUpdates keys must inherit from SharedVariable: the step of scan updates {var}"
+        )
     converted: Var = var.type.filter_variable(new)
     return converted
 

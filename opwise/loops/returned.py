@@ -14,13 +14,13 @@ from opwise.tensor import as_tensor_variable
 class until:
     """The condition after which a loop ends; the step in which it holds is the last one.
 
-    condition: a scalar variable.
+    condition: a scalar variable. Raises AssertionError for others.
     """
 
     def __init__(self, condition: Any) -> None:
         self.condition = as_tensor_variable(condition)
         if self.condition.type.ndim != 0:
-            raise TypeError(
+            raise AssertionError(
                 f"the condition of until is a scalar, not {self.condition.type}: use T.any or T.all"
             )
 
@@ -51,7 +51,10 @@ def parse(returned: Any) -> Returned:
     if _are_updates(returned):
         return Returned([], dict(returned), None)
     if isinstance(returned, until):
-        return Returned([], {}, returned.condition)
+        raise ValueError(
+            "Scan cannot parse the return value of your lambda expression, which is a condition "
+            "only: return outputs or updates before until(condition)"
+        )
     parts = list(returned)
     found = Returned([], {}, None)
     expected = ["outputs", "updates", "condition"]

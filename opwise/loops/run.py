@@ -92,7 +92,8 @@ def check(layout: Layout, n_steps: int, inputs: Parts[Any], name: str) -> None:
         if len(sequence) != n_steps:
             raise ValueError(
                 f"{name} was asked to run for {n_steps} steps, but sequence {k} has a row for "
-                f"{len(sequence)} of them: its shape is {sequence.shape}"
+                f"{len(sequence)} of them: its shape is {sequence.shape}. Give a smaller n_steps, "
+                "or none: the shortest sequence then ends the loop"
             )
     for k, (first,) in enumerate(inputs.states):
         if len(first) != layout.rows_before[k]:

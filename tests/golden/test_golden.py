@@ -4,12 +4,13 @@ import copy
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from comparison import mismatches
 from differences import DIFFERENCES
 from programs import PROGRAMS
 from programs.encoding import decode_array, encode_array
-from programs.scripts import PREFIX, SCRIPTS
+from programs.scripts import FIGURES, PREFIX, SCRIPTS
 
 import theano
 
@@ -94,6 +95,21 @@ def test_gives_what_was_recorded(name):
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_scripts_agree_in_every_mode(name, mode):
     _check(PREFIX + name, mode=mode, on_warning="error")
+
+
+def _figures():
+    """Read how far each script has to get: (script, result, lowest, highest value)."""
+    for name, bounds in FIGURES.items():
+        for key, (low, high) in bounds.items():
+            yield pytest.param(name, key, low, high, id=f"{name}-{key}")
+
+
+@pytest.mark.null
+@pytest.mark.parametrize(("name", "key", "low", "high"), list(_figures()))
+def test_scripts_reach_their_figures(name, key, low, high):
+    """They do under opwise too: its results are compared with the recorded ones above."""
+    value = decode_array(RECORDED[PREFIX + name]["results"][key])
+    assert np.all((low <= value) & (value <= high)), value
 
 
 @pytest.mark.null

@@ -58,3 +58,27 @@ def test_find_up():
     assert scan_utils.find_up(outer.owner, inner.owner)
     assert scan_utils.find_up([outer], inner.owner)
     assert not scan_utils.find_up(inner.owner, outer.owner)
+
+
+def test_what_a_step_returned_is_sorted():
+    x, w = T.dscalar("x"), theano.shared(1.0)
+    condition, outputs, updates = scan_utils.get_updates_and_outputs(
+        (2 * x, {w: w + 1}, scan_utils.until(x > 0))
+    )
+    assert condition.type.ndim == 0 and len(outputs) == 1 and list(updates) == [w]
+    assert scan_utils.get_updates_and_outputs([x, x])[0] is None
+    with pytest.raises(ValueError, match="may only be made of"):
+        scan_utils.get_updates_and_outputs(3)
+
+
+def test_reconstruct_graph_copies_the_inputs_too():
+    x, y = T.dvector("x"), T.dscalar()
+    inputs, (out,) = scan_utils.reconstruct_graph([x, y], [x * y], "_copy")
+    assert [v.name for v in inputs] == ["x_copy", None] and x not in inputs
+    assert theano.function(inputs, out)([1, 2], 3).tolist() == [3, 6]
+
+
+def test_hashes_of_nested_containers():
+    one = scan_utils.hash_listsDictsTuples({"a": [1, (2, 3)]})
+    assert one == scan_utils.hash_listsDictsTuples({"a": ([3, 2], 1)})
+    assert one != scan_utils.hash_listsDictsTuples({"b": [1, (2, 3)]})

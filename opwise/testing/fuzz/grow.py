@@ -18,6 +18,8 @@ import opwise.tensor as T
 from opwise import gradient
 from opwise.compile.shared import shared
 from opwise.config import change_flags
+from opwise.loops import scan, until
+from opwise.loops.jacobians import jacobian
 from opwise.modes.debugging.perturbation import beyond
 from opwise.tensor import extra_ops, selection
 from opwise.tensor.ifelse import ifelse
@@ -67,7 +69,9 @@ class Grower:
     """Draws statements, and keeps those that can be computed."""
 
     names: dict[str, Any] = {
-        "T": T, "np": np, "theano": SimpleNamespace(gradient=gradient),
+        "T": T, "np": np, "theano": SimpleNamespace(
+            gradient=gradient, scan=scan, scan_module=SimpleNamespace(until=until)),
+        "jacobian": jacobian,
         "bincount": extra_ops.bincount,
         "compress": selection.compress, "diff": extra_ops.diff, "ifelse": ifelse,
         "searchsorted": extra_ops.searchsorted, "to_one_hot": extra_ops.to_one_hot,

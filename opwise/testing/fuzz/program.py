@@ -87,6 +87,7 @@ class RandomProgram:
                  "import theano.tensor as T", "from numpy import inf, nan  # noqa: F401",
                  "from theano.compile.debugmode import DebugMode  # noqa: F401",
                  "from theano.compile.mode import Mode",
+                 "from theano.gradient import jacobian  # noqa: F401",
                  "from theano.ifelse import ifelse  # noqa: F401",
              "from theano.tensor.extra_ops import (",
              "    bincount, compress, diff, searchsorted, to_one_hot)",

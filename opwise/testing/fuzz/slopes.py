@@ -19,6 +19,7 @@ from opwise.testing.fuzz.program import RandomProgram
 _NO_LIMIT = (
     "disconnected_grad", "ultra_fast_sigmoid", "hard_sigmoid", "T.max(", "T.min(", "max_and_argmax",
     "T.clip(", "set_subtensor", "no_zeros_in_input", "T.ptp", "topk", "T.grad(",
+    "truncate_gradient", "jacobian(",
 )  # fmt: skip
 #: dtypes with too few digits for finite differences
 _TOO_ROUGH = ("float16", "float32", "complex64")

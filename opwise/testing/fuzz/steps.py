@@ -848,7 +848,11 @@ def of_network(g: Grower) -> object:
 
 @step(9)
 def gradient(g: Grower) -> object:
-    y = g.pick("f", level=0, where=lambda n: n in g.program.statements)
+    return gradient_of(g, g.pick("f", level=0, where=lambda n: n in g.program.statements))
+
+
+def gradient_of(g: Grower, y: str) -> str:
+    """Add the gradient of a cost of ``y`` by a leaf, compared with finite differences."""
     needed = g.program.needed([y])
     leaves = [n for n in g.program.leaves if n in needed and g.kind(n) == "f" and not g.level[n]]
     x = g.choice(leaves)

@@ -11,7 +11,8 @@ PROGRAMS = {}
 # How far a recorded and a measured number may be apart.
 ULP = "ulp"
 LOOSE = "loose"
-# For double results that the old package computes in single precision, or by a short series.
+# For double results that the old package computes in single precision, or by a short series, and
+# for trainings that amplify roundings.
 SINGLE = "single"
 
 
