@@ -13,8 +13,9 @@ cdef class Loop(Runner):
     """What an Apply of a Scan runs in the compiled VM.
 
     vm: runs one step. layout: that of the Scan. perform: runs the Apply in Python, and does what
-    this class does not: no step, and errors about the shapes of values. small: None, or the step as a Recurrence (opwise.scalar) and the C function that repeats
-    it, which runs the steps if the shapes are those of the Recurrence.
+    this class does not: no step, and errors about the shapes of values. small: None, or the step as
+    a Recurrence (opwise.scalar) and the C function that repeats it, which runs the steps if the
+    shapes are those of the Recurrence.
     """
 
     cdef VM vm
