@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from opwise.graph.apply import Apply
+from opwise.graph.variable import Constant, Variable
 from opwise.linkers.kernels import Kernels
 from opwise.linkers.lowering import CStep, c_lowering
 from opwise.tensor.conv.geometry import border_along, pads
@@ -12,6 +15,7 @@ from opwise.tensor.conv.ops import (
     AbstractConv_gradWeights,
     BaseAbstractConv,
 )
+from opwise.tensor.conv.pool import MODES, AveragePoolGrad, MaxPoolGrad, Pool
 
 _BORDERS = {"full": 1, "half": 2}
 
@@ -50,6 +54,41 @@ def _conv(kind: str, node: Apply) -> CStep | None:
         *_known(op.kshp),
         op.convdim,
     )
+    return CStep(kind, ints)
+
+
+@c_lowering(Pool)
+def pool(node: Apply, kernels: Kernels) -> CStep | None:
+    return _pool("pool", node, node.inputs[:1])
+
+
+@c_lowering(MaxPoolGrad, AveragePoolGrad)
+def pool_gradient(node: Apply, kernels: Kernels) -> CStep | None:
+    return _pool("pool_gradient", node, node.inputs[:-3])
+
+
+def _pool(kind: str, node: Apply, arrays: list[Variable]) -> CStep | None:
+    op, numbers = node.op, node.inputs[-3:]
+    dtypes = {var.type.dtype for var in (*arrays, *node.outputs)}
+    if dtypes not in ({"float32"}, {"float64"}) or not 1 <= op.ndim <= 3:
+        return None
+    known: list[Any] = [var.data for var in numbers if isinstance(var, Constant)]
+    if [len(data) for data in known] != [op.ndim] * 3:
+        return None
+    lengths, steps, pads = (tuple(map(int, data)) for data in known)
+    padded = max(pads) and not op.ignore_border
+    if (
+        min(*lengths, *steps) < 1
+        or min(pads) < 0
+        or padded
+        or any(p >= n for p, n in zip(pads, lengths, strict=True))
+    ):
+        return None  # perform raises the error
+    none = (0,) * (3 - op.ndim)
+    ints = (
+        op.ndim, MODES.index(op.mode), int(op.ignore_border), *_three(lengths), *_three(steps),
+        *none, *pads,
+    )  # fmt: skip
     return CStep(kind, ints)
 
 

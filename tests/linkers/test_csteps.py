@@ -796,7 +796,7 @@ ELSEWHERE = {
         "ctc", "softmax", "logsoftmax", "softmax_grad", "xent", "xent_dx", "onehot", "onehot_grad",
     },
     "test_lapack_steps": {"cholesky", "solve", "inverse", "det", "eigh", "svd", "qr"},
-    "tests/tensor/conv": {"conv", "conv_kernels", "conv_images"},
+    "tests/tensor/conv": {"conv", "conv_kernels", "conv_images", "pool", "pool_gradient"},
     "tests/sparse": {
         "csr_product", "csc_product", "usmm_csc", "product_gradient", "sampling_dot",
         "times_matrix", "with_vector", "add_dense", "data_gradient",
@@ -804,8 +804,8 @@ ELSEWHERE = {
 }  # fmt: skip
 #: packages whose Ops these files try
 _TRIED_THERE = (
-    "opwise.tensor.nnet", "opwise.tensor.linalg", "opwise.tensor.conv", "opwise.sparse",
-    "opwise.loops",
+    "opwise.tensor.nnet", "opwise.tensor.linalg", "opwise.tensor.conv", "opwise.tensor.ifelse",
+    "opwise.sparse", "opwise.loops",
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@
 #include "index.h"
 #include "lapack.h"
 #include "nnet.h"
+#include "pool.h"
 #include "random.h"
 #include "reduce.h"
 #include "sparse.h"
@@ -64,6 +65,8 @@ static const ow_kind ow_kinds[] = {
     {"conv", ow_conv_prep, ow_conv_run, OW_STATIC},
     {"conv_kernels", ow_prep_nothing, ow_conv_kernels_run, 0},
     {"conv_images", ow_prep_nothing, ow_conv_images_run, 0},
+    {"pool", ow_pool_prep, ow_pool_run, OW_STATIC | OW_TOTAL},
+    {"pool_gradient", ow_pool_back_prep, ow_pool_back_run, OW_STATIC | OW_TOTAL},
     {"cholesky", ow_cholesky_prep, ow_cholesky_run, OW_STATIC},
     {"solve", ow_solve_prep, ow_solve_run, OW_STATIC},
     {"inverse", ow_inverse_prep, ow_inverse_run, OW_STATIC},

@@ -83,6 +83,34 @@ def test_every_option(ignore_border, mode, linker):
         )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("shape", [(3, 2, 33, 50), (1, 1, 1, 1), (0, 2, 5, 6), (40, 8, 9)], ids=str)
+def test_known_windows_run_in_c(shape, mode, dtype):
+    """On arrays of any layout, with the results of ``perform``."""
+    x = T.TensorType(dtype, (False,) * len(shape))()
+    seen = x[..., ::-1].T if len(shape) == 3 else x[..., ::2, :][..., ::-1]
+    for within, ws, stride, pad in (
+        (True, (2, 2), (2, 2), (0, 0)),
+        (True, (3, 3), (2, 1), (1, 2)),
+        (False, (3, 2), (2, 3), (0, 0)),
+        (False, (2, 2), (3, 3), (0, 0)),
+    ):
+        y = pool_2d(seen, ws, within, stride, pad, mode)
+        top = T.TensorType(dtype, (False,) * len(shape))()
+        gx = grad(None, x, known_grads={y: top[..., ::-1]})
+        value = numbers(*shape).astype(dtype)
+        value.ravel()[::7] = np.nan
+        plain, fast = (compiled([x, top], [y, gx, y.shape], linker) for linker in LINKERS)
+        size = theano.function([x], y.shape)(value)
+        g = np.cos(np.arange(np.prod(size))).reshape(size).astype(dtype)
+        for want, got in zip(plain(value, g), fast(value, g), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+        pools = [n for n in fast.maker.fgraph.toposort() if "Pool" in str(n.op)]
+        assert len(pools) == 2
+        assert all(fast.linked.in_c[fast.maker.fgraph.toposort().index(n)] for n in pools)
+
+
 def test_volumes():
     x = T.TensorType("float64", (False,) * 5)()
     value = numbers(2, 3, 5, 6, 7)
