@@ -15,7 +15,7 @@ from opwise.linkers.opwise_c import PythonVM
 from opwise.linkers.vm import PlainVM
 from opwise.modes.debugging import findings
 from opwise.modes.debugging.checkedapply import CheckedApply, Trial
-from opwise.modes.debugging.replay import Replay
+from opwise.modes.debugging.replay import Replay, in_replay
 from opwise.modes.debugging.values import comparison, finite, fitting, misfit, private_copies
 from opwise.optimizers.history import NewOp, Replacement
 
@@ -64,9 +64,21 @@ class DebugVM(PythonVM):
         try:
             # Python, C and the replay compute the same NaN and infinities, which the checks report
             with np.errstate(all="ignore"):
-                self._run(given)
+                if in_replay():
+                    self._run_unchecked()
+                else:
+                    self._run(given)
         finally:
             self.replay.forget()
+
+    def _run_unchecked(self) -> None:
+        for k, thunk in enumerate(self.thunks):
+            try:
+                thunk()
+            except BaseException as error:
+                inputs = self.program.steps[k].inputs
+                self.on_error(k, error, [self.storages[c][0] for c in inputs])
+                raise
 
     def _run(self, given: Sequence[Any]) -> None:
         for (var, _), fits, value in zip(self.inputs, self.fits, given, strict=True):

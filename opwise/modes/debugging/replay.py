@@ -6,7 +6,9 @@ no value. Each replacement is checked by comparing the values of its two variabl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -38,6 +40,27 @@ STABILIZING = frozenset(
 )  # fmt: skip
 #: in the slot of a variable that could not be computed
 _MISSING = object()
+
+
+_thread = threading.local()
+
+
+def in_replay() -> bool:
+    """Return whether this thread runs an Apply of a replay.
+
+    A replay computes a loop once for each rewrite of it, so functions inside Ops check nothing
+    then: they check when the optimized graph runs.
+    """
+    return getattr(_thread, "replays", 0) > 0
+
+
+@contextmanager
+def _in_replay() -> Iterator[None]:
+    _thread.replays = getattr(_thread, "replays", 0) + 1
+    try:
+        yield
+    finally:
+        _thread.replays -= 1
 
 
 class Replay:
@@ -112,7 +135,8 @@ class Replay:
         values = self._values = list(self._fixed)
         for k, value in zip(self._given, given, strict=True):
             values[k] = value
-        self._run_all(values)
+        with _in_replay():
+            self._run_all(values)
         for pair in self.pairs:
             old, new = pair.slots
             expected, value = values[old], values[new]
