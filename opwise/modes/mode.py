@@ -141,6 +141,9 @@ def _warn_of_unknown(tags: Iterable[Any], where: str, registered: Iterable[str] 
     if not unknown:
         return
     words = optdb.vocabulary() | set(registered)
+    if not words.issuperset(unknown):
+        importlib.import_module("opwise.loops")  # its rules are there when it is loaded
+        words |= optdb.vocabulary()
     effect = "no rewrite runs" if where.endswith("requiring") else "it has no effect"
     for tag in unknown:
         if tag not in words:

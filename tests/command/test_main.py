@@ -360,7 +360,7 @@ def test_doctor_finds_what_a_program_lacks(call, tmp_path):
     script.write_text(
         "import numpy\n"
         "import theano, theano.tensor as T\n"
-        "from theano.tensor.signal.downsample import max_pool_2d\n"
+        "from theano.d3viz import d3viz\n"
         "from theano import config as c\n"
         "x = T.matrix()\n"
         "y = T.nnet.sigmoid(x).no_such_method + T.nnet.no_such_function(x)\n"
@@ -372,11 +372,11 @@ def test_doctor_finds_what_a_program_lacks(call, tmp_path):
     missing = [line.split(": ")[1] for line in result.output.splitlines() if f"{script}:" in line
                and line.startswith("  ")]  # fmt: skip
     assert "opwise has no theano.tensor.nnet.no_such_function, nor had Theano." in missing
-    pooling = (
-        f"  {script}:3: opwise does not have theano.tensor.signal.downsample.max_pool_2d (a "
-        "function of Theano 0.6.0 to 0.8.2): opwise has no convolution and no pooling yet. "
+    drawing = (
+        f"  {script}:3: opwise does not have theano.d3viz.d3viz (a function of Theano 0.8.2 to "
+        "1.0.5): opwise does not draw graphs with d3. "
     )
-    assert pooling in result.output
+    assert drawing in result.output
     assert not any("no_such_method" in name or "numpy" in name for name in missing)
     assert f"  {script}:6: opwise has no theano.tensor.nnet.no_such_function" in result.output
 
