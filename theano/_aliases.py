@@ -234,6 +234,9 @@ NAMES = {
     "theano.scalar.basic_scipy.imported_scipy_special": "theano._scipy.imported_scipy_special",
     "theano.sparse.type.imported_scipy": "theano._scipy.imported_scipy",
     "theano.tensor.nnet.abstract_conv2d": "theano._conv.conv2d",
+    "theano.tensor.nnet.abstract_conv.imported_scipy_signal": (
+        "theano._scipy.imported_scipy_signal"
+    ),
     "theano.tensor.nnet.conv.conv2d": "theano._conv.old_conv2d",
     "theano.tensor.nnet.conv.imported_scipy_signal": "theano._scipy.imported_scipy_signal",
     "theano.tensor.signal.conv.conv2d": "theano._conv.signal_conv2d",
