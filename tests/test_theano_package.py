@@ -70,14 +70,13 @@ USED = """
     theano.tests.unittest_tools theano.sandbox.cuda theano.gpuarray
     theano.sandbox.cuda.basic_ops.host_from_gpu theano.sandbox.cuda.basic_ops.gpu_contiguous
     theano.sandbox.cuda.theano_allocated theano.sandbox.cuda.use theano.ifelse.ifelse
+    theano.tensor.nnet.conv2d theano.tensor.nnet.conv.conv2d theano.tensor.signal.pool.pool_2d
+    theano.tensor.signal.downsample.max_pool_2d
 """.split()
 
 #: of these, what opwise does not have; a name that it gets must move up
 LACKING = {
-    "theano.tensor.nnet.conv2d": "convolutions",
-    "theano.tensor.nnet.conv.conv2d": "convolutions",
-    "theano.tensor.signal.pool.pool_2d": "pooling",
-    "theano.tensor.signal.downsample.max_pool_2d": "pooling",
+    "theano.tensor.nnet.neighbours.images2neibs": "functions of images",
     "theano.sandbox.cuda.dnn.dnn_conv": "convolutions",
     "theano.gpuarray.dnn.dnn_conv": "convolutions",
 }
