@@ -292,6 +292,7 @@ def machine(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
     return {
         "date": datetime.date.today().isoformat(),
         "processor": processor(),
+        "vectors": vectors(),
         "cores": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else "?"),
         "load": " ".join(f"{value:.1f}" for value in os.getloadavg()),
         "system": _system(),
@@ -302,12 +303,26 @@ def machine(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
 
 
 def processor() -> str:
+    return cpuinfo("model name") or platform.processor() or platform.machine()
+
+
+def vectors() -> str:
+    """Return the widest vector instructions of the processor.
+
+    Processors of one name may differ in them, and then so do all figures.
+    """
+    flags = cpuinfo("flags").split() or cpuinfo("Features").split()
+    return next((flag for flag in ("avx512f", "avx2", "avx", "sve", "asimd") if flag in flags), "?")
+
+
+def cpuinfo(field: str) -> str:
+    """Return a field of the first processor in Linux's /proc/cpuinfo; '' where there is none."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except FileNotFoundError:
-        return platform.processor() or "unknown"
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+        return ""
+    fields = (line.partition(":") for line in lines)
+    return next((value.strip() for name, _, value in fields if name.strip() == field), "")
 
 
 def compiler() -> str:
