@@ -23,6 +23,11 @@ def rnn_data(rng, steps, size):
     return inputs, {"w": 0.9 * np.linalg.qr(rng.normal(size=(size, size)))[0]}
 
 
+def rnn_rows_data(rng, steps, size):
+    inputs, state = rnn_data(rng, steps, size)
+    return inputs | state, {}
+
+
 def rnn_rows(xp, x, y, w):
     (rows,) = xp.scan_rows(lambda x, h: (xp.tanh(x + xp.dot(h, w)),), (0 * y,), (x,))
     return (rows,), {}
@@ -339,7 +344,7 @@ WORKLOADS = [
         what="500 steps h = tanh(x[t] + dot(h, w)) of 64 numbers: all h",
         dtype="float32",
         sizes={"steps": 500, "size": 64},
-        draw=rnn_data,
+        draw=rnn_rows_data,
         program=rnn_rows,
         flops=lambda steps, size: 2 * steps * size * size,
     ),
