@@ -378,9 +378,15 @@ class AbstractConv_gradInputs(BaseAbstractConv):
 
 
 def _steps(name: str, given: Sequence[int] | None, n: int) -> tuple[int, ...]:
-    steps = (1,) * n if given is None else tuple(given)
-    if len(steps) != n or any(int(s) != s or s < 1 for s in steps):
-        raise ValueError(f"{name} must be {n} numbers of 1 or more, not {given!r}")
+    steps = (1,) * n if given is None else given
+    if isinstance(steps, np.ndarray):
+        steps = steps.tolist()
+    if (
+        not isinstance(steps, tuple | list)
+        or len(steps) != n
+        or not all(isinstance(s, int | float | np.number) and s >= 1 and s % 1 == 0 for s in steps)
+    ):
+        raise ValueError(f"{name} must be {n} integers, 1 or more, not {given!r}")
     return tuple(map(int, steps))
 
 

@@ -278,7 +278,7 @@ def test_convolutions_of_the_oldest_modules():
         ({"border_mode": -1}, "invalid border_mode -1"),
         ({"border_mode": (1, 2, 3)}, r"a tuple of 2"),
         ({"border_mode": (1, (0, -1))}, "must be a number of zeros"),
-        ({"subsample": (1,)}, "subsample must be 2 numbers"),
+        ({"subsample": (1,)}, "subsample must be 2 integers"),
         ({"subsample": (0, 1)}, "of 1 or more"),
         ({"filter_dilation": (1, 0)}, "filter_dilation must be 2 numbers"),
         ({"num_groups": 0}, "num_groups must be 1 or more"),
