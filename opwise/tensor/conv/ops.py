@@ -384,10 +384,14 @@ def _steps(name: str, given: Sequence[int] | None, n: int) -> tuple[int, ...]:
     if (
         not isinstance(steps, tuple | list)
         or len(steps) != n
-        or not all(isinstance(s, int | float | np.number) and s >= 1 and s % 1 == 0 for s in steps)
+        or not all(_is_count(s) for s in steps)
     ):
         raise ValueError(f"{name} must be {n} integers, 1 or more, not {given!r}")
     return tuple(map(int, steps))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and value == int(value) and int(value) >= 1
 
 
 def _known(name: str, given: Sequence[Any] | None, n: int) -> tuple[int | None, ...]:
