@@ -29,7 +29,7 @@ def test_scipy_is_accepted():
     blasload.load()
     x = T.dmatrix("x")
     f = function([x], T.dot(x, x), mode=Mode("c|py", "fast_compile"))
-    value = np.random.rand(60, 60)
+    value = np.random.rand(500, 500)
     np.testing.assert_allclose(f(value), value @ value)
 
 
@@ -74,7 +74,7 @@ def test_small_products_do_without():
     run_python(
         PRODUCT.format(
             before="",
-            after="np.testing.assert_allclose(f(np.ones((99, 99))), 99)\n"
+            after="np.testing.assert_allclose(f(np.ones((500, 500))), 500)\n"
             "assert 'scipy.linalg' not in sys.modules",
         )
     )
@@ -84,7 +84,7 @@ def test_a_failure_to_load_is_reported_and_can_be_tried_again():
     after = """
 for _ in range(2):
     try:
-        f(np.ones((99, 99)))
+        f(np.ones((500, 500)))
     except ValueError as e:
         assert "no BLAS here" in str(e) and "Dot22" in str(e), e
     else:
@@ -99,7 +99,7 @@ def test_wrong_signatures_reach_the_user():
     before = "blasload._ARGUMENTS['gemm'] = 'char *|long *'"
     after = """
 try:
-    f(np.ones((99, 99)))
+    f(np.ones((500, 500)))
 except ValueError as e:
     assert "uses other integers for BLAS" in str(e), e
 else:
@@ -123,7 +123,7 @@ opwise.linkers.opwise_c.set_blas = interrupted
 """
     after = """
 try:
-    f(np.ones((99, 99)))
+    f(np.ones((500, 500)))
 except KeyboardInterrupt:
     pass
 else:
@@ -131,6 +131,6 @@ else:
 x, v = T.dmatrix(), T.dvector()
 g = opwise.function([x, v], T.dot(x, v), mode=Mode("c|py", "fast_run"))
 np.testing.assert_allclose(g(np.ones((99, 99)), np.ones(99)), 99)
-np.testing.assert_allclose(f(np.ones((99, 99))), 99)
+np.testing.assert_allclose(f(np.ones((500, 500))), 500)
 """
     run_python(PRODUCT.format(before=before, after=after))

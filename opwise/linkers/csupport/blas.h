@@ -37,8 +37,8 @@ typedef struct ow_mat {
 } ow_mat;
 
 #define OW_SMALL_VECTOR 4096 /* the same, for products with a vector */
-#define OW_SMALL 32768 /* multiplications below which own loops beat the call of BLAS */
-#define OW_NARROW 24   /* and so they do where one of the three lengths is at most so many */
+#define OW_SMALL (1 << 26) /* multiplications up to which own loops are as fast as BLAS */
+#define OW_NARROW 24   /* and so they are where one of the three lengths is at most so many */
 
 /* Fills ow_blas when the first product is large enough to need it; returns OW_OK, or an error that it
  * has written or, for OW_PYTHON_ERROR, kept. */
@@ -103,8 +103,9 @@ static inline char *ow_get_mat(ow_slot *c, ow_mat *m, char **memory)
 }
 
 /* --- own products -------------------------------------------------------------------------------
- * BLAS copies both operands before it multiplies, which small and narrow matrices do not pay back,
- * and starts all its threads or one. */
+ * BLAS copies both operands before it multiplies, which small and narrow matrices do not pay back.
+ * It starts all its threads or one, and they wait for each other without end where other programs use
+ * the processors: a product of 50 us then takes 70 ms. The team of threads.h does not. */
 
 /* Whether the tiles of simd.h are the better way to a product of these sizes. */
 static inline int ow_is_small(int64_t m, int64_t n, int64_t k)
@@ -140,8 +141,10 @@ static void ow_own_gemm(int f64, const ow_mat *z, const ow_mat *x, const ow_mat 
     ow_product q = {z->rows, z->cols, x->cols, a, b, x->data, y->data, z->data,
                     x->by_rows ? x->ld : 1, x->by_rows ? 1 : x->ld,
                     y->by_rows ? y->ld : 1, y->by_rows ? 1 : y->ld, z->ld, NULL};
-    double ns = (double)q.m * (double)q.n * (double)q.k / (f64 ? 12 : 24);
-    ow_gemm_job job = {ow_kernels->gemm[f64], &q, ow_chunks(ns), 1, q.m >= q.n};
+    double ns = (double)q.m * (double)q.n * (double)q.k / (f64 ? 20 : 40);
+    ow_gemm_job job = {ow_kernels->gemm[f64], &q, ow_chunks(ns), 1, 0};
+    /* chunks of columns copy each its own part of y, those of rows all of y */
+    job.by_rows = q.m >= 4 * q.n || (q.m >= q.n && q.n < job.chunks * ow_kernels->wide[f64]);
     if (job.chunks <= 1) {
         if (!ow_should_stop())
             job.fn(&q, 0, q.m, 0, q.n);

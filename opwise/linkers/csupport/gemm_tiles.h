@@ -139,14 +139,33 @@ static void OW_N(ow_pack_all)(const ow_product *q, char *to)
                       q->k - p < OW_SUM_BLOCK ? q->k - p : OW_SUM_BLOCK, q->n);
 }
 
+/* Copy `rows` rows of `k` elements, which lie far apart, to rows `OW_X_STEP` elements apart. */
+#define OW_X_STEP (OW_SUM_BLOCK + 16)
+OW_WITHIN void OW_N(ow_gather)(OW_T *to, const OW_T *x, int64_t xr, int64_t xc, int64_t rows, int64_t k)
+{
+    if (xc == 1)
+        for (int64_t r = 0; r < rows; r++)
+            memcpy(to + r * OW_X_STEP, x + r * xr, sizeof(OW_T) * (size_t)k);
+    else
+        for (int64_t p = 0; p < k; p++)
+            for (int64_t r = 0; r < rows; r++)
+                to[r * OW_X_STEP + p] = x[r * xr + p * xc];
+}
+
 /* Rows i0 to i1 and columns j0 to j1 of a product. */
 static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
 {
     enum { BLOCK = OW_PANELS * OW_WIDE };
     static _Thread_local OW_T packed[OW_SUM_BLOCK * BLOCK] __attribute__((aligned(64)));
+    static _Thread_local OW_T gathered[OW_X_ROWS * OW_X_STEP] __attribute__((aligned(64)));
     const OW_T a = (OW_T)q->a;
     /* panels of a y that is small are as good where they are */
     const int in_place = q->yc == 1 && q->k * q->yr * (int64_t)sizeof(OW_T) <= 1 << 14;
+    /* rows of x that are far apart share few lines of the first cache: a tile that is used again and
+     * again is copied */
+    const int64_t apart = (q->xr > q->xc ? q->xr : q->xc) * (int64_t)sizeof(OW_T);
+    const int gather = apart >= OW_FAR && j1 - j0 >= 4 * OW_WIDE;
+    const int64_t height = gather ? OW_X_ROWS : i1 - i0;
     for (int64_t p0 = 0; p0 < q->k || p0 == 0; p0 += OW_SUM_BLOCK) {
         const int64_t k = q->k - p0 < OW_SUM_BLOCK ? q->k - p0 : OW_SUM_BLOCK;
         const OW_T b = p0 ? 1 : (OW_T)q->b;
@@ -160,14 +179,21 @@ static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j
                 copy = (const OW_T *)q->packed + p0 * ((q->n + OW_WIDE - 1) / OW_WIDE * OW_WIDE);
             else if (from + whole < until)
                 OW_N(ow_pack)(packed, y + whole * q->yc, q->yr, q->yc, k, until - from - whole);
-            for (int64_t j = from; j < until; j += OW_WIDE) {
-                const int64_t cols = until - j < OW_WIDE ? until - j : OW_WIDE;
-                const int copied = j - from >= whole;
-                const OW_T *panel = copied ? copy + (j - from - whole) * k : y + (j - from);
-                const int64_t step = copied ? OW_WIDE : q->yr;
-                OW_T *z = (OW_T *)q->z + i0 * q->zr + j;
-                OW_N(ow_panel)(cols > OW_LANES ? 2 : 1, i1 - i0, cols, k, a, x, q->xr, q->xc, panel,
-                               step, b, z, q->zr);
+            for (int64_t i = i0; i < i1; i += height) {
+                const int64_t rows = i1 - i < height ? i1 - i : height;
+                const OW_T *of = x + (i - i0) * q->xr;
+                if (gather)
+                    OW_N(ow_gather)(gathered, of, q->xr, q->xc, rows, k);
+                for (int64_t j = from; j < until; j += OW_WIDE) {
+                    const int64_t cols = until - j < OW_WIDE ? until - j : OW_WIDE;
+                    const int copied = j - from >= whole;
+                    const OW_T *panel = copied ? copy + (j - from - whole) * k : y + (j - from);
+                    const int64_t step = copied ? OW_WIDE : q->yr;
+                    OW_T *z = (OW_T *)q->z + i * q->zr + j;
+                    OW_N(ow_panel)(cols > OW_LANES ? 2 : 1, rows, cols, k, a, gather ? gathered : of,
+                                   gather ? OW_X_STEP : q->xr, gather ? 1 : q->xc, panel, step, b, z,
+                                   q->zr);
+                }
             }
         }
     }
@@ -175,5 +201,6 @@ static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j
 
 #undef OW_LANES
 #undef OW_COLUMN
+#undef OW_X_STEP
 #undef OW_WIDE
 #undef OW_ONE_TILE

@@ -67,6 +67,8 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 
 #define OW_SUM_BLOCK 256 /* terms of a sum for which a panel of y stays in the first cache */
 #define OW_PANELS 8      /* panels that are copied together, and stay in the second cache */
+#define OW_X_ROWS 96     /* rows of x that are copied together, where they lie apart */
+#define OW_FAR 2048      /* bytes between rows from which on they do */
 
 /* a * b + c is rounded once here, as in every BLAS; products of sparse matrices do the same */
 #ifndef __clang__

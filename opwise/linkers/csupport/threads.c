@@ -15,8 +15,15 @@
 /* How often an idle thread looks for work before it sleeps: some tens of microseconds, enough for
  * the next step of a function, and too little to be in the way of others. */
 #define OW_SPINS 1500
+/* How often the caller looks whether the others are done before it offers them its processor. */
+#define OW_CALLER_SPINS 20000
 /* Nanoseconds from one look for signals to the next. */
 #define OW_LOOK_NS 50000000
+/* A job that loses more nanoseconds than this to waiting makes the team rest for so many times as long,
+ * at most so long: what is lost stays a few percent of the time. */
+#define OW_LOST_NS 1000000
+#define OW_REST_FACTOR 20
+#define OW_LONGEST_REST_NS 2000000000
 
 #if defined(__x86_64__) || defined(__i386__)
 #define OW_PAUSE() __builtin_ia32_pause()
@@ -33,6 +40,7 @@ static struct {
     void *arg;
     _Atomic int64_t left, undone;
     _Atomic int wanted;    /* threads that should run, the caller included */
+    _Atomic int64_t rests_until;
     _Atomic int sleeping;
     int running;           /* threads that were started and not joined */
     pthread_t threads[OW_MAX_THREADS];
@@ -173,6 +181,13 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+static int64_t exact_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 void ow_watch_begin(ow_look look)
 {
     watch.look = look;
@@ -210,11 +225,31 @@ void ow_in_order(ow_task fn, void *arg, int64_t n)
         fn(arg, i);
 }
 
+/* Let the team rest if a job took longer than the caller alone would have needed: other programs use
+ * the processors, and one of the team lost its own with a chunk half done. `own`: chunks of the caller,
+ * which took `own_ns`; it then waited for the others' for `waited_ns`. */
+static void rest_after_loss(int64_t chunks, int64_t own, double own_ns, double waited_ns)
+{
+    const double lost = own ? own_ns + waited_ns - own_ns / (double)own * (double)chunks : 0;
+    if (lost > OW_LOST_NS) {
+        const double rest = lost * OW_REST_FACTOR;
+        const int64_t ns = rest < OW_LONGEST_REST_NS ? (int64_t)rest : OW_LONGEST_REST_NS;
+        atomic_store(&team.rests_until, now_ns() + ns);
+    }
+}
+
+static int rests(void)
+{
+    const int64_t until = atomic_load_explicit(&team.rests_until, memory_order_relaxed);
+    return until && now_ns() < until;
+}
+
 /* Let the team do chunks 0 to n - 1, with `busy` held. Returns how many are left when it is time to
  * look for signals. */
 static int64_t do_together(int64_t n)
 {
-    int64_t rest = 0;
+    int64_t rest = 0, own = 0, spins = 0;
+    const int64_t start = exact_ns();
     atomic_store(&team.undone, n);
     atomic_store(&team.left, n);
     if (atomic_load(&team.sleeping)) {
@@ -222,23 +257,29 @@ static int64_t do_together(int64_t n)
         pthread_cond_broadcast(&team.wake);
         pthread_mutex_unlock(&team.sleep);
     }
-    while (do_chunk())
+    while (do_chunk()) {
+        own++;
         if (time_to_look()) {
             rest = atomic_exchange(&team.left, 0);
             atomic_fetch_sub(&team.undone, rest);
             break;
         }
-    for (int spins = 0; atomic_load_explicit(&team.undone, memory_order_acquire) > 0; spins++)
-        if (spins < 20000)
+    }
+    const int64_t finished = exact_ns();
+    for (; atomic_load_explicit(&team.undone, memory_order_acquire) > 0; spins++)
+        if (spins < OW_CALLER_SPINS)
             OW_PAUSE();
         else
             sched_yield();  /* the one who has the last chunk may wait for this processor */
+    if (spins > OW_CALLER_SPINS)
+        rest_after_loss(n - rest, own, (double)(finished - start), (double)(exact_ns() - finished));
     return rest;
 }
 
 void ow_parallel(ow_task fn, void *arg, int64_t n)
 {
-    while (n > 1 && team.wanted > 1 && !ow_should_stop() && !pthread_mutex_trylock(&team.busy)) {
+    while (n > 1 && team.wanted > 1 && !rests() && !ow_should_stop() &&
+           !pthread_mutex_trylock(&team.busy)) {
         if (team.running + 1 < team.wanted)
             gather();
         team.fn = fn;

@@ -2,6 +2,8 @@
  *
  * Chunks of a job are taken one by one, so a thread that starts late or is held up costs nothing:
  * the others do its share. The caller works too, and waits only for chunks that have been begun.
+ * Where other programs use the processors, that wait may be longer than all of the work; the caller
+ * then works alone for a while.
  */
 #ifndef OW_THREADS_H
 #define OW_THREADS_H
