@@ -66,6 +66,7 @@ class Workload:
     holds: the caller still holds the previous result during a call.
     random: the outputs are random numbers, whose mean and standard deviation are those of numpy's.
     user_code: the language of the code that the user of the library has written, if any.
+    images: it contains a convolution or a pooling of images with channels.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Workload:
     holds: bool = False
     random: bool = False
     user_code: str = ""
+    images: bool = False
 
     def data(self) -> Data:
         return Data(*self.draw(np.random.default_rng(SEED), **self.sizes)).astype(self.dtype)

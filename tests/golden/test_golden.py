@@ -10,7 +10,7 @@ from comparison import mismatches
 from differences import DIFFERENCES
 from programs import PROGRAMS
 from programs.encoding import decode_array, encode_array
-from programs.scripts import FIGURES, PREFIX, SCRIPTS
+from programs.scripts import FIGURES, OUTDATED, PREFIX, SCRIPTS
 
 import theano
 
@@ -94,7 +94,14 @@ def test_gives_what_was_recorded(name):
 @pytest.mark.parametrize("mode", ["FAST_COMPILE", "FAST_RUN", "DEBUG_MODE", "PROFILE_MODE"])
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_scripts_agree_in_every_mode(name, mode):
-    _check(PREFIX + name, mode=mode, on_warning="error")
+    on_warning = "ignore" if name in OUTDATED else "error"
+    _check(PREFIX + name, mode=mode, on_warning=on_warning)
+
+
+@pytest.mark.parametrize("name", [name for name in RECORDED if name.startswith("images.")])
+def test_perform_of_images_agrees(name):
+    """Without C and rewrites: the Ops as the program made them."""
+    _check(name, linker="py", optimizer="None")
 
 
 def _figures():

@@ -21,6 +21,11 @@ The namespace ``xp`` of a contender has, spelled as users of its library spell t
   ``scan_rows``, the states after each step;
 - ``constant(array)``, an array of numpy, ``inverse(x)``, and ``as_dtype(x, dtype)``;
 - ``value_and_grad(cost, *wrt)``, the cost at ``wrt`` and its gradients;
+- ``conv(x, w, stride, pad, groups)``, the correlation of images (batch, channels, rows, columns)
+  with filters, and for its result's gradient g, ``conv_by_filters(x, w, g, ...)`` and
+  ``conv_by_images(x, w, g, ...)``; ``max_pool(x, size, stride)``; ``batch_norm(x, gain, bias)``
+  with the moments of each channel; ``relu(x)``; ``on_maps(b)``, a number for each channel as an
+  operand beside images; ``rows(x)``, a row for each image;
 - ``descend(state, grads, rate)`` for the state after a step downhill.
 
 Numpy has no ``value_and_grad``: what needs one is written for it by hand.
@@ -84,6 +89,19 @@ def layer_norm(xp, x, gain, bias):
     centred = x - xp.mean(x, axis=1, keepdims=True)
     variance = xp.mean(centred * centred, axis=1, keepdims=True)
     return centred / xp.sqrt(variance + EPSILON) * gain + bias
+
+
+def batch_norm(xp, x, gain, bias):
+    """Batch normalisation, for libraries that have none."""
+    axes = (0, 2, 3)
+    centred = x - xp.mean(x, axis=axes, keepdims=True)
+    variance = xp.mean(centred * centred, axis=axes, keepdims=True)
+    unit = centred / xp.sqrt(variance + EPSILON)
+    return unit * xp.on_maps(gain) + xp.on_maps(bias)
+
+
+def on_maps(b):
+    return b[:, None, None]
 
 
 def repeated(step, first, sequences=(), steps=None):

@@ -139,6 +139,9 @@ class Jax(base.Contender):
             eigh=jnp.linalg.eigh,
             diagonal=jnp.diagonal,
             softmax=jax.nn.softmax,
+            relu=jax.nn.relu,
+            on_maps=base.on_maps,
+            rows=lambda x: x.reshape(x.shape[0], -1),
             take=lambda table, index: table[index],
             add_at=lambda table, index, rows: table.at[index].add(rows),
             csr=lambda *vectors: sparse.BCSR(vectors[:3], shape=vectors[3]),
@@ -159,6 +162,26 @@ class Jax(base.Contender):
         )
         xp.legacy_uniform, xp.legacy_normal = xp.uniform, xp.normal
         xp.layer_norm = partial(base.layer_norm, xp)
+        xp.batch_norm = partial(base.batch_norm, xp)
+
+        def conv(x, w, stride=1, pad=0, groups=1):
+            return jax.lax.conv_general_dilated(
+                x, w, (stride, stride), [(pad, pad)] * 2, feature_group_count=groups
+            )
+
+        def conv_by_filters(x, w, g, *moves):
+            return jax.vjp(lambda w: conv(x, w, *moves), w)[1](g)[0]
+
+        def conv_by_images(x, w, g, *moves):
+            return jax.vjp(lambda x: conv(x, w, *moves), x)[1](g)[0]
+
+        def max_pool(x, size, stride):
+            return jax.lax.reduce_window(
+                x, -jnp.inf, jax.lax.max, (1, 1, size, size), (1, 1, stride, stride), "VALID"
+            )
+
+        xp.conv, xp.conv_by_filters, xp.conv_by_images = conv, conv_by_filters, conv_by_images
+        xp.max_pool = max_pool
 
         def cross_entropy(scores, labels):
             return -jnp.mean(jax.nn.log_softmax(scores)[jnp.arange(len(labels)), labels])

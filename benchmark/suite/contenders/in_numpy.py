@@ -25,7 +25,62 @@ def power_spectrum(x):
     return z.real**2 + z.imag**2
 
 
+def windows(x, size, stride, pad=0):
+    """The windows of images, by (batch, channel, row, column, row in it, column in it)."""
+    padded = np.pad(x, [(0, 0), (0, 0), (pad, pad), (pad, pad)])
+    return np.lib.stride_tricks.sliding_window_view(padded, size, (2, 3))[:, :, ::stride, ::stride]
+
+
+def by_group(x, groups, axis):
+    return np.split(x, groups, axis)
+
+
+def conv(x, w, stride=1, pad=0, groups=1):
+    seen = windows(x, w.shape[2:], stride, pad)
+    parts = [
+        np.tensordot(one, filters, axes=((1, 4, 5), (1, 2, 3)))
+        for one, filters in zip(by_group(seen, groups, 1), by_group(w, groups, 0), strict=True)
+    ]
+    return np.concatenate(parts, axis=3).transpose(0, 3, 1, 2)
+
+
+def conv_by_filters(x, w, g, stride=1, pad=0, groups=1):
+    rows, columns = g.shape[2:]
+    seen = windows(x, w.shape[2:], stride, pad)[:, :, :rows, :columns]
+    parts = [
+        np.tensordot(top, one, axes=((0, 2, 3), (0, 2, 3)))
+        for one, top in zip(by_group(seen, groups, 1), by_group(g, groups, 1), strict=True)
+    ]
+    return np.concatenate(parts)
+
+
+def conv_by_images(x, w, g, stride=1, pad=0, groups=1):
+    batch, channels, rows, columns = x.shape
+    padded = np.zeros((batch, channels, rows + 2 * pad, columns + 2 * pad), x.dtype)
+    n, m = g.shape[2:]
+    for i, j in np.ndindex(w.shape[2:]):
+        parts = [
+            np.tensordot(top, filters[:, :, i, j], axes=(1, 0))
+            for top, filters in zip(by_group(g, groups, 1), by_group(w, groups, 0), strict=True)
+        ]
+        padded[:, :, i : i + n * stride : stride, j : j + m * stride : stride][:, :, :n, :m] += (
+            np.concatenate(parts, axis=3).transpose(0, 3, 1, 2)
+        )
+    return padded[:, :, pad : pad + rows, pad : pad + columns]
+
+
+def max_pool(x, size, stride):
+    return windows(x, (size, size), stride).max(axis=(4, 5))
+
+
 xp = SimpleNamespace(
+    conv=conv,
+    conv_by_filters=conv_by_filters,
+    conv_by_images=conv_by_images,
+    max_pool=max_pool,
+    relu=lambda x: np.maximum(x, 0),
+    on_maps=base.on_maps,
+    rows=lambda x: x.reshape(len(x), -1),
     exp=np.exp,
     log=np.log,
     sqrt=np.sqrt,

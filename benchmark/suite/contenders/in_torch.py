@@ -80,6 +80,22 @@ class Torch(base.Contender):
             layer_norm=lambda x, gain, bias: functional.layer_norm(
                 x, gain.shape, gain, bias, base.EPSILON
             ),
+            conv=lambda x, w, stride=1, pad=0, groups=1: functional.conv2d(
+                x, w, None, stride, pad, 1, groups
+            ),
+            conv_by_filters=lambda x, w, g, stride=1, pad=0, groups=1: torch.nn.grad.conv2d_weight(
+                x, w.shape, g, stride, pad, 1, groups
+            ),
+            conv_by_images=lambda x, w, g, stride=1, pad=0, groups=1: torch.nn.grad.conv2d_input(
+                x.shape, w, g, stride, pad, 1, groups
+            ),
+            max_pool=functional.max_pool2d,
+            batch_norm=lambda x, gain, bias: functional.batch_norm(
+                x, None, None, gain, bias, training=True, eps=base.EPSILON
+            ),
+            relu=torch.relu,
+            on_maps=base.on_maps,
+            rows=lambda x: x.flatten(1),
             take=lambda table, index: functional.embedding(index, table),
             add_at=self.add_at,
             csr=lambda data, indices, indptr, shape: torch.sparse_csr_tensor(

@@ -12,7 +12,7 @@ from benchmark.suite.contenders.usercode import c_op
 from benchmark.suite.workload import SEED
 
 LETTERS = {"float32": "f", "float64": "d", "int64": "l", "int32": "i"}
-RANKS = ("scalar", "vector", "matrix", "tensor3")
+RANKS = ("scalar", "vector", "matrix", "tensor3", "tensor4")
 
 
 def doubled(x):
@@ -92,8 +92,12 @@ class Symbolic(base.Contender):
             scan_rows=self.scan_rows,
             constant=tensor.as_tensor_variable,
             as_dtype=tensor.cast,
+            relu=lambda x: tensor.maximum(x, 0),
+            on_maps=lambda b: b.dimshuffle(0, "x", "x"),
+            rows=lambda x: x.flatten(2),
         )
         xp.layer_norm = partial(base.layer_norm, xp)
+        xp.batch_norm = partial(base.batch_norm, xp)
         return xp
 
     def scan_rows(self, step, first, sequences=(), steps=None):
@@ -138,10 +142,32 @@ class Opwise(Symbolic):
         legacy = importlib.import_module("opwise.compile.streams").RandomStreams(SEED)
         xp.legacy_uniform = lambda shape, dtype: legacy.uniform(shape, dtype=dtype)
         xp.legacy_normal = lambda shape, dtype: legacy.normal(shape, dtype=dtype)
+        xp.conv, xp.conv_by_filters, xp.conv_by_images = (
+            self.conv, self.conv_by_filters, self.conv_by_images,
+        )  # fmt: skip
+        pool = importlib.import_module("opwise.tensor.conv.pool")
+        xp.max_pool = lambda x, size, stride: pool.pool_2d(x, (size, size), True, (stride, stride))
+        norm = importlib.import_module("opwise.tensor.nnet.bn").batch_normalization_train
+        xp.batch_norm = lambda x, gain, bias: norm(
+            x, *(b.dimshuffle("x", 0, "x", "x") for b in (gain, bias)), "spatial", base.EPSILON
+        )[0]
+        xp.relu = tensor.nnet.relu
         types = [tensor.dvector]
         xp.doubled_in_python = self.lib.as_op(types, types)(doubled)
         xp.doubled_in_c = c_op(self.lib.Op, self.lib.Apply)
         return xp
+
+    def conv(self, x, w, stride=1, pad=0, groups=1):
+        functions = importlib.import_module("opwise.tensor.conv.functions")
+        return functions.conv2d(
+            x, w, border_mode=pad, subsample=(stride, stride), filter_flip=False, num_groups=groups
+        )
+
+    def conv_by_filters(self, x, w, g, *moves):
+        return self.lib.grad(None, w, known_grads={self.conv(x, w, *moves): g})
+
+    def conv_by_images(self, x, w, g, *moves):
+        return self.lib.grad(None, x, known_grads={self.conv(x, w, *moves): g})
 
 
 class Pytensor(Symbolic):
@@ -153,6 +179,8 @@ class Pytensor(Symbolic):
         return {**super().environment(cache), "NUMBA_CACHE_DIR": str(cache / "numba")}
 
     def declines(self, workload):
+        if workload.images:
+            return "it has no convolution and no pooling of images with channels"
         runs_no_c = self.mode == "NUMBA" and workload.user_code == "C"
         return "its mode NUMBA runs no C code of Ops" if runs_no_c else ""
 

@@ -6,6 +6,7 @@ from benchmark.suite.workload import Workload
 from benchmark.suite.workloads import (
     chains,
     elementwise,
+    images,
     linear,
     lookup,
     loops,
@@ -19,7 +20,7 @@ from benchmark.suite.workloads import (
 )
 
 MODULES = (
-    elementwise, reductions, rows, training, chains, loops, lookup, linear, random, sparse,
+    elementwise, reductions, rows, training, images, chains, loops, lookup, linear, random, sparse,
     transforms, userops,
 )  # fmt: skip
 WORKLOADS: dict[str, Workload] = {

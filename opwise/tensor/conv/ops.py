@@ -108,9 +108,14 @@ class BaseAbstractConv(Op):
             unshared = self.unshared and name == "kern"
             ndim = 2 + self.convdim * (2 if unshared else 1)
             if var.type.ndim != ndim:
+                lengths = ", ".join(("depth", "rows", "columns")[-self.convdim :])
+                places = "output " + lengths.replace(", ", ", output ") + ", "
+                first = {"img": "batch, channels", "topgrad": "batch, outputs"}.get(
+                    name, f"outputs, {places * unshared}channels of a group"
+                )
                 raise TypeError(
                     f"{name} must be {ndim}D tensor{' for unshared convolution' * unshared}, not "
-                    f"{var.type.ndim}D"
+                    f"{var.type.ndim}D: its dimensions are ({first}, {lengths})"
                 )
         dtype = dtypes.upcast(*(var.type.dtype for var in found))
         return [cast(var, dtype) for var in found]

@@ -254,6 +254,11 @@ class _PoolOp(Op):
         pad = rest[1] if len(rest) > 1 and rest[1] is not None else pad
         stride = ws if stride is None else stride
         pad = (0,) * nd if pad is None else pad
+        for name, lengths in (("ws", ws), ("stride", stride)):
+            if isinstance(lengths, tuple | list) and any(
+                isinstance(n, int) and n < 1 for n in lengths
+            ):
+                raise ValueError(f"{name} must be {nd} integers of 1 or more, not {lengths}")
         if isinstance(pad, tuple | list):
             if max(pad) != 0 and not self.ignore_border:
                 raise NotImplementedError("padding works only with ignore_border=True")

@@ -22,6 +22,8 @@ from opwise.loops import scan, until
 from opwise.loops.jacobians import jacobian
 from opwise.modes.debugging.perturbation import beyond
 from opwise.tensor import extra_ops, selection
+from opwise.tensor.conv import functions as abstract_conv
+from opwise.tensor.conv import pool
 from opwise.tensor.ifelse import ifelse
 from opwise.testing.configurations import REFERENCE
 from opwise.testing.fuzz.layouts import LAYOUTS
@@ -71,7 +73,7 @@ class Grower:
     names: dict[str, Any] = {
         "T": T, "np": np, "theano": SimpleNamespace(
             gradient=gradient, scan=scan, scan_module=SimpleNamespace(until=until)),
-        "jacobian": jacobian,
+        "jacobian": jacobian, "abstract_conv": abstract_conv, "pool": pool,
         "bincount": extra_ops.bincount,
         "compress": selection.compress, "diff": extra_ops.diff, "ifelse": ifelse,
         "searchsorted": extra_ops.searchsorted, "to_one_hot": extra_ops.to_one_hot,

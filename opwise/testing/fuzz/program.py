@@ -91,6 +91,8 @@ class RandomProgram:
                  "from theano.ifelse import ifelse  # noqa: F401",
              "from theano.tensor.extra_ops import (",
              "    bincount, compress, diff, searchsorted, to_one_hot)",
+             "from theano.tensor.nnet import abstract_conv  # noqa: F401",
+             "from theano.tensor.signal import pool  # noqa: F401",
              ""]  # fmt: skip
         for leaf in used:
             lines.append(f"value_{leaf.name} = {array_text(leaf.value, leaf.layout)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opwise.testing.fuzz import loops  # noqa: F401  (adds its steps)
+from opwise.testing.fuzz import images, loops  # noqa: F401  (they add their steps)
 from opwise.testing.fuzz.grow import Below, Grower, Rejected
 from opwise.testing.fuzz.program import RandomProgram
 from opwise.testing.fuzz.steps import STEPS

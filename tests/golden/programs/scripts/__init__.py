@@ -12,6 +12,8 @@ from ..register import LOOSE, SINGLE, add_program
 
 # The flag floatX that a script is recorded under.
 SCRIPTS = {
+    "alexnet_toy": "float64",
+    "all_conv": "float32",
     "attention_decoder": "float64",
     "batch_norm": "float64",
     "beam_search": "float64",
@@ -19,8 +21,13 @@ SCRIPTS = {
     "c_ops": "float32",
     "char_rnn": "float64",
     "contractive_autoencoder": "float64",
+    "conv3d": "float64",
+    "conv_autoencoder": "float64",
+    "conv_mlp": "float32",
+    "conv_rbm": "float64",
     "ctc_loss": "float64",
     "denoising_autoencoder": "float32",
+    "dqn": "float64",
     "edit_distance": "float64",
     "folds": "float64",
     "gan": "float32",
@@ -37,6 +44,7 @@ SCRIPTS = {
     "kalman": "float64",
     "kmeans": "float64",
     "langevin": "float64",
+    "lenet": "float64",
     "linear_crf": "float64",
     "linear_svm": "float32",
     "logistic_sgd": "float64",
@@ -53,31 +61,50 @@ SCRIPTS = {
     "rbm_pcd": "float64",
     "rk4_pendulum": "float64",
     "rnn_rbm": "float64",
+    "saliency": "float64",
+    "sentence_cnn": "float64",
     "sparse_logistic": "float64",
+    "spatial_transformer": "float64",
     "stacked_autoencoder": "float64",
     "text_classifier": "float64",
+    "texture": "float64",
     "tsne": "float64",
+    "unet": "float64",
     "vae": "float64",
     "word2vec": "float64",
 }
 
 # Scripts whose training amplifies roundings more than a millionfold.
-AMPLIFYING = {"char_rnn", "gru_adding", "hessian_free_scan", "memory_read"}
+AMPLIFYING = {
+    "char_rnn", "conv_autoencoder", "gru_adding", "hessian_free_scan", "memory_read", "unet",
+}  # fmt: skip
 
-#: what scripts with loops have to reach: {script: {result: (lowest, highest)}}; accuracies and
-#: explained variances are parts of 1, gains are of log-likelihoods, others are distances
+# Scripts of names that make opwise warn.
+OUTDATED = {"conv_mlp", "sentence_cnn"}
+
+#: what scripts with loops and convolutions have to reach: {script: {result: (lowest, highest)}};
+#: accuracies, overlaps, explained variances and losses that are left are parts of 1, gains are of
+#: log-likelihoods, gaps of energies, others are distances
 FIGURES = {
+    "alexnet_toy": {"accuracy": (0.9, 1)},
+    "all_conv": {"accuracy": (0.95, 1)},
     "attention_decoder": {"right": (0.99, 1)},
     "beam_search": {"gap": (0, 1e-9), "exact": (-1e-9, 1e-9)},
     "bidirectional_rnn": {"accuracy": (0.9, 1)},
     "char_rnn": {"right": (1, 1)},
+    "conv3d": {"accuracy": (0.9, 1)},
+    "conv_autoencoder": {"explained": (0.8, 1)},
+    "conv_mlp": {"accuracy": (0.9, 1)},
+    "conv_rbm": {"right": (0.9, 1), "gap": (8, 30)},
     "ctc_loss": {"right": (1, 1)},
+    "dqn": {"caught": (0.85, 1)},
     "edit_distance": {"right": (1, 1)},
     "gru_adding": {"explained": (0.5, 1)},
     "hmc_scan": {"off": (0, 0.25), "acceptance": (0.9, 1)},
     "hmm": {"right": (0.8, 1)},
     "iterations": {"off": (0, 1e-9), "distance": (0, 1e-9)},
     "langevin": {"off": (0, 0.1)},
+    "lenet": {"accuracy": (0.95, 1)},
     "lstm_classifier": {"accuracy": (0.95, 1)},
     "lyapunov": {"off": (0, 1e-9)},
     "memory_read": {"right": (0.7, 1)},
@@ -85,6 +112,11 @@ FIGURES = {
     "rbm_pcd": {"CD-3 gain": (3, 9), "PCD-5 gain": (3, 9)},
     "rk4_pendulum": {"drift": (0, 1e-5), "error_back": (0, 1e-4)},
     "rnn_rbm": {"gain": (1.5, 5)},
+    "saliency": {"accuracy": (0.9, 1)},
+    "sentence_cnn": {"accuracy": (0.95, 1)},
+    "spatial_transformer": {"accuracy": (0.9, 1), "off": (0, 1e-06)},
+    "texture": {"left": (0, 0.01)},
+    "unet": {"overlap": (0.75, 1)},
 }
 
 PREFIX = "scripts."
