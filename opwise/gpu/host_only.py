@@ -8,8 +8,8 @@ from opwise.graph.op import Op
 from opwise.sparse.compressed import CSRFromCSC
 from opwise.tensor.advanced_subtensor import AdvancedBooleanSubtensor
 from opwise.tensor.breakpoint import PdbBreakpoint
+from opwise.tensor.conv import neighbours, pool, spatial
 from opwise.tensor.conv import ops as conv_ops
-from opwise.tensor.conv import pool
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
 from opwise.tensor.deprecated import Default, Mean, Tile
 from opwise.tensor.extra_ops import Bartlett, Unique
@@ -95,6 +95,12 @@ HOST_ONLY: dict[type[Op], str] = {
 HOST_ONLY |= {
     cls: "no kernel convolves or pools yet"
     for module in (conv_ops, pool)
+    for cls in vars(module).values()
+    if isinstance(cls, type) and issubclass(cls, Op) and cls.__module__ == module.__name__
+}
+HOST_ONLY |= {
+    cls: "no kernel takes neighbourhoods of images or samples them yet"
+    for module in (neighbours, spatial)
     for cls in vars(module).values()
     if isinstance(cls, type) and issubclass(cls, Op) and cls.__module__ == module.__name__
 }
