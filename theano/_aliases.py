@@ -48,6 +48,9 @@ _SPARSE = (*_all("sparse", ("variable", "type", "vectors", "compressed", "conver
 
 MADE = {
     "theano": ("opwise", "theano._logs"),
+    "theano.d3viz": ("opwise.profiling.html.graphpage",),
+    "theano.d3viz.d3viz": ("opwise.profiling.html.graphpage", "opwise.graph.dotgraph"),
+    "theano.d3viz.formatting": ("opwise.graph.dotgraph",),
     "theano.errors": ("opwise.errors",),
     "theano.gradient": ("opwise.gradient",),
     "theano.scalar": ("opwise.scalar", "theano._scalar"),
@@ -261,6 +264,7 @@ NAMES = {
     ),
     "theano.tensor.nnet.conv.imported_scipy_signal": "theano._scipy.imported_scipy_signal",
     "theano.tensor.signal.conv.conv2d": "theano._conv.signal_conv2d",
+    "theano.tensor.signal.downsample.max_pool2D": "opwise.tensor.conv.pool.max_pool_2d",
     "theano.tensor.signal.downsample.DownsampleFactorMax": "opwise.tensor.conv.pool.Pool",
     "theano.tensor.signal.downsample.DownsampleFactorMaxGrad": (
         "opwise.tensor.conv.pool.MaxPoolGrad"

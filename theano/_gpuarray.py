@@ -13,6 +13,11 @@ def gpu_alloc_empty(context_name: Any, dtype: str) -> Any:
     return alloc_empty(dtype)
 
 
+def GpuAllocEmpty(dtype: str, context_name: Any = None) -> Any:
+    """Return an Op: of dimensions, an array of a dtype whose elements are not set."""
+    return alloc_empty(dtype)
+
+
 def gpu_alloc(context_name: Any = None, memset_0: bool = False) -> Any:
     """Return a function: of a value and dimensions, an array filled with it."""
     return alloc

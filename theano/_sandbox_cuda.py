@@ -22,6 +22,11 @@ gpu_join = T.join
 gpu_shape = T.shape
 
 
+def GpuAllocEmpty() -> Any:
+    """Return an Op: of dimensions, a float32 array whose elements are not set."""
+    return gpu_alloc_empty
+
+
 def gpu_alloc(value: Any, *shape: Any) -> Tensor:
     """Return an array of float32 with one value, or with a smaller array again and again."""
     return alloc(T.cast(value, "float32"), *shape)

@@ -8,6 +8,8 @@
 
 /* Points whose neighbours are found before all channels are sampled there. */
 #define OW_SPATIAL_BLOCK 64
+/* Where a neighbour beside the image lies; strides may be negative, and so may places in it. */
+#define OW_BESIDE INT64_MIN
 /* ns of work for a point, and for each channel of it */
 #define OW_SPATIAL_POINT_NS 8.0
 #define OW_SPATIAL_VALUE_NS 2.0
@@ -160,7 +162,7 @@ typedef struct ow_sampling {
         c.y = ow_next_to_##T(*(const T *)(p + g->strides[3]), q->image->shape[2], q->nearest);     \
         for (int k = 0; k < 4; k++) {                                                              \
             const int64_t y = k < 2 ? c.y.first : c.y.second, x = k % 2 ? c.x.second : c.x.first;  \
-            c.at[k] = y < 0 || x < 0 ? -1 : y * row_bytes + x * column_bytes;                      \
+            c.at[k] = y < 0 || x < 0 ? OW_BESIDE : y * row_bytes + x * column_bytes;                     \
         }                                                                                          \
         return c;                                                                                  \
     }                                                                                              \
@@ -177,7 +179,7 @@ typedef struct ow_sampling {
                 const ow_corner_##T *k = &corners[i];                                              \
                 T v[4];                                                                            \
                 for (int j = 0; j < 4; j++)                                                        \
-                    v[j] = k->at[j] < 0 ? 0 : *(const T *)(plane + k->at[j]);                      \
+                    v[j] = k->at[j] == OW_BESIDE ? 0 : *(const T *)(plane + k->at[j]);                      \
                 const T across = k->x.weight, down = k->y.weight;                                  \
                 z[i] = (v[0] * (1 - across) + v[1] * across) * (1 - down) +                        \
                        (v[2] * (1 - across) + v[3] * across) * down;                               \
@@ -202,7 +204,7 @@ typedef struct ow_sampling {
                 const char *plane = x->data + n * x->strides[0] + c * x->strides[1];               \
                 T *to = (T *)q->z->data + (n * x->shape[1] + c) * lengths[0] * lengths[1];         \
                 for (int j = 0; j < 4; j++)                                                        \
-                    if (k.at[j] >= 0) {                                                            \
+                    if (k.at[j] != OW_BESIDE) {                                                            \
                         const int64_t y = k.at[j] / lengths[1], z = k.at[j] % lengths[1];          \
                         sums[j] += g * *(const T *)(plane + y * x->strides[2] + z * x->strides[3]); \
                         to[k.at[j]] += g * weights[j];                                             \

@@ -1,15 +1,13 @@
 """Ops by which programs of Theano convolve without its abstract Ops.
 
-opwise computes them by the three Ops of ``tensor.conv.ops``: calling one builds these, so that
-derivatives, rewrites and C are theirs, and no Apply of a function has one of these Ops.
+The correlations are those of ``tensor.conv.ops`` with other arguments. The others build these Ops
+when they are called, so that no Apply of a function has one of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
-
-import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
@@ -62,11 +60,13 @@ class OlderOp(Op):
 # --- correlations by matrix products --------------------------------------------------------------
 
 
-class BaseCorrMM(OlderOp):
+class BaseCorrMM(ops.BaseAbstractConv):
     """What a correlation of images with kernels, which are not flipped, and its gradients share."""
 
-    convdim = 2
-    __props__ = ("border_mode", "subsample", "filter_dilation", "num_groups", "unshared")
+    #: the number of spatial axes
+    axes = 2
+    #: the correlation, its gradient by kernels, by images
+    correlations: ClassVar[tuple[type[BaseCorrMM], ...]] = ()
 
     def __init__(
         self,
@@ -76,25 +76,19 @@ class BaseCorrMM(OlderOp):
         num_groups: int = 1,
         unshared: bool = False,
     ) -> None:
-        if self.convdim == 3 and isinstance(border_mode, tuple):
-            if any(not isinstance(border, int | np.integer) for border in border_mode):
-                raise ValueError(
-                    f"invalid border_mode {border_mode!r}: for volumes it must have three integers"
-                )
-        op = ops.AbstractConv(
-            self.convdim, None, None, border_mode, subsample, False, filter_dilation, num_groups,
+        super().__init__(
+            self.axes, None, None, border_mode, subsample, False, filter_dilation, num_groups,
             unshared,
         )  # fmt: skip
-        self.op, self.border_mode = op, op.border_mode
-        if self.border_mode == "valid" and not isinstance(border_mode, str):
-            self.border_mode = (0,) * self.convdim
-        self.subsample, self.filter_dilation = op.subsample, op.filter_dilation
-        self.num_groups, self.unshared = num_groups, unshared
+
+    def _relative(self, which: int) -> Any:
+        options = self.border_mode, self.subsample, self.filter_dilation, self.num_groups
+        return self.correlations[which](*options, *([self.unshared] if self.axes == 2 else []))
 
     @property
     def pad(self) -> Any:
         """The zeros around an image where border_mode gives them, else none."""
-        return self.border_mode if isinstance(self.border_mode, tuple) else (0,) * self.convdim
+        return self.border_mode if isinstance(self.border_mode, tuple) else (0,) * self.axes
 
     def __str__(self) -> str:
         return (
@@ -102,87 +96,64 @@ class BaseCorrMM(OlderOp):
             f"{self.num_groups} {self.unshared}}}"
         )
 
-    def flops(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> int:
-        return self.op._relative(self._member).flops(inputs, outputs)
+    def _given_lengths(self, shape: Any, first: Any, top: Any, by_weights: bool) -> Any:
+        """Return the lengths of a gradient as a vector; without ``shape``, from those of operands.
 
-    #: which of a convolution, its gradient by kernels and by images
-    _member = 0
-
-    def build(self, *inputs: Any) -> Any:
-        return self.op._relative(self._member)(*inputs)
-
-
-class _WithLengths(BaseCorrMM):
-    """A gradient, whose third input gives lengths; without it, those that the shapes determine."""
-
-    #: how errors name the lengths that are to be given
-    _needs_for: ClassVar[tuple[str, ...]] = ()
-
-    def build(self, first: Any, topgrad: Any, shape: Any = None) -> Any:
-        first, topgrad = as_tensor_variable(first), as_tensor_variable(topgrad)
+        Raises ValueError if these do not determine them.
+        """
         if shape is None:
-            strided = self.subsample != (1,) * self.convdim
-            if strided or self.border_mode in self._needs_for:
+            undetermined = ("half",) if by_weights else ()
+            if self.subsample != (1,) * self.axes or self.border_mode in undetermined:
                 raise ValueError(
                     "shape must be given: with subsample"
-                    + " or border_mode 'half'" * bool(self._needs_for)
+                    + " or border_mode 'half'" * by_weights
                     + " several lengths give the same result"
                 )
-            n = self.convdim
-            shapes = [[v.shape[i] for i in range(v.type.ndim)] for v in (first, topgrad)]
-            shape = self._lengths_from(*shapes)[-n:]
-        lengths = stack([cast(as_tensor_variable(shape[a]), "int64") for a in range(self.convdim)])
-        return super().build(first, topgrad, lengths)
-
-    def _lengths_from(self, first: Sequence[Any], top: Sequence[Any]) -> tuple[Any, ...]:
-        raise NotImplementedError
+            lengths = get_conv_gradweights_shape if by_weights else get_conv_gradinputs_shape
+            operands = [as_tensor_variable(each) for each in (first, top)]
+            shapes = [[v.shape[i] for i in range(v.type.ndim)] for v in operands]
+            options = self.border_mode, self.subsample, self.filter_dilation
+            shape = lengths(shapes[0], shapes[1], *options)[-self.axes :]
+        return stack([cast(as_tensor_variable(shape[a]), "int64") for a in range(self.axes)])
 
 
-class _ByWeights(_WithLengths):
-    _member = 1
-    _needs_for = ("half",)
-
-    def _lengths_from(self, first: Sequence[Any], top: Sequence[Any]) -> tuple[Any, ...]:
-        return get_conv_gradweights_shape(
-            first, top, self.border_mode, self.subsample, self.filter_dilation
-        )
-
-
-class _ByInputs(_WithLengths):
-    _member = 2
-
-    def _lengths_from(self, first: Sequence[Any], top: Sequence[Any]) -> tuple[Any, ...]:
-        return get_conv_gradinputs_shape(
-            first, top, self.border_mode, self.subsample, self.filter_dilation
-        )
-
-
-class CorrMM(BaseCorrMM):
+class CorrMM(BaseCorrMM, ops.AbstractConv):
     """The correlation of images (batch, channels, rows, columns) with kernels.
 
     Arguments are those of ``AbstractConv2d``; kernels are not flipped.
     """
 
 
-class CorrMM_gradWeights(_ByWeights):
+class CorrMM_gradWeights(BaseCorrMM, ops.AbstractConv_gradWeights):
     """The gradient of ``CorrMM`` by its kernels; inputs: images, gradient, their (rows, columns).
 
     The third may be left out where the shapes determine it.
     """
 
+    def make_node(
+        self, img: Any, topgrad: Any, shape: Any = None, add_assert_shape: bool = True
+    ) -> Apply:
+        shape = self._given_lengths(shape, img, topgrad, True)
+        return super().make_node(img, topgrad, shape, add_assert_shape)
 
-class CorrMM_gradInputs(_ByInputs):
+
+class CorrMM_gradInputs(BaseCorrMM, ops.AbstractConv_gradInputs):
     """The gradient of ``CorrMM`` by its images; inputs: kernels, gradient, the (rows, columns).
 
     The third may be left out where the shapes determine it.
     """
 
+    def make_node(
+        self, kern: Any, topgrad: Any, shape: Any = None, add_assert_shape: bool = True
+    ) -> Apply:
+        shape = self._given_lengths(shape, kern, topgrad, False)
+        return super().make_node(kern, topgrad, shape, add_assert_shape)
+
 
 class BaseCorr3dMM(BaseCorrMM):
     """What a correlation of volumes with kernels, which are not flipped, and its gradients share."""
 
-    convdim = 3
-    __props__ = ("border_mode", "subsample", "filter_dilation", "num_groups")
+    axes = 3
 
     def __init__(
         self,
@@ -194,16 +165,20 @@ class BaseCorr3dMM(BaseCorrMM):
         super().__init__(border_mode, subsample, filter_dilation, num_groups)
 
 
-class Corr3dMM(BaseCorr3dMM):
+class Corr3dMM(BaseCorr3dMM, CorrMM):
     """The correlation of volumes (batch, channels, depth, rows, columns) with kernels."""
 
 
-class Corr3dMM_gradWeights(BaseCorr3dMM, _ByWeights):
+class Corr3dMM_gradWeights(BaseCorr3dMM, CorrMM_gradWeights):
     """The gradient of ``Corr3dMM`` by its kernels, as ``CorrMM_gradWeights``."""
 
 
-class Corr3dMM_gradInputs(BaseCorr3dMM, _ByInputs):
+class Corr3dMM_gradInputs(BaseCorr3dMM, CorrMM_gradInputs):
     """The gradient of ``Corr3dMM`` by its volumes, as ``CorrMM_gradInputs``."""
+
+
+BaseCorrMM.correlations = CorrMM, CorrMM_gradWeights, CorrMM_gradInputs
+BaseCorr3dMM.correlations = Corr3dMM, Corr3dMM_gradWeights, Corr3dMM_gradInputs
 
 
 # --- Theano's first convolution -------------------------------------------------------------------
