@@ -13,20 +13,20 @@ from opwise.compile.shared import SharedVariable
 from opwise.compile.updates import OrderedUpdates
 from opwise.errors import NotScalarConstantError
 from opwise.graph.apply import Apply
-from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import (
     ancestors,
     clone_replace,
     equal_computations,
-    inputs,
     io_toposort,
 )
+from opwise.graph.traversal import inputs as graph_inputs
 from opwise.graph.variable import Constant, get_test_value
 from opwise.loops.op import Scan
 from opwise.loops.returned import parse
-from opwise.optimizers.shapefeature import ShapeFeature
+from opwise.optimizers.shapefeature import inner_shapes
 from opwise.scalar.types import Scalar, get_scalar_type
 from opwise.tensor.creation import alloc_empty
+from opwise.tensor.shape import shape_i_op
 
 
 #: stands for an argument that old programs may not give any more
@@ -81,7 +81,7 @@ def isNaN_or_Inf_or_None(x):
 def find_up(l_node, f_node):
     """Return whether the Apply ``f_node`` is needed to compute an Apply, or a list of variables."""
     outputs = l_node.outputs if isinstance(l_node, Apply) else l_node
-    return f_node in io_toposort(inputs(outputs), outputs)
+    return f_node in io_toposort(graph_inputs(outputs), outputs)
 
 
 def get_updates_and_outputs(ls):
@@ -140,16 +140,15 @@ def infer_shape(outs, inputs, input_shapes):
     for var, shape in zip(inputs, input_shapes, strict=True):
         if shape is not None and len(shape) != var.type.ndim:
             raise AssertionError(f"{var} has {var.type.ndim} dimensions, not those of {shape}")
-    feature = ShapeFeature()
-    feature.on_attach(FunctionGraph([], []))
-    for var, shape in zip(inputs, input_shapes, strict=True):
-        feature.set_shape(var, shape)
-    for var in ancestors(outs, blockers=inputs):
-        if var.owner is None and var not in feature.shape_of:
-            feature.init_r(var)
-    for node in io_toposort(inputs, outs):
-        feature.on_import(None, node, reason="infer_shape")
-    return [feature.shape_of[var] for var in outs]
+    given = list(inputs)
+    rest = [
+        var for var in graph_inputs(outs) if var not in given and not isinstance(var, Constant)
+    ]
+    shapes = [*input_shapes, *([None] * len(rest))]
+    return inner_shapes(
+        [*given, *rest], outs, [*given, *rest], shapes,
+        read=lambda k, d: shape_i_op(d)(outs[k]),
+    )  # fmt: skip
 
 
 def map_variables(replacer, graphs, additional_inputs=()):
@@ -226,7 +225,7 @@ class _Mapping:
         own = op.inputs
         outputs = self.mapped(op.outputs, fixed=own)
         outside = [
-            var for var in inputs(outputs) if var not in own and not isinstance(var, Constant)
+            var for var in graph_inputs(outputs) if var not in own and not isinstance(var, Constant)
         ]
         for var in outside:
             if getattr(var, "update", None) is not None or (

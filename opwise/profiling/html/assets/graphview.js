@@ -196,3 +196,4 @@ for (const [name, color] of KINDS) {
   find("legend").append(entry);
 }
 draw();
+document.documentElement.dataset.ready = "yes";
