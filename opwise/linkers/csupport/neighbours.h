@@ -85,10 +85,32 @@ static inline int64_t ow_neibs_place(const ow_neibs *q, int a, int64_t i, int64_
     return at < 0 || at >= q->n[a] ? -1 : at;
 }
 
-/* Call BODY(pixel or NULL, element) for all elements of the neighbourhoods of rows `first` to `end` of
+/* A row of a neighbourhood whose elements lie side by side. Most rows are short: loops of a length that
+ * the compiler knows have no overhead. */
+#define OW_NEIBS_LOOP(T, p, m, n, MET)                                                             \
+    for (int64_t j = 0; j < (n); j++) {                                                            \
+        MET(T, (T *)(p) + j, (T *)(m) + j);                                                        \
+    }
+#define OW_NEIBS_ROW(T, p, m, n, MET)                                                              \
+    do {                                                                                           \
+        char *from_ = (p), *to_ = (m);                                                             \
+        switch (n) {                                                                               \
+        case 2: OW_NEIBS_LOOP(T, from_, to_, 2, MET) break;                                        \
+        case 3: OW_NEIBS_LOOP(T, from_, to_, 3, MET) break;                                        \
+        case 4: OW_NEIBS_LOOP(T, from_, to_, 4, MET) break;                                        \
+        case 5: OW_NEIBS_LOOP(T, from_, to_, 5, MET) break;                                        \
+        case 6: OW_NEIBS_LOOP(T, from_, to_, 6, MET) break;                                        \
+        case 7: OW_NEIBS_LOOP(T, from_, to_, 7, MET) break;                                        \
+        case 8: OW_NEIBS_LOOP(T, from_, to_, 8, MET) break;                                        \
+        default: OW_NEIBS_LOOP(T, from_, to_, n, MET)                                              \
+        }                                                                                          \
+    } while (0)
+
+/* Do MET(T, pixel, element), or BESIDE(T, element) beside the image, for all elements of the neighbourhoods of rows `first` to `end` of
  * the grids of all planes. Elements of a neighbourhood's row in the middle of an image need no checks. */
-#define OW_NEIBS_EACH(T, PIXEL_TYPE, MET, BESIDE)                                                  \
+#define OW_NEIBS_EACH(T, MET, BESIDE)                                                              \
     const int64_t px = q->image->strides[3], mx = q->matrix->strides[1];                           \
+    const int near = px == sizeof(T) && mx == sizeof(T);                                           \
     for (int64_t r = first; r < end; r++) {                                                        \
         const int64_t k = r / q->grid[0], a = r % q->grid[0];                                      \
         char *plane = q->image->data + k / q->channels * q->image->strides[0] +                    \
@@ -100,6 +122,11 @@ static inline int64_t ow_neibs_place(const ow_neibs *q, int a, int64_t i, int64_
             for (int64_t i = 0; i < q->size[0]; i++) {                                             \
                 const int64_t y = ow_neibs_place(q, 0, a, i);                                      \
                 char *row = plane + (y < 0 ? 0 : y) * q->image->strides[2];                        \
+                if (y >= 0 && within && near) {                                                    \
+                    OW_NEIBS_ROW(T, row + from * px, m, q->size[1], MET);                          \
+                    m += q->size[1] * mx;                                                          \
+                    continue;                                                                      \
+                }                                                                                  \
                 if (y >= 0 && within) {                                                            \
                     char *p = row + from * px;                                                     \
                     for (int64_t j = 0; j < q->size[1]; j++, m += mx, p += px) {                   \
@@ -132,12 +159,12 @@ typedef struct ow_16_bytes {
 #define OW_NEIBS_TAKES(T)                                                                          \
     static void ow_neibs_take_##T(const ow_neibs *q, int64_t first, int64_t end)                   \
     {                                                                                              \
-        OW_NEIBS_EACH(T, const, OW_NEIBS_TAKE, OW_NEIBS_ZERO)                                      \
+        OW_NEIBS_EACH(T, OW_NEIBS_TAKE, OW_NEIBS_ZERO)                                      \
     }
 #define OW_NEIBS_ADDS(T)                                                                           \
     static void ow_neibs_add_##T(const ow_neibs *q, int64_t first, int64_t end)                    \
     {                                                                                              \
-        OW_NEIBS_EACH(T, , OW_NEIBS_ADD, OW_NEIBS_SKIP)                                            \
+        OW_NEIBS_EACH(T, OW_NEIBS_ADD, OW_NEIBS_SKIP)                                            \
     }
 OW_NEIBS_TAKES(uint8_t)
 OW_NEIBS_TAKES(uint16_t)

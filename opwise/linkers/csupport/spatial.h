@@ -8,8 +8,6 @@
 
 /* Points whose neighbours are found before all channels are sampled there. */
 #define OW_SPATIAL_BLOCK 64
-/* Where a neighbour beside the image lies; strides may be negative, and so may places in it. */
-#define OW_BESIDE INT64_MIN
 /* ns of work for a point, and for each channel of it */
 #define OW_SPATIAL_POINT_NS 8.0
 #define OW_SPATIAL_VALUE_NS 2.0
@@ -118,11 +116,18 @@ static int ow_grid_gradient_run(ow_step *s)
 typedef struct ow_sampling {
     const ow_slot *image, *grid, *dy;
     ow_slot *z, *dgrid;
-    int64_t points, chunks;
+    int64_t chunks;
     int nearest;
 } ow_sampling;
 
-/* The neighbours of a coordinate of the grid along an axis of `n` elements; -1: beside the image. */
+/* Part of a row of points. */
+typedef struct ow_points {
+    int64_t n, row, first, count;
+} ow_points;
+
+/* OW_SPATIAL(T) samples such parts. A point has two neighbours along each axis; those beside the image
+ * are -1. `corners` are the places of the four, in bytes of a channel of the image or, for gradients,
+ * in elements of a channel in C order. Without neighbours beside the image no place is looked at. */
 #define OW_SPATIAL(T)                                                                              \
     typedef struct ow_next_##T {                                                                   \
         int64_t first, second;                                                                     \
@@ -139,92 +144,115 @@ typedef struct ow_sampling {
             at = at < last ? at : last;                                                            \
         }                                                                                          \
         if (at > -1 && at < (T)n) {                                                                \
-            const T below = (T)floor((double)at);                                                  \
-            next.weight = at - below;                                                              \
-            next.first = (int64_t)below;                                                           \
+            next.first = at < 0 ? -1 : (int64_t)at;                                                \
+            next.weight = at - (T)next.first;                                                      \
             next.second = next.first + 1 < n ? next.first + 1 : nearest ? n - 1 : -1;              \
         }                                                                                          \
         return next;                                                                               \
     }                                                                                              \
-    /* the four neighbours of points, and where they lie in a channel */                           \
-    typedef struct ow_corner_##T {                                                                 \
-        int64_t at[4];                                                                             \
-        ow_next_##T y, x;                                                                          \
-    } ow_corner_##T;                                                                               \
-    static ow_corner_##T ow_corner_of_##T(const ow_sampling *q, int64_t n, int64_t point,          \
-                                          int64_t row_bytes, int64_t column_bytes)                 \
+    typedef struct ow_corners_##T {                                                                \
+        int64_t at[OW_SPATIAL_BLOCK][4], to[OW_SPATIAL_BLOCK][4];                                  \
+        T across[OW_SPATIAL_BLOCK], down[OW_SPATIAL_BLOCK];                                        \
+        T by_x[OW_SPATIAL_BLOCK], by_y[OW_SPATIAL_BLOCK];                                          \
+        int all_inside;                                                                            \
+    } ow_corners_##T;                                                                              \
+    static void ow_find_corners_##T(const ow_sampling *q, const ow_points *p, ow_corners_##T *c)   \
     {                                                                                              \
-        const ow_slot *g = q->grid;                                                                \
-        const char *p = g->data + n * g->strides[0] + point / g->shape[2] * g->strides[1] +        \
-                        point % g->shape[2] * g->strides[2];                                       \
-        ow_corner_##T c;                                                                           \
-        c.x = ow_next_to_##T(*(const T *)p, q->image->shape[3], q->nearest);                       \
-        c.y = ow_next_to_##T(*(const T *)(p + g->strides[3]), q->image->shape[2], q->nearest);     \
-        for (int k = 0; k < 4; k++) {                                                              \
-            const int64_t y = k < 2 ? c.y.first : c.y.second, x = k % 2 ? c.x.second : c.x.first;  \
-            c.at[k] = y < 0 || x < 0 ? OW_BESIDE : y * row_bytes + x * column_bytes;                     \
+        const ow_slot *g = q->grid, *x = q->image;                                                 \
+        const char *at = g->data + p->n * g->strides[0] + p->row * g->strides[1] +                 \
+                         p->first * g->strides[2];                                                 \
+        int64_t least = 0;                                                                         \
+        for (int64_t i = 0; i < p->count; i++, at += g->strides[2]) {                              \
+            const ow_next_##T h = ow_next_to_##T(*(const T *)at, x->shape[3], q->nearest);         \
+            const ow_next_##T v =                                                                  \
+                ow_next_to_##T(*(const T *)(at + g->strides[3]), x->shape[2], q->nearest);         \
+            const int64_t ys[2] = {v.first, v.second}, xs[2] = {h.first, h.second};                \
+            for (int k = 0; k < 4; k++) {                                                          \
+                const int64_t a = ys[k / 2], b = xs[k % 2], beside = a < 0 || b < 0;               \
+                c->at[i][k] = a * x->strides[2] + b * x->strides[3];                               \
+                c->to[i][k] = beside ? -1 : a * x->shape[3] + b;                                   \
+                least = c->to[i][k] < least ? c->to[i][k] : least;                                 \
+            }                                                                                      \
+            c->across[i] = h.weight;                                                               \
+            c->down[i] = v.weight;                                                                 \
+            c->by_x[i] = h.change;                                                                 \
+            c->by_y[i] = v.change;                                                                 \
         }                                                                                          \
-        return c;                                                                                  \
+        c->all_inside = least == 0;                                                                \
     }                                                                                              \
-    static void ow_sample_##T(const ow_sampling *q, int64_t n, int64_t first, int64_t end)         \
+    static void ow_sample_##T(const ow_sampling *q, const ow_points *p)                            \
     {                                                                                              \
         const ow_slot *x = q->image;                                                               \
-        ow_corner_##T corners[OW_SPATIAL_BLOCK];                                                   \
-        for (int64_t i = 0; i < end - first; i++)                                                  \
-            corners[i] = ow_corner_of_##T(q, n, first + i, x->strides[2], x->strides[3]);          \
-        for (int64_t c = 0; c < x->shape[1]; c++) {                                                \
-            const char *plane = x->data + n * x->strides[0] + c * x->strides[1];                   \
-            T *z = (T *)q->z->data + (n * x->shape[1] + c) * q->points + first;                    \
-            for (int64_t i = 0; i < end - first; i++) {                                            \
-                const ow_corner_##T *k = &corners[i];                                              \
+        const int64_t width = q->grid->shape[2];                                                   \
+        ow_corners_##T c;                                                                          \
+        ow_find_corners_##T(q, p, &c);                                                             \
+        for (int64_t k = 0; k < x->shape[1]; k++) {                                                \
+            const char *plane = x->data + p->n * x->strides[0] + k * x->strides[1];                \
+            T *z = (T *)q->z->data +                                                               \
+                   ((p->n * x->shape[1] + k) * q->grid->shape[1] + p->row) * width + p->first;     \
+            for (int64_t i = 0; i < p->count; i++) {                                               \
                 T v[4];                                                                            \
                 for (int j = 0; j < 4; j++)                                                        \
-                    v[j] = k->at[j] == OW_BESIDE ? 0 : *(const T *)(plane + k->at[j]);                      \
-                const T across = k->x.weight, down = k->y.weight;                                  \
+                    v[j] = c.all_inside || c.to[i][j] >= 0 ? *(const T *)(plane + c.at[i][j]) : 0; \
+                const T across = c.across[i], down = c.down[i];                                    \
                 z[i] = (v[0] * (1 - across) + v[1] * across) * (1 - down) +                        \
                        (v[2] * (1 - across) + v[3] * across) * down;                               \
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-    static void ow_sample_back_##T(const ow_sampling *q, int64_t n, int64_t first, int64_t end)    \
+    static void ow_sample_back_##T(const ow_sampling *q, const ow_points *p)                       \
     {                                                                                              \
         const ow_slot *x = q->image, *dy = q->dy;                                                  \
-        const int64_t lengths[2] = {x->shape[2], x->shape[3]};                                     \
-        T *dgrid = (T *)q->dgrid->data + (n * q->points + first) * 2;                              \
-        for (int64_t i = 0; i < end - first; i++) {                                                \
-            const ow_corner_##T k = ow_corner_of_##T(q, n, first + i, lengths[1], 1);              \
-            const int64_t row = (first + i) / dy->shape[3], column = (first + i) % dy->shape[3];   \
-            const T across = k.x.weight, down = k.y.weight;                                        \
-            const T weights[4] = {(1 - down) * (1 - across), (1 - down) * across,                  \
-                                  down * (1 - across), down * across};                             \
-            T sums[4] = {0};                                                                       \
-            for (int64_t c = 0; c < x->shape[1]; c++) {                                            \
-                const T g = *(const T *)(dy->data + n * dy->strides[0] + c * dy->strides[1] +      \
-                                         row * dy->strides[2] + column * dy->strides[3]);          \
-                const char *plane = x->data + n * x->strides[0] + c * x->strides[1];               \
-                T *to = (T *)q->z->data + (n * x->shape[1] + c) * lengths[0] * lengths[1];         \
+        const int64_t size = x->shape[2] * x->shape[3];                                            \
+        T sums[OW_SPATIAL_BLOCK][4] = {{0}};                                                       \
+        ow_corners_##T c;                                                                          \
+        ow_find_corners_##T(q, p, &c);                                                             \
+        for (int64_t k = 0; k < x->shape[1]; k++) {                                                \
+            const char *plane = x->data + p->n * x->strides[0] + k * x->strides[1];                \
+            const char *from = dy->data + p->n * dy->strides[0] + k * dy->strides[1] +             \
+                               p->row * dy->strides[2] + p->first * dy->strides[3];                \
+            T *to = (T *)q->z->data + (p->n * x->shape[1] + k) * size;                             \
+            for (int64_t i = 0; i < p->count; i++, from += dy->strides[3]) {                       \
+                const T g = *(const T *)from, across = c.across[i], down = c.down[i];              \
+                const T upper = g * (1 - down), lower = g * down;                                  \
+                const T parts[4] = {upper * (1 - across), upper * across, lower * (1 - across),    \
+                                    lower * across};                                               \
                 for (int j = 0; j < 4; j++)                                                        \
-                    if (k.at[j] != OW_BESIDE) {                                                            \
-                        const int64_t y = k.at[j] / lengths[1], z = k.at[j] % lengths[1];          \
-                        sums[j] += g * *(const T *)(plane + y * x->strides[2] + z * x->strides[3]); \
-                        to[k.at[j]] += g * weights[j];                                             \
+                    if (c.all_inside || c.to[i][j] >= 0) {                                         \
+                        sums[i][j] += g * *(const T *)(plane + c.at[i][j]);                        \
+                        to[c.to[i][j]] += parts[j];                                                \
                     }                                                                              \
             }                                                                                      \
-            dgrid[2 * i] = ((sums[1] - sums[0]) * (1 - down) + (sums[3] - sums[2]) * down) *       \
-                           k.x.change;                                                             \
-            dgrid[2 * i + 1] = ((sums[2] - sums[0]) * (1 - across) +                               \
-                                (sums[3] - sums[1]) * across) * k.y.change;                        \
+        }                                                                                          \
+        T *dgrid = (T *)q->dgrid->data +                                                           \
+                   ((p->n * q->grid->shape[1] + p->row) * q->grid->shape[2] + p->first) * 2;       \
+        for (int64_t i = 0; i < p->count; i++) {                                                   \
+            const T *v = sums[i], across = c.across[i], down = c.down[i];                          \
+            dgrid[2 * i] = ((v[1] - v[0]) * (1 - down) + (v[3] - v[2]) * down) * c.by_x[i];        \
+            dgrid[2 * i + 1] =                                                                     \
+                ((v[2] - v[0]) * (1 - across) + (v[3] - v[1]) * across) * c.by_y[i];               \
         }                                                                                          \
     }
 OW_SPATIAL(float)
 OW_SPATIAL(double)
+
+/* Call a function on the parts of row `row` of the points of image `n`. */
+static inline void ow_each_part(const ow_sampling *q, int64_t n, int64_t row,
+                                void (*each)(const ow_sampling *, const ow_points *))
+{
+    const int64_t width = q->grid->shape[2];
+    for (int64_t first = 0; first < width; first += OW_SPATIAL_BLOCK) {
+        const int64_t left = width - first;
+        const ow_points p = {n, row, first, left < OW_SPATIAL_BLOCK ? left : OW_SPATIAL_BLOCK};
+        each(q, &p);
+    }
+}
 
 /* Check shapes: in: images, grid[, gradients by the samples] */
 static int ow_sampling_check(ow_step *s, ow_sampling *q)
 {
     const ow_slot *x = q->image = s->in[0], *g = q->grid = s->in[1];
     q->nearest = (int)s->ints[0];
-    q->points = g->shape[1] * g->shape[2];
     if (g->shape[3] != 2)
         return OW_FAIL(s, OW_VALUE_ERROR,
                        "grid must have the shape (batch, rows, columns, 2), not (%lld, %lld, %lld, %lld)",
@@ -239,7 +267,7 @@ static int ow_sampling_check(ow_step *s, ow_sampling *q)
                        (long long)x->shape[0], (long long)x->shape[1], (long long)x->shape[2],
                        (long long)x->shape[3]);
     const double each = OW_SPATIAL_POINT_NS + OW_SPATIAL_VALUE_NS * (double)x->shape[1];
-    q->chunks = ow_chunks(each * (double)x->shape[0] * (double)q->points);
+    q->chunks = ow_chunks(each * (double)x->shape[0] * (double)g->shape[1] * (double)g->shape[2]);
     return OW_OK;
 }
 
@@ -255,16 +283,10 @@ static int ow_sample_prep(ow_step *s)
 static void ow_sample_chunk(void *arg, int64_t chunk)
 {
     const ow_sampling *q = arg;
-    const int64_t blocks = (q->points + OW_SPATIAL_BLOCK - 1) / OW_SPATIAL_BLOCK;
-    int64_t end, k = ow_chunk_range(chunk, q->chunks, q->image->shape[0] * blocks, 1, &end);
-    for (; k < end; k++) {
-        const int64_t first = k % blocks * OW_SPATIAL_BLOCK, left = q->points - first;
-        const int64_t until = first + (left < OW_SPATIAL_BLOCK ? left : OW_SPATIAL_BLOCK);
-        if (q->z->itemsize == 8)
-            ow_sample_double(q, k / blocks, first, until);
-        else
-            ow_sample_float(q, k / blocks, first, until);
-    }
+    const int64_t rows = q->grid->shape[1];
+    int64_t end, k = ow_chunk_range(chunk, q->chunks, q->image->shape[0] * rows, 1, &end);
+    for (; k < end; k++)
+        ow_each_part(q, k / rows, k % rows, q->z->itemsize == 8 ? ow_sample_double : ow_sample_float);
 }
 
 static int ow_sample_run(ow_step *s)
@@ -306,10 +328,8 @@ static void ow_sample_back_chunk(void *arg, int64_t chunk)
     const int64_t bytes = q->image->shape[1] * q->image->shape[2] * q->image->shape[3] * q->z->itemsize;
     for (; n < end; n++) {
         memset(q->z->data + n * bytes, 0, (size_t)bytes);
-        if (q->z->itemsize == 8)
-            ow_sample_back_double(q, n, 0, q->points);
-        else
-            ow_sample_back_float(q, n, 0, q->points);
+        for (int64_t row = 0; row < q->grid->shape[1]; row++)
+            ow_each_part(q, n, row, q->z->itemsize == 8 ? ow_sample_back_double : ow_sample_back_float);
     }
 }
 
