@@ -247,7 +247,9 @@ NAMES = {
     "theano.tensor.nnet.abstract_conv.imported_scipy_signal": (
         "theano._scipy.imported_scipy_signal"
     ),
-    "theano.tensor.nnet.abstract_conv.BaseAbstractConv2d": "opwise.tensor.conv.ops.BaseAbstractConv",
+    "theano.tensor.nnet.abstract_conv.BaseAbstractConv2d": (
+        "opwise.tensor.conv.ops.BaseAbstractConv"
+    ),
     "theano.tensor.nnet.conv.conv2d": "theano._conv.old_conv2d",
     "theano.tensor.nnet.conv.ConvOp": "opwise.tensor.conv.older.ConvOp",
     "theano.tensor.nnet.Conv3D.computeH": "theano._conv.computeH",

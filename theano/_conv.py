@@ -9,6 +9,7 @@ from opwise.tensor.conv.older import ConvOp, conv3D, convTransp3D
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.variable import as_tensor_variable
 
+
 def conv2d(
     input: Any,
     filters: Any,

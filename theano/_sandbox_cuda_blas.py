@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from opwise.tensor.conv import older
 from opwise.tensor.blas import batched_dot  # noqa: F401
+from opwise.tensor.conv import older
 
 
 def _with_pad(cls: type[older.BaseCorrMM], n: int) -> type[older.BaseCorrMM]:

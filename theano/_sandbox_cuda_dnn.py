@@ -40,7 +40,9 @@ def dnn_gradinput(
     conv_mode: str = "conv",
 ) -> Any:  # fmt: skip
     """Return the gradient of ``dnn_conv`` by images of the shape ``img_shp``."""
-    return _cudnn.dnn_gradinput(kerns, topgrad, img_shp, border_mode, subsample, conv_mode=conv_mode)
+    return _cudnn.dnn_gradinput(
+        kerns, topgrad, img_shp, border_mode, subsample, conv_mode=conv_mode
+    )
 
 
 def dnn_gradweight3d(
@@ -63,9 +65,7 @@ def dnn_gradinput3d(
     )
 
 
-def dnn_pool(
-    img: Any, ws: Any, stride: Any = (1, 1), mode: str = "max", pad: Any = (0, 0)
-) -> Any:
+def dnn_pool(img: Any, ws: Any, stride: Any = (1, 1), mode: str = "max", pad: Any = (0, 0)) -> Any:
     """Return ``theano.gpuarray.dnn.dnn_pool``; of volumes, stride and pad may be left out too."""
     if len(ws) == 3:
         stride = (1, 1, 1) if stride == (1, 1) else stride

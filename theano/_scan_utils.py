@@ -28,7 +28,6 @@ from opwise.scalar.types import Scalar, get_scalar_type
 from opwise.tensor.creation import alloc_empty
 from opwise.tensor.shape import shape_i_op
 
-
 #: stands for an argument that old programs may not give any more
 DEPRECATED_ARG = object()
 
@@ -141,9 +140,7 @@ def infer_shape(outs, inputs, input_shapes):
         if shape is not None and len(shape) != var.type.ndim:
             raise AssertionError(f"{var} has {var.type.ndim} dimensions, not those of {shape}")
     given = list(inputs)
-    rest = [
-        var for var in graph_inputs(outs) if var not in given and not isinstance(var, Constant)
-    ]
+    rest = [var for var in graph_inputs(outs) if var not in given and not isinstance(var, Constant)]
     shapes = [*input_shapes, *([None] * len(rest))]
     return inner_shapes(
         [*given, *rest], outs, [*given, *rest], shapes,

@@ -143,7 +143,8 @@ class Dot(_WithAttributes):
         """Return the graph in the DOT language."""
         lines = [f"{self._kind} {self._name} {{"]
         lines += [f"  {key}={_quoted(value)};" for key, value in self._attributes.items()]
-        for part in (*self._nodes.values(), *self._subgraphs, *self._edges):
+        parts: list[Any] = [*self._nodes.values(), *self._subgraphs, *self._edges]
+        for part in parts:
             lines += [f"  {line}" for line in part.to_string().splitlines()]
         return "\n".join([*lines, "}"]) + "\n"
 
@@ -322,7 +323,7 @@ def _inner(node: Apply) -> tuple[list[Variable], dict[Variable, Variable]] | Non
         return list(outputs), outer
     if not hasattr(node.op, "local_outputs"):
         return None
-    compiled = getattr(node.tag, "inside", None)
+    compiled: Any = getattr(node.tag, "inside", None)
     fgraph = compiled.maker.fgraph if hasattr(compiled, "maker") else None
     inputs = node.op.local_inputs if fgraph is None else fgraph.inputs
     outputs = node.op.local_outputs if fgraph is None else fgraph.outputs

@@ -8,9 +8,9 @@ from opwise.linkers.lowering import CStep, c_lowering
 from opwise.tensor.conv.neighbours import MODES, Images2Neibs, Images2NeibsGrad
 from opwise.tensor.conv.spatial import (
     BORDERS,
-    TransformerGrid,
     TransformerGradI,
     TransformerGradT,
+    TransformerGrid,
     TransformerSampler,
 )
 

@@ -25,7 +25,7 @@ def kinds(graph):
 
 
 def test_nodes_and_edges_of_variables():
-    x, y = network()
+    _, y = network()
     graph = PyDotFormatter()(y)
     found = kinds(graph)
     assert found["input"] == ["x"] and found["shared_input"] == ["w"]

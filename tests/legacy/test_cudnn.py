@@ -83,7 +83,12 @@ def test_ops_with_descriptors(module):
     agree(module.GpuDnnConv()(x, w, out, desc, 2.0, 3.0), 2 * want + 3)
     by_w = T.grad((want**2).sum() / 2, w)
     agree(module.GpuDnnConvGradW()(x, want, T.zeros_like(w), desc), by_w)
-    assert module.GpuDnnConv.get_out_shape((2, 3, 7, 8), (4, 3, 3, 2), "valid", (1, 1)) == (2, 4, 5, 7)
+    assert module.GpuDnnConv.get_out_shape((2, 3, 7, 8), (4, 3, 3, 2), "valid", (1, 1)) == (
+        2,
+        4,
+        5,
+        7,
+    )
     with pytest.raises(ValueError, match="conv_mode must be 'conv' or 'cross'"):
         module.dnn_conv(x, w, conv_mode="deconv")
 
@@ -172,7 +177,9 @@ def test_variables_of_a_gpu_are_variables():
     assert cuda.ftensor4().type.dtype == "float32"
     from theano.sandbox.cuda.var import float32_shared_constructor
 
-    shared = float32_shared_constructor(np.ones((2, 1), "float32"), "s", broadcastable=(False, True))
+    shared = float32_shared_constructor(
+        np.ones((2, 1), "float32"), "s", broadcastable=(False, True)
+    )
     assert shared.type.broadcastable == (False, True) and shared.name == "s"
     with pytest.raises(TypeError, match="array of float32, not float64 of ndarray"):
         float32_shared_constructor(np.ones(2))

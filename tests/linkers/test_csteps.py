@@ -796,9 +796,10 @@ ELSEWHERE = {
         "ctc", "softmax", "logsoftmax", "softmax_grad", "xent", "xent_dx", "onehot", "onehot_grad",
     },
     "test_lapack_steps": {"cholesky", "solve", "inverse", "det", "eigh", "svd", "qr"},
-    "tests/tensor/conv": {"conv", "conv_kernels", "conv_images", "pool", "pool_gradient", "neibs", "neibs_add",
-                          "spatial_grid", "spatial_grid_gradient", "spatial_sample",
-                          "spatial_sample_gradient"},
+    "tests/tensor/conv": {
+        "conv", "conv_kernels", "conv_images", "pool", "pool_gradient", "neibs", "neibs_add",
+        "spatial_grid", "spatial_grid_gradient", "spatial_sample", "spatial_sample_gradient",
+    },
     "tests/sparse": {
         "csr_product", "csc_product", "usmm_csc", "product_gradient", "sampling_dot",
         "times_matrix", "with_vector", "add_dense", "data_gradient",

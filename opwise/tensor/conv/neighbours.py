@@ -183,7 +183,8 @@ class Images2Neibs(_Neighbourhoods):
         output_storage[0][0] = taken.reshape(rows, int(sizes[0] * sizes[1]))
 
     def infer_shape(self, node: Apply, shapes: Any) -> Any:
-        lengths, (_, sizes, steps) = shapes[0], node.inputs
+        inputs: Any = node.inputs
+        lengths, (_, sizes, steps) = shapes[0], inputs
         grid = [self.grid(lengths[2 + a], sizes[a], steps[a]) for a in range(2)]
         if self.mode == "ignore_borders":
             grid = [elemwise("maximum")(n, 0) for n in grid]
@@ -227,11 +228,13 @@ class Images2NeibsGrad(_Neighbourhoods):
             )
         if neibs.size:
             taken = neibs.reshape(*images.shape[:2], *inside.shape)
-            np.add.at(images, (slice(None), slice(None), *index), np.where(inside, taken, 0))
+            places: Any = (slice(None), slice(None), *index)
+            np.add.at(images, places, np.where(inside, taken, 0))
         output_storage[0][0] = images
 
     def infer_shape(self, node: Apply, shapes: Any) -> Any:
-        return [[node.inputs[1][a] for a in range(4)]]
+        shape: Any = node.inputs[1]
+        return [[shape[a] for a in range(4)]]
 
     def grad(self, inputs: Any, output_gradients: Any) -> Any:
         back = Images2Neibs(self.mode)(output_gradients[0], *inputs[2:])

@@ -151,7 +151,7 @@ class CorrMM_gradInputs(BaseCorrMM, ops.AbstractConv_gradInputs):
 
 
 class BaseCorr3dMM(BaseCorrMM):
-    """What a correlation of volumes with kernels, which are not flipped, and its gradients share."""
+    """What a correlation of volumes with kernels and its gradients share; nothing is flipped."""
 
     axes = 3
 
@@ -333,7 +333,9 @@ def _steps3(d: Any) -> tuple[int, ...]:
     try:
         return tuple(int(get_scalar_constant_value(steps[i])) for i in range(3))
     except NotScalarConstantError:
-        raise ValueError(f"the steps of a convolution of volumes must be constants, not {d}") from None
+        raise ValueError(
+            f"the steps of a convolution of volumes must be constants, not {d}"
+        ) from None
 
 
 class Conv3D(OlderOp):
@@ -374,7 +376,10 @@ class ConvTransp3D(OlderOp):
 
 
 class ConvGrad3D(OlderOp):
-    """The gradient of ``Conv3D`` by kernels; WShape: their shape; dCdH: the gradient by the result."""
+    """The gradient of ``Conv3D`` by kernels.
+
+    WShape: their shape. dCdH: the gradient by the result.
+    """
 
     __props__ = ()
 

@@ -394,7 +394,9 @@ def _steps(name: str, given: Sequence[int] | None, n: int) -> tuple[int, ...]:
 def _known(name: str, given: Sequence[Any] | None, n: int) -> tuple[int | None, ...]:
     """Return the known lengths of a shape. Raises ValueError for those that are not constants."""
     if isinstance(given, Tensor):
-        raise ValueError(f"{name} must be None or a sequence of constants, not the variable {given}")
+        raise ValueError(
+            f"{name} must be None or a sequence of constants, not the variable {given}"
+        )
     entries = tuple(given) if given else (None,) * n
     if len(entries) != n:
         raise ValueError(f"{name} must have {n} entries, not {len(entries)}: {given!r}")

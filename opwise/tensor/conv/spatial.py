@@ -111,7 +111,7 @@ class TransformerGrid(Op):
         output_storage[0][0] = grid.astype(theta.dtype)
 
     def infer_shape(self, node: Apply, shapes: Any) -> Any:
-        dims = node.inputs[1]
+        dims: Any = node.inputs[1]
         return [(shapes[0][0], dims[2], dims[3], 2)]
 
     def grad(self, inputs: Any, output_gradients: Any) -> Any:
@@ -156,7 +156,9 @@ class _Sampling(Op):
 
     def __init__(self, border_mode: str = "nearest") -> None:
         if border_mode not in BORDERS:
-            raise ValueError(f"border_mode must be one of {', '.join(BORDERS)}, not {border_mode!r}")
+            raise ValueError(
+                f"border_mode must be one of {', '.join(BORDERS)}, not {border_mode!r}"
+            )
         self.border_mode = border_mode
 
     def _neighbours(self, images: np.ndarray, grid: np.ndarray) -> Any:
@@ -182,18 +184,24 @@ class _Sampling(Op):
         return found
 
     def _corners(self, images: np.ndarray, grid: np.ndarray) -> Any:
-        """Yield for each neighbour of the points (row index, column index, the image there or 0)."""
+        """Yield for each neighbour of the points (its row, its column, whether it is in the image,
+        the image there or 0)."""
         ((ys, _, _), (xs, _, _)) = self._neighbours(images, grid)
         batch = np.arange(len(images))[:, None, None]
         for y in ys:
             for x in xs:
                 inside = (y >= 0) & (y < images.shape[2]) & (x >= 0) & (x < images.shape[3])
-                yield y, x, inside, np.where(
-                    inside[:, None],
-                    images[batch, :, np.where(inside, y, 0), np.where(inside, x, 0)].transpose(
-                        0, 3, 1, 2
+                yield (
+                    y,
+                    x,
+                    inside,
+                    np.where(
+                        inside[:, None],
+                        images[batch, :, np.where(inside, y, 0), np.where(inside, x, 0)].transpose(
+                            0, 3, 1, 2
+                        ),
+                        0,
                     ),
-                    0,
                 )
 
 
@@ -205,9 +213,7 @@ def _floats(**given: Tensor) -> None:
 
 def _check_grid(name: str, grid: np.ndarray) -> None:
     if grid.shape[3] != 2:
-        raise ValueError(
-            f"{name} must have the shape (batch, rows, columns, 2), not {grid.shape}"
-        )
+        raise ValueError(f"{name} must have the shape (batch, rows, columns, 2), not {grid.shape}")
 
 
 def _check_sampled(images: np.ndarray, grid: np.ndarray) -> None:
@@ -289,7 +295,7 @@ class TransformerGradI(_Sampling):
             for weight, (y, x, inside, value) in zip(weights, corners, strict=True):
                 values.append((dy * value).sum(1))
                 part = (dy * weight[:, None]).transpose(0, 2, 3, 1)
-                index = (batch, slice(None), np.where(inside, y, 0), np.where(inside, x, 0))
+                index: Any = (batch, slice(None), np.where(inside, y, 0), np.where(inside, x, 0))
                 np.add.at(dimg, index, np.where(inside[..., None], part, 0))
             a, b, c, d = values
             dgrid[..., 0] = ((b - a) * (1 - down) + (d - c) * down) * by_x

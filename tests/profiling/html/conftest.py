@@ -199,7 +199,8 @@ def browser():
 
 @pytest.fixture
 def look(browser, tmp_path, request):
-    """``look(html, scheme="light")``: the page in the browser, once it shows a selector; no error may have come up."""
+    """``look(html, scheme="light")``: the page in the browser, once it shows a selector; no error
+    may have come up."""
     contexts, found = [], []
 
     def open_page(html, scheme="light", width=1440, height=900, shows=".tabulator-row"):

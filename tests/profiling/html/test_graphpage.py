@@ -1,5 +1,6 @@
 """The page on which ``d3viz`` draws a graph."""
 
+import itertools
 import json
 import re
 
@@ -56,7 +57,7 @@ def test_nodes_lie_below_what_they_depend_on_and_apart():
     for edge in data["edges"]:
         assert rows[edge["from"]] < rows[edge["to"]]
     places = sorted((node["row"], node["column"]) for node in data["nodes"])
-    for (row, column), (next_row, next_column) in zip(places, places[1:], strict=False):
+    for (row, column), (next_row, next_column) in itertools.pairwise(places):
         assert row != next_row or next_column - column >= 0.999
     assert min(node["column"] for node in data["nodes"]) == 0
     assert graphpage.drawing(graphpage.PyDotFormatter()([]))["nodes"] == []

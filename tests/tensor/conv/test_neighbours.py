@@ -78,7 +78,9 @@ def test_every_mode(mode, shape, size, step, linker):
     np.testing.assert_allclose(back, counted * a, atol=1e-13)
 
 
-@pytest.mark.parametrize(("mode", "shape", "size", "step"), [c for c in CASES if 0 not in c[1]][::2])
+@pytest.mark.parametrize(
+    ("mode", "shape", "size", "step"), [c for c in CASES if 0 not in c[1]][::2]
+)
 def test_gradients(mode, shape, size, step):
     verify_grad(
         lambda x: images2neibs(x, size, step, mode), [numbers(*shape)], rng=np.random.RandomState(1)
@@ -141,7 +143,14 @@ def test_they_run_in_c():
 @pytest.mark.parametrize(
     ("mode", "shape", "size", "step", "error", "said"),
     [
-        ("valid", (1, 1, 7, 8), (2, 2), (2, 2), TypeError, r"neib_shape\[0\]=2 and neib_step\[0\]=2"),
+        (
+            "valid",
+            (1, 1, 7, 8),
+            (2, 2),
+            (2, 2),
+            TypeError,
+            r"neib_shape\[0\]=2 and neib_step\[0\]=2",
+        ),
         ("valid", (1, 1, 8, 3), (2, 4), (1, 1), TypeError, "larger than the image"),
         ("half", (1, 1, 6, 8), (3, 2), (2, 2), TypeError, "axis 2.*multiple of neib_step"),
         ("full", (1, 1, 6, 8), (2, 2), (4, 4), TypeError, "axis 2"),
@@ -171,7 +180,7 @@ def test_gradients_of_other_shapes(linker):
 
 def test_arguments_that_cannot_be():
     x = T.dtensor4()
-    with pytest.raises(NotImplementedError, match="has the modes valid, .*not 'same'"):
+    with pytest.raises(NotImplementedError, match=r"has the modes valid, .*not 'same'"):
         images2neibs(x, (2, 2), mode="same")
     with pytest.raises(TypeError, match="ten4 must have 4 dimensions, not 2"):
         images2neibs(T.dmatrix(), (2, 2))

@@ -25,9 +25,7 @@ def numbers(*shape):
 
 def agree(inputs, got, want, *values):
     """Compare two graphs, and their gradients by the inputs."""
-    outputs = [
-        part for y in (got, want) for part in (y, *grad((y**2).sum(), inputs, return_disconnected="zero"))
-    ]  # fmt: skip
+    outputs = [part for y in (got, want) for part in (y, *grad((y**2).sum(), inputs))]
     found = compiled(inputs, outputs)(*values)
     half = len(found) // 2
     for a, b in zip(found[:half], found[half:], strict=True):
@@ -63,7 +61,8 @@ def test_correlations_of_volumes(options):
 
 
 @pytest.mark.parametrize(
-    ("border", "dilation"), [("valid", (1, 1)), ("full", (1, 1)), ((2, 1), (1, 2)), ("full", (2, 1))]
+    ("border", "dilation"),
+    [("valid", (1, 1)), ("full", (1, 1)), ((2, 1), (1, 2)), ("full", (2, 1))],
 )
 def test_gradients_of_correlations_find_lengths(border, dilation):
     x, w = numbers(2, 3, 8, 7), numbers(4, 3, 3, 2)
@@ -72,7 +71,9 @@ def test_gradients_of_correlations_find_lengths(border, dilation):
     found = older.CorrMM_gradWeights(border, (1, 1), dilation)(x, top)
     np.testing.assert_allclose(found.eval(), given)
     given = older.CorrMM_gradInputs(border, (1, 1), dilation)(w, top, (8, 7)).eval()
-    np.testing.assert_allclose(older.CorrMM_gradInputs(border, (1, 1), dilation)(w, top).eval(), given)
+    np.testing.assert_allclose(
+        older.CorrMM_gradInputs(border, (1, 1), dilation)(w, top).eval(), given
+    )
 
 
 def test_gradients_of_correlations_need_lengths():
@@ -111,7 +112,7 @@ def test_zeros_between_elements(aligned):
     op = older.ConvOp((3, 9, 8), (2, 2), 4, 2, kshp_logical=(4, 3),
                       kshp_logical_top_aligned=aligned)  # fmt: skip
     wide = np.zeros((4, 3, 4, 3))
-    wide[:, :, 0 if aligned else 1 :: 2, 0 if aligned else 0 :: 2] = w
+    wide[:, :, 0 if aligned else 1 :: 2, ::2] = w
     np.testing.assert_allclose(op(x, w).eval(), conv2d(T.constant(x), wide).eval(), atol=1e-12)
     op = older.ConvOp((3, 9, 8), (2, 2), 4, 2, output_mode="full", imshp_logical=(3, 18, 16))
     wide = np.zeros((2, 3, 18, 16))
@@ -135,7 +136,7 @@ def test_conv_ops_that_cannot_be():
     ):
         with pytest.raises(ValueError, match=said):
             older.ConvOp(**options)
-    with pytest.raises(TypeError, match="dx must be an integer, not 1.5"):
+    with pytest.raises(TypeError, match=r"dx must be an integer, not 1\.5"):
         older.ConvOp(dx=1.5)
     with pytest.raises(NotImplementedError, match="one dtype, not float64 and float32"):
         older.ConvOp()(x, T.ftensor4())
@@ -156,7 +157,9 @@ def test_the_oldest_function():
     agree([x, w], y, conv2d(x, w, border_mode="full"), numbers(2, 3, 7, 8), numbers(4, 3, 3, 2))
     with pytest.raises(AssertionError, match="images have 3 channels and filters 2"):
         oldest(x, w, (2, 3, 7, 8), (4, 2, 3, 3))
-    with pytest.raises(theano.tensor.NotScalarConstantError, match="image_shape must have constant"):
+    with pytest.raises(
+        theano.tensor.NotScalarConstantError, match="image_shape must have constant"
+    ):
         oldest(x, w, (2, T.iscalar(), 7, 8))
 
 
@@ -240,9 +243,7 @@ def test_volumes_whose_channels_are_last():
 BORDERS = ("valid", "full", "half", (2, 1), ((1, 0), (0, 2)))
 
 
-@pytest.mark.parametrize(
-    ("border", "dilation"), list(itertools.product(BORDERS, [(1, 1), (2, 1)]))
-)
+@pytest.mark.parametrize(("border", "dilation"), list(itertools.product(BORDERS, [(1, 1), (2, 1)])))
 def test_shapes_from_each_other(border, dilation):
     image, kernel = (2, 3, 9, 8), (4, 3, 3, 2)
     top = shapes.get_conv_output_shape(image, kernel, border, (1, 1), dilation)
