@@ -136,11 +136,10 @@ static inline int64_t ow_neibs_place(const ow_neibs *q, int a, int64_t i, int64_
                 }                                                                                  \
                 for (int64_t j = 0; j < q->size[1]; j++, m += mx) {                                \
                     const int64_t x = y < 0 ? -1 : ow_neibs_place(q, 1, b, j);                     \
-                    char *p = row + x * px;                                                        \
                     if (x < 0) {                                                                   \
                         BESIDE(T, m);                                                              \
                     } else {                                                                       \
-                        MET(T, p, m);                                                              \
+                        MET(T, row + x * px, m);                                                   \
                     }                                                                              \
                 }                                                                                  \
             }                                                                                      \
