@@ -71,14 +71,20 @@ USED = """
     theano.sandbox.cuda.basic_ops.host_from_gpu theano.sandbox.cuda.basic_ops.gpu_contiguous
     theano.sandbox.cuda.theano_allocated theano.sandbox.cuda.use theano.ifelse.ifelse
     theano.tensor.nnet.conv2d theano.tensor.nnet.conv.conv2d theano.tensor.signal.pool.pool_2d
-    theano.tensor.signal.downsample.max_pool_2d
+    theano.tensor.signal.downsample.max_pool_2d theano.tensor.nnet.neighbours.images2neibs
+    theano.tensor.nnet.neighbours.neibs2images theano.tensor.nnet.conv.ConvOp
+    theano.tensor.nnet.conv3d2d.conv3d theano.tensor.nnet.corr.CorrMM
+    theano.tensor.nnet.spatialtf.spatialtf theano.sandbox.cuda.dnn.dnn_conv
+    theano.sandbox.cuda.dnn.dnn_pool theano.sandbox.cuda.dnn.GpuDnnConvDesc
+    theano.sandbox.cuda.dnn.GpuDnnConvGradI theano.sandbox.cuda.basic_ops.gpu_alloc_empty
+    theano.sandbox.cuda.blas.GpuCorrMM theano.gpuarray.dnn.dnn_conv theano.d3viz.d3viz
+    theano.gof.compilelock.lock_ctx theano.scan_module.scan_utils.map_variables
 """.split()
 
 #: of these, what opwise does not have; a name that it gets must move up
 LACKING = {
-    "theano.tensor.nnet.neighbours.images2neibs": "functions of images",
-    "theano.sandbox.cuda.dnn.dnn_conv": "convolutions",
-    "theano.gpuarray.dnn.dnn_conv": "convolutions",
+    "theano.sandbox.cuda.CudaNdarrayType": "arrays of a GPU library",
+    "theano.gpuarray.dnn.RNNBlock": "recurrent networks of cuDNN",
 }
 
 

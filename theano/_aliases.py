@@ -48,15 +48,22 @@ _SPARSE = (*_all("sparse", ("variable", "type", "vectors", "compressed", "conver
 
 MADE = {
     "theano": ("opwise", "theano._logs"),
+    "theano.d3viz": ("opwise.profiling.html.graphpage",),
+    "theano.d3viz.d3viz": ("opwise.profiling.html.graphpage", "opwise.graph.dotgraph"),
+    "theano.d3viz.formatting": ("opwise.graph.dotgraph",),
     "theano.errors": ("opwise.errors",),
     "theano.gradient": ("opwise.gradient",),
     "theano.scalar": ("opwise.scalar", "theano._scalar"),
-    "theano.sandbox.cuda": ("opwise.gpu.legacy",),
-    "theano.sandbox.cuda.basic_ops": ("opwise.gpu.legacy",),
-    "theano.sandbox.cuda.dnn": ("opwise.gpu.legacy",),
+    "theano.sandbox.cuda": ("theano._sandbox_cuda", "opwise.gpu.legacy"),
+    "theano.sandbox.cuda.basic_ops": ("theano._sandbox_cuda", "opwise.gpu.legacy"),
+    "theano.sandbox.cuda.blas": ("theano._sandbox_cuda_blas",),
+    "theano.sandbox.cuda.dnn": ("theano._sandbox_cuda_dnn", "theano._cudnn", "opwise.gpu.legacy"),
+    "theano.sandbox.cuda.fftconv": ("theano._fftconv",),
+    "theano.sandbox.cuda.var": ("theano._sandbox_cuda",),
     "theano.gpuarray": ("opwise.gpu.legacy",),
-    "theano.gpuarray.basic_ops": ("opwise.gpu.legacy",),
-    "theano.gpuarray.dnn": ("opwise.gpu.legacy",),
+    "theano.gpuarray.basic_ops": ("theano._gpuarray", "opwise.gpu.legacy"),
+    "theano.gpuarray.dnn": ("theano._cudnn", "opwise.gpu.legacy"),
+    "theano.gof.compilelock": ("theano._compilelock",),
     "theano.compile.debugmode": ("opwise.modes.debugmode",),
     "theano.compile.mode": ("opwise.modes.mode", "opwise.optimizers.passes"),
     "theano.compile.module": ("opwise.legacy.module", "opwise.legacy.components",
@@ -152,7 +159,10 @@ MADE = {
     "theano.tensor.nnet": ("opwise.tensor.nnet", "opwise.optimizers.rules.nnet",
                            "opwise.optimizers.rules.stabilize", "opwise.tensor.conv.functions"),
     "theano.tensor.nnet.abstract_conv": ("theano._conv", "opwise.tensor.conv.functions",
-                                         "opwise.tensor.conv.ops"),
+                                         "opwise.tensor.conv.ops", "opwise.tensor.conv.shapes"),
+    "theano.tensor.nnet.conv3d2d": ("opwise.tensor.conv.conv3d2d",),
+    "theano.tensor.nnet.neighbours": ("opwise.tensor.conv.neighbours",),
+    "theano.tensor.nnet.spatialtf": ("opwise.tensor.conv.spatial",),
     "theano.tensor.nnet.bn": ("opwise.tensor.nnet.bn", "opwise.tensor.nnet"),
     "theano.tensor.nnet.nnet": ("opwise.tensor.nnet.nnet", "opwise.tensor.nnet",
                                 *_all("optimizers", _NNET_RULES), "opwise.graph.null",
@@ -237,9 +247,26 @@ NAMES = {
     "theano.tensor.nnet.abstract_conv.imported_scipy_signal": (
         "theano._scipy.imported_scipy_signal"
     ),
+    "theano.tensor.nnet.abstract_conv.BaseAbstractConv2d": (
+        "opwise.tensor.conv.ops.BaseAbstractConv"
+    ),
     "theano.tensor.nnet.conv.conv2d": "theano._conv.old_conv2d",
+    "theano.tensor.nnet.conv.ConvOp": "opwise.tensor.conv.older.ConvOp",
+    "theano.tensor.nnet.Conv3D.computeH": "theano._conv.computeH",
+    "theano.tensor.nnet.ConvTransp3D.computeR": "theano._conv.computeR",
+    "theano.sandbox.cuda.rng_curand.CURAND_RandomStreams": (
+        "opwise.compile.mrg_streams.MRG_RandomStreams"
+    ),
+    "theano.gpuarray.neighbours.GpuImages2Neibs": "opwise.tensor.conv.neighbours.Images2Neibs",
+    "theano.sandbox.cuda.neighbours.GpuImages2Neibs": (
+        "opwise.tensor.conv.neighbours.Images2Neibs"
+    ),
+    "theano.sandbox.cuda.neighbours.gpu_images2neibs": (
+        "opwise.tensor.conv.neighbours.images2neibs"
+    ),
     "theano.tensor.nnet.conv.imported_scipy_signal": "theano._scipy.imported_scipy_signal",
     "theano.tensor.signal.conv.conv2d": "theano._conv.signal_conv2d",
+    "theano.tensor.signal.downsample.max_pool2D": "opwise.tensor.conv.pool.max_pool_2d",
     "theano.tensor.signal.downsample.DownsampleFactorMax": "opwise.tensor.conv.pool.Pool",
     "theano.tensor.signal.downsample.DownsampleFactorMaxGrad": (
         "opwise.tensor.conv.pool.MaxPoolGrad"
@@ -253,6 +280,23 @@ NAMES = {
     "theano.sandbox.scan_module.scan.scan": "opwise.loops.build.scan",
     "theano.gradient.hessian": "opwise.loops.jacobians.hessian",
 }
+
+_OLDER = "opwise.tensor.conv.older"
+NAMES |= {
+    f"theano.tensor.nnet.{module}.{name}": f"{_OLDER}.{name}"
+    for module, names in {
+        "Conv3D": "Conv3D conv3D",
+        "ConvGrad3D": "ConvGrad3D convGrad3D",
+        "ConvTransp3D": "ConvTransp3D convTransp3D",
+        "corr": "BaseCorrMM CorrMM CorrMM_gradInputs CorrMM_gradWeights",
+        "corr3d": "BaseCorr3dMM Corr3dMM Corr3dMM_gradInputs Corr3dMM_gradWeights",
+    }.items()
+    for name in names.split()
+} | {
+    f"theano.gpuarray.blas.Gpu{name}": f"{_OLDER}.{name}"
+    for name in ("CorrMM", "CorrMM_gradInputs", "CorrMM_gradWeights",
+                 "Corr3dMM", "Corr3dMM_gradInputs", "Corr3dMM_gradWeights")
+}  # fmt: skip
 
 #: modules and names of Python 2, and where today's Python has them
 PYTHON_2 = {

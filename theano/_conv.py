@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from opwise.tensor.conv import functions
-from opwise.tensor.conv.geometry import (
-    Geometry,
-    border_along,
-    checked_border_mode,
-    output_length,
-)
+from opwise.tensor.conv.older import ConvOp, conv3D, convTransp3D
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.variable import as_tensor_variable
-
-#: keywords of Theano's oldest convolutions, by which it chose among implementations
-_HINTS = {
-    "unroll_batch", "unroll_kern", "unroll_patch", "openmp", "version", "verbose", "dx", "dy",
-    "output_mode", "bsize", "nkern", "direction_hint",
-}  # fmt: skip
 
 
 def conv2d(
@@ -52,17 +40,23 @@ def old_conv2d(
 ) -> Any:
     """Return ``theano.tensor.nnet.conv.conv2d``: the convolution of images with flipped filters.
 
-    border_mode: 'valid' or 'full'. Keywords that chose among implementations have no effect.
+    image_shape, filter_shape: as far as known, with None for what is not. border_mode: 'valid' or
+    'full'. Other keywords are those of ``ConvOp``.
     """
-    if border_mode not in ("valid", "full"):
-        raise ValueError(
-            f"border_mode must be 'valid' or 'full', not {border_mode!r}: use "
-            "theano.tensor.nnet.conv2d"
+    image, kernel = (
+        functions.checked_shape(name, shape)
+        for name, shape in (("image_shape", image_shape), ("filter_shape", filter_shape))
+    )
+    if None not in (image[1], kernel[1]) and image[1] != kernel[1]:
+        raise AssertionError(
+            f"images have {image[1]} channels and filters {kernel[1]}: image_shape is "
+            f"{tuple(image)}, filter_shape {tuple(kernel)}"
         )
-    unknown = set(kwargs) - _HINTS
-    if unknown:
-        raise NotImplementedError(f"opwise's convolutions have no {', '.join(sorted(unknown))}")
-    return functions.conv2d(input, filters, image_shape, filter_shape, border_mode, subsample)
+    op = ConvOp(
+        image[1:], kernel[2:], kernel[0], image[0], subsample[0], subsample[1], border_mode,
+        **kwargs,
+    )  # fmt: skip
+    return op(input, filters)
 
 
 def signal_conv2d(
@@ -93,36 +87,11 @@ def signal_conv2d(
     return result[index]
 
 
-def get_conv_output_shape(
-    image_shape: Sequence[Any],
-    kernel_shape: Sequence[Any],
-    border_mode: Any,
-    subsample: Sequence[Any],
-    filter_dilation: Sequence[Any] | None = None,
-) -> tuple[Any, ...]:
-    """Return the shape of a convolution's result; numbers, variables, or None for the unknown."""
-    n = len(image_shape) - 2
-    dilation = (1,) * n if filter_dilation is None else tuple(filter_dilation)
-    geometry = Geometry(checked_border_mode(border_mode, n), tuple(subsample), dilation)
-    lengths = geometry.output(image_shape[2:], kernel_shape[-n:])
-    return (image_shape[0], kernel_shape[0], *lengths)
+def computeH(V: Any, W: Any, b: Any, d: Any) -> Any:
+    """Return the numbers that ``conv3D`` computes, of arrays."""
+    return conv3D(V, W, b, d).eval()
 
 
-def get_conv_shape_1axis(
-    image_shape: Any, kernel_shape: Any, border_mode: Any, subsample: Any, dilation: Any = 1
-) -> Any:
-    """Return the length of a convolution's result along one axis, or None if it is unknown."""
-    if border_mode is None:
-        return None
-    border = (
-        border_along(checked_border_mode((border_mode,), 1), 0)
-        if not isinstance(border_mode, str)
-        else border_mode
-    )
-    return output_length(image_shape, kernel_shape, border, subsample, dilation)
-
-
-def border_mode_to_pad(mode: Any, convdim: int, kshp: Sequence[Any]) -> tuple[tuple[Any, Any], ...]:
-    """Return the zeros before and behind an image along each axis; kshp: lengths of the kernel."""
-    ones = (1,) * convdim
-    return tuple(Geometry(checked_border_mode(mode, convdim), ones, ones).pads(kshp))
+def computeR(W: Any, b: Any, d: Any, H: Any, Rshape: Any = None) -> Any:
+    """Return the numbers that ``convTransp3D`` computes, of arrays."""
+    return convTransp3D(W, b, d, H, Rshape).eval()

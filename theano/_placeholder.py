@@ -34,7 +34,7 @@ _LAZY = Reason(
     "Leave it out.",
 )  # fmt: skip
 _CONVOLUTION = Reason(
-    "convolution, pooling", "opwise does not have this name of a convolution or pooling yet",
+    "convolution, pooling", "it is an internal of Theano's convolutions and pooling",
     "Use theano.tensor.nnet.conv2d and conv3d, and theano.tensor.signal.pool.",
 )  # fmt: skip
 _NETWORKS = Reason(
@@ -56,10 +56,6 @@ _REWRITES = Reason(
 _VM = Reason(
     "linkers", "opwise runs functions in a VM of its own", "Choose one with the flag linker."
 )
-_DRAWING = Reason(
-    "drawings", "opwise does not draw graphs with d3",
-    "Use theano.printing.pydotprint, or the page that `opwise report --html` writes.",
-)  # fmt: skip
 _TESTS = Reason(
     "Theano's tests", "it belongs to the tests of Theano itself",
     "Copy it into your own tests.",
@@ -135,11 +131,9 @@ REASONS = {
     "theano.gof.vm*": _VM,
     "theano.gof.link*": _VM,
     "theano.gof.sched*": _VM,
-    "theano.d3viz*": _DRAWING,
     "*_sympy*": _SYMPY,
     "*Sympy*": _SYMPY,
     "theano.tensor.nnet.*AbstractBatchNorm*": _NETWORKS,
-    "theano.tensor.nnet*spatialtf*": _NETWORKS,
     "theano.tensor.*opt*": _REWRITES,
     "theano.gof.opt*": _REWRITES,
     "theano.gof.unify*": _REWRITES,

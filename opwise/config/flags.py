@@ -102,6 +102,9 @@ _COMPILATION = (
 )
 
 _RUNNING = (
+    ("conv.assert_shape", BoolParam(False),
+     "Check the shapes that a convolution was given by Applys of their own, which raise "
+     "AssertionError. Without it the convolution checks them, and raises ValueError."),
     ("allow_gc", BoolParam(True),
      "Free intermediate results during a call, instead of keeping their memory for the next call."),
     ("threads", IntParam(0, at_least(0)),

@@ -8,8 +8,9 @@ from opwise.graph.op import Op
 from opwise.sparse.compressed import CSRFromCSC
 from opwise.tensor.advanced_subtensor import AdvancedBooleanSubtensor
 from opwise.tensor.breakpoint import PdbBreakpoint
+from opwise.tensor.conv import neighbours, older, pool, spatial
 from opwise.tensor.conv import ops as conv_ops
-from opwise.tensor.conv import pool
+from opwise.tensor.conv.conv3d2d import DiagonalSubtensor, IncDiagonalSubtensor
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
 from opwise.tensor.deprecated import Default, Mean, Tile
 from opwise.tensor.extra_ops import Bartlett, Unique
@@ -64,6 +65,11 @@ HOST_ONLY: dict[type[Op], str] = {
     Default: "only old programs make it",
     Mean: "only old programs make it; theano.tensor.mean runs on the device",
     LoadFromDisk: "the host reads files",
+    **dict.fromkeys((DiagonalSubtensor, IncDiagonalSubtensor), "only old programs make it"),
+    **dict.fromkeys(
+        (older.OlderOp, older.ConvOp, older.Conv3D, older.ConvTransp3D, older.ConvGrad3D),
+        "a call of it builds other Ops",
+    ),
     Tile: "only old programs make it; theano.tensor.tile runs on the device",
     SparseBlockGemv: "no kernel gathers blocks",
     SparseBlockOuter: "no kernel adds to blocks that may repeat",
@@ -95,6 +101,12 @@ HOST_ONLY: dict[type[Op], str] = {
 HOST_ONLY |= {
     cls: "no kernel convolves or pools yet"
     for module in (conv_ops, pool)
+    for cls in vars(module).values()
+    if isinstance(cls, type) and issubclass(cls, Op) and cls.__module__ == module.__name__
+}
+HOST_ONLY |= {
+    cls: "no kernel takes neighbourhoods of images or samples them yet"
+    for module in (neighbours, spatial)
     for cls in vars(module).values()
     if isinstance(cls, type) and issubclass(cls, Op) and cls.__module__ == module.__name__
 }

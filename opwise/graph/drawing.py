@@ -80,7 +80,7 @@ def pydotprint(
     )  # fmt: skip
     source = dot_source(fct, style)
     if return_image:
-        return _render(source, format)
+        return rendered(source, format)
     if outfile is None:
         outfile = os.path.join(config.compiledir, f"theano.pydotprint.{config.device}.{format}")
     outfile = str(outfile)
@@ -111,7 +111,7 @@ def pydotprint_variables(
 def _write(source: str, outfile: str, format: str) -> str:
     """Write a picture, or without Graphviz its text; return the path of the file."""
     try:
-        data = _render(source, format)
+        data = rendered(source, format)
     except FileNotFoundError as error:
         picture, outfile = outfile, f"{outfile.removesuffix(format)}dot"
         data = source.encode()
@@ -124,7 +124,7 @@ def _write(source: str, outfile: str, format: str) -> str:
     return outfile
 
 
-def _render(source: str, format: str) -> bytes:
+def rendered(source: str, format: str) -> bytes:
     """Return a picture of DOT text."""
     if format == "dot":
         return source.encode()

@@ -20,6 +20,7 @@ from opwise.linkers import (  # noqa: F401  (register lowerings)
     convsteps,
     csteps,
     errors,
+    imagesteps,
     lowering,
     resources,
 )

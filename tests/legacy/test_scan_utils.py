@@ -82,3 +82,54 @@ def test_hashes_of_nested_containers():
     one = scan_utils.hash_listsDictsTuples({"a": [1, (2, 3)]})
     assert one == scan_utils.hash_listsDictsTuples({"a": ([3, 2], 1)})
     assert one != scan_utils.hash_listsDictsTuples({"b": [1, (2, 3)]})
+
+
+def test_variables_are_replaced_by_a_function():
+    def replacer(var):
+        return getattr(var.tag, "replacement", var)
+
+    a, b, c, n = T.dscalars("a", "b", "c", "n")
+    x = T.dvector("x")
+    b.tag.replacement = c
+    (v,) = scan_utils.map_variables(replacer, [a + b])
+    assert v.owner.inputs == [a, c]
+    (same,) = scan_utils.map_variables(replacer, [a * 2])
+    assert same.eval({a: 3}) == 6
+    product = a * n
+    product.tag.replacement = a + b  # what it needs is replaced too
+    (v,) = scan_utils.map_variables(replacer, [T.exp(product)])
+    assert v.eval({a: 1, c: -1}) == 1
+    # inside a loop, and an OpFromGraph
+    s, _ = theano.scan(lambda row: row * b, sequences=x)
+    (new,) = scan_utils.map_variables(replacer, [s])
+    old, other = theano.function([x, b, c], [s, new])([1, 2, 3], 1, 2)
+    assert old.tolist() == [1, 2, 3] and other.tolist() == [2, 4, 6]
+    p, q = T.dscalars("p", "q")
+    total = p + q
+    shared = theano.shared(10.0)
+    total.tag.replacement = shared * n * (p - q)
+    (new,) = scan_utils.map_variables(replacer, [theano.OpFromGraph([p, q], [total])(a, c)])
+    assert new.eval({a: 5, c: 3, n: 0.5}) == 10
+    shared.update = shared + 1
+    with pytest.raises(NotImplementedError, match="has an update"):
+        scan_utils.map_variables(replacer, [theano.OpFromGraph([p, q], [total])(a, c)])
+
+
+def test_equal_parts_of_a_graph_are_replaced():
+    x, y = T.dvectors("x", "y")
+    out = T.exp(x) * (1 - T.exp(x))
+    new = scan_utils.forced_replace(out, T.exp(x), y)
+    assert new.eval({y: [2.0, 3.0]}).tolist() == [-2, -6]
+    assert scan_utils.forced_replace(out, T.log(x), y) is out
+    assert scan_utils.forced_replace(None, x, y) is None
+    found = scan_utils.traverse(out, x, y, {})
+    assert found == {x: y}
+
+
+def test_shapes_of_outputs():
+    m, n = T.dmatrices("m", "n")
+    two, three, five = (T.constant(k) for k in (2, 3, 5))
+    shapes = scan_utils.infer_shape([T.dot(m, n), m.T], [m, n], [(two, three), (three, five)])
+    assert [[int(length.eval()) for length in shape] for shape in shapes] == [[2, 5], [3, 2]]
+    with pytest.raises(AssertionError, match="has 2 dimensions"):
+        scan_utils.infer_shape([m], [m], [(two,)])

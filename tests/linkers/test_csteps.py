@@ -796,7 +796,10 @@ ELSEWHERE = {
         "ctc", "softmax", "logsoftmax", "softmax_grad", "xent", "xent_dx", "onehot", "onehot_grad",
     },
     "test_lapack_steps": {"cholesky", "solve", "inverse", "det", "eigh", "svd", "qr"},
-    "tests/tensor/conv": {"conv", "conv_kernels", "conv_images", "pool", "pool_gradient"},
+    "tests/tensor/conv": {
+        "conv", "conv_kernels", "conv_images", "pool", "pool_gradient", "neibs", "neibs_add",
+        "spatial_grid", "spatial_grid_gradient", "spatial_sample", "spatial_sample_gradient",
+    },
     "tests/sparse": {
         "csr_product", "csc_product", "usmm_csc", "product_gradient", "sampling_dot",
         "times_matrix", "with_vector", "add_dense", "data_gradient",
@@ -1147,7 +1150,7 @@ def test_why_an_apply_has_no_c():
 
 def test_the_table_of_makers_is_filled_by_the_modules_of_linkers_and_those_loaded_with_packages():
     filled_by = {m.__module__ for m in lowering._lowerings.values()}
-    own = {csteps.__name__, "opwise.linkers.convsteps"}
+    own = {csteps.__name__, "opwise.linkers.convsteps", "opwise.linkers.imagesteps"}
     # with opwise.sparse and opwise.loops
     assert own <= filled_by <= {*own, "opwise.linkers.sparsesteps", "opwise.loops.steps"}
 

@@ -10,11 +10,13 @@
 #include "elemwise.h"
 #include "index.h"
 #include "lapack.h"
+#include "neighbours.h"
 #include "nnet.h"
 #include "pool.h"
 #include "random.h"
 #include "reduce.h"
 #include "sparse.h"
+#include "spatial.h"
 #include "view.h"
 
 typedef struct ow_kind {
@@ -67,6 +69,12 @@ static const ow_kind ow_kinds[] = {
     {"conv_images", ow_prep_nothing, ow_conv_images_run, 0},
     {"pool", ow_pool_prep, ow_pool_run, OW_STATIC | OW_TOTAL},
     {"pool_gradient", ow_pool_back_prep, ow_pool_back_run, OW_STATIC | OW_TOTAL},
+    {"neibs", ow_prep_nothing, ow_neibs_run, 0},
+    {"neibs_add", ow_prep_nothing, ow_neibs_add_run, 0},
+    {"spatial_grid", ow_prep_nothing, ow_grid_run, 0},
+    {"spatial_grid_gradient", ow_grid_gradient_prep, ow_grid_gradient_run, OW_STATIC | OW_TOTAL},
+    {"spatial_sample", ow_sample_prep, ow_sample_run, OW_STATIC | OW_TOTAL},
+    {"spatial_sample_gradient", ow_sample_back_prep, ow_sample_back_run, OW_STATIC | OW_TOTAL},
     {"cholesky", ow_cholesky_prep, ow_cholesky_run, OW_STATIC},
     {"solve", ow_solve_prep, ow_solve_run, OW_STATIC},
     {"inverse", ow_inverse_prep, ow_inverse_run, OW_STATIC},

@@ -121,6 +121,17 @@ def _page(kind: str, shown: profiledata.Data, title: str, brief_html: str) -> st
     )  # fmt: skip
 
 
+def standalone(template: str, script: str, data: object, title: str) -> str:
+    """Return a page with one script of ours, and without the libraries, as text."""
+    import markupsafe
+
+    text = f'(() => {{\n"use strict";\n{_asset(f"assets/{script}.js")}}})();\n'
+    return _render(
+        template, title=title, hashes=f"'sha256-{_sha256(text)}'", script=markupsafe.Markup(text),
+        data=markupsafe.Markup(embedded(data)),
+    )  # fmt: skip
+
+
 def _render(template: str, **values: Any) -> str:
     """Return a template with values filled in; jinja2 escapes them."""
     return str(_environment().get_template(template).render(**values))

@@ -22,6 +22,7 @@ from opwise.tensor.creation import alloc, arange
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import cast
 from opwise.tensor.join import concatenate
+from opwise.tensor.knownvalues import NotScalarConstantError, get_scalar_constant_value
 from opwise.tensor.variable import Constant, Tensor, TensorLike, as_tensor_variable, constant
 
 __all__ = [
@@ -115,6 +116,25 @@ def conv3d(
         input_shape, filter_shape, border_mode, subsample, filter_flip, filter_dilation, num_groups
     )
     return op(input, filters)
+
+
+def checked_shape(name: str, shape: Shape | None) -> list[int | None]:
+    """Return the four lengths of a shape as integers, and None for what is unknown.
+
+    Raises NotScalarConstantError for variables that are no constants.
+    """
+    entries = [None] * 4 if shape is None else list(shape)
+    if len(entries) != 4:
+        raise ValueError(f"{name} must have 4 entries, not {len(entries)}: {shape}")
+    known: list[int | None] = []
+    for entry in entries:
+        try:
+            known.append(None if entry is None else int(get_scalar_constant_value(entry)))
+        except NotScalarConstantError:
+            raise NotScalarConstantError(
+                f"{name} must have constant integers, and None for what is unknown, not {entry}"
+            ) from None
+    return known
 
 
 def _constants(name: str, shape: Shape, variable: int) -> list[Any]:

@@ -13,6 +13,7 @@ from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.scalar import dtypes
 from opwise.tensor.conv.geometry import Geometry, checked_border_mode
+from opwise.tensor.conv.shapes import assert_shape
 from opwise.tensor.elemwise import cast
 from opwise.tensor.knownvalues import NotScalarConstantError, get_scalar_constant_value
 from opwise.tensor.shape import patternbroadcast
@@ -226,6 +227,8 @@ class AbstractConv(BaseAbstractConv):
 
     def make_node(self, img: Any, kern: Any) -> Apply:
         img, kern = self._operands(img=img, kern=kern)
+        img = assert_shape(img, self.imshp, "The image's shape is not the given imshp.")
+        kern = assert_shape(kern, self.kshp, "The kernels' shape is not the given kshp.")
         one = (img.type.broadcastable[0], kern.type.broadcastable[0])
         type_ = tensor_type(img.type.dtype, (*one, *[False] * self.convdim))
         return Apply(self, [img, kern], [type_.make_variable()])
@@ -278,6 +281,8 @@ class AbstractConv_gradWeights(BaseAbstractConv):
 
     def make_node(self, img: Any, topgrad: Any, shape: Any, add_assert_shape: bool = True) -> Apply:
         img, topgrad = self._operands(img=img, topgrad=topgrad)
+        if add_assert_shape:
+            img = assert_shape(img, self.imshp, "The image's shape is not the given imshp.")
         n = self.convdim
         places = [False] * n if self.unshared else []
         channels = img.type.broadcastable[1] and self.num_groups == 1
@@ -334,6 +339,8 @@ class AbstractConv_gradInputs(BaseAbstractConv):
         self, kern: Any, topgrad: Any, shape: Any, add_assert_shape: bool = True
     ) -> Apply:
         kern, topgrad = self._operands(kern=kern, topgrad=topgrad)
+        if add_assert_shape:
+            kern = assert_shape(kern, self.kshp, "The kernels' shape is not the given kshp.")
         n = self.convdim
         channels = kern.type.broadcastable[-n - 1] and self.num_groups == 1
         pattern = (topgrad.type.broadcastable[0], channels, *[False] * n)
@@ -401,6 +408,10 @@ def _is_count(value: Any) -> bool:
 
 def _known(name: str, given: Sequence[Any] | None, n: int) -> tuple[int | None, ...]:
     """Return the known lengths of a shape. Raises ValueError for those that are not constants."""
+    if isinstance(given, Tensor):
+        raise ValueError(
+            f"{name} must be None or a sequence of constants, not the variable {given}"
+        )
     entries = tuple(given) if given else (None,) * n
     if len(entries) != n:
         raise ValueError(f"{name} must have {n} entries, not {len(entries)}: {given!r}")

@@ -199,10 +199,11 @@ def browser():
 
 @pytest.fixture
 def look(browser, tmp_path, request):
-    """``look(html, scheme="light")``: the page in the browser; no error may have come up."""
+    """``look(html, scheme="light")``: the page in the browser, once it shows a selector; no error
+    may have come up."""
     contexts, found = [], []
 
-    def open_page(html, scheme="light", width=1440, height=900):
+    def open_page(html, scheme="light", width=1440, height=900, shows=".tabulator-row"):
         path = tmp_path / "page.html"
         path.write_bytes(html.encode("utf-8", "replace"))
         context = browser.new_context(
@@ -216,7 +217,7 @@ def look(browser, tmp_path, request):
                 or found.append(("request", asked.url)))  # fmt: skip
         page.goto(path.as_uri())
         page.wait_for_selector("html[data-ready=yes]")
-        page.wait_for_selector(".tabulator-row")
+        page.wait_for_selector(shows)
         page.evaluate("() => new Promise(requestAnimationFrame)")
         return page
 
