@@ -1,0 +1,102 @@
+"""Lowerings of convolutions and of pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from opwise.gpu.kernels.convolution import Convolution, Product, Products
+from opwise.gpu.kernels.kernel import DeviceLimits, Implementation, Kernel, Layout, Plan, PlanInput
+from opwise.gpu.lowering import lowers_to_kernels
+from opwise.graph.apply import Apply
+from opwise.scalar import dtypes
+from opwise.tensor.conv.ops import (
+    AbstractConv,
+    AbstractConv_gradInputs,
+    AbstractConv_gradWeights,
+)
+
+# --- convolutions ---------------------------------------------------------------------------------
+
+#: lengths that are guessed where a convolution does not know them, to choose the kernels that are
+#: compiled with the function
+_BATCH, _CHANNELS, _LENGTH, _TAPS = 64, 64, 32, 3
+#: (image, kernel, result), as positions among the inputs; the output is the other
+_IMAGE, _KERNEL, _RESULT = range(3)
+
+_products = cache(Products)
+
+
+@lowers_to_kernels(AbstractConv)
+def lower_convolution(node: Apply) -> Implementation | str:
+    return _convolution(node, (_IMAGE, _KERNEL), _RESULT, Convolution.forward, a=1)
+
+
+@lowers_to_kernels(AbstractConv_gradWeights)
+def lower_gradient_by_kernels(node: Apply) -> Implementation | str:
+    # what is adjacent in images and in the gradient is added up
+    order = _IMAGE, _RESULT
+    return _convolution(node, order, _KERNEL, Convolution.by_kernels, a=1, along_r=True)
+
+
+@lowers_to_kernels(AbstractConv_gradInputs)
+def lower_gradient_by_images(node: Apply) -> Implementation | str:
+    return _convolution(node, (_KERNEL, _RESULT), _IMAGE, Convolution.by_images, a=0)
+
+
+def _convolution(
+    node: Apply,
+    operands: tuple[int, int],
+    output: int,
+    products_of: Callable[..., list[Product]],
+    a: int,
+    along_r: bool = False,
+) -> Implementation | str:
+    """Lower a convolution or a gradient of one.
+
+    operands, output: which of images, kernels and results its first inputs and its output are.
+    a: the position of the plain factor among the inputs. along_r: see ``Products``.
+    """
+    op: Any = node.op
+    dtype = node.outputs[0].type.dtype
+    if dtype not in dtypes.FLOATS:
+        return f"no kernel convolves {dtype}"
+    convolution = Convolution(op.geometry, op.filter_flip, op.num_groups, op.unshared)
+    products = _products(dtype, op.convdim, a, along_r, not op.unshared)
+
+    def shapes(inputs: list[PlanInput]) -> list[tuple[int, ...]]:
+        first, second, *lengths = inputs
+        return [op.result_shape(first.shape, second.shape, *lengths)]
+
+    def plan(inputs: list[PlanInput], outputs: list[Layout], limits: DeviceLimits) -> Plan:
+        (z,) = outputs
+        return products.plan(products_of(convolution, *inputs[:2], z), z.size, limits)
+
+    usual = _usual_layouts(op, node.outputs[0].type.numpy_dtype.itemsize)
+    usual_plan = plan([usual[k] for k in operands], [usual[output]], DeviceLimits())
+    host = tuple(range(2, len(node.inputs)))
+    return Implementation(
+        products.kernels, shapes, plan, host, expected=_kernels_of(usual_plan)
+    )
+
+
+def _kernels_of(plan: Plan) -> tuple[Kernel, ...]:
+    return tuple(dict.fromkeys(launch.kernel for launch in plan.launches))
+
+
+def _usual_layouts(op: Any, itemsize: int) -> list[Layout]:
+    """Return layouts of images, kernels and results, with all lengths that a convolution knows."""
+    n = op.convdim
+    places = [_LENGTH] * n if op.unshared else []
+    kernel = _known(op.kshp, [_CHANNELS, *places, _CHANNELS, *[_TAPS] * n])
+    image = _known(op.imshp, [_BATCH, kernel[-n - 1] * op.num_groups, *[_LENGTH] * n])
+    output = [max(1, length) for length in op.geometry.output(image[2:], kernel[-n:])]
+    if op.unshared:
+        kernel[1 : 1 + n] = output
+    shapes = image, kernel, [image[0], kernel[0], *output]
+    return [Layout.contiguous(shape, itemsize) for shape in shapes]
+
+
+def _known(known: Sequence[int | None], guessed: list[int]) -> list[int]:
+    return [g if k is None else k for k, g in zip(known, guessed, strict=True)]
