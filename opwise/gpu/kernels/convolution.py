@@ -49,9 +49,12 @@ from opwise.tensor.conv.geometry import Geometry
 _BUSY = 2**17
 #: the fewest tiles along r that are worth a segment of their own
 _WORTH = 16
-#: multiplications of the plain kernel, in which every thread computes indices for each of them,
-#: take the time of so many in tiles
-_PLAIN_COST = 40
+#: about how many instructions the plain kernel executes for a product, mostly to compute indices,
+#: and besides for a result
+_PLAIN, _PLAIN_RESULT = 40, 60
+#: threads of a kernel of tiles that must fit on a multiprocessor, a fourth of all: so a thread has
+#: at most 128 of the 65536 registers
+_THREADS_AT_LEAST = 512
 _WARP = 32
 
 
@@ -73,24 +76,38 @@ class Tile(NamedTuple):
         return (self.m // self.by_m) * (self.n // self.by_n)
 
     @property
-    def rate(self) -> float:
-        """Multiplications for each instruction of the inner loop, which also reads both tiles."""
-        computed = self.by_m * self.by_n
-        return computed / (computed + self.by_m + self.by_n)
+    def a_each(self) -> int:
+        """Elements of a tile of a that a thread loads."""
+        return self.m * self.r // self.threads
+
+    @property
+    def x_each(self) -> int:
+        """Elements of a tile of x that a thread gathers."""
+        return self.n * self.r // self.threads
+
+    def instructions(self, length: int) -> int:
+        """Return about how many instructions a block executes for sums of ``length`` products.
+
+        Reads of shared memory count as many times as they occupy it.
+        """
+        sums = self.by_m * self.by_n
+        step = self.r * (sums + self.by_m + self.by_n) + 8 * self.a_each + 16 * self.x_each + 40
+        return self.threads * (-(-length // self.r) * step + 8 * sums + 150)
 
 
-#: Float32: the largest has 64 sums in registers (about 128 registers: 2 blocks of 256 threads on a
-#: multiprocessor) and 17 KiB of shared memory; the others 16 sums (under 80 registers: 3 blocks or
-#: more) and 12 to 21 KiB. With 4 x 4, 16 multiplications need 2 reads of 16 bytes: about what a
-#: multiprocessor's shared memory delivers; with 8 x 8, 64 need 4.
+#: Float32: the largest keeps 64 sums in up to 128 registers, so that 2 blocks of 256 threads fit on
+#: a multiprocessor, with 17 KiB of shared memory each. The others keep 16 sums in 48 to 95 registers
+#: and 10 to 22 KiB: 650 to 1000 threads fit. With 8 x 8, 64 multiplications need 4 reads of 16
+#: bytes; with 4 x 4, 16 need 2, which is about what shared memory delivers.
 _TILES_32 = (
     Tile(128, 128, 8, 8, 8),
     Tile(64, 64, 16, 4, 4),
     Tile(32, 128, 16, 4, 4),
-    Tile(16, 256, 8, 4, 4),
+    Tile(16, 128, 8, 4, 4),
     Tile(32, 32, 16, 4, 4),
 )
-#: Float64: the registers of 8 x 8 sums would be all that a thread can have.
+#: Float64: 8 x 8 sums would take all registers that a thread can have. 8 instead of 16 rows keep
+#: shared memory at 9 to 21 KiB.
 _TILES_64 = tuple(tile._replace(r=8) for tile in _TILES_32[1:])
 #: by wide kernels
 _WIDE = 1
@@ -457,8 +474,7 @@ class _ProductText:
         index, count, axes, t = self.index, self.count, self.axes, tile
         width = cudatext.VECTOR_BYTES // cudatext.itemsize(self.held)
         vector, vector_text = cudatext.vector(self.held, width)
-        #: elements of a tile that a thread loads
-        a_each, x_each = t.m * t.r // t.threads, t.n * t.r // t.threads
+        a_each, x_each = t.a_each, t.x_each
         #: columns of x that they lie in; rows, or columns, between them
         columns, x_by = (x_each, t.threads // t.r) if along_r else (1, t.threads // t.n)
         column, row = ("i", "x_row") if along_r else ("0", f"x_row + i * {x_by}")
@@ -558,7 +574,7 @@ class _ProductText:
         return make_kernel(
             f"product_{t.m}x{t.n}", [*self._arrays("void *__restrict__"), *self._numbers(own)],
             [*lines, *with_head(head, in_braces(task))], (*self.needs, vector_text), self.wide,
-            t.threads,
+            t.threads, _THREADS_AT_LEAST // t.threads,
         )  # fmt: skip
 
     def _unrolled(self, name, count, lines):
@@ -665,20 +681,21 @@ class Products:
 
         The choice depends on lengths alone, so that sums do not depend on the device.
         """
-        work = product.size * max(1, product.length)
-        lanes = _lanes(product)
-        best = work * _PLAIN_COST / min(1.0, product.size * lanes / _BUSY), None, 1
-        for tile in (self.tiles[_WIDE : _WIDE + 1] if wide else self.tiles):
+        def time(instructions, threads):
+            return instructions / min(1.0, threads / _BUSY)
+
+        plain = product.size * (product.length * _PLAIN + _PLAIN_RESULT)
+        best = time(plain, product.size * _lanes(product)), None, 1
+        for tile in self.tiles[_WIDE : _WIDE + 1] if wide else self.tiles:
             blocks = product.groups * -(-product.m // tile.m) * -(-product.places // tile.n)
             threads = blocks * tile.threads
             segments = 1
             if split:
                 most = product.length // (tile.r * _WORTH)
                 segments = max(1, min(-(-_BUSY // threads), most))
-            padded = blocks * tile.m * tile.n * max(1, product.length)
-            time = padded / tile.rate / min(1.0, threads * segments / _BUSY)
-            if time < best[0]:
-                best = time, tile, segments
+            taken = time(blocks * tile.instructions(product.length), threads * segments)
+            if taken < best[0]:
+                best = taken, tile, segments
         return best[1:]
 
     def _plain_launch(self, product, wide, limits):

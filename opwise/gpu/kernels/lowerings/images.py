@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
+from opwise.gpu.kernels import pooling
 from opwise.gpu.kernels.convolution import Convolution, Product, Products
 from opwise.gpu.kernels.kernel import DeviceLimits, Implementation, Kernel, Layout, Plan, PlanInput
+from opwise.gpu.kernels.pooling import KINDS, Pooling
 from opwise.gpu.lowering import lowers_to_kernels
 from opwise.graph.apply import Apply
 from opwise.scalar import dtypes
@@ -15,6 +17,13 @@ from opwise.tensor.conv.ops import (
     AbstractConv,
     AbstractConv_gradInputs,
     AbstractConv_gradWeights,
+)
+from opwise.tensor.conv.pool import (
+    AveragePoolGrad,
+    DownsampleFactorMaxGradGrad,
+    MaxPoolGrad,
+    MaxPoolRop,
+    Pool,
 )
 
 # --- convolutions ---------------------------------------------------------------------------------
@@ -100,3 +109,71 @@ def _usual_layouts(op: Any, itemsize: int) -> list[Layout]:
 
 def _known(known: Sequence[int | None], guessed: list[int]) -> list[int]:
     return [g if k is None else k for k, g in zip(known, guessed, strict=True)]
+
+
+# --- pooling --------------------------------------------------------------------------------------
+
+_pooling = cache(Pooling)
+
+
+@lowers_to_kernels(Pool)
+def lower_pool(node: Apply) -> Implementation | str:
+    return _pool(node, node.op.mode)
+
+
+@lowers_to_kernels(MaxPoolGrad)
+def lower_max_pool_grad(node: Apply) -> Implementation | str:
+    return _pool(node, "max_grad")
+
+
+@lowers_to_kernels(AveragePoolGrad)
+def lower_average_pool_grad(node: Apply) -> Implementation | str:
+    return _pool(node, f"{node.op.mode}_grad")
+
+
+@lowers_to_kernels(DownsampleFactorMaxGradGrad)
+def lower_max_pool_grad_grad(node: Apply) -> Implementation | str:
+    return _pool(node, "sum_at_max")
+
+
+@lowers_to_kernels(MaxPoolRop)
+def lower_max_pool_rop(node: Apply) -> Implementation | str:
+    return _pool(node, "first_of_max")
+
+
+def _pool(node: Apply, kind: str) -> Implementation | str:
+    """Lower a pooling or a derivative of one; kind: see ``pooling.KINDS``."""
+    op: Any = node.op
+    arrays = len(op.arrays)
+    found = {v.type.dtype for v in (*node.inputs[:arrays], *node.outputs)}
+    dtype = node.outputs[0].type.dtype
+    if found != {dtype}:
+        return f"no kernel pools arrays of several dtypes, {', '.join(sorted(found))}"
+    if dtype not in (*dtypes.FLOATS, *dtypes.INTEGERS):
+        return f"no kernel pools {dtype}"
+    kernels = _pooling(kind, dtype, node.inputs[0].type.ndim, op.ndim)
+
+    def of_windows(inputs: list[PlanInput]) -> tuple[pooling.Windows, tuple[int, ...]]:
+        """Return where windows lie, and the shape of an array with an element for each."""
+        images = inputs[0].shape
+        w = op.windows(images, *inputs[arrays:])
+        windows = pooling.Windows(*map(tuple, (w.ws, w.stride, w.pad, w.counts)))
+        return windows, (*images[: -op.ndim], *w.counts)
+
+    def shapes(inputs: list[PlanInput]) -> list[tuple[int, ...]]:
+        images, (_, windows) = inputs[0].shape, of_windows(inputs)
+        for name, like, layout in zip(op.arrays, KINDS[kind], inputs, strict=False):
+            expected = images if like == "x" else windows
+            if layout.shape != expected:
+                raise ValueError(
+                    f"{name} has shape {layout.shape}, but windows over an array of shape {images} "
+                    f"need {expected}"
+                )
+        return [images if kernels.of_images else windows]
+
+    def plan(inputs: list[PlanInput], outputs: list[Layout], limits: DeviceLimits) -> Plan:
+        windows, _ = of_windows(inputs)
+        return kernels.plan(inputs[0].shape, windows, inputs[:arrays], outputs[0], limits)
+
+    host = tuple(range(arrays, len(node.inputs)))
+    return Implementation(kernels.kernels, shapes, plan, host)
