@@ -81,8 +81,8 @@ BORDERS = ("valid", "full", "half", 1, (2, 1), ((1, 0), (0, 2)))
 @pytest.mark.parametrize("border_mode", BORDERS)
 def test_every_option(simulate, border_mode):
     cases = [
-        ("float32", 2, dict(border_mode=border_mode, subsample=subsample,
-                            filter_dilation=dilation, filter_flip=flip, num_groups=groups),
+        ("float32", 2, {"border_mode": border_mode, "subsample": subsample,
+                            "filter_dilation": dilation, "filter_flip": flip, "num_groups": groups},
          (2, 4, 7, 8), (6, 4 // groups, 3, 2))
         for subsample, dilation, flip, groups in itertools.product(
             ((1, 1), (2, 3)), ((1, 1), (2, 1)), (True, False), (1, 2))
@@ -96,10 +96,10 @@ def test_every_option(simulate, border_mode):
 def test_dtypes_and_axes(simulate, dtype):
     cases = [
         (dtype, 2, {}, (3, 5, 9, 10), (7, 5, 3, 4)),
-        (dtype, 2, dict(border_mode="half", subsample=(3, 2)), (1, 3, 11, 8), (2, 3, 5, 3)),
-        (dtype, 3, dict(border_mode=((1, 2), 0, 3), subsample=(1, 2, 1), num_groups=3),
+        (dtype, 2, {"border_mode": "half", "subsample": (3, 2)}, (1, 3, 11, 8), (2, 3, 5, 3)),
+        (dtype, 3, {"border_mode": ((1, 2), 0, 3), "subsample": (1, 2, 1), "num_groups": 3},
          (2, 6, 5, 6, 4), (3, 2, 3, 2, 5)),
-        (dtype, 3, dict(border_mode="full", filter_dilation=(2, 1, 3), filter_flip=False),
+        (dtype, 3, {"border_mode": "full", "filter_dilation": (2, 1, 3), "filter_flip": False},
          (1, 2, 4, 3, 6), (2, 2, 2, 3, 2)),
     ]  # fmt: skip
     kernels, given = every(simulate, cases)
@@ -109,15 +109,15 @@ def test_dtypes_and_axes(simulate, dtype):
 
 
 EXTREMES = [
-    ("a stride beyond the kernel", dict(subsample=(4, 3)), (2, 2, 9, 9), (3, 2, 2, 2)),
-    ("a stride beyond the image", dict(subsample=(50, 50)), (2, 2, 9, 9), (3, 2, 2, 2)),
-    ("a dilation that divides the stride", dict(subsample=(4, 6), filter_dilation=(2, 4)),
+    ("a stride beyond the kernel", {"subsample": (4, 3)}, (2, 2, 9, 9), (3, 2, 2, 2)),
+    ("a stride beyond the image", {"subsample": (50, 50)}, (2, 2, 9, 9), (3, 2, 2, 2)),
+    ("a dilation that divides the stride", {"subsample": (4, 6), "filter_dilation": (2, 4)},
      (1, 2, 12, 19), (2, 2, 3, 3)),
-    ("pads beyond the kernel", dict(border_mode=(5, 6), subsample=(2, 2)), (1, 2, 3, 3),
+    ("pads beyond the kernel", {"border_mode": (5, 6), "subsample": (2, 2)}, (1, 2, 3, 3),
      (2, 2, 2, 2)),
     ("one place", {}, (2, 3, 4, 4), (5, 3, 4, 4)),
-    ("one tap", dict(subsample=(2, 2)), (2, 3, 5, 5), (5, 3, 1, 1)),
-    ("a group for each channel", dict(num_groups=6), (2, 6, 6, 6), (12, 1, 3, 3)),
+    ("one tap", {"subsample": (2, 2)}, (2, 3, 5, 5), (5, 3, 1, 1)),
+    ("a group for each channel", {"num_groups": 6}, (2, 6, 6, 6), (12, 1, 3, 3)),
     ("no images", {}, (0, 3, 4, 4), (5, 3, 2, 2)),
     ("no kernels", {}, (2, 3, 4, 4), (0, 3, 2, 2)),
     ("no channels", {}, (2, 0, 4, 4), (5, 0, 2, 2)),
@@ -162,10 +162,10 @@ def test_every_tile(simulate, monkeypatch, dtype, tile):
         pytest.skip(f"{dtype} has fewer tiles")
     chosen = tiles_of(dtype)[tile]
     shapes = {"image": (2, 3, 12, 13), "kernel": (chosen.m + 3, 3, 3, 4)}
-    options = dict(border_mode=1, subsample=(1, 1), num_groups=1)
+    options = {"border_mode": 1, "subsample": (1, 1), "num_groups": 1}
     kernels, given = every(simulate, [(dtype, 2, options, *shapes.values())])
     for segments in (1, 3):
-        monkeypatch.setattr(Products, "_chosen", lambda *a, **k: (chosen, segments))
+        monkeypatch.setattr(Products, "_chosen", lambda *a, s=segments, **k: (chosen, s))
         for name, numbers in given:
             plan = kernels.plan(name, numbers)
             assert plan[0] == f"product_{chosen.m}x{chosen.n}"
@@ -176,9 +176,9 @@ def test_every_tile(simulate, monkeypatch, dtype, tile):
 
 def test_tiles_with_groups_strides_and_three_axes(simulate, monkeypatch):
     cases = [
-        ("float32", 2, dict(border_mode=2, subsample=(2, 3), num_groups=2, filter_flip=False),
-         (3, 8, 11, 9), (10, 4, 4, 3)),
-        ("float32", 3, dict(border_mode=1, subsample=(2, 1, 1), filter_dilation=(1, 2, 1)),
+        ("float32", 2,
+         {"border_mode": 2, "subsample": (2, 3), "num_groups": 2, "filter_flip": False}, (3, 8, 11, 9), (10, 4, 4, 3)),
+        ("float32", 3, {"border_mode": 1, "subsample": (2, 1, 1), "filter_dilation": (1, 2, 1)},
          (2, 5, 6, 7, 5), (9, 5, 2, 3, 3)),
         *(("float32", 2, options, image, kernel) for _, options, image, kernel in EXTREMES),
     ]  # fmt: skip
@@ -201,7 +201,7 @@ def test_a_block_computes_several_tiles(simulate, monkeypatch):
 def test_threads_share_a_result(simulate, monkeypatch):
     """The gradient of one kernel for each channel has few results and long sums."""
     kernels, given = every(
-        simulate, [("float32", 2, dict(num_groups=2), (5, 2, 25, 25), (2, 1, 3, 3))]
+        simulate, [("float32", 2, {"num_groups": 2}, (5, 2, 25, 25), (2, 1, 3, 3))]
     )
     monkeypatch.setattr(Products, "_chosen", lambda *a, **k: (None, 1))
     blocks = set()
@@ -215,13 +215,13 @@ def test_threads_share_a_result(simulate, monkeypatch):
     assert blocks == {(256, 1)}
 
 
-# --- layouts and sizes ------------------------------------------------------------------------------
+# --- layouts and sizes ----------------------------------------------------------------------------
 
 
 def test_layouts(simulate, layouts):
     cases = [
-        ("float32", 2, dict(border_mode=1, subsample=(2, 1)), (2, 3, 6, 7), (4, 3, 3, 2)),
-        ("float16", 2, dict(num_groups=2), (1, 4, 5, 5), (4, 2, 3, 3)),
+        ("float32", 2, {"border_mode": 1, "subsample": (2, 1)}, (2, 3, 6, 7), (4, 3, 3, 2)),
+        ("float16", 2, {"num_groups": 2}, (1, 4, 5, 5), (4, 2, 3, 3)),
     ]
     kernels, given = every(simulate, cases)
     for name, numbers in given:
@@ -239,8 +239,8 @@ def test_a_broadcast_operand(simulate):
 
 def test_indices_of_64_bits(simulate, monkeypatch):
     cases = [
-        ("float32", 2, dict(border_mode=1, subsample=(2, 1)), (2, 3, 6, 7), (4, 3, 3, 2)),
-        ("float64", 3, dict(num_groups=2), (1, 4, 5, 5, 4), (4, 2, 3, 3, 2)),
+        ("float32", 2, {"border_mode": 1, "subsample": (2, 1)}, (2, 3, 6, 7), (4, 3, 3, 2)),
+        ("float64", 3, {"num_groups": 2}, (1, 4, 5, 5, 4), (4, 2, 3, 3, 2)),
     ]
     kernels, given = every(simulate, cases, wide=True)
     monkeypatch.setattr(layouts_of, "LIMIT_32", 0)
@@ -290,11 +290,11 @@ def stems(launches):
     ("forward", (500, 1, 28, 28), (20, 1, 5, 5), {}, ["product_32x128"]),
     ("kernels", (500, 1, 28, 28), (20, 1, 5, 5), {}, ["product_32x32", "columns", "columns"]),
     # one kernel for each channel
-    ("forward", (16, 64, 56, 56), (64, 1, 3, 3), dict(num_groups=64), ["product"]),
-    ("kernels", (16, 64, 56, 56), (64, 1, 3, 3), dict(num_groups=64), ["product"]),
+    ("forward", (16, 64, 56, 56), (64, 1, 3, 3), {"num_groups": 64}, ["product"]),
+    ("kernels", (16, 64, 56, 56), (64, 1, 3, 3), {"num_groups": 64}, ["product"]),
     # a gradient by images with strides: a launch for each phase, none for those without taps
-    ("images", (16, 64, 56, 56), (64, 64, 3, 3), dict(subsample=(2, 2)), ["product_64x64"] * 4),
-    ("images", (16, 64, 56, 56), (128, 64, 1, 1), dict(subsample=(2, 2)), ["product_64x64"] * 2),
+    ("images", (16, 64, 56, 56), (64, 64, 3, 3), {"subsample": (2, 2)}, ["product_64x64"] * 4),
+    ("images", (16, 64, 56, 56), (128, 64, 1, 1), {"subsample": (2, 2)}, ["product_64x64"] * 2),
 ])  # fmt: skip
 def test_plans(which, image, kernel, options, expected):
     launches = plan_of(which, image, kernel, **options)

@@ -34,7 +34,7 @@ def nodes(dtype="float32", ndim=4, spatial=2, ignore_border=True):
         f"{mode} gradient": AveragePoolGrad(ignore_border, mode, spatial)(x, w, *numbers)
         for mode in MODES[1:]
     }  # fmt: skip
-    options = dict(ignore_border=ignore_border, ndim=spatial)
+    options = {"ignore_border": ignore_border, "ndim": spatial}
     found["max gradient"] = MaxPoolGrad(**options)(x, w, z, *numbers)
     found["second gradient"] = DownsampleFactorMaxGradGrad(**options)(x, w, z, *numbers)
     found["right"] = MaxPoolRop(**options)(x, z, *numbers)

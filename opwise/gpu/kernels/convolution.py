@@ -96,9 +96,9 @@ class Tile(NamedTuple):
 
 
 #: Float32: the largest keeps 64 sums in up to 128 registers, so that 2 blocks of 256 threads fit on
-#: a multiprocessor, with 17 KiB of shared memory each. The others keep 16 sums in 48 to 95 registers
-#: and 10 to 22 KiB: 650 to 1000 threads fit. With 8 x 8, 64 multiplications need 4 reads of 16
-#: bytes; with 4 x 4, 16 need 2, which is about what shared memory delivers.
+#: a multiprocessor, with 20 KiB of shared memory each. The others keep 16 sums in up to 80
+#: registers and 10 to 24 KiB: 800 to 1300 threads fit. With 8 x 8, 64 multiplications need 4 reads
+#: of 16 bytes; with 4 x 4, 16 need 2, which is about what shared memory delivers.
 _TILES_32 = (
     Tile(128, 128, 8, 8, 8),
     Tile(64, 64, 16, 4, 4),
@@ -332,13 +332,15 @@ class Convolution:
         step = stride // math.gcd(stride, dilation)
         for first in range(min(stride, length)):
             places = -(-(length - first) // stride)
-            meeting = (t for t in range(min(step, taps)) if not (first + pad - t * dilation) % stride)
-            tap = next(meeting, None)
+            to_tap = first + pad
+            tap = next(
+                (t for t in range(min(step, taps)) if not (to_tap - t * dilation) % stride), None
+            )
             if tap is None:
                 yield _Phase(first, places, 0, step, 0, 0, 0)
                 continue
             count = -(-(taps - tap) // step)
-            start = (first + pad - tap * dilation) // stride
+            start = (to_tap - tap * dilation) // stride
             yield _Phase(first, places, tap, step, count, start, -(dilation * step // stride))
 
     def _by_group(self, kernel):
@@ -474,14 +476,17 @@ class _ProductText:
         index, count, axes, t = self.index, self.count, self.axes, tile
         width = cudatext.VECTOR_BYTES // cudatext.itemsize(self.held)
         vector, vector_text = cudatext.vector(self.held, width)
-        a_each, x_each = t.a_each, t.x_each
-        #: columns of x that they lie in; rows, or columns, between them
-        columns, x_by = (x_each, t.threads // t.r) if along_r else (1, t.threads // t.n)
-        column, row = ("i", "x_row") if along_r else ("0", f"x_row + i * {x_by}")
+        a_column, x_column, x_row = f"a_column + i * {t.threads // t.r}", "x_column", "x_row"
+        if along_r:
+            x_column += f" + i * {t.threads // t.r}"
+        else:
+            x_row += f" + i * {t.threads // t.n}"
         lines = [
             *(f"__align__(16) __shared__ {self.type} {name}_tile[2][{t.r}][{n + width}];"
               for name, n in (("a", t.m), ("x", t.n))),
-            f"__shared__ {index} rows[2][{t.r}][{len(axes) + 2}];",
+            # what depends on m, on n and on r alone
+            f"__shared__ {index} of_m[2][{t.m}], of_n[{len(axes) + 2}][{t.n}];",
+            f"__shared__ {index} of_r[2][{t.r}][{len(axes) + 2}];",
             "const int thread = threadIdx.x;",
             f"const int a_row = thread % {t.r}, a_column = thread / {t.r};",
             f"const int x_row = thread {'%' if along_r else '/'} {t.r if along_r else t.n};",
@@ -491,51 +496,50 @@ class _ProductText:
         ]  # fmt: skip
         task = [
             # blocks beside each other gather the same elements
-            f"const {index} of_m = ({count})task / m_tiles, m = (task - of_m * m_tiles) * {t.m};",
-            f"const {index} of_n = ({count})of_m / n_tiles, n = (of_m - of_n * n_tiles) * {t.n};",
-            f"const {index} segment = ({count})of_n / groups, group = of_n - segment * groups;",
+            f"const {index} tile = ({count})task / m_tiles, m = (task - tile * m_tiles) * {t.m};",
+            f"const {index} part = ({count})tile / n_tiles, n = (tile - part * n_tiles) * {t.n};",
+            f"const {index} segment = ({count})part / groups, group = part - segment * groups;",
             f"const {index} from = segment * span;",
             f"const {index} to = r_all - from < span ? r_all : from + span;",
-            f"{index} a_from[{a_each}], x_from[{columns}];",
-            f"{index} {', '.join(f'p{d}_from[{columns}]' for d in axes)};",
-            f"{self.type} a_next[{a_each}], x_next[{x_each}], sum[{t.by_m}][{t.by_n}];",
-            *self._unrolled("i", a_each, [
-                # results beyond the last are computed from the last row, and not stored
-                f"const {index} at = m + a_column + i * {t.threads // t.r};",
-                "a_from[i] = group * a_group + (at < m_all ? at : m_all - 1) * a_m;",
-            ]),
-            *self._unrolled("i", columns, [
-                f"const {index} own = n + x_column + i * {x_by};",
-                f"const {index} at = own < n_all ? own : n_all - 1;",
+            f"{self.type} a_next[{t.a_each}], x_next[{t.x_each}], sum[{t.by_m}][{t.by_n}];",
+            # results beyond the last are computed from the last row, and not stored
+            *with_head(f"for (int i = thread; i < {t.m}; i += {t.threads})", in_braces([
+                f"const {index} at = m + i < m_all ? m + i : m_all - 1;",
+                "of_m[0][i] = group * a_group + at * a_m;",
+                "of_m[1][i] = segment * z_segment + group * z_group + at * z_m;",
+            ])),
+            *with_head(f"for (int i = thread; i < {t.n}; i += {t.threads})", in_braces([
+                f"const {index} at = n + i < n_all ? n + i : n_all - 1;",
                 *position("at", "p", len(axes) + 1, "n_", self.wide),
-                "x_from[i] = group * x_group + p0 * x_n;",
-                *(f"p{d}_from[i] = p{d} * by_n{d} + start{d};" for d in axes),
-            ]),
+                "of_n[0][i] = group * x_group + p0 * x_n;",
+                *(f"of_n[{d}][i] = p{d} * by_n{d} + start{d};" for d in axes),
+                f"of_n[{len(axes) + 1}][i] = {self._of_z('p')};",
+            ])),
             *self._unrolled("i", t.by_m * t.by_n, [f"sum[i / {t.by_n}][i % {t.by_n}] = 0;"]),
-            # what depends on r alone, computed once for all threads
             f"const auto index = [&]({index} r, int b) {{",
             f"    if (thread < {t.r}) {{",
             f"        const {index} at = r + thread;",
             *(f"        {line}"
               for line in position("at", "q", len(axes) + 1, "r_", self.wide)),
-            f"        rows[b][thread][0] = {' + '.join(f'q{d} * a_r{d}' for d in (0, *axes))};",
-            "        rows[b][thread][1] = q0 * x_r;",
-            *(f"        rows[b][thread][{d + 1}] = q{d} * by_r{d};" for d in axes),
+            f"        of_r[b][thread][0] = {' + '.join(f'q{d} * a_r{d}' for d in (0, *axes))};",
+            "        of_r[b][thread][1] = q0 * x_r;",
+            *(f"        of_r[b][thread][{d + 1}] = q{d} * by_r{d};" for d in axes),
             "    }",
             "};",
             f"const auto load = [&]({index} r, int b) {{",
             *(f"    {line}" for line in (
-                *self._unrolled("i", a_each, [
-                    "a_next[i] = r + a_row < to ? "
-                    f"{cudatext.load('a[a_from[i] + rows[b][a_row][0]]', self.dtype)} : 0;",
+                *self._unrolled("i", t.a_each, [
+                    f"const {index} place = of_m[0][{a_column}] + of_r[b][a_row][0];",
+                    f"a_next[i] = r + a_row < to ? {cudatext.load('a[place]', self.dtype)} : 0;",
                 ]),
-                *self._unrolled("i", x_each, [
-                    f"const {index} *at = rows[b][{row}];",
-                    *(f"const {index} e{d} = p{d}_from[{column}] + at[{d + 1}];" for d in axes),
-                    f"const bool inside = r + {row} < to",
+                *self._unrolled("i", t.x_each, [
+                    f"const {index} *at = of_r[b][{x_row}];",
+                    f"const int column = {x_column};",
+                    *(f"const {index} e{d} = of_n[{d}][column] + at[{d + 1}];" for d in axes),
+                    f"const bool inside = r + {x_row} < to",
                     *(f"    && ({count})e{d} < ({count})length{d}"
                       + ";" * (d == len(axes)) for d in axes),
-                    f"const {index} place = x_from[{column}] + at[1] + "
+                    f"const {index} place = of_n[0][column] + at[1] + "
                     f"{' + '.join(f'e{d} * step{d}' for d in axes)};",
                     f"x_next[i] = inside ? {cudatext.load('x[place]', self.dtype)} : 0;",
                 ]),
@@ -543,10 +547,8 @@ class _ProductText:
             "};",
             "const auto keep = [&](int b) {",
             *(f"    {line}" for line in (
-                *self._unrolled("i", a_each, [
-                    f"a_tile[b][a_row][a_column + i * {t.threads // t.r}] = a_next[i];"]),
-                *self._unrolled("i", x_each, [
-                    f"x_tile[b][{row}][x_column + {column} * {x_by}] = x_next[i];"]),
+                *self._unrolled("i", t.a_each, [f"a_tile[b][a_row][{a_column}] = a_next[i];"]),
+                *self._unrolled("i", t.x_each, [f"x_tile[b][{x_row}][{x_column}] = x_next[i];"]),
             )),
             "};",
             "index(from, 0);",
@@ -568,6 +570,7 @@ class _ProductText:
                 "__syncthreads();",
             ])),
             *self._stored(t, width),
+            "__syncthreads();",
         ]  # fmt: skip
         head = f"for ({index} task = blockIdx.x; task < tasks; task += gridDim.x)"
         own = ["groups", "m_tiles", "n_tiles", "tasks", "segments", "span", "z_segment"]
@@ -594,8 +597,8 @@ class _ProductText:
                 f"[c * {n // (by // width)} + {'m' if name == 'a' else 'n'}_own];",
             )
         ]
-        a, x = (f"{name}_own[{k} / {width}].at[{k} % {width}]" for name, k in (("a", "i"),
-                                                                              ("x", "j")))  # fmt: skip
+        a = f"a_own[i / {width}].at[i % {width}]"
+        x = f"x_own[j / {width}].at[j % {width}]"
         return [
             *reads,
             *self._unrolled("i", t.by_m, [
@@ -613,15 +616,14 @@ class _ProductText:
         }
         final = cudatext.store("sum[i][j]", self.dtype)
         return self._unrolled("j", t.by_n, [
-            f"const {self.index} place = n + {own['n']};",
-            *position("place", "p", len(self.axes) + 1, "n_", self.wide),
-            f"const {self.index} at = segment * z_segment + group * z_group + {self._of_z('p')};",
+            f"const int n_at = {own['n']};",
             *self._unrolled("i", t.by_m, [
-                f"const {self.index} own = m + {own['m']};",
-                "if (place < n_all && own < m_all && segments == 1)",
-                f"    (({cudatext.stored(self.dtype)} *)z)[at + own * z_m] = {final};",
-                "else if (place < n_all && own < m_all)",
-                f"    (({self.type} *)z)[at + own * z_m] = sum[i][j];",
+                f"const int m_at = {own['m']};",
+                f"const {self.index} place = of_m[1][m_at] + of_n[{len(self.axes) + 1}][n_at];",
+                "if (n + n_at < n_all && m + m_at < m_all && segments == 1)",
+                f"    (({cudatext.stored(self.dtype)} *)z)[place] = {final};",
+                "else if (n + n_at < n_all && m + m_at < m_all)",
+                f"    (({self.type} *)z)[place] = sum[i][j];",
             ]),
         ])  # fmt: skip
 
@@ -647,9 +649,7 @@ class Products:
             self.tiled[one, True] = wide.tiled(one, along_r)
             held = cudatext.held(dtype)
             folding = Folding.of("add", held, dtype)
-            self.total = Reduction(
-                folding, ScalarProgram.identity(held), 2, (0,), [(False, False)]
-            )
+            self.total = Reduction(folding, ScalarProgram.identity(held), 2, (0,), [(False, False)])
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -681,11 +681,13 @@ class Products:
 
         The choice depends on lengths alone, so that sums do not depend on the device.
         """
+
         def time(instructions, threads):
             return instructions / min(1.0, threads / _BUSY)
 
         plain = product.size * (product.length * _PLAIN + _PLAIN_RESULT)
-        best = time(plain, product.size * _lanes(product)), None, 1
+        tile: Tile | None = None
+        best = time(plain, product.size * _lanes(product)), tile, 1
         for tile in self.tiles[_WIDE : _WIDE + 1] if wide else self.tiles:
             blocks = product.groups * -(-product.m // tile.m) * -(-product.places // tile.n)
             threads = blocks * tile.threads

@@ -135,22 +135,23 @@ class Pooling:
             return f"{value} / ({c_type(self.dtype)})({size})"
         return csource.convert(f"((double){value} / (double)({size}))", "float64", held)
 
-    def _size(self, begin):
-        """Return the expression of the size of a window as averages take it; begin: prefix of the
-        names of its first places."""
-        if "exc_pad" in self.kind:
-            parts = [
-                f"((({begin}{d} + window{d} < length{d} ? {begin}{d} + window{d} : length{d})) - "
-                f"({begin}{d} > 0 ? {begin}{d} : 0))"
-                for d in self._axes
-            ]
-        else:
-            parts = [
-                f"(({begin}{d} + window{d} < length{d} + pad{d} ? {begin}{d} + window{d} : "
-                f"length{d} + pad{d}) - {begin}{d})"
-                for d in self._axes
-            ]
-        return " * ".join(parts)
+    def _sizes(self, wide):
+        """Return the lines that compute the sizes of a window as averages take them, from b2, ...
+
+        An average with pad counts elements of pads too, but none beyond them.
+        """
+        lines = []
+        for d in self._axes:
+            start, limit = f"(b{d} > 0 ? b{d} : 0)", f"length{d}"
+            if "inc_pad" in self.kind:
+                start, limit = f"b{d}", f"length{d} + pad{d}"
+            end = f"(b{d} + window{d} < {limit} ? b{d} + window{d} : {limit})"
+            lines.append(f"const {index_type(wide)} size{d} = {end} - {start};")
+        return lines
+
+    @property
+    def _size(self):
+        return " * ".join(f"size{d}" for d in self._axes)
 
     # a window
 
@@ -192,7 +193,7 @@ class Pooling:
                 f"    {self._added(self._element(2, self._outer('e')))}",
             ]
         elif self.kind != "sum":
-            final = self._quotient("total", self._size("b"))
+            before, final = self._sizes(wide), self._quotient("total", self._size)
         return [
             *places, f"{type_} total = {start};", *before, *self._nested(heads, taken),
             f"z[i] = {cudatext.store(final, self.dtype)};",
@@ -216,8 +217,9 @@ class Pooling:
                 f"const {index} at{d} = p{d} + pad{d};",
                 f"const {index} end{d} = {self._divided(f'at{d}', d, wide)};",
                 f"const {index} last{d} = end{d} < count{d} ? end{d} : count{d} - 1;",
-                f"const {index} first{d} = at{d} < window{d} ? 0 : "
-                f"{self._divided(f'at{d} - window{d}', d, wide)} + 1;",
+                f"const {index} past{d} = at{d} - window{d};",
+                f"const {index} first{d} = past{d} < 0 ? 0 : "
+                f"{self._divided(f'past{d}', d, wide)} + 1;",
             )
         ]
         heads = [f"for ({index} w{d} = last{d}; w{d} >= first{d}; w{d}--)" for d in self._axes]
@@ -234,7 +236,9 @@ class Pooling:
         else:
             taken = [
                 *(f"const {index} b{d} = w{d} * {self._stride(d)} - pad{d};" for d in self._axes),
-                self._added(f"({self._quotient(given, self._size('b'))})"),
+                *self._sizes(wide),
+                f"const {type_} given = {given};",
+                self._added(f"({self._quotient('given', self._size)})"),
             ]
         return [
             *places, *before, f"{type_} total = 0;", *self._nested(heads, taken),

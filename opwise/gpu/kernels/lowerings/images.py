@@ -85,9 +85,7 @@ def _convolution(
     usual = _usual_layouts(op, node.outputs[0].type.numpy_dtype.itemsize)
     usual_plan = plan([usual[k] for k in operands], [usual[output]], DeviceLimits())
     host = tuple(range(2, len(node.inputs)))
-    return Implementation(
-        products.kernels, shapes, plan, host, expected=_kernels_of(usual_plan)
-    )
+    return Implementation(products.kernels, shapes, plan, host, expected=_kernels_of(usual_plan))
 
 
 def _kernels_of(plan: Plan) -> tuple[Kernel, ...]:
@@ -98,7 +96,8 @@ def _usual_layouts(op: Any, itemsize: int) -> list[Layout]:
     """Return layouts of images, kernels and results, with all lengths that a convolution knows."""
     n = op.convdim
     places = [_LENGTH] * n if op.unshared else []
-    kernel = _known(op.kshp, [_CHANNELS, *places, _CHANNELS, *[_TAPS] * n])
+    channels = op.imshp[1] // op.num_groups if op.imshp[1] else _CHANNELS
+    kernel = _known(op.kshp, [_CHANNELS, *places, channels, *[_TAPS] * n])
     image = _known(op.imshp, [_BATCH, kernel[-n - 1] * op.num_groups, *[_LENGTH] * n])
     output = [max(1, length) for length in op.geometry.output(image[2:], kernel[-n:])]
     if op.unshared:
