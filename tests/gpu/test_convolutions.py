@@ -177,7 +177,8 @@ def test_every_tile(simulate, monkeypatch, dtype, tile):
 def test_tiles_with_groups_strides_and_three_axes(simulate, monkeypatch):
     cases = [
         ("float32", 2,
-         {"border_mode": 2, "subsample": (2, 3), "num_groups": 2, "filter_flip": False}, (3, 8, 11, 9), (10, 4, 4, 3)),
+         {"border_mode": 2, "subsample": (2, 3), "num_groups": 2, "filter_flip": False},
+         (3, 8, 11, 9), (10, 4, 4, 3)),
         ("float32", 3, {"border_mode": 1, "subsample": (2, 1, 1), "filter_dilation": (1, 2, 1)},
          (2, 5, 6, 7, 5), (9, 5, 2, 3, 3)),
         *(("float32", 2, options, image, kernel) for _, options, image, kernel in EXTREMES),

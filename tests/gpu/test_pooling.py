@@ -178,7 +178,7 @@ def test_refused_numbers_and_shapes(kernels):
     two, none = np.array([2, 2]), np.array([0, 0])
     for numbers, error, text in (
         ((np.array([2]), two, none), ValueError, "ws must be 2 integers"),
-        ((two, none, none), ValueError, "lengths and steps must be 1 or more"),
+        ((two, none, none), ValueError, "stride must be 2 integers, 1 or more"),
         ((two, two, two), NotImplementedError, "padding must be smaller"),
     ):
         for run in (kernels.run, kernels.expected):
