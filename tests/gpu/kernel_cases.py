@@ -94,12 +94,15 @@ def every_row(dtype):
 
 
 def convolutions(dtype, ndim=2, **options):
-    """Return the variables of a convolution and of its gradients, by kernels and by images."""
+    """Return the variables of a convolution and of its gradients, by kernels and by images.
+
+    The gradients fit operands that all have 4 elements along each axis.
+    """
     image, kernel, top = (tensor(dtype, 2 + ndim) for _ in range(3))
     forward, by_kernels, by_images = (cls(**options) for cls in BaseAbstractConv.family[ndim])
-    lengths = T.lvector()
     return (
-        forward(image, kernel), by_kernels(image, top, lengths), by_images(kernel, top, lengths)
+        forward(image, kernel), by_kernels(image, top, [1] * ndim),
+        by_images(kernel, top, [7] * ndim),
     )  # fmt: skip
 
 
@@ -182,11 +185,12 @@ def cases():
         "convolution of volumes": convolutions("float32", 3)[0],
         "gradient by kernels of volumes": convolutions("float32", 3)[1],
     }
-    images, maxima, numbers = tensor("float32", 4), tensor("float32", 4), [T.lvector()] * 3
+    images, maxima = tensor("float32", 4), tensor("float32", 4)
+    numbers = (1, 1), (1, 1), (0, 0)  # so that all arrays may have one shape
     made |= {f"pool, {mode}": Pool(True, mode)(images, *numbers) for mode in MODES}
     made |= {
         "pool of integers": Pool(True, "average_inc_pad")(tensor("int8", 4), *numbers),
-        "pool of halves": Pool(True, "max", 3)(tensor("float16", 5), *numbers),
+        "pool of halves": Pool(True, "max", 3)(tensor("float16", 5), (1, 1, 1)),
         "pool, max gradient": MaxPoolGrad(True)(images, maxima, maxima, *numbers),
         "pool, average gradient": AveragePoolGrad(True)(images, maxima, *numbers),
         "pool, right": MaxPoolRop(True)(images, images, *numbers),

@@ -1,22 +1,9 @@
 """Convolutions and their gradients: one product of a matrix with gathered elements.
 
-A convolution and both of its gradients compute
-
-    z[g, m, n] = sum over r of a[g, m, r] * x[g, r, n]
-
-with plain steps for a and z, while x is gathered (an implicit GEMM: no patches are stored):
-
-                            m         n                     r                   a        x
-    convolution             outputs   batch, places         channels, taps      kernels  images
-    gradient by kernels     outputs   channels, taps        batch, places       top      images
-    gradient by images      channels  batch, places         outputs, taps       kernels  top
-
-n and r are an outer index and one index for each spatial axis. Along an axis, the product meets the
-element ``n * by_n + r * by_r + start`` of x, or a zero if that lies outside. For a convolution this
-is place * stride + tap * dilation - pad. The gradient by images divides by the stride instead. So
-its places are divided into phases, by their remainders: within one, the taps that meet an element
-are some taps at equal distances, and the quotients are of the same form again. Each phase is a
-launch. Nothing is added atomically, so results do not depend on the order of threads.
+All three are z[g, m, n] = sum over r of a[g, m, r] * x[g, r, n]. a and z have plain steps, while
+elements of x are gathered (an implicit GEMM: patches are not stored). n and r are an outer index
+and one for each spatial axis, along which the product meets the element n * by_n + r * by_r + start
+of x, or a zero if that lies outside. See ``Convolution`` for what a, x and the indices stand for.
 """
 
 from __future__ import annotations
@@ -213,7 +200,19 @@ class _Taps(NamedTuple):
 
 @dataclass(frozen=True)
 class Convolution:
-    """The options of a convolution, and its products."""
+    """The options of a convolution, and its products.
+
+                            m         n                     r                   a        x
+    convolution             outputs   batch, places         channels, taps      kernels  images
+    gradient by kernels     outputs   channels, taps        batch, places       top      images
+    gradient by images      channels  batch, places         outputs, taps       kernels  top
+
+    For the first two, the element of an image is place * stride + tap * dilation - pad. The last
+    divides by the stride instead. So its places are divided into phases, by their remainders:
+    within one, the taps that meet elements are at equal distances, and the quotients have the same
+    form again. Each phase is a launch. Nothing is added atomically, so results do not depend on the
+    order of threads.
+    """
 
     geometry: Geometry
     flip: bool
