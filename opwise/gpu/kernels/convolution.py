@@ -82,10 +82,11 @@ class Tile(NamedTuple):
         return self.threads * (-(-length // self.r) * step + 8 * sums + 150)
 
 
-#: Float32: the largest keeps 64 sums in up to 128 registers, so that 2 blocks of 256 threads fit on
-#: a multiprocessor, with 20 KiB of shared memory each. The others keep 16 sums in up to 80
-#: registers and 10 to 24 KiB: 800 to 1300 threads fit. With 8 x 8, 64 multiplications need 4 reads
-#: of 16 bytes; with 4 x 4, 16 need 2, which is about what shared memory delivers.
+#: Float32: the largest keeps 64 sums in 128 registers, so that 2 blocks of 256 threads fit on a
+#: multiprocessor, with 20 KiB of shared memory each. The others keep 16 sums in 70 to 105 registers
+#: (ptxas for sm_80 and sm_90) and 10 to 24 KiB: 550 to 900 threads fit. With 8 x 8, 64
+#: multiplications need 4 reads of 16 bytes; with 4 x 4, 16 need 2, which is about what shared memory
+#: delivers.
 _TILES_32 = (
     Tile(128, 128, 8, 8, 8),
     Tile(64, 64, 16, 4, 4),
@@ -93,8 +94,8 @@ _TILES_32 = (
     Tile(16, 128, 8, 4, 4),
     Tile(32, 32, 16, 4, 4),
 )
-#: Float64: 8 x 8 sums would take all registers that a thread can have. 8 instead of 16 rows keep
-#: shared memory at 9 to 21 KiB.
+#: Float64: 8 x 8 sums would take all registers that a thread can have; 4 x 4 take up to 124. 8 rows
+#: instead of 16 keep shared memory at 9 to 23 KiB.
 _TILES_64 = tuple(tile._replace(r=8) for tile in _TILES_32[1:])
 #: by wide kernels
 _WIDE = 1
