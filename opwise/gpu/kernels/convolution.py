@@ -85,7 +85,7 @@ class Tile(NamedTuple):
 #: Float32: the largest keeps 64 sums in 128 registers, so that 2 blocks of 256 threads fit on a
 #: multiprocessor, with 20 KiB of shared memory each. The others keep 16 sums in 70 to 105 registers
 #: (ptxas for sm_80 and sm_90) and 10 to 24 KiB: 550 to 900 threads fit. With 8 x 8, 64
-#: multiplications need 4 reads of 16 bytes; with 4 x 4, 16 need 2, which is about what shared memory
+#: multiplications need 4 reads of 16 bytes; with 4 x 4, 16 need 2, which is about what it
 #: delivers.
 _TILES_32 = (
     Tile(128, 128, 8, 8, 8),
