@@ -8,9 +8,10 @@ from opwise.graph.op import Op
 from opwise.sparse.compressed import CSRFromCSC
 from opwise.tensor.advanced_subtensor import AdvancedBooleanSubtensor
 from opwise.tensor.breakpoint import PdbBreakpoint
-from opwise.tensor.conv import neighbours, older, pool, spatial
-from opwise.tensor.conv import ops as conv_ops
+from opwise.tensor.conv import neighbours, older, spatial
 from opwise.tensor.conv.conv3d2d import DiagonalSubtensor, IncDiagonalSubtensor
+from opwise.tensor.conv.ops import BaseAbstractConv
+from opwise.tensor.conv.pool import PoolGrad
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
 from opwise.tensor.deprecated import Default, Mean, Tile
 from opwise.tensor.extra_ops import Bartlett, Unique
@@ -98,12 +99,9 @@ HOST_ONLY: dict[type[Op], str] = {
     Unique: "output size depends on the data: it would need a synchronisation",
 }
 
-HOST_ONLY |= {
-    cls: "no kernel convolves or pools yet"
-    for module in (conv_ops, pool)
-    for cls in vars(module).values()
-    if isinstance(cls, type) and issubclass(cls, Op) and cls.__module__ == module.__name__
-}
+HOST_ONLY |= dict.fromkeys(
+    (BaseAbstractConv, PoolGrad), "kernels know the Ops derived from it, and no others"
+)
 HOST_ONLY |= {
     cls: "no kernel takes neighbourhoods of images or samples them yet"
     for module in (neighbours, spatial)

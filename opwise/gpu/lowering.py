@@ -29,6 +29,7 @@ _MODULES = (
     "opwise.gpu.kernels.lowerings.softmax",
     "opwise.gpu.kernels.lowerings.indexing",
     "opwise.gpu.kernels.lowerings.random",
+    "opwise.gpu.kernels.lowerings.images",
     "opwise.gpu.kernels.lowerings.sparse",
     "opwise.gpu.runtime.calls",
     "opwise.gpu.runtime.linalg",
@@ -145,7 +146,7 @@ def lowers_to_kernels(*op_classes: type, host_types: tuple[type, ...] = ()) -> C
 
 def with_expected_kernels(node: Apply, found: Implementation | str) -> Implementation | str:
     """Return an Implementation with its expected kernels filled in; a reason as it is."""
-    if isinstance(found, str):
+    if isinstance(found, str) or found.expected:
         return found
     return replace(found, expected=expected_kernels(node, found))
 

@@ -207,18 +207,28 @@ class Recorder:
             self._static = self._describe()
         has_run = any(count for count, *_ in times)
         arrays = self._arrays() if has_run else {}
-        devices = self.vm.device_times() if hasattr(self.vm, "device_times") else {}
+        devices = {
+            part.start + k: fields
+            for part in self.parts
+            for k, fields in _device_times(part.linked.vm).items()
+        }
         counts = [count for count, *_ in times]
         inside = [part.inside for part in self.parts for _ in part.positions]
         timer_ns = self.vm.timer_ns
         calls = max(counts[: len(self.order)], default=0)
-        a_call = [count / max(1, calls) for count in counts]
+        # the time of a loop on a device is the sum of those of its steps, without their timing
+        contained = [
+            0 if getattr(part.linked.vm, "repeated", False) else counts[k]
+            for part in self.parts
+            for k in part.positions
+        ]
+        a_call = [count / max(1, calls) for count in contained]
         detail = tuple(
             CallProfile(n, start, tuple(nesting.own_times(ns, a_call, inside, timer_ns)))
             for n, start, ns in self.vm.detail()
         )
         first = self._first_call(detail)
-        own = nesting.own_times([total for _, total, *_ in times], counts, inside, timer_ns)
+        own = nesting.own_times([total for _, total, *_ in times], contained, inside, timer_ns)
         once = [_once(ns, first[k], calls) if first else 0 for k, ns in enumerate(own)]
         own = [ns - beyond for ns, beyond in zip(own, once, strict=True)]
         inner = nesting.inner_times(own, inside)
@@ -389,6 +399,11 @@ def _parts(linked: RecordedLink, loops: Iterable[tuple[int, RecordedLink]]) -> l
 def _timing(linked: RecordedLink) -> Sequence[tuple[Any, ...]]:
     """Return the row of times of each Apply, of zeros if none was timed."""
     return linked.vm.timing() or [(0, 0, 0, 0, ())] * len(linked.order)
+
+
+def _device_times(vm: Any) -> dict[int, dict[str, Any]]:
+    """Return {step: the fields of ApplyProfile about a device} of a VM."""
+    return vm.device_times() if hasattr(vm, "device_times") else {}
 
 
 def _arrays_of(linked: RecordedLink) -> Iterator[dict[str, Any]]:

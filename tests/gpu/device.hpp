@@ -14,7 +14,7 @@
 #define __device__
 #define __forceinline__ inline
 
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 #define __align__(n) alignas(n)
 #define __shared__ static
 #define OW_SHARED

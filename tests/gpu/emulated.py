@@ -445,7 +445,7 @@ def _index(index):
 
 # --- kernels ------------------------------------------------------------------------------------
 
-_SIGNATURE = re.compile(r'extern "C" __global__ void __launch_bounds__\(\d+\) (\w+)\(([^)]*)\)')
+_SIGNATURE = re.compile(r'extern "C" __global__ void __launch_bounds__\([\d, ]+\) (\w+)\(([^)]*)\)')
 
 
 class RawModule:

@@ -18,6 +18,8 @@ from opwise.tensor.advanced_subtensor import (
     AdvancedSubtensor,
     AdvancedSubtensor1,
 )
+from opwise.tensor.conv.ops import BaseAbstractConv
+from opwise.tensor.conv.pool import MODES, AveragePoolGrad, MaxPoolGrad, MaxPoolRop, Pool
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.extra_ops import (
     RavelMultiIndex,
@@ -91,6 +93,19 @@ def every_row(dtype):
     ]
 
 
+def convolutions(dtype, ndim=2, **options):
+    """Return the variables of a convolution and of its gradients, by kernels and by images.
+
+    The gradients fit operands that all have 4 elements along each axis.
+    """
+    image, kernel, top = (tensor(dtype, 2 + ndim) for _ in range(3))
+    forward, by_kernels, by_images = (cls(**options) for cls in BaseAbstractConv.family[ndim])
+    return (
+        forward(image, kernel), by_kernels(image, top, [1] * ndim),
+        by_images(kernel, top, [7] * ndim),
+    )  # fmt: skip
+
+
 def cases():
     """Return {name: Apply}."""
     x, y, b = tensor("float32", 2), tensor("float32", 2), tensor("float32", 1)
@@ -162,6 +177,23 @@ def cases():
         "counts": MultinomialFromUniform("auto")(x, b, T.lscalar()),
         "draws": ChoiceFromUniform("auto", replace=True)(tensor("float64", 2), b, T.lscalar()),
         "draws without replacement": ChoiceFromUniform("int8")(x, b, T.lscalar()),
+        "convolution": convolutions("float32")[0],
+        "gradient by kernels": convolutions("float32")[1],
+        "gradient by images": convolutions("float32")[2],
+        "convolution of halves": convolutions("float16")[0],
+        "gradient by kernels of doubles": convolutions("float64")[1],
+        "convolution of volumes": convolutions("float32", 3)[0],
+        "gradient by kernels of volumes": convolutions("float32", 3)[1],
+    }
+    images, maxima = tensor("float32", 4), tensor("float32", 4)
+    numbers = (1, 1), (1, 1), (0, 0)  # so that all arrays may have one shape
+    made |= {f"pool, {mode}": Pool(True, mode)(images, *numbers) for mode in MODES}
+    made |= {
+        "pool of integers": Pool(True, "average_inc_pad")(tensor("int8", 4), *numbers),
+        "pool of halves": Pool(True, "max", 3)(tensor("float16", 5), (1, 1, 1)),
+        "pool, max gradient": MaxPoolGrad(True)(images, maxima, maxima, *numbers),
+        "pool, average gradient": AveragePoolGrad(True)(images, maxima, *numbers),
+        "pool, right": MaxPoolRop(True)(images, images, *numbers),
     }
     return {name: var.owner for name, var in made.items()}
 

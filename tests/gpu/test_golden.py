@@ -23,6 +23,15 @@ FILES = {
     "reductions": [("variance", "rows_vectors"), ("channels", "columns")],
     "scans": [("cumulated", "scan_rows"), ("cumulated halves", "scan_column_totals")],
     "loops": [("loop", "copy_rows")],
+    "convolutions": [
+        ("convolution", "product"), ("convolution", "product_64x64"),
+        ("gradient by kernels of doubles", "product_32x32"),
+    ],
+    "pooling": [
+        ("pool, max", "max"), ("pool, max gradient", "max_grad"),
+        ("pool, average gradient", "average_inc_pad_grad"),
+        ("pool of integers", "average_inc_pad"), ("pool, right", "first_of_max"),
+    ],
     "argmax": [("argmax", "rows_strided")],
     "sparse": [("sparse product", "csr_product")],
     "softmax": [("softmax", "softmax_vectors"), ("softmax", "softmax_long")],

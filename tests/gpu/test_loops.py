@@ -469,6 +469,60 @@ def test_a_profile_has_a_row_of_the_loop_with_the_device_s_time(cupy):
 
 
 @emulated_only
+def test_a_profile_has_rows_of_the_applys_of_a_step(cupy, capsys):
+    """They are nested under the loop, whose time is theirs and that of the copies of rows."""
+    given, out, values = rnn()
+    gpu, cpu = (ProfileMode(linker, "fast_run") for linker in ("cupy", "c|py"))
+    for mode in (gpu, cpu):
+        f = function(given, [out[-1], *grad((out**2).sum(), given[1:2])], mode=mode)
+        for _ in range(3):
+            f(*values)
+    (told,) = gpu.profile().functions
+    around = [a for a in told.applys if a.op.startswith("for{")]
+    assert len(around) == 2
+    steps = 3 * len(values[0])
+    for loop in around:
+        rows = [a for a in told.applys if a.inside == loop.position]
+        assert rows and {(a.device, a.count, a.graph) for a in rows} == {("cuda0", steps, 0)}
+        # each event of the emulated device is a millisecond after the one before
+        timed = [a for a in rows if "DimShuffle" not in a.op]
+        assert {a.total for a in timed} == {steps * 1_000_000}
+        # rows are copied before a step, behind it, and out of buffers behind the last
+        assert loop.total == (2 * steps + 3) * 1_000_000
+        assert loop.inner == len(timed) * steps * 1_000_000
+        assert loop.count == 3 and loop.asked > 0
+    assert sum(a.asked + a.waited for a in told.applys) <= told.call_ns
+    cpu.print_diff_summary(gpu)
+    text = capsys.readouterr().out
+    assert "CPU and GPU\n" in text and "Tanh" in text
+
+
+@emulated_only
+def test_a_profile_of_a_loop_in_a_loop(cupy):
+    x, w = T.ftensor3("x"), T.fmatrix("w")
+
+    def inner(row, total, w):
+        return T.tanh(T.dot(total, w)) + row
+
+    def outer(rows, w):
+        return scan(inner, rows, T.zeros_like(rows[0]), w)[0][-1]
+
+    out, _ = scan(outer, x, None, w)
+    mode = ProfileMode("cupy", "fast_run")
+    f = function([x, w], out, mode=mode)
+    values = floats(3, 4, 5), floats(5, 5)
+    np.testing.assert_allclose(f(*values), function([x, w], out)(*values), rtol=1e-4, atol=1e-5)
+    f(*values)
+    (told,) = mode.profile().functions
+    loops = [a for a in told.applys if a.op.startswith("for{")]
+    for loop in loops:
+        rows = [a for a in told.applys if a.inside == loop.position]
+        assert rows and all(a.total >= 0 and a.count for a in rows)
+        assert loop.inner == sum(a.total + a.inner for a in rows)
+    assert sum(a.total for a in told.applys) > 0
+
+
+@emulated_only
 def test_a_profile_tells_why_a_loop_stays_on_the_host(cupy):
     x, w, h = T.fmatrix(), T.fmatrix(), T.fvector()
     out, _ = scan(lambda row, h: OnHost()(T.dot(h, w)) + row, x, h)

@@ -224,13 +224,16 @@ def make_kernel(
     needs: Sequence[str] = (),
     wide: bool = False,
     threads: int = THREADS,
+    blocks: int | None = None,
 ) -> Kernel:
     """Return a Kernel whose name is ``stem`` and a hash of its text and of what it needs.
 
     parameters: (C type, name) of each; body: its lines; threads: the most threads of a block.
+    blocks: the fewest blocks that must fit on a multiprocessor, which limits registers.
     """
+    bounds = str(threads) if blocks is None else f"{threads}, {blocks}"
     text = "\n".join([
-        f'extern "C" __global__ void __launch_bounds__({threads}) {NAME}(',
+        f'extern "C" __global__ void __launch_bounds__({bounds}) {NAME}(',
         *_listed([f"{type_} {name}".replace("* ", "*") for type_, name in parameters]),
         "{",
         *(f"    {line}" for line in body),

@@ -7,6 +7,7 @@ computed into the rows that it writes. Nobody waits between steps.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -107,9 +108,13 @@ class RepeatedStep:
         """
 
         def run(call: Callable[[], None]) -> list[DeviceArray]:
+            start = time.perf_counter_ns()
             reads, writes = begin()
             self._give(reads, constants)
-            return _Call(self, n_steps, reads, writes, until, misfit, node).run(call)
+            steps = _Call(self, n_steps, reads, writes, until, misfit, node)
+            found = steps.run(call)
+            self.vm.end_loop(time.perf_counter_ns() - start, steps.done)
+            return found
 
         try:
             try:
@@ -202,13 +207,15 @@ class _Call:
         #: the condition after each step; None before the first one, and without a condition
         self.ends: Rows | None = None
         self.until = until
+        #: how many steps have been run
+        self.done = 0
         #: outputs whose last value lies in the buffer that the next step reads, not in a row
         self.held: set[int] = set()
 
     def run(self, call: Callable[[], None]) -> list[DeviceArray]:
         """Run the steps by ``call``; return the rows of their outputs."""
-        done = self._run_steps(call)
-        self._leave_buffers(done)
+        done = self.done = self._run_steps(call)
+        self.step.vm.do_between_steps(lambda: self._leave_buffers(done))
         return [out.rows.in_order(out.rows.first + done) for out in self.writes if out.rows]
 
     def _run_steps(self, call: Callable[[], None]) -> int:
@@ -225,16 +232,24 @@ class _Call:
         return t
 
     def _run_one(self, t: int, call: Callable[[], None]) -> None:
-        held = {self.writes[k].buffer for k in self.held}
-        for i, (buffer, rows) in enumerate(zip(self.step.buffers, self.reads, strict=True)):
-            if i not in held:
-                buffer[...] = rows.at(t)
+        self.step.vm.do_between_steps(lambda: self._read_rows(t))
         try:
             call()
         except BaseException as error:
             note_step(error, self.node, t)
             raise
         self.values = self.step.values()
+        self.step.vm.do_between_steps(lambda: self._write_rows(t))
+
+    def _read_rows(self, t: int) -> None:
+        """Copy the rows that step ``t`` reads to the buffers."""
+        held = {self.writes[k].buffer for k in self.held}
+        for i, (buffer, rows) in enumerate(zip(self.step.buffers, self.reads, strict=True)):
+            if i not in held:
+                buffer[...] = rows.at(t)
+
+    def _write_rows(self, t: int) -> None:
+        """Copy what step ``t`` has computed to rows."""
         self.held.clear()
         if self.until:
             if self.ends is None:

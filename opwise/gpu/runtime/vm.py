@@ -31,6 +31,11 @@ from opwise.linkers.vm import PlainVM, Thunk
 Run = Callable[[int, Any], None]
 
 
+#: events that wait to be read between the steps of a loop, before the host waits for them
+_MANY_EVENTS = 4096
+#: stands for the step of a VM in the times of what a loop does between steps
+_OWN = -1
+
 #: why the host runs an Apply that the device could run
 _TRANSFERS_COST_MORE = "kept on the CPU: transfers would cost more than they save"
 
@@ -320,6 +325,8 @@ class DeviceVM(PlainVM):
         is_checked = self._flagged and not self._deferred
         if is_checked:
             self._flags_download.enqueue(self.error_flags)
+        if self.timed and self._deferred and len(self._events) < _MANY_EVENTS:
+            return  # the loop waits behind its last step
         if is_checked or self._results or self.timed:
             self._wait()
         if is_checked:
@@ -380,46 +387,119 @@ class DeviceVM(PlainVM):
         #: by step, the nanoseconds in which the host enqueued work, and in which it waited
         self.host_ns = [0] * len(self.thunks)
         self.wait_ns = [0] * len(self.thunks)
-        #: (step, nanoseconds to enqueue it) of this call
-        self._events: list[tuple[int, int]] = []
-        #: by step, the events before and after its work
-        self._marks_of: list[list[Any]] = [[None, None] for _ in self.thunks]
+        #: (step or _OWN, nanoseconds to enqueue it, events before and after its work) of this call
+        self._events: list[tuple[int, int, list[Any]]] = []
+        #: pairs of events that nobody uses
+        self._spare_marks: list[list[Any]] = []
+        #: see ``take_loop_times``
+        self._busy_ns = self._steps_ns = self._own_wait_ns = 0
 
     def _run(self, k: int, thunk: Thunk) -> None:
         if not self.timed or not isinstance(thunk, DeviceThunk):
             super()._run(k, thunk)
             return
-        marks = self._marks_of[k]
-        if not thunk.view:
-            marks[0] = self.device.event(marks[0])
-        start = time.perf_counter_ns()
-        if isinstance(thunk, ToHost):
-            thunk.enqueue()
-        else:
-            thunk()
-        enqueued = time.perf_counter_ns() - start
-        if not thunk.view:
-            marks[1] = self.device.event(marks[1])
-        self._events.append((k, enqueued))
+        step = self._step_inside(k)
+        if step is not None and step.timed:
+            self._time_loop(k, thunk, step)
+            return
+        self._time(k, thunk.enqueue if isinstance(thunk, ToHost) else thunk, thunk.view)
         if isinstance(thunk, ToHost):
             self._wait()
             thunk.set_output()
+
+    def _time(self, k: int, enqueue: Callable[[], None], view: bool = False) -> None:
+        """Enqueue work between two events; view: there is none."""
+        marks = self._spare_marks.pop() if self._spare_marks else [None, None]
+        if not view:
+            marks[0] = self.device.event(marks[0])
+        start = time.perf_counter_ns()
+        enqueue()
+        enqueued = time.perf_counter_ns() - start
+        if not view:
+            marks[1] = self.device.event(marks[1])
+        self._events.append((k, enqueued, marks))
+
+    def _time_loop(self, k: int, loop: Thunk, step: DeviceVM) -> None:
+        """Run a loop whose step is timed.
+
+        It takes the times of its steps and of what it does between them, and no gaps, which are
+        there only because the steps are launched Apply by Apply.
+        """
+        step.take_loop_times()  # of a run that failed
+        start = time.perf_counter_ns()
+        loop()
+        elapsed = time.perf_counter_ns() - start
+        busy, by_steps, waited = step.take_loop_times()
+        self._add(k, busy)
+        self._steps_ns += elapsed
+        self.host_ns[k] += max(0, elapsed - by_steps - waited)
+        self.wait_ns[k] += waited
+
+    def _step_inside(self, k: int) -> DeviceVM | None:
+        """Return the VM that step ``k`` repeats on the device, or None."""
+        if not self._on_device[k]:
+            return None
+        inside = getattr(self.thunks[k].node.tag, "inside", None)
+        return None if inside is None else inside.fn
+
+    def repeats_inside(self, k: int) -> bool:
+        return super().repeats_inside(k) or self._step_inside(k) is not None
+
+    def do_between_steps(self, work: Callable[[], None]) -> None:
+        """Do what belongs to the loop around the steps, and not to one of them."""
+        if self.timed:
+            self._time(_OWN, work)
+        else:
+            work()
+
+    def end_loop(self, ns: int, steps: int) -> None:
+        """Count a run of the loop around the steps, and read the times of all of them."""
+        if self.timed:
+            self._wait()
+            self._read_events()
+            self.count_run(ns, steps)
+
+    def take_loop_times(self) -> tuple[int, int, int]:
+        """Return nanoseconds since this was called last, for the loop that repeats this program.
+
+        These are the times of all steps and of the work between them, the time in which the host
+        enqueued the steps or waited for them, and that in which it waited for the work between.
+        """
+        taken = self._busy_ns, self._steps_ns, self._own_wait_ns
+        self._busy_ns = self._steps_ns = self._own_wait_ns = 0
+        return taken
+
+    def _add(self, k: int, ns: int) -> None:
+        """Add a time without what timing it adds."""
+        self._busy_ns += ns
+        if k != _OWN:
+            self._now[k] += ns
+            self._times[k].add(ns)
+
+    def _note(self, k: int, ns: int) -> None:
+        self._add(k, max(0, ns - self.timer_ns))
 
     def _wait(self) -> None:
         """Wait until the device has done all enqueued work."""
         start = time.perf_counter_ns()
         self.device.synchronize()
-        if self._events:
-            self.wait_ns[self._events[-1][0]] += time.perf_counter_ns() - start
+        k = self._events[-1][0] if self._events else _OWN
+        waited = time.perf_counter_ns() - start
+        if k == _OWN:
+            self._own_wait_ns += waited
+        else:
+            self.wait_ns[k] += waited
+            self._steps_ns += waited
 
     def _read_events(self) -> None:
         """Read the times of the device, which has done all enqueued work."""
-        for k, enqueued in self._events:
-            is_view = self._device_thunks[k].view
-            ns = 0 if is_view else self.device.between(*self._marks_of[k])
-            self._now[k] = ns
-            self._times[k].add(ns)
-            self.host_ns[k] += enqueued
+        for k, enqueued, marks in self._events:
+            is_view = k != _OWN and self._device_thunks[k].view
+            self._add(k, 0 if is_view else self.device.between(*marks))
+            if k != _OWN:
+                self.host_ns[k] += enqueued
+                self._steps_ns += enqueued
+            self._spare_marks.append(marks)
         self._events.clear()
 
     def device_times(self) -> dict[int, dict[str, Any]]:
@@ -429,7 +509,7 @@ class DeviceVM(PlainVM):
             k: number
             for number, region in enumerate(self.capture_regions.values(), 1)
             for k in range(region.start, region.stop)
-            if self._on_device[k]
+            if self._on_device[k] and not self.inside
         }
         found: dict[int, dict[str, Any]] = {}
         for k, thunk in enumerate(self.thunks):

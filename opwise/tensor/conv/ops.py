@@ -51,6 +51,7 @@ class BaseAbstractConv(Op):
     """
 
     check_broadcast = False
+    profile_kind = "product"
     __props__ = (
         "convdim", "border_mode", "subsample", "filter_flip", "imshp", "kshp", "filter_dilation",
         "num_groups", "unshared",
@@ -233,9 +234,13 @@ class AbstractConv(BaseAbstractConv):
         type_ = tensor_type(img.type.dtype, (*one, *[False] * self.convdim))
         return Apply(self, [img, kern], [type_.make_variable()])
 
+    def result_shape(self, image: Sequence[int], kernel: Sequence[int]) -> tuple[int, ...]:
+        """Return the shape of the result. Raises ValueError if shapes do not belong together."""
+        return (image[0], kernel[0], *self._checked(image, kernel))
+
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         img, kern = inputs
-        output = self._checked(img.shape, kern.shape)
+        output = self.result_shape(img.shape, kern.shape)[2:]
         padded, kernels = self._padded(img, kern.shape), self._by_group(kern, prod(output))
         batch, groups, channels = padded.shape[:3]
         out = np.zeros((batch, groups, kernels.shape[1], prod(output)), img.dtype)
@@ -290,12 +295,19 @@ class AbstractConv_gradWeights(BaseAbstractConv):
         type_ = tensor_type(img.type.dtype, pattern)
         return Apply(self, [img, topgrad, self._lengths(shape)], [type_.make_variable()])
 
+    def result_shape(
+        self, image: Sequence[int], top: Sequence[int], lengths: Sequence[int]
+    ) -> tuple[int, ...]:
+        """Return the shape of the kernels. Raises ValueError if shapes do not belong together."""
+        places = top[2:] if self.unshared else ()
+        kernel = (top[1], *places, image[1] // self.num_groups, *map(int, lengths))
+        self._check_result(image, kernel, top)
+        return kernel
+
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         img, topgrad, shape = inputs
         lengths, output = tuple(map(int, shape)), topgrad.shape[2:]
-        places = output if self.unshared else ()
-        kshp = (topgrad.shape[1], *places, img.shape[1] // self.num_groups, *lengths)
-        self._check_result(img.shape, kshp, topgrad.shape)
+        kshp = self.result_shape(img.shape, topgrad.shape, shape)
         padded = self._padded(img, kshp)
         batch, groups, channels = padded.shape[:3]
         top = topgrad.reshape(batch, groups, topgrad.shape[1] // groups, prod(output))
@@ -347,11 +359,19 @@ class AbstractConv_gradInputs(BaseAbstractConv):
         type_ = tensor_type(kern.type.dtype, pattern)
         return Apply(self, [kern, topgrad, self._lengths(shape)], [type_.make_variable()])
 
+    def result_shape(
+        self, kernel: Sequence[int], top: Sequence[int], lengths: Sequence[int]
+    ) -> tuple[int, ...]:
+        """Return the shape of the images. Raises ValueError if shapes do not belong together."""
+        channels = kernel[-self.convdim - 1] * self.num_groups
+        image = (top[0], channels, *map(int, lengths))
+        self._check_result(image, kernel, top)
+        return image
+
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         kern, topgrad, shape = inputs
-        lengths, output, n = tuple(map(int, shape)), topgrad.shape[2:], self.convdim
-        imshp = (topgrad.shape[0], kern.shape[-n - 1] * self.num_groups, *lengths)
-        self._check_result(imshp, kern.shape, topgrad.shape)
+        output, n = topgrad.shape[2:], self.convdim
+        imshp = self.result_shape(kern.shape, topgrad.shape, shape)
         padded = self._padded(np.zeros(imshp, kern.dtype), kern.shape)
         batch, groups = padded.shape[:2]
         top = topgrad.reshape(batch, groups, topgrad.shape[1] // groups, prod(output))

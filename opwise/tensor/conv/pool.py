@@ -287,12 +287,14 @@ class _PoolOp(Op):
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         n = len(self.arrays)
-        lengths = inputs[0].shape[-self.ndim :]
-        for name, numbers in zip(("ws", "stride", "pad"), inputs[n:], strict=True):
-            _check_numbers(name, numbers, self.ndim)
-        ws, stride, pad = inputs[n:]
-        windows = _Windows(lengths, ws, stride, pad, self.ignore_border)
+        windows = self.windows(inputs[0].shape, *inputs[n:])
         output_storage[0][0] = self.compute(windows, *inputs[:n])
+
+    def windows(self, shape: Sequence[int], ws: Any, stride: Any, pad: Any) -> _Windows:
+        """Return where windows lie in images of a shape. Raises ValueError for bad numbers."""
+        for name, numbers in (("ws", ws), ("stride", stride), ("pad", pad)):
+            _check_numbers(name, np.asarray(numbers), self.ndim)
+        return _Windows(shape[-self.ndim :], ws, stride, pad, self.ignore_border)
 
     def compute(self, windows: _Windows, *arrays: np.ndarray) -> np.ndarray:
         raise NotImplementedError
