@@ -115,6 +115,15 @@ _RUNNING = (
      "at most 1 GiB."),
 )
 
+_CONVOLUTION = (
+    ("conv.algo", EnumStr("model", "image", "direct", "patches", "winograd", "scatter"),
+     "The algorithm of convolutions and of their gradients by images where it can be used; model: "
+     "the one that should be fastest for the shapes of a call."),
+    ("conv.winograd", BoolParam(True),
+     "Let 3x3 convolutions of float32 use Winograd's algorithm: a quarter of the multiplications, "
+     "and errors of at most 1e-5 of the largest result. DebugMode never uses it."),
+)
+
 _COMPILED_CODE = (
     ("cxx", StrParam("cc"),
      "The C compiler; empty: compile no C code."),
@@ -220,6 +229,7 @@ FLAGS: tuple[tuple[Any, ...], ...] = (
     *_DEVICE,
     *_COMPILATION,
     *_RUNNING,
+    *_CONVOLUTION,
     *_COMPILED_CODE,
     *_DEBUGGING,
     *_PROFILING,
