@@ -75,21 +75,27 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #endif
 #define OW_T float
 #define OW_S f32
+#define OW_MASK int32_t
 #define OW_RATE ow_fused_rate
+#include "conv_tiles.h"
 #include "gemm_tiles.h"
 #include "gemv_rows.h"
 #include "sparse_rows.h"
 #include "probe_body.h"
 #undef OW_T
 #undef OW_S
+#undef OW_MASK
 #define OW_T double
 #define OW_S f64
+#define OW_MASK int64_t
+#include "conv_tiles.h"
 #include "gemm_tiles.h"
 #include "gemv_rows.h"
 #include "sparse_rows.h"
 #include "probe_body.h"
 #undef OW_T
 #undef OW_S
+#undef OW_MASK
 #undef OW_RATE
 #ifndef __clang__
 #pragma GCC pop_options
@@ -110,6 +116,8 @@ const ow_simd OW_TABLE = {
     OW_BOTH(ow_sparse_product),
     OW_BOTH(ow_sparse_scatter),
     OW_BOTH(ow_sparse_dots),
+    OW_BOTH(ow_conv_dots),
+    OW_BOTH(ow_conv_slide),
     ow_probe_add,
     {{ow_rate_f32, ow_fused_rate_f32}, {ow_rate_f64, ow_fused_rate_f64}},
 };
