@@ -796,7 +796,10 @@ ELSEWHERE = {
         "ctc", "softmax", "logsoftmax", "softmax_grad", "xent", "xent_dx", "onehot", "onehot_grad",
     },
     "test_lapack_steps": {"cholesky", "solve", "inverse", "det", "eigh", "svd", "qr"},
-    "tests/tensor/conv": {"conv", "conv_kernels", "conv_images", "pool", "pool_gradient"},
+    "tests/tensor/conv": {
+        "conv", "conv_kernels", "conv_images", "conv_groups", "conv_groups_images", "conv_unshared",
+        "conv_unshared_kernels", "conv_unshared_images", "pool", "pool_gradient",
+    },
     "tests/sparse": {
         "csr_product", "csc_product", "usmm_csc", "product_gradient", "sampling_dot",
         "times_matrix", "with_vector", "add_dense", "data_gradient",

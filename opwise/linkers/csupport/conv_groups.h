@@ -27,8 +27,6 @@ static char *ow_group_memory(ow_group_job *j, int64_t bytes)
     return memory;
 }
 
-static int64_t ow_round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
 /* Some blocks of results. */
 static void ow_groups_forward(void *arg, int64_t chunk)
 {
@@ -50,9 +48,9 @@ static void ow_groups_forward(void *arg, int64_t chunk)
         offset[e] = e / taps * channel + phase * plane + shift;
     }
     int64_t end, at = ow_chunk_range(chunk, j->chunks, j->total, 1, &end);
+    int64_t block = at % j->blocks, g = at / j->blocks % c->groups, b = at / j->blocks / c->groups;
     for (; at < end; at++) {
-        const int64_t line = at % j->blocks * j->lines, g = at / j->blocks % c->groups;
-        const int64_t b = at / j->blocks / c->groups, lines = ow_at_most(j->lines, p->lines - line);
+        const int64_t line = block * j->lines, lines = ow_at_most(j->lines, p->lines - line);
         const char *image = c->pixels + b * c->at[0] + g * c->channels * c->at[1];
         for (int64_t i = 0; i < c->channels; i++)
             ow_lines_read(c->f64, &p->image, image + i * c->at[1], line, lines + more,
@@ -64,6 +62,13 @@ static void ow_groups_forward(void *arg, int64_t chunk)
         for (int64_t i = 0; i < c->outputs; i++)
             ow_lines_write(c->f64, &p->result, result + i * c->places * item, line, lines,
                            z + i * row * item, 0);
+        if (++block == j->blocks) {
+            block = 0;
+            if (++g == c->groups) {
+                g = 0;
+                b++;
+            }
+        }
     }
     ow_free(x);
 }
@@ -118,9 +123,9 @@ static void ow_groups_by_images(void *arg, int64_t chunk)
     int64_t *offset = (int64_t *)(weights + ow_round_up(all, 2) * item);
     int64_t *counts = offset + c->outputs * (c->elements / c->channels), ready = -1;
     int64_t end, at = ow_chunk_range(chunk, j->chunks, j->total, 1, &end);
+    int64_t block = at % j->blocks, b = at / j->blocks % c->batch, g = at / j->blocks / c->batch;
     for (; at < end; at++) {
-        const int64_t line = at % j->blocks * j->lines, b = at / j->blocks % c->batch;
-        const int64_t g = at / j->blocks / c->batch;
+        const int64_t line = block * j->lines;
         const int64_t lines = ow_at_most(j->lines, p->image.count * p->image.across - line);
         if (ready != g) {
             int64_t n = 0;
@@ -143,6 +148,13 @@ static void ow_groups_by_images(void *arg, int64_t chunk)
             for (int64_t i = 0; i < c->channels; i++)
                 ow_lines_write(c->f64, &p->image, image + i * c->at[1], line, lines, z + i * row * item,
                                phase);
+        }
+        if (++block == j->blocks) {
+            block = 0;
+            if (++b == c->batch) {
+                b = 0;
+                g++;
+            }
         }
     }
     ow_free(top);

@@ -15,7 +15,7 @@
 #include "conv_lines.h"
 
 /* Terms of a dot product for which lines of all rows of a tile stay in the first cache. */
-#define OW_CONV_LINE 1536
+#define OW_CONV_LINE 2048
 /* Elements of the images' part of a block of lines, which stays in the second cache. */
 #define OW_CONV_BLOCK (1 << 17)
 /* Enough units of work for many threads. */
@@ -30,6 +30,7 @@ typedef struct ow_kernel_sums {
     int64_t images, lines;    /* of a block */
     int64_t blocks, in_image; /* how many there are, and in one image */
     int in_place;             /* whether the operands are lines as they are */
+    int joined;               /* whether images follow each other without a gap: one line of terms */
     int64_t sums;             /* into how many parts the terms are cut */
     int64_t cuts, width;      /* parts of the elements of a group, and their channels or elements */
     int64_t groups;           /* of a unit; more than one only if they are not cut */
@@ -40,6 +41,8 @@ typedef struct ow_kernel_sums {
 
 static int64_t ow_at_most(int64_t n, int64_t most) { return n < most ? n : most; }
 static int64_t ow_at_least(int64_t n, int64_t least) { return n > least ? n : least; }
+
+static int64_t ow_round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 /* Memory of one unit, or NULL. */
 static char *ow_kernel_memory(ow_kernel_sums *k, int64_t bytes)
@@ -87,13 +90,13 @@ static void ow_kernels_by_lines(void *arg, int64_t unit)
     const ow_kernel_unit u = ow_kernel_unit_of(k, unit, c->channels);
     const int64_t item = c->f64 ? 8 : 4, lanes = c->wide / 2, taps = c->elements / c->channels;
     const int64_t wide = p->image.wide, more = p->reach / wide + 1;
-    /* images of 1 x 1 kernels follow each other without a gap, others begin with a vector */
-    const int flat = p->reach == 0 && p->phases == 1 && k->images > 1 && !k->in_place;
-    const int64_t result = flat ? p->places : (k->lines * wide + lanes - 1) / lanes * lanes;
-    const int64_t plane = flat ? p->places : ((k->lines + more) * wide + lanes + lanes - 1) / lanes * lanes;
+    const int64_t whole = p->image.count * p->image.across;
+    const int64_t result = k->joined ? whole * wide : ow_round_up(k->lines * wide, lanes);
+    const int64_t plane = k->joined ? whole * wide : ow_round_up((k->lines + more) * wide + lanes, lanes);
+    const int64_t behind = k->joined ? p->reach + lanes : 0;
     /* different channels begin in different sets of the cache */
-    const int64_t output = (k->images * result + lanes - 1) / lanes * lanes + lanes;
-    const int64_t channel = (k->images * p->phases * plane + 2 * lanes - 1) / lanes * lanes;
+    const int64_t output = ow_round_up(k->images * result + behind, lanes) + lanes;
+    const int64_t channel = ow_round_up(k->images * p->phases * plane + behind, lanes) + lanes;
     const int64_t columns = u.count * taps;
     const int64_t copies = k->in_place ? 0 : (u.count * channel + c->outputs * output) * item;
     char *memory = ow_kernel_memory(k, copies + columns * 8);
@@ -114,7 +117,7 @@ static void ow_kernels_by_lines(void *arg, int64_t unit)
             const int64_t images = ow_at_most(k->images, c->batch - b);
             const int64_t lines = ow_at_most(k->lines, p->lines - line);
             ow_line_dots q = {images, 0, memory, g, offset, p->phases * plane, result, output, z,
-                              c->elements, 0};
+                              c->elements, 0, taps == 1};
             if (k->in_place) {
                 q.x = c->pixels + b * c->at[0] + (group * c->channels + u.first) * c->at[1];
                 q.g = c->results + b * k->at[0] + group * c->outputs * k->at[1];
@@ -130,26 +133,26 @@ static void ow_kernels_by_lines(void *arg, int64_t unit)
                 char *to = memory + i * channel * item;
                 for (int64_t n = 0; n < images; n++, to += p->phases * plane * item)
                     ow_lines_read(c->f64, &p->image, image + n * c->at[0], line,
-                                  flat ? lines : lines + more, to, plane);
-                if (flat)
-                    memset(to, 0, (size_t)(lanes * item));
+                                  k->joined ? whole : lines + more, to, plane);
+                memset(to, 0, (size_t)(behind * item));
             }
             for (int64_t i = 0; i < c->outputs && !k->in_place; i++) {
                 const char *top = c->results + b * k->at[0] + (group * c->outputs + i) * k->at[1];
                 char *to = g + i * output * item;
                 for (int64_t n = 0; n < images; n++, to += result * item)
-                    ow_lines_read(c->f64, &p->result, top + n * k->at[0], line, lines, to, result);
-                if (flat)
-                    memset(to, 0, (size_t)(lanes * item));
+                    ow_lines_read(c->f64, &p->result, top + n * k->at[0], line,
+                                  k->joined ? whole : lines, to, result);
+                memset(to, 0, (size_t)(behind * item));
             }
             int64_t terms = (lines - 1) * wide + c->out[2];
-            if (flat) {
-                terms = images * p->places;
+            if (k->joined) {
+                terms += (images - 1) * whole * wide;
                 q.images = 1;
             }
             terms = (terms + lanes - 1) / lanes * lanes;
             const char *x = q.x, *top = q.g;
-            const int64_t pieces = (terms + OW_CONV_LINE - 1) / OW_CONV_LINE;
+            const int64_t most = taps == 1 ? OW_CONV_LINE / 2 : OW_CONV_LINE;
+            const int64_t pieces = (terms + most - 1) / most;
             for (int64_t piece = 0; piece < pieces; piece++) {
                 int64_t end;
                 const int64_t first = ow_chunk_range(piece, pieces, terms, lanes, &end);
@@ -201,7 +204,13 @@ static int64_t ow_kernel_runs(const ow_conv *c, int64_t first, int64_t end, ow_k
             const int64_t x = at[2] + r->offset[2], last = x + (r->n - 1) * step;                  \
             const int met = i >= 0 && i < c->image[0] && j >= 0 && j < c->image[1];                \
             const char *row = image + r->channel + i * c->at[2] + j * c->at[3] + x * c->at[4];     \
-            if (met && x >= 0 && x < c->image[2] && last >= 0 && last < c->image[2])               \
+            const int inside = met && x >= 0 && x < c->image[2] && last >= 0 && last < c->image[2]; \
+            if (inside && apart == sizeof(T))                                                      \
+                ow_lines_copy_##T(z, sizeof(T), (const T *)row, sizeof(T), r->n);                  \
+            else if (inside && apart == -(int64_t)sizeof(T))                                       \
+                for (int64_t k = 0; k < r->n; k++)                                                 \
+                    z[k] = ((const T *)row)[-k];                                                   \
+            else if (inside)                                                                       \
                 for (int64_t k = 0; k < r->n; k++)                                                 \
                     z[k] = *(const T *)(row + k * apart);                                          \
             else                                                                                   \
@@ -232,28 +241,31 @@ static void ow_kernels_by_products(void *arg, int64_t unit)
         char *z = ow_kernel_results(k, u.part) + (group * c->outputs * c->elements + u.first) * item;
         for (int64_t block = u.block; block < u.last; block++) {
             const int64_t first = block * OW_CONV_TERMS, n = ow_at_most(OW_CONV_TERMS, terms - first);
+            int64_t of[OW_CONV_TERMS];
             for (int64_t i = 0; i < n; i++) {
                 const int64_t b = (first + i) / c->places, place = (first + i) % c->places;
-                const int64_t at[3] = {place / (c->out[2] * c->out[1]) * c->stride[0],
-                                       place / c->out[2] % c->out[1] * c->stride[1],
-                                       place % c->out[2] * c->stride[2]};
+                const int64_t x = place % c->out[2], y = place / c->out[2] % c->out[1];
+                const int64_t at0 = place / c->out[2] / c->out[1];
+                const int64_t at[3] = {at0 * c->stride[0], y * c->stride[1], x * c->stride[2]};
                 const char *image = c->pixels + b * c->at[0] + group * c->channels * c->at[1];
-                const char *of = c->results + b * k->at[0] + group * c->outputs * k->at[1]
-                                 + place / (c->out[2] * c->out[1]) * k->at[2]
-                                 + place / c->out[2] % c->out[1] * k->at[3] + place % c->out[2] * k->at[4];
-                if (c->f64) {
+                of[i] = b * k->at[0] + at0 * k->at[2] + y * k->at[3] + x * k->at[4];
+                if (c->f64)
                     ow_kernel_row_double(c, runs, count, image, at, (double *)packed + i * w, n * w);
-                    for (int64_t o = 0; o < c->outputs; o++)
-                        ((double *)g)[o * OW_CONV_TERMS + i] = *(const double *)(of + o * k->at[1]);
-                } else {
+                else
                     ow_kernel_row_float(c, runs, count, image, at, (float *)packed + i * w, n * w);
-                    for (int64_t o = 0; o < c->outputs; o++)
-                        ((float *)g)[o * OW_CONV_TERMS + i] = *(const float *)(of + o * k->at[1]);
-                }
                 const int64_t used = u.count % w;
                 if (used) /* the last panel is read as a whole */
                     memset(packed + (u.count / w * n * w + i * w + used) * item, 0,
                            (size_t)((w - used) * item));
+            }
+            for (int64_t o = 0; o < c->outputs; o++) {
+                const char *from = c->results + (group * c->outputs + o) * k->at[1];
+                if (c->f64)
+                    for (int64_t i = 0; i < n; i++)
+                        ((double *)g)[o * OW_CONV_TERMS + i] = *(const double *)(from + of[i]);
+                else
+                    for (int64_t i = 0; i < n; i++)
+                        ((float *)g)[o * OW_CONV_TERMS + i] = *(const float *)(from + of[i]);
             }
             const ow_product q = {c->outputs, u.count, n, 1.0, block > u.block ? 1.0 : 0.0, g, NULL, z,
                                   OW_CONV_TERMS, 1, 0, 0, c->elements, packed};
@@ -374,8 +386,11 @@ static int ow_kernels_run_lines(ow_step *s, ow_kernel_sums *k)
     const int64_t room = OW_CONV_LINE;
     k->in_place = ow_kernels_in_place(c, k->at);
     if (p->places <= room) {
+        const int64_t lanes = c->wide / 2, joined = p->image.count * p->image.across * p->image.wide;
+        /* going to the next image takes as long as a vector of terms */
+        k->joined = !k->in_place && p->phases == 1 && joined < ow_round_up(p->places, lanes) + lanes;
         k->lines = p->lines;
-        k->images = ow_at_most(room / p->places, c->batch);
+        k->images = ow_at_most(ow_at_least(room / (k->joined ? joined : p->places), 1), c->batch);
     } else {
         k->images = 1;
         /* what the kernel reaches beyond a block is copied twice */

@@ -41,9 +41,38 @@ static int64_t ow_divisor(int64_t a, int64_t b)
     return a;
 }
 
-static void ow_conv_planes(const ow_conv *c, const int64_t *result_at, ow_planes *p)
+/* Make one axis of two along which the kernel has one element and the steps are 1, where operands allow
+ * that: short lines cost more. */
+static void ow_conv_join_axes(ow_conv *c, int64_t *result_at)
+{
+    for (int d = 1; d >= 0; d--) {
+        int plain = 1;
+        for (int a = d; a < d + 2; a++)
+            plain &= c->kernel[a] == 1 && c->stride[a] == 1 && c->pad[a] == 0 && c->out[a] == c->image[a];
+        if (!plain || (c->image[d] > 1 && (c->at[2 + d] != c->image[d + 1] * c->at[3 + d]
+                                           || result_at[d] != c->out[d + 1] * result_at[d + 1])))
+            continue;
+        c->image[d + 1] *= c->image[d];
+        c->out[d + 1] *= c->out[d];
+        for (int a = d; a > 0; a--) {
+            c->image[a] = c->image[a - 1];
+            c->out[a] = c->out[a - 1];
+            c->kernel[a] = c->kernel[a - 1];
+            c->stride[a] = c->stride[a - 1];
+            c->dilation[a] = c->dilation[a - 1];
+            c->pad[a] = c->pad[a - 1];
+            c->at[2 + a] = c->at[1 + a];
+            result_at[a] = result_at[a - 1];
+        }
+        c->image[0] = c->out[0] = c->kernel[0] = c->stride[0] = c->dilation[0] = 1;
+        c->pad[0] = 0;
+    }
+}
+
+static void ow_conv_planes(ow_conv *c, int64_t *result_at, ow_planes *p)
 {
     int64_t pitch[3];
+    ow_conv_join_axes(c, result_at);
     p->phases = 1;
     for (int d = 0; d < 3; d++) {
         const int64_t s = c->stride[d], used = (c->out[d] - 1) * s + (c->kernel[d] - 1) * c->dilation[d] + 1;
@@ -91,38 +120,62 @@ static int64_t ow_planes_tap(const ow_conv *c, const ow_planes *p, int64_t eleme
     return plane;
 }
 
-#define OW_LINE_AXES(T)                                                                                \
-    /* Copy elements `step` bytes apart. */                                                         \
+/* a / b, rounded up. */
+static inline int64_t ow_lines_up(int64_t a, int64_t b) { return b == 1 ? a : (a + b - 1) / b; }
+
+/* Lines up to so many elements are copied without a call, and zeroed together. */
+#define OW_SHORT_LINE 64
+
+#define OW_LINE_AXES(T)                                                                            \
+    /* Copy elements that are some bytes apart; loops with constant steps become vectors. */        \
     static inline void ow_lines_copy_##T(T *restrict to, int64_t to_step, const T *restrict from,  \
                                          int64_t step, int64_t n)                                  \
     {                                                                                              \
-        if (to_step == sizeof(T) && step == sizeof(T))                                             \
+        const int64_t item = sizeof(T);                                                            \
+        if (to_step == item && step == item) {                                                     \
+            if (n > OW_SHORT_LINE || n < 4) {                                                      \
+                for (int64_t i = 0; i < n; i++)                                                    \
+                    to[i] = from[i];                                                               \
+                return;                                                                            \
+            }                                                                                      \
+            for (int64_t i = 0; i + 4 < n; i += 4)                                                 \
+                memcpy(to + i, from + i, 4 * sizeof(T));                                           \
+            memcpy(to + n - 4, from + n - 4, 4 * sizeof(T));                                       \
+        } else if (to_step == item && step == 2 * item)                                            \
             for (int64_t i = 0; i < n; i++)                                                        \
-                to[i] = from[i];                                                                   \
+                to[i] = from[2 * i];                                                               \
+        else if (to_step == item && step == 4 * item)                                              \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                to[i] = from[4 * i];                                                               \
         else                                                                                       \
             for (int64_t i = 0; i < n; i++)                                                        \
                 *(T *)((char *)to + i * to_step) = *(const T *)((const char *)from + i * step);    \
     }                                                                                              \
-    /* Copy lines `first` to `first + count` of a channel from `from` to a plane for each phase at  \
-     * `to`, of `plane` elements; zeros lie beside the image and behind the lines. Or, if `back`,   \
-     * copy the lines of phase `only` to the image. */                                              \
-    static void ow_lines_move_##T(const ow_line_axes *l, char *image, int64_t first, int64_t count,    \
+    /* Copy lines `first` to `first + count` of a channel to a plane for each phase, of `plane`     \
+     * elements; zeros lie beside the image and behind the lines. Or, if `back`, copy the lines of  \
+     * phase `only` to the image. */                                                                \
+    static void ow_lines_move_##T(const ow_line_axes *l, char *image, int64_t first, int64_t count, \
                                   T *lines, int64_t plane, int back, int64_t only)                 \
     {                                                                                              \
-        const int64_t phases = l->slots[0] * l->slots[1] * l->slots[2];                            \
-        const int64_t s = l->step[2];                                                              \
+        const int64_t phases = l->slots[0] * l->slots[1] * l->slots[2], s = l->step[2];            \
+        const int zeroed = l->wide <= OW_SHORT_LINE;                                               \
+        if (!back && zeroed)                                                                       \
+            memset(lines, 0, sizeof(T) * (size_t)(plane * phases));                                \
         for (int64_t phase = back ? only : 0; phase < (back ? only + 1 : phases); phase++) {       \
-            int64_t start[3], rest = phase;                                                        \
-            for (int d = 2; d >= 0; d--) {                                                         \
-                start[d] = rest % l->slots[d] * l->dilation[d] % l->step[d] - l->pad[d];           \
+            int64_t start[3] = {-l->pad[0], -l->pad[1], -l->pad[2]}, rest = phase;                 \
+            for (int d = 2; d >= 0 && rest; d--) {                                                 \
+                start[d] += rest % l->slots[d] * l->dilation[d] % l->step[d];                      \
                 rest /= l->slots[d];                                                               \
             }                                                                                      \
-            int64_t from = start[2] < 0 ? (-start[2] + s - 1) / s : 0;                             \
-            int64_t to = l->length[2] > start[2] ? (l->length[2] - start[2] + s - 1) / s : 0;      \
+            int64_t from = start[2] < 0 ? ow_lines_up(-start[2], s) : 0;                           \
+            int64_t to = l->length[2] > start[2] ? ow_lines_up(l->length[2] - start[2], s) : 0;    \
             to = to < l->wide ? to : l->wide;                                                      \
             from = from < to ? from : to;                                                          \
-            int64_t i = first / l->across - (first % l->across < 0);                               \
-            int64_t j = first - i * l->across;                                                     \
+            int64_t i = 0, j = first;                                                              \
+            if (j < 0 || j >= l->across) {                                                         \
+                i = first / l->across - (first % l->across < 0);                                   \
+                j = first - i * l->across;                                                         \
+            }                                                                                      \
             T *line = lines;                                                                       \
             for (int64_t n = 0; n < count; n++, line += l->wide) {                                 \
                 const int64_t y = i * l->step[0] + start[0], x = j * l->step[1] + start[1];        \
@@ -130,26 +183,28 @@ static int64_t ow_planes_tap(const ow_conv *c, const ow_planes *p, int64_t eleme
                     j = 0;                                                                         \
                     i++;                                                                           \
                 }                                                                                  \
-                const int met = y >= 0 && y < l->length[0] && x >= 0 && x < l->length[1];          \
-                char *row = met ? image + y * l->at[0] + x * l->at[1] + (from * s + start[2]) * l->at[2] : NULL; \
+                if (y < 0 || y >= l->length[0] || x < 0 || x >= l->length[1]) {                    \
+                    if (!back && !zeroed)                                                          \
+                        memset(line, 0, sizeof(T) * (size_t)l->wide);                              \
+                    continue;                                                                      \
+                }                                                                                  \
+                char *row = image + y * l->at[0] + x * l->at[1] + (from * s + start[2]) * l->at[2]; \
                 if (back) {                                                                        \
-                    if (met)                                                                       \
-                        ow_lines_copy_##T((T *)row, s * l->at[2], line + from, sizeof(T), to - from); \
+                    ow_lines_copy_##T((T *)row, s * l->at[2], line + from, sizeof(T), to - from);  \
                     continue;                                                                      \
                 }                                                                                  \
-                if (!met) {                                                                        \
-                    memset(line, 0, sizeof(T) * (size_t)l->wide);                                  \
-                    continue;                                                                      \
-                }                                                                                  \
-                for (int64_t k = 0; k < from; k++)                                                 \
-                    line[k] = 0;                                                                   \
+                if (!zeroed)                                                                       \
+                    for (int64_t k = 0; k < from; k++)                                             \
+                        line[k] = 0;                                                               \
                 ow_lines_copy_##T(line + from, sizeof(T), (const T *)row, s * l->at[2], to - from); \
-                for (int64_t k = to; k < l->wide; k++)                                             \
-                    line[k] = 0;                                                                   \
+                if (!zeroed)                                                                       \
+                    for (int64_t k = to; k < l->wide; k++)                                         \
+                        line[k] = 0;                                                               \
             }                                                                                      \
             if (!back) {                                                                           \
-                for (T *behind = line; behind < lines + plane; behind++)                           \
-                    *behind = 0;                                                                   \
+                if (!zeroed)                                                                       \
+                    for (T *behind = line; behind < lines + plane; behind++)                       \
+                        *behind = 0;                                                               \
                 lines += plane;                                                                    \
             }                                                                                      \
         }                                                                                          \

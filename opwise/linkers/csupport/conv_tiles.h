@@ -90,25 +90,22 @@ OW_WITHIN void OW_N(ow_dot_tile)(const int rows, const int columns, const ow_lin
 /* All rows and columns, in tiles of nearly the same size. */
 static void OW_N(ow_conv_dots)(const ow_line_dots *q, int64_t rows, int64_t columns)
 {
-    const OW_T *g = (const OW_T *)q->g;
-    OW_T *z = (OW_T *)q->z;
-    for (int64_t down = (rows + OW_DOT_ROWS - 1) / OW_DOT_ROWS; down > 0; down--) {
-        const int64_t high = (rows + down - 1) / down;
-        int64_t j = 0;
-        for (int64_t along = (columns + OW_DOT_COLUMNS - 1) / OW_DOT_COLUMNS; along > 0; along--) {
-            const int64_t wide = (columns - j + along - 1) / along;
+    const int64_t down = (rows + OW_DOT_ROWS - 1) / OW_DOT_ROWS;
+    const int64_t along = (columns + OW_DOT_COLUMNS - 1) / OW_DOT_COLUMNS;
+    for (int64_t outer = 0; outer < (q->by_columns ? along : down); outer++)
+        for (int64_t inner = 0; inner < (q->by_columns ? down : along); inner++) {
+            const int64_t r = q->by_columns ? inner : outer, c = q->by_columns ? outer : inner;
+            const int64_t i = rows * r / down, j = columns * c / along;
+            const int64_t high = rows * (r + 1) / down - i, wide = columns * (c + 1) / along - j;
+            const OW_T *g = (const OW_T *)q->g + i * q->g_row;
+            OW_T *z = (OW_T *)q->z + i * q->zr;
             switch (high * 8 + wide) {
                 OW_DOTS_ROWS(1) OW_DOTS_ROWS(2) OW_DOTS_ROWS(3)
 #if OW_DOT_ROWS > 3
                 OW_DOTS_ROWS(4)
 #endif
             }
-            j += wide;
         }
-        rows -= high;
-        g += high * q->g_row;
-        z += high * q->zr;
-    }
 }
 
 /* z[r] = sum over k of w[r, k] and of the line shifted by offset[k], for some vectors of the line. */

@@ -60,7 +60,8 @@ typedef void (*ow_mrg_fn)(const ow_mrg_job *j, int64_t first, int64_t end);
 typedef void (*ow_argmax_fn)(const char *p, int64_t n, int64_t from, void *best, int64_t *where);
 
 /* z[r, j] = (z[r, j] +) the sum over terms of g[r] x[offset[j]]; strides and offsets in elements. There
- * are `terms` terms for each image, a multiple of the lanes of a vector. */
+ * are `terms` terms for each image, a multiple of the lanes of a vector. Tiles of one row follow each
+ * other, or if `by_columns`, tiles of one column. */
 typedef struct ow_line_dots {
     int64_t images, terms;
     const char *x, *g;
@@ -68,7 +69,7 @@ typedef struct ow_line_dots {
     int64_t x_image, g_image, g_row;
     char *z;
     int64_t zr;
-    int add;
+    int add, by_columns;
 } ow_line_dots;
 typedef void (*ow_line_dots_fn)(const ow_line_dots *q, int64_t rows, int64_t columns);
 
