@@ -117,7 +117,7 @@ static void ow_kernels_by_lines(void *arg, int64_t unit)
             const int64_t images = ow_at_most(k->images, c->batch - b);
             const int64_t lines = ow_at_most(k->lines, p->lines - line);
             ow_line_dots q = {images, 0, memory, g, offset, p->phases * plane, result, output, z,
-                              c->elements, 0, taps == 1};
+                              c->elements, 0, taps == 1 && c->outputs <= u.count};
             if (k->in_place) {
                 q.x = c->pixels + b * c->at[0] + (group * c->channels + u.first) * c->at[1];
                 q.g = c->results + b * k->at[0] + group * c->outputs * k->at[1];
@@ -381,7 +381,8 @@ static int ow_kernels_run_lines(ow_step *s, ow_kernel_sums *k)
     const ow_conv *c = k->c;
     const ow_planes *p = &k->planes;
     const int64_t taps = c->elements / c->channels;
-    const int64_t widest = ow_at_least(OW_CONV_BLOCK / OW_CONV_LINE / p->phases, 1);
+    const int64_t longest = ow_at_most(OW_CONV_LINE, ow_mul_size(c->batch, p->places));
+    const int64_t widest = ow_at_least(OW_CONV_BLOCK / longest / p->phases, 1);
     const int64_t each = ow_at_most(ow_at_most(ow_at_least(128 / taps, 4), c->channels), widest);
     const int64_t room = OW_CONV_LINE;
     k->in_place = ow_kernels_in_place(c, k->at);

@@ -20,6 +20,7 @@ typedef struct ow_line_axes {
     int64_t slots[3];      /* how many phases of the steps are met: j * dilation % step for each j */
     int64_t count;         /* indices along the first axis */
     int64_t across, wide;  /* lines of one of them; elements of a line */
+    int plain;             /* whether a channel is one line as it is */
 } ow_line_axes;
 
 typedef struct ow_planes {
@@ -69,6 +70,14 @@ static void ow_conv_join_axes(ow_conv *c, int64_t *result_at)
     }
 }
 
+static int ow_line_is_plain(const ow_line_axes *l, int64_t item)
+{
+    for (int d = 0; d < 3; d++)
+        if (l->step[d] != 1 || l->pad[d] || l->slots[d] != 1 || (d < 2 && l->length[d] != 1))
+            return 0;
+    return l->across == 1 && l->count == 1 && l->length[2] == l->wide && l->at[2] == item;
+}
+
 static void ow_conv_planes(ow_conv *c, int64_t *result_at, ow_planes *p)
 {
     int64_t pitch[3];
@@ -97,6 +106,8 @@ static void ow_conv_planes(ow_conv *c, int64_t *result_at, ow_planes *p)
     p->image.count = p->result.count = pitch[0];
     p->image.across = p->result.across = pitch[1];
     p->image.wide = p->result.wide = pitch[2];
+    p->image.plain = ow_line_is_plain(&p->image, c->f64 ? 8 : 4);
+    p->result.plain = ow_line_is_plain(&p->result, c->f64 ? 8 : 4);
     p->reach = 0;
     for (int d = 0; d < 3; d++)
         p->reach = p->reach * pitch[d] + (c->kernel[d] - 1) * c->dilation[d] / c->stride[d];
@@ -215,7 +226,11 @@ OW_LINE_AXES(double)
 static inline void ow_lines_read(int f64, const ow_line_axes *l, const char *image, int64_t first,
                                  int64_t count, char *lines, int64_t plane)
 {
-    if (f64)
+    const int64_t item = f64 ? 8 : 4;
+    if (l->plain && count == 1 && first == 0) {
+        memcpy(lines, image, (size_t)(l->wide * item));
+        memset(lines + l->wide * item, 0, (size_t)((plane - l->wide) * item));
+    } else if (f64)
         ow_lines_move_double(l, (char *)image, first, count, (double *)lines, plane, 0, 0);
     else
         ow_lines_move_float(l, (char *)image, first, count, (float *)lines, plane, 0, 0);
