@@ -30,17 +30,23 @@ _BORDERS = {"full": 1, "half": 2}
 
 @c_lowering(AbstractConv)
 def forward(node: Apply, kernels: Kernels) -> CStep | None:
-    return _conv("conv", node)
+    op = node.op
+    if op.unshared:
+        return _conv("conv_unshared", node)
+    return _conv("conv_groups" if op.num_groups > 1 else "conv", node)
 
 
 @c_lowering(AbstractConv_gradWeights)
 def by_kernels(node: Apply, kernels: Kernels) -> CStep | None:
-    return _conv("conv_kernels", node)
+    return _conv("conv_unshared_kernels" if node.op.unshared else "conv_kernels", node)
 
 
 @c_lowering(AbstractConv_gradInputs)
 def by_images(node: Apply, kernels: Kernels) -> CStep | None:
-    return _conv("conv_images", node)
+    op = node.op
+    if op.unshared:
+        return _conv("conv_unshared_images", node)
+    return _conv("conv_groups_images" if op.num_groups > 1 else "conv_images", node)
 
 
 @contextmanager
@@ -81,12 +87,13 @@ def _lengths(shape: Sequence[int]) -> list[int]:
 
 def _conv(kind: str, node: Apply) -> CStep | None:
     op: BaseAbstractConv = node.op
-    if op.unshared or node.outputs[0].type.dtype not in ("float32", "float64"):
+    if node.outputs[0].type.dtype not in ("float32", "float64"):
         return None
     missing = 3 - op.convdim
     border = [(0, 0)] * 3
     if isinstance(op.border_mode, tuple):
         border[missing:] = [pads(border_along(op.border_mode, a), 1) for a in range(op.convdim)]
+    outputs, *places = op.kshp[: 1 + op.convdim * op.unshared]
     ints = (
         op.num_groups,
         int(op.filter_flip),
@@ -95,8 +102,10 @@ def _conv(kind: str, node: Apply) -> CStep | None:
         *_three(op.filter_dilation),
         *(n for pair in border for n in pair),
         *_known(op.imshp),
-        *_known(op.kshp),
+        *_known((outputs, *op.kshp[1 + len(places) :])),
+        *_known((None, None, *(places or (None,) * op.convdim)))[2:],
         op.convdim,
+        int(op.unshared),
         ALGORITHMS.index(config.conv.algo),
         int(config.conv.winograd and not _plain_sums.get()),
     )

@@ -797,8 +797,10 @@ ELSEWHERE = {
     },
     "test_lapack_steps": {"cholesky", "solve", "inverse", "det", "eigh", "svd", "qr"},
     "tests/tensor/conv": {
-        "conv", "conv_kernels", "conv_images", "pool", "pool_gradient", "neibs", "neibs_add",
-        "spatial_grid", "spatial_grid_gradient", "spatial_sample", "spatial_sample_gradient",
+        "conv", "conv_kernels", "conv_images", "conv_groups", "conv_groups_images", "conv_unshared",
+        "conv_unshared_kernels", "conv_unshared_images", "pool", "pool_gradient", "neibs",
+        "neibs_add", "spatial_grid", "spatial_grid_gradient", "spatial_sample",
+        "spatial_sample_gradient",
     },
     "tests/sparse": {
         "csr_product", "csc_product", "usmm_csc", "product_gradient", "sampling_dot",

@@ -71,33 +71,6 @@ static int ow_conv_share(ow_step *s, ow_conv_job *job, ow_task fn, int64_t units
     return OW_OK;
 }
 
-/* One part of the elements of the kernels of one group: sums over all images. */
-static void ow_conv_by_kernels(void *arg, int64_t unit)
-{
-    ow_conv_job *job = arg;
-    const ow_conv *c = job->c;
-    const int64_t item = c->f64 ? 8 : 4, g = unit / job->parts, first = unit % job->parts * job->part;
-    const int64_t n = c->elements - first < job->part ? c->elements - first : job->part;
-    ow_run *runs;
-    char *packed = ow_conv_memory(c, job, &runs);
-    if (packed == NULL)
-        return;
-    char *kernel = c->kernels + (g * c->outputs * c->elements + first) * item;
-    for (int64_t b = 0; b < c->batch; b++) {
-        char *image = c->pixels + b * c->at[0] + g * c->channels * c->at[1];
-        const char *result = c->results + (b * c->groups + g) * c->outputs * c->places * item;
-        for (int64_t j = 0; j < c->places; j += OW_CONV_TERMS) {
-            const int64_t k = c->places - j < OW_CONV_TERMS ? c->places - j : OW_CONV_TERMS;
-            const int64_t nruns = ow_conv_runs(c, j, j + k, runs);
-            ow_conv_panels(c, runs, nruns, k, first, first + n, 1, image, packed);
-            const ow_product q = {c->outputs, n, k, 1.0, b || j ? 1.0 : 0.0, result + j * item, NULL,
-                                  kernel, c->places, 1, 0, 0, c->elements, packed};
-            ow_kernels->gemm[c->f64](&q, 0, q.m, 0, n);
-        }
-    }
-    ow_free(packed);
-}
-
 /* Some channels of one group of one image. */
 static void ow_conv_by_images(void *arg, int64_t unit)
 {
@@ -148,10 +121,12 @@ static void ow_conv_by_images(void *arg, int64_t unit)
 /* --- steps -------------------------------------------------------------------------------------- */
 
 /* ints: groups, flip, border (0: pads, 1: full, 2: half), strides (3), dilation (3), pads (3 times 2),
- * the known lengths of images (5) and of kernels (5), -1 for others, spatial axes (2 or 3), the
+ * the known lengths of images (5) and of kernels (5), those of the places that kernels have weights of
+ * their own for (3), -1 for others, spatial axes (2 or 3), whether there are such weights, the
  * algorithm to take if possible, whether Winograd's may be chosen */
 enum { OW_CONV_STRIDES = 3, OW_CONV_DILATION = 6, OW_CONV_PADS = 9, OW_CONV_IMAGE = 15,
-       OW_CONV_KERNEL = 20, OW_CONV_AXES = 25, OW_CONV_ALGORITHM = 26, OW_CONV_WITH_WINOGRAD = 27 };
+       OW_CONV_KERNEL = 20, OW_CONV_AXES = 28, OW_CONV_UNSHARED = 29, OW_CONV_ALGORITHM = 30,
+       OW_CONV_WITH_WINOGRAD = 31 };
 
 /* The lengths of an operand as if it had three spatial axes. */
 static void ow_conv_lengths(const ow_slot *c, int64_t *lengths)
@@ -163,44 +138,93 @@ static void ow_conv_lengths(const ow_slot *c, int64_t *lengths)
         lengths[d + 5 - c->ndim] = c->shape[d];
 }
 
-static const char *ow_conv_text(const int64_t *lengths, int axes, char *text, size_t size)
+/* Write `count` numbers as a tuple; None for those that are negative, if `unknown`. */
+static const char *ow_conv_tuple(const int64_t *numbers, int count, int unknown, char *text, size_t size)
 {
-    int n = snprintf(text, size, "(%lld, %lld", (long long)lengths[0], (long long)lengths[1]);
-    for (int d = 5 - axes; d < 5; d++)
-        n += snprintf(text + n, size - (size_t)n, ", %lld", (long long)lengths[d]);
-    snprintf(text + n, size - (size_t)n, ")");
+    size_t n = 0;
+    for (int d = 0; d < count && n < size; d++)
+        if (unknown && numbers[d] < 0)
+            n += (size_t)snprintf(text + n, size - n, "%sNone", d ? ", " : "(");
+        else
+            n += (size_t)snprintf(text + n, size - n, "%s%lld", d ? ", " : "(", (long long)numbers[d]);
+    snprintf(text + (n < size ? n : size), n < size ? size - n : 0, ")");
     return text;
 }
 
-/* Describe the convolution of an image with kernels of these lengths; computes those of the result. */
+/* An operand's shape from its lengths, which may be unknown. Kernels of their own for each place have
+ * `places` axes before the channels. */
+static const char *ow_conv_text(const int64_t *lengths, int axes, int places, int unknown, char *text,
+                                size_t size)
+{
+    int64_t shape[8];
+    int n = 0;
+    shape[n++] = lengths[0];
+    for (int d = 8 - places; d < 8; d++)
+        shape[n++] = lengths[d];
+    shape[n++] = lengths[1];
+    for (int d = 5 - axes; d < 5; d++)
+        shape[n++] = lengths[d];
+    return ow_conv_tuple(shape, n, unknown, text, size);
+}
+
+/* The border mode as Python writes it. */
+static const char *ow_conv_border_text(const int64_t *ints, int axes, char *text, size_t size)
+{
+    const int64_t *pads = ints + OW_CONV_PADS + 2 * (3 - axes);
+    int none = 1;
+    for (int d = 0; d < 2 * axes; d++)
+        none &= pads[d] == 0;
+    if (ints[2] || none) {
+        snprintf(text, size, "'%s'", ints[2] == 1 ? "full" : ints[2] == 2 ? "half" : "valid");
+        return text;
+    }
+    size_t n = 0;
+    for (int d = 0; d < axes && n < size; d++, pads += 2)
+        if (pads[0] == pads[1])
+            n += (size_t)snprintf(text + n, size - n, "%s%lld", d ? ", " : "(", (long long)pads[0]);
+        else
+            n += (size_t)snprintf(text + n, size - n, "%s(%lld, %lld)", d ? ", " : "(",
+                                  (long long)pads[0], (long long)pads[1]);
+    snprintf(text + (n < size ? n : size), n < size ? size - n : 0, ")");
+    return text;
+}
+
+/* Describe the convolution of an image with kernels of these lengths; computes those of the result.
+ * Kernels that have weights of their own for each place have three lengths more, of these places. */
 static int ow_conv_plan(ow_step *s, ow_conv *c, const int64_t *image, const int64_t *kernel,
                         int64_t *result)
 {
     const int64_t *ints = s->ints, groups = ints[0];
-    const int axes = (int)ints[OW_CONV_AXES];
-    char of_image[140], of_kernel[140], of_result[140];
-    ow_conv_text(image, axes, of_image, sizeof(of_image));
-    ow_conv_text(kernel, axes, of_kernel, sizeof(of_kernel));
-    for (int d = 0; d < 5; d++) {
-        const int64_t known[2] = {ints[OW_CONV_IMAGE + d], ints[OW_CONV_KERNEL + d]};
-        const int wrong = known[0] >= 0 && known[0] != image[d];
-        if (wrong || (known[1] >= 0 && known[1] != kernel[d]))
+    const int axes = (int)ints[OW_CONV_AXES], places = ints[OW_CONV_UNSHARED] ? axes : 0;
+    char of_image[140], of_kernel[200], other[200];
+    ow_conv_text(image, axes, 0, 0, of_image, sizeof(of_image));
+    ow_conv_text(kernel, axes, places, 0, of_kernel, sizeof(of_kernel));
+    for (int operand = 0; operand < 2; operand++) {
+        const int64_t *known = ints + (operand ? OW_CONV_KERNEL : OW_CONV_IMAGE);
+        const int64_t *found = operand ? kernel : image;
+        int wrong = 0;
+        for (int d = 0; d < (operand && places ? 8 : 5); d++)
+            wrong |= known[d] >= 0 && known[d] != found[d];
+        if (wrong)
             return OW_FAIL(s, OW_VALUE_ERROR,
-                           "the shape of the %s is %s, but the convolution was made for a length of "
-                           "%lld along axis %d",
-                           wrong ? "image" : "filters", wrong ? of_image : of_kernel,
-                           (long long)known[!wrong], d < 2 ? d : d - (3 - axes));
+                           "the shape of the %s is %s, but the convolution was made for %s",
+                           operand ? "filters" : "image", operand ? of_kernel : of_image,
+                           ow_conv_text(known, axes, operand ? places : 0, 1, other, sizeof(other)));
     }
     if (image[1] % groups || kernel[0] % groups)
         return OW_FAIL(s, OW_VALUE_ERROR,
                        "%lld channels and %lld filters cannot be divided into %lld groups",
                        (long long)image[1], (long long)kernel[0], (long long)groups);
-    if (kernel[1] * groups != image[1])
+    if (kernel[1] * groups != image[1]) {
+        other[0] = 0;
+        if (groups > 1)
+            snprintf(other, sizeof(other), " in %lld groups", (long long)groups);
         return OW_FAIL(s, OW_VALUE_ERROR,
-                       "the image has %lld channels in %lld groups, so filters need %lld channels, but "
-                       "have %lld: the shape of the image is %s, that of the filters %s",
-                       (long long)image[1], (long long)groups, (long long)(image[1] / groups),
+                       "the image has %lld channels%s, so filters need %lld channels, but have %lld: "
+                       "the shape of the image is %s, that of the filters %s",
+                       (long long)image[1], other, (long long)(image[1] / groups),
                        (long long)kernel[1], of_image, of_kernel);
+    }
     int possible = 1;
     result[0] = image[0];
     result[1] = kernel[0];
@@ -211,20 +235,32 @@ static int ow_conv_plan(ow_step *s, ow_conv *c, const int64_t *image, const int6
             before = behind = reach - 1;
         else if (ints[2] == 2)
             before = behind = reach / 2;
-        const int64_t room = image[2 + d] + before + behind - reach;
-        c->stride[d] = ints[OW_CONV_STRIDES + d];
+        const int64_t room = image[2 + d] + before + behind - reach, step = ints[OW_CONV_STRIDES + d];
+        c->stride[d] = step;
         c->dilation[d] = ints[OW_CONV_DILATION + d];
         c->pad[d] = before;
         c->image[d] = image[2 + d];
         c->kernel[d] = kernel[2 + d];
-        c->out[d] = result[2 + d] = room < 0 ? 0 : room / c->stride[d] + 1;
+        c->out[d] = result[2 + d] = (room < 0 ? -((step - 1 - room) / step) : room / step) + 1;
         possible &= result[2 + d] > 0 && kernel[2 + d] > 0;
     }
-    if (!possible)
+    if (!possible) {
+        char border[200], steps[80], dilation[80];
         return OW_FAIL(s, OW_VALUE_ERROR,
                        "impossible output shape %s: the image has shape %s, the filters %s; each length "
-                       "is (image + pads - ((filter - 1) * dilation + 1)) // subsample + 1",
-                       ow_conv_text(result, axes, of_result, sizeof(of_result)), of_image, of_kernel);
+                       "is (image + pads - ((filter - 1) * dilation + 1)) // subsample + 1, here with "
+                       "border_mode %s, subsample %s and dilation %s",
+                       ow_conv_text(result, axes, 0, 0, other, sizeof(other)), of_image, of_kernel,
+                       ow_conv_border_text(ints, axes, border, sizeof(border)),
+                       ow_conv_tuple(ints + OW_CONV_STRIDES + 3 - axes, axes, 0, steps, sizeof(steps)),
+                       ow_conv_tuple(ints + OW_CONV_DILATION + 3 - axes, axes, 0, dilation,
+                                     sizeof(dilation)));
+    }
+    if (places && memcmp(kernel + 5, result + 2, 3 * sizeof(*kernel)) != 0)
+        return OW_FAIL(s, OW_VALUE_ERROR, "unshared filters have weights for %s places, but the result "
+                       "has %s",
+                       ow_conv_tuple(kernel + 8 - axes, axes, 0, of_kernel, sizeof(of_kernel)),
+                       ow_conv_tuple(result + 5 - axes, axes, 0, other, sizeof(other)));
     c->batch = image[0];
     c->groups = groups;
     c->channels = image[1] / groups;
@@ -245,19 +281,33 @@ static int ow_conv_plan_gradient(ow_step *s, ow_conv *c, const int64_t *image, c
                                  const int64_t *given)
 {
     int64_t result[5];
-    char texts[4][140];
+    char texts[4][200];
     const int axes = (int)s->ints[OW_CONV_AXES], rc = ow_conv_plan(s, c, image, kernel, result);
+    const int places = s->ints[OW_CONV_UNSHARED] ? axes : 0;
     if (rc)
         return rc;
     if (memcmp(result, given, sizeof(result)) != 0)
         return OW_FAIL(s, OW_VALUE_ERROR,
                        "the gradient by the result has shape %s, but an image of shape %s and filters "
                        "of shape %s give %s",
-                       ow_conv_text(given, axes, texts[0], sizeof(texts[0])),
-                       ow_conv_text(image, axes, texts[1], sizeof(texts[1])),
-                       ow_conv_text(kernel, axes, texts[2], sizeof(texts[2])),
-                       ow_conv_text(result, axes, texts[3], sizeof(texts[3])));
+                       ow_conv_text(given, axes, 0, 0, texts[0], sizeof(texts[0])),
+                       ow_conv_text(image, axes, 0, 0, texts[1], sizeof(texts[1])),
+                       ow_conv_text(kernel, axes, places, 0, texts[2], sizeof(texts[2])),
+                       ow_conv_text(result, axes, 0, 0, texts[3], sizeof(texts[3])));
     return OW_OK;
+}
+
+/* The lengths of kernels that have weights of their own for each place, followed by those of places. */
+static void ow_own_lengths(const ow_slot *kernel, int64_t *lengths)
+{
+    const int axes = (kernel->ndim - 2) / 2;
+    lengths[0] = kernel->shape[0];
+    lengths[1] = kernel->shape[1 + axes];
+    lengths[2] = lengths[5] = 1;
+    for (int d = 0; d < axes; d++) {
+        lengths[5 - axes + d] = kernel->shape[2 + axes + d];
+        lengths[8 - axes + d] = kernel->shape[1 + d];
+    }
 }
 
 static void ow_conv_set_shape(ow_slot *z, const int64_t *lengths)
@@ -345,57 +395,16 @@ static int ow_conv_run(ow_step *s)
     return ow_conv_compute(s, &c, ow_conv_algorithm(s, &c, NULL), s->in[1]);
 }
 
-/* in: image, gradient by the result, lengths of kernels along the spatial axes */
-static int ow_conv_plan_kernels(ow_step *s, ow_conv *c, int64_t *kernel)
-{
-    int64_t image[5], given[5];
-    const ow_slot *n = s->in[2];
-    const int axes = (int)s->ints[OW_CONV_AXES];
-    ow_conv_lengths(s->in[0], image);
-    ow_conv_lengths(s->in[1], given);
-    if (n->shape[0] != axes)
-        return OW_FAIL(s, OW_VALUE_ERROR, "shape has %lld entries, not %d", (long long)n->shape[0], axes);
-    kernel[0] = given[1];
-    kernel[1] = image[1] / s->ints[0];
-    kernel[2] = 1;
-    for (int d = 0; d < axes; d++)
-        kernel[5 - axes + d] = *(const int64_t *)(n->data + d * n->strides[0]);
-    return ow_conv_plan_gradient(s, c, image, kernel, given);
-}
-
-static int ow_conv_kernels_run(ow_step *s)
-{
-    ow_conv c;
-    int64_t kernel[5];
-    ow_slot *z = s->out[0];
-    int rc = ow_conv_plan_kernels(s, &c, kernel);
-    rc = rc ? rc : ow_conv_ready(s, kernel, s->in[1], NULL);
-    if (rc || ow_size(z) == 0)
-        return rc;
-    if (c.batch == 0) {
-        memset(z->data, 0, (size_t)(ow_size(z) * z->itemsize));
-        return OW_OK;
-    }
-    char *memory = s->scratch;
-    ow_conv_show_image(&c, s->in[0]);
-    c.kernels = z->data;
-    c.results = ow_conv_side_by_side(s->in[1], &memory);
-    ow_conv_job job = {&c, 1, 1, 0};
-    ow_conv_cut(&job, c.groups, c.elements, c.wide);
-    if (job.part > c.most) {
-        job.part = c.most;
-        job.parts = (c.elements + job.part - 1) / job.part;
-    }
-    return ow_conv_share(s, &job, ow_conv_by_kernels, c.groups * job.parts);
-}
-
 /* in: kernels, gradient by the result, lengths of images along the spatial axes */
 static int ow_conv_plan_images(ow_step *s, ow_conv *c, int64_t *image)
 {
-    int64_t kernel[5], given[5];
+    int64_t kernel[8], given[5];
     const ow_slot *n = s->in[2];
     const int axes = (int)s->ints[OW_CONV_AXES];
-    ow_conv_lengths(s->in[0], kernel);
+    if (s->ints[OW_CONV_UNSHARED])
+        ow_own_lengths(s->in[0], kernel);
+    else
+        ow_conv_lengths(s->in[0], kernel);
     ow_conv_lengths(s->in[1], given);
     if (n->shape[0] != axes)
         return OW_FAIL(s, OW_VALUE_ERROR, "shape has %lld entries, not %d", (long long)n->shape[0], axes);

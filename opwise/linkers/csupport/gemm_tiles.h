@@ -141,7 +141,7 @@ static void OW_N(ow_pack_all)(const ow_product *q, char *to)
 
 /* Copy `rows` rows of `k` elements, which lie far apart, to rows `OW_X_STEP` elements apart. */
 #define OW_X_STEP (OW_SUM_BLOCK + 16)
-OW_WITHIN void OW_N(ow_gather)(OW_T *to, const OW_T *x, int64_t xr, int64_t xc, int64_t rows, int64_t k)
+OW_WITHIN void OW_N(ow_gather_rows)(OW_T *to, const OW_T *x, int64_t xr, int64_t xc, int64_t rows, int64_t k)
 {
     if (xc == 1)
         for (int64_t r = 0; r < rows; r++)
@@ -183,7 +183,7 @@ static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j
                 const int64_t rows = i1 - i < height ? i1 - i : height;
                 const OW_T *of = x + (i - i0) * q->xr;
                 if (gather)
-                    OW_N(ow_gather)(gathered, of, q->xr, q->xc, rows, k);
+                    OW_N(ow_gather_rows)(gathered, of, q->xr, q->xc, rows, k);
                 for (int64_t j = from; j < until; j += OW_WIDE) {
                     const int64_t cols = until - j < OW_WIDE ? until - j : OW_WIDE;
                     const int copied = j - from >= whole;

@@ -3,7 +3,7 @@
 #define OW_KINDS_H
 
 #include "blas.h"
-#include "conv.h"
+#include "conv_unshared.h"
 #include "ctc.h"
 #include "cumulate.h"
 #include "diagonal.h"
@@ -67,6 +67,11 @@ static const ow_kind ow_kinds[] = {
     {"conv", ow_conv_prep, ow_conv_run, OW_STATIC},
     {"conv_kernels", ow_prep_nothing, ow_conv_kernels_run, 0},
     {"conv_images", ow_prep_nothing, ow_conv_images_run, 0},
+    {"conv_groups", ow_conv_prep, ow_conv_groups_run, OW_STATIC},
+    {"conv_groups_images", ow_prep_nothing, ow_conv_groups_images_run, 0},
+    {"conv_unshared", ow_prep_nothing, ow_conv_unshared_run, 0},
+    {"conv_unshared_kernels", ow_prep_nothing, ow_conv_unshared_kernels_run, 0},
+    {"conv_unshared_images", ow_prep_nothing, ow_conv_unshared_images_run, 0},
     {"pool", ow_pool_prep, ow_pool_run, OW_STATIC | OW_TOTAL},
     {"pool_gradient", ow_pool_back_prep, ow_pool_back_run, OW_STATIC | OW_TOTAL},
     {"neibs", ow_prep_nothing, ow_neibs_run, 0},

@@ -60,6 +60,31 @@ typedef void (*ow_mrg_fn)(const ow_mrg_job *j, int64_t first, int64_t end);
  * first of them is number `from`. *where < 0 before the first of several calls; *best: the element. */
 typedef void (*ow_argmax_fn)(const char *p, int64_t n, int64_t from, void *best, int64_t *where);
 
+/* z[r, j] = (z[r, j] +) the sum over terms of g[r] x[offset[j]]; strides and offsets in elements. There
+ * are `terms` terms for each image, a multiple of the lanes of a vector. Tiles of one row follow each
+ * other, or if `by_columns`, tiles of one column. */
+typedef struct ow_line_dots {
+    int64_t images, terms;
+    const char *x, *g;
+    const int64_t *offset;
+    int64_t x_image, g_image, g_row;
+    char *z;
+    int64_t zr;
+    int add, by_columns;
+} ow_line_dots;
+typedef void (*ow_line_dots_fn)(const ow_line_dots *q, int64_t rows, int64_t columns);
+
+/* z[r, p] = the sum over taps k of w[r, k] x[offset[k] + p], for terms p, rounded up to whole vectors. */
+typedef struct ow_slide {
+    int64_t taps;
+    const char *x, *w;
+    const int64_t *offset;
+    int64_t wr;
+    char *z;
+    int64_t zr;
+} ow_slide;
+typedef void (*ow_slide_fn)(const ow_slide *q, int64_t rows, int64_t terms);
+
 /* What probe_body.h computes. */
 typedef int64_t (*ow_rate_fn)(double *values, int64_t n);
 
@@ -85,6 +110,8 @@ typedef struct ow_simd {
     ow_argmax_fn argmax[2];
     ow_sparse_product_fn sparse_product[2], sparse_scatter[2];
     ow_sparse_dots_fn sparse_dots[2];
+    ow_line_dots_fn dots[2];
+    ow_slide_fn slide[2];
     /* what the hardware is measured with */
     void (*probe_add)(double *z, const double *x, const double *y, int64_t n);
     ow_rate_fn probe_rate[2][2];  /* for float and double; rounded twice, rounded once */

@@ -80,7 +80,9 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #define OW_T float
 #define OW_S f32
 #define OW_BITS 32
+#define OW_MASK int32_t
 #define OW_RATE ow_fused_rate
+#include "conv_line_tiles.h"
 #include "gemm_tiles.h"
 #include "conv_tiles.h"
 #include "gemv_rows.h"
@@ -89,9 +91,12 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #undef OW_T
 #undef OW_S
 #undef OW_BITS
+#undef OW_MASK
 #define OW_T double
 #define OW_S f64
 #define OW_BITS 64
+#define OW_MASK int64_t
+#include "conv_line_tiles.h"
 #include "gemm_tiles.h"
 #include "conv_tiles.h"
 #include "gemv_rows.h"
@@ -100,6 +105,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #undef OW_T
 #undef OW_S
 #undef OW_BITS
+#undef OW_MASK
 #undef OW_RATE
 #include "winograd_tiles.h"
 #ifndef __clang__
@@ -124,6 +130,8 @@ const ow_simd OW_TABLE = {
     OW_BOTH(ow_sparse_product),
     OW_BOTH(ow_sparse_scatter),
     OW_BOTH(ow_sparse_dots),
+    OW_BOTH(ow_conv_dots),
+    OW_BOTH(ow_conv_slide),
     ow_probe_add,
     {{ow_rate_f32, ow_fused_rate_f32}, {ow_rate_f64, ow_fused_rate_f64}},
 };

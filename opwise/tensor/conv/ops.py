@@ -167,8 +167,9 @@ class BaseAbstractConv(Op):
                 "groups"
             )
         if kernel[-n - 1] * groups != image[1]:
+            in_groups = f" in {groups} groups" if groups > 1 else ""
             raise ValueError(
-                f"the image has {image[1]} channels in {groups} groups, so filters need "
+                f"the image has {image[1]} channels{in_groups}, so filters need "
                 f"{image[1] // groups} channels, but have {kernel[-n - 1]}: the shape of the image "
                 f"is {tuple(image)}, that of the filters {tuple(kernel)}"
             )
@@ -187,6 +188,13 @@ class BaseAbstractConv(Op):
                 f"result has {tuple(output)}"
             )
         return output
+
+    def _given_lengths(self, shape: Any) -> tuple[int, ...]:
+        """Return the spatial lengths that a gradient is given. Raises ValueError unless
+        there is one for each axis."""
+        if len(shape) != self.convdim:
+            raise ValueError(f"shape has {len(shape)} entries, not {self.convdim}")
+        return tuple(map(int, shape))
 
     def _check_result(self, image: Any, kernel: Any, result: Any) -> None:
         """Raise ValueError unless a gradient by the result has its shape."""
@@ -306,8 +314,8 @@ class AbstractConv_gradWeights(BaseAbstractConv):
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         img, topgrad, shape = inputs
-        lengths, output = tuple(map(int, shape)), topgrad.shape[2:]
-        kshp = self.result_shape(img.shape, topgrad.shape, shape)
+        lengths, output = self._given_lengths(shape), topgrad.shape[2:]
+        kshp = self.result_shape(img.shape, topgrad.shape, lengths)
         padded = self._padded(img, kshp)
         batch, groups, channels = padded.shape[:3]
         top = topgrad.reshape(batch, groups, topgrad.shape[1] // groups, prod(output))
@@ -370,8 +378,8 @@ class AbstractConv_gradInputs(BaseAbstractConv):
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         kern, topgrad, shape = inputs
-        output, n = topgrad.shape[2:], self.convdim
-        imshp = self.result_shape(kern.shape, topgrad.shape, shape)
+        lengths, output, n = self._given_lengths(shape), topgrad.shape[2:], self.convdim
+        imshp = self.result_shape(kern.shape, topgrad.shape, lengths)
         padded = self._padded(np.zeros(imshp, kern.dtype), kern.shape)
         batch, groups = padded.shape[:2]
         top = topgrad.reshape(batch, groups, topgrad.shape[1] // groups, prod(output))
