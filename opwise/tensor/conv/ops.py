@@ -91,16 +91,6 @@ class BaseAbstractConv(Op):
     def geometry(self) -> Geometry:
         return Geometry(self.border_mode, self.subsample, self.filter_dilation)
 
-    def _relative(self, which: int) -> Any:
-        """Return the member of the family with these parameters."""
-        cls: Any = self.family[self.convdim][which]
-        return cls(
-            imshp=self.imshp, kshp=self.kshp, border_mode=self.border_mode,
-            subsample=self.subsample, filter_flip=self.filter_flip,
-            filter_dilation=self.filter_dilation, num_groups=self.num_groups,
-            unshared=self.unshared,
-        )  # fmt: skip
-
     def _operands(self, **given: Any) -> list[Tensor]:
         """Return the operands in one dtype. Raises TypeError for wrong numbers of dimensions."""
         found = [as_tensor_variable(value) for value in given.values()]
@@ -114,6 +104,18 @@ class BaseAbstractConv(Op):
                 )
         dtype = dtypes.upcast(*(var.type.dtype for var in found))
         return [cast(var, dtype) for var in found]
+
+    def with_changes(self, which: int | None = None, **changes: Any) -> Any:
+        """Return an Op of the family with some parameters changed.
+
+        which: 0 for the convolution, 1 for its gradient by kernels, 2 by images (default: as this).
+        """
+        if which is None:
+            bases = (AbstractConv, AbstractConv_gradWeights, AbstractConv_gradInputs)
+            which = next(i for i, base in enumerate(bases) if isinstance(self, base))
+        given = {name: getattr(self, name) for name in self.__props__ if name != "convdim"}
+        cls: Any = self.family[self.convdim][which]
+        return cls(**{**given, **changes})
 
     def _lengths(self, sizes: Any) -> Tensor:
         """Return the spatial lengths of the result as a variable."""
@@ -247,15 +249,15 @@ class AbstractConv(BaseAbstractConv):
     def infer_shape(self, node, shapes):
         image, kernel = shapes
         n = self.convdim
-        output = self.geometry.output(_or(self.imshp, image)[2:], _or(self.kshp, kernel)[-n:])
-        return [(image[0], kernel[0], *output)]
+        image, kernel = _or(self.imshp, image), _or(self.kshp, kernel)
+        return [(image[0], kernel[0], *self.geometry.output(image[2:], kernel[-n:]))]
 
     def grad(self, inputs, output_gradients):
         (img, kern), (g,) = inputs, output_gradients
         n = self.convdim
         return [
-            _like(img, self._relative(2)(kern, g, img.shape[-n:])),
-            _like(kern, self._relative(1)(img, g, kern.shape[-n:])),
+            _like(img, self.with_changes(2)(kern, g, _last(self.imshp, img, n))),
+            _like(kern, self.with_changes(1)(img, g, _last(self.kshp, kern, n))),
         ]
 
     def R_op(self, inputs, eval_points):
@@ -313,8 +315,8 @@ class AbstractConv_gradWeights(BaseAbstractConv):
         (img, top, _), (g,) = inputs, output_gradients
         n = self.convdim
         return [
-            _like(img, self._relative(2)(g, top, img.shape[-n:])),
-            _like(top, self._relative(0)(img, g)),
+            _like(img, self.with_changes(2)(g, top, _last(self.imshp, img, n))),
+            _like(top, self.with_changes(0)(img, g)),
             disconnected_type.make_variable(),
         ]
 
@@ -368,8 +370,8 @@ class AbstractConv_gradInputs(BaseAbstractConv):
         (kern, top, _), (g,) = inputs, output_gradients
         n = self.convdim
         return [
-            _like(kern, self._relative(1)(g, top, kern.shape[-n:])),
-            _like(top, self._relative(0)(g, kern)),
+            _like(kern, self.with_changes(1)(g, top, _last(self.kshp, kern, n))),
+            _like(top, self.with_changes(0)(g, kern)),
             disconnected_type.make_variable(),
         ]
 
@@ -402,6 +404,11 @@ def _known(name: str, given: Sequence[Any] | None, n: int) -> tuple[int | None, 
 
 def _or(known: Sequence[Any], found: Sequence[Any]) -> list[Any]:
     return [f if k is None else k for k, f in zip(known, found, strict=True)]
+
+
+def _last(known: Sequence[Any], var: Any, n: int) -> list[Any]:
+    """Return the last lengths of a variable: known numbers, and variables for others."""
+    return [var.shape[i - n] if k is None else k for i, k in enumerate(known[-n:])]
 
 
 def _like(var: Any, gradient: Any) -> Any:
