@@ -475,8 +475,8 @@ def _flops(
 ) -> int | None:
     """Return the floating-point operations of an Apply; None if there is no exact count."""
     try:
-        count: int | None = node.op.flops(
-            *([a and a.shape for a in arrays] for arrays in (inputs, outputs))
+        count: int | None = node.op.apply_flops(
+            node, *([a and a.shape for a in arrays] for arrays in (inputs, outputs))
         )
         return count
     except Exception:  # a user's Op may raise anything; a profile is not lost for that

@@ -130,3 +130,13 @@ def output_length(image: Any, kernel: Any, border: Any, stride: Any, dilation: A
     if not (isinstance(stride, int | np.integer) and stride == 1):
         length = length // stride
     return length + 1
+
+
+def n_met(length: int, kernel: int, output: int, pad: int, stride: int, dilation: int = 1) -> int:
+    """Return how many elements of an image along an axis a kernel meets at any place.
+
+    pad: zeros before the image.
+    """
+    first = np.arange(output)[:, None] * stride + np.arange(kernel) * dilation - pad
+    met = np.unique(first)
+    return int(np.count_nonzero((met >= 0) & (met < length)))

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.scalar import dtypes
-from opwise.tensor.conv.geometry import Geometry, checked_border_mode
+from opwise.tensor.conv.geometry import Geometry, checked_border_mode, n_met
 from opwise.tensor.elemwise import cast
 from opwise.tensor.knownvalues import NotScalarConstantError, get_scalar_constant_value
 from opwise.tensor.shape import patternbroadcast
@@ -50,6 +51,7 @@ class BaseAbstractConv(Op):
     """
 
     check_broadcast = False
+    profile_kind = "product"
     __props__ = (
         "convdim", "border_mode", "subsample", "filter_flip", "imshp", "kshp", "filter_dilation",
         "num_groups", "unshared",
@@ -141,6 +143,27 @@ class BaseAbstractConv(Op):
     def _shapes(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
         """Return the shapes of the kernel and the result among those of an Apply."""
         raise NotImplementedError
+
+    def traffic(self, node: Apply, inputs: costs.Layouts, outputs: costs.Layouts) -> costs.Traffic:
+        """Return the bytes of all operands, but for elements of images that no kernel meets."""
+        counts = costs.each_once(self, node, inputs, outputs)
+        if counts is None or isinstance(self, AbstractConv_gradInputs):
+            return counts
+        image: Any = inputs[0]
+        kernel, result = self._shapes([a and a.shape for a in inputs],
+                                      [a and a.shape for a in outputs])  # fmt: skip
+        n = self.convdim
+        met = [
+            n_met(length, k, out, pad, stride, dilation)
+            for length, k, out, (pad, _), stride, dilation in zip(
+                image.shape[-n:], kernel[-n:], result[-n:], self.geometry.pads(kernel[-n:]),
+                self.subsample, self.filter_dilation, strict=True,
+            )
+        ]  # fmt: skip
+        read, written = counts
+        elements = prod(image.shape)
+        read[0] = read[0] // elements * prod(image.shape[:2]) * prod(met) if elements else 0
+        return read, written
 
     # --- numbers ----------------------------------------------------------------------------------
 

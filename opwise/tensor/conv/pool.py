@@ -6,14 +6,17 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import starmap
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.scalar import dtypes
+from opwise.tensor.conv.geometry import n_met
 from opwise.tensor.elemwise import elemwise, zeros_like
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
@@ -285,6 +288,59 @@ class _PoolOp(Op):
     def compute(self, windows: _Windows, *arrays: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
+    #: how often an element of an array is compared or added for each window that it is in
+    per_element = 2
+
+    def apply_flops(self, node, inputs, outputs):
+        """Return how many numbers are added and compared; averages are divisions as well.
+
+        None if a parameter is not constant.
+        """
+        windows = self._windows_of(node, inputs[0])
+        if windows is None:
+            return None
+        n_windows = prod(windows.counts)
+        met = self.per_element * int(windows.sizes("average_exc_pad").sum())
+        if isinstance(self, Pool):
+            met -= n_windows  # the first element of a window is taken as it is
+        divided = n_windows if self.mode.startswith("average") else 0
+        return prod(inputs[0][: -self.ndim]) * (met + divided)
+
+    def traffic(self, node: Apply, inputs: costs.Layouts, outputs: costs.Layouts) -> costs.Traffic:
+        """Return the bytes of all operands, but for elements that are in no window."""
+        counts = costs.each_once(self, node, inputs, outputs)
+        shapes: Any = [None if a is None else a.shape for a in inputs]
+        windows = None if counts is None else self._windows_of(node, shapes[0])
+        if counts is None or windows is None:
+            return None
+        met = [
+            n_met(n, w, count, p, s)
+            for n, w, count, p, s in zip(
+                windows.lengths, windows.ws, windows.counts, windows.pad, windows.stride,
+                strict=True,
+            )
+        ]  # fmt: skip
+        read, written = counts
+        for i in self.read_in_windows:
+            whole = prod(shapes[i][-self.ndim :])
+            read[i] = read[i] // whole * prod(met) if whole else 0
+        for i in self.unread:
+            read[i] = 0
+        return read, written
+
+    #: the arrays of which only what is in windows is read
+    read_in_windows: tuple[int, ...] = (0,)
+    #: the arrays of which only the shape matters
+    unread: tuple[int, ...] = ()
+
+    def _windows_of(self, node: Apply, shape: Any) -> _Windows | None:
+        """Return the windows of an Apply on arrays of a shape; None if they are not constant."""
+        numbers: list[Any] = [getattr(var, "data", None) for var in node.inputs[-3:]]
+        if any(n is None for n in numbers):
+            return None
+        ws, stride, pad = numbers
+        return _Windows(shape[-self.ndim :], ws, stride, pad, self.ignore_border)
+
     def infer_shape(self, node: Apply, shapes: Any) -> Any:
         return [shapes[0]]
 
@@ -299,6 +355,8 @@ class _PoolOp(Op):
 
 class Pool(_PoolOp):
     """The maxima, sums or averages of windows."""
+
+    per_element = 1
 
     def out_type(self, *types):
         return _pooled_type(types[0], self.ndim)
@@ -405,6 +463,7 @@ class AveragePoolGrad(PoolGrad):
 
     modes = MODES[1:]
     arrays = ("x", "gz")
+    per_element, read_in_windows, unread = 1, (), (0,)
 
     def __init__(
         self, ignore_border: bool = False, mode: str = "average_inc_pad", ndim: int = 2
@@ -433,6 +492,7 @@ class DownsampleFactorMaxGradGrad(_PoolOp):
 
     modes = ("max",)
     arrays = ("x", "maxout", "gz")
+    read_in_windows = (0, 2)
 
     def out_type(self, *types):
         return types[1]
@@ -461,6 +521,7 @@ class MaxPoolRop(_PoolOp):
 
     modes = ("max",)
     arrays = ("x", "eval_point")
+    per_element, read_in_windows = 1, (0, 1)
 
     def out_type(self, *types):
         return _pooled_type(types[1], self.ndim)
