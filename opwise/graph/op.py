@@ -18,7 +18,42 @@ from opwise.graph.params import ParamsType
 from opwise.graph.variable import Variable, get_test_value
 
 
-class Op(CLinkerOp):
+class _AppliedOp(CLinkerOp):
+    """How an Op is applied to variables.
+
+    It is not part of ``Op`` because programs that extend this write ``super(Op, self).__call__``.
+    """
+
+    #: index of the output that a call returns; None: the only output, or the list of all
+    default_output: int | None = None
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """Return an Apply of this Op to ``inputs``."""
+        raise NotImplementedError
+
+    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
+        """Apply the Op and return its output, or the list of its outputs.
+
+        return_list: always return a list (default: False). Passes other keywords to ``make_node``.
+        """
+        return_list = kwargs.pop("return_list", False)
+        node = self.make_node(*inputs, **kwargs)
+        if not isinstance(node, Apply):
+            raise TypeError(
+                f"{self}.make_node returned {node!r}; it must return an Apply: Apply(self, inputs, "
+                "outputs)"
+            )
+        if config.compute_test_value != "off":
+            testvalue.after_make_node(node)
+        if self.default_output is not None:
+            result = node.outputs[self.default_output]
+            return [result] if return_list else result
+        if return_list:
+            return list(node.outputs)
+        return node.outputs[0] if len(node.outputs) == 1 else node.outputs
+
+
+class Op(_AppliedOp):
     """Base class of operations.
 
     Two instances are equal if their classes and the attributes named by ``__props__`` are equal; an
@@ -34,8 +69,6 @@ class Op(CLinkerOp):
     #: (indices of the inputs that the outputs are if the first input is true, of those if it is
     #: false); empty for an Op that computes with all inputs
     branches: Sequence[Sequence[int]] = ()
-    #: index of the output that a call returns; None: the only output, or the list of all
-    default_output: int | None = None
     #: whether ``perform`` takes None for the value of a tensor; otherwise that is an error
     accepts_none: bool = False
     #: how profiles group the Op: "product" for a product of matrices, "fused" for a loop over
@@ -67,27 +100,6 @@ class Op(CLinkerOp):
                     "it, or define make_node to convert it"
                 )
         return Apply(self, list(inputs), [t() for t in otypes])
-
-    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Apply the Op and return its output, or the list of its outputs.
-
-        return_list: always return a list (default: False). Passes other keywords to ``make_node``.
-        """
-        return_list = kwargs.pop("return_list", False)
-        node = self.make_node(*inputs, **kwargs)
-        if not isinstance(node, Apply):
-            raise TypeError(
-                f"{self}.make_node returned {node!r}; it must return an Apply: Apply(self, inputs, "
-                "outputs)"
-            )
-        if config.compute_test_value != "off":
-            testvalue.after_make_node(node)
-        if self.default_output is not None:
-            result = node.outputs[self.default_output]
-            return [result] if return_list else result
-        if return_list:
-            return list(node.outputs)
-        return node.outputs[0] if len(node.outputs) == 1 else node.outputs
 
     _get_test_value = staticmethod(get_test_value)
 

@@ -122,7 +122,7 @@ def _run(device: Device, node: Apply, inputs: list[Any]) -> list[Any]:
         reads, writes = begin()
         return [*(out.rows.array for out in writes if out.rows is not None),
                 *_no_rows(device, op, step, reads, given.constants)]  # fmt: skip
-    return step(n_steps, given.constants, begin, layout.until, misfit, str(op))
+    return step(n_steps, given.constants, begin, layout.until, misfit, node)
 
 
 def _begin(

@@ -212,7 +212,7 @@ def test_steps_are_launches_of_one_graph(cupy, monkeypatch):
         )  # fmt: skip
     assert counts[20][0] == 20
     assert np.subtract(counts[20], counts[10]).tolist() == [10, 20, 0], (
-        "a graph, two copies of rows, and nobody waits"
+        "each step launches a graph and two copies of rows, and waits for nothing"
     )
 
 

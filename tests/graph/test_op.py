@@ -102,6 +102,22 @@ def test_a_call_returns_an_output_or_a_list(toy, leaves):
     assert [out.index for out in two(x, return_list=True)] == [1]
 
 
+def test_a_call_may_go_around_the_class_op(leaves):
+    class Counted(Op):
+        calls = 0
+
+        def make_node(self, x):
+            return Apply(self, [x], [x.type()])
+
+        def __call__(self, x):
+            self.calls += 1
+            return super(Op, self).__call__(x)
+
+    (x,), op = leaves("x"), Counted()
+    out = op(x)
+    assert out.owner.op is op and out.owner.inputs == [x] and op.calls == 1
+
+
 @pytest.mark.parametrize(
     ("call", "name", "of_theano"),
     [

@@ -21,6 +21,8 @@ from opwise.gpu.runtime.device import Device, DeviceArray, DeviceFunction
 from opwise.gpu.runtime.graphs import CapturedGraph
 from opwise.gpu.runtime.staging import Upload
 from opwise.gpu.runtime.vm import DeviceVM
+from opwise.graph.apply import Apply
+from opwise.linkers.errors import note_step
 
 #: a loop with a condition runs so many steps ahead of it, if that can be undone
 _AHEAD = 16
@@ -94,20 +96,20 @@ class RepeatedStep:
         begin: Callable[[], tuple[Sequence[Rows], Sequence[Written]]],
         until: bool,
         misfit: Callable[..., Exception],
-        name: str,
+        node: Apply,
     ) -> list[DeviceArray]:
         """Run the steps; return the rows of their outputs.
 
         constants: inputs of the step. begin: returns its other inputs, and its outputs, before the
         first step. until: whether the step has one more output, the condition that ends the loop.
         misfit: (step, name, shape, what, shape before) -> the error about a shape that changes.
-        name: of the loop. n_steps: at least 1.
+        node: the loop. n_steps: at least 1.
         """
 
         def run(call: Callable[[], None]) -> list[DeviceArray]:
             reads, writes = begin()
             self._give(reads, constants)
-            return _Call(self, n_steps, reads, writes, until, misfit, name).run(call)
+            return _Call(self, n_steps, reads, writes, until, misfit, node).run(call)
 
         try:
             try:
@@ -192,9 +194,9 @@ class _Call:
 
     def __init__(
         self, step: RepeatedStep, n_steps: int, reads: Sequence[Rows], writes: Sequence[Written],
-        until: bool, misfit: Callable[..., Exception], name: str,
+        until: bool, misfit: Callable[..., Exception], node: Apply,
     ) -> None:  # fmt: skip
-        self.step, self.n_steps, self.misfit, self.name = step, n_steps, misfit, name
+        self.step, self.n_steps, self.misfit, self.node = step, n_steps, misfit, node
         self.device = step.device
         self.reads, self.writes = list(reads), list(writes)
         #: the condition after each step; None before the first one, and without a condition
@@ -230,7 +232,7 @@ class _Call:
         try:
             call()
         except BaseException as error:
-            error.add_note(f"It happened in step {t} of {self.name}; the first one is step 0.")
+            note_step(error, self.node, t)
             raise
         self.values = self.step.values()
         self.held.clear()
@@ -244,7 +246,7 @@ class _Call:
                 out.rows = Rows(self.device.empty(shape, value.dtype))
             before = out.rows.array.shape[1:]
             if value.shape != before:
-                raise self.misfit(t, self.name, value.shape, out.what, before)
+                raise self.misfit(t, str(self.node.op), value.shape, out.what, before)
             if out.buffer is not None and _is_same(value, self.step.buffers[out.buffer]):
                 self.held.add(k)
             else:

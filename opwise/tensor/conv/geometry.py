@@ -20,8 +20,10 @@ def checked_border_mode(mode: Any, ndim: int) -> BorderMode:
 
     Raises ValueError for anything that is none.
     """
-    if mode in ("valid", "full", "half"):
-        return str(mode)
+    if isinstance(mode, np.ndarray):
+        mode = mode.tolist()
+    if isinstance(mode, str) and mode in ("valid", "full", "half"):
+        return mode
     given = (mode,) * ndim if _is_length(mode) else mode
     if not isinstance(given, tuple | list) or len(given) != ndim:
         raise ValueError(

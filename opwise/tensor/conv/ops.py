@@ -403,10 +403,20 @@ class AbstractConv_gradInputs(BaseAbstractConv):
 
 
 def _steps(name: str, given: Sequence[int] | None, n: int) -> tuple[int, ...]:
-    steps = (1,) * n if given is None else tuple(given)
-    if len(steps) != n or any(int(s) != s or s < 1 for s in steps):
-        raise ValueError(f"{name} must be {n} numbers of 1 or more, not {given!r}")
+    steps = (1,) * n if given is None else given
+    if isinstance(steps, np.ndarray):
+        steps = steps.tolist()
+    if (
+        not isinstance(steps, tuple | list)
+        or len(steps) != n
+        or not all(_is_count(s) for s in steps)
+    ):
+        raise ValueError(f"{name} must be {n} integers, 1 or more, not {given!r}")
     return tuple(map(int, steps))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and value == int(value) and int(value) >= 1
 
 
 def _known(name: str, given: Sequence[Any] | None, n: int) -> tuple[int | None, ...]:

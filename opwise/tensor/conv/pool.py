@@ -15,6 +15,7 @@ from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.variable import Constant
 from opwise.scalar import dtypes
 from opwise.tensor.conv.geometry import n_met
 from opwise.tensor.elemwise import elemwise, zeros_like
@@ -139,11 +140,6 @@ class _Windows:
     ) -> None:
         self.lengths = [int(n) for n in lengths]
         self.ws, self.stride, self.pad = ([int(n) for n in v] for v in (ws, stride, pad))
-        if min(self.ws) < 1 or min(self.stride) < 1 or min(self.pad) < 0:
-            raise ValueError(
-                f"windows of lengths {self.ws} cannot slide by {self.stride} over {self.pad} zeros:"
-                " lengths and steps must be 1 or more, zeros 0 or more"
-            )
         if max(self.pad) and not ignore_border:
             raise NotImplementedError("padding works only with ignore_border=True")
         if any(p >= w for p, w in zip(self.pad, self.ws, strict=True)):
@@ -208,6 +204,18 @@ def output_lengths(
     return found
 
 
+def _check_numbers(name: str, numbers: np.ndarray, ndim: int) -> None:
+    """Raise ValueError unless ws, stride or pad has a number for each axis, none too small."""
+    least = 0 if name == "pad" else 1
+    if numbers.shape != (ndim,) or numbers.min() < least:
+        raise ValueError(f"{name} must be {ndim} integers, {least} or more, not {numbers.tolist()}")
+
+
+def _alternatives(values: Sequence[str]) -> str:
+    *others, last = map(repr, values)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
 def _maximum(a: Any, b: Any) -> Any:
     return max(a, b) if isinstance(a, int | np.integer) else elemwise("maximum")(a, b)
 
@@ -239,9 +247,7 @@ class _PoolOp(Op):
     ) -> None:
         mode = "max" if mode == "max_deterministic" else mode
         if mode not in self.modes:
-            raise ValueError(
-                f"Pool mode parameter only support {', '.join(map(repr, self.modes))}. Got {mode}"
-            )
+            raise ValueError(f"mode must be {_alternatives(self.modes)}, not {mode!r}")
         self.ignore_border, self.mode, self.ndim = bool(ignore_border), mode, ndim
 
     def make_node(self, *inputs: Any, stride: Any = None, pad: Any = None) -> Apply:
@@ -268,6 +274,8 @@ class _PoolOp(Op):
         for name, var in zip(("ws", "stride", "pad"), numbers, strict=True):
             if var.type.ndim != 1 or var.type.dtype not in dtypes.DISCRETE:
                 raise TypeError(f"{name} must be {nd} integers, not {var.type}")
+            if isinstance(var, Constant):
+                _check_numbers(name, var.data, nd)
         out = self.out_type(*(var.type for var in found))
         return Apply(self, [*found, *numbers], [out.make_variable()])
 
@@ -279,8 +287,7 @@ class _PoolOp(Op):
         n = len(self.arrays)
         lengths = inputs[0].shape[-self.ndim :]
         for name, numbers in zip(("ws", "stride", "pad"), inputs[n:], strict=True):
-            if numbers.shape != (self.ndim,):
-                raise ValueError(f"{name} must be {self.ndim} integers, not {numbers}")
+            _check_numbers(name, numbers, self.ndim)
         ws, stride, pad = inputs[n:]
         windows = _Windows(lengths, ws, stride, pad, self.ignore_border)
         output_storage[0][0] = self.compute(windows, *inputs[:n])
