@@ -112,6 +112,15 @@ _RUNNING = (
      "at most 1 GiB."),
 )
 
+_CONVOLUTION = (
+    ("conv.algo", EnumStr("model", "image", "direct", "patches", "winograd"),
+     "The algorithm of convolutions where it can be used; model: the one that a model of its cost "
+     "prefers."),
+    ("conv.winograd", BoolParam(True),
+     "Let 3x3 convolutions of float32 use Winograd's algorithm, which takes a quarter of the "
+     "multiplications and rounds differently."),
+)
+
 _COMPILED_CODE = (
     ("cxx", StrParam("cc"),
      "The C compiler; empty: compile no C code."),
@@ -217,6 +226,7 @@ FLAGS: tuple[tuple[Any, ...], ...] = (
     *_DEVICE,
     *_COMPILATION,
     *_RUNNING,
+    *_CONVOLUTION,
     *_COMPILED_CODE,
     *_DEBUGGING,
     *_PROFILING,

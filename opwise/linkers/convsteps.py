@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opwise.config import config
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers.kernels import Kernels
@@ -17,6 +18,8 @@ from opwise.tensor.conv.ops import (
 )
 from opwise.tensor.conv.pool import MODES, AveragePoolGrad, MaxPoolGrad, Pool
 
+#: the algorithms of csupport/conv_forward.h
+ALGORITHMS = ("model", "image", "direct", "patches", "winograd")
 _BORDERS = {"full": 1, "half": 2}
 
 
@@ -53,6 +56,8 @@ def _conv(kind: str, node: Apply) -> CStep | None:
         *_known(op.imshp),
         *_known(op.kshp),
         op.convdim,
+        ALGORITHMS.index(config.conv.algo),
+        int(config.conv.winograd),
     )
     return CStep(kind, ints)
 

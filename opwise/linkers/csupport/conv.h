@@ -8,124 +8,10 @@
 #ifndef OW_CONV_H
 #define OW_CONV_H
 
-#include "blas.h"
+#include "conv_forward.h"
 
-/* Terms of a sum in one block: as many as the tiles take at once. */
-#define OW_CONV_TERMS 256
 /* Rows of a block of a gradient by images that are computed before they are added to the image. */
 #define OW_CONV_ROWS 96
-
-typedef struct ow_conv {
-    int64_t batch, groups, channels, outputs;  /* channels and outputs of one group */
-    int64_t image[3], kernel[3], out[3], stride[3], dilation[3], pad[3];
-    int64_t at[5];                             /* bytes between images, channels, and along axes */
-    int64_t elements, places;                  /* of a kernel with its channels; of one result */
-    int64_t wide, most;                        /* columns of a tile, and of a block */
-    int flip, f64;
-    char *pixels, *kernels, *results;
-} ow_conv;
-
-/* The places of a result that lie side by side in one row of it and in one panel of a block. */
-typedef struct ow_run {
-    int64_t at[3];   /* the first one, along each axis */
-    int64_t n;
-    int64_t column;  /* of the block */
-} ow_run;
-
-/* Cut places `first` to `end` into runs; returns how many there are, at most end - first. */
-static int64_t ow_conv_runs(const ow_conv *c, int64_t first, int64_t end, ow_run *runs)
-{
-    int64_t count = 0;
-    for (int64_t j = first; j < end;) {
-        ow_run *r = &runs[count++];
-        const int64_t x = j % c->out[2], in_row = c->out[2] - x, column = j - first;
-        const int64_t in_panel = c->wide - column % c->wide;
-        r->at[0] = j / (c->out[2] * c->out[1]);
-        r->at[1] = j / c->out[2] % c->out[1];
-        r->at[2] = x;
-        r->column = column;
-        r->n = in_row < in_panel ? in_row : in_panel;
-        r->n = end - j < r->n ? end - j : r->n;
-        j += r->n;
-    }
-    return count;
-}
-
-/* An element of a kernel: its channel, and how far it lies from the first along each axis. */
-typedef struct ow_tap {
-    int64_t channel, offset[3];
-} ow_tap;
-
-static ow_tap ow_conv_tap(const ow_conv *c, int64_t element)
-{
-    ow_tap t;
-    for (int d = 2; d >= 0; d--) {
-        const int64_t k = element % c->kernel[d];
-        element /= c->kernel[d];
-        t.offset[d] = (c->flip ? c->kernel[d] - 1 - k : k) * c->dilation[d] - c->pad[d];
-    }
-    t.channel = element;
-    return t;
-}
-
-/* Of the places of a run, those that meet the image: from *from to *to; returns where the element of
- * the first of these lies, or NULL if there is none. */
-static inline char *ow_conv_met(const ow_conv *c, const ow_tap *t, const ow_run *r, char *image,
-                                int64_t *from, int64_t *to)
-{
-    char *p = image + t->channel * c->at[1];
-    for (int d = 0; d < 2; d++) {
-        const int64_t at = r->at[d] * c->stride[d] + t->offset[d];
-        if (at < 0 || at >= c->image[d])
-            return NULL;
-        p += at * c->at[2 + d];
-    }
-    const int64_t s = c->stride[2], at = r->at[2] * s + t->offset[2], behind = c->image[2] - at;
-    *from = at < 0 ? (-at + s - 1) / s : 0;
-    *to = behind <= 0 ? 0 : (behind + s - 1) / s;
-    *to = *to < r->n ? *to : r->n;
-    return *from < *to ? p + (at + *from * s) * c->at[4] : NULL;
-}
-
-#define OW_CONV_FILL(T)                                                                            \
-    /* Write what tap `t` meets at the places of a run, `step` elements apart; 0 beside the image. */ \
-    static inline void ow_conv_fill_##T(const ow_conv *c, const ow_tap *t, const ow_run *r,        \
-                                        char *image, T *to, int64_t step)                          \
-    {                                                                                              \
-        int64_t first = r->n, end = r->n;                                                          \
-        const char *p = ow_conv_met(c, t, r, image, &first, &end);                                 \
-        const int64_t s = c->stride[2] * c->at[4];                                                 \
-        if (p == NULL)                                                                             \
-            first = end = r->n;                                                                    \
-        for (int64_t i = 0; i < first; i++)                                                        \
-            to[i * step] = 0;                                                                      \
-        if (step == 1 && s == sizeof(T))                                                           \
-            for (int64_t i = first; i < end; i++)                                                  \
-                to[i] = ((const T *)p)[i - first];                                                 \
-        else                                                                                       \
-            for (int64_t i = first; i < end; i++)                                                  \
-                to[i * step] = *(const T *)(p + (i - first) * s);                                  \
-        for (int64_t i = end; i < r->n; i++)                                                       \
-            to[i * step] = 0;                                                                      \
-    }                                                                                              \
-    /* Add numbers to what tap `t` meets at the places of a run. */                                 \
-    static inline void ow_conv_add_##T(const ow_conv *c, const ow_tap *t, const ow_run *r,         \
-                                       char *image, const T *from)                                 \
-    {                                                                                              \
-        int64_t first = 0, end = 0;                                                                \
-        char *p = ow_conv_met(c, t, r, image, &first, &end);                                       \
-        const int64_t s = c->stride[2] * c->at[4];                                                 \
-        if (p == NULL)                                                                             \
-            return;                                                                                \
-        if (s == sizeof(T))                                                                        \
-            for (int64_t i = first; i < end; i++)                                                  \
-                ((T *)p)[i - first] += from[i];                                                    \
-        else                                                                                       \
-            for (int64_t i = first; i < end; i++)                                                  \
-                *(T *)(p + (i - first) * s) += from[i];                                            \
-    }
-OW_CONV_FILL(float)
-OW_CONV_FILL(double)
 
 /* Write the panels of elements `first` to `end` of the kernel, for some places: each element is a
  * term of the sums, or if `across`, a column, and the places are the terms. */
@@ -183,35 +69,6 @@ static int ow_conv_share(ow_step *s, ow_conv_job *job, ow_task fn, int64_t units
     if (job->failed)
         return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate blocks of a convolution");
     return OW_OK;
-}
-
-/* One part of the places of one group of one image. */
-static void ow_conv_forward(void *arg, int64_t unit)
-{
-    ow_conv_job *job = arg;
-    const ow_conv *c = job->c;
-    const int64_t item = c->f64 ? 8 : 4, first = unit % job->parts * job->part;
-    const int64_t g = unit / job->parts % c->groups, b = unit / job->parts / c->groups;
-    const int64_t end = first + job->part < c->places ? first + job->part : c->places;
-    ow_run *runs;
-    char *packed = ow_conv_memory(c, job, &runs);
-    if (packed == NULL)
-        return;
-    char *image = c->pixels + b * c->at[0] + g * c->channels * c->at[1];
-    const char *kernel = c->kernels + g * c->outputs * c->elements * item;
-    char *result = c->results + (b * c->groups + g) * c->outputs * c->places * item;
-    for (int64_t j = first; j < end; j += c->most) {
-        const int64_t n = end - j < c->most ? end - j : c->most;
-        const int64_t nruns = ow_conv_runs(c, j, j + n, runs);
-        for (int64_t e = 0; e < c->elements; e += OW_CONV_TERMS) {
-            const int64_t k = c->elements - e < OW_CONV_TERMS ? c->elements - e : OW_CONV_TERMS;
-            ow_conv_panels(c, runs, nruns, n, e, e + k, 0, image, packed);
-            const ow_product q = {c->outputs, n, k, 1.0, e ? 1.0 : 0.0, kernel + e * item, NULL,
-                                  result + j * item, c->elements, 1, 0, 0, c->places, packed};
-            ow_kernels->gemm[c->f64](&q, 0, q.m, 0, n);
-        }
-    }
-    ow_free(packed);
 }
 
 /* One part of the elements of the kernels of one group: sums over all images. */
@@ -291,9 +148,10 @@ static void ow_conv_by_images(void *arg, int64_t unit)
 /* --- steps -------------------------------------------------------------------------------------- */
 
 /* ints: groups, flip, border (0: pads, 1: full, 2: half), strides (3), dilation (3), pads (3 times 2),
- * the known lengths of images (5) and of kernels (5), -1 for others, spatial axes (2 or 3) */
+ * the known lengths of images (5) and of kernels (5), -1 for others, spatial axes (2 or 3), the
+ * algorithm to take if possible, whether Winograd's may be chosen */
 enum { OW_CONV_STRIDES = 3, OW_CONV_DILATION = 6, OW_CONV_PADS = 9, OW_CONV_IMAGE = 15,
-       OW_CONV_KERNEL = 20, OW_CONV_AXES = 25 };
+       OW_CONV_KERNEL = 20, OW_CONV_AXES = 25, OW_CONV_ALGORITHM = 26, OW_CONV_WITH_WINOGRAD = 27 };
 
 /* The lengths of an operand as if it had three spatial axes. */
 static void ow_conv_lengths(const ow_slot *c, int64_t *lengths)
@@ -373,6 +231,8 @@ static int ow_conv_plan(ow_step *s, ow_conv *c, const int64_t *image, const int6
     c->outputs = kernel[0] / groups;
     c->elements = c->channels * c->kernel[0] * c->kernel[1] * c->kernel[2];
     c->places = c->out[0] * c->out[1] * c->out[2];
+    c->of_channel = c->elements / (c->channels ? c->channels : 1);
+    c->of_output = c->elements;
     c->flip = (int)ints[1];
     c->f64 = s->out[0]->itemsize == 8;
     c->wide = ow_kernels->wide[c->f64];
@@ -419,24 +279,6 @@ static void ow_conv_show_image(ow_conv *c, const ow_slot *image)
         c->at[d + 5 - image->ndim] = image->strides[d];
 }
 
-static int64_t ow_conv_copy_bytes(const ow_slot *x)
-{
-    return ow_is_c_contiguous(x) ? 0 : (ow_size(x) * x->itemsize / OW_ALIGN + 1) * OW_ALIGN;
-}
-
-/* The elements of an operand side by side: itself, or a copy in scratch memory. */
-static char *ow_conv_side_by_side(ow_slot *x, char **memory)
-{
-    if (ow_is_c_contiguous(x))
-        return x->data;
-    ow_slot copy = *x;
-    ow_c_strides(&copy);
-    copy.data = *memory;
-    *memory += ow_conv_copy_bytes(x);
-    ow_copy(&copy, x);
-    return copy.data;
-}
-
 /* Find memory for the result and for copies of operands. */
 static int ow_conv_ready(ow_step *s, const int64_t *lengths, const ow_slot *x, const ow_slot *y)
 {
@@ -475,14 +317,22 @@ static int ow_conv_prep(ow_step *s)
     ow_conv c;
     int64_t result[5];
     const int rc = ow_conv_lengths_forward(s, &c, result);
-    return rc ? rc : ow_conv_ready(s, result, s->in[1], NULL);
+    if (rc)
+        return rc;
+    ow_conv_set_shape(s->out[0], result);
+    return ow_ensure(s, s->out[0]);
+}
+
+/* The algorithm of a step. */
+static int ow_conv_algorithm(const ow_step *s, const ow_conv *c)
+{
+    return ow_conv_choose(c, (int)s->ints[OW_CONV_ALGORITHM], (int)s->ints[OW_CONV_WITH_WINOGRAD]);
 }
 
 static int ow_conv_run(ow_step *s)
 {
     ow_conv c;
     int64_t result[5];
-    char *memory = s->scratch;
     const int rc = ow_conv_lengths_forward(s, &c, result);
     if (rc || ow_size(s->out[0]) == 0)
         return rc;
@@ -491,11 +341,8 @@ static int ow_conv_run(ow_step *s)
         return OW_OK;
     }
     ow_conv_show_image(&c, s->in[0]);
-    c.kernels = ow_conv_side_by_side(s->in[1], &memory);
     c.results = s->out[0]->data;
-    ow_conv_job job = {&c, 1, 1, 0};
-    ow_conv_cut(&job, c.batch * c.groups, c.places, c.wide);
-    return ow_conv_share(s, &job, ow_conv_forward, c.batch * c.groups * job.parts);
+    return ow_conv_compute(s, &c, ow_conv_algorithm(s, &c), s->in[1]);
 }
 
 /* in: image, gradient by the result, lengths of kernels along the spatial axes */
@@ -560,19 +407,51 @@ static int ow_conv_plan_images(ow_step *s, ow_conv *c, int64_t *image)
     return ow_conv_plan_gradient(s, c, image, kernel, given);
 }
 
+/* The gradient by images of a convolution of stride 1 as a convolution of the gradient by its result. */
+static ow_conv ow_conv_turned(const ow_conv *c)
+{
+    ow_conv t = *c;
+    const int64_t taps = c->elements / c->channels;
+    t.channels = c->outputs;
+    t.outputs = c->channels;
+    t.elements = t.channels * taps;
+    t.places = c->image[0] * c->image[1] * c->image[2];
+    t.of_output = c->of_channel;
+    t.of_channel = c->of_output;
+    t.flip = !c->flip;
+    for (int d = 0; d < 3; d++) {
+        t.image[d] = c->out[d];
+        t.out[d] = c->image[d];
+        t.pad[d] = (c->kernel[d] - 1) * c->dilation[d] - c->pad[d];
+    }
+    return t;
+}
+
 static int ow_conv_images_run(ow_step *s)
 {
     ow_conv c;
     int64_t image[5];
     ow_slot *z = s->out[0];
     int rc = ow_conv_plan_images(s, &c, image);
-    rc = rc ? rc : ow_conv_ready(s, image, s->in[0], s->in[1]);
+    if (rc)
+        return rc;
+    ow_conv_set_shape(z, image);
+    rc = ow_ensure(s, z);
     if (rc || ow_size(z) == 0)
         return rc;
     if (c.outputs == 0) {
         memset(z->data, 0, (size_t)(ow_size(z) * z->itemsize));
         return OW_OK;
     }
+    if (c.stride[0] == 1 && c.stride[1] == 1 && c.stride[2] == 1) {
+        ow_conv turned = ow_conv_turned(&c);
+        ow_conv_show_image(&turned, s->in[1]);
+        turned.results = z->data;
+        return ow_conv_compute(s, &turned, ow_conv_algorithm(s, &turned), s->in[0]);
+    }
+    rc = ow_conv_ready(s, image, s->in[0], s->in[1]);
+    if (rc)
+        return rc;
     char *memory = s->scratch;
     c.kernels = ow_conv_side_by_side(s->in[0], &memory);
     c.results = ow_conv_side_by_side(s->in[1], &memory);

@@ -4,6 +4,7 @@
 #define OW_SIMD_H
 
 #include "compressed.h"
+#include "conv_plan.h"
 #include "runtime.h"
 #include "simd_targets.h"
 
@@ -74,6 +75,10 @@ typedef struct ow_simd {
     ow_matvec_fn gemv[2]; /* without threads, for small matrices */
     int wide[2];          /* columns of a tile of gemm */
     int pack_columns[2];
+    ow_lifted_fn lifted[2];
+    ow_pack_rows_fn pack_rows[2];
+    ow_winograd_kernels_fn winograd_kernels;
+    ow_winograd_fn winograd;
     ow_mrg_fn mrg[2];     /* for float and double */
     ow_argmax_fn argmax[2];
     ow_sparse_product_fn sparse_product[2], sparse_scatter[2];

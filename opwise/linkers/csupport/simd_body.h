@@ -77,6 +77,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #define OW_S f32
 #define OW_RATE ow_fused_rate
 #include "gemm_tiles.h"
+#include "conv_tiles.h"
 #include "gemv_rows.h"
 #include "sparse_rows.h"
 #include "probe_body.h"
@@ -85,12 +86,14 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #define OW_T double
 #define OW_S f64
 #include "gemm_tiles.h"
+#include "conv_tiles.h"
 #include "gemv_rows.h"
 #include "sparse_rows.h"
 #include "probe_body.h"
 #undef OW_T
 #undef OW_S
 #undef OW_RATE
+#include "winograd_tiles.h"
 #ifndef __clang__
 #pragma GCC pop_options
 #endif
@@ -105,6 +108,7 @@ const ow_simd OW_TABLE = {
     OW_BOTH(ow_small_gemv),
     {2 * OW_VECTOR / (int)sizeof(float), 2 * OW_VECTOR / (int)sizeof(double)},
     {OW_PANELS * 2 * OW_VECTOR / (int)sizeof(float), OW_PANELS * 2 * OW_VECTOR / (int)sizeof(double)},
+    OW_BOTH(ow_lifted),      OW_BOTH(ow_pack_rows),    ow_winograd_kernels, ow_winograd_block,
     OW_BOTH(ow_mrg),
     OW_BOTH(ow_argmax_run),
     OW_BOTH(ow_sparse_product),

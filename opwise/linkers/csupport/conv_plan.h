@@ -1,0 +1,53 @@
+/* What the kernels of convolutions get: lengths, distances and memory. */
+#ifndef OW_CONV_PLAN_H
+#define OW_CONV_PLAN_H
+
+#include <stdint.h>
+
+/* A convolution of one call. Two spatial axes are three of which the first has length 1. */
+typedef struct ow_conv {
+    int64_t batch, groups, channels, outputs;  /* channels and outputs of one group */
+    int64_t image[3], kernel[3], out[3], stride[3], dilation[3], pad[3];
+    int64_t at[5];                             /* bytes between images, channels, and along axes */
+    int64_t elements, places;                  /* of a kernel with its channels; of one result */
+    int64_t of_output, of_channel;             /* elements from kernel to kernel */
+    int64_t wide, most;                        /* columns of a tile, and of a block */
+    int flip, f64;
+    char *pixels, *kernels, *results;
+} ow_conv;
+
+/* z = x y or z = z + x y. x: k terms for each of m rows, as `pack_rows` leaves them. Row p of y
+ * begins at y + rows[p]; whole tiles of it can be read. Strides in elements. */
+typedef struct ow_lifted {
+    int64_t m, n, k;
+    const char *x, *y;
+    const int64_t *rows;
+    char *z;
+    int64_t zr;
+    int add;    /* to what z holds */
+    int whole;  /* whether z has room for whole tiles */
+} ow_lifted;
+typedef void (*ow_lifted_fn)(const ow_lifted *q);
+
+/* Write m rows of k terms in the order in which `lifted` reads them: tile by tile, term by term. Term p
+ * of row r is x[r * xr + terms[p]]. */
+typedef void (*ow_pack_rows_fn)(const char *x, int64_t m, int64_t k, int64_t xr, const int64_t *terms,
+                                char *to);
+
+/* A convolution of float32 with 3 by 3 kernels by Winograd's algorithm: see winograd_tiles.h. */
+typedef struct ow_winograd {
+    const ow_conv *c;
+    int64_t down, across;        /* tiles of an image along its axes */
+    int64_t tiles;               /* of all images; */
+    int64_t most;                /* of one block */
+    int64_t channels, outputs;   /* of one group, rounded up to whole vectors and panels */
+    float *kernels;              /* transformed, of all groups */
+} ow_winograd;
+/* Transform the kernels of channels `first` to `end` of one vector of outputs of a group. */
+typedef void (*ow_winograd_kernels_fn)(const ow_winograd *w, int64_t group, int64_t vector,
+                                       int64_t first, int64_t end);
+/* Compute tiles `first` to `end` for panels `from` to `to` of a group's outputs. */
+typedef void (*ow_winograd_fn)(const ow_winograd *w, int64_t group, int64_t first, int64_t end,
+                               int64_t from, int64_t to, char *memory);
+
+#endif
