@@ -53,6 +53,7 @@ class RecordedVM(Protocol):
     def detail(self) -> Sequence[tuple[int, int, Sequence[int]]]: ...
     def layouts(self) -> Sequence[Any]: ...
     def scratch_bytes(self) -> Sequence[int]: ...
+    def algorithms(self) -> Sequence[tuple[str, str]]: ...
     def kept_bytes(self) -> int: ...
     def reset_timing(self) -> None: ...
 
@@ -402,7 +403,8 @@ def _arrays_of(linked: RecordedLink) -> Iterator[dict[str, Any]]:
         return seen[slot]
 
     meter = traffic.Meter(array)
-    for step in linked.program.steps:
+    chosen = linked.vm.algorithms()
+    for step, (algorithm, why) in zip(linked.program.steps, chosen, strict=True):
         inputs, outputs = tuple(map(array, step.inputs)), tuple(map(array, step.outputs))
         yield {
             "input_arrays": inputs,
@@ -410,6 +412,8 @@ def _arrays_of(linked: RecordedLink) -> Iterator[dict[str, Any]]:
             "shares": memory.codes(step.node),
             "flops": _flops(step.node, inputs, outputs),
             "traffic": meter.measure(step, inputs, outputs),
+            "algorithm": algorithm,
+            "why_algorithm": why,
         }
 
 

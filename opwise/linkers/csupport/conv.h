@@ -323,10 +323,21 @@ static int ow_conv_prep(ow_step *s)
     return ow_ensure(s, s->out[0]);
 }
 
-/* The algorithm of a step. */
-static int ow_conv_algorithm(const ow_step *s, const ow_conv *c)
+/* The algorithm of a step, which it notes. */
+static int ow_conv_algorithm(ow_step *s, const ow_conv *c)
 {
-    return ow_conv_choose(c, (int)s->ints[OW_CONV_ALGORITHM], (int)s->ints[OW_CONV_WITH_WINOGRAD]);
+    const int forced = (int)s->ints[OW_CONV_ALGORITHM], winograd = (int)s->ints[OW_CONV_WITH_WINOGRAD];
+    const int chosen = ow_conv_choose(c, forced, winograd);
+    int able = 0;
+    for (int k = OW_CONV_IMAGES; k < OW_CONV_ALGORITHMS; k++)
+        able += ow_conv_can(c, k) && (winograd || k != OW_CONV_WINOGRAD);
+    s->algorithm = ow_conv_names[chosen];
+    s->why = chosen == forced ? "the flag conv.algo asks for it"
+             : able == 1      ? "no other algorithm can compute it"
+             : forced != OW_CONV_MODEL
+                 ? "the algorithm that the flag conv.algo asks for cannot compute it"
+                 : "the model of costs prefers it";
+    return chosen;
 }
 
 static int ow_conv_run(ow_step *s)
