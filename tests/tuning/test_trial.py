@@ -9,6 +9,7 @@ import pytest
 import opwise
 import opwise.tensor as T
 from opwise.linkers import opwise_c, resources
+from opwise.tensor.conv.functions import conv2d
 from opwise.tuning import variants
 from opwise.tuning.tips import Advice, Finding, Tip, duration
 
@@ -286,7 +287,7 @@ def test_durations(seconds, text):
 
 def test_other_algorithms_of_convolutions_are_tried():
     x, w = T.ftensor4("x"), opwise.shared(np.ones((8, 4, 3, 3), "f"))
-    f = opwise.function([x], T.nnet.conv2d(x, w), mode=opwise.Mode("c|py", "fast_run"))
+    f = opwise.function([x], conv2d(x, w), mode=opwise.Mode("c|py", "fast_run"))
     images = np.ones((2, 4, 9, 9), "f")
     subject = variants.Subject(f, (images,), {})
     expected = subject.original.function(images)
