@@ -12,10 +12,15 @@ from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
-from opwise.tensor.conv.geometry import Geometry, checked_border_mode, n_met
+from opwise.tensor.conv.geometry import Geometry, as_flag, checked_border_mode, n_met
 from opwise.tensor.elemwise import cast
-from opwise.tensor.knownvalues import NotScalarConstantError, get_scalar_constant_value
+from opwise.tensor.knownvalues import (
+    NotScalarConstantError,
+    get_scalar_constant_value,
+    known_length,
+)
 from opwise.tensor.shape import patternbroadcast
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import Tensor, as_tensor_variable
@@ -77,15 +82,15 @@ class BaseAbstractConv(Op):
             raise NotImplementedError(
                 f"Unshared convolution is only for 2 spatial axes, not {convdim}"
             )
-        if num_groups < 1:
-            raise ValueError(f"num_groups must be 1 or more, not {num_groups}")
+        if not _is_count(num_groups):
+            raise ValueError(f"num_groups must be an integer, 1 or more, not {num_groups!r}")
         self.convdim = convdim
         self.border_mode = checked_border_mode(border_mode, convdim)
         self.subsample = _steps("subsample", subsample, convdim)
         self.filter_dilation = _steps("filter_dilation", filter_dilation, convdim)
-        self.filter_flip = filter_flip
-        self.num_groups = num_groups
-        self.unshared = unshared
+        self.filter_flip = as_flag("filter_flip", filter_flip)
+        self.num_groups = int(num_groups)
+        self.unshared = as_flag("unshared", unshared)
         self.imshp = _known("imshp", imshp, 2 + convdim)
         self.kshp = _known("kshp", kshp, 2 + convdim * (2 if unshared else 1))
 
@@ -416,23 +421,36 @@ def _steps(name: str, given: Sequence[int] | None, n: int) -> tuple[int, ...]:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and value == int(value) and int(value) >= 1
+    """Return whether a value is a whole number, 1 or more."""
+    real = isinstance(value, int | float | np.integer | np.floating)
+    return real and value == value // 1 and value >= 1
 
 
-def _known(name: str, given: Sequence[Any] | None, n: int) -> tuple[int | None, ...]:
+def _known(name: str, given: Any, n: int) -> tuple[int | None, ...]:
     """Return the known lengths of a shape. Raises ValueError for those that are not constants."""
+    if isinstance(given, np.ndarray):
+        given = given.tolist()
+    elif isinstance(given, Variable) and known_length(given) is not None:
+        given = tuple(as_tensor_variable(given))
+    if given is not None and not isinstance(given, tuple | list):
+        raise ValueError(f"{name} must be None or {n} lengths, not {given!r}")
     entries = tuple(given) if given else (None,) * n
     if len(entries) != n:
         raise ValueError(f"{name} must have {n} entries, not {len(entries)}: {given!r}")
     try:
-        return tuple(
-            None if entry is None else int(get_scalar_constant_value(entry)) for entry in entries
-        )
+        found = [None if entry is None else get_scalar_constant_value(entry) for entry in entries]
     except NotScalarConstantError:
+        found = ["variable"]
+    if not all(entry is None or _is_length(entry) for entry in found):
         raise ValueError(
-            f"{name} must be None or have constant integers and None for what is unknown, not "
-            f"{given!r}"
-        ) from None
+            f"{name} must be None or have constant integers, 0 or more, and None for what is "
+            f"unknown, not {given!r}"
+        )
+    return tuple(None if entry is None else int(entry) for entry in found)
+
+
+def _is_length(value: Any) -> bool:
+    return np.ndim(value) == 0 and (_is_count(np.asarray(value).item()) or bool(value == 0))
 
 
 def _or(known: Sequence[Any], found: Sequence[Any]) -> list[Any]:

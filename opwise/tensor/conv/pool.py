@@ -15,9 +15,9 @@ from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
-from opwise.tensor.conv.geometry import n_met
+from opwise.tensor.conv.geometry import as_flag, n_met
 from opwise.tensor.elemwise import elemwise, zeros_like
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
@@ -83,7 +83,8 @@ def pool_3d(
 def _pool(ndim, input, ws, ignore_border, stride, pad, mode, ds, st, padding):
     ws = _renamed("ds", ds, "ws", ws)
     stride = _renamed("st", st, "stride", stride)
-    pad = _renamed("padding", padding, "pad", None if pad in (None, (0,) * ndim) else pad)
+    default = isinstance(pad, tuple) and all(isinstance(p, int) and not p for p in pad)
+    pad = _renamed("padding", padding, "pad", None if default and len(pad) == ndim else pad)
     if ws is None:
         raise ValueError(f"pool_{ndim}d needs ws, the {ndim} lengths of a window")
     input = as_tensor_variable(input)
@@ -231,6 +232,29 @@ def _least(dtype: np.dtype) -> Any:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
+def _as_numbers(name: str, value: Any, n: int) -> Any:
+    """Return the lengths, steps or pads of windows as a vector. Raises TypeError or ValueError."""
+    if isinstance(value, tuple | list):
+        for entry in value:
+            whole = isinstance(entry, int | np.integer) and not isinstance(entry, bool | np.bool_)
+            if not (whole or isinstance(entry, Variable | np.ndarray)):
+                raise TypeError(f"{name} must be {n} integers, not {value!r}")
+    elif not isinstance(value, Variable | np.ndarray):
+        raise TypeError(f"{name} must be {n} integers, not {value!r}")
+    var = as_tensor_variable(value)
+    if var.type.ndim != 1 or var.type.dtype not in dtypes.DISCRETE or var.type.dtype == "bool":
+        raise TypeError(f"{name} must be {n} integers, not {var.type}")
+    if isinstance(var, Constant):
+        _check_numbers(name, var.data, n)
+    elif isinstance(value, tuple | list) and len(value) != n:
+        raise ValueError(f"{name} must be {n} integers, not {len(value)}")
+    return var
+
+
+def _listed(numbers: Any) -> tuple[int, ...]:
+    return tuple(map(int, numbers))
+
+
 class _PoolOp(Op):
     """Base of pooling and its derivatives. Inputs: arrays, then ws, stride and pad.
 
@@ -248,7 +272,10 @@ class _PoolOp(Op):
         mode = "max" if mode == "max_deterministic" else mode
         if mode not in self.modes:
             raise ValueError(f"mode must be {_alternatives(self.modes)}, not {mode!r}")
-        self.ignore_border, self.mode, self.ndim = bool(ignore_border), mode, ndim
+        if isinstance(ndim, bool) or not isinstance(ndim, int | np.integer) or ndim < 1:
+            raise ValueError(f"ndim must be an integer, 1 or more, not {ndim!r}")
+        self.ignore_border = as_flag("ignore_border", ignore_border)
+        self.mode, self.ndim = mode, int(ndim)
 
     def make_node(self, *inputs: Any, stride: Any = None, pad: Any = None) -> Apply:
         n, nd = len(self.arrays), self.ndim
@@ -257,25 +284,24 @@ class _PoolOp(Op):
         pad = rest[1] if len(rest) > 1 and rest[1] is not None else pad
         stride = ws if stride is None else stride
         pad = (0,) * nd if pad is None else pad
-        if isinstance(pad, tuple | list):
-            if max(pad) != 0 and not self.ignore_border:
-                raise NotImplementedError("padding works only with ignore_border=True")
-            if isinstance(ws, tuple | list) and any(pad[i] >= ws[i] for i in range(nd)):
-                raise NotImplementedError(
-                    f"padding must be smaller than windows: pad is {pad}, ws {ws}"
-                )
         found = [as_tensor_variable(value) for value in inputs[:n]]
         for name, var in zip(self.arrays, found, strict=True):
             if var.type.ndim < nd:
                 raise TypeError(
                     f"{name} must have {nd} dimensions or more for a pooling, not {var.type.ndim}"
                 )
-        numbers = [as_tensor_variable(value) for value in (ws, stride, pad)]
-        for name, var in zip(("ws", "stride", "pad"), numbers, strict=True):
-            if var.type.ndim != 1 or var.type.dtype not in dtypes.DISCRETE:
-                raise TypeError(f"{name} must be {nd} integers, not {var.type}")
-            if isinstance(var, Constant):
-                _check_numbers(name, var.data, nd)
+        numbers = [
+            _as_numbers(name, value, nd)
+            for name, value in (("ws", ws), ("stride", stride), ("pad", pad))
+        ]
+        lengths, _, zeros = (var.data if isinstance(var, Constant) else None for var in numbers)
+        if zeros is not None and max(zeros) and not self.ignore_border:
+            raise NotImplementedError("padding works only with ignore_border=True")
+        if zeros is not None and lengths is not None and (zeros >= lengths).any():
+            raise NotImplementedError(
+                f"padding must be smaller than windows: pad is {_listed(zeros)}, "
+                f"ws {_listed(lengths)}"
+            )
         out = self.out_type(*(var.type for var in found))
         return Apply(self, [*found, *numbers], [out.make_variable()])
 
