@@ -430,8 +430,9 @@ def _known(name: str, given: Any, n: int) -> tuple[int | None, ...]:
     """Return the known lengths of a shape. Raises ValueError for those that are not constants."""
     if isinstance(given, np.ndarray):
         given = given.tolist()
-    elif isinstance(given, Variable) and known_length(given) is not None:
-        given = tuple(as_tensor_variable(given))
+    elif isinstance(given, Variable):
+        vector = as_tensor_variable(given)
+        given = tuple(vector) if vector.type.ndim == 1 and known_length(vector) else given
     if given is not None and not isinstance(given, tuple | list):
         raise ValueError(f"{name} must be None or {n} lengths, not {given!r}")
     entries = tuple(given) if given else (None,) * n

@@ -26,8 +26,8 @@ COUNT = "integer, 1 or more, not"
         *(("border_mode", v, ValueError, "invalid border_mode")
           for v in (1.5, None, True, -1, "same", N, (1,), ("half", 1), {}, (np.nan, 1))),
         *(("input_shape", v, ValueError, "imshp must")
-          for v in (8, "abcd", True, {1: 2}, (2, 3, 8), (2, 3, 8.5, 8), (2, 3, -1, 8),
-                    (2, 3, N, 8), X.shape, (2, 3, "8", 8), (2, 3, np.nan, 8))),
+          for v in (8, "abcd", True, N, T.lvector("v"), {1: 2}, (2, 3, 8), (2, 3, 8.5, 8),
+                    (2, 3, -1, 8), (2, 3, N, 8), X.shape, (2, 3, "8", 8), (2, 3, np.nan, 8))),
         ("filter_shape", (4, 3, (3, 3), 3), ValueError, "kshp must"),
     ],
 )  # fmt: skip
