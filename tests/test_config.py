@@ -115,10 +115,11 @@ def test_every_flag_has_a_sentence_and_one_place(load):
     names = [param.fullname for param in params]
     assert len(names) == len(set(names))
     assert all(param.doc.strip() and param.source == "default" for param in params)
-    # Those of Theano 1.0.5, four of 0.6 for ProfileMode, two that old programs still set, and ten
-    # of opwise's own: threads, recycle_bytes, tuning.functions, tuning.budget, profiling.nvtx,
-    # profiling.nvtx_library, cuda.graphs, cuda.tf32, compiledir_bytes and keep_shape_checks.
-    assert len(names) == 140 + 4 + 2 + 10
+    # Those of Theano 1.0.5, four of 0.6 for ProfileMode, two that old programs still set, and
+    # twelve of its own: threads, recycle_bytes, tuning.functions, tuning.budget, profiling.nvtx,
+    # profiling.nvtx_library, cuda.graphs, cuda.tf32, compiledir_bytes, keep_shape_checks,
+    # conv.algo and conv.winograd.
+    assert len(names) == 140 + 4 + 2 + 12
 
 
 def test_flags_that_count_as_used_are_read_somewhere(defaults):

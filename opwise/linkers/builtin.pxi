@@ -17,6 +17,24 @@ def kinds():
     return names
 
 
+def conv_algorithm(bint by_images, ints, image, kernel, bint f64):
+    """Return the name of the algorithm of a step of a convolution, or of its gradient by images.
+
+    ints: the parameters of the step. image, kernel: five lengths of contiguous operands. None: these
+    lengths do not belong together.
+    """
+    cdef int64_t parameters[64]
+    cdef int64_t lengths[2][5]
+    cdef const char *name
+    cdef int i
+    for i, value in enumerate(ints):
+        parameters[i] = value
+    for i in range(5):
+        lengths[0][i], lengths[1][i] = image[i], kernel[i]
+    name = ow_conv_algorithm_name(by_images, parameters, lengths[0], lengths[1], f64)
+    return None if name == NULL else name.decode()
+
+
 cdef dict _find_loops():
     return {ow_loop_rows[i].name.decode(): <uintptr_t>ow_loop_rows[i].fn
             for i in range(ow_loop_count)}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from opwise.config import config
@@ -9,6 +12,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers.kernels import Kernels
 from opwise.linkers.lowering import CStep, c_lowering
+from opwise.linkers.opwise_c import conv_algorithm
 from opwise.tensor.conv.geometry import border_along, pads
 from opwise.tensor.conv.ops import (
     AbstractConv,
@@ -19,7 +23,8 @@ from opwise.tensor.conv.ops import (
 from opwise.tensor.conv.pool import MODES, AveragePoolGrad, MaxPoolGrad, Pool
 
 #: the algorithms of csupport/conv_forward.h
-ALGORITHMS = ("model", "image", "direct", "patches", "winograd")
+ALGORITHMS = ("model", "image", "direct", "patches", "winograd", "scatter")
+_plain_sums: ContextVar[bool] = ContextVar("opwise_plain_sums", default=False)
 _BORDERS = {"full": 1, "half": 2}
 
 
@@ -36,6 +41,42 @@ def by_kernels(node: Apply, kernels: Kernels) -> CStep | None:
 @c_lowering(AbstractConv_gradInputs)
 def by_images(node: Apply, kernels: Kernels) -> CStep | None:
     return _conv("conv_images", node)
+
+
+@contextmanager
+def plain_sums() -> Iterator[None]:
+    """Within a ``with`` block, lower convolutions to steps that never use Winograd's algorithm."""
+    token = _plain_sums.set(True)
+    try:
+        yield
+    finally:
+        _plain_sums.reset(token)
+
+
+def algorithm(node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
+    """Return the name of the algorithm with which an Apply of a convolution, or of its gradient by
+    images, runs in C under the present flags; None for any other Apply.
+
+    inputs, outputs: the shapes of its arguments and results, as ``Op.flops`` gets them. The name is
+    one of ALGORITHMS: "image", "direct", "patches", "winograd", or "scatter", which computes what
+    each place of a result adds to the image. C chooses by the same rule in each call; an image
+    whose rows are not contiguous never runs as "image".
+    """
+    op = node.op
+    if not isinstance(op, AbstractConv | AbstractConv_gradInputs):
+        return None
+    by_images = isinstance(op, AbstractConv_gradInputs)
+    step = _conv("conv_images" if by_images else "conv", node)
+    if step is None:
+        return None
+    image, kernel = (outputs[0], inputs[0]) if by_images else (inputs[0], inputs[1])
+    f64 = node.outputs[0].type.dtype == "float64"
+    return conv_algorithm(by_images, step.ints, _lengths(image), _lengths(kernel), f64)
+
+
+def _lengths(shape: Sequence[int]) -> list[int]:
+    """Return a shape as if it had three spatial axes."""
+    return [*shape[:2], *[1] * (5 - len(shape)), *shape[2:]]
 
 
 def _conv(kind: str, node: Apply) -> CStep | None:
@@ -57,7 +98,7 @@ def _conv(kind: str, node: Apply) -> CStep | None:
         *_known(op.kshp),
         op.convdim,
         ALGORITHMS.index(config.conv.algo),
-        int(config.conv.winograd),
+        int(config.conv.winograd and not _plain_sums.get()),
     )
     return CStep(kind, ints)
 

@@ -28,6 +28,7 @@ from opwise.graph import target
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Variable
 from opwise.linkers.base import Linker, OpWiseCLinker
+from opwise.linkers.convsteps import plain_sums
 from opwise.linkers.linked import Linked
 from opwise.linkers.storage import Container, Storage
 from opwise.linkers.vm import PlainVM
@@ -153,7 +154,9 @@ class DebugLinker(Linker):
     ) -> Linked:
         fgraph = self.fgraph
         inner = OpWiseCLinker().clone(vm="plain", generate_kernels=self.generate_kernels)
-        linked = inner.accept(fgraph).link(input_storage, output_storage, storage_map)
+        # what C computes is compared with plain sums
+        with plain_sums():
+            linked = inner.accept(fgraph).link(input_storage, output_storage, storage_map)
         trials = {}
         if target.device_name() != "cpu":
             trials = importlib.import_module("opwise.gpu.trials").trials_of(linked.order)

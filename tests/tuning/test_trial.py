@@ -9,6 +9,7 @@ import pytest
 import opwise
 import opwise.tensor as T
 from opwise.linkers import opwise_c, resources
+from opwise.linkers.convsteps import ALGORITHMS
 from opwise.tensor.conv.functions import conv2d
 from opwise.tuning import variants
 from opwise.tuning.tips import Advice, Finding, Tip, duration
@@ -293,7 +294,7 @@ def test_other_algorithms_of_convolutions_are_tried():
     expected = subject.original.function(images)
     ((taken, _),) = (a for a in subject.original.function.linked.vm.algorithms() if a[0])
     found = [v for v in variants.variants(subject, 1e-3)[0] if "algorithm" in v.title]
-    others = {"image", "direct", "patches", "winograd"} - {taken}
+    others = {*ALGORITHMS} - {"model", taken}
     assert {v.do for v in found} == {f"OPWISE_FLAGS=conv.algo={name}" for name in others}
     for variant in found:
         tried = variant.make().function

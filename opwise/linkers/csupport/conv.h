@@ -323,14 +323,15 @@ static int ow_conv_prep(ow_step *s)
     return ow_ensure(s, s->out[0]);
 }
 
-/* The algorithm of a step, which it notes. */
-static int ow_conv_algorithm(ow_step *s, const ow_conv *c)
+/* The algorithm of a step that computes a convolution, or the gradient by the images of another. The
+ * step notes it. */
+static int ow_conv_algorithm(ow_step *s, const ow_conv *c, const ow_conv *gradient)
 {
     const int forced = (int)s->ints[OW_CONV_ALGORITHM], winograd = (int)s->ints[OW_CONV_WITH_WINOGRAD];
-    const int chosen = ow_conv_choose(c, forced, winograd);
-    int able = 0;
+    const int chosen = ow_conv_choose(c, gradient, forced, winograd);
+    int able = gradient != NULL;
     for (int k = OW_CONV_IMAGES; k < OW_CONV_ALGORITHMS; k++)
-        able += ow_conv_can(c, k) && (winograd || k != OW_CONV_WINOGRAD);
+        able += k != OW_CONV_SCATTER && ow_conv_can(c, k) && (winograd || k != OW_CONV_WINOGRAD);
     s->algorithm = ow_conv_names[chosen];
     s->why = chosen == forced ? "the flag conv.algo asks for it"
              : able == 1      ? "no other algorithm can compute it"
@@ -353,7 +354,7 @@ static int ow_conv_run(ow_step *s)
     }
     ow_conv_show_image(&c, s->in[0]);
     c.results = s->out[0]->data;
-    return ow_conv_compute(s, &c, ow_conv_algorithm(s, &c), s->in[1]);
+    return ow_conv_compute(s, &c, ow_conv_algorithm(s, &c, NULL), s->in[1]);
 }
 
 /* in: image, gradient by the result, lengths of kernels along the spatial axes */
@@ -418,7 +419,13 @@ static int ow_conv_plan_images(ow_step *s, ow_conv *c, int64_t *image)
     return ow_conv_plan_gradient(s, c, image, kernel, given);
 }
 
-/* The gradient by images of a convolution of stride 1 as a convolution of the gradient by its result. */
+/* Whether the gradient by images of a convolution is a convolution of the gradient by its result. */
+static int ow_conv_is_turned(const ow_conv *c)
+{
+    return c->stride[0] == 1 && c->stride[1] == 1 && c->stride[2] == 1;
+}
+
+/* That convolution. */
 static ow_conv ow_conv_turned(const ow_conv *c)
 {
     ow_conv t = *c;
@@ -454,11 +461,16 @@ static int ow_conv_images_run(ow_step *s)
         memset(z->data, 0, (size_t)(ow_size(z) * z->itemsize));
         return OW_OK;
     }
-    if (c.stride[0] == 1 && c.stride[1] == 1 && c.stride[2] == 1) {
+    if (ow_conv_is_turned(&c)) {
         ow_conv turned = ow_conv_turned(&c);
         ow_conv_show_image(&turned, s->in[1]);
         turned.results = z->data;
-        return ow_conv_compute(s, &turned, ow_conv_algorithm(s, &turned), s->in[0]);
+        const int algorithm = ow_conv_algorithm(s, &turned, &c);
+        if (algorithm != OW_CONV_SCATTER)
+            return ow_conv_compute(s, &turned, algorithm, s->in[0]);
+    } else {
+        s->algorithm = ow_conv_names[OW_CONV_SCATTER];
+        s->why = "no other algorithm can compute it";
     }
     rc = ow_conv_ready(s, image, s->in[0], s->in[1]);
     if (rc)
@@ -470,6 +482,27 @@ static int ow_conv_images_run(ow_step *s)
     ow_conv_job job = {&c, 1, 1, 0};
     ow_conv_cut(&job, c.batch * c.groups, c.channels, 1);
     return ow_conv_share(s, &job, ow_conv_by_images, c.batch * c.groups * job.parts);
+}
+
+/* The name of the algorithm of a step with these parameters, for contiguous operands of these lengths, or
+ * NULL where they do not belong together. */
+static const char *ow_conv_algorithm_name(int by_images, const int64_t *ints, const int64_t *image,
+                                          const int64_t *kernel, int f64)
+{
+    char error[OW_ERROR_SIZE];
+    ow_slot z = {.itemsize = f64 ? 8 : 4}, *out = &z;
+    ow_step s = {.ints = ints, .out = &out, .error = error};
+    ow_conv c;
+    int64_t result[5];
+    if (ow_conv_plan(&s, &c, image, kernel, result) || c.elements == 0)
+        return NULL;
+    ow_conv of_images = by_images ? ow_conv_turned(&c) : c;
+    of_images.at[4] = z.itemsize;
+    for (int d = 2; d >= 0; d--)
+        of_images.at[1 + d] = of_images.at[2 + d] * of_images.image[d];
+    if (by_images && !ow_conv_is_turned(&c))
+        return ow_conv_names[OW_CONV_SCATTER];
+    return ow_conv_names[ow_conv_algorithm(&s, &of_images, by_images ? &c : NULL)];
 }
 
 #endif

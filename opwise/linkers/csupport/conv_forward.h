@@ -3,7 +3,8 @@
  * image: the pixels of a channel are the rows of a product as they are: 1 by 1 kernels.
  * direct: an image with its pads is copied so that each element of a kernel meets, for all places,
  *     pixels that lie side by side; rows of the result have gaps, which are left out in the end.
- * patches: what each element of a kernel meets at each place is copied, for places of all images.
+ * patches: what each element of a kernel meets at each place is copied, for places of all images; for
+ *     two axes, from such a copy of the image.
  * winograd: see winograd_tiles.h.
  */
 #ifndef OW_CONV_FORWARD_H
@@ -11,9 +12,11 @@
 
 #include "conv_geometry.h"
 
-enum { OW_CONV_MODEL, OW_CONV_IMAGES, OW_CONV_DIRECT, OW_CONV_PATCHES, OW_CONV_WINOGRAD, OW_CONV_ALGORITHMS };
+/* The last one is for gradients by images only: ow_conv_by_images. */
+enum { OW_CONV_MODEL, OW_CONV_IMAGES, OW_CONV_DIRECT, OW_CONV_PATCHES, OW_CONV_WINOGRAD, OW_CONV_SCATTER,
+       OW_CONV_ALGORITHMS };
 static const char *const ow_conv_names[OW_CONV_ALGORITHMS] = {"model", "image", "direct", "patches",
-                                                              "winograd"};
+                                                              "winograd", "scatter"};
 
 #define OW_CONV_SLOTS 256
 
@@ -28,6 +31,8 @@ typedef struct ow_conv_work {
     int64_t pitch;          /* places from one row of a result to the next */
     int64_t plane, phase;   /* elements of a copied channel, and of what one phase of strides meets */
     int64_t columns;        /* of a block of sums */
+    int64_t image_planes;   /* elements of the copied channels of one image */
+    int64_t *met;           /* where the pixels of a block of terms lie in copied channels */
     int64_t y_bytes, sums_bytes;
     int64_t *rows;          /* where the rows of a product lie that a block of terms reads */
     int64_t *of_terms;      /* where the terms of a kernel lie */
@@ -86,24 +91,6 @@ static void ow_conv_pack_kernels(void *arg, int64_t unit)
 
 /* --- rows of products --------------------------------------------------------------------------- */
 
-#define OW_CONV_SPREAD(T)                                                                          \
-    /* Copy n pixels, `s` bytes apart, with 0 before `first` and from `end` on. */                  \
-    static inline void ow_conv_spread_##T(T *to, const char *p, int64_t s, int64_t first,          \
-                                          int64_t end, int64_t n)                                  \
-    {                                                                                              \
-        for (int64_t i = 0; i < first; i++)                                                        \
-            to[i] = 0;                                                                             \
-        if (s == sizeof(T))                                                                        \
-            memcpy(to + first, p + first * s, (size_t)(end - first) * sizeof(T));                  \
-        else                                                                                       \
-            for (int64_t i = first; i < end; i++)                                                  \
-                to[i] = *(const T *)(p + i * s);                                                   \
-        for (int64_t i = end; i < n; i++)                                                          \
-            to[i] = 0;                                                                             \
-    }
-OW_CONV_SPREAD(float)
-OW_CONV_SPREAD(double)
-
 /* Whether an element of a kernel of two axes meets pixels of a phase of the strides along an axis. */
 static inline int ow_conv_meets(const ow_conv *c, int axis, int64_t phase)
 {
@@ -136,13 +123,13 @@ static void ow_conv_planes(const ow_conv_work *k, const char *image, int64_t cha
             for (int64_t y = 0; y < down; y++) {
                 char *into = to + (i * k->plane + (y % sy * sx + px) * k->phase + y / sy * k->pitch) * k->item;
                 const int inside = y0 + y >= 0 && y0 + y < c->image[1];
-                const char *p = from + (y0 + y) * c->at[3];
-                if (c->f64)
-                    ow_conv_spread_double((double *)into, p, sx * c->at[4], inside ? first : 0,
-                                          inside ? end : 0, k->pitch);
-                else
-                    ow_conv_spread_float((float *)into, p, sx * c->at[4], inside ? first : 0,
-                                         inside ? end : 0, k->pitch);
+                const int64_t start = inside ? first : 0, stop = inside ? end : 0;
+                memset(into, 0, (size_t)(start * k->item));
+                if (start < stop)
+                    ow_kernels->spread[c->f64](into + start * k->item,
+                                               from + (y0 + y) * c->at[3] + start * sx * c->at[4],
+                                               sx * c->at[4], stop - start);
+                memset(into + stop * k->item, 0, (size_t)((k->pitch - stop) * k->item));
             }
         }
     }
@@ -182,13 +169,45 @@ static void ow_conv_patches(const ow_conv_work *k, const ow_conv_span *spans, in
     const ow_conv *c = k->c;
     for (int64_t i = 0; i < n; i++) {
         const ow_tap t = ow_conv_tap(c, e + i);
-        char *row = to + k->rows[i] * k->item;
+        char *row = to + i * k->columns * k->item;
         for (const ow_conv_span *s = spans; s < spans + count; s++)
             if (c->f64)
                 ow_conv_fill_double(c, &t, &s->run, s->image, (double *)row + s->run.column, 1);
             else
                 ow_conv_fill_float(c, &t, &s->run, s->image, (float *)row + s->run.column, 1);
     }
+}
+
+/* Where the places of spans lie in copied channels of their images. */
+static void ow_conv_pieces(const ow_conv_work *k, const ow_conv_span *spans, int64_t count, ow_conv_piece *pieces)
+{
+    int64_t image = -1, first = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const ow_conv_span *s = &spans[i];
+        if (i == 0 || s->batch != s[-1].batch) {
+            image++;
+            first = s->run.at[1];
+        }
+        pieces[i] = (ow_conv_piece){image * k->image_planes + (s->run.at[1] - first) * k->pitch + s->run.at[2],
+                               s->run.column, s->run.n};
+    }
+}
+
+/* As ow_conv_patches, from copies of the channels of these elements. */
+static void ow_conv_patches_of_planes(const ow_conv_work *k, const ow_conv_span *spans, int64_t count,
+                                      const ow_conv_piece *pieces, int64_t e, int64_t n, char *planes, char *to)
+{
+    const ow_conv *c = k->c;
+    const int64_t taps = c->elements / c->channels;
+    int64_t image = 0;
+    for (int64_t i = 0; i < count;) {
+        const ow_conv_span *first = &spans[i];
+        for (; i < count && spans[i].batch == first->batch; i++)
+            ;
+        ow_conv_planes(k, first->image + e / taps * c->at[1], n / taps, first->run.at[1],
+                       spans[i - 1].run.at[1] - first->run.at[1] + 1, planes + image++ * k->image_planes * k->item);
+    }
+    ow_kernels->gather[c->f64](planes, pieces, count, k->met, n, to, k->columns);
 }
 
 /* --- units -------------------------------------------------------------------------------------- */
@@ -271,11 +290,18 @@ static void ow_conv_patches_unit(void *arg, int64_t unit)
     int64_t slot;
     char *patches = ow_conv_claim(k, &slot), *sums = patches + k->y_bytes;
     ow_conv_span *spans = (ow_conv_span *)(sums + k->sums_bytes);
+    ow_conv_piece *pieces = (ow_conv_piece *)(spans + k->length);
+    char *planes = (char *)(pieces + k->length);
     const char *kernels = ow_conv_packed(k, group, part);
     const int64_t count = ow_conv_spans(c, first, end, group, spans);
+    if (k->image_planes)
+        ow_conv_pieces(k, spans, count, pieces);
     for (int64_t e = 0; e < c->elements; e += k->terms) {
         const int64_t some = ow_conv_end(e, k->terms, c->elements) - e;
-        ow_conv_patches(k, spans, count, e, some, patches);
+        if (k->image_planes)
+            ow_conv_patches_of_planes(k, spans, count, pieces, e, some, planes, patches);
+        else
+            ow_conv_patches(k, spans, count, e, some, patches);
         const ow_lifted q = {m, end - first, some, kernels + e * m * k->item, patches, k->rows, sums, k->columns, e > 0, 1};
         ow_kernels->lifted[c->f64](&q);
     }
@@ -322,11 +348,17 @@ static int64_t ow_conv_pitch(const ow_conv *c)
     return c->out[2] + (c->kernel[2] - 1) * c->dilation[2] / c->stride[2];
 }
 
+/* Whether a convolution has two axes only. */
+static int ow_conv_is_flat(const ow_conv *c)
+{
+    return c->kernel[0] == 1 && c->image[0] == 1 && c->out[0] == 1 && c->pad[0] == 0;
+}
+
 /* Whether an algorithm can compute a convolution. */
 static int ow_conv_can(const ow_conv *c, int algorithm)
 {
     const int64_t item = c->f64 ? 8 : 4;
-    const int flat = c->kernel[0] == 1 && c->image[0] == 1 && c->out[0] == 1 && c->pad[0] == 0;
+    const int flat = ow_conv_is_flat(c);
     int plain = c->elements == c->channels;
     switch (algorithm) {
     case OW_CONV_IMAGES:
@@ -346,44 +378,66 @@ static int ow_conv_can(const ow_conv *c, int algorithm)
     }
 }
 
-/* About how many steps of a vector an algorithm takes; measured where that is said. */
+/* About how many cycles of a processor that multiplies a vector in each an algorithm takes. The numbers
+ * were fitted to measurements of some fifty shapes. */
 static double ow_conv_cost(const ow_conv *c, int algorithm)
 {
     const double lanes = (double)c->wide / 2, batch = (double)c->batch, places = (double)c->places;
     const double outputs = (double)c->outputs, channels = (double)c->channels, terms = (double)c->elements;
     const double sums = batch * places * outputs * terms / lanes;
+    const double packing = outputs * terms * (c->of_output == c->elements ? 0.5 : 1.5);
+    /* for each place, to copy what a channel has there */
+    const double pixels = (c->stride[2] == 1 ? 4 / lanes : 1) * (double)(c->stride[1] * c->stride[2]) + 30 / (double)c->out[2];
     switch (algorithm) {
     case OW_CONV_IMAGES:
-        return sums * (double)ow_conv_up(c->places, (int64_t)lanes) / places;
+        return packing + sums * (double)ow_conv_up(c->places, (int64_t)lanes) / places + batch * places * outputs / lanes;
     case OW_CONV_DIRECT: {
-        const double wide = (double)ow_conv_pitch(c) / (double)c->out[2];
-        return sums * wide + batch * places * wide * (outputs * 4 + channels * 4) / lanes;
+        /* gaps between rows, and the rest of the last vector of a block of rows */
+        const int64_t rows = c->out[1] < 8 ? c->out[1] : 8, pitch = ow_conv_pitch(c);
+        const double wide = (double)ow_conv_up((rows - 1) * pitch + c->out[2], (int64_t)lanes) / (double)(rows * c->out[2]);
+        const double copies = (double)((c->outputs + 127) / 128);
+        return packing + sums * wide + batch * places * wide * (outputs * 4 / lanes + channels * copies * pixels);
     }
-    case OW_CONV_PATCHES:
-        return sums + batch * places * (terms * (0.25 + 12 / (double)c->out[2]) + outputs * 4 / lanes);
+    case OW_CONV_PATCHES: {
+        const double copies = (double)((c->outputs + 511) / 512), vectors = (double)ow_conv_up(c->out[2], (int64_t)lanes) / lanes;
+        const double patch = ow_conv_is_flat(c) ? (2 + 2 * vectors) / (double)c->out[2] : 2 + 20 / (double)c->out[2];
+        return packing + 1.03 * sums + batch * places * (copies * (terms * patch + channels * pixels) + outputs * 4 / lanes);
+    }
     default: {
         const double down = (double)((c->out[1] + 3) / 4), across = (double)((c->out[2] + 3) / 4);
         const double tiles = batch * down * across, points = 36;
         const double in = (double)ow_conv_up(c->channels, (int64_t)lanes) / lanes;
         const double out = (double)ow_conv_up(c->outputs, (int64_t)(2 * lanes)) / lanes;
-        return 1.15 * tiles * points * channels * out + tiles * (in * 350 + out * 300) +
-               out * channels * 350;
+        /* kernels are transformed, and then read anew for each block of tiles */
+        const double kernels = out * channels * (600 + (tiles / 48 + 1) * 2 * points);
+        return 1.15 * tiles * points * channels * out + tiles * (in * 350 + out * 300) + kernels;
     }
     }
 }
 
-/* The algorithm that a convolution takes; forced: one that it should take if it can, or OW_CONV_MODEL. */
-static int ow_conv_choose(const ow_conv *c, int forced, int winograd)
+/* What ow_conv_by_images takes for the gradient by images of a convolution. */
+static double ow_conv_scatter_cost(const ow_conv *c)
 {
-    int best = OW_CONV_PATCHES;
+    const double results = (double)c->batch * (double)c->places, terms = (double)c->elements;
+    const double sums = results * terms * (double)c->outputs / ((double)c->wide / 2);
+    const double columns = (double)ow_conv_up(c->places, c->wide / 2) / (double)c->places;
+    return 1.1 * sums * columns + results * terms * (0.6 + 12 / (double)c->out[2]);
+}
+
+/* The algorithm that a convolution takes: `forced`, if it can, otherwise the one that costs least.
+ * gradient: the convolution of which this one computes the gradient by images, or NULL. */
+static int ow_conv_choose(const ow_conv *c, const ow_conv *gradient, int forced, int winograd)
+{
+    int best = OW_CONV_MODEL;
     double least = 0;
-    if (forced != OW_CONV_MODEL && ow_conv_can(c, forced) && (winograd || forced != OW_CONV_WINOGRAD))
-        return forced;
     for (int k = OW_CONV_IMAGES; k < OW_CONV_ALGORITHMS; k++) {
-        if (!ow_conv_can(c, k) || (k == OW_CONV_WINOGRAD && !winograd))
+        const int scatter = k == OW_CONV_SCATTER;
+        if (!(scatter ? gradient != NULL : ow_conv_can(c, k)) || (k == OW_CONV_WINOGRAD && !winograd))
             continue;
-        const double cost = ow_conv_cost(c, k);
-        if (least == 0 || cost < least) {
+        if (k == forced)
+            return k;
+        const double cost = scatter ? ow_conv_scatter_cost(gradient) : ow_conv_cost(c, k);
+        if (best == OW_CONV_MODEL || cost < least) {
             best = k;
             least = cost;
         }
@@ -431,6 +485,15 @@ static void ow_conv_share_out(ow_conv_work *k, int64_t all, int64_t times, int64
     }
 }
 
+/* How the channels are copied that `rows` rows of results meet. */
+static void ow_conv_lay_out(ow_conv_work *k, int64_t rows)
+{
+    const ow_conv *c = k->c;
+    k->pitch = ow_conv_pitch(c);
+    k->phase = (rows + (c->kernel[1] - 1) * c->dilation[1] / c->stride[1]) * k->pitch;
+    k->plane = ow_conv_apart(k->phase * c->stride[1] * c->stride[2], k->item);
+}
+
 /* Where the rows of a block of terms lie. */
 static void ow_conv_rows(ow_conv_work *k, int algorithm)
 {
@@ -442,12 +505,13 @@ static void ow_conv_rows(ow_conv_work *k, int algorithm)
         if (algorithm == OW_CONV_IMAGES) {
             k->rows[i] = i * (c->at[1] / k->item);
             k->rows[k->terms + i] = i * c->wide;
-        } else if (algorithm == OW_CONV_PATCHES)
+        } else if (algorithm == OW_CONV_PATCHES && !k->image_planes)
             k->rows[i] = i * k->columns;
         else {
             const ow_tap t = ow_conv_tap(c, i);
             const int64_t y = t.offset[1] + c->pad[1], x = t.offset[2] + c->pad[2], sy = c->stride[1], sx = c->stride[2];
-            k->rows[i] = t.channel * k->plane + (y % sy * sx + x % sx) * k->phase + y / sy * k->pitch + x / sx;
+            k->met[i] = t.channel * k->plane + (y % sy * sx + x % sx) * k->phase + y / sy * k->pitch + x / sx;
+            k->rows[i] = algorithm == OW_CONV_DIRECT ? k->met[i] : i * k->columns;
         }
 }
 
@@ -478,9 +542,7 @@ static int ow_conv_compute(ow_step *s, ow_conv *c, int algorithm, ow_slot *kerne
             const int64_t rows = by_sums < by_pixels ? by_sums : by_pixels;
             k.length = ow_conv_even(c->out[1], rows < 1 ? 1 : rows, 1);
             ow_conv_share_out(&k, c->out[1], c->batch * c->groups, 4 * c->wide / k.pitch + 1, 1);
-            const int64_t down = k.length + (c->kernel[1] - 1) * c->dilation[1] / c->stride[1];
-            k.phase = down * k.pitch;
-            k.plane = ow_conv_apart(k.phase * c->stride[1] * c->stride[2], item);
+            ow_conv_lay_out(&k, k.length);
             k.columns = ow_conv_apart(ow_conv_up(k.length * k.pitch, c->wide), item);
             k.y_bytes = ow_conv_up((channels * k.plane + 2 * c->wide) * item, 64);
             k.sums_bytes = k.some * k.columns * item;
@@ -489,12 +551,22 @@ static int ow_conv_compute(ow_step *s, ow_conv *c, int algorithm, ow_slot *kerne
         unit = ow_conv_direct_unit;
         break;
     case OW_CONV_PATCHES:
-        k.length = ow_conv_even(c->batch * c->places, 8 * c->wide, c->wide);
+        k.some = ow_conv_even(c->outputs, 512, 1);
+        k.length = OW_CONV_SUMS_BYTES / (k.some * item);
+        k.length = k.length < 4 * c->wide ? 4 * c->wide : k.length > 8 * c->wide ? 8 * c->wide : k.length;
+        k.length = ow_conv_even(c->batch * c->places, k.length, c->wide);
         ow_conv_share_out(&k, c->batch * c->places, c->groups, 2 * c->wide, c->wide);
-        k.columns = ow_conv_apart(ow_conv_up(k.length, c->wide), item);
+        k.columns = ow_conv_apart(ow_conv_up(k.length, c->wide) + c->wide, item);
+        slot = k.length * (int64_t)(sizeof(ow_conv_span) + sizeof(ow_conv_piece));
+        if (ow_conv_is_flat(c)) {
+            const int64_t images = (k.length + c->places - 2) / c->places + 1, rows = (k.length - 2) / c->out[2] + 2;
+            k.terms = taps > OW_CONV_TERMS ? taps : OW_CONV_TERMS / taps * taps;
+            ow_conv_lay_out(&k, rows < c->out[1] ? rows : c->out[1]);
+            k.image_planes = k.terms / taps * k.plane;
+            slot += (images * k.image_planes + 2 * c->wide) * item;
+        }
         k.y_bytes = k.terms * k.columns * item;
         k.sums_bytes = k.some * k.columns * item;
-        slot = k.length * (int64_t)sizeof(ow_conv_span);
         unit = ow_conv_patches_unit;
         break;
     default: {
@@ -529,7 +601,8 @@ static int ow_conv_compute(ow_step *s, ow_conv *c, int algorithm, ow_slot *kerne
                 break;
         }
         w->most = k.length;
-        kernels = c->groups * 36 * w->outputs * c->channels * item;
+        w->point = ow_conv_apart(w->outputs * c->channels, item);
+        kernels = c->groups * 36 * w->point * item;
         const int64_t reading = 12 * (4 * w->across + 2) * lanes, writing = 4 * (4 * w->across + lanes) * lanes;
         slot = 36 * (w->most * (w->channels + 4 * c->wide) + 32) * item + (reading > writing ? reading : writing) * item;
         unit = ow_conv_winograd_unit;
@@ -540,7 +613,7 @@ static int ow_conv_compute(ow_step *s, ow_conv *c, int algorithm, ow_slot *kerne
     k.nslots = threads < units ? threads : units;
     k.nslots = k.nslots < OW_CONV_SLOTS ? k.nslots : OW_CONV_SLOTS;
     kernels = ow_conv_up(kernels, 64);
-    const int64_t tables = ow_conv_up((c->elements + 2 * k.terms) * 8, 64);
+    const int64_t tables = ow_conv_up((c->elements + 3 * k.terms) * 8, 64);
     const int64_t copies = ow_conv_copy_bytes(kernels_of), blocks_bytes = k.nslots * k.slot_bytes;
     char *memory = ow_scratch(s, ow_add_size(ow_add_size(kernels, tables), ow_add_size(copies, blocks_bytes)));
     if (memory == NULL)
@@ -548,6 +621,7 @@ static int ow_conv_compute(ow_step *s, ow_conv *c, int algorithm, ow_slot *kerne
     k.kernels = memory;
     k.of_terms = (int64_t *)(memory + kernels);
     k.rows = k.of_terms + c->elements;
+    k.met = k.rows + 2 * k.terms;
     k.slots = memory + kernels + tables;
     char *copy = k.slots + blocks_bytes;
     c->kernels = ow_conv_side_by_side(kernels_of, &copy);

@@ -34,6 +34,21 @@ typedef void (*ow_lifted_fn)(const ow_lifted *q);
 typedef void (*ow_pack_rows_fn)(const char *x, int64_t m, int64_t k, int64_t xr, const int64_t *terms,
                                 char *to);
 
+/* Elements that lie side by side. */
+typedef struct ow_conv_piece {
+    int64_t at;      /* where the first one lies */
+    int64_t column;  /* where it goes */
+    int64_t n;
+} ow_conv_piece;
+
+/* Write k rows, `step` elements apart: for each the pieces that lie from from[terms[p]] on. Vectors are
+ * copied, so that more than a piece may be written, which the next one overwrites. */
+typedef void (*ow_gather_fn)(const char *from, const ow_conv_piece *pieces, int64_t count,
+                             const int64_t *terms, int64_t k, char *to, int64_t step);
+
+/* Copy n elements, which lie s bytes apart. */
+typedef void (*ow_spread_fn)(char *to, const char *from, int64_t s, int64_t n);
+
 /* A convolution of float32 with 3 by 3 kernels by Winograd's algorithm: see winograd_tiles.h. */
 typedef struct ow_winograd {
     const ow_conv *c;
@@ -41,6 +56,7 @@ typedef struct ow_winograd {
     int64_t tiles;               /* of all images; */
     int64_t most;                /* of one block */
     int64_t channels, outputs;   /* of one group, rounded up to whole vectors and panels */
+    int64_t point;               /* elements of the transformed kernels of one point */
     float *kernels;              /* transformed, of all groups */
 } ow_winograd;
 /* Transform the kernels of channels `first` to `end` of one vector of outputs of a group. */

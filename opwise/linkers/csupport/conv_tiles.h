@@ -19,6 +19,10 @@ OW_WITHIN void OW_N(ow_lifted_tile)(const int rows, const int vectors, int64_t k
         const OW_T *from = y + at[p];
         OW_N(ow_vec) a = *(const OW_N(ow_vec) *)from;
         OW_N(ow_vec) b = vectors > 1 ? *(const OW_N(ow_vec) *)(from + OW_LANES) : a;
+        /* rows lie too far apart for the processor to foresee the next tile */
+        __builtin_prefetch(from + OW_WIDE);
+        if (vectors > 1)
+            __builtin_prefetch(from + OW_WIDE + OW_LANES);
         for (int r = 0; r < rows; r++) {
             OW_T f = x[r];
             c[r][0] += f * a;
@@ -74,6 +78,61 @@ static void OW_N(ow_lifted)(const ow_lifted *q)
     }
 }
 
+typedef OW_GLUE(OW_INT, OW_BITS) OW_N(ow_mask) __attribute__((vector_size(OW_VECTOR)));
+
+/* Transpose as many vectors as each has elements: rows i and i + half are merged over and over, as in
+ * perfect shuffles. */
+OW_WITHIN void OW_N(ow_transpose)(OW_N(ow_vec) *v)
+{
+    OW_N(ow_vec) t[OW_LANES];
+#ifdef __clang__
+    for (int i = 0; i < OW_LANES; i++)
+        for (int l = 0; l < OW_LANES; l++)
+            t[i][l] = v[l][i];
+    for (int i = 0; i < OW_LANES; i++)
+        v[i] = t[i];
+#else
+    OW_N(ow_mask) low, high;
+    for (int i = 0; i < OW_LANES; i++) {
+        low[i] = i % 2 * OW_LANES + i / 2;
+        high[i] = low[i] + OW_LANES / 2;
+    }
+    for (int step = 1; step < OW_LANES; step *= 2) {
+        for (int i = 0; i < OW_LANES / 2; i++) {
+            t[2 * i] = __builtin_shuffle(v[i], v[i + OW_LANES / 2], low);
+            t[2 * i + 1] = __builtin_shuffle(v[i], v[i + OW_LANES / 2], high);
+        }
+        for (int i = 0; i < OW_LANES; i++)
+            v[i] = t[i];
+    }
+#endif
+}
+
+/* One tile of ow_pack_rows. Where terms lie side by side all but the last of them are transposed: whole
+ * vectors are written, and the next ones overwrite what is too much. */
+static void OW_N(ow_pack_tile)(const OW_T *x, int64_t rows, int64_t k, int64_t xr, const int64_t *terms,
+                               OW_T *to)
+{
+    enum { GROUPS = (OW_TILE_ROWS + OW_LANES - 1) / OW_LANES };
+    int64_t p = 0;
+    for (; terms[k - 1] - terms[0] == k - 1 && p + 2 * OW_LANES <= k; p += OW_LANES) {
+        OW_N(ow_vec) v[GROUPS][OW_LANES];
+        for (int g = 0; g < GROUPS && g * OW_LANES < rows; g++) {
+            for (int l = 0; l < OW_LANES; l++)
+                v[g][l] = g * OW_LANES + l < rows
+                              ? *(const OW_N(ow_vec) *)(x + (g * OW_LANES + l) * xr + terms[p])
+                              : (OW_N(ow_vec)){0};
+            OW_N(ow_transpose)(v[g]);
+        }
+        for (int l = 0; l < OW_LANES; l++, to += rows)
+            for (int g = 0; g < GROUPS && g * OW_LANES < rows; g++)
+                *(OW_N(ow_vec) *)(to + g * OW_LANES) = v[g][l];
+    }
+    for (; p < k; p++)
+        for (int64_t r = 0; r < rows; r++)
+            *to++ = x[r * xr + terms[p]];
+}
+
 static void OW_N(ow_pack_rows)(const char *from, int64_t m, int64_t k, int64_t xr,
                                const int64_t *terms, char *into)
 {
@@ -81,13 +140,44 @@ static void OW_N(ow_pack_rows)(const char *from, int64_t m, int64_t k, int64_t x
     OW_T *to = (OW_T *)into;
     for (int64_t tiles = (m + OW_TILE_ROWS - 1) / OW_TILE_ROWS; tiles > 0; tiles--) {
         const int64_t rows = (m + tiles - 1) / tiles;
-        for (int64_t p = 0; p < k; p++) {
-            const OW_T *at = x + terms[p];
-            for (int64_t r = 0; r < rows; r++)
-                *to++ = at[r * xr];
-        }
+        OW_N(ow_pack_tile)(x, rows, k, xr, terms, to);
         m -= rows;
         x += rows * xr;
+        to += rows * k;
+    }
+}
+
+/* Copy n elements, `s` bytes apart; the compiler knows how to do it for the distances named here. */
+static void OW_N(ow_spread)(char *into, const char *from, int64_t s, int64_t n)
+{
+    OW_T *to = (OW_T *)into;
+    const OW_T *p = (const OW_T *)from;
+    if (s == sizeof(OW_T)) {
+        int64_t i = 0;
+        for (; i + OW_LANES <= n; i += OW_LANES)
+            *(OW_N(ow_vec) *)(to + i) = *(const OW_N(ow_vec) *)(p + i);
+        for (; i < n; i++)
+            to[i] = p[i];
+    } else if (s == 2 * sizeof(OW_T))
+        for (int64_t i = 0; i < n; i++)
+            to[i] = p[2 * i];
+    else if (s == 4 * sizeof(OW_T))
+        for (int64_t i = 0; i < n; i++)
+            to[i] = p[4 * i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            to[i] = *(const OW_T *)(from + i * s);
+}
+
+static void OW_N(ow_gather)(const char *from, const ow_conv_piece *pieces, int64_t count, const int64_t *terms,
+                            int64_t k, char *into, int64_t step)
+{
+    OW_T *to = (OW_T *)into;
+    for (int64_t p = 0; p < k; p++, to += step) {
+        const OW_T *y = (const OW_T *)from + terms[p];
+        for (const ow_conv_piece *s = pieces; s < pieces + count; s++)
+            for (int64_t i = 0; i < s->n; i += OW_LANES)
+                *(OW_N(ow_vec) *)(to + s->column + i) = *(const OW_N(ow_vec) *)(y + s->at + i);
     }
 }
 

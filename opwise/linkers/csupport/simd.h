@@ -77,6 +77,8 @@ typedef struct ow_simd {
     int pack_columns[2];
     ow_lifted_fn lifted[2];
     ow_pack_rows_fn pack_rows[2];
+    ow_gather_fn gather[2];
+    ow_spread_fn spread[2];
     ow_winograd_kernels_fn winograd_kernels;
     ow_winograd_fn winograd;
     ow_mrg_fn mrg[2];     /* for float and double */

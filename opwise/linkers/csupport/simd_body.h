@@ -73,8 +73,11 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=fast")
 #endif
+#define OW_INT_32 int32_t
+#define OW_INT_64 int64_t
 #define OW_T float
 #define OW_S f32
+#define OW_BITS 32
 #define OW_RATE ow_fused_rate
 #include "gemm_tiles.h"
 #include "conv_tiles.h"
@@ -83,8 +86,10 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #include "probe_body.h"
 #undef OW_T
 #undef OW_S
+#undef OW_BITS
 #define OW_T double
 #define OW_S f64
+#define OW_BITS 64
 #include "gemm_tiles.h"
 #include "conv_tiles.h"
 #include "gemv_rows.h"
@@ -92,6 +97,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #include "probe_body.h"
 #undef OW_T
 #undef OW_S
+#undef OW_BITS
 #undef OW_RATE
 #include "winograd_tiles.h"
 #ifndef __clang__
@@ -108,7 +114,9 @@ const ow_simd OW_TABLE = {
     OW_BOTH(ow_small_gemv),
     {2 * OW_VECTOR / (int)sizeof(float), 2 * OW_VECTOR / (int)sizeof(double)},
     {OW_PANELS * 2 * OW_VECTOR / (int)sizeof(float), OW_PANELS * 2 * OW_VECTOR / (int)sizeof(double)},
-    OW_BOTH(ow_lifted),      OW_BOTH(ow_pack_rows),    ow_winograd_kernels, ow_winograd_block,
+    OW_BOTH(ow_lifted),      OW_BOTH(ow_pack_rows),    OW_BOTH(ow_gather),
+    OW_BOTH(ow_spread),
+    ow_winograd_kernels,     ow_winograd_block,
     OW_BOTH(ow_mrg),
     OW_BOTH(ow_argmax_run),
     OW_BOTH(ow_sparse_product),

@@ -19,7 +19,6 @@
 #define OW_ROOT_HALF 0.70710678118654752f
 
 typedef ow_vec_f32 ow_wv;
-typedef int32_t ow_wi __attribute__((vector_size(OW_VECTOR)));
 
 OW_WITHIN ow_wv ow_wv_at(const float *p) { return *(const ow_wv *)p; }
 OW_WITHIN void ow_wv_put(float *p, ow_wv v) { *(ow_wv *)p = v; }
@@ -60,61 +59,12 @@ OW_WITHIN void ow_winograd_kernel(ow_wv *t, ow_wv g0, ow_wv g1, ow_wv g2)
     t[5] = g2;
 }
 
-#if OW_VECTOR == 64
-#define OW_SHUFFLE_LOW(n) {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23}
-#define OW_SHUFFLE_HIGH(n) {8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31}
-#elif OW_VECTOR == 32
-#define OW_SHUFFLE_LOW(n) {0, 8, 1, 9, 2, 10, 3, 11}
-#define OW_SHUFFLE_HIGH(n) {4, 12, 5, 13, 6, 14, 7, 15}
-#else
-#define OW_SHUFFLE_LOW(n) {0, 4, 1, 5}
-#define OW_SHUFFLE_HIGH(n) {2, 6, 3, 7}
-#endif
-
-OW_WITHIN ow_wv ow_wv_low(ow_wv a, ow_wv b)
-{
-#ifdef __clang__
-    ow_wv z;
-    for (int i = 0; i < OW_LANES; i++)
-        z[i] = i % 2 ? b[i / 2] : a[i / 2];
-    return z;
-#else
-    return __builtin_shuffle(a, b, (ow_wi)OW_SHUFFLE_LOW(0));
-#endif
-}
-
-OW_WITHIN ow_wv ow_wv_high(ow_wv a, ow_wv b)
-{
-#ifdef __clang__
-    ow_wv z;
-    for (int i = 0; i < OW_LANES; i++)
-        z[i] = i % 2 ? b[OW_LANES / 2 + i / 2] : a[OW_LANES / 2 + i / 2];
-    return z;
-#else
-    return __builtin_shuffle(a, b, (ow_wi)OW_SHUFFLE_HIGH(0));
-#endif
-}
-
-/* Transpose a square of vectors: merging rows i and i + half over and over, as a perfect shuffle does. */
-OW_WITHIN void ow_wv_transpose(ow_wv *v)
-{
-    ow_wv t[OW_LANES];
-    for (int step = 1; step < OW_LANES; step *= 2) {
-        for (int i = 0; i < OW_LANES / 2; i++) {
-            t[2 * i] = ow_wv_low(v[i], v[i + OW_LANES / 2]);
-            t[2 * i + 1] = ow_wv_high(v[i], v[i + OW_LANES / 2]);
-        }
-        for (int i = 0; i < OW_LANES; i++)
-            v[i] = t[i];
-    }
-}
-
 static void ow_winograd_kernels(const ow_winograd *w, int64_t group, int64_t vector, int64_t first,
                                 int64_t end)
 {
     const ow_conv *c = w->c;
     const int64_t o = vector * OW_LANES, some = c->outputs - o < OW_LANES ? c->outputs - o : OW_LANES;
-    const int64_t point = w->outputs * c->channels;
+    const int64_t point = w->point;
     const float *from = (const float *)c->kernels + group * c->outputs * c->elements + o * c->of_output;
     float *to = w->kernels + group * OW_POINTS * point + vector / 2 * c->channels * OW_WIDE +
                 vector % 2 * OW_LANES;
@@ -166,7 +116,7 @@ OW_WITHIN void ow_winograd_read(const ow_conv *c, const char *from, int64_t some
                     one[k] = *(const float *)(p + l * c->at[1] + k * c->at[4]);
                 v[l] = ow_wv_at(one);
             }
-        ow_wv_transpose(v);
+        ow_transpose_f32(v);
         if (valid == OW_LANES)
             for (int l = 0; l < OW_LANES; l++)
                 ow_wv_put(into + l * OW_LANES, v[l]);
@@ -185,7 +135,7 @@ OW_WITHIN void ow_winograd_write(const float *from, int64_t n, int64_t some, flo
         const int64_t valid = left + back < OW_LANES ? left : OW_LANES;
         for (int l = 0; l < OW_LANES; l++)
             v[l] = ow_wv_at(from + (i - back + l) * OW_LANES);
-        ow_wv_transpose(v);
+        ow_transpose_f32(v);
         if (some == OW_LANES && valid == OW_LANES)
             for (int l = 0; l < OW_LANES; l++)
                 ow_wv_put(to + l * apart + i - back, v[l]);
@@ -316,9 +266,8 @@ static void ow_winograd_block(const ow_winograd *w, int64_t group, int64_t first
             for (int64_t i = 0; i < channels; i += OW_SUM_BLOCK) {
                 const int64_t some = channels - i < OW_SUM_BLOCK ? channels - i : OW_SUM_BLOCK;
                 for (int64_t j = panel; j < until; j++) {
-                    const float *y = w->kernels +
-                                     ((group * OW_POINTS + k) * w->outputs + j * OW_WIDE) * channels +
-                                     i * OW_WIDE;
+                    const float *y = w->kernels + (group * OW_POINTS + k) * w->point +
+                                     (j * channels + i) * OW_WIDE;
                     ow_panel_f32(2, tiles, OW_WIDE, some, 1, pixels + k * in + i, w->channels, 1, y,
                                  OW_WIDE, i ? 1 : 0, sums + k * out + (j - panel) * OW_WIDE, length);
                 }

@@ -1,0 +1,192 @@
+"""The algorithms of convolutions in C: each against plain sums, at sizes where they are cut."""
+
+import numpy as np
+import pytest
+
+import theano
+import theano.tensor as T
+from opwise.config import config
+from opwise.gradient import grad
+from opwise.linkers.convsteps import ALGORITHMS, algorithm
+from opwise.tensor.conv import functions
+from opwise.tensor.conv.ops import AbstractConv, AbstractConv_gradInputs
+from opwise.tensor.type import tensor_type
+
+#: the errors of float32, relative to the largest result
+BOUND = 1e-5
+
+
+def windows(shape, kernel, pad, stride, dilation):
+    """Yield (i, j) and what element (i, j) of a kernel meets of a padded image, as slices."""
+    lengths = [
+        (n + 2 * p - (k - 1) * d - 1) // s + 1
+        for n, k, p, s, d in zip(shape[2:], kernel[2:], pad, stride, dilation, strict=True)
+    ]
+    for place in np.ndindex(*kernel[2:]):
+        starts = [i * d for i, d in zip(place, dilation, strict=True)]
+        ends = [a + (n - 1) * s + 1 for a, n, s in zip(starts, lengths, stride, strict=True)]
+        yield place, tuple(map(slice, starts, ends, stride))
+
+
+def products(x, w, pad, stride=(1, 1), dilation=(1, 1), groups=1):
+    """A correlation in double arithmetic, one element of the kernel after the other."""
+    padded = np.pad(x.astype("float64"), [(0, 0), (0, 0)] + [(p, p) for p in pad])
+    by_group = padded.reshape(x.shape[0], groups, -1, *padded.shape[2:])
+    kernels = w.astype("float64").reshape(groups, -1, *w.shape[1:])
+    z = 0
+    for place, part in windows(x.shape, w.shape, pad, stride, dilation):
+        seen = by_group[(..., *part)]
+        z = z + np.einsum("bgcyx,gkc->bgkyx", seen, kernels[(..., *place)], optimize=True)
+    return z.reshape(x.shape[0], -1, *z.shape[3:])
+
+
+def adjoint(top, w, shape, pad, stride=(1, 1), dilation=(1, 1), groups=1):
+    """The gradient by images of these shapes, in double arithmetic."""
+    padded = np.zeros((shape[0], groups, shape[1] // groups,
+                       *(n + 2 * p for n, p in zip(shape[2:], pad, strict=True))))  # fmt: skip
+    kernels = w.astype("float64").reshape(groups, -1, *w.shape[1:])
+    tops = top.astype("float64").reshape(shape[0], groups, -1, *top.shape[2:])
+    for place, part in windows(shape, w.shape, pad, stride, dilation):
+        padded[(..., *part)] += np.einsum("bgkyx,gkc->bgcyx", tops, kernels[(..., *place)],
+                                          optimize=True)  # fmt: skip
+    inside = [slice(p, p + n) for p, n in zip(pad, shape[2:], strict=True)]
+    return padded[(..., *inside)].reshape(shape)
+
+
+def compiled(dtype, pad, stride=(1, 1), dilation=(1, 1), groups=1, mode=None):
+    x, w, top = (tensor_type(dtype, (False,) * 4).make_variable() for _ in range(3))
+    y = functions.conv2d(x, w, border_mode=pad, subsample=stride, filter_dilation=dilation,
+                         num_groups=groups, filter_flip=False)  # fmt: skip
+    gx = grad(None, x, known_grads={y: top})
+    return theano.function([x, w, top], [y, gx], mode=mode or theano.Mode("c|py", "fast_run"))
+
+
+def check(f, dtype, image, kernel, pad, **options):
+    rng = np.random.default_rng(3)
+    x, w = (rng.standard_normal(shape).astype(dtype) for shape in (image, kernel))
+    want = products(x, w, pad, **options)
+    top = rng.standard_normal(want.shape).astype(dtype)
+    got, by_images = f(x, w, top)
+    bound = BOUND if dtype == "float32" else 1e-14
+    assert abs(got - want).max() <= bound * abs(want).max()
+    want = adjoint(top, w, image, pad, **options)
+    assert abs(by_images - want).max() <= bound * abs(want).max()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_algorithm_at_sizes_that_do_not_fit(name, dtype):
+    with config.change_flags(**{"conv.algo": name}):
+        functions_of = {}
+        for image, kernel, pad, stride, dilation, groups in [
+            ((2, 3, 7, 9), (5, 3, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+            ((1, 17, 4, 33), (33, 17, 3, 3), (0, 0), (1, 1), (1, 1), 1),
+            ((3, 40, 5, 5), (14, 20, 3, 3), (2, 0), (1, 1), (1, 1), 2),
+            ((1, 1, 3, 3), (1, 1, 3, 3), (0, 0), (1, 1), (1, 1), 1),
+            ((2, 300, 5, 13), (131, 300, 1, 1), (0, 0), (1, 1), (1, 1), 1),
+            ((2, 8, 1, 31), (26, 4, 1, 1), (0, 0), (1, 1), (1, 1), 2),
+            ((2, 5, 23, 22), (13, 5, 5, 4), (3, 5), (2, 3), (1, 1), 1),
+            ((2, 3, 29, 28), (7, 3, 11, 11), (2, 2), (4, 4), (1, 1), 1),
+            ((2, 6, 15, 16), (9, 6, 1, 1), (0, 0), (2, 2), (1, 1), 1),
+            ((2, 6, 15, 40), (9, 6, 3, 2), (2, 1), (1, 2), (3, 2), 1),
+            ((1, 2, 20, 21), (3, 2, 17, 18), (9, 9), (1, 1), (1, 1), 1),
+            ((2, 3, 6, 6), (4, 3, 3, 3), (5, 4), (1, 1), (1, 1), 1),
+            ((70, 9, 3, 3), (12, 9, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+        ]:
+            options = {"stride": stride, "dilation": dilation, "groups": groups}
+            key = (pad, *options.values())
+            if key not in functions_of:
+                functions_of[key] = compiled(dtype, pad, **options)
+            check(functions_of[key], dtype, image, kernel, pad, **options)
+
+
+@pytest.mark.parametrize(
+    ("image", "kernel"),
+    [((2, 64, 31, 30), (96, 64, 3, 3)), ((1, 256, 7, 7), (40, 256, 3, 3)),
+     ((1, 16, 120, 4), (16, 16, 3, 3))],
+)  # fmt: skip
+@pytest.mark.parametrize("values", ["normal", "positive", "large and small"])
+def test_winograd_stays_within_its_bound(image, kernel, values):
+    with config.change_flags(**{"conv.algo": "winograd"}):
+        f = compiled("float32", (1, 1))
+    rng = np.random.default_rng(5)
+    x, w = (rng.standard_normal(shape).astype("float32") for shape in (image, kernel))
+    if values == "positive":
+        x, w = abs(x), abs(w)
+    elif values == "large and small":
+        x *= np.exp(rng.uniform(-8, 8, image[:2]))[..., None, None].astype("float32")
+    want = products(x, w, (1, 1))
+    got = f(x, w, np.zeros(want.shape, "float32"))[0]
+    assert abs(got - want).max() <= BOUND * abs(want).max()
+
+
+def test_operands_that_are_not_contiguous():
+    x, w, top = (T.ftensor4() for _ in range(3))
+    rng = np.random.default_rng(7)
+    image, kernel = rng.standard_normal((2, 20, 9, 30)), rng.standard_normal((3, 3, 20, 18))
+    image, kernel = image.astype("float32"), kernel.astype("float32")
+    for name in ALGORITHMS:
+        with config.change_flags(**{"conv.algo": name}):
+            y = functions.conv2d(x[:, ::-1, ::-1, ::2], w.transpose(3, 2, 0, 1), filter_flip=False)
+            gx = grad(None, x, known_grads={y: top})
+            f = theano.function([x, w, top], [y, gx], mode=theano.Mode("c|py", "fast_run"))
+        want = products(image[:, ::-1, ::-1, ::2], kernel.transpose(3, 2, 0, 1), (0, 0))
+        seed = rng.standard_normal(want.shape).astype("float32")
+        got, by_images = f(image, kernel, seed)
+        assert abs(got - want).max() <= BOUND * abs(want).max()
+        shape = (2, 20, 9, 15)
+        want = np.zeros(image.shape)
+        want[:, ::-1, ::-1, ::2] = adjoint(seed, kernel.transpose(3, 2, 0, 1), shape, (0, 0))
+        assert abs(by_images - want).max() <= BOUND * abs(want).max()
+
+
+def applys(f, kind):
+    return next(node for node in f.maker.fgraph.toposort() if isinstance(node.op, kind))
+
+
+def test_the_algorithm_can_be_read():
+    f = compiled("float32", (1, 1))
+    node = applys(f, AbstractConv)
+    image, kernel, result = (16, 64, 56, 56), (64, 64, 3, 3), (16, 64, 56, 56)
+    assert algorithm(node, [image, kernel], [result]) == "winograd"
+    with config.change_flags(**{"conv.winograd": False}):
+        assert algorithm(node, [image, kernel], [result]) in ("direct", "patches")
+    by_images = applys(f, AbstractConv_gradInputs)
+    assert algorithm(by_images, [kernel, result, (2,)], [image]) == "winograd"
+    assert algorithm(node, [(1, 1, 2, 2), (1, 2, 3, 3)], [(0, 0, 0, 0)]) is None
+    assert algorithm((T.fmatrix() + 1).owner, [(1, 1), (1, 1)], [(1, 1)]) is None
+    in_double = applys(compiled("float64", (1, 1)), AbstractConv)
+    assert algorithm(in_double, [image, kernel], [result]) in ("direct", "patches")
+    points = applys(compiled("float32", (0, 0)), AbstractConv)
+    assert algorithm(points, [image, (32, 64, 1, 1)], [(16, 32, 56, 56)]) == "image"
+    strided = applys(compiled("float32", (0, 0), stride=(2, 2)), AbstractConv_gradInputs)
+    assert algorithm(strided, [kernel, (16, 64, 27, 27), (2,)], [image]) == "scatter"
+
+
+def test_debug_mode_uses_plain_sums():
+    options = {"image": (1, 32, 12, 12), "kernel": (32, 32, 3, 3)}
+    rng = np.random.default_rng(1)
+    x, w = (rng.standard_normal(shape).astype("float32") for shape in options.values())
+    top = np.zeros((1, 32, 12, 12), "float32")
+    results = []
+    for winograd in (True, False):
+        with config.change_flags(**{"conv.winograd": winograd}):
+            results.append(compiled("float32", (1, 1))(x, w, top)[0])
+    assert (results[0] != results[1]).any()
+    with config.change_flags(**{"DebugMode.patience": 1}):
+        debugged = compiled("float32", (1, 1), mode="DEBUG_MODE")(x, w, top)[0]
+    np.testing.assert_array_equal(debugged, results[1])
+
+
+def test_what_threads_compute_is_the_same():
+    rng = np.random.default_rng(2)
+    x, w = (rng.standard_normal(s).astype("float32") for s in ((2, 40, 30, 30), (48, 40, 3, 3)))
+    top = rng.standard_normal((2, 48, 30, 30)).astype("float32")
+    for name in ("direct", "patches", "winograd"):
+        found = []
+        for threads in (1, 2, 7):
+            with config.change_flags(**{"conv.algo": name, "threads": threads}):
+                found.append(compiled("float32", (1, 1))(x, w, top))
+        for other in found[1:]:
+            for one, another in zip(found[0], other, strict=True):
+                np.testing.assert_allclose(one, another, rtol=1e-5, atol=1e-4)
