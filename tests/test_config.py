@@ -141,7 +141,7 @@ def test_print_lists_each_flag_with_its_value(defaults):
         f"floatX (('float64', 'float32', 'float16')) \n    Doc:  {doc}\n    Value:  float64\n\n"
     )
     assert "\nprofiling.n_apply (<class 'int'>) \n" in text
-    assert text.count("    Value:  ") == 156
+    assert text.count("    Value:  ") == 158
     assert str(defaults.dnn.conv).count("    Value:  ") == 7
 
 

@@ -5,9 +5,10 @@ import pytest
 
 import theano
 import theano.tensor as T
-from opwise.config import config
+from opwise.config import change_flags
 from opwise.gradient import grad
 from opwise.linkers.convsteps import ALGORITHMS, algorithm
+from opwise.modes.debugmode import DebugMode
 from opwise.tensor.conv import functions
 from opwise.tensor.conv.ops import AbstractConv, AbstractConv_gradInputs
 from opwise.tensor.type import tensor_type
@@ -76,7 +77,7 @@ def check(f, dtype, image, kernel, pad, **options):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_every_algorithm_at_sizes_that_do_not_fit(name, dtype):
-    with config.change_flags(**{"conv.algo": name}):
+    with change_flags(**{"conv.algo": name}):
         functions_of = {}
         for image, kernel, pad, stride, dilation, groups in [
             ((2, 3, 7, 9), (5, 3, 3, 3), (1, 1), (1, 1), (1, 1), 1),
@@ -107,7 +108,7 @@ def test_every_algorithm_at_sizes_that_do_not_fit(name, dtype):
 )  # fmt: skip
 @pytest.mark.parametrize("values", ["normal", "positive", "large and small"])
 def test_winograd_stays_within_its_bound(image, kernel, values):
-    with config.change_flags(**{"conv.algo": "winograd"}):
+    with change_flags(**{"conv.algo": "winograd"}):
         f = compiled("float32", (1, 1))
     rng = np.random.default_rng(5)
     x, w = (rng.standard_normal(shape).astype("float32") for shape in (image, kernel))
@@ -126,7 +127,7 @@ def test_operands_that_are_not_contiguous():
     image, kernel = rng.standard_normal((2, 20, 9, 30)), rng.standard_normal((3, 3, 20, 18))
     image, kernel = image.astype("float32"), kernel.astype("float32")
     for name in ALGORITHMS:
-        with config.change_flags(**{"conv.algo": name}):
+        with change_flags(**{"conv.algo": name}):
             y = functions.conv2d(x[:, ::-1, ::-1, ::2], w.transpose(3, 2, 0, 1), filter_flip=False)
             gx = grad(None, x, known_grads={y: top})
             f = theano.function([x, w, top], [y, gx], mode=theano.Mode("c|py", "fast_run"))
@@ -149,7 +150,7 @@ def test_the_algorithm_can_be_read():
     node = applys(f, AbstractConv)
     image, kernel, result = (16, 64, 56, 56), (64, 64, 3, 3), (16, 64, 56, 56)
     assert algorithm(node, [image, kernel], [result]) == "winograd"
-    with config.change_flags(**{"conv.winograd": False}):
+    with change_flags(**{"conv.winograd": False}):
         assert algorithm(node, [image, kernel], [result]) in ("direct", "patches")
     by_images = applys(f, AbstractConv_gradInputs)
     assert algorithm(by_images, [kernel, result, (2,)], [image]) == "winograd"
@@ -170,11 +171,11 @@ def test_debug_mode_uses_plain_sums():
     top = np.zeros((1, 32, 12, 12), "float32")
     results = []
     for winograd in (True, False):
-        with config.change_flags(**{"conv.winograd": winograd}):
+        with change_flags(**{"conv.winograd": winograd}):
             results.append(compiled("float32", (1, 1))(x, w, top)[0])
     assert (results[0] != results[1]).any()
-    with config.change_flags(**{"DebugMode.patience": 1}):
-        debugged = compiled("float32", (1, 1), mode="DEBUG_MODE")(x, w, top)[0]
+    in_c = DebugMode(stability_patience=1, check_py_code=False)
+    debugged = compiled("float32", (1, 1), mode=in_c)(x, w, top)[0]
     np.testing.assert_array_equal(debugged, results[1])
 
 
@@ -185,7 +186,7 @@ def test_what_threads_compute_is_the_same():
     for name in ("direct", "patches", "winograd"):
         found = []
         for threads in (1, 2, 7):
-            with config.change_flags(**{"conv.algo": name, "threads": threads}):
+            with change_flags(**{"conv.algo": name, "threads": threads}):
                 found.append(compiled("float32", (1, 1))(x, w, top))
         for other in found[1:]:
             for one, another in zip(found[0], other, strict=True):
