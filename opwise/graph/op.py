@@ -142,6 +142,10 @@ class Op(_AppliedOp):
         """
         return None
 
+    def apply_flops(self, node: Apply, inputs: costs.Shapes, outputs: costs.Shapes) -> int | None:
+        """Return ``flops`` of one Apply, for Ops whose constants tell how much they compute."""
+        return self.flops(inputs, outputs)
+
     def traffic(
         self, node: Apply, inputs: costs.Layouts, outputs: costs.Layouts, /
     ) -> costs.Traffic:

@@ -47,6 +47,8 @@ cdef extern from "runtime.h":
         char *scratch
         int64_t scratch_cap
         int32_t raises
+        const char *algorithm
+        const char *why
     ctypedef struct ow_choice:
         int32_t at
         int32_t condition

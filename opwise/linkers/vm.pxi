@@ -862,6 +862,17 @@ cdef class VM:
         cdef int i
         return [self.steps[i].scratch_cap for i in range(self.nsteps)]
 
+    def algorithms(self):
+        """Return (algorithm, why) of the last run of each step; ("", "") where there is one only."""
+        cdef int i
+        found = []
+        for i in range(self.nsteps):
+            if self.steps[i].algorithm == NULL:
+                found.append(("", ""))
+            else:
+                found.append((self.steps[i].algorithm.decode(), self.steps[i].why.decode()))
+        return found
+
     def start_timing(self, bint ignore_first_call=False, loops=()):
         """Record the time of every step from now on, or from the second call on.
 

@@ -398,6 +398,10 @@ class PlainVM(PythonVM):
         """Return the bytes of memory that each step keeps for itself: none."""
         return [0] * len(self.thunks)
 
+    def algorithms(self) -> list[tuple[str, str]]:
+        """Return (algorithm, why) of each step: ("", ""), since Python code has one only."""
+        return [("", "")] * len(self.thunks)
+
     def _note_layouts(self, slots: Iterable[int]) -> None:
         for slot in slots:
             value = self.storages[slot][0]

@@ -178,6 +178,8 @@ RULE_MODULES = [
     "opwise.optimizers.rules.reductions",
     "opwise.optimizers.rules.shape",
     "opwise.optimizers.rules.subtensor",
+    "opwise.optimizers.rules.convolution",
+    "opwise.optimizers.rules.pooling",
     "opwise.optimizers.rules.stabilize",
     "opwise.optimizers.rules.specialize",
     "opwise.optimizers.rules.nnet",

@@ -92,10 +92,22 @@ class Difference:
 
     @property
     def label(self) -> str:
-        """The Op; both if the two sides use different ones."""
+        """The Op; both if the two sides use different ones; its algorithms if these changed."""
         if self.mine and self.theirs and self.mine.label != self.theirs.label:
-            return f"{self.mine.label} | {self.theirs.label}"
-        return self._first.label
+            label = f"{self.mine.label} | {self.theirs.label}"
+        else:
+            label = self._first.label
+        changed = self.algorithms
+        return f"{label} [{' | '.join(changed)}]" if changed else label
+
+    @property
+    def algorithms(self) -> tuple[str, str] | None:
+        """The algorithms of self and of other if they differ and both are known, else None."""
+        mine, theirs = (
+            " + ".join(dict.fromkeys(a.algorithm for a in side if a.algorithm))
+            for side in self.parts
+        )
+        return (mine, theirs) if mine and theirs and mine != theirs else None
 
     @property
     def lines(self) -> tuple[tuple[str, int], ...]:

@@ -110,6 +110,10 @@ class ApplyProfile:
     flops: int | None = None
     #: bytes that the last call must read and write, each once; None without an exact count
     traffic: int | None = None
+    #: which of several algorithms the last call took; "" where there is one only
+    algorithm: str = ""
+    #: why it took that one
+    why_algorithm: str = ""
     #: name of the device that it ran on, which took the times above; "" for the host
     device: str = ""
     #: whether it moves data between host and device
@@ -143,6 +147,11 @@ class ApplyProfile:
     def title(self) -> str:
         """The Apply with its operands, behind the loops that it is inside."""
         return f"{self.loop} > {self.text}" if self.loop else self.text
+
+    @property
+    def algorithm_note(self) -> str:
+        """The algorithm and why it was taken, in a few words; "" where there is one only."""
+        return f"{self.algorithm} ({self.why_algorithm})" if self.algorithm else ""
 
     @property
     def whole(self) -> int:

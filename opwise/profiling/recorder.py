@@ -53,6 +53,7 @@ class RecordedVM(Protocol):
     def detail(self) -> Sequence[tuple[int, int, Sequence[int]]]: ...
     def layouts(self) -> Sequence[Any]: ...
     def scratch_bytes(self) -> Sequence[int]: ...
+    def algorithms(self) -> Sequence[tuple[str, str]]: ...
     def kept_bytes(self) -> int: ...
     def reset_timing(self) -> None: ...
 
@@ -417,7 +418,8 @@ def _arrays_of(linked: RecordedLink) -> Iterator[dict[str, Any]]:
         return seen[slot]
 
     meter = traffic.Meter(array)
-    for step in linked.program.steps:
+    chosen = linked.vm.algorithms()
+    for step, (algorithm, why) in zip(linked.program.steps, chosen, strict=True):
         inputs, outputs = tuple(map(array, step.inputs)), tuple(map(array, step.outputs))
         yield {
             "input_arrays": inputs,
@@ -425,6 +427,8 @@ def _arrays_of(linked: RecordedLink) -> Iterator[dict[str, Any]]:
             "shares": memory.codes(step.node),
             "flops": _flops(step.node, inputs, outputs),
             "traffic": meter.measure(step, inputs, outputs),
+            "algorithm": algorithm,
+            "why_algorithm": why,
         }
 
 
@@ -490,8 +494,8 @@ def _flops(
 ) -> int | None:
     """Return the floating-point operations of an Apply; None if there is no exact count."""
     try:
-        count: int | None = node.op.flops(
-            *([a and a.shape for a in arrays] for arrays in (inputs, outputs))
+        count: int | None = node.op.apply_flops(
+            node, *([a and a.shape for a in arrays] for arrays in (inputs, outputs))
         )
         return count
     except Exception:  # a user's Op may raise anything; a profile is not lost for that

@@ -57,7 +57,8 @@ class RooflineRow:
     #: seconds of one run that the hardware needs; None without traffic or flops, as all below
     attainable: float | None = None
     #: ``attainable`` by ``seconds``: 1 if nothing is left to gain, above 1 if the probe measured
-    #: lower rates than the Apply reached; 1 at most if VM overhead sets the limit
+    #: lower rates than the Apply reached, or if its algorithm takes fewer operations than are
+    #: counted, as Winograd's; 1 at most if VM overhead sets the limit
     share: float | None = None
     #: what sets the limit: 'memory', 'arithmetic' or 'overhead'
     bound: str | None = None

@@ -14,7 +14,7 @@ COLUMNS = (
     "function", "position", "op", "op_class", "apply", "line", "scope", "c", "why", "calls",
     "seconds", "seconds_least", "seconds_median", "seconds_p95", "seconds_most", "bytes_read",
     "bytes_written", "flops", "dtypes", "shapes", "device", "seconds_asked", "seconds_waited",
-    "on_host", "loop", "seconds_inside",
+    "on_host", "loop", "seconds_inside", "algorithm", "why_algorithm",
 )  # fmt: skip
 
 
@@ -27,6 +27,7 @@ def records(profile: ProfileData) -> list[dict[str, Any]]:
     ``seconds_waited`` what the host took to launch it and to wait for it, ``on_host`` why it ran
     on the host while others ran on a device. ``loop`` names the loops that it is inside ("" for
     none); ``seconds_inside`` is the time of the Applys inside it, which ``seconds`` is without.
+    ``algorithm`` and ``why_algorithm`` tell which of several algorithms ran ("" if there is one).
     """
     return [_record(function, apply) for function in profile.functions for apply in function.applys]
 
@@ -47,6 +48,7 @@ def _record(function: FunctionProfile, a: ApplyProfile) -> dict[str, Any]:
         " ".join(x.dtype for x in known) if complete else None,
         " ".join("x".join(map(str, x.shape)) or "()" for x in known) if complete else None,
         a.device, a.asked * 1e-9, a.waited * 1e-9, a.on_host, a.loop, a.inner * 1e-9,
+        a.algorithm, a.why_algorithm,
     )  # fmt: skip
     return dict(zip(COLUMNS, values, strict=True))
 

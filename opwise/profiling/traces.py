@@ -150,6 +150,7 @@ def _about(profile: ProfileData, apply: ApplyProfile) -> dict[str, Any]:
         "outputs": _arrays(apply.output_arrays),
         **({"inside": apply.loop, "runs in all calls": apply.count} if apply.loop else {}),
         "flops": "not counted" if apply.flops is None else apply.flops,
+        **({"algorithm": apply.algorithm_note} if apply.algorithm else {}),
         "runs in": "C" if apply.c else f"Python: {apply.why}" if apply.why else "Python",
     }
 

@@ -13,17 +13,19 @@ import numpy as np
 
 from opwise.compile.executable import Function
 from opwise.compile.io import In
-from opwise.config import config
+from opwise.config import change_flags, config
 from opwise.errors import DeviceError
 from opwise.graph import provenance
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.linkers import resources
+from opwise.linkers.convsteps import ALGORITHMS
 from opwise.linkers.wrap import DualLinker, WrapLinker
 from opwise.modes.mode import Mode, get_mode, predefined_modes
 from opwise.optimizers.database import Query
 from opwise.optimizers.unfused import named
 from opwise.scalar.composite import Composite
+from opwise.tensor.conv.ops import AbstractConv, AbstractConv_gradInputs
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.type import TensorType
@@ -139,8 +141,8 @@ def variants(subject: Subject, call: float) -> tuple[list[Variant], list[Finding
     findings: list[Finding] = []
     for made in (
         *_of_arguments(subject, call), *_of_dtypes(subject), *_of_threads(subject),
-        *_of_modes(subject), *_of_rewrites(subject), *_on_the_gpu(subject),
-        *_in_python(subject),
+        *_of_modes(subject), *_of_rewrites(subject), *_of_algorithms(subject),
+        *_on_the_gpu(subject), *_in_python(subject),
     ):  # fmt: skip
         if isinstance(made, Finding):
             findings.append(made)
@@ -236,6 +238,28 @@ def _of_rewrites(subject: Subject) -> Iterator[Variant]:
                 f"without {tag}", f"{_written(subject.mode)}.excluding({tag!r})",
                 partial(subject.under, subject.mode.excluding(tag)),
             )  # fmt: skip
+
+
+def _of_algorithms(subject: Subject) -> Iterator[Variant]:
+    """Yield a variant with each algorithm of convolutions that not all of them take already."""
+    if "c" not in getattr(subject.mode.linker, "implementations", ()):
+        return
+    nodes = subject.original.function.maker.fgraph.apply_nodes
+    if not any(isinstance(n.op, AbstractConv | AbstractConv_gradInputs) for n in nodes):
+        return
+    vm: Any = subject.original.function.linked.vm
+    taken = {name for name, _ in vm.algorithms() if name} if hasattr(vm, "algorithms") else set()
+    for name in ALGORITHMS:
+        if name != config.conv.algo and taken != {name}:
+            yield Variant(
+                f"algorithm {name} for convolutions", f"OPWISE_FLAGS=conv.algo={name}",
+                partial(_with_algorithm, subject, name),
+            )  # fmt: skip
+
+
+def _with_algorithm(subject: Subject, name: str) -> Candidate:
+    with change_flags({"conv.algo": name}):
+        return subject.under(subject.mode)
 
 
 def _is_fused(op: Op) -> bool:

@@ -536,3 +536,14 @@ def test_unknown_tags_of_flags_warn():
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     assert done.stderr.count("No rewrite has the name or tag 'nosuchopt'") == 1
     assert "the flag optimizer_excluding" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "tag", ["conv_gemm", "conv_dnn", "local_abstractconv_gradinputs_gemm", "local_conv2d_cpu"]
+)
+def test_rewrites_of_convolutions_that_theano_had_can_be_named(tag):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mode = get_mode("FAST_RUN").excluding(tag).including(tag)
+    with pytest.warns(UserWarning, match="local_conv_of_nothing"):
+        mode.excluding("local_conv_of_nothing")

@@ -9,6 +9,9 @@ import pytest
 import opwise
 import opwise.tensor as T
 from opwise.linkers import opwise_c, resources
+from opwise.linkers.convsteps import ALGORITHMS
+from opwise.tensor.conv.functions import conv2d
+from opwise.tuning import variants
 from opwise.tuning.tips import Advice, Finding, Tip, duration
 
 pytestmark = pytest.mark.null
@@ -281,3 +284,24 @@ def test_the_text_is_wrapped_to_a_width():
 )  # fmt: skip
 def test_durations(seconds, text):
     assert duration(seconds) == text
+
+
+def test_other_algorithms_of_convolutions_are_tried():
+    x, w = T.ftensor4("x"), opwise.shared(np.ones((8, 4, 3, 3), "f"))
+    f = opwise.function([x], conv2d(x, w), mode=opwise.Mode("c|py", "fast_run"))
+    images = np.ones((2, 4, 9, 9), "f")
+    subject = variants.Subject(f, (images,), {})
+    expected = subject.original.function(images)
+    ((taken, _),) = (a for a in subject.original.function.linked.vm.algorithms() if a[0])
+    found = [v for v in variants.variants(subject, 1e-3)[0] if "algorithm" in v.title]
+    others = {*ALGORITHMS} - {"model", taken}
+    assert {v.do for v in found} == {f"OPWISE_FLAGS=conv.algo={name}" for name in others}
+    for variant in found:
+        tried = variant.make().function
+        np.testing.assert_allclose(tried(images), expected, rtol=1e-5)
+        ((name, why),) = (a for a in tried.linked.vm.algorithms() if a[0])
+        assert "conv.algo" in why
+        assert name in variant.do or "cannot" in why
+    add = opwise.function([x], x + 1)
+    subject = variants.Subject(add, (images,), {})
+    assert not any("algorithm" in v.title for v in variants.variants(subject, 1e-3)[0])

@@ -373,10 +373,22 @@ static int ow_conv_prep(ow_step *s)
     return ow_ensure(s, s->out[0]);
 }
 
-/* The algorithm of a step that computes a convolution, or the gradient by the images of another. */
-static int ow_conv_algorithm(const ow_step *s, const ow_conv *c, const ow_conv *gradient)
+/* The algorithm of a step that computes a convolution, or the gradient by the images of another. The
+ * step notes it. */
+static int ow_conv_algorithm(ow_step *s, const ow_conv *c, const ow_conv *gradient)
 {
-    return ow_conv_choose(c, gradient, (int)s->ints[OW_CONV_ALGORITHM], (int)s->ints[OW_CONV_WITH_WINOGRAD]);
+    const int forced = (int)s->ints[OW_CONV_ALGORITHM], winograd = (int)s->ints[OW_CONV_WITH_WINOGRAD];
+    const int chosen = ow_conv_choose(c, gradient, forced, winograd);
+    int able = gradient != NULL;
+    for (int k = OW_CONV_IMAGES; k < OW_CONV_ALGORITHMS; k++)
+        able += k != OW_CONV_SCATTER && ow_conv_can(c, k) && (winograd || k != OW_CONV_WINOGRAD);
+    s->algorithm = ow_conv_names[chosen];
+    s->why = chosen == forced ? "the flag conv.algo asks for it"
+             : able == 1      ? "no other algorithm can compute it"
+             : forced != OW_CONV_MODEL
+                 ? "the algorithm that the flag conv.algo asks for cannot compute it"
+                 : "the model of costs prefers it";
+    return chosen;
 }
 
 static int ow_conv_run(ow_step *s)
@@ -465,6 +477,9 @@ static int ow_conv_images_run(ow_step *s)
         const int algorithm = ow_conv_algorithm(s, &turned, &c);
         if (algorithm != OW_CONV_SCATTER)
             return ow_conv_compute(s, &turned, algorithm, s->in[0]);
+    } else {
+        s->algorithm = ow_conv_names[OW_CONV_SCATTER];
+        s->why = "no other algorithm can compute it";
     }
     rc = ow_conv_ready(s, image, s->in[0], s->in[1]);
     if (rc)

@@ -72,6 +72,8 @@ struct ow_step {
     char *scratch;         /* memory for the step's own use, kept between calls */
     int64_t scratch_cap;
     int32_t raises;        /* whether the loop may set a Python exception */
+    const char *algorithm; /* which one the last run took, and why; NULL where there is one only */
+    const char *why;
 };
 
 #define OW_ERROR_SIZE 400

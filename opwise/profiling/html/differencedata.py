@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opwise.profiling import compare, devices, noise
-from opwise.profiling.aggregate import NO_SCOPE
+from opwise.profiling.aggregate import NO_SCOPE, SummaryRow
 from opwise.profiling.compare import Difference
 from opwise.profiling.devices import DeviceDifference
 from opwise.profiling.environments import Triple
@@ -60,10 +60,17 @@ def _row(repeated: Repeated, several: bool) -> Data:
         "p": repeated.p,
         "relation": row.relation or ONLY[row.only],
         "verdict": repeated.verdict,
-        "label_before": row.mine.label if row.mine else None,
-        "label_after": row.theirs.label if row.theirs else None,
+        "label_before": _label(row.mine, row.algorithms and row.algorithms[0]),
+        "label_after": _label(row.theirs, row.algorithms and row.algorithms[1]),
         "lines": [f"{file}:{line}" for file, line in row.lines],
     }
+
+
+def _label(side: SummaryRow | None, algorithm: str | None) -> str | None:
+    """Return the label of a side, with its algorithm if the other side took another."""
+    if side is None or not algorithm:
+        return side.label if side else None
+    return f"{side.label} [{algorithm}]"
 
 
 def of_difference(

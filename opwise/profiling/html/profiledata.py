@@ -350,6 +350,8 @@ def _apply(a: ApplyProfile, texts: Texts, origins: _Origins, ops: _Ops) -> Data:
         "most": a.most,
         "c": int(a.c),
         "why": texts(a.why),
+        "algorithm": texts(a.algorithm),
+        "why_algorithm": texts(a.why_algorithm),
         "inputs": _arrays(a.inputs, a.input_arrays, texts),
         "outputs": _arrays(a.outputs, a.output_arrays, texts),
         "shapes": texts(_shapes(a)),

@@ -49,8 +49,8 @@ def sections(profile: ProfileData, n: int, line_width: int = sys.maxsize) -> lis
     without_names = calls(profile), program(profile)
     with_names = (
         loops(profile, n), device.section(profile, n), spread(profile, n), lines(profile, n),
-        scopes(profile, n), fused(profile, n), in_python(profile, n), peak(profile),
-        limits(profile, n),
+        scopes(profile, n), fused(profile, n), algorithms(profile, n), in_python(profile, n),
+        peak(profile), limits(profile, n),
     )  # fmt: skip
     found = [fitted(section, line_width, cut_rows=False) for section in without_names]
     found += [fitted(section, line_width) for section in with_names]
@@ -351,6 +351,29 @@ def fused(profile: ProfileData, n: int) -> list[str]:
 def _is_fused(apply: ApplyProfile) -> bool:
     """Return whether an Apply is one loop for several operations of the program."""
     return apply.is_fused and len({(o.op, o.file, o.line) for o in apply.origins}) > 1
+
+
+def algorithms(profile: ProfileData, n: int) -> list[str]:
+    """Return which of several algorithms Applys took, and why; [] if none has several."""
+    chosen = [a for a in profile.applys if a.algorithm and a.count]
+    if not chosen:
+        return []
+    return [
+        "Algorithms: <seconds> <share> <GFLOP/s> <algorithm> <id> <Op>: <why this algorithm>",
+        *(
+            "  %10.6f  %5.1f%% %8s  %-8s %4d  %s: %s"
+            % (*_share(a.total, profile.local_ns), _rate(a), a.algorithm, a.position,
+               short(a.name), a.why_algorithm)
+            for a in sorted(chosen, key=lambda a: (-a.total, a.position))[:n]
+        ),
+    ]  # fmt: skip
+
+
+def _rate(apply: ApplyProfile) -> str:
+    """Return GFLOP/s of an Apply, a dash if they are not known."""
+    if apply.flops is None or not apply.total:
+        return "-"
+    return "%.1f" % (apply.flops * apply.count / apply.total)
 
 
 def in_python(profile: ProfileData, n: int) -> list[str]:

@@ -23,7 +23,14 @@ from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import cast
 from opwise.tensor.join import concatenate
 from opwise.tensor.knownvalues import NotScalarConstantError, get_scalar_constant_value
-from opwise.tensor.variable import Constant, Tensor, TensorLike, as_tensor_variable, constant
+from opwise.tensor.variable import (
+    Constant,
+    Tensor,
+    TensorLike,
+    Variable,
+    as_tensor_variable,
+    constant,
+)
 
 __all__ = [
     "bilinear_kernel_1D",
@@ -140,8 +147,15 @@ def checked_shape(name: str, shape: Shape | None) -> list[int | None]:
 def _constants(name: str, shape: Shape, variable: int) -> list[Any]:
     """Return a shape with None for its variables, which its last entries may be.
 
-    Raises ValueError for variables elsewhere.
+    Raises ValueError for variables elsewhere, and unless it is a tuple or a list.
     """
+    if isinstance(shape, np.ndarray):
+        shape = shape.tolist()
+    if not isinstance(shape, tuple | list):
+        raise ValueError(
+            f"{name} must be the lengths of all dimensions, None for those that are not known; not "
+            f"{shape!r}"
+        )
     entries = list(shape)
     for i, entry in enumerate(entries):
         if entry is None or isinstance(entry, int | np.integer | Constant):
@@ -155,8 +169,12 @@ def _constants(name: str, shape: Shape, variable: int) -> list[Any]:
 def _lengths(name: str, shape: Shape, n: int) -> list[Any]:
     """Return the spatial lengths of a shape, all of which must be known or variables."""
     lengths = list(shape)[-n:]
-    if any(length is None for length in lengths):
-        raise ValueError(f"the last {n} entries of {name} must be integers or variables, not None")
+    for length in lengths:
+        whole = isinstance(length, int | np.integer) and not isinstance(length, bool)
+        if not (whole or isinstance(length, Variable)):
+            raise ValueError(
+                f"the last {n} entries of {name} must be integers or variables, not {length!r}"
+            )
     return lengths
 
 
@@ -340,6 +358,13 @@ def causal_conv1d(
             "Input and filters must have 3 dimensions for a causal convolution, not "
             f"{input.type.ndim} and {filters.type.ndim}"
         )
+    if not isinstance(filter_shape, tuple | list) or len(filter_shape) != 3:
+        raise ValueError(
+            "filter_shape must be the 3 lengths of the filters, of which the last is known, not "
+            f"{filter_shape!r}"
+        )
+    if not isinstance(filter_shape[2], int | np.integer):
+        raise ValueError(f"the length of the filters must be an integer, not {filter_shape[2]!r}")
     before = filter_dilation * (filter_shape[2] - 1)
     op = AbstractConv2d(
         None if input_shape is None else (*input_shape, 1),
@@ -399,7 +424,8 @@ def bilinear_upsampling(
         if use_1D_kernel:
             raise ValueError("frac_ratio needs use_1D_kernel=False")
         return frac_bilinear_upsampling(input, frac_ratio)
-    assert ratio is not None
+    if isinstance(ratio, bool) or not isinstance(ratio, int | np.integer) or ratio < 1:
+        raise ValueError(f"ratio must be an integer, 1 or more, not {ratio!r}: see frac_ratio")
     images = as_tensor_variable(input)
     rows, columns = images.shape[2], images.shape[3]
     bordered = _with_border(images.reshape((-1, 1, rows, columns)))
@@ -432,6 +458,14 @@ def frac_bilinear_upsampling(input: TensorLike, frac_ratio: Any) -> Tensor:
     if not isinstance(frac_ratio, tuple):
         raise ValueError(f"frac_ratio must be a tuple, not {frac_ratio!r}")
     fractions = frac_ratio if isinstance(frac_ratio[0], tuple) else (frac_ratio, frac_ratio)
+    whole = all(
+        len(pair) == 2 and all(isinstance(n, int | np.integer) and n > 0 for n in pair)
+        for pair in fractions
+    )
+    if len(fractions) != 2 or not whole:
+        raise ValueError(
+            f"frac_ratio must be two integers, 1 or more, or two such pairs, not {frac_ratio!r}"
+        )
     reduced = [(p // gcd(p, q), q // gcd(p, q)) for p, q in fractions]
     ratio, steps = tuple(p for p, _ in reduced), tuple(q for _, q in reduced)
     images = as_tensor_variable(input)

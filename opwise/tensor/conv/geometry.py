@@ -45,6 +45,16 @@ def checked_border_mode(mode: Any, ndim: int) -> BorderMode:
     return tuple(borders) if any(borders) else "valid"
 
 
+def as_flag(name: str, value: Any) -> bool:
+    """Return an option that is True or False, which may be a number. Raises TypeError for others.
+
+    A variable is no option: its value is known only when a function runs.
+    """
+    if value is None or isinstance(value, bool | int | np.bool_ | np.integer):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, not {value!r}")
+
+
 def _is_length(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 0
 
@@ -132,3 +142,13 @@ def output_length(image: Any, kernel: Any, border: Any, stride: Any, dilation: A
     if not (isinstance(stride, int | np.integer) and stride == 1):
         length = length // stride
     return length + 1
+
+
+def n_met(length: int, kernel: int, output: int, pad: int, stride: int, dilation: int = 1) -> int:
+    """Return how many elements of an image along an axis a kernel meets at any place.
+
+    pad: zeros before the image.
+    """
+    first = np.arange(output)[:, None] * stride + np.arange(kernel) * dilation - pad
+    met = np.unique(first)
+    return int(np.count_nonzero((met >= 0) & (met < length)))

@@ -8,14 +8,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
-from opwise.tensor.conv.geometry import Geometry, checked_border_mode
+from opwise.tensor.conv.geometry import Geometry, as_flag, checked_border_mode, n_met
 from opwise.tensor.conv.shapes import assert_shape
 from opwise.tensor.elemwise import cast
-from opwise.tensor.knownvalues import NotScalarConstantError, get_scalar_constant_value
+from opwise.tensor.knownvalues import (
+    NotScalarConstantError,
+    get_scalar_constant_value,
+    known_length,
+)
 from opwise.tensor.shape import patternbroadcast
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import Tensor, as_tensor_variable
@@ -77,31 +83,21 @@ class BaseAbstractConv(Op):
             raise NotImplementedError(
                 f"Unshared convolution is only for 2 spatial axes, not {convdim}"
             )
-        if num_groups < 1:
-            raise ValueError(f"num_groups must be 1 or more, not {num_groups}")
+        if not _is_count(num_groups):
+            raise ValueError(f"num_groups must be an integer, 1 or more, not {num_groups!r}")
         self.convdim = convdim
         self.border_mode = checked_border_mode(border_mode, convdim)
         self.subsample = _steps("subsample", subsample, convdim)
         self.filter_dilation = _steps("filter_dilation", filter_dilation, convdim)
-        self.filter_flip = filter_flip
-        self.num_groups = num_groups
-        self.unshared = unshared
+        self.filter_flip = as_flag("filter_flip", filter_flip)
+        self.num_groups = int(num_groups)
+        self.unshared = as_flag("unshared", unshared)
         self.imshp = _known("imshp", imshp, 2 + convdim)
         self.kshp = _known("kshp", kshp, 2 + convdim * (2 if unshared else 1))
 
     @property
     def geometry(self) -> Geometry:
         return Geometry(self.border_mode, self.subsample, self.filter_dilation)
-
-    def _relative(self, which: int) -> Any:
-        """Return the member of the family with these parameters."""
-        cls: Any = self.family[self.convdim][which]
-        return cls(
-            imshp=self.imshp, kshp=self.kshp, border_mode=self.border_mode,
-            subsample=self.subsample, filter_flip=self.filter_flip,
-            filter_dilation=self.filter_dilation, num_groups=self.num_groups,
-            unshared=self.unshared,
-        )  # fmt: skip
 
     def _operands(self, **given: Any) -> list[Tensor]:
         """Return the operands in one dtype. Raises TypeError for wrong numbers of dimensions."""
@@ -121,6 +117,18 @@ class BaseAbstractConv(Op):
                 )
         dtype = dtypes.upcast(*(var.type.dtype for var in found))
         return [cast(var, dtype) for var in found]
+
+    def with_changes(self, which: int | None = None, **changes: Any) -> Any:
+        """Return an Op of the family with some parameters changed.
+
+        which: 0 for the convolution, 1 for its gradient by kernels, 2 by images (default: as this).
+        """
+        if which is None:
+            bases = (AbstractConv, AbstractConv_gradWeights, AbstractConv_gradInputs)
+            which = next(i for i, base in enumerate(bases) if isinstance(self, base))
+        given = {name: getattr(self, name) for name in self.__props__ if name != "convdim"}
+        cls: Any = self.family[self.convdim][which]
+        return cls(**{**given, **changes})
 
     def _lengths(self, sizes: Any) -> Tensor:
         """Return the spatial lengths of the result as a variable."""
@@ -146,6 +154,27 @@ class BaseAbstractConv(Op):
     def _shapes(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
         """Return the shapes of the kernel and the result among those of an Apply."""
         raise NotImplementedError
+
+    def traffic(self, node: Apply, inputs: costs.Layouts, outputs: costs.Layouts) -> costs.Traffic:
+        """Return the bytes of all operands, but for elements of images that no kernel meets."""
+        counts = costs.each_once(self, node, inputs, outputs)
+        if counts is None or isinstance(self, AbstractConv_gradInputs):
+            return counts
+        image: Any = inputs[0]
+        kernel, result = self._shapes([a and a.shape for a in inputs],
+                                      [a and a.shape for a in outputs])  # fmt: skip
+        n = self.convdim
+        met = [
+            n_met(length, k, out, pad, stride, dilation)
+            for length, k, out, (pad, _), stride, dilation in zip(
+                image.shape[-n:], kernel[-n:], result[-n:], self.geometry.pads(kernel[-n:]),
+                self.subsample, self.filter_dilation, strict=True,
+            )
+        ]  # fmt: skip
+        read, written = counts
+        elements = prod(image.shape)
+        read[0] = read[0] // elements * prod(image.shape[:2]) * prod(met) if elements else 0
+        return read, written
 
     # --- numbers ----------------------------------------------------------------------------------
 
@@ -268,15 +297,15 @@ class AbstractConv(BaseAbstractConv):
     def infer_shape(self, node, shapes):
         image, kernel = shapes
         n = self.convdim
-        output = self.geometry.output(_or(self.imshp, image)[2:], _or(self.kshp, kernel)[-n:])
-        return [(image[0], kernel[0], *output)]
+        image, kernel = _or(self.imshp, image), _or(self.kshp, kernel)
+        return [(image[0], kernel[0], *self.geometry.output(image[2:], kernel[-n:]))]
 
     def grad(self, inputs, output_gradients):
         (img, kern), (g,) = inputs, output_gradients
         n = self.convdim
         return [
-            _like(img, self._relative(2)(kern, g, img.shape[-n:])),
-            _like(kern, self._relative(1)(img, g, kern.shape[-n:])),
+            _like(img, self.with_changes(2)(kern, g, _last(self.imshp, img, n))),
+            _like(kern, self.with_changes(1)(img, g, _last(self.kshp, kern, n))),
         ]
 
     def R_op(self, inputs, eval_points):
@@ -343,8 +372,8 @@ class AbstractConv_gradWeights(BaseAbstractConv):
         (img, top, _), (g,) = inputs, output_gradients
         n = self.convdim
         return [
-            _like(img, self._relative(2)(g, top, img.shape[-n:])),
-            _like(top, self._relative(0)(img, g)),
+            _like(img, self.with_changes(2)(g, top, _last(self.imshp, img, n))),
+            _like(top, self.with_changes(0)(img, g)),
             disconnected_type.make_variable(),
         ]
 
@@ -408,8 +437,8 @@ class AbstractConv_gradInputs(BaseAbstractConv):
         (kern, top, _), (g,) = inputs, output_gradients
         n = self.convdim
         return [
-            _like(kern, self._relative(1)(g, top, kern.shape[-n:])),
-            _like(top, self._relative(0)(g, kern)),
+            _like(kern, self.with_changes(1)(g, top, _last(self.kshp, kern, n))),
+            _like(top, self.with_changes(0)(g, kern)),
             disconnected_type.make_variable(),
         ]
 
@@ -431,31 +460,46 @@ def _steps(name: str, given: Sequence[int] | None, n: int) -> tuple[int, ...]:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and value == int(value) and int(value) >= 1
+    """Return whether a value is a whole number, 1 or more."""
+    real = isinstance(value, int | float | np.integer | np.floating)
+    return real and value == value // 1 and value >= 1
 
 
-def _known(name: str, given: Sequence[Any] | None, n: int) -> tuple[int | None, ...]:
+def _known(name: str, given: Any, n: int) -> tuple[int | None, ...]:
     """Return the known lengths of a shape. Raises ValueError for those that are not constants."""
-    if isinstance(given, Tensor):
-        raise ValueError(
-            f"{name} must be None or a sequence of constants, not the variable {given}"
-        )
+    if isinstance(given, np.ndarray):
+        given = given.tolist()
+    elif isinstance(given, Variable):
+        vector = as_tensor_variable(given)
+        given = tuple(vector) if vector.type.ndim == 1 and known_length(vector) else given
+    if given is not None and not isinstance(given, tuple | list):
+        raise ValueError(f"{name} must be None or {n} lengths, not {given!r}")
     entries = tuple(given) if given else (None,) * n
     if len(entries) != n:
         raise ValueError(f"{name} must have {n} entries, not {len(entries)}: {given!r}")
     try:
-        return tuple(
-            None if entry is None else int(get_scalar_constant_value(entry)) for entry in entries
-        )
+        found = [None if entry is None else get_scalar_constant_value(entry) for entry in entries]
     except NotScalarConstantError:
+        found = ["variable"]
+    if not all(entry is None or _is_length(entry) for entry in found):
         raise ValueError(
-            f"{name} must be None or have constant integers and None for what is unknown, not "
-            f"{given!r}"
-        ) from None
+            f"{name} must be None or have constant integers, 0 or more, and None for what is "
+            f"unknown, not {given!r}"
+        )
+    return tuple(None if entry is None else int(entry) for entry in found)
+
+
+def _is_length(value: Any) -> bool:
+    return np.ndim(value) == 0 and (_is_count(np.asarray(value).item()) or bool(value == 0))
 
 
 def _or(known: Sequence[Any], found: Sequence[Any]) -> list[Any]:
     return [f if k is None else k for k, f in zip(known, found, strict=True)]
+
+
+def _last(known: Sequence[Any], var: Any, n: int) -> list[Any]:
+    """Return the last lengths of a variable: known numbers, and variables for others."""
+    return [var.shape[i - n] if k is None else k for i, k in enumerate(known[-n:])]
 
 
 def _like(var: Any, gradient: Any) -> Any:

@@ -6,15 +6,18 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import starmap
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
+from opwise.tensor.conv.geometry import as_flag, n_met
 from opwise.tensor.elemwise import elemwise, zeros_like
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
@@ -80,7 +83,8 @@ def pool_3d(
 def _pool(ndim, input, ws, ignore_border, stride, pad, mode, ds, st, padding):
     ws = _renamed("ds", ds, "ws", ws)
     stride = _renamed("st", st, "stride", stride)
-    pad = _renamed("padding", padding, "pad", None if pad in (None, (0,) * ndim) else pad)
+    default = isinstance(pad, tuple) and all(isinstance(p, int) and not p for p in pad)
+    pad = _renamed("padding", padding, "pad", None if default and len(pad) == ndim else pad)
     if ws is None:
         raise ValueError(f"pool_{ndim}d needs ws, the {ndim} lengths of a window")
     input = as_tensor_variable(input)
@@ -228,6 +232,29 @@ def _least(dtype: np.dtype) -> Any:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
+def _as_numbers(name: str, value: Any, n: int) -> Any:
+    """Return the lengths, steps or pads of windows as a vector. Raises TypeError or ValueError."""
+    if isinstance(value, tuple | list):
+        for entry in value:
+            whole = isinstance(entry, int | np.integer) and not isinstance(entry, bool | np.bool_)
+            if not (whole or isinstance(entry, Variable | np.ndarray)):
+                raise TypeError(f"{name} must be {n} integers, not {value!r}")
+    elif not isinstance(value, Variable | np.ndarray):
+        raise TypeError(f"{name} must be {n} integers, not {value!r}")
+    var = as_tensor_variable(value)
+    if var.type.ndim != 1 or var.type.dtype not in dtypes.DISCRETE or var.type.dtype == "bool":
+        raise TypeError(f"{name} must be {n} integers, not {var.type}")
+    if isinstance(var, Constant):
+        _check_numbers(name, var.data, n)
+    elif isinstance(value, tuple | list) and len(value) != n:
+        raise ValueError(f"{name} must be {n} integers, not {len(value)}")
+    return var
+
+
+def _listed(numbers: Any) -> tuple[int, ...]:
+    return tuple(map(int, numbers))
+
+
 class _PoolOp(Op):
     """Base of pooling and its derivatives. Inputs: arrays, then ws, stride and pad.
 
@@ -245,7 +272,10 @@ class _PoolOp(Op):
         mode = "max" if mode == "max_deterministic" else mode
         if mode not in self.modes:
             raise ValueError(f"mode must be {_alternatives(self.modes)}, not {mode!r}")
-        self.ignore_border, self.mode, self.ndim = bool(ignore_border), mode, ndim
+        if isinstance(ndim, bool) or not isinstance(ndim, int | np.integer) or ndim < 1:
+            raise ValueError(f"ndim must be an integer, 1 or more, not {ndim!r}")
+        self.ignore_border = as_flag("ignore_border", ignore_border)
+        self.mode, self.ndim = mode, int(ndim)
 
     def make_node(self, *inputs: Any, stride: Any = None, pad: Any = None) -> Apply:
         n, nd = len(self.arrays), self.ndim
@@ -254,30 +284,24 @@ class _PoolOp(Op):
         pad = rest[1] if len(rest) > 1 and rest[1] is not None else pad
         stride = ws if stride is None else stride
         pad = (0,) * nd if pad is None else pad
-        for name, lengths in (("ws", ws), ("stride", stride)):
-            if isinstance(lengths, tuple | list) and any(
-                isinstance(n, int) and n < 1 for n in lengths
-            ):
-                raise ValueError(f"{name} must be {nd} integers of 1 or more, not {lengths}")
-        if isinstance(pad, tuple | list):
-            if max(pad) != 0 and not self.ignore_border:
-                raise NotImplementedError("padding works only with ignore_border=True")
-            if isinstance(ws, tuple | list) and any(pad[i] >= ws[i] for i in range(nd)):
-                raise NotImplementedError(
-                    f"padding must be smaller than windows: pad is {pad}, ws {ws}"
-                )
         found = [as_tensor_variable(value) for value in inputs[:n]]
         for name, var in zip(self.arrays, found, strict=True):
             if var.type.ndim < nd:
                 raise TypeError(
                     f"{name} must have {nd} dimensions or more for a pooling, not {var.type.ndim}"
                 )
-        numbers = [as_tensor_variable(value) for value in (ws, stride, pad)]
-        for name, var in zip(("ws", "stride", "pad"), numbers, strict=True):
-            if var.type.ndim != 1 or var.type.dtype not in dtypes.DISCRETE:
-                raise TypeError(f"{name} must be {nd} integers, not {var.type}")
-            if isinstance(var, Constant):
-                _check_numbers(name, var.data, nd)
+        numbers = [
+            _as_numbers(name, value, nd)
+            for name, value in (("ws", ws), ("stride", stride), ("pad", pad))
+        ]
+        lengths, _, zeros = (var.data if isinstance(var, Constant) else None for var in numbers)
+        if zeros is not None and max(zeros) and not self.ignore_border:
+            raise NotImplementedError("padding works only with ignore_border=True")
+        if zeros is not None and lengths is not None and (zeros >= lengths).any():
+            raise NotImplementedError(
+                f"padding must be smaller than windows: pad is {_listed(zeros)}, "
+                f"ws {_listed(lengths)}"
+            )
         out = self.out_type(*(var.type for var in found))
         return Apply(self, [*found, *numbers], [out.make_variable()])
 
@@ -299,6 +323,59 @@ class _PoolOp(Op):
     def compute(self, windows: _Windows, *arrays: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
+    #: how often an element of an array is compared or added for each window that it is in
+    per_element = 2
+
+    def apply_flops(self, node, inputs, outputs):
+        """Return how many numbers are added and compared; averages are divisions as well.
+
+        None if a parameter is not constant.
+        """
+        windows = self._windows_of(node, inputs[0])
+        if windows is None:
+            return None
+        n_windows = prod(windows.counts)
+        met = self.per_element * int(windows.sizes("average_exc_pad").sum())
+        if isinstance(self, Pool):
+            met -= n_windows  # the first element of a window is taken as it is
+        divided = n_windows if self.mode.startswith("average") else 0
+        return prod(inputs[0][: -self.ndim]) * (met + divided)
+
+    def traffic(self, node: Apply, inputs: costs.Layouts, outputs: costs.Layouts) -> costs.Traffic:
+        """Return the bytes of all operands, but for elements that are in no window."""
+        counts = costs.each_once(self, node, inputs, outputs)
+        shapes: Any = [None if a is None else a.shape for a in inputs]
+        windows = None if counts is None else self._windows_of(node, shapes[0])
+        if counts is None or windows is None:
+            return None
+        met = [
+            n_met(n, w, count, p, s)
+            for n, w, count, p, s in zip(
+                windows.lengths, windows.ws, windows.counts, windows.pad, windows.stride,
+                strict=True,
+            )
+        ]  # fmt: skip
+        read, written = counts
+        for i in self.read_in_windows:
+            whole = prod(shapes[i][-self.ndim :])
+            read[i] = read[i] // whole * prod(met) if whole else 0
+        for i in self.unread:
+            read[i] = 0
+        return read, written
+
+    #: the arrays of which only what is in windows is read
+    read_in_windows: tuple[int, ...] = (0,)
+    #: the arrays of which only the shape matters
+    unread: tuple[int, ...] = ()
+
+    def _windows_of(self, node: Apply, shape: Any) -> _Windows | None:
+        """Return the windows of an Apply on arrays of a shape; None if they are not constant."""
+        numbers: list[Any] = [getattr(var, "data", None) for var in node.inputs[-3:]]
+        if any(n is None for n in numbers):
+            return None
+        ws, stride, pad = numbers
+        return _Windows(shape[-self.ndim :], ws, stride, pad, self.ignore_border)
+
     def infer_shape(self, node: Apply, shapes: Any) -> Any:
         return [shapes[0]]
 
@@ -313,6 +390,8 @@ class _PoolOp(Op):
 
 class Pool(_PoolOp):
     """The maxima, sums or averages of windows."""
+
+    per_element = 1
 
     def out_type(self, *types):
         return _pooled_type(types[0], self.ndim)
@@ -419,6 +498,7 @@ class AveragePoolGrad(PoolGrad):
 
     modes = MODES[1:]
     arrays = ("x", "gz")
+    per_element, read_in_windows, unread = 1, (), (0,)
 
     def __init__(
         self, ignore_border: bool = False, mode: str = "average_inc_pad", ndim: int = 2
@@ -447,6 +527,7 @@ class DownsampleFactorMaxGradGrad(_PoolOp):
 
     modes = ("max",)
     arrays = ("x", "maxout", "gz")
+    read_in_windows = (0, 2)
 
     def out_type(self, *types):
         return types[1]
@@ -475,6 +556,7 @@ class MaxPoolRop(_PoolOp):
 
     modes = ("max",)
     arrays = ("x", "eval_point")
+    per_element, read_in_windows = 1, (0, 1)
 
     def out_type(self, *types):
         return _pooled_type(types[1], self.ndim)

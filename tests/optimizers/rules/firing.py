@@ -22,6 +22,7 @@ TYPES = {
     **dict.fromkeys("pq", ("bool", (False, False))),
     "r": ("float64", (True, False)),
     "c": ("float64", (False, True)),
+    **dict.fromkeys("de", ("float64", (False,) * 4)),
     "m": ("float64", (False, False, False)),
     "b": ("int8", (False, False)),
     "h": ("uint8", (False, False)),

@@ -14,6 +14,8 @@ from opwise.scalar.op import OPS
 from opwise.tensor import linalg
 from opwise.tensor.assertion import Assert
 from opwise.tensor.blas import gemm, gemv
+from opwise.tensor.conv.functions import conv2d, conv2d_grad_wrt_inputs, conv2d_grad_wrt_weights
+from opwise.tensor.conv.pool import pool_2d
 from opwise.tensor.convert import view_op
 from opwise.tensor.creation import alloc_empty
 from opwise.tensor.elemwise import elemwise
@@ -37,6 +39,26 @@ add, mul, sub, true_div, int_div = map(elemwise, "add mul sub true_div int_div".
 GENERATOR = raw_random.random_state_type.make_constant(np.random.RandomState(1))
 #: indices of blocks: for 2 examples, which 3 of 3 blocks
 ROWS = np.array([[0, 1, 2], [2, 2, 0]])
+
+#: kernels whose values are known
+KERNELS = np.arange(24.0).reshape(2, 3, 2, 2)
+
+
+def spread(x):
+    """The elements of images with zeros between them."""
+    return set_subtensor(T.zeros((2, 3, 8, 8))[:, :, ::2, ::2], x)
+
+
+def padded(x):
+    """Images with zeros around them."""
+    around = T.zeros((2, 3, 6, 8))
+    return set_subtensor(around[:, :, 1:5, 1:6], x.reshape((2, 3, 4, 5)))
+
+
+def half_filled(x):
+    """Images that begin a row below the top of zeros; nothing tells their length."""
+    return set_subtensor(T.zeros((2, 3, 8, 8))[:, :, 1:], x)
+
 
 #: name of a rule -> (a graph in which it fires, a lookalike, stages and rewrites that run before)
 RULES = {
@@ -141,6 +163,71 @@ RULES = {
     "inline_ofg_on_device": (
         lambda x, y: OpFromGraph([x, y], [x * y])(y, x),
         lambda x, y: OpFromGraph([x, y], [x * y], mode="FAST_RUN")(y, x),
+        "",
+    ),
+    "local_conv_of_padded": (
+        lambda d, e: conv2d(padded(d), e),
+        lambda d, e: conv2d(half_filled(d), e),
+        "",
+    ),
+    "local_gradient_of_padded": (
+        lambda d, e: conv2d_grad_wrt_inputs(d, e, (2, 3, 7, 8))[:, :, 1:-1, 2:],
+        lambda d, e: conv2d_grad_wrt_inputs(d, e, (2, 3, 7, 8))[:, 1:],
+        "",
+    ),
+    "local_part_of_conv": (
+        lambda d, e: conv2d(d, e, border_mode=1)[1:, :, ::2, 1:],
+        lambda d, e: conv2d(d, e)[:, :, 1:-1],
+        "",
+    ),
+    "local_gradient_of_part_of_conv": (
+        lambda d, e: conv2d_grad_wrt_weights(d, spread(e), (2, 3, 2, 2)),
+        lambda d, e: conv2d_grad_wrt_weights(d, half_filled(e), (2, 3, 2, 2)),
+        "",
+    ),
+    "local_conv_of_flipped": (
+        lambda d, e: conv2d(d, e[:, :, ::-1, ::-1]),
+        lambda d, e: conv2d(d, e[:, ::-1, ::-1]),
+        "",
+    ),
+    "local_flipped_gradient": (
+        lambda d, e: conv2d_grad_wrt_weights(d, e, (2, 3, 2, 2))[:, :, ::-1, ::-1],
+        lambda d, e: conv2d_grad_wrt_weights(d, e, (2, 3, 2, 2))[:, :, ::-1],
+        "",
+    ),
+    "local_conv_of_transposed": (
+        lambda d, e: conv2d(d.dimshuffle(1, 0, 2, 3), e.dimshuffle(1, 0, 2, 3), filter_flip=False),
+        lambda d, e: conv2d(d.dimshuffle(1, 0, 2, 3), e.dimshuffle(1, 0, 2, 3)),
+        "",
+    ),
+    "local_conv_of_spread": (
+        lambda d, e: conv2d(spread(d), e),
+        lambda d, e: conv2d(spread(d), e, border_mode=1),
+        "",
+    ),
+    "local_gradient_of_conv_of_spread": (
+        lambda d, e: conv2d_grad_wrt_weights(spread(d), e, (2, 3, 2, 2)),
+        lambda d, e: conv2d_grad_wrt_weights(half_filled(d), e, (2, 3, 2, 2)),
+        "",
+    ),
+    "local_part_of_gradient_by_images": (
+        lambda d, e: conv2d_grad_wrt_inputs(d, e, (2, 3, 7, 8))[:, :, ::2, ::3],
+        lambda d, e: conv2d_grad_wrt_inputs(d, e, (2, 3, 7, 8))[:, :, ::-1, ::3],
+        "",
+    ),
+    "local_conv_of_zeros": (
+        lambda d, e: conv2d(T.zeros((2, 3, 4, 5)), e),
+        lambda d, e: conv2d(T.ones((2, 3, 4, 5)), e),
+        "",
+    ),
+    "local_scaled_conv": (
+        lambda d: conv2d(d, KERNELS) * np.array([[[[2.0]], [[3.0]]]]),
+        lambda d, e: conv2d(d, e) * 2.0,
+        "",
+    ),
+    "local_max_pool_first": (
+        lambda d: pool_2d(T.maximum(d, 0), (2, 2), ignore_border=True),
+        lambda d: pool_2d(T.maximum(d, 0), (3, 3), stride=(1, 1), ignore_border=True),
         "",
     ),
     "typed_list_inplace_opt": (

@@ -281,7 +281,7 @@ def test_convolutions_of_the_oldest_modules():
         ({"subsample": (1,)}, "subsample must be 2 integers"),
         ({"subsample": (0, 1)}, "integers, 1 or more"),
         ({"filter_dilation": (1, 0)}, "filter_dilation must be 2 integers"),
-        ({"num_groups": 0}, "num_groups must be 1 or more"),
+        ({"num_groups": 0}, "num_groups must be an integer, 1 or more"),
         ({"input_shape": (1, 2)}, "imshp must have 4 entries"),
         ({"imshp_logical": (1, 2)}, "conv2d_transpose"),
     ],

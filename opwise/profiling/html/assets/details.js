@@ -40,6 +40,9 @@ function applyDetails(id) {
         flops ? `${digits(flops)} GFLOP/s (${count(A.flops[id])}flop a call)` : null,
         bytes ? `${digits(bytes)} GB/s (${size(A.bytes[id])} a call)` : null,
       ].filter(Boolean).join(" · ")] : null,
+      text(A.algorithm[id])
+        ? ["algorithm", `${text(A.algorithm[id])}: ${text(A.why_algorithm[id])}`]
+        : null,
       ...deviceFacts(id),
       limitFact(id),
     ]) : el("p", { class: "nothing" }, "Not called."),
