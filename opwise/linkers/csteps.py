@@ -279,8 +279,9 @@ def ca_reduce(node: Apply, kernels: Kernels) -> AnyStep | None:
 
 @c_lowering(MapReduce)
 def map_reduce(node: Apply, kernels: Kernels) -> CStep | None:
-    mapped, reduced = node.op.parts(node)
-    ints = _reduction(reduced.op, reduced.inputs[0], reduced.outputs[0])
+    mapped, every = node.op.parts(node)
+    reduced = every[0]  # the others differ in the dtypes of their results only
+    ints = _reduction(reduced.op, reduced.inputs[0], reduced.outputs[0], len(every) > 1)
     if ints is None:
         return None
     _, patterns, constant, maybe_broadcast = _operands(node)
@@ -291,7 +292,7 @@ def map_reduce(node: Apply, kernels: Kernels) -> CStep | None:
         ints[0],
         node.op.scalar_op,
         [v.type.dtype for v in node.inputs],
-        mapped.outputs[0].type.dtype,
+        [v.type.dtype for v in mapped.outputs],
         constant,
         maybe_broadcast,
     )
@@ -306,8 +307,13 @@ def _accumulator(op: CAReduce, out: Variable) -> str:
     return str(getattr(op, "acc_dtype", None) or out.type.dtype)
 
 
-def _reduction(op: CAReduce, x: Variable, out: Variable) -> tuple[int, ...] | None:
-    """Return the ints by which a step reduces ``x`` to ``out``, without those of its operands."""
+def _reduction(
+    op: CAReduce, x: Variable, out: Variable, apart: bool = False
+) -> tuple[int, ...] | None:
+    """Return the ints by which a step reduces ``x`` to ``out``, without those of its operands.
+
+    apart: whether the accumulators are copied to the results.
+    """
     acc = _accumulator(op, out)
     if not csource.has_c(acc):
         return None
@@ -319,7 +325,8 @@ def _reduction(op: CAReduce, x: Variable, out: Variable) -> tuple[int, ...] | No
     if join is None:
         return None
     of_nothing = op.of_nothing is not None
-    return index, join, _axis_mask(op.axis, x.type.ndim), int(narrow), int(of_nothing), x.type.ndim
+    axes, ndim = _axis_mask(op.axis, x.type.ndim), x.type.ndim
+    return index, join, axes, int(narrow or apart), int(of_nothing), ndim
 
 
 def _reducer(row: Any, element: str, acc: str) -> int | None:

@@ -102,7 +102,7 @@ def test_dtypes_are_those_of_the_two_ops(run, dtypes, reduction, out, acc):
     inputs = [tensor(dtype) for dtype in dtypes]
     made = MapReduce(OPS["mul"], reduction)(*inputs)
     assert made.type.dtype == out
-    mapped, reduced = made.owner.op.parts(made.owner)
+    mapped, (reduced,) = made.owner.op.parts(made.owner)
     assert getattr(reduced.op, "acc_dtype", None) == acc
     assert mapped.outputs[0].type.dtype == np.result_type(*dtypes)
     values = {x: np.array([[100, 1, 0], [1, 100, 1]], x.type.dtype) for x in inputs}
