@@ -138,7 +138,6 @@ REASONS = {
     "theano.d3viz*": _DRAWING,
     "*_sympy*": _SYMPY,
     "*Sympy*": _SYMPY,
-    "theano.tensor.nnet.*AbstractBatchNorm*": _NETWORKS,
     "theano.tensor.nnet*spatialtf*": _NETWORKS,
     "theano.tensor.*opt*": _REWRITES,
     "theano.gof.opt*": _REWRITES,

@@ -50,7 +50,7 @@ from opwise.tensor.nnet.ctc import ConnectionistTemporalClassification
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias
 from opwise.tensor.random.mrg import M1, mrg_uniform
 from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
-from opwise.tensor.reduce import Argmax, CAReduce, MaxAndArgmax
+from opwise.tensor.reduce import Argmax, CAReduce, FirstAlong, MaxAndArgmax
 from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 
@@ -275,6 +275,11 @@ def ca_reduce(node: Apply, kernels: Kernels) -> AnyStep | None:
     if ints is None:
         return None
     return CStep("reduce", (*ints, 0, 0), (x.type.numpy_dtype.itemsize / 20,))
+
+
+@c_lowering(FirstAlong)
+def first_along(node: Apply, kernels: Kernels) -> CStep | None:
+    return CStep("first_along", (_axis_mask(node.op.axes, node.inputs[0].type.ndim),))
 
 
 @c_lowering(MapReduce)

@@ -176,7 +176,9 @@ class Kernels:
             loop.functions = usercode.functions_of([(steps, in_dtypes)])
             if loop.needs_gil:
                 name += "_held"
-            loop.definitions = make(name, *first, steps, outs, in_dtypes, constant_inputs, maybe_broadcast)
+            loop.definitions = make(
+                name, *first, steps, outs, in_dtypes, constant_inputs, maybe_broadcast
+            )
             if loop.definitions is None:
                 return None
             if loop.needs_gil:

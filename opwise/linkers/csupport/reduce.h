@@ -301,6 +301,27 @@ narrow:
     return OW_OK;
 }
 
+/* The first element along axes, which keep the length 1; 0 without any. ints: mask of the axes. */
+static int ow_first_along_prep(ow_step *s)
+{
+    ow_slot *z = s->out[0];
+    for (int d = 0; d < z->ndim; d++)
+        z->shape[d] = s->ints[0] >> d & 1 ? 1 : s->in[0]->shape[d];
+    return ow_ensure(s, z);
+}
+
+static int ow_first_along_run(ow_step *s)
+{
+    ow_slot *z = s->out[0], first = *s->in[0];
+    if (!ow_size(&first)) {
+        memset(z->data, 0, (size_t)(ow_size(z) * z->itemsize));
+        return OW_OK;
+    }
+    memcpy(first.shape, z->shape, sizeof first.shape);
+    ow_copy(z, &first);
+    return OW_OK;
+}
+
 /* --- the position of the largest element ------------------------------------------------------ */
 
 /* Whether an element takes the place of the largest one before it: NaN is larger than any. */

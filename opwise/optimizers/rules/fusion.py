@@ -29,6 +29,9 @@ MAX_INSTRUCTIONS = 80
 MAX_STREAMS = 16
 #: the most nanoseconds an element that each reader of a result may spend to compute it again
 MAX_FREE_COST = 1.5
+#: the same for an Apply together with those before it, and the most of these
+MAX_RECOMPUTED_COST = 4.0
+MAX_RECOMPUTED = 12
 #: the most dimensions of a loop in C
 MAX_DIMENSIONS = 8
 
@@ -461,23 +464,78 @@ def _is_reduced(node):
 def _is_free(node):
     """Return whether recomputing an Apply in each loop that reads it is faster than storing it.
 
-    It is, if the Apply does little, reads one array, and only loops read it.
+    It is, if the Apply does little, only loops read it, and it reads one array, or arrays that
+    these loops read anyway but for one or two.
     """
-    op, out = node.op.scalar_op, node.outputs[0]
     pattern = _pattern(node)
-    program = (
-        op.instructions if isinstance(op, Composite) else [Instruction(op, (), out.type.dtype)]
-    )
-    return (
-        loops.is_cheap(program)
-        and sum(one.op.row.cost for one in program if one.op.row is not None) <= MAX_FREE_COST
-        and sum(v.type.broadcastable == pattern for v in node.inputs) <= 1
-        and all(
-            client != "output"
-            and (reduces_in_c(client) or (joins(client) and _pattern(client) == pattern))
-            for client, _ in out._clients
-        )
-    )
+    if _cost(node) > MAX_FREE_COST or not all(
+        client != "output"
+        and (reduces_in_c(client) or (joins(client) and _pattern(client) == pattern))
+        for client, _ in node.outputs[0]._clients
+    ):
+        return False
+    return len(_full_operands(node)) <= 1 or _saves_memory(node)
+
+
+def _cost(node):
+    """Return about how many nanoseconds an element takes; infinity if functions are called."""
+    op, dtype = node.op.scalar_op, node.outputs[0].type.dtype
+    program = op.instructions if isinstance(op, Composite) else [Instruction(op, (), dtype)]
+    if not loops.is_cheap(program):
+        return math.inf
+    return sum(one.op.row.cost for one in program if one.op.row is not None)
+
+
+def _full_operands(node):
+    """Return the operands of an Apply that are not broadcast, each once."""
+    pattern = _pattern(node)
+    return dict.fromkeys(v for v in node.inputs if v.type.broadcastable == pattern)
+
+
+def _saves_memory(node):
+    """Return whether less memory is moved if each loop that reads an Apply recomputes it.
+
+    The loops are one for all elementwise readers, and one for the reductions along each axes.
+    """
+    arrays = _arrays(node)
+    if arrays is None:
+        return False
+    read_by: dict[Any, set[Variable]] = {}
+    for client, _ in node.outputs[0]._clients:
+        if reduces_in_c(client):
+            key, others = client.op.axis, set()
+        else:
+            reduced = _is_reduced(client)
+            key = next(iter(client.outputs[0]._clients))[0].op.axis if reduced else "elementwise"
+            others = _arrays(client, node) or set(_full_operands(client))
+        read_by.setdefault(key, set()).update(others)
+    # stored, it is written once and read by each loop
+    return sum(len(arrays - others) for others in read_by.values()) <= 1 + len(read_by)
+
+
+def _arrays(node, without=None):
+    """Return the arrays that recomputing an Apply reads; None if that takes long.
+
+    What it reads of ``without`` does not count.
+    """
+    found: set[Variable] = set()
+    inside = {node}
+    pending = [node]
+    cost = 0.0
+    while pending:
+        for var in _full_operands(pending.pop()):
+            owner = var.owner
+            if (owner is without and owner is not None) or owner in inside:
+                continue
+            if owner is None or not joins(owner) or (more := _cost(owner)) > MAX_FREE_COST:
+                found.add(var)
+                continue
+            cost += more
+            inside.add(owner)
+            pending.append(owner)
+            if len(inside) > MAX_RECOMPUTED or cost > MAX_RECOMPUTED_COST:
+                return None
+    return found
 
 
 def _pattern(node):
