@@ -1035,7 +1035,7 @@ RULES = {
     ),
     "local_pow_specialize_device": (
         lambda x: x**5,
-        lambda x: x**2.5,
+        lambda x: x**2.3,
         "",
     ),
 }
