@@ -160,7 +160,8 @@ class _Sums:
     def _total(self, terms):
         kept = iter(range(self.x.type.ndim - len(self.axes)))
         order = ["x" if d in self.axes else next(kept) for d in range(self.x.type.ndim)]
-        return dimshuffle(Sum(self.axes, dtype="float64", acc_dtype="float64")(terms), order)
+        axes = None if len(self.axes) == len(order) else self.axes
+        return dimshuffle(Sum(axes, dtype="float64", acc_dtype="float64")(terms), order)
 
     def of_deviations(self, c):
         """Return the sum of x - c."""

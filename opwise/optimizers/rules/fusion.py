@@ -308,7 +308,8 @@ class ReductionSharer(Optimizer):
         found: dict[Apply, Any] = {}
         for node in order:
             if node not in bound and _is_wide_sum(node):
-                found[node] = _parts(node)[1].op.axis, _looped_over(node)
+                axes, pattern = _parts(node)[1].op.axis, _looped_over(node)
+                found[node] = tuple(range(len(pattern))) if axes is None else axes, pattern
         if len(found) > 1 and any(node.op.branches for node in order):
             needed = guards.find_guards(order, fgraph.outputs)
             found = {node: (kind, needed.of[node]) for node, kind in found.items()}
@@ -470,7 +471,7 @@ def _is_free(node):
     pattern = _pattern(node)
     if _cost(node) > MAX_FREE_COST or not all(
         client != "output"
-        and (reduces_in_c(client) or (joins(client) and _pattern(client) == pattern))
+        and (_is_reduction(client) or (joins(client) and _pattern(client) == pattern))
         for client, _ in node.outputs[0]._clients
     ):
         return False
@@ -486,9 +487,9 @@ def _cost(node):
     return sum(one.op.row.cost for one in program if one.op.row is not None)
 
 
-def _full_operands(node):
+def _full_operands(node, pattern=None):
     """Return the operands of an Apply that are not broadcast, each once."""
-    pattern = _pattern(node)
+    pattern = _pattern(node) if pattern is None else pattern
     return dict.fromkeys(v for v in node.inputs if v.type.broadcastable == pattern)
 
 
@@ -500,17 +501,32 @@ def _saves_memory(node):
     arrays = _arrays(node)
     if arrays is None:
         return False
+    pattern = _pattern(node)
     read_by: dict[Any, set[Variable]] = {}
-    for client, _ in node.outputs[0]._clients:
-        if reduces_in_c(client):
-            key, others = client.op.axis, set()
-        else:
-            reduced = _is_reduced(client)
-            key = next(iter(client.outputs[0]._clients))[0].op.axis if reduced else "elementwise"
-            others = _arrays(client, node) or set(_full_operands(client))
-        read_by.setdefault(key, set()).update(others)
+    pending: list[tuple[Apply, set[Variable]]] = [(node, set())]
+    seen = 0
+    while pending:
+        reader, others = pending.pop()
+        for client, _ in reader.outputs[0]._clients:
+            key: Any = "elementwise"
+            read = others
+            if client != "output" and _is_reduction(client):
+                key = _parts(client)[1].op.axis
+                read = others.union(_full_operands(client, pattern)) - {reader.outputs[0]}
+            elif client != "output" and joins(client) and _pattern(client) == pattern:
+                read = others | (_arrays(client, reader) or set(_full_operands(client)))
+                seen += 1
+                if seen <= MAX_RECOMPUTED:
+                    pending.append((client, read))
+                    continue
+            read_by.setdefault(key, set()).update(read)
     # stored, it is written once and read by each loop
     return sum(len(arrays - others) for others in read_by.values()) <= 1 + len(read_by)
+
+
+def _is_reduction(node):
+    """Return whether an Apply is a reduction in C, perhaps of an elementwise result."""
+    return (isinstance(node.op, MapReduce) and len(node.outputs) == 1) or reduces_in_c(node)
 
 
 def _arrays(node, without=None):
