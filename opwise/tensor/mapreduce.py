@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from opwise.graph.apply import Apply
+from opwise.graph.null import is_disconnected
 from opwise.graph.op import Op
+from opwise.tensor.creation import zeros_like
 from opwise.tensor.elemwise import Elemwise
 
 
@@ -75,7 +77,9 @@ class MapReduce(Op):
     def L_op(self, inputs, outputs, output_gradients):
         mapped, every = self._parts(inputs)
         through = [
-            reduced.op.L_op(reduced.inputs, reduced.outputs, [gradient])[0]
+            zeros_like(reduced.inputs[0])
+            if is_disconnected(gradient)
+            else reduced.op.L_op(reduced.inputs, reduced.outputs, [gradient])[0]
             for reduced, gradient in zip(every, output_gradients, strict=True)
         ]
         return self._map.L_op(inputs, mapped.outputs, through)

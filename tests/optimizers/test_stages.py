@@ -241,7 +241,7 @@ def test_stabilize_stops_after_its_stage():
 @pytest.mark.parametrize(
     ("tag", "left_out"),
     [
-        ("fusion", {"elemwise_fusion"}),
+        ("fusion", {"elemwise_fusion", "sums_of_deviations"}),
         ("local_elemwise_fusion", {"elemwise_fusion"}),
         (
             "inplace",
