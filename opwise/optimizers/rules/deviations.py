@@ -57,7 +57,7 @@ class DeviationOptimizer(Optimizer):
             wide = sums.of_squares(c) if squared else sums.of_deviations(c)
             (out,) = node.outputs
             kept = tuple(d for d in range(x.type.ndim) if d not in axes)
-            new = cast(shuffled(wide, kept), out.type.dtype)
+            new = shuffled(cast(wide, out.type.dtype), kept)
             if new.type == out.type:
                 pairs.append((out, new))
         if pairs:
@@ -150,7 +150,10 @@ class _Sums:
         for a in axes:
             length = shape_i_op(a)(x) if feature is None else feature.get_shape(x, a)
             n = elemwise("mul")(n, length) if n != 1 else length
-        self.n = dimshuffle(cast(n, "float64"), ["x"] * x.type.ndim)
+        order = ["x"] * x.type.ndim
+        n = cast(n, "float64")
+        self.n = dimshuffle(n, order)
+        self.some = dimshuffle(elemwise("gt")(n, constant(0.0, dtype="float64")), order)
         self.x = x
         self.first = cast(_first(x, axes, _DEEPEST), "float64")
         self.difference = elemwise("sub")(cast(x, "float64"), self.first)
@@ -180,7 +183,7 @@ class _Sums:
         mean, about_mean = self._squares
         total = add(about_mean, mul(self.n, sqr(sub(mean, c))))
         zero = constant(0.0, dtype="float64")
-        return elemwise("switch")(elemwise("gt")(self.n, zero), total, zero)
+        return elemwise("switch")(self.some, total, zero)
 
 
 def _first(x, axes, deepest):

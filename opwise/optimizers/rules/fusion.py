@@ -521,7 +521,7 @@ def _saves_memory(node):
                     continue
             read_by.setdefault(key, set()).update(read)
     # stored, it is written once and read by each loop
-    return sum(len(arrays - others) for others in read_by.values()) <= 1 + len(read_by)
+    return sum(len(arrays - others) for others in read_by.values()) <= len(read_by)
 
 
 def _is_reduction(node):
