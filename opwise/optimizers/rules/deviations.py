@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from opwise.graph import target
+from opwise.graph.apply import Apply
 from opwise.optimizers.passes import Optimizer
 from opwise.optimizers.rules.matching import operands, row_name, shuffled
 from opwise.optimizers.shapefeature import tracked_shapes
@@ -129,7 +130,8 @@ def _sums_of(x, axes):
 
 def _depends(var, on):
     """Return whether a variable depends on another one that is a few Applys before it."""
-    waiting, seen = [var], set()
+    waiting = [var]
+    seen: set[Apply] = set()
     while waiting and len(seen) < _MOST_BETWEEN:
         one = waiting.pop()
         if one is on:

@@ -466,7 +466,7 @@ def _expands(op_class, name):
     """Declare the rule that replaces an Op of batch normalisation by an elementwise graph."""
 
     def expand(fgraph, node):
-        new = node.op.expanded(*node.inputs)
+        new = node.op.expanded(node.inputs)
         if any(a.type.dtype != b.type.dtype for a, b in zip(new, node.outputs, strict=True)):
             return None
         return [

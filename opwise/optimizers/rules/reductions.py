@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 
+from opwise.graph.variable import Variable
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.matching import (
     for_output,
@@ -198,7 +199,8 @@ def local_sum_prod_mul_by_scalar(fgraph, node):
         total = _along(node.op, node.op.axis, x.owner.inputs[0])
         return for_output(node, elemwise("neg")(total))
     axes = _axes(node)
-    numbers, rest = [], []
+    numbers: list[Variable] = []
+    rest: list[Variable] = []
     for factor in x.owner.inputs:
         fixed = all(factor.type.broadcastable[a] for a in axes)
         (numbers if fixed else rest).append(factor)

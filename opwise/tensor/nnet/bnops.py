@@ -5,6 +5,7 @@ The functions of ``bn`` make these graphs directly. Old programs apply the Ops t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type, is_disconnected
 from opwise.graph.op import Op
-from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.reduce import mean as mean_
@@ -66,7 +66,7 @@ class _BatchNormalization(Op):
     def _n_averaged(self, x):
         return cast(prod(shape(x)[list(self.axes)]), x.type.dtype)
 
-    def expanded(self, *inputs: Variable) -> list[Variable]:
+    def expanded(self, inputs: Sequence[Any]) -> list[Any]:
         """Return the outputs as an elementwise graph with reductions."""
         raise NotImplementedError
 
@@ -100,7 +100,8 @@ class AbstractBatchNormTrain(_BatchNormalization):
         types = [x.type, *[scale.type] * (2 + len(running))]
         return Apply(self, inputs, [t.make_variable() for t in types])
 
-    def expanded(self, x, scale, bias, epsilon, factor, *running):
+    def expanded(self, inputs):
+        x, scale, bias, epsilon, factor, *running = inputs
         scale, bias, *running = self._wide(scale, bias, *running)
         mean = mean_(x, axis=self.axes, keepdims=True)
         variance = var(x, axis=self.axes, keepdims=True)
@@ -178,7 +179,8 @@ class AbstractBatchNormInference(_BatchNormalization):
         inputs = self._common([x, scale, bias, estimated_mean, estimated_variance], [epsilon])
         return Apply(self, inputs, [inputs[0].type.make_variable()])
 
-    def expanded(self, x, scale, bias, mean, variance, epsilon):
+    def expanded(self, inputs):
+        x, scale, bias, mean, variance, epsilon = inputs
         scale, bias, mean, variance = self._wide(scale, bias, mean, variance)
         return [(x - mean) * (scale * _invstd(variance, epsilon)) + bias]
 
@@ -220,7 +222,8 @@ class AbstractBatchNormTrainGrad(_BatchNormalization):
         x, _, scale, *_ = inputs
         return Apply(self, inputs, [t.make_variable() for t in (x.type, scale.type, scale.type)])
 
-    def expanded(self, x, dy, scale, mean, invstd, epsilon):
+    def expanded(self, inputs):
+        x, dy, scale, mean, invstd, _ = inputs
         scale, mean, invstd = self._wide(scale, mean, invstd)
         n, centered = self._n_averaged(x), x - mean
         dbias, products = self._total(dy), self._total(dy * centered)
