@@ -133,7 +133,6 @@ REASONS = {
     "theano.gof.sched*": _VM,
     "*_sympy*": _SYMPY,
     "*Sympy*": _SYMPY,
-    "theano.tensor.nnet.*AbstractBatchNorm*": _NETWORKS,
     "theano.tensor.*opt*": _REWRITES,
     "theano.gof.opt*": _REWRITES,
     "theano.gof.unify*": _REWRITES,

@@ -46,6 +46,7 @@ from opwise.tensor.nnet.blocksparse import SparseBlockGemv, SparseBlockOuter
 from opwise.tensor.nnet.ctc import ConnectionistTemporalClassification
 from opwise.tensor.random.mrg import DotModulo
 from opwise.tensor.random.raw_random import RandomFunction
+from opwise.tensor.reduce import FirstAlong
 from opwise.tensor.shape import Shape, Shape_i
 from opwise.tensor.slices import MakeSlice
 
@@ -57,6 +58,7 @@ HOST_ONLY: dict[type[Op], str] = {
     ScalarFromTensor: "the host needs this value, and must wait for it",
     TensorFromScalar: "its input is a number on the host",
     MakeSlice: "a slice is not an array",
+    FirstAlong: "only rewrites for the CPU make it",
     **dict.fromkeys(
         (Append, Count, Extend, GetItem, Index, Insert, Length, MakeList, Remove, Reverse),
         "a list is not an array",

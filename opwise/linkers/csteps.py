@@ -50,7 +50,7 @@ from opwise.tensor.nnet.ctc import ConnectionistTemporalClassification
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias
 from opwise.tensor.random.mrg import M1, mrg_uniform
 from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
-from opwise.tensor.reduce import Argmax, CAReduce, MaxAndArgmax
+from opwise.tensor.reduce import Argmax, CAReduce, FirstAlong, MaxAndArgmax
 from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 
@@ -277,10 +277,16 @@ def ca_reduce(node: Apply, kernels: Kernels) -> AnyStep | None:
     return CStep("reduce", (*ints, 0, 0), (x.type.numpy_dtype.itemsize / 20,))
 
 
+@c_lowering(FirstAlong)
+def first_along(node: Apply, kernels: Kernels) -> CStep | None:
+    return CStep("first_along", (_axis_mask(node.op.axes, node.inputs[0].type.ndim),))
+
+
 @c_lowering(MapReduce)
 def map_reduce(node: Apply, kernels: Kernels) -> CStep | None:
-    mapped, reduced = node.op.parts(node)
-    ints = _reduction(reduced.op, reduced.inputs[0], reduced.outputs[0])
+    mapped, every = node.op.parts(node)
+    reduced = every[0]  # the others differ in the dtypes of their results only
+    ints = _reduction(reduced.op, reduced.inputs[0], reduced.outputs[0], len(every) > 1)
     if ints is None:
         return None
     _, patterns, constant, maybe_broadcast = _operands(node)
@@ -291,7 +297,7 @@ def map_reduce(node: Apply, kernels: Kernels) -> CStep | None:
         ints[0],
         node.op.scalar_op,
         [v.type.dtype for v in node.inputs],
-        mapped.outputs[0].type.dtype,
+        [v.type.dtype for v in mapped.outputs],
         constant,
         maybe_broadcast,
     )
@@ -306,8 +312,13 @@ def _accumulator(op: CAReduce, out: Variable) -> str:
     return str(getattr(op, "acc_dtype", None) or out.type.dtype)
 
 
-def _reduction(op: CAReduce, x: Variable, out: Variable) -> tuple[int, ...] | None:
-    """Return the ints by which a step reduces ``x`` to ``out``, without those of its operands."""
+def _reduction(
+    op: CAReduce, x: Variable, out: Variable, apart: bool = False
+) -> tuple[int, ...] | None:
+    """Return the ints by which a step reduces ``x`` to ``out``, without those of its operands.
+
+    apart: whether the accumulators are copied to the results.
+    """
     acc = _accumulator(op, out)
     if not csource.has_c(acc):
         return None
@@ -319,7 +330,8 @@ def _reduction(op: CAReduce, x: Variable, out: Variable) -> tuple[int, ...] | No
     if join is None:
         return None
     of_nothing = op.of_nothing is not None
-    return index, join, _axis_mask(op.axis, x.type.ndim), int(narrow), int(of_nothing), x.type.ndim
+    axes, ndim = _axis_mask(op.axis, x.type.ndim), x.type.ndim
+    return index, join, axes, int(narrow or apart), int(of_nothing), ndim
 
 
 def _reducer(row: Any, element: str, acc: str) -> int | None:

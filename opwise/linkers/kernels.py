@@ -24,7 +24,7 @@ from opwise.scalar.usercode import UserFunction
 LoopProgram = tuple[Sequence[Instruction], Sequence[int], tuple[str, ...]]
 
 #: part of the cache key of generated code: change it when the text's meaning changes
-VERSION = 6
+VERSION = 7
 #: characters of loops for which another compiler is started: fewer take less time than its start
 SHARE = 1500
 
@@ -120,17 +120,17 @@ class Kernels:
         reducer: int,
         op: ScalarOp,
         in_dtypes: Sequence[str],
-        out_dtype: str,
+        out_dtypes: Sequence[str],
         constant_inputs: Sequence[int],
         maybe_broadcast: Sequence[int],
     ) -> Loop | None:
         """Return a Loop that folds the results of a scalar op by the operation ``row``, or None.
 
-        acc: dtype of the accumulator. whole: whether the result is one number. reducer: index of
+        acc: dtype of the accumulators. whole: whether each result is one number. reducer: index of
         the built-in reduction of plain elements.
         """
         return self._loop(
-            loops.reduction_text, (row.name, acc, whole), op, in_dtypes, [out_dtype],
+            loops.reduction_text, (row.name, acc, whole), op, in_dtypes, out_dtypes,
             constant_inputs, maybe_broadcast, reducer,
         )  # fmt: skip
 
@@ -174,10 +174,11 @@ class Kernels:
         if self.generate or any(usercode.is_c_only(one.op) for one in steps):
             loop.name = name = f"ow_k{len(self._loops)}"
             loop.functions = usercode.functions_of([(steps, in_dtypes)])
-            given = (*first, steps, outs[0]) if first else (steps, outs)
             if loop.needs_gil:
                 name += "_held"
-            loop.definitions = make(name, *given, in_dtypes, constant_inputs, maybe_broadcast)
+            loop.definitions = make(
+                name, *first, steps, outs, in_dtypes, constant_inputs, maybe_broadcast
+            )
             if loop.definitions is None:
                 return None
             if loop.needs_gil:

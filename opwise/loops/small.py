@@ -618,9 +618,11 @@ def _reduced(p: _Program, node: Apply, x: Slots) -> Slots:
 
 @_on(MapReduce)
 def _map_reduced(p: _Program, node: Apply, *values: Slots) -> Slots:
-    mapped, reduced = node.op.parts(node)
+    mapped, every = node.op.parts(node)
+    if len(every) > 1:
+        raise NotSmall
     (between,) = p.run(mapped, list(values))
-    return p.run(reduced, [between])[0]
+    return p.run(every[0], [between])[0]
 
 
 @_on(Solve)

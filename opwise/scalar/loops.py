@@ -246,7 +246,7 @@ def reduction_text(
     acc_dtype: str,
     whole: bool,
     instructions: Sequence[Instruction],
-    out: int,
+    outs: Sequence[int],
     in_dtypes: Sequence[str],
     constant_inputs: Sequence[int] = (),
     maybe_broadcast: Sequence[int] = (),
@@ -257,26 +257,28 @@ def reduction_text(
 
     An accumulator of stride 0 takes in a run of elements, in blocks that are joined pairwise, so
     that rounding errors grow with the logarithm of the length; otherwise each element goes into the
-    accumulator beside it. whole: there is only one accumulator, of stride 0. out: the slot to fold.
-    prefix: C text before the function. apart: whether the elements of a run of the only input may
-    not be contiguous.
+    accumulator beside it. whole: there is only one accumulator for each slot, of stride 0. outs:
+    the slots to fold, each into accumulators of its own. prefix: C text before the function.
+    apart: whether the elements of a run of the only input may not be contiguous.
     """
-    body = body_text(name, instructions, [out], in_dtypes)
+    body = body_text(name, instructions, outs, in_dtypes)
     if body is None:
         return None
-    fold = FOLDS[row_name]
-    element = slot_dtype(out, instructions, in_dtypes)
-    size = np.dtype(acc_dtype).itemsize
-    lines = _Fold(fold, element, acc_dtype, _LANES_BYTES // size if is_cheap(instructions) else 1)
+    n_acc = len(outs)
+    elements = [slot_dtype(out, instructions, in_dtypes) for out in outs]
+    size = np.dtype(acc_dtype).itemsize * (1 << (n_acc - 1).bit_length())
+    lanes = max(1, _LANES_BYTES // size) if is_cheap(instructions) else 1
+    lines = _Fold(FOLDS[row_name], elements, acc_dtype, lanes)
 
     def value(args):
-        """Return a function from the text of an index to the statement that sets v."""
-        return lambda at: f"{name}_one({', '.join([*(a.format(i=at) for a in args), '&v'])});"
+        """Return a function from the text of an index to the statement that sets v0, v1, ..."""
+        results = [f"&v{k}" for k in range(n_acc)]
+        return lambda at: f"{name}_one({', '.join([*(a.format(i=at) for a in args), *results])});"
 
     def rows(still, count, scattered=False):
         pointers, values = [], []
         for k in range(count):
-            more, args = _operands(in_dtypes, still, 1, suffix=f"_{k}", row=f"(row + {k})")
+            more, args = _operands(in_dtypes, still, n_acc, suffix=f"_{k}", row=f"(row + {k})")
             if scattered:
                 element = csource.c_type(in_dtypes[0])
                 args = [f"*(const {element} *)((const char *)a0_{k} + ({{i}}) * st[1])"]
@@ -289,13 +291,13 @@ def reduction_text(
         ]
 
     def variant(still):
-        pointers, args = _operands(in_dtypes, still, 1)
+        pointers, args = _operands(in_dtypes, still, n_acc)
         run = [*pointers, *lines.run(value(args))]
         if whole:
             return run
         side_by_side = [
-            f"const ow_i64 rows = st[{1 + len(in_dtypes)}];",
-            f"const ow_i64 *to_next = st + {2 + len(in_dtypes)};",
+            f"const ow_i64 rows = st[{n_acc + len(in_dtypes)}];",
+            f"const ow_i64 *to_next = st + {2 * n_acc + len(in_dtypes)};",
             "ow_i64 row = 0;",
         ]
         near = [*(rows(still, _ROWS) if lines.lanes > 1 else []), *rows(still, 1)]
@@ -311,7 +313,7 @@ def reduction_text(
             *near,
         ]
 
-    loop = _function(name, 1, constant_inputs, maybe_broadcast, variant, prefix)
+    loop = _function(name, n_acc, constant_inputs, maybe_broadcast, variant, prefix)
     return [body, "\n".join(loop)]
 
 
@@ -321,14 +323,14 @@ def _if(condition, lines):
 
 
 class _Fold:
-    """The lines that fold, for one operation, element type and accumulator type.
+    """The lines that fold, by one operation, elements of some types into accumulators of one type.
 
     lanes: how many accumulators a run of elements has; 1: OpenMP vectorizes the loop.
     """
 
-    def __init__(self, fold, element, acc, lanes):
+    def __init__(self, fold, elements, acc, lanes):
         self.fold, self.dtype = fold, acc
-        self.element, self.acc = csource.c_type(element), csource.c_type(acc)
+        self.elements, self.acc = [csource.c_type(e) for e in elements], csource.c_type(acc)
         self.start = csource.literal(fold.start(acc), acc)
         self.lanes = lanes
         self.nan = fold.clause in ("max", "min") and acc in dtypes.FLOATS
@@ -338,80 +340,101 @@ class _Fold:
         return self.fold.join(a, x, self.dtype, self.acc)
 
     def take(self, into, value, at):
-        """Return the statements that take the element at an index into an accumulator."""
-        v = "v" if self.element == self.acc else "w"
-        wide = "" if v == "v" else f" const {self.acc} w = ({self.acc})v;"
-        return f"{{ {self.element} v; {value(at)}{wide} {into} = {self.join(into, v)}; }}"
+        """Return the statements that take the elements at an index into accumulators.
+
+        into: a format string with the number of the accumulator, {k}.
+        """
+        declared, steps = [], []
+        for k, element in enumerate(self.elements):
+            declared.append(f"{element} v{k};")
+            v = f"v{k}"
+            if element != self.acc:
+                v = f"w{k}"
+                steps.append(f"const {self.acc} w{k} = ({self.acc})v{k};")
+            to = into.format(k=k)
+            steps.append(f"{to} = {self.join(to, v)};")
+        return f"{{ {' '.join([*declared, value(at), *steps])} }}"
+
+    def each(self, line):
+        """Return a line for each accumulator, whose number takes the place of {k}."""
+        return [line.replace("{k}", str(k)) for k in range(len(self.elements))]
 
     def run(self, value):
         """Return the lines that fold a run into one accumulator, in blocks joined pairwise."""
         block = self._in_lanes(value) if self.lanes > 1 else self._in_vectors(value)
         return [
-            f"{self.acc} part[64], *acc = ({self.acc} *)p[0];",
+            *self.each(f"{self.acc} part{{k}}[64], *acc{{k}} = ({self.acc} *)p[{{k}}];"),
             "ow_u64 blocks = 0;",
             "for (ow_i64 from = 0; from < n; from += 1024) {",
             "    const ow_i64 m = n - from < 1024 ? n - from : 1024;",
-            f"    {self.acc} total = {self.start};",
+            *self.each(f"    {self.acc} total{{k}} = {self.start};"),
             *(f"    {line}" for line in block),
-            "    ow_i32 k = 0;",
-            "    for (; blocks >> k & 1; k++)",
-            f"        total = {self.join('part[k]', 'total')};",
-            "    part[k] = total;",
+            "    ow_i32 j = 0;",
+            "    for (; blocks >> j & 1; j++) {",
+            *self.each(f"        total{{k}} = {self.join('part{k}[j]', 'total{k}')};"),
+            "    }",
+            *self.each("    part{k}[j] = total{k};"),
             "    blocks++;",
             "}",
-            "for (ow_i32 k = 0; blocks >> k; k++)",
-            "    if (blocks >> k & 1)",
-            f"        *acc = {self.join('*acc', 'part[k]')};",
+            "for (ow_i32 j = 0; blocks >> j; j++)",
+            "    if (blocks >> j & 1) {",
+            *self.each(f"        *acc{{k}} = {self.join('*acc{k}', 'part{k}[j]')};"),
+            "    }",
         ]
 
     def _in_lanes(self, value):
+        lanes = self.lanes
         return [
             "ow_i64 i = 0;",
-            f"if (m >= {self.lanes}) {{",
-            f"    {self.acc} s[{self.lanes}];",
-            f"    for (ow_i32 k = 0; k < {self.lanes}; k++)",
-            f"        s[k] = {self.start};",
-            f"    for (; i + {self.lanes} <= m; i += {self.lanes})",
-            f"        for (ow_i32 k = 0; k < {self.lanes}; k++)",
-            f"            {self.take('s[k]', value, 'from + i + k')}",
-            f"    for (ow_i32 w = {self.lanes // 2}; w; w /= 2)",
-            "        for (ow_i32 k = 0; k < w; k++)",
-            f"            s[k] = {self.join('s[k]', 's[k + w]')};",
-            "    total = s[0];",
+            f"if (m >= {lanes}) {{",
+            *self.each(f"    {self.acc} s{{k}}[{lanes}];"),
+            f"    for (ow_i32 j = 0; j < {lanes}; j++) {{",
+            *self.each(f"        s{{k}}[j] = {self.start};"),
+            "    }",
+            f"    for (; i + {lanes} <= m; i += {lanes})",
+            f"        for (ow_i32 j = 0; j < {lanes}; j++)",
+            f"            {self.take('s{k}[j]', value, 'from + i + j')}",
+            f"    for (ow_i32 w = {lanes // 2}; w; w /= 2)",
+            "        for (ow_i32 j = 0; j < w; j++) {",
+            *self.each(f"            s{{k}}[j] = {self.join('s{k}[j]', 's{k}[j + w]')};"),
+            "        }",
+            *self.each("    total{k} = s{k}[0];"),
             "}",
             "for (; i < m; i++)",
-            f"    {self.take('total', value, 'from + i')}",
+            f"    {self.take('total{k}', value, 'from + i')}",
         ]
 
     def _in_vectors(self, value):
+        clause = self.fold.clause
         if not self.nan:
+            totals = ", ".join(self.each("total{k}"))
             return [
-                f'_Pragma("omp simd reduction({self.fold.clause} : total)")',
+                f'_Pragma("omp simd reduction({clause} : {totals})")',
                 "for (ow_i64 i = 0; i < m; i++)",
-                f"    {self.take('total', value, 'from + i')}",
+                f"    {self.take('total{k}', value, 'from + i')}",
             ]
-        step = self.fold.step.format(a="total", x="v")
+        step = self.fold.step.format(a="total0", x="v0")
         return [
             "ow_i32 bad = 0;",
-            f'_Pragma("omp simd reduction({self.fold.clause} : total) reduction(| : bad)")',
+            f'_Pragma("omp simd reduction({clause} : total0) reduction(| : bad)")',
             "for (ow_i64 i = 0; i < m; i++) {",
-            f"    {self.element} v;",
+            f"    {self.elements[0]} v0;",
             f"    {value('from + i')}",
-            f"    total = {step};",
-            "    bad |= v != v;",
+            f"    total0 = {step};",
+            "    bad |= v0 != v0;",
             "}",
-            'total = bad ? __builtin_nan("") : total;',
+            'total0 = bad ? __builtin_nan("") : total0;',
         ]
 
     def rows(self, values):
-        """Return the lines that take an element of each row into the accumulator beside them."""
+        """Return the lines that take an element of each row into the accumulators beside them."""
         return [
-            f"{self.acc} *z = ({self.acc} *)p[0];",
+            *self.each(f"{self.acc} *z{{k}} = ({self.acc} *)p[{{k}}];"),
             '_Pragma("GCC ivdep")',
             "for (ow_i64 i = 0; i < n; i++) {",
-            f"    {self.acc} a = z[i];",
-            *(f"    {self.take('a', value, 'i')}" for value in values),
-            "    z[i] = a;",
+            *self.each(f"    {self.acc} s{{k}} = z{{k}}[i];"),
+            *(f"    {self.take('s{k}', value, 'i')}" for value in values),
+            *self.each("    z{k}[i] = s{k};"),
             "}",
         ]
 

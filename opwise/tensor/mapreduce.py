@@ -1,39 +1,44 @@
-"""MapReduce: an elementwise operation and a reduction of its result, in one loop."""
+"""MapReduce: an elementwise operation and reductions of its results, in one loop."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from opwise.graph.apply import Apply
+from opwise.graph.null import is_disconnected
 from opwise.graph.op import Op
+from opwise.tensor.creation import zeros_like
 from opwise.tensor.elemwise import Elemwise
 
 
 class MapReduce(Op):
-    """``reduction`` of the elementwise ``scalar_op`` of the inputs.
+    """``reductions`` of what the elementwise ``scalar_op`` of the inputs gives.
 
-    scalar_op: a ScalarOp with one output. reduction: the CAReduce of its result. Inputs broadcast
-    as those of Elemwise. Fusion makes these if only the reduction reads the elementwise result.
+    scalar_op: a ScalarOp. reductions: a CAReduce for each of its results, with the same operation
+    along the same axes. Inputs broadcast as those of Elemwise. Fusion makes these if only the
+    reductions read the elementwise results.
     """
 
-    __props__ = ("scalar_op", "reduction")
+    __props__ = ("scalar_op", "reductions")
     profile_kind = "fused"
 
-    def __init__(self, scalar_op, reduction):
+    def __init__(self, scalar_op, *reductions):
         self.scalar_op = scalar_op
-        self.reduction = reduction
+        self.reductions = reductions
         self._map = Elemwise(scalar_op)
 
     def make_node(self, *inputs):
-        mapped, reduced = self._parts(inputs)
-        return Apply(self, mapped.inputs, [reduced.outputs[0].type.make_variable()])
+        mapped, every = self._parts(inputs)
+        outputs = [reduced.outputs[0].type.make_variable() for reduced in every]
+        return Apply(self, mapped.inputs, outputs)
 
     def _parts(self, inputs):
         mapped = self._map.make_node(*inputs)
-        return mapped, self.reduction.make_node(*mapped.outputs)
+        pairs = zip(self.reductions, mapped.outputs, strict=True)
+        return mapped, [reduction.make_node(out) for reduction, out in pairs]
 
-    def parts(self, node: Apply) -> tuple[Apply, Apply]:
-        """Return the elementwise Apply and the reduction for new inputs of an Apply's types."""
+    def parts(self, node: Apply) -> tuple[Apply, list[Apply]]:
+        """Return the elementwise Apply and the reductions for new inputs of an Apply's types."""
         parts = getattr(node.tag, "parts", None)
         if parts is None or [v.type for v in parts[0].inputs] != [v.type for v in node.inputs]:
             parts = node.tag.parts = self._parts([v.type.make_variable() for v in node.inputs])
@@ -45,27 +50,40 @@ class MapReduce(Op):
         inputs, outputs: their shapes.
         """
         mapped = np.broadcast_shapes(*inputs)
-        both = self._map.flops(inputs, [mapped]), self.reduction.flops([mapped], outputs)
-        return None if None in both else sum(both)
+        counts = [self._map.flops(inputs, [mapped])]
+        pairs = zip(self.reductions, outputs, strict=True)
+        counts += [reduction.flops([mapped], [out]) for reduction, out in pairs]
+        return None if None in counts else sum(counts)
 
     def traffic(self, node, inputs, outputs):
-        """Return the bytes of the inputs that are read, and of the output."""
+        """Return the bytes of the inputs that are read, and of the outputs."""
         return self._map.traffic(node, inputs, outputs)
 
     def perform(self, node, inputs, output_storage):
-        mapped, reduced = self.parts(node)
-        between = [None]
-        self._map.perform(mapped, inputs, [between])
-        reduced.op.perform(reduced, between, output_storage)
+        mapped, every = self.parts(node)
+        between = [[None] for _ in every]
+        self._map.perform(mapped, inputs, between)
+        for reduced, mapped_to, storage in zip(every, between, output_storage, strict=True):
+            reduced.op.perform(reduced, mapped_to, [storage])
 
     def infer_shape(self, node, shapes):
-        mapped, reduced = self.parts(node)
-        return reduced.op.infer_shape(reduced, self._map.infer_shape(mapped, shapes))
+        mapped, every = self.parts(node)
+        between = self._map.infer_shape(mapped, shapes)
+        return [
+            reduced.op.infer_shape(reduced, [shape])[0]
+            for reduced, shape in zip(every, between, strict=True)
+        ]
 
     def L_op(self, inputs, outputs, output_gradients):
-        mapped, reduced = self._parts(inputs)
-        through = reduced.op.L_op(mapped.outputs, reduced.outputs, output_gradients)
+        mapped, every = self._parts(inputs)
+        through = [
+            zeros_like(reduced.inputs[0])
+            if is_disconnected(gradient)
+            else reduced.op.L_op(reduced.inputs, reduced.outputs, [gradient])[0]
+            for reduced, gradient in zip(every, output_gradients, strict=True)
+        ]
         return self._map.L_op(inputs, mapped.outputs, through)
 
     def __str__(self):
-        return f"MapReduce{{{self.reduction}, {self.scalar_op}}}"
+        first = self.reductions[0]
+        return f"MapReduce{{{first}, {self.scalar_op}}}"

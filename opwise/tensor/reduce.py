@@ -293,6 +293,39 @@ def _gradient_of_extremum(x, extremum, gz, axes):
     return elemwise("mul")(reached, dimshuffle(gz, order))
 
 
+class FirstAlong(Op):
+    """The first element along ``axes``, which keep the length 1; 0 if there is none.
+
+    The rewrites make these: sums of deviations from an element are more exact than sums of squares.
+    """
+
+    __props__ = ("axes",)
+    flops = costs.no_flops
+
+    def __init__(self, axes):
+        self.axes = tuple(axes)
+
+    def make_node(self, x):
+        pattern = tuple(b or d in self.axes for d, b in enumerate(x.type.broadcastable))
+        return Apply(self, [x], [tensor_type(x.type.dtype, pattern).make_variable()])
+
+    def traffic(self, node, inputs, outputs):
+        """Return the bytes that are read and written: those of the output."""
+        return [outputs[0].bytes], [outputs[0].bytes]
+
+    def perform(self, node, inputs, output_storage):
+        (x,) = inputs
+        index = tuple(slice(0, 1) if d in self.axes else slice(None) for d in range(x.ndim))
+        out = np.zeros([1 if d in self.axes else n for d, n in enumerate(x.shape)], x.dtype)
+        if x.size:
+            out[...] = x[index]
+        output_storage[0][0] = out
+
+    def infer_shape(self, node, shapes):
+        one = constant(np.int64(1))
+        return [tuple(one if d in self.axes else n for d, n in enumerate(shapes[0]))]
+
+
 class Supremum(CAReduce):
     """The maximum of floats along axes; minus infinity if there is no element."""
 

@@ -1187,4 +1187,91 @@ DIFFERENCES = (
             ),
         },
     ),
+    Difference(
+        "a variance comes from the pass that computes the mean",
+        {
+            "names.elemwise:normalised/FAST_RUN": names(
+                without=[
+                    "Elemwise{TrueDiv}[(0, 0)]",
+                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, Composite{sqr((i0 - i1))}}",
+                    "Sum{axis=[0], acc_dtype=float64}",
+                ],
+                but_with=[
+                    "Elemwise{Composite{t0 = (i0 / i1); t1 = (i4 / i5); t0, Switch(i2, (max"
+                    "imum((i3 - (i4 * t1)), i6) + (i5 * sqr(((i7 + t1) - t0)))), i8)}}[(0, "
+                    "0), (1, 3)]",
+                    "Elemwise{Composite{t0 = Cast{float64}(i0); t0, GT(t0, i1)}}",
+                    "FirstAlong{axes=(0,)}",
+                    "InplaceDimShuffle{1}",
+                    "InplaceDimShuffle{x,0}",
+                    "InplaceDimShuffle{x,0}",
+                    "InplaceDimShuffle{x,x}",
+                    "InplaceDimShuffle{x,x}",
+                    "InplaceDimShuffle{x,x}",
+                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, Composite{t0 = (i0 - i1); "
+                    "t0, sqr(t0), i0}}",
+                ],
+            ),
+            "names.reductions:std/FAST_RUN": names(
+                without=[
+                    "Elemwise{TrueDiv}[(0, 0)]",
+                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, Composite{sqr((i0 - i1))}}",
+                    "Sum{axis=[0], acc_dtype=float64}",
+                ],
+                but_with=[
+                    "Elemwise{Composite{Switch(i0, (maximum((i1 - (i2 * (i2 / i3))), i4) + "
+                    "(i3 * sqr(((i5 + (i2 / i3)) - (i6 / i7))))), i8)}}[(0, 1)]",
+                    "Elemwise{Composite{t0 = Cast{float64}(i0); t0, GT(t0, i1)}}",
+                    "FirstAlong{axes=(0,)}",
+                    "InplaceDimShuffle{1}",
+                    "InplaceDimShuffle{x,0}",
+                    "InplaceDimShuffle{x,0}",
+                    "InplaceDimShuffle{x,x}",
+                    "InplaceDimShuffle{x,x}",
+                    "InplaceDimShuffle{x,x}",
+                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, Composite{t0 = (i0 - i1); "
+                    "i0, t0, sqr(t0)}}",
+                ],
+            ),
+            "names.reductions:var/FAST_RUN": names(
+                without=[
+                    "Elemwise{Composite{((i0 / Cast{float64}(i1)) / Cast{float64}(i2))}}[(0, 0)]",
+                    "MapReduce{Sum{acc_dtype=float64}, Composite{sqr((i0 - i1))}}",
+                    "Sum{acc_dtype=float64}",
+                ],
+                but_with=[
+                    "Elemwise{Composite{Switch(i0, (maximum((i1 - (i2 * (i2 / i3))), i4) + "
+                    "(i3 * sqr(((i5 + (i2 / i3)) - ((i6 / Cast{float64}(i7)) / Cast{float64"
+                    "}(i8)))))), i9)}}[(0, 1)]",
+                    "Elemwise{Composite{t0 = Cast{float64}((i0 * i1)); t0, GT(t0, i2)}}",
+                    "FirstAlong{axes=(0, 1)}",
+                    "InplaceDimShuffle{x,x}",
+                    "InplaceDimShuffle{x,x}",
+                    "InplaceDimShuffle{x,x}",
+                    "InplaceDimShuffle{x,x}",
+                    "InplaceDimShuffle{x,x}",
+                    "InplaceDimShuffle{}",
+                    "MapReduce{Sum{acc_dtype=float64}, Composite{t0 = (i0 - i1); i0, t0, sqr(t0)}}",
+                ],
+            ),
+        },
+    ),
+    Difference(
+        "loops recompute the product of an array with itself instead of storing it",
+        {
+            "names.training_steps:regression layer/o2": names(
+                without=[
+                    "Elemwise{Composite{t0 = (second(i1, i2) * i3); t1 = (i0 + t0 + t0); t1"
+                    ", (i3 - (i2 * t1))}}",
+                    "Elemwise{mul,no_inplace}",
+                    "Sum{acc_dtype=float64}",
+                ],
+                but_with=[
+                    "Elemwise{Composite{t0 = (second((i1 * i1), i2) * i1); t1 = (i0 + t0 + "
+                    "t0); t1, (i1 - (i2 * t1))}}",
+                    "MapReduce{Sum{acc_dtype=float64}, mul}",
+                ],
+            ),
+        },
+    ),
 )

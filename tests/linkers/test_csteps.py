@@ -30,7 +30,7 @@ from opwise.tensor.extra_ops import RepeatOp
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.random import mrg
 from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
-from opwise.tensor.reduce import All, Any, Argmax, CAReduce, Prod, Sum
+from opwise.tensor.reduce import All, Any, Argmax, CAReduce, FirstAlong, Prod, Sum
 from opwise.tensor.shape import shape_i_op
 from opwise.tensor.type import TensorType
 
@@ -430,6 +430,12 @@ def assert_(dtype):
 def arange(dtype):
     a, b, c = (var("int64", 0) for _ in range(3))
     return [a, b, c], [T.arange(a, b, c), T.arange(b)]
+
+
+@case("first_along", [(3, 4)], [(0, 4)], [(3, 0)], [(1, 1)], dtypes=NUMBERS + WIDE)
+def first_along(dtype):
+    x = var(dtype, 2)
+    return [x], [FirstAlong(axes)(y) for axes in ((0,), (1,), (0, 1)) for y in (x, x.T[::-1])]
 
 
 # --- diagonals ----------------------------------------------------------------------------------

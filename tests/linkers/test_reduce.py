@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from opwise.linkers import opwise_c, resources
+from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import OPS
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
@@ -275,3 +276,24 @@ def test_long_sums_are_as_accurate_as_those_of_numpy(run_with, generate):
     assert max(errors[0], errors[2]) <= np.spacing(np.float32(exact)) / 2
     # eight additions in a row, and as many levels as there are doublings, round at most
     assert max(errors[1], errors[3]) <= 16 * np.spacing(np.float32(exact))
+
+
+@pytest.mark.parametrize("generate", [True, False])
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (700, 701), (200_001, 3), (3, 200_001)])
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_large_sums_in_one_loop(run_with, shape, axis, generate):
+    op = Composite.from_program(
+        ["float32", "float32"], [Instruction(OPS["mul"], (0, 1), "float32")], [0, 2, 1]
+    )
+    sums = [Sum(axis), Sum(axis, dtype="float64"), Sum(axis)]
+    x, y = (TensorType("float32", (False, False))(n) for n in "xy")
+    outputs = MapReduce(op, *sums)(x, y, return_list=True)
+    run, linked = run_with([x, y], outputs, c=True, generate=generate)
+    assert all(linked.in_c)
+    a, b = (numbers("float32", shape, seed) for seed in (1, 2))
+    for layout in ("C", "F", "every other"):
+        values = np.asfortranarray(a) if layout == "F" else np.repeat(a, 2, axis=1)[:, ::2]
+        found = run(a if layout == "C" else values, b)
+        wide = [a.astype("float64"), (a * b).astype("float64"), b.astype("float64")]
+        for result, terms in zip(found, wide, strict=True):
+            np.testing.assert_allclose(result, terms.sum(axis), rtol=1e-5, atol=1e-4)

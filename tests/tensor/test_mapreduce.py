@@ -102,7 +102,7 @@ def test_dtypes_are_those_of_the_two_ops(run, dtypes, reduction, out, acc):
     inputs = [tensor(dtype) for dtype in dtypes]
     made = MapReduce(OPS["mul"], reduction)(*inputs)
     assert made.type.dtype == out
-    mapped, reduced = made.owner.op.parts(made.owner)
+    mapped, (reduced,) = made.owner.op.parts(made.owner)
     assert getattr(reduced.op, "acc_dtype", None) == acc
     assert mapped.outputs[0].type.dtype == np.result_type(*dtypes)
     values = {x: np.array([[100, 1, 0], [1, 100, 1]], x.type.dtype) for x in inputs}
@@ -142,9 +142,24 @@ def test_gradient(check_gradient, reduction, axis):
 def test_the_parts_hold_on_to_no_graph():
     x = tensor()
     node = MapReduce(OPS["mul"], Sum())(x.T, x).owner
-    mapped, reduced = node.op.parts(node)
+    mapped, (reduced,) = node.op.parts(node)
     assert all(v.owner is None and v is not x for v in mapped.inputs)
     assert reduced.inputs == mapped.outputs
-    assert node.op.parts(node) == (mapped, reduced), "made once"
+    assert node.op.parts(node) == (mapped, [reduced]), "made once"
     other = node.clone_with_new_inputs([tensor("float32"), tensor("float32")], strict=False)
     assert other.op.parts(other)[0].outputs[0].type.dtype == "float32"
+
+
+def test_several_reductions_share_the_elementwise_work(run, check_gradient):
+    op = Composite.from_program(["float64", "float64"], DISTANCE.instructions, [3, 2, 0])
+    both = MapReduce(op, Sum(0), Sum(0, dtype="float32"), Sum(0))
+    x, y = tensor(name="x"), tensor(name="y")
+    outputs = both(x, y, return_list=True)
+    assert [out.type.dtype for out in outputs] == ["float64", "float32", "float64"]
+    d = MATRIX - CUBE[0, :2, :3]
+    results = run(outputs, {x: MATRIX, y: CUBE[0, :2, :3]})
+    for result, terms in zip(results, (d * d, d, MATRIX), strict=True):
+        np.testing.assert_allclose(result, terms.sum(0), rtol=1e-6)
+    assert both.flops([(2, 3), (2, 3)], [(3,)] * 3) == 2 * 6 + 3 * 3
+    check_gradient(lambda *v: MapReduce(op, Sum(0), Sum(0), Sum(0))(*v)[0], MATRIX, CUBE[0, :2, :3])
+    check_gradient(lambda *v: MapReduce(op, Sum(0), Sum(0), Sum(0))(*v)[2], MATRIX, CUBE[0, :2, :3])

@@ -56,6 +56,7 @@ static const ow_kind ow_kinds[] = {
     {"assert", ow_alias_prep, ow_assert_run, OW_STATIC},
     {"extract_diag", ow_extract_diag_prep, ow_extract_diag_run, OW_STATIC | OW_TOTAL},
     {"alloc_diag", ow_alloc_diag_prep, ow_alloc_diag_run, OW_STATIC | OW_TOTAL},
+    {"first_along", ow_first_along_prep, ow_first_along_run, OW_STATIC | OW_TOTAL},
     {"diagonal_matrix", ow_diagonal_matrix_prep, ow_diagonal_matrix_run, 0},
     {"arange", ow_arange_prep, ow_arange_run, 0},
     {"dot", ow_dot_prep, ow_dot_run, OW_STATIC | OW_TOTAL},

@@ -37,12 +37,13 @@ static void ow_narrow(float *to, const double *from, int64_t n)
     }
 }
 
-/* reals: about how many nanoseconds an element takes. ints: index among the reducers, of the reduction;
- * and of the one that joins its accumulators; mask of the reduced dimensions; 1 if the result must
- * be narrowed from double to float; 1 if what an operation starts with is its result where there is
+/* Each output has accumulators of its own, which one loop over the operands fills.
+ * reals: about how many nanoseconds an element takes. ints: index among the reducers, of the reduction;
+ * and of the one that joins its accumulators; mask of the reduced dimensions; 1 if the accumulators are
+ * not the results: those may be narrowed from double to float; 1 if what an operation starts with is its result where there is
  * no element; ndim; for each input the mask of its broadcastable dimensions;
  * the mask of those that may be broadcast in the step's loop. Without a loop, the reducer's is used. */
-enum { OW_RED = 0, OW_RED_JOIN, OW_RED_AXES, OW_RED_NARROW, OW_RED_EMPTY, OW_RED_NDIM, OW_RED_MASKS };
+enum { OW_RED = 0, OW_RED_JOIN, OW_RED_AXES, OW_RED_APART, OW_RED_EMPTY, OW_RED_NDIM, OW_RED_MASKS };
 
 static int ow_reduce_prep(ow_step *s)
 {
@@ -60,14 +61,17 @@ static int ow_reduce_prep(ow_step *s)
             return OW_FAIL(s, OW_VALUE_ERROR, "Input of CAReduce{%.7s} has zero-size on axis %d",
                            r->name, d);
     }
-    rc = ow_ensure(s, z);
+    for (int o = 1; o < s->nout; o++)
+        ow_set_shape(s->out[o], z->ndim, z->shape);
+    for (int o = 0; o < s->nout && !rc; o++)
+        rc = ow_ensure(s, s->out[o]);
     double size = 1;
     for (int d = 0; d < nd; d++)
         size *= (double)shape[d];
-    int64_t sets = s->ints[OW_RED_NARROW];
+    int64_t sets = s->ints[OW_RED_APART];
     if (s->reals[0] * size > OW_WORTH)
         sets += ow_most_parts(ow_size(z));
-    if (!rc && sets && !ow_scratch(s, ow_mul_size(sets * r->accsize, ow_size(z))))
+    if (!rc && sets && !ow_scratch(s, ow_mul_size(sets * s->nout * r->accsize, ow_size(z))))
         return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate accumulators");
     return rc;
 }
@@ -78,14 +82,17 @@ typedef struct ow_fresh {
     ow_loop loop;
     const void *ctx;
     const ow_reducer *reducer;
+    int n_acc;
 } ow_fresh;
 
 static void ow_fresh_loop(const void *ctx, char **p, const int64_t *st, int64_t n)
 {
     const ow_fresh *f = ctx;
-    char *start[2] = {p[0], (char *)f->reducer->start};
-    const int64_t steps[2] = {st[0], 0};
-    ow_copy_run(start, steps, n, f->reducer->accsize);
+    for (int k = 0; k < f->n_acc; k++) {
+        char *start[2] = {p[k], (char *)f->reducer->start};
+        const int64_t steps[2] = {st[k], 0};
+        ow_copy_run(start, steps, n, f->reducer->accsize);
+    }
     f->loop(f->ctx, p, st, n);
 }
 
@@ -99,6 +106,7 @@ typedef struct ow_reduction {
     int64_t round, rounds;  /* chunks that would take too long are done in so many parts */
     char *parts;         /* accumulators for each chunk, or NULL: chunks have different ones */
     int64_t part_bytes;
+    int n_acc;           /* accumulators of an element: the first operands of the walk */
 } ow_reduction;
 
 static void ow_walk_copy(ow_walk *to, const ow_walk *from)
@@ -144,8 +152,8 @@ static void ow_reduce_chunk(void *arg, int64_t k)
     w.shape[j->cut] = end - first;
     for (int i = 0; i < w.n; i++)
         w.p[i] += first * w.stride[j->cut][i];
-    if (j->parts)
-        w.p[0] = j->parts + k * j->part_bytes + (w.p[0] - j->w->p[0]);
+    for (int a = 0; j->parts && a < j->n_acc; a++)
+        w.p[a] = j->parts + k * j->part_bytes + (w.p[a] - j->w->p[0]);
     ow_walk_take_rows(&w, j->ctx == NULL);
     int64_t rows = ow_walk_rows(&w), len = w.shape[w.ndim - 1];
     for (int64_t from = 0; from < len; from += j->block)
@@ -199,15 +207,16 @@ static int ow_reduce_run(ow_step *s)
 {
     const ow_reducer *r = &ow_kernels->reducers[s->ints[OW_RED]];
     ow_slot *z = s->out[0];
-    const int64_t n_out = ow_size(z), bytes = n_out * r->accsize, *masks = s->ints + OW_RED_MASKS;
-    const int nd = (int)s->ints[OW_RED_NDIM];
+    const int n_acc = s->nout, nd = (int)s->ints[OW_RED_NDIM];
+    const int64_t n_out = ow_size(z), plane = n_out * r->accsize, bytes = n_acc * plane;
+    const int64_t *masks = s->ints + OW_RED_MASKS;
     char *scratch = s->scratch, *acc = z->data;
-    if (s->ints[OW_RED_NARROW]) {
+    if (s->ints[OW_RED_APART]) {
         acc = scratch;
         scratch += bytes;
     }
-    /* the accumulators as an array of the operands' shape, broadcast along reduced axes */
-    ow_slot a = *z, *slots[OW_MAXARG];
+    /* the accumulators of each output as an array of the operands' shape, broadcast along reduced axes */
+    ow_slot a = *z, accs[OW_MAXARG], *slots[OW_MAXARG];
     int64_t shape[OW_MAXDIM], stride = r->accsize;
     ow_common_shape(s, nd, masks, shape);
     a.data = acc;
@@ -219,14 +228,18 @@ static int ow_reduce_run(ow_step *s)
         a.strides[d] = reduced ? 0 : stride;
         stride *= reduced ? 1 : shape[d];
     }
-    slots[0] = &a;
+    for (int k = 0; k < n_acc; k++) {
+        accs[k] = a;
+        accs[k].data += k * plane;
+        slots[k] = &accs[k];
+    }
     for (int i = 0; i < s->nin; i++)
-        slots[1 + i] = s->in[i];
+        slots[n_acc + i] = s->in[i];
     ow_walk w;
-    const int64_t size = ow_walk_start(&w, nd, shape, 1 + s->nin, slots, 1);
+    const int64_t size = ow_walk_start(&w, nd, shape, n_acc + s->nin, slots, n_acc);
     const int each = size == n_out;
     if (!each || size == 0)
-        ow_fill(acc, n_out, r->start, r->accsize);
+        ow_fill(acc, n_acc * n_out, r->start, r->accsize);
     if (size == 0)
         goto narrow;
     ow_loop loop = s->loop ? s->loop : (ow_loop)r->loop;
@@ -241,20 +254,20 @@ static int ow_reduce_run(ow_step *s)
         }
     } else if (w.stride[last][0] && last)
         block = OW_ROW_BLOCK;
-    ow_gathered g = {loop, ctx, slots, 1, w.n, masks[s->nin], 1};
+    ow_gathered g = {loop, ctx, slots, n_acc, w.n, masks[s->nin], 1};
     if (!ow_all_direct(&g, &w) && (s->loop || !ow_reads_apart(&w, r->accsize))) {
         loop = ow_gather_loop;
         ctx = &g;
         block = block < OW_CHUNK ? block : OW_CHUNK;
     }
-    const ow_fresh fresh = {loop, ctx, r};
+    const ow_fresh fresh = {loop, ctx, r, n_acc};
     if (each) {
         loop = ow_fresh_loop;
         ctx = &fresh;
         block = block < OW_CHUNK ? block : OW_CHUNK;
     }
     const double ns = s->reals[0] * (double)size;
-    ow_reduction job = {&w, loop, ctx, 0, 1, 1, block, 0, 1, NULL, bytes};
+    ow_reduction job = {&w, loop, ctx, 0, 1, 1, block, 0, 1, NULL, bytes, n_acc};
     const int64_t parts = ow_most_parts(n_out);
     job.cut = ow_reduce_cut(&w, parts);
     job.step = job.cut == last ? OW_CHUNK : 1;
@@ -263,7 +276,7 @@ static int ow_reduce_run(ow_step *s)
     else if (parts > 1 && ns > OW_WORTH) {
         job.chunks = ns / OW_CHUNK_NS < (double)parts ? (int64_t)(ns / OW_CHUNK_NS) : parts;
         job.parts = scratch;
-        ow_fill(scratch, job.chunks * n_out, r->start, r->accsize);
+        ow_fill(scratch, job.chunks * n_acc * n_out, r->start, r->accsize);
     }
     if (ns > OW_LONGEST_CHUNK_NS * (double)job.chunks)
         job.rounds = (int64_t)(ns / OW_LONGEST_CHUNK_NS / (double)job.chunks) + 1;
@@ -275,12 +288,37 @@ static int ow_reduce_run(ow_step *s)
         const long long st[4] = {r->accsize, r->accsize, 1, 0};
         for (int64_t k = 0; k < job.chunks; k++) {
             char *p[2] = {acc, job.parts + k * bytes};
-            join->loop(NULL, p, st, n_out);
+            join->loop(NULL, p, st, n_acc * n_out);
         }
     }
 narrow:
-    if (s->ints[OW_RED_NARROW])
-        ow_narrow((float *)z->data, (const double *)acc, n_out);
+    for (int k = 0; k < n_acc && s->ints[OW_RED_APART]; k++) {
+        if (s->out[k]->itemsize != r->accsize)
+            ow_narrow((float *)s->out[k]->data, (const double *)(acc + k * plane), n_out);
+        else if (n_out)
+            memcpy(s->out[k]->data, acc + k * plane, (size_t)plane);
+    }
+    return OW_OK;
+}
+
+/* The first element along axes, which keep the length 1; 0 without any. ints: mask of the axes. */
+static int ow_first_along_prep(ow_step *s)
+{
+    ow_slot *z = s->out[0];
+    for (int d = 0; d < z->ndim; d++)
+        z->shape[d] = s->ints[0] >> d & 1 ? 1 : s->in[0]->shape[d];
+    return ow_ensure(s, z);
+}
+
+static int ow_first_along_run(ow_step *s)
+{
+    ow_slot *z = s->out[0], first = *s->in[0];
+    if (!ow_size(&first)) {
+        memset(z->data, 0, (size_t)(ow_size(z) * z->itemsize));
+        return OW_OK;
+    }
+    memcpy(first.shape, z->shape, sizeof first.shape);
+    ow_copy(z, &first);
     return OW_OK;
 }
 

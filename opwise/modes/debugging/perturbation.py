@@ -289,8 +289,12 @@ def unfused(node: Apply, inputs: Sequence[Variable]) -> list[Variable]:
     """Return the outputs of an Apply on other inputs, with an Apply for each of its roundings."""
     op = node.op
     if isinstance(op, MapReduce):
-        mapped, reduced = op.parts(node)
-        return list(reduced.clone_with_new_inputs(unfused(mapped, inputs)).outputs)
+        mapped, every = op.parts(node)
+        between = unfused(mapped, inputs)
+        return [
+            reduced.clone_with_new_inputs([var]).outputs[0]
+            for reduced, var in zip(every, between, strict=True)
+        ]
     if not isinstance(op, Elemwise) or not isinstance(op.scalar_op, Composite):
         return list(node.clone_with_new_inputs(inputs).outputs)
     slots = list(inputs)

@@ -30,6 +30,7 @@ from opwise.tensor.nnet.crossentropy import (
 )
 from opwise.tensor.nnet.nnet import Prepend_scalar_constant_to_each_row, Prepend_scalar_to_each_row
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias
+from opwise.tensor.reduce import FirstAlong
 from opwise.tensor.selection import Choose, Nonzero, PermuteRowElements
 from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i, SpecifyShape
 from opwise.tensor.slices import MakeSlice
@@ -60,6 +61,7 @@ _COPYING_OPS = frozenset(
         Alloc,
         AllocEmpty,
         Eye,
+        FirstAlong,
         Tri,
         AllocDiag,
         ExtractDiag,

@@ -1,4 +1,4 @@
-"""Fusion: several elementwise Applys, or one and a reduction, become one loop over memory.
+"""Fusion: several elementwise Applys, or some and reductions, become one loop over memory.
 
 Why Applys were not fused is in ``opwise.optimizers.unfused``.
 """
@@ -6,6 +6,7 @@ Why Applys were not fused is in ``opwise.optimizers.unfused``.
 from __future__ import annotations
 
 import heapq
+import math
 from typing import Any
 
 from opwise.config import config
@@ -15,7 +16,7 @@ from opwise.graph.variable import Variable
 from opwise.optimizers.passes import Optimizer
 from opwise.scalar import csource, loops, usercode
 from opwise.scalar.composite import Composite, Instruction, append_inlined
-from opwise.scalar.op import Cast
+from opwise.scalar.op import Cast, cast_op
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.reduce import CAReduce
@@ -28,6 +29,9 @@ MAX_INSTRUCTIONS = 80
 MAX_STREAMS = 16
 #: the most nanoseconds an element that each reader of a result may spend to compute it again
 MAX_FREE_COST = 1.5
+#: the same for an Apply together with those before it, and the most of these
+MAX_RECOMPUTED_COST = 4.0
+MAX_RECOMPUTED = 12
 #: the most dimensions of a loop in C
 MAX_DIMENSIONS = 8
 
@@ -276,6 +280,162 @@ class MapReduceOptimizer(Optimizer):
                 fgraph.replace_all([(node.outputs[0], new)], reason=self.name)
 
 
+class ReductionSharer(Optimizer):
+    """Computes sums along the same axes that read the same array in one loop over it.
+
+    Each sum gets a rank, larger than the ranks of all sums that it depends on, and loops have sums
+    of one rank only. So no cycle can arise. A sum that no other needs may wait for a later rank.
+    """
+
+    name = "share_reduction_loops"
+
+    def apply(self, fgraph):
+        if not config.tensor.local_elemwise_fusion or target.device_name() != "cpu":
+            return
+        order = fgraph.toposort()
+        sums = self._sums(fgraph, order)
+        if len(sums) < 2:
+            return
+        for group in self._groups(order, sums):
+            if len(group) > 1:
+                old = [node.outputs[0] for node in group]
+                fgraph.replace_all(list(zip(old, _shared(group), strict=True)), reason=self.name)
+
+    @staticmethod
+    def _sums(fgraph, order):
+        """Return {Apply: what the sums of a loop have in common}."""
+        bound = {node for earlier in fgraph.orderings().values() for node in earlier}
+        found: dict[Apply, Any] = {}
+        for node in order:
+            if node not in bound and _is_wide_sum(node):
+                axes, pattern = _parts(node)[1].op.axis, _looped_over(node)
+                found[node] = tuple(range(len(pattern))) if axes is None else axes, pattern
+        if len(found) > 1 and any(node.op.branches for node in order):
+            needed = guards.find_guards(order, fgraph.outputs)
+            found = {node: (kind, needed.of[node]) for node, kind in found.items()}
+        return found
+
+    @staticmethod
+    def _groups(order, sums):
+        earliest: dict[Apply, int] = {}
+        for node in order:
+            owners = [var.owner for var in node.inputs if var.owner is not None]
+            earliest[node] = max((earliest[o] + (o in sums) for o in owners), default=0)
+        position = {node: k for k, node in enumerate(order)}
+        latest: dict[Apply, float] = {}
+        groups: dict[tuple, list[_SharedLoop]] = {}
+        # readers have larger numbers than what they read
+        for node in sorted(order, key=lambda n: (earliest[n], position[n]), reverse=True):
+            clients = {c for out in node.outputs for c, _ in out._clients if c != "output"}
+            last = latest[node] = min((latest[c] - (c in sums) for c in clients), default=math.inf)
+            if node not in sums:
+                continue
+            for loop in groups.setdefault((sums[node],), []):
+                if earliest[node] <= loop.rank <= last and loop.take(node):
+                    latest[node] = loop.rank
+                    break
+            else:
+                latest[node] = earliest[node]
+                groups[sums[node],].append(_SharedLoop(node, earliest[node]))
+        return [sorted(loop.sums, key=position.__getitem__) for made in groups.values() for loop in made]
+
+
+class _SharedLoop:
+    """Sums that one loop computes."""
+
+    def __init__(self, node, rank):
+        self.rank = rank
+        self.sums = [node]
+        self._full = _looped_over(node)
+        self._operands = set(node.inputs)
+        self._n_instructions = _n_mapped(node)
+
+    def take(self, node):
+        """Add a sum that reads one of the arrays, unless the loop becomes too large."""
+        operands = self._operands.union(node.inputs)
+        shared = any(
+            var in self._operands and var.type.broadcastable == self._full for var in node.inputs
+        )
+        n_instructions = self._n_instructions + _n_mapped(node)
+        most = len(operands) + len(self.sums) + 1
+        if not shared or most > MAX_STREAMS or n_instructions > MAX_INSTRUCTIONS:
+            return False
+        self._operands, self._n_instructions = operands, n_instructions
+        self.sums.append(node)
+        return True
+
+
+def _parts(node):
+    """Return (scalar op, Apply that reduces) of a reduction; the op is None for a bare one."""
+    if not isinstance(node.op, MapReduce):
+        return None, node
+    return node.op.scalar_op, node.op.parts(node)[1][0]
+
+
+def _looped_over(node):
+    """Return the broadcast pattern of what a reduction reduces."""
+    return _parts(node)[1].inputs[0].type.broadcastable
+
+
+def _n_mapped(node):
+    op = _parts(node)[0]
+    return len(op.instructions) if isinstance(op, Composite) else 1
+
+
+def _is_wide_sum(node):
+    """Return whether an Apply adds up floats in float64, in a loop in C."""
+    if isinstance(node.op, MapReduce):
+        if len(node.outputs) > 1:
+            return False
+    elif not reduces_in_c(node):
+        return False
+    reduced = _parts(node)[1]
+    row = reduced.op.scalar_op.row
+    return (
+        row is not None
+        and row.name == "add"
+        and getattr(reduced.op, "acc_dtype", None) == "float64"
+        and reduced.inputs[0].type.dtype in ("float32", "float64")
+    )
+
+
+def _shared(group):
+    """Return the outputs of the MapReduce of several sums."""
+    inputs = list(dict.fromkeys(var for node in group for var in node.inputs))
+    n = len(inputs)
+    program: list[Instruction] = []
+    known: dict[Instruction, int] = {}
+
+    def emit(one):
+        if one not in known:
+            known[one] = n + len(program)
+            program.append(one)
+        return known[one]
+
+    outs, reductions = [], []
+    every = [_parts(node)[1] for node in group]
+    mixed = len({reduced.inputs[0].type.dtype for reduced in every}) > 1
+    for node, reduced in zip(group, every, strict=True):
+        slots = [inputs.index(var) for var in node.inputs]
+        dtype = reduced.inputs[0].type.dtype
+        op = _parts(node)[0]
+        if isinstance(op, Composite):
+            for one in op.instructions:
+                slots.append(emit(one._replace(args=tuple(slots[a] for a in one.args))))
+            slot = slots[op.outs[0]]
+        elif op is not None:
+            slot = emit(Instruction(op, tuple(slots), dtype))
+        else:
+            (slot,) = slots
+        if mixed and dtype != "float64":  # as exact: that is what the sum does first
+            slot = emit(Instruction(cast_op("float64"), (slot,), "float64"))
+            dtype = "float64"
+        outs.append(slot)
+        reductions.append(reduced.op)
+    op = Composite.from_program([v.type.dtype for v in inputs], program, outs)
+    return MapReduce(op, *reductions)(*inputs, return_list=True)
+
+
 def maps(node: Apply) -> bool:
     """Return whether an Apply is a reduction that can be fused with the Apply that it reads."""
     mapped = node.inputs[0].owner if reduces_in_c(node) else None
@@ -305,23 +465,93 @@ def _is_reduced(node):
 def _is_free(node):
     """Return whether recomputing an Apply in each loop that reads it is faster than storing it.
 
-    It is, if the Apply does little, reads one array, and only loops read it.
+    It is, if the Apply does little, only loops read it, and it reads one array, or arrays that
+    these loops read anyway but for one or two.
     """
-    op, out = node.op.scalar_op, node.outputs[0]
     pattern = _pattern(node)
-    program = (
-        op.instructions if isinstance(op, Composite) else [Instruction(op, (), out.type.dtype)]
-    )
-    return (
-        loops.is_cheap(program)
-        and sum(one.op.row.cost for one in program if one.op.row is not None) <= MAX_FREE_COST
-        and sum(v.type.broadcastable == pattern for v in node.inputs) <= 1
-        and all(
-            client != "output"
-            and (reduces_in_c(client) or (joins(client) and _pattern(client) == pattern))
-            for client, _ in out._clients
-        )
-    )
+    if _cost(node) > MAX_FREE_COST or not all(
+        client != "output"
+        and (_is_reduction(client) or (joins(client) and _pattern(client) == pattern))
+        for client, _ in node.outputs[0]._clients
+    ):
+        return False
+    return len(_full_operands(node)) <= 1 or _saves_memory(node)
+
+
+def _cost(node):
+    """Return about how many nanoseconds an element takes; infinity if functions are called."""
+    op, dtype = node.op.scalar_op, node.outputs[0].type.dtype
+    program = op.instructions if isinstance(op, Composite) else [Instruction(op, (), dtype)]
+    if not loops.is_cheap(program):
+        return math.inf
+    return sum(one.op.row.cost for one in program if one.op.row is not None)
+
+
+def _full_operands(node, pattern=None):
+    """Return the operands of an Apply that are not broadcast, each once."""
+    pattern = _pattern(node) if pattern is None else pattern
+    return dict.fromkeys(v for v in node.inputs if v.type.broadcastable == pattern)
+
+
+def _saves_memory(node):
+    """Return whether less memory is moved if each loop that reads an Apply recomputes it.
+
+    The loops are one for all elementwise readers, and one for the reductions along each axes.
+    """
+    arrays = _arrays(node)
+    if arrays is None:
+        return False
+    pattern = _pattern(node)
+    read_by: dict[Any, set[Variable]] = {}
+    pending: list[tuple[Apply, set[Variable]]] = [(node, set())]
+    seen = 0
+    while pending:
+        reader, others = pending.pop()
+        for client, _ in reader.outputs[0]._clients:
+            key: Any = "elementwise"
+            read = others
+            if client != "output" and _is_reduction(client):
+                key = _parts(client)[1].op.axis
+                read = others.union(_full_operands(client, pattern)) - {reader.outputs[0]}
+            elif client != "output" and joins(client) and _pattern(client) == pattern:
+                read = others | (_arrays(client, reader) or set(_full_operands(client)))
+                seen += 1
+                if seen <= MAX_RECOMPUTED:
+                    pending.append((client, read))
+                    continue
+            read_by.setdefault(key, set()).update(read)
+    # stored, it is written once and read by each loop
+    return sum(len(arrays - others) for others in read_by.values()) <= len(read_by)
+
+
+def _is_reduction(node):
+    """Return whether an Apply is a reduction in C, perhaps of an elementwise result."""
+    return (isinstance(node.op, MapReduce) and len(node.outputs) == 1) or reduces_in_c(node)
+
+
+def _arrays(node, without=None):
+    """Return the arrays that recomputing an Apply reads; None if that takes long.
+
+    What it reads of ``without`` does not count.
+    """
+    found: set[Variable] = set()
+    inside = {node}
+    pending = [node]
+    cost = 0.0
+    while pending:
+        for var in _full_operands(pending.pop()):
+            owner = var.owner
+            if (owner is without and owner is not None) or owner in inside:
+                continue
+            if owner is None or not joins(owner) or (more := _cost(owner)) > MAX_FREE_COST:
+                found.add(var)
+                continue
+            cost += more
+            inside.add(owner)
+            pending.append(owner)
+            if len(inside) > MAX_RECOMPUTED or cost > MAX_RECOMPUTED_COST:
+                return None
+    return found
 
 
 def _pattern(node):

@@ -31,6 +31,11 @@ from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor, AdvancedSubte
 from opwise.tensor.creation import Alloc, ARange, alloc
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.elemwise import Elemwise, cast, elemwise
+from opwise.tensor.nnet.bnops import (
+    AbstractBatchNormInference,
+    AbstractBatchNormTrain,
+    AbstractBatchNormTrainGrad,
+)
 from opwise.tensor.nnet.crossentropy import (
     CrossentropyCategorical1Hot,
     CrossentropyCategorical1HotGrad,
@@ -50,7 +55,7 @@ from opwise.tensor.nnet.rowsoftmax import (
 )
 from opwise.tensor.reduce import Sum
 from opwise.tensor.reduce import sum as sum_
-from opwise.tensor.shape import Shape, Shape_i, shape_i
+from opwise.tensor.shape import Shape, Shape_i, patternbroadcast, shape_i
 from opwise.tensor.subtensor import Subtensor
 from opwise.tensor.type import TensorType
 from opwise.tensor.variable import constant
@@ -452,3 +457,34 @@ def _has_bias(node, bias):
     if isinstance(node.op, Softmax):
         return number_within(bias) == 0
     return equal_computations([node.inputs[1]], [bias])
+
+
+# --- batch normalisation --------------------------------------------------------------------------
+
+
+def _expands(op_class, name):
+    """Declare the rule that replaces an Op of batch normalisation by an elementwise graph."""
+
+    def expand(fgraph, node):
+        new = node.op.expanded(node.inputs)
+        if any(a.type.dtype != b.type.dtype for a, b in zip(new, node.outputs, strict=True)):
+            return None
+        return [
+            patternbroadcast(a, b.type.broadcastable)
+            for a, b in zip(new, node.outputs, strict=True)
+        ]
+
+    expand.__name__ = name
+    expand.__doc__ = f"Replaces {op_class.__name__} by elementwise operations and reductions."
+    return rule(op_class, stage="canonicalize", tags=("fast_run", "fast_compile"))(expand)
+
+
+local_abstract_batch_norm_train = _expands(
+    AbstractBatchNormTrain, "local_abstract_batch_norm_train"
+)
+local_abstract_batch_norm_train_grad = _expands(
+    AbstractBatchNormTrainGrad, "local_abstract_batch_norm_train_grad"
+)
+local_abstract_batch_norm_inference = _expands(
+    AbstractBatchNormInference, "local_abstract_batch_norm_inference"
+)

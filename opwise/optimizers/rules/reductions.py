@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 
+from opwise.graph.variable import Variable
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.matching import (
     for_output,
@@ -189,7 +190,7 @@ def _is_dimshuffle(node):
 
 @rule(Sum, stage="specialize")
 def local_sum_prod_mul_by_scalar(fgraph, node):
-    """A sum of products with a number is the product of the number and the sum."""
+    """What does not vary along the axes of a sum of products is taken out of it."""
     (x,) = node.inputs
     name = row_name(x.owner)
     if name not in ("mul", "neg") or not _may_go_out(node):
@@ -197,8 +198,12 @@ def local_sum_prod_mul_by_scalar(fgraph, node):
     if name == "neg":
         total = _along(node.op, node.op.axis, x.owner.inputs[0])
         return for_output(node, elemwise("neg")(total))
-    numbers = [factor for factor in x.owner.inputs if all(factor.type.broadcastable)]
-    rest = [factor for factor in x.owner.inputs if not all(factor.type.broadcastable)]
+    axes = _axes(node)
+    numbers: list[Variable] = []
+    rest: list[Variable] = []
+    for factor in x.owner.inputs:
+        fixed = all(factor.type.broadcastable[a] for a in axes)
+        (numbers if fixed else rest).append(factor)
     if not numbers or not rest:
         return None
     if len(rest) > 1:  # their product is rounded as before, in the same dtype

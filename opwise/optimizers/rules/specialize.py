@@ -27,6 +27,8 @@ from opwise.tensor.knownvalues import get_scalar_constant_value
 
 #: the largest integer power that is multiplied out; the error of pow does not grow with it
 LARGEST_POWER = 512
+#: the same for powers of quarters, as 0.75, which are products of square roots too
+LARGEST_QUARTERS = 16
 
 
 # --- sums -----------------------------------------------------------------------------------------
@@ -209,21 +211,32 @@ def local_pow_specialize(fgraph, node):
 
 @rule("row:pow", stage="specialize_device")
 def local_pow_specialize_device(fgraph, node):
-    """An integer power is a product of repeated squares."""
+    """An integer power is a product of repeated squares, one of quarters of square roots too."""
     x, y = node.inputs
     (out,) = node.outputs
     exponent = number(y)
     if exponent is None or exponent.dtype.kind not in "iuf":
         return None
     power = abs(exponent.item())
-    if not 2 < power <= LARGEST_POWER or power != int(power):
+    if power == int(min(power, LARGEST_POWER)):
+        quarters = 0
+        if power <= 2:
+            return None
+    elif power < LARGEST_QUARTERS and 4 * power == int(4 * power):
+        quarters = int(4 * power) % 4
+    else:
         return None
     if exponent < 0 and out.type.dtype in dtypes.DISCRETE:
         return None
+    if quarters and out.type.dtype not in dtypes.FLOATS:
+        return None
     squares = [cast(x, out.type.dtype)]
+    roots = [elemwise("sqrt")(squares[0])]
+    roots.append(elemwise("sqrt")(roots[0]))
     for _ in range(int(power).bit_length() - 1):
         squares.append(elemwise("sqr")(squares[-1]))
     factors = [x for k, x in enumerate(squares) if int(power) >> k & 1]
+    factors = [x for k, x in enumerate(roots[::-1]) if quarters >> k & 1] + factors
     new = factors[0] if len(factors) == 1 else elemwise("mul")(*factors[::-1])
     if exponent < 0:
         new = elemwise("inv")(new)

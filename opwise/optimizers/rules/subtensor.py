@@ -512,6 +512,10 @@ def local_subtensor_inc_subtensor(fgraph, node):
     if not _are_same(index_of(node), index_of(x.owner)):
         return None
     new = _whole(fgraph, x.owner.inputs[1], node.outputs[0])
+    if new is not None and new.owner is not None and isinstance(new.owner.op, Alloc):
+        # the value may broadcast: a part of what is stored anyway needs no copy
+        if not is_read_once(x):
+            return None
     return None if new is None else [new]
 
 

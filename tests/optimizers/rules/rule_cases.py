@@ -24,6 +24,11 @@ from opwise.tensor.linalg import Hint
 from opwise.tensor.lists import make_list
 from opwise.tensor.nnet import crossentropy_softmax_1hot_with_bias_dx, softmax_op
 from opwise.tensor.nnet.blocksparse import sparse_block_gemv, sparse_block_outer
+from opwise.tensor.nnet.bnops import (
+    AbstractBatchNormInference,
+    AbstractBatchNormTrain,
+    AbstractBatchNormTrainGrad,
+)
 from opwise.tensor.nnet.ctc import ctc
 from opwise.tensor.random import raw_random
 from opwise.tensor.random.mrg import mrg_uniform
@@ -32,7 +37,9 @@ from opwise.tensor.shape import shape_i_op
 from opwise.tensor.subtensor import inc_subtensor, set_subtensor
 
 sigmoid, softplus, softmax, zeros = T.nnet.sigmoid, T.nnet.softplus, T.nnet.softmax, T.zeros_like
-second, switch, inv, neg, identity = map(elemwise, "second switch inv neg identity".split())
+second, switch, inv, neg, identity, sqr = map(
+    elemwise, "second switch inv neg identity sqr".split()
+)
 lt, le, gt, ge, eq, neq = map(elemwise, "lt le gt ge eq neq".split())
 add, mul, sub, true_div, int_div = map(elemwise, "add mul sub true_div int_div".split())
 
@@ -869,6 +876,21 @@ RULES = {
         lambda x: x**3,
         "",
     ),
+    "local_abstract_batch_norm_train": (
+        lambda x, y, z: AbstractBatchNormTrain((0,))(x, y, z)[0],
+        lambda x, y, z: T.nnet.bn.batch_normalization_train(x, y, z)[0],
+        "",
+    ),
+    "local_abstract_batch_norm_train_grad": (
+        lambda x, y, z: AbstractBatchNormTrainGrad((0,))(x, y, z, z, z)[0],
+        lambda x, y, z: AbstractBatchNormTrain((0,))(x, y, z)[0],
+        "",
+    ),
+    "local_abstract_batch_norm_inference": (
+        lambda x, y, z: AbstractBatchNormInference((0,))(x, y, z, z, z),
+        lambda x, y, z: AbstractBatchNormTrain((0,))(x, y, z)[0],
+        "",
+    ),
     "local_softmax_with_bias": (
         lambda x, v: softmax(x + v),
         lambda x, y: softmax(x + y),
@@ -1122,7 +1144,7 @@ RULES = {
     ),
     "local_pow_specialize_device": (
         lambda x: x**5,
-        lambda x: x**2.5,
+        lambda x: x**2.3,
         "",
     ),
 }
@@ -1152,6 +1174,16 @@ PASSES = {
     "map_reduce_fusion": (
         lambda x, y: T.sum(T.exp(x)),
         lambda x: [T.sum(T.exp(x)), T.exp(x)],
+        "",
+    ),
+    "share_reduction_loops": (
+        lambda x, y: [T.sum(x, axis=0), T.sum(x * y, axis=0)],
+        lambda x, y: [T.sum(x, axis=0), T.sum(x * y, axis=1)],
+        "map_reduce_fusion",
+    ),
+    "sums_of_deviations": (
+        lambda x: T.sum(sqr(x - T.sum(x, axis=0, keepdims=True)), axis=0),
+        lambda x, y: T.sum(sqr(x - T.sum(y, axis=0, keepdims=True)), axis=0),
         "",
     ),
     "gemm_optimizer": (

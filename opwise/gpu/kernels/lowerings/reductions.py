@@ -37,7 +37,10 @@ def lower_reduction(node: Apply) -> Implementation | str:
 
 @lowers_to_kernels(MapReduce)
 def lower_map_reduce(node: Apply) -> Implementation | str:
-    mapped, reduced = node.op.parts(node)
+    mapped, every = node.op.parts(node)
+    if len(every) > 1:
+        return "its reductions share a loop, which only the CPU has: exclude share_reduction_loops"
+    (reduced,) = every
     between = mapped.outputs[0].type
     program = ScalarProgram.of(node.op.scalar_op, dtypes_of(node.inputs), [between.dtype])
     folding = _folding(reduced.op, between.dtype, node.outputs[0].type.dtype)
