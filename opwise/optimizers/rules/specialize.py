@@ -27,6 +27,8 @@ from opwise.tensor.knownvalues import get_scalar_constant_value
 
 #: the largest integer power that is multiplied out; the error of pow does not grow with it
 LARGEST_POWER = 512
+#: the largest power of whole quarters that is computed from square roots
+LARGEST_FRACTION = 8
 
 
 # --- sums -----------------------------------------------------------------------------------------
@@ -209,21 +211,29 @@ def local_pow_specialize(fgraph, node):
 
 @rule("row:pow", stage="specialize_device")
 def local_pow_specialize_device(fgraph, node):
-    """An integer power is a product of repeated squares."""
+    """A power of whole quarters is a product of repeated squares, the square root and its root."""
     x, y = node.inputs
     (out,) = node.outputs
     exponent = number(y)
     if exponent is None or exponent.dtype.kind not in "iuf":
         return None
     power = abs(exponent.item())
-    if not 2 < power <= LARGEST_POWER or power != int(power):
+    largest = LARGEST_POWER if power == int(power) else LARGEST_FRACTION
+    if not 0 < power <= largest or 4 * power != int(4 * power) or power in (0.5, 1, 2):
         return None
-    if exponent < 0 and out.type.dtype in dtypes.DISCRETE:
+    if out.type.dtype in dtypes.DISCRETE and (exponent < 0 or power != int(power)):
         return None
-    squares = [cast(x, out.type.dtype)]
-    for _ in range(int(power).bit_length() - 1):
-        squares.append(elemwise("sqr")(squares[-1]))
-    factors = [x for k, x in enumerate(squares) if int(power) >> k & 1]
+    if out.type.dtype in dtypes.COMPLEX and power != int(power):
+        return None  # the root of a complex number may lie on another branch
+    powers = [cast(x, out.type.dtype)]
+    for _ in range(max(0, int(power).bit_length() - 1)):
+        powers.append(elemwise("sqr")(powers[-1]))
+    factors = [x for k, x in enumerate(powers) if int(power) >> k & 1]
+    fraction = int(4 * (power - int(power)))
+    if fraction:
+        root = elemwise("sqrt")(powers[0])
+        factors += [root] if fraction & 2 else []
+        factors += [elemwise("sqrt")(root)] if fraction & 1 else []
     new = factors[0] if len(factors) == 1 else elemwise("mul")(*factors[::-1])
     if exponent < 0:
         new = elemwise("inv")(new)

@@ -119,11 +119,13 @@ OW_FLOORDIV_UNSIGNED(u64)
 OW_INLINE ow_i32 ow_floordiv_i32(ow_i32 x, ow_i32 y)
 {
     /* the one quotient that does not fit is the smallest number by -1; it wraps */
-    ow_i32 d = (y == 0) | (y == -1) ? 1 : y;
+    ow_i32 d = (y == 0) | (y == -1) ? 1 : y, negative = (ow_i32)(0u - (ow_u32)x);
     ow_i32 q = (ow_i32)((double)x / (double)d);
     ow_i32 r = x - q * d;
     q -= (r != 0) & ((r ^ d) < 0);
-    return y == 0 ? 0 : y == -1 ? (ow_i32)(0u - (ow_u32)x) : q;
+    /* one selection after the other: of nested ones gcc makes branches, and no vector instructions */
+    q = y == -1 ? negative : q;
+    return y == 0 ? 0 : q;
 }
 /*@ end */
 /*@ floordiv i64 */
@@ -157,14 +159,27 @@ OW_FLOORDIV_FLOAT(f32, float, floorf, fmaf)
     }
 #define OW_MOD_UNSIGNED(S) \
     OW_INLINE ow_##S ow_mod_##S(ow_##S x, ow_##S y) { return y == 0 ? 0 : x % y; }
-/* fmod's result is exact; what remains is the sign, of a zero too. */
-#define OW_MOD_FLOAT(S, T, FMOD, COPYSIGN)              \
-    OW_INLINE T ow_mod_##S(T x, T y)                    \
-    {                                                   \
-        T r = FMOD(x, y);                               \
-        T moved = (r < 0) != (y < 0) ? r + y : r;       \
-        return r == 0 ? COPYSIGN((T)0, y) : moved;      \
+/* Up to LARGEST, the quotient n in whole numbers is exact or, where rounding made it a whole number, 1
+ * too far from 0; x - n y is exact in REST then, and gets its sign from y either way. fmod divides the
+ * rest, bit by bit. What remains is the sign, of a zero too. */
+#define OW_MOD_FLOAT(S, T, WIDE, LARGEST, REST, FMOD, COPYSIGN)             \
+    OW_INLINE T ow_mod_##S(T x, T y)                                        \
+    {                                                                       \
+        const WIDE n = trunc((WIDE)x / (WIDE)y);                            \
+        const int exact = (n < 0 ? -n : n) < (LARGEST);                     \
+        T r = exact ? (T)REST(-n, (WIDE)y, (WIDE)x) : FMOD(x, y);           \
+        r = n == 0 ? x : r; /* infinite y too */                            \
+        T moved = (r < 0) != (y < 0) ? r + y : r;                           \
+        return r == 0 ? COPYSIGN((T)0, y) : moved;                          \
     }
+#define OW_MOD_REST_f32(n, y, x) ((n) * (y) + (x))
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__CUDACC__)
+#define OW_MOD_REST_f64(n, y, x) fma(n, y, x)
+#define OW_MOD_LARGEST_f64 4503599627370496.0
+#else /* a product and a sum are not exact */
+#define OW_MOD_REST_f64(n, y, x) (x)
+#define OW_MOD_LARGEST_f64 1.0
+#endif
 /*@ end */
 /*@ mod i8 */
 OW_MOD_NARROW(i8, float)
@@ -202,10 +217,10 @@ OW_INLINE ow_i64 ow_mod_i64(ow_i64 x, ow_i64 y)
 }
 /*@ end */
 /*@ mod f64 */
-OW_MOD_FLOAT(f64, double, fmod, copysign)
+OW_MOD_FLOAT(f64, double, double, OW_MOD_LARGEST_f64, OW_MOD_REST_f64, fmod, copysign)
 /*@ end */
 /*@ mod f32 */
-OW_MOD_FLOAT(f32, float, fmodf, copysignf)
+OW_MOD_FLOAT(f32, float, double, 536870912.0, OW_MOD_REST_f32, fmodf, copysignf)
 /*@ end */
 
 /* --- ipow: integer power, wrapping; a negative exponent gives 0 unless the base is 1 or -1 --- */

@@ -1034,8 +1034,8 @@ RULES = {
         "",
     ),
     "local_pow_specialize_device": (
-        lambda x: x**5,
-        lambda x: x**2.5,
+        lambda x: x**5.25,
+        lambda x: x**2.3,
         "",
     ),
 }
