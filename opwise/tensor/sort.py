@@ -88,7 +88,7 @@ class SortOp(_Sorting):
 
 
 class ArgSortOp(_Sorting):
-    """The int64 positions, along an axis, of the elements in sorted order; equal ones keep theirs."""
+    """The int64 positions, along an axis, of the elements in sorted order; it is stable."""
 
     def out_dtype(self, x):
         return "int64"

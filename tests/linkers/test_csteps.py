@@ -854,8 +854,9 @@ def nonzero(dtype):
     return [x], [*T.nonzero(x), T.nonzero(x.dimshuffle(2, 0, 1), return_matrix=True)]
 
 
-@case("choose", [((5, 4), "int64", 0, 3), (5, 4), (4,), (5, 1)], [((1, 4), "int64", 0, 3), (5, 4), (1,),
-      (5, 1)], [((0, 4), "int64", 0, 3), (0, 4), (4,), (1, 4)], dtypes=NUMBERS + WIDE)  # fmt: skip
+@case("choose", [((5, 4), "int64", 0, 3), (5, 4), (4,), (5, 1)],
+      [((1, 4), "int64", 0, 3), (5, 4), (1,), (5, 1)],
+      [((0, 4), "int64", 0, 3), (0, 4), (4,), (1, 4)], dtypes=NUMBERS + WIDE)  # fmt: skip
 def choose(dtype):
     i, x, y, z = var("int64", 2), var(dtype, 2), var(dtype, 1), var(dtype, 2)
     return [i, x, y, z], [
@@ -874,7 +875,9 @@ def search(dtype):
     ]  # fmt: skip
 
 
-@case("fill_diagonal", [(4, 6), ()], [(6, 4), ()], [(0, 3), ()], [(1, 1), ()], dtypes=NUMBERS + WIDE)
+@case(
+    "fill_diagonal", [(4, 6), ()], [(6, 4), ()], [(0, 3), ()], [(1, 1), ()], dtypes=NUMBERS + WIDE
+)
 def fill_diagonals(dtype):
     x, y = var(dtype, 2), var(dtype, 0)
     offset = fill_diagonal_offset

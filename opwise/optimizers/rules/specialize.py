@@ -22,7 +22,9 @@ from opwise.optimizers.rules.matching import (
 )
 from opwise.scalar import dtypes
 from opwise.tensor.assertion import Assert
+from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.join import Join
 from opwise.tensor.knownvalues import get_scalar_constant_value
 
 #: the largest integer power that is multiplied out; the error of pow does not grow with it
@@ -238,6 +240,29 @@ def local_pow_specialize_device(fgraph, node):
     if exponent < 0:
         new = elemwise("inv")(new)
     return for_output(node, typed_like(new, out, [y]))
+
+
+# --- operands of several dtypes -----------------------------------------------------------------
+
+
+@rule(Join, stage="specialize")
+def local_join_cast(fgraph, node):
+    """Casts the tensors of a Join to its dtype: C steps join tensors of one dtype."""
+    axis, *tensors = node.inputs
+    dtype = node.outputs[0].type.dtype
+    if node.op.view != -1 or all(x.type.dtype == dtype for x in tensors):
+        return None
+    return [node.op(axis, *(cast(x, dtype) for x in tensors))]
+
+
+@rule(Dot, stage="specialize")
+def local_dot_cast(fgraph, node):
+    """Casts the factors of a product to its dtype, if that is one of BLAS's."""
+    x, y = node.inputs
+    dtype = node.outputs[0].type.dtype
+    if dtype not in ("float32", "float64") or x.type.dtype == y.type.dtype:
+        return None
+    return [node.op(cast(x, dtype), cast(y, dtype))]
 
 
 # --- checks ---------------------------------------------------------------------------------------
