@@ -501,6 +501,48 @@ OW_INLINE float ow_softplus_f32(float x)
 }
 /*@ end */
 
+/* --- erfinv -------------------------------------------------------------------------------------- */
+
+/*@ erfinv */
+/* M. Giles, "Approximating the erfinv function" (2010), gives 6 digits from w = -log(1 - x * x), and from
+ * 16 on erfc(y) = exp(-y * y) / (y sqrt(pi)) gives 3; each step of Halley's method triples the digits.
+ * Beyond 0.5, 1 - |x| is exact, and erfc has the digits that erf has lost. */
+OW_INLINE double ow_erfinv_step(double y, double a)
+{
+    const double low = erf(y) - a, high = (1.0 - a) - erfc(y);
+    const double t = (a < 0.5 ? low : high) * 0.88622692545275801 * exp(y * y);
+    return y - t / (1.0 + t * y);
+}
+OW_INLINE double ow_erfinv(double x)
+{
+    const double a = __builtin_fabs(x), w = -log((1.0 - a) * (1.0 + a));
+    const double c = w - 2.5, s = sqrt(w) - 3.0;
+    double p = 2.81022636e-8, q = -2.00214257e-4, y;
+    p = p * c + 3.43273939e-7;
+    p = p * c - 3.5233877e-6;
+    p = p * c - 4.39150654e-6;
+    p = p * c + 2.1858087e-4;
+    p = p * c - 1.25372503e-3;
+    p = p * c - 4.17768164e-3;
+    p = p * c + 2.46640727e-1;
+    p = p * c + 1.50140941;
+    q = q * s + 1.00950558e-4;
+    q = q * s + 1.34934322e-3;
+    q = q * s - 3.67342844e-3;
+    q = q * s + 5.73950773e-3;
+    q = q * s - 7.6224613e-3;
+    q = q * s + 9.43887047e-3;
+    q = q * s + 1.00167406;
+    q = q * s + 2.83297682;
+    y = (w < 5.0 ? p : q) * a;
+    /* y * y = w + log(2) - log(pi (w + log(2))) / 2, whose last term is almost a line there */
+    y = w < 16.0 ? y : sqrt(0.9803 * w - 0.9715);
+    y = ow_erfinv_step(ow_erfinv_step(y, a), a);
+    y = a < 1.0 ? y : a == 1.0 ? __builtin_inf() : __builtin_nan("");
+    return __builtin_copysign(y, x);
+}
+/*@ end */
+
 /* --- ultra_fast_sigmoid: a rational curve, then a line, then a constant ---------------------- */
 
 /*@ ultra_fast_sigmoid */
