@@ -48,3 +48,7 @@ LOOPS = _find_loops()
 REDUCERS = {ow_kernels.reducers[i].name.decode(): i for i in range(ow_kernels.reducer_count)}
 ADDERS = {ow_adders[i].name.decode(): i for i in range(ow_adder_count)}
 ARGMAXERS = {ow_argmaxers[i].name.decode(): i for i in range(ow_argmaxer_count)}
+
+# numpy sorts short arrays with the vector instructions of the processor
+ow_sort_in_place[0] = PyDataType_GetArrFuncs(np.dtype(np.uint32)).sort[0]
+ow_sort_in_place[1] = PyDataType_GetArrFuncs(np.dtype(np.uint64)).sort[0]

@@ -27,11 +27,11 @@ from opwise.tensor.assertion import Assert
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.convert import DeepCopyOp, ScalarFromTensor, TensorFromScalar, ViewOp
 from opwise.tensor.creation import Alloc, AllocEmpty, ARange, Eye, Tri
-from opwise.tensor.diagonal import AllocDiag, ExtractDiag
+from opwise.tensor.diagonal import AllocDiag, ExtractDiag, FillDiagonal, FillDiagonalOffset
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
-from opwise.tensor.extra_ops import CumOp, RepeatOp
+from opwise.tensor.extra_ops import CumOp, RepeatOp, SearchsortedOp
 from opwise.tensor.ifelse import IfElse
 from opwise.tensor.join import Join, MakeVector, Split
 from opwise.tensor.linalg.eigen import Eigh, Eigvalsh
@@ -51,7 +51,9 @@ from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, SoftmaxGrad, Soft
 from opwise.tensor.random.mrg import M1, mrg_uniform
 from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
 from opwise.tensor.reduce import Argmax, CAReduce, FirstAlong, MaxAndArgmax
+from opwise.tensor.selection import Choose, Nonzero
 from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i
+from opwise.tensor.sort import ArgSortOp, SortOp, TopKOp
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 
 
@@ -458,6 +460,53 @@ def assert_(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("assert") if plain(*node.inputs[1:]) else None
 
 
+# --- sorting and selection ----------------------------------------------------------------------
+
+
+@c_lowering(SortOp, ArgSortOp)
+def sort(node: Apply, kernels: Kernels) -> CStep | None:
+    x, axis = node.inputs
+    if not plain(x) or not isinstance(axis, Constant) or axis.data != int(axis.data):
+        return None
+    if not -x.type.ndim <= int(axis.data) < x.type.ndim:
+        return None
+    positions = isinstance(node.op, ArgSortOp)
+    return CStep("sort", (int(axis.data) % x.type.ndim, int(positions)))
+
+
+@c_lowering(TopKOp)
+def largest(node: Apply, kernels: Kernels) -> CStep | None:
+    (x, k), op = node.inputs, node.op
+    if not plain(x, k):
+        return None
+    ints = (op.axis % x.type.ndim, op.sorted, op.return_values, op.return_indices)
+    return CStep("select", tuple(map(int, ints)))
+
+
+@c_lowering(Nonzero)
+def nonzero(node: Apply, kernels: Kernels) -> CStep | None:
+    return CStep("nonzero") if plain(node.inputs[0]) else None
+
+
+@c_lowering(Choose)
+def choose(node: Apply, kernels: Kernels) -> CStep | None:
+    numbers, *choices = node.inputs
+    dtype = node.outputs[0].type.dtype
+    if len(choices) == 1 or numbers.type.dtype == "uint64":
+        return None
+    if any(c.type.dtype != dtype for c in choices):
+        return None
+    return CStep("choose", (("raise", "wrap", "clip").index(node.op.mode),))
+
+
+@c_lowering(SearchsortedOp)
+def search(node: Apply, kernels: Kernels) -> CStep | None:
+    x, v, *sorter = node.inputs
+    if sorter or x.type.dtype != v.type.dtype or not plain(x):
+        return None
+    return CStep("search", (int(node.op.side == "right"),))
+
+
 # --- diagonals ----------------------------------------------------------------------------------
 
 
@@ -476,6 +525,11 @@ def extract_diag(node: Apply, kernels: Kernels) -> CStep | None:
 def alloc_diag(node: Apply, kernels: Kernels) -> CStep | None:
     ints = _diagonals(node.op)
     return ints and CStep("alloc_diag", ints)
+
+
+@c_lowering(FillDiagonal, FillDiagonalOffset)
+def fill_diagonal(node: Apply, kernels: Kernels) -> CStep | None:
+    return CStep("fill_diagonal")
 
 
 @c_lowering(Eye, Tri)

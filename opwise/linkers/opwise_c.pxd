@@ -162,6 +162,14 @@ cdef extern from "simd.h":
         const ow_reducer *reducers
         int reducer_count
     const ow_simd *ow_kernels
+    ctypedef int (*ow_sort_in_place_fn)(void *items, Py_ssize_t n, void *array) noexcept nogil
+    ow_sort_in_place_fn ow_sort_in_place[2]
+
+cdef extern from "numpy/arrayobject.h":
+    ctypedef struct PyArray_ArrFuncs:
+        ow_sort_in_place_fn sort[3]
+
+    PyArray_ArrFuncs *PyDataType_GetArrFuncs(cnp.dtype dtype)
 
 cdef extern from "elemwise.h":
     ctypedef void (*ow_chunk_fn)(void *, const void *const *, int64_t) noexcept nogil

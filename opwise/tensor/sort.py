@@ -88,14 +88,15 @@ class SortOp(_Sorting):
 
 
 class ArgSortOp(_Sorting):
-    """The int64 positions, along an axis, of the elements in sorted order."""
+    """The int64 positions, along an axis, of the elements in sorted order; it is stable."""
 
     def out_dtype(self, x):
         return "int64"
 
     def perform(self, node, inputs, output_storage):
         x, axis = inputs
-        order = np.argsort(x, _whole(axis), kind=self.kind, order=self.order)
+        # stable, whatever the kind: equal elements have the same order on every machine, as in C
+        order = np.argsort(x, _whole(axis), kind="stable")
         output_storage[0][0] = np.asarray(order, dtype=np.int64)
 
     def L_op(self, inputs, outputs, output_gradients):
@@ -158,8 +159,8 @@ def argsort(
 ) -> TensorVariable:
     """Return the int64 positions of the elements of ``a`` in sorted order along ``axis``.
 
-    axis: None returns positions in the flattened array. With 'mergesort', equal elements keep their
-    order.
+    axis: None returns positions in the flattened array. Equal elements keep their order, whatever
+    the kind.
     """
     a, axis = _with_axis(a, axis)
     return ArgSortOp(kind, order)(a, axis)

@@ -25,13 +25,19 @@ from opwise.tensor.advanced_subtensor import (
 from opwise.tensor.assertion import Assert
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar, deep_copy_op, view_op
 from opwise.tensor.creation import alloc_empty
-from opwise.tensor.diagonal import AllocDiag, ExtractDiag
-from opwise.tensor.extra_ops import RepeatOp
+from opwise.tensor.diagonal import (
+    AllocDiag,
+    ExtractDiag,
+    fill_diagonal,
+    fill_diagonal_offset,
+)
+from opwise.tensor.extra_ops import RepeatOp, searchsorted
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.random import mrg
 from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
 from opwise.tensor.reduce import All, Any, Argmax, CAReduce, FirstAlong, Prod, Sum
 from opwise.tensor.shape import shape_i_op
+from opwise.tensor.sort import argtopk, topk, topk_and_argtopk
 from opwise.tensor.type import TensorType
 
 FLOATS = ("float32", "float64")
@@ -794,6 +800,103 @@ def test_everything_of_a_case_runs_in_c(one, dtype):
         str(node) for node in io_toposort(inputs, outputs) if lowering.c_step(node, kernels) is None
     }
     assert not python
+
+
+# --- sorting and selection ----------------------------------------------------------------------
+
+
+def _with_nan_and_zeros(dtype, shape):
+    """Return numbers with equal ones among them; of floats also NaN, infinities and both zeros."""
+    x = values(dtype, shape)
+    if np.dtype(dtype).kind == "f" and x.size > 6:
+        x.reshape(-1)[:6] = [np.nan, -np.inf, 0.0, -0.0, np.inf, np.nan]
+    return x
+
+
+# lengths: no row, short ones, ranked, merged and distributed ones
+_ROWS_TO_SORT = [(3, n) for n in (0, 1, 2, 7, 16, 17, 32, 33, 100, 150, 1000)] + [(0, 5), (700, 6)]
+
+
+@case("sort", dtypes=NUMBERS,
+      make=lambda d: [[_with_nan_and_zeros(d, s)] for s in _ROWS_TO_SORT])  # fmt: skip
+def sort_rows(dtype):
+    x = var(dtype, 2)
+    return [x], [T.sort(x), T.argsort(x), T.sort(x[::-1, ::-1]), T.argsort(x[:, ::2])]
+
+
+@case("sort", [(5, 4, 3)], [(1, 40, 2)], [(0, 3, 4)], dtypes=NUMBERS)
+def sort_along_an_axis(dtype):
+    x = var(dtype, 3)
+    outputs = [f(x, axis) for f in (T.sort, T.argsort) for axis in (0, 1, None)]
+    return [x], [*outputs, T.argsort(x.T, 1), T.sort(x.dimshuffle(1, 0, 2), 0)]
+
+
+_SELECTED = [
+    ((3, 7), 1), ((3, 7), 7), ((3, 7), -3), ((2, 1), -1), ((4, 300), 5), ((4, 300), -70),
+    ((4, 300), 299), ((2, 1000), 64), ((2, 1000), 65), ((0, 3), 2), ((130, 40), 3),
+]  # fmt: skip
+
+
+@case("select", dtypes=NUMBERS,
+      make=lambda d: [[_with_nan_and_zeros(d, s), np.array(k)] for s, k in _SELECTED])  # fmt: skip
+def select_largest(dtype):
+    x, k = var(dtype, 2), var("int64", 0)
+    return [x, k], [
+        *topk_and_argtopk(x, k), topk(x, k), argtopk(x, k, idx_dtype="uint8"),
+        *topk_and_argtopk(x.T, k, axis=0, sorted=False, idx_dtype="int32"),
+        argtopk(x[:, ::-1], k, sorted=False, idx_dtype="int16"),
+    ]  # fmt: skip
+
+
+@case("nonzero", [(40,)], [(0,)], [(1,)], [(1300,)], dtypes=NUMBERS)
+def nonzero_of_a_vector(dtype):
+    x = var(dtype, 1)
+    return [x], [T.nonzero(x)[0], T.nonzero(x[::-2])[0], T.nonzero(T.gt(x, x[::-1]))[0]]
+
+
+@case("nonzero", [(3, 5, 4)], [(2, 0, 3)], [(2, 3, 600)], dtypes=NUMBERS)
+def nonzero(dtype):
+    x = var(dtype, 3)
+    return [x], [*T.nonzero(x), T.nonzero(x.dimshuffle(2, 0, 1), return_matrix=True)]
+
+
+@case("choose", [((5, 4), "int64", 0, 3), (5, 4), (4,), (5, 1)],
+      [((1, 4), "int64", 0, 3), (5, 4), (1,), (5, 1)],
+      [((0, 4), "int64", 0, 3), (0, 4), (4,), (1, 4)], dtypes=NUMBERS + WIDE)  # fmt: skip
+def choose(dtype):
+    i, x, y, z = var("int64", 2), var(dtype, 2), var(dtype, 1), var(dtype, 2)
+    return [i, x, y, z], [
+        T.choose(i, [x, y, z]), T.choose(i * 7 - 9, [x, y, z], mode="wrap"),
+        T.choose(i.astype("int8") * 7 - 9, [z, x], mode="clip"),
+    ]  # fmt: skip
+
+
+@case("search", dtypes=NUMBERS, make=lambda d: [
+    [np.sort(_with_nan_and_zeros(d, (n,))), _with_nan_and_zeros(d, (5, 7))] for n in (0, 1, 9, 300)
+])  # fmt: skip
+def search(dtype):
+    x, v = var(dtype, 1), var(dtype, 2)
+    return [x, v], [
+        searchsorted(x, v), searchsorted(x, v, side="right"), searchsorted(x, v.T[::-1]),
+    ]  # fmt: skip
+
+
+@case(
+    "fill_diagonal", [(4, 6), ()], [(6, 4), ()], [(0, 3), ()], [(1, 1), ()], dtypes=NUMBERS + WIDE
+)
+def fill_diagonals(dtype):
+    x, y = var(dtype, 2), var(dtype, 0)
+    offset = fill_diagonal_offset
+    return [x, y], [
+        fill_diagonal(x, y), fill_diagonal(x.T, y),
+        *(offset(x, y, k) for k in (-7, -3, -1, 0, 2, 5, 9, np.iinfo("int64").min)),
+    ]  # fmt: skip
+
+
+@case("fill_diagonal", [(3, 3, 3), ()], dtypes=("float64", "int8"))
+def fill_diagonal_of_a_cube(dtype):
+    x, y = var(dtype, 3), var(dtype, 0)
+    return [x, y], [fill_diagonal(x, y)]
 
 
 #: kinds that are tried elsewhere, by the files that try them

@@ -15,6 +15,8 @@
 #include "pool.h"
 #include "random.h"
 #include "reduce.h"
+#include "selection.h"
+#include "sort.h"
 #include "sparse.h"
 #include "spatial.h"
 #include "view.h"
@@ -53,6 +55,12 @@ static const ow_kind ow_kinds[] = {
     {"split", ow_split_prep, ow_split_run, OW_TOTAL},
     {"repeat", ow_repeat_prep, ow_repeat_run, OW_TOTAL},
     {"cumulate", ow_cumulate_prep, ow_cumulate_run, OW_STATIC | OW_TOTAL},
+    {"sort", ow_sort_prep, ow_sort_run, OW_STATIC | OW_TOTAL},
+    {"select", ow_select_prep, ow_select_run, OW_TOTAL},
+    {"nonzero", ow_nonzero_prep, ow_nonzero_run, OW_TOTAL},
+    {"choose", ow_choose_prep, ow_choose_run, OW_STATIC},
+    {"search", ow_search_prep, ow_search_run, OW_STATIC},
+    {"fill_diagonal", ow_fill_diagonal_prep, ow_fill_diagonal_run, OW_STATIC},
     {"assert", ow_alias_prep, ow_assert_run, OW_STATIC},
     {"extract_diag", ow_extract_diag_prep, ow_extract_diag_run, OW_STATIC | OW_TOTAL},
     {"alloc_diag", ow_alloc_diag_prep, ow_alloc_diag_run, OW_STATIC | OW_TOTAL},

@@ -6,6 +6,7 @@ extern const ow_simd ow_simd_avx2, ow_simd_avx512;
 #endif
 
 const ow_simd *ow_kernels = &ow_simd_base;
+ow_sort_in_place_fn ow_sort_in_place[2];
 
 __attribute__((constructor)) static void choose(void)
 {

@@ -85,6 +85,36 @@ typedef struct ow_slide {
 } ow_slide;
 typedef void (*ow_slide_fn)(const ow_slide *q, int64_t rows, int64_t terms);
 
+/* Rows of up to so many items are sorted by their ranks. */
+#define OW_RANKED 32
+/* Up to so many of the largest elements are selected without sorting the others. */
+#define OW_SELECTED 64
+
+/* How rows of n < 2**32 elements, `in` bytes apart, are sorted into rows with steps of `out` bytes. */
+typedef struct ow_sorting {
+    int64_t n, in, out;
+    int typenum, itemsize;
+    int positions;  /* whether the positions are wanted, as int64, and not the elements */
+    int alone;      /* whether one thread does all the work, and looks for signals */
+    int64_t k;      /* how many of the smallest are selected, or, where `flip`, of the largest */
+    int flip;
+    int sorted;     /* whether the selected ones are in order, and not by position */
+} ow_sorting;
+
+/* numpy's functions that sort uint32 and uint64 in place; NULL if it has none. */
+typedef int (*ow_sort_in_place_fn)(void *items, intptr_t n, void *array);
+extern ow_sort_in_place_fn ow_sort_in_place[2];
+
+/* `room`: ow_sort_room bytes. */
+typedef void (*ow_sort_fn)(const ow_sorting *j, const char *x, char *to, char *room);
+typedef void (*ow_select_fn)(const ow_sorting *j, const char *x, int64_t *where, char *room);
+
+static inline int64_t ow_sort_room(const ow_sorting *j)
+{
+    const int64_t item = (j->itemsize == 8 ? 8 : 4) * (j->positions ? 2 : 1);
+    return ow_mul_size(j->n, 2 * item);
+}
+
 /* What probe_body.h computes. */
 typedef int64_t (*ow_rate_fn)(double *values, int64_t n);
 
@@ -108,6 +138,8 @@ typedef struct ow_simd {
     ow_winograd_fn winograd;
     ow_mrg_fn mrg[2];     /* for float and double */
     ow_argmax_fn argmax[2];
+    ow_sort_fn sort;
+    ow_select_fn select;
     ow_sparse_product_fn sparse_product[2], sparse_scatter[2];
     ow_sparse_dots_fn sparse_dots[2];
     ow_line_dots_fn dots[2];

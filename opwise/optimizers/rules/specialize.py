@@ -22,13 +22,15 @@ from opwise.optimizers.rules.matching import (
 )
 from opwise.scalar import dtypes
 from opwise.tensor.assertion import Assert
+from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.join import Join
 from opwise.tensor.knownvalues import get_scalar_constant_value
 
 #: the largest integer power that is multiplied out; the error of pow does not grow with it
 LARGEST_POWER = 512
-#: the same for powers of quarters, as 0.75, which are products of square roots too
-LARGEST_QUARTERS = 16
+#: the largest power of whole quarters that is computed from square roots
+LARGEST_FRACTION = 16
 
 
 # --- sums -----------------------------------------------------------------------------------------
@@ -211,36 +213,56 @@ def local_pow_specialize(fgraph, node):
 
 @rule("row:pow", stage="specialize_device")
 def local_pow_specialize_device(fgraph, node):
-    """An integer power is a product of repeated squares, one of quarters of square roots too."""
+    """A power of whole quarters is a product of repeated squares, the square root and its root."""
     x, y = node.inputs
     (out,) = node.outputs
     exponent = number(y)
     if exponent is None or exponent.dtype.kind not in "iuf":
         return None
     power = abs(exponent.item())
-    if power == int(min(power, LARGEST_POWER)):
-        quarters = 0
-        if power <= 2:
-            return None
-    elif power < LARGEST_QUARTERS and 4 * power == int(4 * power):
-        quarters = int(4 * power) % 4
-    else:
+    largest = LARGEST_POWER if power == int(power) else LARGEST_FRACTION
+    if not 0 < power <= largest or 4 * power != int(4 * power) or power in (0.5, 1, 2):
         return None
-    if exponent < 0 and out.type.dtype in dtypes.DISCRETE:
+    if out.type.dtype in dtypes.DISCRETE and (exponent < 0 or power != int(power)):
         return None
-    if quarters and out.type.dtype not in dtypes.FLOATS:
-        return None
-    squares = [cast(x, out.type.dtype)]
-    roots = [elemwise("sqrt")(squares[0])]
-    roots.append(elemwise("sqrt")(roots[0]))
-    for _ in range(int(power).bit_length() - 1):
-        squares.append(elemwise("sqr")(squares[-1]))
-    factors = [x for k, x in enumerate(squares) if int(power) >> k & 1]
-    factors = [x for k, x in enumerate(roots[::-1]) if quarters >> k & 1] + factors
+    if out.type.dtype in dtypes.COMPLEX and power != int(power):
+        return None  # the root of a complex number may lie on another branch
+    powers = [cast(x, out.type.dtype)]
+    for _ in range(max(0, int(power).bit_length() - 1)):
+        powers.append(elemwise("sqr")(powers[-1]))
+    factors = [x for k, x in enumerate(powers) if int(power) >> k & 1]
+    fraction = int(4 * (power - int(power)))
+    if fraction:
+        root = elemwise("sqrt")(powers[0])
+        factors += [root] if fraction & 2 else []
+        factors += [elemwise("sqrt")(root)] if fraction & 1 else []
     new = factors[0] if len(factors) == 1 else elemwise("mul")(*factors[::-1])
     if exponent < 0:
         new = elemwise("inv")(new)
     return for_output(node, typed_like(new, out, [y]))
+
+
+# --- operands of several dtypes -----------------------------------------------------------------
+
+
+@rule(Join, stage="specialize")
+def local_join_cast(fgraph, node):
+    """Casts the tensors of a Join to its dtype: C steps join tensors of one dtype."""
+    axis, *tensors = node.inputs
+    dtype = node.outputs[0].type.dtype
+    if node.op.view != -1 or all(x.type.dtype == dtype for x in tensors):
+        return None
+    return [node.op(axis, *(cast(x, dtype) for x in tensors))]
+
+
+@rule(Dot, stage="specialize")
+def local_dot_cast(fgraph, node):
+    """Casts the factors of a product to its dtype, if that is one of BLAS's."""
+    x, y = node.inputs
+    dtype = node.outputs[0].type.dtype
+    if dtype not in ("float32", "float64") or x.type.dtype == y.type.dtype:
+        return None
+    return [node.op(cast(x, dtype), cast(y, dtype))]
 
 
 # --- checks ---------------------------------------------------------------------------------------

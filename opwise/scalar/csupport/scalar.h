@@ -119,11 +119,13 @@ OW_FLOORDIV_UNSIGNED(u64)
 OW_INLINE ow_i32 ow_floordiv_i32(ow_i32 x, ow_i32 y)
 {
     /* the one quotient that does not fit is the smallest number by -1; it wraps */
-    ow_i32 d = (y == 0) | (y == -1) ? 1 : y;
+    ow_i32 d = (y == 0) | (y == -1) ? 1 : y, negative = (ow_i32)(0u - (ow_u32)x);
     ow_i32 q = (ow_i32)((double)x / (double)d);
     ow_i32 r = x - q * d;
     q -= (r != 0) & ((r ^ d) < 0);
-    return y == 0 ? 0 : y == -1 ? (ow_i32)(0u - (ow_u32)x) : q;
+    /* one selection after the other: of nested ones gcc makes branches, and no vector instructions */
+    q = y == -1 ? negative : q;
+    return y == 0 ? 0 : q;
 }
 /*@ end */
 /*@ floordiv i64 */
@@ -157,14 +159,27 @@ OW_FLOORDIV_FLOAT(f32, float, floorf, fmaf)
     }
 #define OW_MOD_UNSIGNED(S) \
     OW_INLINE ow_##S ow_mod_##S(ow_##S x, ow_##S y) { return y == 0 ? 0 : x % y; }
-/* fmod's result is exact; what remains is the sign, of a zero too. */
-#define OW_MOD_FLOAT(S, T, FMOD, COPYSIGN)              \
-    OW_INLINE T ow_mod_##S(T x, T y)                    \
-    {                                                   \
-        T r = FMOD(x, y);                               \
-        T moved = (r < 0) != (y < 0) ? r + y : r;       \
-        return r == 0 ? COPYSIGN((T)0, y) : moved;      \
+/* Up to LARGEST, the quotient n in whole numbers is exact or, where rounding made it a whole number, 1
+ * too far from 0; x - n y is exact in REST then, and gets its sign from y either way. fmod divides the
+ * rest, bit by bit. What remains is the sign, of a zero too. */
+#define OW_MOD_FLOAT(S, T, WIDE, LARGEST, REST, FMOD, COPYSIGN)             \
+    OW_INLINE T ow_mod_##S(T x, T y)                                        \
+    {                                                                       \
+        const WIDE n = trunc((WIDE)x / (WIDE)y);                            \
+        const int exact = (n < 0 ? -n : n) < (LARGEST);                     \
+        T r = exact ? (T)REST(-n, (WIDE)y, (WIDE)x) : FMOD(x, y);           \
+        r = n == 0 ? x : r; /* infinite y too */                            \
+        T moved = (r < 0) != (y < 0) ? r + y : r;                           \
+        return r == 0 ? COPYSIGN((T)0, y) : moved;                          \
     }
+#define OW_MOD_REST_f32(n, y, x) ((n) * (y) + (x))
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__CUDACC__)
+#define OW_MOD_REST_f64(n, y, x) fma(n, y, x)
+#define OW_MOD_LARGEST_f64 4503599627370496.0
+#else /* a product and a sum are not exact */
+#define OW_MOD_REST_f64(n, y, x) (x)
+#define OW_MOD_LARGEST_f64 1.0
+#endif
 /*@ end */
 /*@ mod i8 */
 OW_MOD_NARROW(i8, float)
@@ -202,10 +217,10 @@ OW_INLINE ow_i64 ow_mod_i64(ow_i64 x, ow_i64 y)
 }
 /*@ end */
 /*@ mod f64 */
-OW_MOD_FLOAT(f64, double, fmod, copysign)
+OW_MOD_FLOAT(f64, double, double, OW_MOD_LARGEST_f64, OW_MOD_REST_f64, fmod, copysign)
 /*@ end */
 /*@ mod f32 */
-OW_MOD_FLOAT(f32, float, fmodf, copysignf)
+OW_MOD_FLOAT(f32, float, double, 536870912.0, OW_MOD_REST_f32, fmodf, copysignf)
 /*@ end */
 
 /* --- ipow: integer power, wrapping; a negative exponent gives 0 unless the base is 1 or -1 --- */
@@ -483,6 +498,48 @@ OW_INLINE float ow_softplus_f32(float x)
     p = p * z + 4.00001222e-1f;
     p = p * z + 6.66666666e-1f;
     return (x > 0 ? x : 0.0f) + (high - ((h - (s * (h + z * p) + low)) - f));
+}
+/*@ end */
+
+/* --- erfinv -------------------------------------------------------------------------------------- */
+
+/*@ erfinv */
+/* M. Giles, "Approximating the erfinv function" (2010), gives 6 digits from w = -log(1 - x * x), and from
+ * 16 on erfc(y) = exp(-y * y) / (y sqrt(pi)) gives 3; each step of Halley's method triples the digits.
+ * Beyond 0.5, 1 - |x| is exact, and erfc has the digits that erf has lost. */
+OW_INLINE double ow_erfinv_step(double y, double a)
+{
+    const double low = erf(y) - a, high = (1.0 - a) - erfc(y);
+    const double t = (a < 0.5 ? low : high) * 0.88622692545275801 * exp(y * y);
+    return y - t / (1.0 + t * y);
+}
+OW_INLINE double ow_erfinv(double x)
+{
+    const double a = __builtin_fabs(x), w = -log((1.0 - a) * (1.0 + a));
+    const double c = w - 2.5, s = sqrt(w) - 3.0;
+    double p = 2.81022636e-8, q = -2.00214257e-4, y;
+    p = p * c + 3.43273939e-7;
+    p = p * c - 3.5233877e-6;
+    p = p * c - 4.39150654e-6;
+    p = p * c + 2.1858087e-4;
+    p = p * c - 1.25372503e-3;
+    p = p * c - 4.17768164e-3;
+    p = p * c + 2.46640727e-1;
+    p = p * c + 1.50140941;
+    q = q * s + 1.00950558e-4;
+    q = q * s + 1.34934322e-3;
+    q = q * s - 3.67342844e-3;
+    q = q * s + 5.73950773e-3;
+    q = q * s - 7.6224613e-3;
+    q = q * s + 9.43887047e-3;
+    q = q * s + 1.00167406;
+    q = q * s + 2.83297682;
+    y = (w < 5.0 ? p : q) * a;
+    /* y * y = w + log(2) - log(pi (w + log(2))) / 2, whose last term is almost a line there */
+    y = w < 16.0 ? y : sqrt(0.9803 * w - 0.9715);
+    y = ow_erfinv_step(ow_erfinv_step(y, a), a);
+    y = a < 1.0 ? y : a == 1.0 ? __builtin_inf() : __builtin_nan("");
+    return __builtin_copysign(y, x);
 }
 /*@ end */
 

@@ -120,7 +120,7 @@ row(
     "mod", "Mod", 2, d.upcast, np.remainder,
     {**dict.fromkeys("fiu", "ow_mod_{S}({x}, {y})"), "b": "0"},
     lambda F, x, y, z, g: (g, -(F.int_div(x, y)) * g),
-    label="mod", infix="%", c_support=("mod",), libm=("fmod", "copysign"), cost=6.0,
+    label="mod", infix="%", c_support=("mod",), libm=("fmod", "copysign", "trunc", "fma"), cost=2.5,
     domain=((-9.0, 9.0), (1.0, 4.0)), kinds="biuf",
     doc="Remainder with the sign of y, as Python's %; an integer modulo 0 gives 0.",
 )  # fmt: skip

@@ -72,7 +72,9 @@ _special(
 )  # fmt: skip
 _special(
     "erfinv", "Erfinv", 1, lambda F, x, z, g: g * g.like(_HALF_SQRT_PI) * F.exp(z * z),
-    out=_real, domain=((-0.9, 0.9),), cuda={"f": "erfinv{f}({x})"}, doc="Inverse of erf.",
+    "({T})ow_erfinv((double){x})", c_support=("erfinv",), cost=12.0,
+    libm=("erf", "erfc", "exp", "log", "sqrt"), out=_real, domain=((-0.9, 0.9),),
+    cuda={"f": "erfinv{f}({x})"}, doc="Inverse of erf.",
 )  # fmt: skip
 _special(
     "erfcinv", "Erfcinv", 1, lambda F, x, z, g: -g * g.like(_HALF_SQRT_PI) * F.exp(z * z),
