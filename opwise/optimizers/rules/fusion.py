@@ -337,7 +337,9 @@ class ReductionSharer(Optimizer):
             else:
                 latest[node] = earliest[node]
                 groups[sums[node],].append(_SharedLoop(node, earliest[node]))
-        return [sorted(loop.sums, key=position.__getitem__) for made in groups.values() for loop in made]
+        return [
+            sorted(loop.sums, key=position.__getitem__) for made in groups.values() for loop in made
+        ]
 
 
 class _SharedLoop:
