@@ -96,7 +96,7 @@ class BaseCorrMM(ops.BaseAbstractConv):
             f"{self.num_groups} {self.unshared}}}"
         )
 
-    def _given_lengths(self, shape: Any, first: Any, top: Any, by_weights: bool) -> Any:
+    def _lengths_of_result(self, shape: Any, first: Any, top: Any, by_weights: bool) -> Any:
         """Return the lengths of a gradient as a vector; without ``shape``, from those of operands.
 
         Raises ValueError if these do not determine them.
@@ -133,7 +133,7 @@ class CorrMM_gradWeights(BaseCorrMM, ops.AbstractConv_gradWeights):
     def make_node(
         self, img: Any, topgrad: Any, shape: Any = None, add_assert_shape: bool = True
     ) -> Apply:
-        shape = self._given_lengths(shape, img, topgrad, True)
+        shape = self._lengths_of_result(shape, img, topgrad, True)
         return super().make_node(img, topgrad, shape, add_assert_shape)
 
 
@@ -146,7 +146,7 @@ class CorrMM_gradInputs(BaseCorrMM, ops.AbstractConv_gradInputs):
     def make_node(
         self, kern: Any, topgrad: Any, shape: Any = None, add_assert_shape: bool = True
     ) -> Apply:
-        shape = self._given_lengths(shape, kern, topgrad, False)
+        shape = self._lengths_of_result(shape, kern, topgrad, False)
         return super().make_node(kern, topgrad, shape, add_assert_shape)
 
 
