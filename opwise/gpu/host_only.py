@@ -43,6 +43,11 @@ from opwise.tensor.lists import (
     Reverse,
 )
 from opwise.tensor.nnet.blocksparse import SparseBlockGemv, SparseBlockOuter
+from opwise.tensor.nnet.bnops import (
+    AbstractBatchNormInference,
+    AbstractBatchNormTrain,
+    AbstractBatchNormTrainGrad,
+)
 from opwise.tensor.nnet.ctc import ConnectionistTemporalClassification
 from opwise.tensor.random.mrg import DotModulo
 from opwise.tensor.random.raw_random import RandomFunction
@@ -103,6 +108,10 @@ HOST_ONLY: dict[type[Op], str] = {
 
 HOST_ONLY |= dict.fromkeys(
     (BaseAbstractConv, PoolGrad), "kernels know the Ops derived from it, and no others"
+)
+HOST_ONLY |= dict.fromkeys(
+    (AbstractBatchNormTrain, AbstractBatchNormInference, AbstractBatchNormTrainGrad),
+    "rewrites compute it by elementwise Applys and sums; only FAST_COMPILE leaves it",
 )
 HOST_ONLY |= {
     cls: "no kernel takes neighbourhoods of images or samples them yet"

@@ -41,6 +41,8 @@ class CupyLinker(Linker):
 
     implementations = ("cuda", "c", "perform")
     required = ("gpu",)
+    #: kernels compute one sum each
+    incompatible = ("share_reduction_loops", "sums_of_deviations")
 
     def __init__(
         self,

@@ -88,7 +88,7 @@ COUNTS = {
     "max-pool-2x2-grad-f32": (3, 3),
     "max-pool-3x3-f32": (1, 1),
     "max-pool-3x3-grad-f32": (3, 3),
-    "batch-norm-relu-grad-f32": (23, 18),
+    "batch-norm-relu-grad-f32": (17, 11),
     "recurrence-100": (12, 0),
     "blocks-100": (209, 477),
     "blocks-1000": (209, 477),

@@ -360,7 +360,7 @@ def test_doctor_finds_what_a_program_lacks(call, tmp_path):
     script.write_text(
         "import numpy\n"
         "import theano, theano.tensor as T\n"
-        "from theano.d3viz import d3viz\n"
+        "from theano.gpuarray.dnn import RNNBlock\n"
         "from theano import config as c\n"
         "x = T.matrix()\n"
         "y = T.nnet.sigmoid(x).no_such_method + T.nnet.no_such_function(x)\n"
@@ -372,11 +372,11 @@ def test_doctor_finds_what_a_program_lacks(call, tmp_path):
     missing = [line.split(": ")[1] for line in result.output.splitlines() if f"{script}:" in line
                and line.startswith("  ")]  # fmt: skip
     assert "opwise has no theano.tensor.nnet.no_such_function, nor had Theano." in missing
-    drawing = (
-        f"  {script}:3: opwise does not have theano.d3viz.d3viz (a function of Theano 0.8.2 to "
-        "1.0.5): opwise does not draw graphs with d3. "
+    cudnn = (
+        f"  {script}:3: opwise does not have theano.gpuarray.dnn.RNNBlock (a class of Theano 0.9.0 to "
+        "1.0.5): opwise has neither "
     )
-    assert drawing in result.output
+    assert cudnn in result.output
     assert not any("no_such_method" in name or "numpy" in name for name in missing)
     assert f"  {script}:6: opwise has no theano.tensor.nnet.no_such_function" in result.output
 

@@ -9,9 +9,11 @@ from opwise.compile.function import function
 from opwise.compile.shared import shared
 from opwise.gpu.host_only import HOST_ONLY
 from opwise.gpu.kernels.kernel import Implementation
+from opwise.gpu.linker import CupyLinker
 from opwise.gpu.lowering import Call, lower
 from opwise.gradient import grad
 from opwise.graph.variable import Constant
+from opwise.modes.mode import get_mode
 
 pytestmark = pytest.mark.c
 
@@ -49,7 +51,8 @@ def embedding():
 def test_program(program):
     """What the optimized graph computes on the device is what it computes in C."""
     inputs, outputs, updates, given, least = program()
-    f = function(inputs, outputs, updates=updates)
+    mode = get_mode("FAST_RUN").excluding(*CupyLinker.incompatible)
+    f = function(inputs, outputs, updates=updates, mode=mode)
     fgraph = f.maker.fgraph
     found = dict(zip(fgraph.inputs, [*given, *(np.array(s.get_value()) for s, _ in updates)],
                      strict=True))  # fmt: skip

@@ -42,7 +42,7 @@ def test_the_flag_binds_blas_and_lets_it_go(two, flags):
     flags(threads=1)
     f = compiled()
     assert set(used()) == {1}
-    np.testing.assert_allclose(f(np.ones((99, 99))), 99)
+    np.testing.assert_allclose(f(np.ones((500, 500))), 500)
     flags(threads=config_before)
     compiled()
     assert set(used()) == {2}
@@ -51,7 +51,7 @@ def test_the_flag_binds_blas_and_lets_it_go(two, flags):
 def test_a_profile_says_how_many_threads_there_were(two, flags):
     flags(threads=1)
     f = compiled()
-    f(np.ones((99, 99)))
+    f(np.ones((500, 500)))
     about = f.profile.profile().environment
     assert (about["threads"], about["blas_threads"]) == (1, 1)
     assert about["blas"]
@@ -85,7 +85,7 @@ assert "threadpoolctl" not in sys.modules
 x = T.dmatrix("x")
 f = opwise.function([x], T.dot(x, x))
 assert not opwise_c.has_blas()
-f(np.ones((99, 99)))
+f(np.ones((500, 500)))
 assert opwise_c.has_blas()
 import threadpoolctl
 found = [each for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"]

@@ -270,6 +270,7 @@ static int ow_conv_plan(ow_step *s, ow_conv *c, const int64_t *image, const int6
     c->of_channel = c->elements / (c->channels ? c->channels : 1);
     c->of_output = c->elements;
     c->flip = (int)ints[1];
+    c->is_turned = 0;
     c->f64 = s->out[0]->itemsize == 8;
     c->wide = ow_kernels->wide[c->f64];
     c->most = ow_kernels->pack_columns[c->f64];
@@ -446,6 +447,7 @@ static ow_conv ow_conv_turned(const ow_conv *c)
     t.of_output = c->of_channel;
     t.of_channel = c->of_output;
     t.flip = !c->flip;
+    t.is_turned = 1;
     for (int d = 0; d < 3; d++) {
         t.image[d] = c->out[d];
         t.out[d] = c->image[d];
@@ -475,8 +477,14 @@ static int ow_conv_images_run(ow_step *s)
         ow_conv_show_image(&turned, s->in[1]);
         turned.results = z->data;
         const int algorithm = ow_conv_algorithm(s, &turned, &c);
-        if (algorithm != OW_CONV_SCATTER)
-            return ow_conv_compute(s, &turned, algorithm, s->in[0]);
+        rc = algorithm == OW_CONV_SCATTER ? OW_CONV_NOT_FINITE
+                                          : ow_conv_compute(s, &turned, algorithm, s->in[0]);
+        if (rc != OW_CONV_NOT_FINITE)
+            return rc;
+        if (algorithm != OW_CONV_SCATTER) {
+            s->algorithm = ow_conv_names[OW_CONV_SCATTER];
+            s->why = "weights are not finite";
+        }
     } else {
         s->algorithm = ow_conv_names[OW_CONV_SCATTER];
         s->why = "no other algorithm can compute it";

@@ -38,6 +38,7 @@ typedef struct ow_conv_work {
     int64_t *of_terms;      /* where the terms of a kernel lie */
     char *kernels;          /* packed */
     ow_winograd w;
+    int not_finite;         /* Winograd's algorithm has found a result that is not */
     char *slots;            /* memory of units that run at the same time */
     int64_t slot_bytes, nslots;
     char busy[OW_CONV_SLOTS];
@@ -515,6 +516,10 @@ static void ow_conv_rows(ow_conv_work *k, int algorithm)
         }
 }
 
+/* A gradient by images is not computed as a convolution: weights that are not finite would meet zeros
+ * of pads, which are not there. */
+#define OW_CONV_NOT_FINITE (-1)
+
 /* Compute a convolution with an algorithm; its kernels are those of an operand. All operands have
  * elements. */
 static int ow_conv_compute(ow_step *s, ow_conv *c, int algorithm, ow_slot *kernels_of)
@@ -573,6 +578,7 @@ static int ow_conv_compute(ow_step *s, ow_conv *c, int algorithm, ow_slot *kerne
         const int64_t lanes = c->wide / 2, panels = (c->outputs + c->wide - 1) / c->wide;
         ow_winograd *w = &k.w;
         w->c = c;
+        w->not_finite = &k.not_finite;
         w->down = (c->out[1] + 3) / 4;
         w->across = (c->out[2] + 3) / 4;
         w->tiles = c->batch * w->down * w->across;
@@ -625,6 +631,8 @@ static int ow_conv_compute(ow_step *s, ow_conv *c, int algorithm, ow_slot *kerne
     k.slots = memory + kernels + tables;
     char *copy = k.slots + blocks_bytes;
     c->kernels = ow_conv_side_by_side(kernels_of, &copy);
+    if (c->is_turned && !ow_all_finite(c->f64, c->kernels, ow_size(kernels_of)))
+        return OW_CONV_NOT_FINITE;
     if (algorithm == OW_CONV_WINOGRAD) {
         const int64_t vectors = k.w.outputs / (c->wide / 2), blocks = k.blocks, length = k.length;
         k.w.kernels = (float *)memory;
@@ -638,6 +646,9 @@ static int ow_conv_compute(ow_step *s, ow_conv *c, int algorithm, ow_slot *kerne
         ow_parallel(ow_conv_pack_kernels, &k, c->groups * k.parts * ow_conv_blocks_of_terms(&k));
     }
     ow_parallel(unit, &k, units);
+    /* an infinite number of a tile makes others of it nan that are not */
+    if (k.not_finite)
+        return ow_conv_compute(s, c, ow_conv_choose(c, NULL, OW_CONV_MODEL, 0), kernels_of);
     return OW_OK;
 }
 

@@ -128,4 +128,17 @@ static char *ow_conv_side_by_side(ow_slot *x, char **memory)
     return copy.data;
 }
 
+/* Whether all of n numbers that lie side by side are finite. */
+static int ow_all_finite(int f64, const char *p, int64_t n)
+{
+    uint32_t bad = 0;
+    if (f64)
+        for (int64_t i = 0; i < n; i++)
+            bad |= (((const uint64_t *)p)[i] >> 52 & 0x7ff) == 0x7ff;
+    else
+        for (int64_t i = 0; i < n; i++)
+            bad |= (((const uint32_t *)p)[i] >> 23 & 0xff) == 0xff;
+    return !bad;
+}
+
 #endif

@@ -220,6 +220,9 @@ static int ow_conv_groups_run(ow_step *s)
     const int64_t channels = c.channels * j.planes.phases + c.outputs;
     if (c.elements == 0 || !ow_groups_suit_lines(&c, &j.planes, c.outputs, channels))
         return ow_conv_run(s);
+    const int ready = ow_conv_ready(s, result, s->in[1], NULL);
+    if (ready)
+        return ready;
     char *memory = s->scratch;
     c.kernels = ow_conv_side_by_side(s->in[1], &memory);
     c.results = s->out[0]->data;

@@ -245,17 +245,4 @@ static inline void ow_lines_write(int f64, const ow_line_axes *l, char *image, i
         ow_lines_move_float(l, image, first, count, (float *)lines, 0, 1, phase);
 }
 
-/* Whether all of n numbers that lie side by side are finite. */
-static int ow_all_finite(int f64, const char *p, int64_t n)
-{
-    uint32_t bad = 0;
-    if (f64)
-        for (int64_t i = 0; i < n; i++)
-            bad |= (((const uint64_t *)p)[i] >> 52 & 0x7ff) == 0x7ff;
-    else
-        for (int64_t i = 0; i < n; i++)
-            bad |= (((const uint32_t *)p)[i] >> 23 & 0xff) == 0xff;
-    return !bad;
-}
-
 #endif

@@ -13,6 +13,7 @@ typedef struct ow_conv {
     int64_t of_output, of_channel;             /* elements from kernel to kernel */
     int64_t wide, most;                        /* columns of a tile, and of a block */
     int flip, f64;
+    int is_turned;               /* computes the gradient by images of another convolution */
     char *pixels, *kernels, *results;
 } ow_conv;
 
@@ -58,6 +59,7 @@ typedef struct ow_winograd {
     int64_t channels, outputs;   /* of one group, rounded up to whole vectors and panels */
     int64_t point;               /* elements of the transformed kernels of one point */
     float *kernels;              /* transformed, of all groups */
+    int *not_finite;             /* set if a result is not */
 } ow_winograd;
 /* Transform the kernels of channels `first` to `end` of one vector of outputs of a group. */
 typedef void (*ow_winograd_kernels_fn)(const ow_winograd *w, int64_t group, int64_t vector,

@@ -217,6 +217,7 @@ static void ow_winograd_results(const ow_winograd *w, int64_t group, int64_t fir
     const int64_t length = (to - from + OW_WIDE - 1) / OW_WIDE * OW_WIDE;
     const int64_t point = ow_winograd_point(end - first, length);
     const int64_t most = (4 * w->across + OW_LANES) * OW_LANES;
+    ow_wv zeros = {0}; /* the results times 0: one that is not finite leaves nan */
     for (int64_t o = from; o < to; o += OW_LANES) {
         const int64_t some = to - o < OW_LANES ? to - o : OW_LANES;
         for (int64_t t = first; t < end;) {
@@ -231,8 +232,10 @@ static void ow_winograd_results(const ow_winograd *w, int64_t group, int64_t fir
                 for (int row = 0; row < 4; row++) {
                     ow_winograd_out(y, half[0][row], half[1][row], half[2][row], half[3][row],
                                     half[4][row], half[5][row]);
-                    for (int x = 0; x < 4; x++)
+                    for (int x = 0; x < 4; x++) {
+                        zeros += y[x] * 0.0f;
                         ow_wv_put(memory + row * most + (4 * k + x) * OW_LANES, y[x]);
+                    }
                 }
             }
             /* here the results of `some` outputs at the places of r are complete */
@@ -246,6 +249,9 @@ static void ow_winograd_results(const ow_winograd *w, int64_t group, int64_t fir
             t += r.n;
         }
     }
+    for (int lane = 0; lane < OW_LANES; lane++)
+        if (zeros[lane] != 0)
+            __atomic_store_n(w->not_finite, 1, __ATOMIC_RELAXED);
 }
 
 /* Panels of outputs that are computed together: their sums stay in the second cache. */

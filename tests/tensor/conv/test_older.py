@@ -301,5 +301,6 @@ def test_the_flag_that_checks_shapes():
 
 
 def test_shapes_of_convolutions_are_constants():
-    with pytest.raises(ValueError, match="imshp must be None or a sequence of constants"):
-        older.ops.AbstractConv2d(imshp=T.constant([3, 5, 7, 11]))
+    assert older.ops.AbstractConv2d(imshp=T.constant([3, 5, 7, 11])).imshp == (3, 5, 7, 11)
+    with pytest.raises(ValueError, match="imshp must be None or 4 lengths, not shape"):
+        older.ops.AbstractConv2d(imshp=T.ivector("shape"))

@@ -13,7 +13,7 @@ from ..register import LOOSE, SINGLE, add_program
 # The flag floatX that a script is recorded under.
 SCRIPTS = {
     "alexnet_toy": "float64",
-    "all_conv": "float32",
+    "all_conv": "float64",
     "attention_decoder": "float64",
     "batch_norm": "float64",
     "beam_search": "float64",
@@ -23,7 +23,7 @@ SCRIPTS = {
     "contractive_autoencoder": "float64",
     "conv3d": "float64",
     "conv_autoencoder": "float64",
-    "conv_mlp": "float32",
+    "conv_mlp": "float64",
     "conv_rbm": "float64",
     "ctc_loss": "float64",
     "denoising_autoencoder": "float32",
