@@ -20,7 +20,7 @@ def kinds():
 def conv_algorithm(bint by_images, ints, image, kernel, bint f64):
     """Return the name of the algorithm of a step of a convolution, or of its gradient by images.
 
-    ints: the parameters of the step. image, kernel: five lengths of contiguous operands. None: these
+    ints: the parameters of the step. image, kernel: five lengths of contiguous operands. None: they
     lengths do not belong together.
     """
     cdef int64_t parameters[64]

@@ -373,8 +373,8 @@ def test_doctor_finds_what_a_program_lacks(call, tmp_path):
                and line.startswith("  ")]  # fmt: skip
     assert "opwise has no theano.tensor.nnet.no_such_function, nor had Theano." in missing
     cudnn = (
-        f"  {script}:3: opwise does not have theano.gpuarray.dnn.RNNBlock (a class of Theano 0.9.0 to "
-        "1.0.5): opwise has neither "
+        f"  {script}:3: opwise does not have theano.gpuarray.dnn.RNNBlock (a class of Theano 0.9.0 "
+        "to 1.0.5): opwise has neither "
     )
     assert cudnn in result.output
     assert not any("no_such_method" in name or "numpy" in name for name in missing)
