@@ -863,7 +863,7 @@ cdef class VM:
         return [self.steps[i].scratch_cap for i in range(self.nsteps)]
 
     def algorithms(self):
-        """Return (algorithm, why) of the last run of each step; ("", "") where there is only one."""
+        """Return (algorithm, why) of the last run of each step; ("", "") where there is one."""
         cdef int i
         found = []
         for i in range(self.nsteps):
