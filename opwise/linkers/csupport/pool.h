@@ -108,14 +108,77 @@ static inline char *ow_pool_row(const ow_pool *q, const ow_plane *x, int64_t i, 
             }                                                                                      \
         }
 
+/* The longest rows of an image along which maxima and gradients are spread. */
+#define OW_POOL_SPREAD 1024
+
+/* Add gradients `g` of a row of the result to the elements of the image that are its maxima `m`. Both
+ * are spread to all elements of the image, once for each element of a window that no two windows
+ * share, so that rows of the image are compared and added without gaps. */
+#define OW_POOL_SPREAD_ROWS(T)                                                                     \
+    static void ow_pool_spread_##T(const ow_pool *q, const ow_plane *x, const char *m,             \
+                                   int64_t m_step, const char *g, int64_t g_step,                  \
+                                   const ow_plane *image, int64_t i, int64_t j, T *restrict memory) \
+    {                                                                                              \
+        T *restrict most = memory, *restrict to_add = memory + OW_POOL_SPREAD;                     \
+        const int64_t n = q->n[2], s = q->s[2];                                                    \
+        for (int64_t first = 0; first < q->w[2]; first += s) {                                     \
+            const int64_t end = first + s < q->w[2] ? first + s : q->w[2];                         \
+            memset(most, 0, sizeof(T) * (size_t)n);                                                \
+            memset(to_add, 0, sizeof(T) * (size_t)n);                                              \
+            for (int64_t c = first; c < end; c++) {                                                \
+                int64_t from, to;                                                                  \
+                ow_pool_met(q, 2, c, &from, &to);                                                  \
+                const int64_t at = c - q->p[2];                                                    \
+                for (int64_t k = from; k < to; k++) {                                              \
+                    most[k * s + at] = *(const T *)(m + k * m_step);                               \
+                    to_add[k * s + at] = *(const T *)(g + k * g_step);                             \
+                }                                                                                  \
+            }                                                                                      \
+            for (int64_t a = 0; a < q->w[0]; a++)                                                  \
+                for (int64_t b = 0; b < q->w[1]; b++) {                                            \
+                    const T *restrict v = (const T *)ow_pool_row(q, x, i, j, a, b);                \
+                    T *restrict z = (T *)ow_pool_row(q, image, i, j, a, b);                        \
+                    if (v == NULL)                                                                 \
+                        continue;                                                                  \
+                    for (int64_t k = 0; k < n; k++) {                                              \
+                        const T more = to_add[k];                                                  \
+                        z[k] += v[k] == most[k] ? more : 0;                                        \
+                    }                                                                              \
+                }                                                                                  \
+        }                                                                                          \
+    }
+OW_POOL_SPREAD_ROWS(float)
+OW_POOL_SPREAD_ROWS(double)
+
 #define OW_POOL(T, LEAST)                                                                          \
     static void ow_pool_plane_##T(const ow_pool *q, ow_plane image, T *z)                          \
     {                                                                                              \
+        T rows_max[OW_POOL_SPREAD]; /* of the rows that a row of windows meets */                  \
+        const int by_rows = q->n[2] <= OW_POOL_SPREAD && image.at[2] == sizeof(T);                 \
         OW_POOL_ROWS {                                                                             \
             T *sums = z + (i * q->out[1] + j) * q->out[2];                                         \
             for (int64_t k = 0; k < q->out[2]; k++)                                                \
                 sums[k] = q->mode == OW_POOL_MAX ? (T)LEAST : 0;                                   \
-            if (q->mode == OW_POOL_MAX)                                                            \
+            if (q->mode == OW_POOL_MAX && by_rows) {                                               \
+                for (int64_t k = 0; k < q->n[2]; k++)                                              \
+                    rows_max[k] = (T)LEAST;                                                        \
+                for (int64_t a = 0; a < q->w[0]; a++)                                              \
+                    for (int64_t b = 0; b < q->w[1]; b++) {                                        \
+                        const T *v = (const T *)ow_pool_row(q, &image, i, j, a, b);                \
+                        if (v == NULL)                                                             \
+                            continue;                                                              \
+                        for (int64_t k = 0; k < q->n[2]; k++)                                      \
+                            rows_max[k] = v[k] > rows_max[k] || v[k] != v[k] ? v[k] : rows_max[k]; \
+                    }                                                                              \
+                for (int64_t c = 0; c < q->w[2]; c++) {                                            \
+                    int64_t from, to;                                                              \
+                    ow_pool_met(q, 2, c, &from, &to);                                              \
+                    for (int64_t k = from; k < to; k++) {                                          \
+                        const T value = rows_max[k * q->s[2] + c - q->p[2]];                       \
+                        sums[k] = value > sums[k] || value != value ? value : sums[k];             \
+                    }                                                                              \
+                }                                                                                  \
+            } else if (q->mode == OW_POOL_MAX)                                                     \
                 OW_POOL_ELEMENTS(for (int64_t k = from; k < to; k++, p += step) {                  \
                     const T value = *(const T *)p;                                                 \
                     sums[k] = value > sums[k] || value != value ? value : sums[k];                 \
@@ -134,6 +197,9 @@ static inline char *ow_pool_row(const ow_pool *q, const ow_plane *x, int64_t i, 
     static void ow_pool_back_##T(const ow_pool *q, ow_plane x, ow_plane maxima, ow_plane gz,       \
                                  ow_plane image)                                                   \
     {                                                                                              \
+        T memory[2 * OW_POOL_SPREAD];                                                              \
+        const int fits = q->n[2] <= OW_POOL_SPREAD && x.at[2] == sizeof(T);                        \
+        T *spread = fits && image.at[2] == sizeof(T) ? memory : NULL;                              \
         OW_POOL_ROWS {                                                                             \
             const char *g = gz.data + i * gz.at[0] + j * gz.at[1];                                 \
             const int64_t rows = q->mode < OW_POOL_ALL                                             \
@@ -141,6 +207,10 @@ static inline char *ow_pool_row(const ow_pool *q, const ow_plane *x, int64_t i, 
             if (q->mode == OW_POOL_MAX) {                                                          \
                 const char *m = maxima.data + i * maxima.at[0] + j * maxima.at[1];                 \
                 const int64_t apart = q->s[2] * x.at[2];                                           \
+                if (spread) {                                                                      \
+                    ow_pool_spread_##T(q, &x, m, maxima.at[2], g, gz.at[2], &image, i, j, spread); \
+                    continue;                                                                      \
+                }                                                                                  \
                 OW_POOL_ELEMENTS(                                                                  \
                     const char *v = ow_pool_row(q, &x, i, j, a, b);                                \
                     v += (from * q->s[2] + c - q->p[2]) * x.at[2];                                 \
