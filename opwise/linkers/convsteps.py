@@ -61,7 +61,8 @@ def plain_sums() -> Iterator[None]:
 
 def algorithm(node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
     """Return the name of the algorithm with which an Apply of a convolution, or of its gradient by
-    images, runs in C under the present flags; None for any other Apply.
+    images, runs in C under the present flags; None for any other Apply, and for groups or kernels
+    of their own for each place, which have one algorithm of their own.
 
     inputs, outputs: the shapes of its arguments and results, as ``Op.flops`` gets them. The name is
     one of ALGORITHMS: "image", "direct", "patches", "winograd", or "scatter", which computes what
@@ -70,6 +71,8 @@ def algorithm(node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]) -> str
     """
     op = node.op
     if not isinstance(op, AbstractConv | AbstractConv_gradInputs):
+        return None
+    if op.unshared or op.num_groups > 1:
         return None
     by_images = isinstance(op, AbstractConv_gradInputs)
     step = _conv("conv_images" if by_images else "conv", node)

@@ -104,8 +104,8 @@ static inline char *ow_get_mat(ow_slot *c, ow_mat *m, char **memory)
 
 /* --- own products -------------------------------------------------------------------------------
  * BLAS copies both operands before it multiplies, which small and narrow matrices do not pay back.
- * It starts all its threads or one, and they wait for each other without end where other programs use
- * the processors: a product of 50 us then takes 70 ms. The team of threads.h does not. */
+ * It starts all its threads or one. Where other programs use the processors, they wait for each other
+ * much longer than the product takes; the team of threads.h rests instead. */
 
 /* Whether the tiles of simd.h are the better way to a product of these sizes. */
 static inline int ow_is_small(int64_t m, int64_t n, int64_t k)

@@ -1,9 +1,9 @@
 /* Convolutions and their gradients.
  *
- * Each is a product with the matrix of what the kernel meets: a row for each of its elements, a column
- * for each place of the result. No one needs all of that matrix. A block of it is written in the order
- * in which the tiles of gemm_tiles.h read it, is multiplied, and gone; it stays in the second cache.
- * Images have any strides. Two spatial axes are three of which the first has length 1.
+ * Here are the steps of convolutions and of gradients by images, and the algorithm "scatter" of the
+ * latter: products of kernels with blocks of the gradient by the result, which are added to the image.
+ * The other algorithms are in conv_forward.h, gradients by kernels in conv_kernels.h. Images have any
+ * strides. Two spatial axes are three of which the first has length 1.
  */
 #ifndef OW_CONV_H
 #define OW_CONV_H
@@ -12,35 +12,6 @@
 
 /* Rows of a block of a gradient by images that are computed before they are added to the image. */
 #define OW_CONV_ROWS 96
-
-/* Write the panels of elements `first` to `end` of the kernel, for some places: each element is a
- * term of the sums, or if `across`, a column, and the places are the terms. */
-static void ow_conv_panels(const ow_conv *c, const ow_run *runs, int64_t nruns, int64_t places,
-                           int64_t first, int64_t end, int across, char *image, char *to)
-{
-    const int64_t w = c->wide, terms = across ? places : end - first;
-    for (int64_t e = first; e < end; e++) {
-        const ow_tap t = ow_conv_tap(c, e);
-        const int64_t term = e - first;
-        for (const ow_run *r = runs; r < runs + nruns; r++) {
-            /* panels have w numbers for each term */
-            const int64_t at = across ? term / w * terms * w + r->column * w + term % w
-                                      : r->column / w * terms * w + term * w + r->column % w;
-            if (c->f64)
-                ow_conv_fill_double(c, &t, r, image, (double *)to + at, across ? w : 1);
-            else
-                ow_conv_fill_float(c, &t, r, image, (float *)to + at, across ? w : 1);
-        }
-    }
-    /* the last panel is read as a whole */
-    const int64_t columns = across ? end - first : places, used = columns % w;
-    if (used) {
-        const size_t item = c->f64 ? 8 : 4;
-        char *panel = to + columns / w * terms * w * (int64_t)item;
-        for (int64_t k = 0; k < terms; k++)
-            memset(panel + ((size_t)(k * w + used)) * item, 0, (size_t)(w - used) * item);
-    }
-}
 
 /* --- what the steps share ----------------------------------------------------------------------- */
 
@@ -62,7 +33,7 @@ static char *ow_conv_memory(const ow_conv *c, ow_conv_job *job, ow_run **runs)
     return memory;
 }
 
-/* Share `units` of work, each of `ns` nanoseconds. */
+/* Share `units` of work. */
 static int ow_conv_share(ow_step *s, ow_conv_job *job, ow_task fn, int64_t units)
 {
     ow_parallel(fn, job, units);

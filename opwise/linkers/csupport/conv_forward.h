@@ -647,8 +647,12 @@ static int ow_conv_compute(ow_step *s, ow_conv *c, int algorithm, ow_slot *kerne
     }
     ow_parallel(unit, &k, units);
     /* an infinite number of a tile makes others of it nan that are not */
-    if (k.not_finite)
-        return ow_conv_compute(s, c, ow_conv_choose(c, NULL, OW_CONV_MODEL, 0), kernels_of);
+    if (k.not_finite) {
+        const int plain = ow_conv_choose(c, NULL, OW_CONV_MODEL, 0);
+        s->algorithm = ow_conv_names[plain];
+        s->why = "results are not finite, which Winograd's algorithm would spread";
+        return ow_conv_compute(s, c, plain, kernels_of);
+    }
     return OW_OK;
 }
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from opwise.graph import target
 from opwise.graph.apply import Apply
 from opwise.optimizers.passes import Optimizer
 from opwise.optimizers.rules.matching import operands, row_name, shuffled
@@ -39,8 +38,6 @@ class DeviationOptimizer(Optimizer):
     name = "sums_of_deviations"
 
     def apply(self, fgraph):
-        if target.device_name() != "cpu":
-            return
         _merge_sums(fgraph)
         known: dict[tuple, _Sums] = {}
         pairs = []

@@ -290,7 +290,7 @@ class ReductionSharer(Optimizer):
     name = "share_reduction_loops"
 
     def apply(self, fgraph):
-        if not config.tensor.local_elemwise_fusion or target.device_name() != "cpu":
+        if not config.tensor.local_elemwise_fusion:
             return
         order = fgraph.toposort()
         sums = self._sums(fgraph, order)
