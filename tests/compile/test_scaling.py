@@ -175,11 +175,24 @@ def sum_of_cheap_terms(n):
     return [x], T.add(*[T.tanh(x) if k % 2 else x * 2.5 for k in range(n)])
 
 
+def sum_of_each(n):
+    xs = [T.dvector() for _ in range(n)]
+    return xs, [T.exp(x).sum() for x in xs]
+
+
+def sums_of_one(n):
+    x = T.dvector()
+    return [x], [T.exp(x * (k + 2)).sum() for k in range(n)]
+
+
 @pytest.mark.parametrize("mode", ["FAST_RUN", "FAST_COMPILE"])
 @pytest.mark.parametrize(
     "wide",
-    [wide_sum, wide_product, sum_of_list, chain_of_maxima, joined, stacked, sum_of_cheap_terms],
-)
+    [
+        wide_sum, wide_product, sum_of_list, chain_of_maxima, joined, stacked, sum_of_cheap_terms,
+        sum_of_each, sums_of_one,
+    ],
+)  # fmt: skip
 def test_many_operands(wide, mode):
     """Compiling costs as many calls for each operand, however many there are."""
     calls = []

@@ -323,48 +323,74 @@ class ReductionSharer(Optimizer):
             earliest[node] = max((earliest[o] + (o in sums) for o in owners), default=0)
         position = {node: k for k, node in enumerate(order)}
         latest: dict[Apply, float] = {}
-        groups: dict[tuple, list[_SharedLoop]] = {}
+        groups: dict[Any, list[_SharedLoop]] = {}
+        #: (kind, array) -> the loops over the array that have room, the oldest first
+        over: dict[tuple, dict[_SharedLoop, None]] = {}
         # readers have larger numbers than what they read
         for node in sorted(order, key=lambda n: (earliest[n], position[n]), reverse=True):
             clients = {c for out in node.outputs for c, _ in out._clients if c != "output"}
             last = latest[node] = min((latest[c] - (c in sums) for c in clients), default=math.inf)
             if node not in sums:
                 continue
-            for loop in groups.setdefault((sums[node],), []):
+            kind = sums[node]
+            near = [over[kind, var] for var in _arrays(node) if (kind, var) in over]
+            loops = near[0] if len(near) == 1 else {loop for some in near for loop in some}
+            for loop in sorted(loops, key=lambda loop: loop.number):
                 if earliest[node] <= loop.rank <= last and loop.take(node):
-                    latest[node] = loop.rank
                     break
             else:
-                latest[node] = earliest[node]
-                groups[sums[node],].append(_SharedLoop(node, earliest[node]))
+                same = groups.setdefault(kind, [])
+                loop = _SharedLoop(node, earliest[node], len(same))
+                same.append(loop)
+            latest[node] = loop.rank
+            if loop.is_full:
+                for var in loop.arrays:
+                    over.get((kind, var), {}).pop(loop, None)
+            else:
+                for var in _arrays(node):
+                    over.setdefault((kind, var), {})[loop] = None
         return [
             sorted(loop.sums, key=position.__getitem__) for made in groups.values() for loop in made
         ]
 
 
 class _SharedLoop:
-    """Sums that one loop computes."""
+    """Sums that one loop computes. number: loops of one kind are numbered as they are made."""
 
-    def __init__(self, node, rank):
+    def __init__(self, node, rank, number):
         self.rank = rank
+        self.number = number
         self.sums = [node]
-        self._full = _looped_over(node)
         self._operands = set(node.inputs)
         self._n_instructions = _n_mapped(node)
+
+    @property
+    def arrays(self):
+        """The arrays that sums of the loop read whole."""
+        return {var for node in self.sums for var in _arrays(node)}
+
+    @property
+    def is_full(self):
+        """Whether no other sum fits."""
+        streams = len(self._operands) + len(self.sums)
+        return streams >= MAX_STREAMS or self._n_instructions >= MAX_INSTRUCTIONS
 
     def take(self, node):
         """Add a sum that reads one of the arrays, unless the loop becomes too large."""
         operands = self._operands.union(node.inputs)
-        shared = any(
-            var in self._operands and var.type.broadcastable == self._full for var in node.inputs
-        )
         n_instructions = self._n_instructions + _n_mapped(node)
         most = len(operands) + len(self.sums) + 1
-        if not shared or most > MAX_STREAMS or n_instructions > MAX_INSTRUCTIONS:
+        if most > MAX_STREAMS or n_instructions > MAX_INSTRUCTIONS:
             return False
         self._operands, self._n_instructions = operands, n_instructions
         self.sums.append(node)
         return True
+
+
+def _arrays(node):
+    """Return the operands of a reduction that are as large as what it reduces."""
+    full = _looped_over(node)
+    return [var for var in node.inputs if var.type.broadcastable == full]
 
 
 def _parts(node):
