@@ -3,6 +3,7 @@
 All other metadata is in pyproject.toml.
 """
 
+import compileall
 import importlib
 import os
 import sys
@@ -17,6 +18,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent.resolve()
+PACKAGES = ("opwise", "theano")
 NAME = "opwise.linkers.opwise_c"
 SOURCE = "opwise/linkers/opwise_c.pyx"
 CSUPPORT = ("opwise/linkers/csupport", "opwise/scalar/csupport")
@@ -95,8 +97,16 @@ def found(folder: str, pattern: str) -> list[str]:
 class ParallelBuild(build_ext):
     """Compiles the C files of the extension that changed, several at the same time.
 
-    Setuptools alone compiles all of them when any header changed.
+    Setuptools alone compiles all of them when any header changed. A build in place compiles the
+    Python files to bytecode too, as pip does when it installs: where PYTHONDONTWRITEBYTECODE is
+    set, or the folder is read-only, every process would compile them again.
     """
+
+    def run(self):
+        super().run()
+        if self.inplace:
+            for package in PACKAGES:
+                compileall.compile_dir(ROOT / package, quiet=1, workers=usable_cores())
 
     def build_extension(self, ext):
         compile_in_turn = self.compiler.compile
