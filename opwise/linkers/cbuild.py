@@ -94,9 +94,16 @@ class BuildReport:
 
 @cache
 def _find(command: str) -> str | None:
-    import shutil  # it imports three compressors, and only compiling needs it
-
-    return shutil.which(command)
+    """Return the path of a program, or None; as ``shutil.which``, which imports compressors."""
+    if os.path.dirname(command):
+        places = [command]
+    else:
+        path = os.environ.get("PATH", os.defpath)
+        places = [os.path.join(each, command) for each in path.split(os.pathsep)] if path else []
+    for place in places:
+        if os.path.isfile(place) and os.access(place, os.X_OK):
+            return place
+    return None
 
 
 def compiler() -> str | None:

@@ -559,3 +559,17 @@ def test_a_missing_compiler_is_said(flags, reason, warned, tmp_path):
     summary, _, advice = done.stdout.partition("Compiler")
     assert f"  {reason}: loops ran on built-in kernels" in summary
     assert f"{reason}: loops run on built-in kernels" in advice and "install gcc" in advice
+
+
+@pytest.mark.parametrize("path", [None, "", "missing:bin", "bin:other", "other::bin", "plain:bin"])
+@pytest.mark.parametrize("command", ["tool", "bin/tool", "./plain/tool", "nowhere", "bin"])
+def test_a_program_is_found_as_in_a_shell(path, command, tmp_path, monkeypatch):
+    """Those that may be executed, in the order of PATH; folders and other files are none."""
+    for folder, mode in (("bin", 0o755), ("other", 0o755), ("plain", 0o644)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "tool").write_text("")
+        (tmp_path / folder / "tool").chmod(mode)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", path) if path is not None else monkeypatch.delenv("PATH")
+    found, expected = cbuild._find.__wrapped__(command), shutil.which(command)
+    assert (found and os.path.normpath(found)) == (expected and os.path.normpath(expected))
