@@ -69,6 +69,9 @@ class Op(_AppliedOp):
     #: (indices of the inputs that the outputs are if the first input is true, of those if it is
     #: false); empty for an Op that computes with all inputs
     branches: Sequence[Sequence[int]] = ()
+    #: whether the first output is the state that the first input is after the Op has used it, as of
+    #: a generator of random numbers
+    advances_state: bool = False
     #: whether ``perform`` takes None for the value of a tensor; otherwise that is an error
     accepts_none: bool = False
     #: how profiles group the Op: "product" for a product of matrices, "fused" for a loop over

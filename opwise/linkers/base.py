@@ -141,7 +141,7 @@ class Linker:
 
     def make_program(self) -> Program:
         """Return the Program of the accepted graph."""
-        return make_program(self.fgraph, self.schedule)
+        return make_program(self.fgraph, self.schedule, advances=self.vm == "compiled")
 
     def make_vm(
         self, program: Program, storages: Sequence[Storage], steps: Sequence[AnyStep | None]

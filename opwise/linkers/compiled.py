@@ -7,11 +7,13 @@ from typing import Any
 
 from opwise.graph.apply import Apply
 from opwise.linkers import lowering, opwise_c
-from opwise.linkers.lowering import AnyStep, ChoiceStep, CStep, LoopStep, ObjectStep
+from opwise.linkers.lowering import AnyStep, ChoiceStep, CStep, DrawStep, LoopStep, ObjectStep
 from opwise.linkers.program import Program, handed_over
 from opwise.linkers.storage import Storage
 from opwise.linkers.userops.python import python_code
 from opwise.linkers.vm import ChoiceThunk, CThunk, ObjectThunk, PerformThunk, Thunk
+from opwise.tensor.random.raw_random import RandomFunction
+from opwise.tensor.random.state import copied
 
 #: called as (step, exception, input values) when an Apply fails; raises
 OnError = Callable[[int, BaseException, Sequence[Any]], None]
@@ -45,6 +47,7 @@ def compiled_vm(
         allow_gc,
         tuple((c.at, c.condition, c.guard, *c.branches) for c in program.choices),
         program.guards,
+        program.advancing,
     )
 
 
@@ -62,6 +65,8 @@ def _row(
     node: Apply, inputs: tuple[int, ...], outputs: tuple[int, ...], c: AnyStep | None
 ) -> tuple[Any, ...]:
     """Return a step as ``opwise_c.VM`` takes it. inputs, outputs: slots."""
+    if isinstance(c, DrawStep) or (c is None and type(node.op) is RandomFunction):
+        return None, inputs, outputs, (), (), 0, 0, None, _draw(node, c), node
     if c is None:
         return None, inputs, outputs, (), (), 0, 0, None, python_code(node), node
     if isinstance(c, ObjectStep):
@@ -75,6 +80,15 @@ def _row(
     return c.kind, inputs, outputs, c.ints, c.reals, address, context, loop, None, node
 
 
+def _draw(node: Apply, c: DrawStep | None) -> opwise_c.Draw:
+    """Return what runs a draw from one of numpy's generators; c: None if numpy draws."""
+    op = node.op
+    in_place = RandomFunction(op.fn, op.outtype, inplace=True, ndim_added=op.ndim_added)
+    alone = len(node.inputs[0]._clients) == 1
+    method = c.method if c is not None else None
+    return opwise_c.Draw(method, in_place.perform, copied, bool(op.inplace), alone)
+
+
 def make_thunk(
     program: Program, k: int, c_step: AnyStep | None, storages: Sequence[Storage]
 ) -> Thunk:
@@ -84,7 +98,7 @@ def make_thunk(
     outs = [storages[s] for s in step.outputs]
     if step.node.op.branches:
         return ChoiceThunk(step.node, ins, outs, handed_over(program, k))
-    if c_step is None or isinstance(c_step, LoopStep):
+    if c_step is None or isinstance(c_step, LoopStep | DrawStep):
         return PerformThunk(step.node, ins, outs)
     if isinstance(c_step, ObjectStep):
         return ObjectThunk(step.node, ins, outs, c_step.code.bind())

@@ -13,7 +13,15 @@ from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers import opwise_c
 from opwise.linkers.kernels import Kernels, Loop
-from opwise.linkers.lowering import AnyStep, ChoiceStep, CStep, c_lowering, plain
+from opwise.linkers.lowering import (
+    MAX_DIMENSIONS,
+    AnyStep,
+    ChoiceStep,
+    CStep,
+    DrawStep,
+    c_lowering,
+    plain,
+)
 from opwise.linkers.userops import reduction
 from opwise.scalar import csource
 from opwise.scalar.composite import Composite, Instruction
@@ -50,6 +58,7 @@ from opwise.tensor.nnet.ctc import ConnectionistTemporalClassification
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias
 from opwise.tensor.random.mrg import M1, mrg_uniform
 from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
+from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.reduce import Argmax, CAReduce, FirstAlong, MaxAndArgmax
 from opwise.tensor.selection import Choose, Nonzero
 from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i
@@ -608,6 +617,30 @@ def mrg_uniform_(node: Apply, kernels: Kernels) -> CStep | None:
     shape = tuple(map(int, size.data))
     fits = len(shape) == numbers.type.ndim and min(shape, default=0) >= 0
     return CStep("mrg_uniform", (inplace, *shape)) if fits and math.prod(shape) <= M1 else None
+
+
+@c_lowering(RandomFunction, any_type=True)
+def draw(node: Apply, kernels: Kernels) -> DrawStep | None:
+    op, (_, size, *given), numbers = node.op, node.inputs, node.outputs[1]
+    method, out = op.fn, numbers.type.dtype
+    if not isinstance(method, str) or op.ndim_added or numbers.type.ndim > MAX_DIMENSIONS:
+        return None
+    if len(given) != 2 or not _integers([size]) or not all(map(_is_parameter, given)):
+        return None
+    if method in ("uniform", "normal"):
+        fits = out in _BLAS_DTYPES and not any(v.type.ndim for v in given)
+    elif method == "binomial":
+        trials, chance = given
+        fits = not trials.type.ndim and _integers([trials]) and chance.type.dtype in _BLAS_DTYPES
+        fits = fits and (out in _BLAS_DTYPES or _integers([numbers]))
+    else:
+        fits = False
+    return DrawStep(method) if fits else None
+
+
+def _is_parameter(var: Variable) -> bool:
+    """Return whether C reads the numbers of a variable as parameters of a distribution."""
+    return var.type.dtype in _BLAS_DTYPES or (_integers([var]) and var.type.dtype != "uint64")
 
 
 def _outcomes(node: Apply) -> bool:

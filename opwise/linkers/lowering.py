@@ -67,12 +67,19 @@ class LoopStep:
 
 
 @dataclass(frozen=True)
+class DrawStep:
+    """A step that draws from a numpy.random.RandomState as one of its methods does."""
+
+    method: str
+
+
+@dataclass(frozen=True)
 class ChoiceStep:
     """A step that hands over the values of one of its branches."""
 
 
 #: any step that runs no Python code
-AnyStep = CStep | ObjectStep | LoopStep | ChoiceStep
+AnyStep = CStep | ObjectStep | LoopStep | DrawStep | ChoiceStep
 
 #: (Apply, the kernels of its function) -> its step, or None if it runs ``perform``
 Lowering = Callable[[Apply, "Kernels"], AnyStep | None]
@@ -80,19 +87,26 @@ Lowering = Callable[[Apply, "Kernels"], AnyStep | None]
 _lowerings: dict[type, Lowering] = {}
 #: the lowerings of Applys with any number of operands
 _unlimited: set[Lowering] = set()
+#: the lowerings of Applys whose operands may have any type
+_of_any_type: set[Lowering] = set()
 #: the lowering of each class that was asked for, its own or that of a base class
 _found: dict[type, Lowering | None] = {}
 
 
-def c_lowering(*op_classes: type, limited: bool = True) -> Callable[[Lowering], Lowering]:
+def c_lowering(
+    *op_classes: type, limited: bool = True, any_type: bool = False
+) -> Callable[[Lowering], Lowering]:
     """Register a lowering for Op classes; subclasses use it too unless they have their own.
 
     limited: it is not asked about Applys with more than MAX_OPERANDS inputs and outputs.
+    any_type: it is asked about Applys with operands that are neither tensors nor scalars.
     """
 
     def register(lowering: Lowering) -> Lowering:
         if not limited:
             _unlimited.add(lowering)
+        if any_type:
+            _of_any_type.add(lowering)
         for cls in op_classes:
             _lowerings[cls] = lowering
         _found.clear()
@@ -137,7 +151,9 @@ def c_step(node: Apply, kernels: Kernels) -> AnyStep | None:
     lowering = _lowering_of(type(node.op))
     if lowering is not None and lowering is _c_code_lowering:
         return lowering(node, kernels)
-    if lowering is None or not all(map(_fits, node.inputs)) or not all(map(_fits, node.outputs)):
+    if lowering is None:
+        return None
+    if lowering not in _of_any_type and not all(map(_fits, (*node.inputs, *node.outputs))):
         return None
     if len(node.inputs) + len(node.outputs) > MAX_OPERANDS and lowering not in _unlimited:
         return None
@@ -153,6 +169,8 @@ def why_not(node: Apply) -> str:
         return _why_python(node)
     if not any(c in _lowerings for c in cls.__mro__):
         return f"{cls.__name__} has no C implementation"
+    if _lowering_of(cls) in _of_any_type:
+        return "no C implementation for these arguments"
     for var in (*node.inputs, *node.outputs):
         if not _fits(var):
             return f"{var.type} has no C implementation"

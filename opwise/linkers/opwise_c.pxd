@@ -47,6 +47,9 @@ cdef extern from "runtime.h":
         char *scratch
         int64_t scratch_cap
         int32_t raises
+        int32_t advances
+        int32_t advanced
+        ow_fn undo
         const char *algorithm
         const char *why
     ctypedef struct ow_choice:
@@ -70,6 +73,7 @@ cdef extern from "runtime.h":
     int64_t ow_size(const ow_slot *)
     int ow_ensure(ow_step *, ow_slot *)
     int64_t ow_int(const ow_slot *)
+    char *ow_scratch(ow_step *, int64_t)
     char *ow_at(const char *, int64_t, int64_t)
     void ow_alias(ow_slot *, const ow_slot *)
     bint ow_is_c_contiguous(const ow_slot *)
@@ -82,6 +86,7 @@ cdef extern from "kinds.h":
         ow_fn prep
         ow_fn run
         int flags
+        ow_fn undo
     const ow_kind *ow_find_kind(const char *)
     const char *ow_conv_algorithm_name(int, const int64_t *, const int64_t *, const int64_t *, int)
     const ow_kind *ow_kinds
@@ -153,6 +158,50 @@ cdef extern from *:
     bint ow_has_blas()
     bint ow_has_lapack()
     object ow_wrap(int, int, cnp.npy_intp *, cnp.npy_intp *, void *, int)
+
+cdef extern from "draws.h":
+    int OW_TWISTER_WORDS, OW_MOST_TRIALS, OW_DRAW_BLOCK
+    ctypedef struct ow_twister:
+        int32_t pos
+    ctypedef struct ow_generator:
+        ow_twister *twister
+        int *has_gauss
+        double *gauss
+    ctypedef struct ow_generator_state:
+        pass
+    void ow_generator_save(const ow_generator *, ow_generator_state *) nogil
+    void ow_generator_restore(const ow_generator *, const ow_generator_state *) nogil
+    void ow_draw_uniform(const ow_generator *, const ow_slot *, double, double) nogil
+    void ow_draw_normal(const ow_generator *, const ow_slot *, double, double, double *) nogil
+    double ow_parameter(const ow_slot *) nogil
+    int ow_are_probabilities(const ow_slot *) nogil
+    void ow_draw_binomial(const ow_generator *, const ow_slot *, int64_t, const ow_slot *) nogil
+
+cdef extern from *:
+    """
+    typedef struct NumpyBitgen {
+        void *state, *next_uint64, *next_uint32, *next_double, *next_raw;
+    } NumpyBitgen;
+    /* numpy.random.RandomState (numpy/random/mtrand.pyx) up to what its numbers depend on */
+    typedef struct RandomStateObject {
+        PyObject_HEAD
+        void *methods;
+        PyObject *bit_generator;
+        NumpyBitgen bitgen;
+        void *aug_bitgen;
+        int has_gauss;
+        double gauss;
+    } RandomStateObject;
+    """
+    ctypedef struct NumpyBitgen:
+        void *state
+        void *next_double
+    ctypedef struct RandomStateObject:
+        void *bit_generator
+        NumpyBitgen bitgen
+        void *aug_bitgen
+        int has_gauss
+        double gauss
 
 cdef extern from "simd.h":
     ctypedef struct ow_reducer:

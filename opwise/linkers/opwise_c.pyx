@@ -18,9 +18,10 @@ from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM
+from libc.math cimport copysign, isfinite
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy, memmove, memset
+from libc.string cimport memcmp, memcpy, memmove, memset
 from posix.unistd cimport usleep
 
 import copy
@@ -45,6 +46,7 @@ include "objectcode.pxi"
 include "vm.pxi"
 include "choice.pxi"
 include "loop.pxi"
+include "draws.pxi"
 include "pythonvm.pxi"
 include "callpath.pxi"
 include "hardware.pxi"

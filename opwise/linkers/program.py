@@ -63,6 +63,9 @@ class Program:
     choices: tuple[Choice, ...] = ()
     #: the guard of each step (see ``opwise.graph.guards``); empty if there are no choices
     guards: tuple[int, ...] = ()
+    #: steps that may write the new value of a shared state over the old one, if the VM puts that
+    #: back when the call fails; in order
+    advancing: tuple[int, ...] = ()
 
     @property
     def order(self) -> list[Apply]:
@@ -105,6 +108,7 @@ def make_program(
     schedule: Callable[[FunctionGraph], Iterable[Apply]] | None = None,
     is_last: Callable[[Apply], bool] | None = None,
     lazy: bool = True,
+    advances: bool = False,
 ) -> Program:
     """Return the Program of a graph.
 
@@ -112,6 +116,7 @@ def make_program(
     is_last: a function that returns whether an Apply may run after those that overwrite inputs:
     it cannot fail, and no other Apply reads its results.
     lazy: whether steps that only a branch needs are skipped if it is not taken.
+    advances: whether the VM can put back what a failed call has advanced in place.
     """
     order = list(schedule(fgraph)) if schedule is not None else fgraph.toposort()
     lazy = lazy and any(node.op.branches for node in order)
@@ -134,9 +139,10 @@ def make_program(
     inputs = tuple(slot(var) for var in fgraph.inputs)
     plan = [(node, tuple(map(slot, node.inputs)), tuple(map(slot, node.outputs))) for node in order]
     outputs = tuple(slot(var) for var in fgraph.outputs)
+    advancing = _advancing(fgraph, order, roots) if advances else {}
     parents = []
     for var in variables:
-        above = aliasing.parent(var)
+        above = advancing.get(var) or aliasing.parent(var)
         parents.append(-1 if above is None else slots[above])
     dies = _lifetimes(fgraph, order, roots, slots)
     gone = {*inputs, *(slot for dead in dies for slot in dead)}
@@ -158,7 +164,45 @@ def make_program(
         ),
         choices=choices,
         guards=by_step,
+        advancing=tuple(k for k, node in enumerate(order) if node.outputs[0] in advancing),
     )
+
+
+def _advancing(
+    fgraph: FunctionGraph, order: Iterable[Apply], roots: Mapping[Variable, Variable]
+) -> dict[Variable, Variable]:
+    """Return {new value of a state: the shared state} where it may take the memory of the old one.
+
+    It may if it becomes the value of the shared state, nothing else reads the old value, and no
+    later Apply overwrites it, which could not be undone.
+    """
+    found: dict[Variable, Variable] = {}
+    updates = fgraph.interface.updates
+    order = [node for node in order if node.op.destroy_map or node.op.advances_state]
+    for node in order:
+        if not node.op.advances_state or node.op.destroy_map:
+            continue
+        old, new = node.inputs[0], node.outputs[0]
+        shown = [k for k, out in enumerate(fgraph.outputs) if roots[out] is new]
+        if (
+            old in fgraph.interface.mutable
+            and len(old._clients) == 1
+            and len(shown) == 1
+            and updates.get(shown[0]) == _position(fgraph.inputs, old)
+            and not any(_overwrites(each, new, roots) for each in order)
+        ):
+            found[new] = old
+    return found
+
+
+def _overwrites(node: Apply, var: Variable, roots: Mapping[Variable, Variable]) -> bool:
+    """Return whether an Apply overwrites the memory of a variable."""
+    return any(roots[node.inputs[i]] is var for i in aliasing.destroyed_inputs(node))
+
+
+def _position(variables: Sequence[Variable], var: Variable) -> int:
+    """Return the position of a variable among others, or -1."""
+    return next((i for i, each in enumerate(variables) if each is var), -1)
 
 
 def _choices(

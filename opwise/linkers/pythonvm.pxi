@@ -10,10 +10,13 @@ def saved(value):
 
     A copy of a generator takes several times as long as its state.
     """
+    cdef SavedGenerator kept
     if isinstance(value, np.ndarray):
         return np.array(value)
     if _is_generator(value):
-        return value.get_state(legacy=False)
+        kept = SavedGenerator()
+        kept.save(value)
+        return kept
     return copy.deepcopy(value)
 
 
@@ -22,7 +25,7 @@ cdef bint _restored(object value, object before) except -1:
     if isinstance(value, np.ndarray):
         value[...] = before
     elif _is_generator(value):
-        value.set_state(before)
+        (<SavedGenerator>before).restore(value)
     else:
         return False
     return True

@@ -31,6 +31,10 @@ cdef class Runner:
         """Run step ``k`` of a VM."""
         raise NotImplementedError
 
+    cdef int undo(self, ow_step *s) except -1:
+        """Put back the old value of a state that the step has advanced in place."""
+        raise NotImplementedError
+
 
 @cython.final
 cdef class VM:
@@ -45,13 +49,15 @@ cdef class VM:
     later; ends: those that go when the results are handed over. commit: the first step after which
     an input may be overwritten; destroyed: the input slots that steps from there on overwrite.
     on_error: called as (step index, exception, inputs) when a step fails; it raises.
+    advancing: the steps that may write the new value of a state, their first input, over the old
+    one; a call that fails puts it back.
     choices: (before which step, slot of the condition, guard, alternative of a true condition, of a
     false one) of each decision, in order; guards: by step; see ``opwise.linkers.program``.
     """
 
     cdef ow_slot *slots
     cdef ow_step *steps
-    cdef int nslots, nsteps, ninputs, noutputs, nends, commit
+    cdef int nslots, nsteps, ninputs, noutputs, nends, nadvancing, commit
     cdef bint running, careful, atomic
     cdef char error[400]
     cdef int *input_slot
@@ -60,6 +66,7 @@ cdef class VM:
     cdef int *die_start
     cdef int *die_slot
     cdef int *end_slot
+    cdef int *advancing
     cdef list input_storage, output_storage, performs, keep, storages, destroyed
     # the Applys in the order in which they run
     cdef readonly list nodes
@@ -95,7 +102,7 @@ cdef class VM:
 
     def __cinit__(self, list slots, list steps, list inputs, list outputs, dict constants,
                   list parents, list dies, list ends, int commit, list destroyed, on_error,
-                  bint allow_gc=True, tuple choices=(), tuple guards=()):
+                  bint allow_gc=True, tuple choices=(), tuple guards=(), tuple advancing=()):
         cdef int i
         cdef ow_step *s
         cdef ow_slot *c
@@ -108,7 +115,7 @@ cdef class VM:
         self.slots = <ow_slot *>calloc(max(1, self.nslots), sizeof(ow_slot))
         self.steps = <ow_step *>calloc(max(1, self.nsteps), sizeof(ow_step))
         self.nmemory = 0
-        self.memory = <void **>calloc(11 + len(choices) * 3 + 4 * max(1, self.nsteps),
+        self.memory = <void **>calloc(12 + len(choices) * 3 + 4 * max(1, self.nsteps),
                                       sizeof(void *))
         self.input_slot = self._ints([slot for slot, _ in inputs])
         self.output_slot = self._ints([slot for slot, _ in outputs])
@@ -147,6 +154,9 @@ cdef class VM:
             s.reals = self._doubles(reals)
             s.loop = <ow_loop><uintptr_t>loop
             s.ctx = <const void *><uintptr_t>ctx
+        self.advancing, self.nadvancing = self._ints(advancing), len(advancing)
+        for i in advancing:
+            self.steps[i].advances = 1
         # the step at `commit` overwrites an input, those after it must not fail any more
         late = flags[commit:]
         self.atomic = (all(f & OW_STATIC for f in late) and all(f & OW_TOTAL for f in late[1:])
@@ -184,7 +194,7 @@ cdef class VM:
         cdef const ow_kind *k = ow_find_kind(name)
         if k == NULL:
             raise KeyError(f"there is no kind of C step named {kind}")
-        s.prep, s.run = k.prep, k.run
+        s.prep, s.run, s.undo = k.prep, k.run, k.undo
         flags.append(k.flags)
 
     cdef void *_block(self, size_t size):
@@ -552,7 +562,31 @@ cdef class VM:
                 value = <object>self.slots[i].owner
                 if _read_only(value):
                     self._take(i, np.array(value))
+        for i in range(self.nadvancing):
+            self._load_advancing(&self.steps[self.advancing[i]])
         return 0
+
+    cdef int _load_advancing(self, ow_step *s) except -1:
+        """Prepare a step that may write the new value of a state over the old one."""
+        cdef int i = <int>(s.in_[0] - self.slots)
+        s.advanced = 0
+        value = <object>s.in_[0].owner if s.in_[0].owner != NULL else None
+        if _read_only(value):
+            self._take(i, np.array(value))
+        return 0
+
+    cdef void _undo(self) noexcept:
+        """Put back the old values of states that a failed call has advanced in place."""
+        cdef int i, k
+        for i in range(self.nadvancing - 1, -1, -1):
+            k = self.advancing[i]
+            if not self.steps[k].advanced:
+                continue
+            self.steps[k].advanced = 0
+            if self.steps[k].undo != NULL:
+                self.steps[k].undo(&self.steps[k])
+            else:
+                (<Runner>self.performs[k]).undo(&self.steps[k])
 
     cdef inline void _release_dead(self, int k) noexcept:
         """Release what nobody reads after step ``k``."""
@@ -757,6 +791,7 @@ cdef class VM:
     cdef void _abandon(self) noexcept:
         """Forget every value of a failed call; memory stays."""
         cdef int i
+        self._undo()
         for i in range(self.nsteps):
             for j in range(self.steps[i].nout):
                 self._release(<int>(self.steps[i].out[j] - self.slots))

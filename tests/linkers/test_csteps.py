@@ -919,7 +919,7 @@ ELSEWHERE = {
 #: packages whose Ops these files try
 _TRIED_THERE = (
     "opwise.tensor.nnet", "opwise.tensor.linalg", "opwise.tensor.conv", "opwise.tensor.ifelse",
-    "opwise.sparse", "opwise.loops",
+    "opwise.sparse", "opwise.loops", "opwise.tensor.random.raw_random",
 )  # fmt: skip
 
 

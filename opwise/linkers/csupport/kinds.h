@@ -25,6 +25,7 @@ typedef struct ow_kind {
     const char *name;
     ow_fn prep, run;
     int flags;
+    ow_fn undo; /* of kinds that may write the new value of a state over the old one */
 } ow_kind;
 
 static int ow_prep_nothing(ow_step *s)
@@ -103,8 +104,8 @@ static const ow_kind ow_kinds[] = {
     {"xent_dx", ow_xent_dx_prep, ow_xent_dx_run, OW_STATIC},
     {"onehot", ow_onehot_prep, ow_onehot_run, OW_STATIC},
     {"onehot_grad", ow_onehot_grad_prep, ow_onehot_grad_run, OW_STATIC},
-    {"mrg_uniform", ow_mrg_prep, ow_mrg_run, OW_STATIC | OW_TOTAL},
-    {"mrg_uniform_sized", ow_mrg_sized_prep, ow_mrg_run, 0},
+    {"mrg_uniform", ow_mrg_prep, ow_mrg_run, OW_STATIC | OW_TOTAL, ow_mrg_undo},
+    {"mrg_uniform_sized", ow_mrg_sized_prep, ow_mrg_run, 0, ow_mrg_undo},
     {"multinomial", ow_multinomial_prep, ow_multinomial_run, OW_STATIC},
     {"choice", ow_choice_prep, ow_choice_run, 0},
     {"ctc", ow_ctc_prep, ow_ctc_run, OW_STATIC | OW_CHECKED},

@@ -11,6 +11,8 @@
 
 /* The largest number of numbers, as in Theano. */
 #define OW_MRG_MOST 2147483647
+/* The bytes of a state. */
+#define OW_MRG_BYTES (6 * (int64_t)sizeof(int32_t))
 /* Chunks begin with streams whose numbers begin a cache line. */
 #define OW_MRG_UNIT 64
 
@@ -27,8 +29,16 @@ static int ow_mrg_prep_with(ow_step *s, const int64_t *shape)
     if (ow_size(z) && !state->shape[0])
         return OW_FAIL(s, OW_VALUE_ERROR,
                        "rstate has no rows: there is no stream to draw from");
-    int rc = ow_accumulator(s);
-    return rc ? rc : ow_ensure(s, z);
+    int rc = ow_ensure(s, z);
+    if (rc)
+        return rc;
+    if (!s->advances || ow_size(z) >= state->shape[0])
+        return ow_accumulator(s);
+    /* few numbers: only the states that draw them change, and are kept to be put back */
+    if (!ow_scratch(s, ow_mul_size(ow_size(z), OW_MRG_BYTES) + 1))
+        return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate a copy of the states");
+    ow_alias(s->out[0], state);
+    return OW_OK;
 }
 
 static int ow_mrg_prep(ow_step *s) { return ow_mrg_prep_with(s, s->ints + 1); }
@@ -68,9 +78,26 @@ typedef struct ow_mrg_share {
 static void ow_mrg_chunk(void *arg, int64_t k)
 {
     const ow_mrg_share *j = arg;
-    int64_t end, first = ow_chunk_range(k, j->chunks, j->job.streams, OW_MRG_UNIT, &end);
+    const int64_t drawing = j->job.streams < j->job.total ? j->job.streams : j->job.total;
+    int64_t end, first = ow_chunk_range(k, j->chunks, drawing, OW_MRG_UNIT, &end);
     if (first < end)
         j->fn(&j->job, first, end);
+}
+
+/* Copy the first `n` states of an array to `kept`, or back from there. */
+static void ow_mrg_keep(const ow_slot *states, char *kept, int64_t n, int back)
+{
+    for (int64_t k = 0; k < n; k++)
+        for (int c = 0; c < 6; c++, kept += sizeof(int32_t)) {
+            char *at = states->data + k * states->strides[0] + c * states->strides[1];
+            memcpy(back ? at : kept, back ? kept : at, sizeof(int32_t));
+        }
+}
+
+static int ow_mrg_undo(ow_step *s)
+{
+    ow_mrg_keep(s->out[0], s->scratch, ow_size(s->out[1]), 1);
+    return OW_OK;
 }
 
 static int ow_mrg_run(ow_step *s)
@@ -79,11 +106,20 @@ static int ow_mrg_run(ow_step *s)
     const int64_t total = ow_size(z);
     const double ns = (double)total * (z->itemsize == sizeof(float) ? 0.6 : 1.0);
     if (!total) {
-        ow_accumulator_copy(s);
+        if (state->data != s->in[0]->data)
+            ow_copy(s->out[0], s->in[0]);
         return OW_OK;
     }
+    const ow_slot *before = s->in[0];
+    if (total < state->shape[0] && before->data != state->data) {
+        ow_copy(s->out[0], s->in[0]);
+        before = state;
+    } else if (total < state->shape[0] && s->advances) {
+        ow_mrg_keep(state, s->scratch, total, 0);
+        s->advanced = 1;
+    }
     ow_mrg_share share = {
-        {s->in[0], state, state->shape[0], total, z->data},
+        {before, state, state->shape[0], total, z->data},
         ow_kernels->mrg[z->itemsize != sizeof(float)],
         ow_chunks(ns),
     };

@@ -72,6 +72,9 @@ struct ow_step {
     char *scratch;         /* memory for the step's own use, kept between calls */
     int64_t scratch_cap;
     int32_t raises;        /* whether the loop may set a Python exception */
+    int32_t advances;      /* whether the step may write the new value of a state over the old one */
+    int32_t advanced;      /* whether it has done so in this call, and can put the old one back */
+    ow_fn undo;            /* puts it back */
     const char *algorithm; /* which one the last run took, and why; NULL where there is one only */
     const char *why;
 };

@@ -56,6 +56,21 @@ typedef struct ow_mrg_job {
 } ow_mrg_job;
 typedef void (*ow_mrg_fn)(const ow_mrg_job *j, int64_t first, int64_t end);
 
+/* The state of a Mersenne twister as numpy has it: the words, and how many of them are used up. */
+#define OW_TWISTER_WORDS 624
+typedef struct ow_twister {
+    uint32_t key[OW_TWISTER_WORDS];
+    int32_t pos;
+} ow_twister;
+#define OW_POLAR_TRIES 256 /* pairs of numbers that are worked on together */
+/* Draw n numbers u between 0 and 1, and write low + range u. */
+typedef void (*ow_twister_float_fn)(ow_twister *t, float *to, int64_t n, double low, double range);
+typedef void (*ow_twister_double_fn)(ow_twister *t, double *to, int64_t n, double low, double range);
+/* Normal numbers by the polar method, in two parts: points from so many pairs of numbers, of which
+ * those within the unit circle are kept and counted; then n points become 2 n numbers. */
+typedef int64_t (*ow_polar_points_fn)(ow_twister *t, double *to, int64_t tries);
+typedef void (*ow_polar_normals_fn)(double *z, int64_t n);
+
 /* The first NaN or else the first of the largest of n elements, n > 0, that lie side by side; the
  * first of them is number `from`. *where < 0 before the first of several calls; *best: the element. */
 typedef void (*ow_argmax_fn)(const char *p, int64_t n, int64_t from, void *best, int64_t *where);
@@ -137,6 +152,10 @@ typedef struct ow_simd {
     ow_winograd_kernels_fn winograd_kernels;
     ow_winograd_fn winograd;
     ow_mrg_fn mrg[2];     /* for float and double */
+    ow_twister_float_fn twister_floats;
+    ow_twister_double_fn twister_doubles;
+    ow_polar_points_fn polar_points;
+    ow_polar_normals_fn polar_normals;
     ow_argmax_fn argmax[2];
     ow_sort_fn sort;
     ow_select_fn select;

@@ -64,6 +64,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #undef OW_RATE
 
 #include "mrg_rows.h"
+#include "twister_rows.h"
 #include "sort_rows.h"
 
 #define OW_SUM_BLOCK 256 /* terms of a sum for which a panel of y stays in the first cache */
@@ -127,6 +128,8 @@ const ow_simd OW_TABLE = {
     OW_BOTH(ow_spread),
     ow_winograd_kernels,     ow_winograd_block,
     OW_BOTH(ow_mrg),
+    ow_twister_f32,          ow_twister_f64,           ow_polar_points,
+    ow_polar_normals,
     OW_BOTH(ow_argmax_run),
     ow_sort_row,
     ow_select_row,

@@ -128,14 +128,30 @@ OW_INLINE ow_i32 ow_floordiv_i32(ow_i32 x, ow_i32 y)
     return y == 0 ? 0 : q;
 }
 /*@ end */
-/*@ floordiv i64 */
+/*@ quotient i64 : of_float */
+/* x / d rounded down, d != 0, and the remainder, by divisions of doubles, which are vector instructions.
+ * The first quotient is off by up to 2**12; the second one divides what is left, and is off by one. The
+ * one quotient that does not fit wraps. */
+OW_INLINE ow_i64 ow_quotient_i64(ow_i64 x, ow_i64 d, ow_i64 *rest)
+{
+    const double divisor = (double)d;
+    ow_i64 q = ow_i64_of_f64((double)x / divisor), r = x - q * d;
+    const ow_i64 more = ow_i64_of_f64((double)r / divisor);
+    q += more;
+    r -= more * d;
+    const ow_i64 low = (r != 0) & ((r ^ d) < 0);
+    q -= low;
+    r += low ? d : 0;
+    const ow_i64 high = d > 0 ? r >= d : r <= d;
+    *rest = r - (high ? d : 0);
+    return q + high;
+}
+/*@ end */
+/*@ floordiv i64 : quotient */
 OW_INLINE ow_i64 ow_floordiv_i64(ow_i64 x, ow_i64 y)
 {
-    ow_i64 d = (y == 0) | (y == -1) ? 1 : y;
-    ow_i64 q = x / d;
-    ow_i64 r = x % d;
-    q -= (r != 0) & ((r ^ d) < 0);
-    return y == 0 ? 0 : y == -1 ? (ow_i64)(0ull - (ow_u64)x) : q;
+    ow_i64 r, q = ow_quotient_i64(x, y == 0 ? 1 : y, &r);
+    return y == 0 ? 0 : q;
 }
 /*@ end */
 /*@ floordiv f64 */
@@ -208,12 +224,12 @@ OW_INLINE ow_i32 ow_mod_i32(ow_i32 x, ow_i32 y)
     return r + ((r != 0) & ((r ^ d) < 0) ? d : 0);
 }
 /*@ end */
-/*@ mod i64 */
+/*@ mod i64 : quotient */
 OW_INLINE ow_i64 ow_mod_i64(ow_i64 x, ow_i64 y)
 {
-    ow_i64 d = (y == 0) | (y == -1) ? 1 : y;
-    ow_i64 r = x % d;
-    return r + ((r != 0) & ((r ^ d) < 0) ? d : 0);
+    ow_i64 r;
+    ow_quotient_i64(x, y == 0 ? 1 : y, &r);
+    return r;
 }
 /*@ end */
 /*@ mod f64 */

@@ -217,6 +217,7 @@ class mrg_uniform_base(Op):
     """
 
     __props__ = ("output_type", "inplace")
+    advances_state = True
 
     def __init__(self, output_type, inplace=False):
         self.output_type = output_type

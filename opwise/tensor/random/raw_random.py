@@ -69,6 +69,7 @@ class RandomFunction(Op):
     """
 
     __props__ = ("fn", "outtype", "inplace", "ndim_added")
+    advances_state = True
 
     def __init__(self, fn, outtype, inplace=False, ndim_added=0):
         self.fn = fn
