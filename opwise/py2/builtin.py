@@ -16,6 +16,7 @@ import math
 import numbers
 import sys
 import types
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -157,6 +158,19 @@ class _View:
 
 #: the names that modules have only for converted code
 _DOTTED = {*breakages.NAMES, *breakages.CHANGED}
+#: names that ``from numpy import *`` left to Python until numpy 2
+_LEFT_TO_PYTHON = set("abs bool bytes complex float int long max min object pow round str".split())
+#: modules of which programs import everything -> the names that these had too
+_WITH_STAR = {
+    module: {
+        dotted.rpartition(".")[2]
+        for dotted in _DOTTED
+        if dotted.rpartition(".")[0] in (module, *others)
+        and (dotted in breakages.CHANGED or breakages.NAMES[dotted].given)
+    }
+    - {*_LEFT_TO_PYTHON, "unicode"}
+    for module, others in {"numpy": (), "scipy": (), "pylab": ("numpy",)}.items()
+}
 
 
 def import_(
@@ -179,7 +193,8 @@ def import_(
             if "." in name and not fromlist:  # its parent has it as an attribute
                 return import_(name.partition(".")[0], globals, locals, (), 0)
             return _seen(module, fromlist)
-        module = builtins.__import__(name, globals, locals, fromlist or (), level)
+        star = level == 0 and name in _WITH_STAR and "*" in (fromlist or ())
+        module = builtins.__import__(name, globals, locals, () if star else fromlist or (), level)
         return _seen(module, fromlist)
     except AttributeError as error:
         raise ImportError(str(error), name=name) from None
@@ -187,6 +202,13 @@ def import_(
 
 def _seen(module: Any, fromlist: tuple[str, ...] | None) -> Any:
     """Return a module as ``from module import ...`` sees it."""
+    if "*" in (fromlist or ()) and module.__name__ in _WITH_STAR:
+        public = getattr(module, "__all__", [n for n in vars(module) if not n.startswith("_")])
+        with warnings.catch_warnings():  # of modules that the program need not use
+            warnings.simplefilter("ignore", DeprecationWarning)
+            view = _View(module, {*public, *_WITH_STAR[module.__name__]} - _LEFT_TO_PYTHON)
+        view.__all__ = [*vars(view)]  # type: ignore[attr-defined]
+        return view
     if any(f"{module.__name__}.{part}" in _DOTTED for part in fromlist or ()):
         return _View(module, fromlist or ())
     return module

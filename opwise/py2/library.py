@@ -51,6 +51,9 @@ _MADE: dict[str, Callable[[], types.ModuleType]] = {
         "imp", load_source=_load_source, new_module=types.ModuleType, reload=importlib.reload
     ),
     "scipy_misc": lambda: _namespace("scipy.misc"),
+    "umath_tests": lambda: _namespace(
+        "numpy.core.umath_tests", inner1d=_inner1d, innerwt=_innerwt, matrix_multiply=np.matmul
+    ),
 }  # fmt: skip
 
 
@@ -179,6 +182,39 @@ def msort(a: Any) -> Any:
     return np.sort(a, axis=0)
 
 
+class MachAr:
+    """What numpy.MachAr() measured of floating-point numbers, from numpy.finfo."""
+
+    def __init__(self, float_conv: type = float, *args: Any, **kwargs: Any):
+        info = np.finfo(float_conv)
+        self.ibeta, self.it = 2, info.nmant + 1
+        self.eps = self.epsilon = info.eps
+        self.tiny = self.xmin = info.tiny
+        self.huge = self.xmax = info.max
+        for name in "epsneg machep negep iexp minexp maxexp precision resolution".split():
+            setattr(self, name, getattr(info, name))
+
+
+class Tester:
+    """numpy.testing.Tester, whose tests pytest runs today."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        pass
+
+    def test(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("numpy.testing.Tester is gone: run the tests with pytest")
+
+    bench = test
+
+
+def _inner1d(a: Any, b: Any) -> Any:
+    return np.einsum("...i,...i->...", a, b)
+
+
+def _innerwt(a: Any, b: Any, weights: Any) -> Any:
+    return np.einsum("...i,...i,...i->...", a, b, weights)
+
+
 def in1d(x: Any, values: Any, assume_unique: bool = False, invert: bool = False) -> Any:
     return np.isin(np.asarray(x).ravel(), values, assume_unique=assume_unique, invert=invert)
 
@@ -210,6 +246,14 @@ def fromstring(data: Any, dtype: Any = float, count: int = -1, sep: str = "") ->
     if sep:
         return np.fromstring(data, dtype=dtype, count=count, sep=sep)
     return np.frombuffer(_bytes(data), dtype=dtype, count=count).copy()
+
+
+# --- matplotlib -----------------------------------------------------------------------------------
+
+
+def matplotlib_use(backend: str, warn: bool = False, force: bool = True) -> None:
+    """Choose the backend of matplotlib, as its function use did with ``warn``."""
+    importlib.import_module("matplotlib").use(backend, force=force)
 
 
 # --- scipy ----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import ast
 import io
+import math
 import subprocess
 import sys
 import textwrap
@@ -340,6 +341,23 @@ IMPORTS = {
     "import csv; r = list(csv.reader([b'a,b']))": [["a", "b"]],
     "import md5, sets; r = md5.new(b'').hexdigest()[:4], len(sets.Set([1, 1]))": ("d41d", 1),
     "from scipy.misc import logsumexp, comb; r = comb(4, 2)": 6.0,
+    "from scipy import inner, sqrt; r = inner([1, 2], [3, 4]), sqrt(-4)": (11, 2j),
+    "import scipy; r = scipy.vstack([[1], [2]]).shape, scipy.inf": ((2, 1), math.inf),
+    "from scipy import *; r = zeros(2).tolist(), sum(eye(2)), max(2, 3)": ([0.0, 0.0], 2.0, 3),
+    "from numpy import *; r = product([2, 3]), Inf, max(2, 3), abs, float": (
+        6,
+        math.inf,
+        3,
+        abs,
+        float,
+    ),
+    "from numpy import *; r = float_(7) / 2, alltrue([1, 0])": (3.5, False),
+    "from numpy.core.umath_tests import inner1d; r = inner1d([[1, 2]], [[3, 4]]).tolist()": [11],
+    "import numpy.core.umath_tests as u; r = u.matrix_multiply([[2]], [[3]]).tolist()": [[6]],
+    "import numpy.core.umath_tests as u; r = u.innerwt([1, 2], [3, 4], [1, 2]).tolist()": 19,
+    "import numpy as np; m = np.MachAr(); r = m.eps, m.xmin > 0, m.machep": (2.0**-52, True, -52),
+    "import numpy as np; r = np.MachAr(np.float32).eps == 2.0**-23": True,
+    "from numpy.testing import Tester; r = callable(Tester().test)": True,
     "import scipy.misc; r = scipy.misc.factorial(3)": 6.0,
     "import base64; r = base64.decodestring(base64.encodestring('a'))": b"a",
     "import exceptions; r = exceptions.IOError is IOError": True,
@@ -517,7 +535,22 @@ def test_what_the_table_gives_exists(name):
     ) else None
     if name in ("gdbm", "Tkinter", "tkMessageBox", "tkFileDialog"):
         pytest.skip("not every Python was built with it")
-    assert builtin.resolved(given) is not None
+    assert builtin.resolved(given) is not None or given == "numpy.newaxis"
+
+
+def test_the_backend_of_matplotlib():
+    matplotlib = pytest.importorskip("matplotlib")
+    before = matplotlib.get_backend()
+    executed("import matplotlib; matplotlib.use('svg', warn=False)")
+    try:
+        assert matplotlib.get_backend() == "svg"
+    finally:
+        matplotlib.use(before)
+
+
+def test_tests_of_numpy_run_under_pytest():
+    with pytest.raises(RuntimeError, match=r"Tester is gone: run the tests with pytest"):
+        executed("from numpy.testing import Tester; Tester().test()")
 
 
 def test_pictures(tmp_path):
