@@ -332,20 +332,20 @@ _SCIPY = """
 _SCIPY_OF_NUMPY = "\n".join(
     f"scipy.{name}  numpy.{name}"
     for name in """
-    abs absolute add all allclose amax amin angle any append apply_along_axis arange
-    arccosh arcsinh arctan arctan2 argmax argmin argsort argwhere array array_equal asarray asmatrix
-    atleast_1d atleast_2d average bincount c_ ceil clip column_stack complex128 complex64
-    concatenate conj conjugate convolve copy corrcoef cos cosh cov cross cumprod cumsum delete diag
-    diagonal diff digitize divide dot e einsum empty empty_like equal exp expm1 eye fabs finfo flatnonzero fliplr flipud
-    float32 float64 floor fmod full gradient hanning histogram histogram2d hstack hypot identity
-    imag indices inf inner insert int32 int64 interp invert iscomplex isfinite isinf isnan isreal
-    ix_ kron linspace load loadtxt log1p logical_and logical_not logical_or logspace matrix maximum
-    mean median meshgrid mgrid minimum mod multiply nan nan_to_num nanmax nanmean nanmin nansum
-    ndarray newaxis nonzero ogrid ones ones_like outer percentile pi poly1d polyfit polyval prod
-    r_ ravel real repeat reshape roll roots round save savetxt savez searchsorted select setdiff1d
-    shape sign sin sinc sinh size sort split squeeze std subtract sum tan tanh tensordot tile trace
-    transpose tri tril triu uint8 unique unravel_index unwrap vander var vdot vectorize vsplit
-    vstack where zeros zeros_like
+    abs absolute add all allclose amax amin angle any append apply_along_axis arange arccosh arcsinh
+    arctan arctan2 argmax argmin argsort argwhere array array_equal asarray asmatrix atleast_1d
+    atleast_2d average bincount c_ ceil clip column_stack complex128 complex64 concatenate conj
+    conjugate convolve copy corrcoef cos cosh cov cross cumprod cumsum delete diag diagonal diff
+    digitize divide dot e einsum empty empty_like equal exp expm1 eye fabs finfo flatnonzero fliplr
+    flipud float32 float64 floor fmod full gradient hanning histogram histogram2d hstack hypot
+    identity imag indices inf inner insert int32 int64 interp invert iscomplex isfinite isinf isnan
+    isreal ix_ kron linspace load loadtxt log1p logical_and logical_not logical_or logspace matrix
+    maximum mean median meshgrid mgrid minimum mod multiply nan nan_to_num nanmax nanmean nanmin
+    nansum ndarray newaxis nonzero ogrid ones ones_like outer percentile pi poly1d polyfit polyval
+    prod r_ ravel real repeat reshape roll roots round save savetxt savez searchsorted select
+    setdiff1d shape sign sin sinc sinh size sort split squeeze std subtract sum tan tanh tensordot
+    tile trace transpose tri tril triu uint8 unique unravel_index unwrap vander var vdot vectorize
+    vsplit vstack where zeros zeros_like
     """.split()
 )
 _SCIPY_OF_EMATH = "\n".join(
