@@ -257,7 +257,15 @@ _NUMPY_BACK = """
 _NUMPY_2 = """
     numpy.float_                numpy.float64
     numpy.complex_              numpy.complex128
+    numpy.bool8                 numpy.bool_
+    numpy.int0                  numpy.intp
+    numpy.uint0                 numpy.uintp
+    numpy.object0               numpy.object_
+    numpy.str0                  numpy.str_
+    numpy.bytes0                numpy.bytes_
+    numpy.void0                 numpy.void
     numpy.longfloat             numpy.longdouble
+    numpy.longcomplex           numpy.clongdouble
     numpy.singlecomplex         numpy.complex64
     numpy.cfloat                numpy.complex128
     numpy.clongfloat            numpy.clongdouble
@@ -398,6 +406,11 @@ NAMES: dict[str, Old] = {
     **_rows(_MATPLOTLIB, "gone from today's matplotlib"),
     **_rows(_OTHERS, "gone from today's releases"),
 }
+#: functions of math whose arguments are numbers
+MATH = (
+    "acos acosh asin asinh atan atan2 atanh ceil cos cosh degrees erf erfc exp expm1 fabs floor "
+    "fmod gamma hypot isinf isnan lgamma log log10 log1p pow radians sin sinh sqrt tan tanh"
+).split()
 #: names that exist, but that programs for Python 2 mean otherwise -> what --py2 gives
 CHANGED: dict[str, str] = {
     "pickle": "opwise.py2.pickles",
@@ -406,6 +419,7 @@ CHANGED: dict[str, str] = {
     "csv.reader": "opwise.py2.library.csv_reader",
     "csv.DictReader": "opwise.py2.library.csv_dict_reader",
     "matplotlib.use": "opwise.py2.library.matplotlib_use",
+    **{f"math.{name}": f"opwise.py2.library.math.{name}" for name in MATH},
 }
 
 # --- attributes of objects ------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import functools
 import hashlib
 import importlib
 import importlib.machinery
@@ -21,6 +22,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+from opwise.py2 import breakages
 
 
 def _namespace(name: str, *modules: str, **others: Any) -> types.ModuleType:
@@ -51,6 +54,7 @@ _MADE: dict[str, Callable[[], types.ModuleType]] = {
         "imp", load_source=_load_source, new_module=types.ModuleType, reload=importlib.reload
     ),
     "scipy_misc": lambda: _namespace("scipy.misc"),
+    "math": lambda: _namespace("math", "math", **_math()),
     "umath_tests": lambda: _namespace(
         "numpy.core.umath_tests", inner1d=_inner1d, innerwt=_innerwt, matrix_multiply=np.matmul
     ),
@@ -97,6 +101,22 @@ def join(words: Iterable[str], separator: str = " ") -> str:
 
 def zfill(value: Any, width: int) -> str:
     return str(value).zfill(width)
+
+
+def _math() -> dict[str, Any]:
+    """Return the functions of math, which take arrays of one element; two return floats again."""
+    own = importlib.import_module("math")
+    floats = ("ceil", "floor")
+    return {name: _of_numbers(getattr(own, name), name in floats) for name in breakages.MATH}
+
+
+def _of_numbers(function: Callable[..., Any], is_float: bool) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def called(*args: Any) -> Any:
+        args = tuple(x.item() if isinstance(x, np.ndarray) and x.size == 1 else x for x in args)
+        return float(function(*args)) if is_float else function(*args)
+
+    return called
 
 
 ArgSpec = namedtuple("ArgSpec", "args varargs keywords defaults")
