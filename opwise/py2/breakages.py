@@ -246,6 +246,9 @@ _NUMPY_1 = """
     numpy.loads                 pickle.loads                        opwise.py2.pickles.loads
     numpy.fft.fftpack           numpy.fft
     numpy.random.random_integers  numpy.random.randint  opwise.py2.library.random_integers
+    numpy.MachAr                numpy.finfo                         opwise.py2.library.MachAr
+    numpy.core.umath_tests      numpy.einsum or numpy.matmul        opwise.py2.library.umath_tests
+    numpy.testing.Tester        pytest                              opwise.py2.library.Tester
 """
 _NUMPY_BACK = """
     numpy.bool                  bool
@@ -254,7 +257,15 @@ _NUMPY_BACK = """
 _NUMPY_2 = """
     numpy.float_                numpy.float64
     numpy.complex_              numpy.complex128
+    numpy.bool8                 numpy.bool_
+    numpy.int0                  numpy.intp
+    numpy.uint0                 numpy.uintp
+    numpy.object0               numpy.object_
+    numpy.str0                  numpy.str_
+    numpy.bytes0                numpy.bytes_
+    numpy.void0                 numpy.void
     numpy.longfloat             numpy.longdouble
+    numpy.longcomplex           numpy.clongdouble
     numpy.singlecomplex         numpy.complex64
     numpy.cfloat                numpy.complex128
     numpy.clongfloat            numpy.clongdouble
@@ -323,20 +334,32 @@ _SCIPY = """
     scipy.interp                numpy.interp
     scipy.randn                 numpy.random.randn
     scipy.rand                  numpy.random.rand
-    scipy.zeros                 numpy.zeros
-    scipy.ones                  numpy.ones
-    scipy.array                 numpy.array
-    scipy.dot                   numpy.dot
-    scipy.exp                   numpy.exp
-    scipy.log                   numpy.log
-    scipy.sqrt                  numpy.sqrt
-    scipy.mean                  numpy.mean
-    scipy.sum                   numpy.sum
     scipy.random                numpy.random
-    scipy.pi                    numpy.pi
-    scipy.float32               numpy.float32
-    scipy.float64               numpy.float64
 """
+# older releases of scipy had numpy's names; those of ``numpy.emath`` are complex below zero
+_SCIPY_OF_NUMPY = "\n".join(
+    f"scipy.{name}  numpy.{name}"
+    for name in """
+    abs absolute add all allclose amax amin angle any append apply_along_axis arange arccosh arcsinh
+    arctan arctan2 argmax argmin argsort argwhere array array_equal asarray asmatrix atleast_1d
+    atleast_2d average bincount c_ ceil clip column_stack complex128 complex64 concatenate conj
+    conjugate convolve copy corrcoef cos cosh cov cross cumprod cumsum delete diag diagonal diff
+    digitize divide dot e einsum empty empty_like equal exp expm1 eye fabs finfo flatnonzero fliplr
+    flipud float32 float64 floor fmod full gradient hanning histogram histogram2d hstack hypot
+    identity imag indices inf inner insert int32 int64 interp invert iscomplex isfinite isinf isnan
+    isreal ix_ kron linspace load loadtxt log1p logical_and logical_not logical_or logspace matrix
+    maximum mean median meshgrid mgrid minimum mod multiply nan nan_to_num nanmax nanmean nanmin
+    nansum ndarray newaxis nonzero ogrid ones ones_like outer percentile pi poly1d polyfit polyval
+    prod r_ ravel real repeat reshape roll roots round save savetxt savez searchsorted select
+    setdiff1d shape sign sin sinc sinh size sort split squeeze std subtract sum tan tanh tensordot
+    tile trace transpose tri tril triu uint8 unique unravel_index unwrap vander var vdot vectorize
+    vsplit vstack where zeros zeros_like
+    """.split()
+)
+_SCIPY_OF_EMATH = "\n".join(
+    f"scipy.{name}  numpy.emath.{name}"
+    for name in "arccos arcsin arctanh log log10 log2 logn power sqrt".split()
+)
 _MATPLOTLIB = """
     matplotlib.pyplot.hold      nothing: axes keep what they show   opwise.py2.library.ignore
     matplotlib.pyplot.ishold    True                                nothing
@@ -378,9 +401,16 @@ NAMES: dict[str, Old] = {
     **_rows(_NUMPY_2, "gone since numpy 2.0"),
     **_rows(_NUMPY_FROMSTRING, "for text alone since numpy 2.3"),
     **_rows(_SCIPY, "gone from today's scipy"),
+    **_rows(_SCIPY_OF_NUMPY, "gone from today's scipy"),
+    **_rows(_SCIPY_OF_EMATH, "gone from today's scipy"),
     **_rows(_MATPLOTLIB, "gone from today's matplotlib"),
     **_rows(_OTHERS, "gone from today's releases"),
 }
+#: functions of math whose arguments are numbers
+MATH = (
+    "acos acosh asin asinh atan atan2 atanh ceil cos cosh degrees erf erfc exp expm1 fabs floor "
+    "fmod gamma hypot isinf isnan lgamma log log10 log1p pow radians sin sinh sqrt tan tanh"
+).split()
 #: names that exist, but that programs for Python 2 mean otherwise -> what --py2 gives
 CHANGED: dict[str, str] = {
     "pickle": "opwise.py2.pickles",
@@ -388,6 +418,8 @@ CHANGED: dict[str, str] = {
     "numpy.asarray": "opwise.py2.library.asarray",
     "csv.reader": "opwise.py2.library.csv_reader",
     "csv.DictReader": "opwise.py2.library.csv_dict_reader",
+    "matplotlib.use": "opwise.py2.library.matplotlib_use",
+    **{f"math.{name}": f"opwise.py2.library.math.{name}" for name in MATH},
 }
 
 # --- attributes of objects ------------------------------------------------------------------------
@@ -584,6 +616,15 @@ def normed_histogram(node: ast.AST, facts: Facts) -> str | None:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
         if name in ("hist", "histogram") and any(k.arg == "normed" for k in node.keywords):
             return f"{name}(normed=...) is gone: write density=..."
+    return None
+
+
+@_pattern
+def warning_of_use(node: ast.AST, facts: Facts) -> str | None:
+    """Report matplotlib.use(backend, warn=False)."""
+    if isinstance(node, ast.Call) and facts.dotted(node.func) == "matplotlib.use":
+        if any(keyword.arg == "warn" for keyword in node.keywords):
+            return "matplotlib.use(warn=...) is gone since matplotlib 3.3: leave warn out"
     return None
 
 

@@ -14,8 +14,10 @@ import importlib.util
 import itertools
 import math
 import numbers
+import operator
 import sys
 import types
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -157,6 +159,19 @@ class _View:
 
 #: the names that modules have only for converted code
 _DOTTED = {*breakages.NAMES, *breakages.CHANGED}
+#: names that ``from numpy import *`` left to Python until numpy 2
+_LEFT_TO_PYTHON = set("abs bool bytes complex float int long max min object pow round str".split())
+#: modules of which programs import everything -> the names that these had too
+_WITH_STAR = {
+    module: {
+        dotted.rpartition(".")[2]
+        for dotted in _DOTTED
+        if dotted.rpartition(".")[0] in (module, *others)
+        and (dotted in breakages.CHANGED or breakages.NAMES[dotted].given)
+    }
+    - {*_LEFT_TO_PYTHON, "unicode"}
+    for module, others in {"math": (), "numpy": (), "scipy": (), "pylab": ("numpy",)}.items()
+}
 
 
 def import_(
@@ -179,7 +194,8 @@ def import_(
             if "." in name and not fromlist:  # its parent has it as an attribute
                 return import_(name.partition(".")[0], globals, locals, (), 0)
             return _seen(module, fromlist)
-        module = builtins.__import__(name, globals, locals, fromlist or (), level)
+        star = level == 0 and name in _WITH_STAR and "*" in (fromlist or ())
+        module = builtins.__import__(name, globals, locals, () if star else fromlist or (), level)
         return _seen(module, fromlist)
     except AttributeError as error:
         raise ImportError(str(error), name=name) from None
@@ -187,6 +203,14 @@ def import_(
 
 def _seen(module: Any, fromlist: tuple[str, ...] | None) -> Any:
     """Return a module as ``from module import ...`` sees it."""
+    if "*" in (fromlist or ()) and module.__name__ in _WITH_STAR:
+        public = getattr(module, "__all__", [n for n in vars(module) if not n.startswith("_")])
+        with warnings.catch_warnings():  # of modules that the program need not use
+            warnings.simplefilter("ignore", DeprecationWarning)
+            left = set() if module is math else _LEFT_TO_PYTHON
+            view = _View(module, {*public, *_WITH_STAR[module.__name__]} - left)
+        view.__all__ = [*vars(view)]  # type: ignore[attr-defined]
+        return view
     if any(f"{module.__name__}.{part}" in _DOTTED for part in fromlist or ()):
         return _View(module, fromlist or ())
     return module
@@ -256,6 +280,57 @@ def _by_slice(getslice: Callable[[Any, int, int], Any]) -> Any:
         return getslice(self, index.start or 0, sys.maxsize if index.stop is None else index.stop)
 
     return getitem
+
+
+# --- arrays of one element, which were numbers until numpy 2.4 ------------------------------------
+
+
+def _is_single(value: object) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim > 0 and value.size == 1
+
+
+def number(kind: Callable[[Any], Any], value: Any) -> Any:
+    """Return ``kind(value)``, where ``value`` may be an array of one element."""
+    return kind(value.item() if _is_single(value) else value)
+
+
+class _Single:
+    """An array of one element in formatted text: a number for %f, an array for %s."""
+
+    def __init__(self, array: Any):
+        self._array = array
+
+    def __float__(self) -> float:
+        return float(self._array.item())
+
+    def __int__(self) -> int:
+        return int(self._array.item())
+
+    def __index__(self) -> int:
+        return operator.index(self._array.item())
+
+    def __str__(self) -> str:
+        return str(self._array)
+
+    def __repr__(self) -> str:
+        return repr(self._array)
+
+
+def remainder(left: Any, right: Any) -> Any:
+    """Return ``left % right``; text is formatted with arrays of one element as numbers."""
+    if isinstance(left, str):
+        if isinstance(right, tuple):
+            right = tuple(_Single(each) if _is_single(each) else each for each in right)
+        elif _is_single(right):
+            right = _Single(right)
+    return left % right
+
+
+def set_item(value: Any, owner: Any, index: Any) -> None:
+    """Set ``owner[index] = value``; an element of an array may be set to an array of one."""
+    if _is_single(value) and isinstance(owner, np.ndarray) and owner.dtype != object:
+        value = np.asarray(value).reshape(())  # broadcasts as the array itself does
+    owner[index] = value
 
 
 # --- functions that returned lists ----------------------------------------------------------------
@@ -454,6 +529,9 @@ _GIVEN: dict[str, Any] = {
     "__py2_divide_item__": divide_item,
     "__py2_attribute__": attribute,
     "__py2_slice__": slice,
+    "__py2_number__": number,
+    "__py2_remainder__": remainder,
+    "__py2_set_item__": set_item,
     "range": range_,
     "map": map_,
     "filter": filter_,

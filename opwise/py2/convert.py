@@ -319,14 +319,28 @@ def _is_float(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, float | complex)
 
 
+#: functions that took an array of one element as a number
+_NUMBERS = {"complex", "float", "int", "long"}
+
+
+def _may_be_text(node: ast.expr) -> bool:
+    return not isinstance(node, ast.Constant) or isinstance(node.value, str)
+
+
 class _Semantics(ast.NodeTransformer):
-    """Replaces divisions, attributes that Python 3 lacks, names of exceptions and metaclasses."""
+    """Replaces what Python 3 or numpy compute differently.
+
+    These are divisions, attributes that Python 3 lacks, names of exceptions, metaclasses, and what
+    takes arrays of one element as numbers: conversions, formatted text, and assigned elements.
+    """
 
     def __init__(self, true_division: bool):
         self.true_division = true_division
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
+        if isinstance(node.op, ast.Mod) and _may_be_text(node.left):
+            return _call("remainder", node, node.left, node.right)
         if not isinstance(node.op, ast.Div) or self.true_division:
             return node
         if _is_float(node.left) or _is_float(node.right):
@@ -348,6 +362,25 @@ class _Semantics(ast.NodeTransformer):
         else:
             call = _call("divide_item", node, target.value, _index(target.slice), node.value)
         return ast.copy_location(ast.Expr(call), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        match node:
+            case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]) if (
+                name in _NUMBERS and not isinstance(argument, ast.Constant | ast.Starred)
+            ):
+                return _call("number", node, node.func, argument)
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        self.generic_visit(node)
+        match node.targets:
+            case [ast.Subscript(value=owner, slice=index)] if not isinstance(
+                node.value, ast.Constant
+            ) and not isinstance(index, ast.Slice):
+                call = _call("set_item", node, node.value, owner, _index(index))
+                return ast.copy_location(ast.Expr(call), node)
+        return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         self.generic_visit(node)

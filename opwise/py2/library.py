@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import functools
 import hashlib
 import importlib
 import importlib.machinery
@@ -21,6 +22,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+from opwise.py2 import breakages
 
 
 def _namespace(name: str, *modules: str, **others: Any) -> types.ModuleType:
@@ -51,6 +54,10 @@ _MADE: dict[str, Callable[[], types.ModuleType]] = {
         "imp", load_source=_load_source, new_module=types.ModuleType, reload=importlib.reload
     ),
     "scipy_misc": lambda: _namespace("scipy.misc"),
+    "math": lambda: _namespace("math", "math", **_math()),
+    "umath_tests": lambda: _namespace(
+        "numpy.core.umath_tests", inner1d=_inner1d, innerwt=_innerwt, matrix_multiply=np.matmul
+    ),
 }  # fmt: skip
 
 
@@ -94,6 +101,22 @@ def join(words: Iterable[str], separator: str = " ") -> str:
 
 def zfill(value: Any, width: int) -> str:
     return str(value).zfill(width)
+
+
+def _math() -> dict[str, Any]:
+    """Return the functions of math, which take arrays of one element; two return floats again."""
+    own = importlib.import_module("math")
+    floats = ("ceil", "floor")
+    return {name: _of_numbers(getattr(own, name), name in floats) for name in breakages.MATH}
+
+
+def _of_numbers(function: Callable[..., Any], is_float: bool) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def called(*args: Any) -> Any:
+        args = tuple(x.item() if isinstance(x, np.ndarray) and x.size == 1 else x for x in args)
+        return float(function(*args)) if is_float else function(*args)
+
+    return called
 
 
 ArgSpec = namedtuple("ArgSpec", "args varargs keywords defaults")
@@ -179,6 +202,39 @@ def msort(a: Any) -> Any:
     return np.sort(a, axis=0)
 
 
+class MachAr:
+    """What numpy.MachAr() measured of floating-point numbers, from numpy.finfo."""
+
+    def __init__(self, float_conv: type = float, *args: Any, **kwargs: Any):
+        info = np.finfo(float_conv)
+        self.ibeta, self.it = 2, info.nmant + 1
+        self.eps = self.epsilon = info.eps
+        self.tiny = self.xmin = info.tiny
+        self.huge = self.xmax = info.max
+        for name in "epsneg machep negep iexp minexp maxexp precision resolution".split():
+            setattr(self, name, getattr(info, name))
+
+
+class Tester:
+    """numpy.testing.Tester, whose tests pytest runs today."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        pass
+
+    def test(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("numpy.testing.Tester is gone: run the tests with pytest")
+
+    bench = test
+
+
+def _inner1d(a: Any, b: Any) -> Any:
+    return np.einsum("...i,...i->...", a, b)
+
+
+def _innerwt(a: Any, b: Any, weights: Any) -> Any:
+    return np.einsum("...i,...i,...i->...", a, b, weights)
+
+
 def in1d(x: Any, values: Any, assume_unique: bool = False, invert: bool = False) -> Any:
     return np.isin(np.asarray(x).ravel(), values, assume_unique=assume_unique, invert=invert)
 
@@ -210,6 +266,14 @@ def fromstring(data: Any, dtype: Any = float, count: int = -1, sep: str = "") ->
     if sep:
         return np.fromstring(data, dtype=dtype, count=count, sep=sep)
     return np.frombuffer(_bytes(data), dtype=dtype, count=count).copy()
+
+
+# --- matplotlib -----------------------------------------------------------------------------------
+
+
+def matplotlib_use(backend: str, warn: bool = False, force: bool = True) -> None:
+    """Choose the backend of matplotlib, as its function use did with ``warn``."""
+    importlib.import_module("matplotlib").use(backend, force=force)
 
 
 # --- scipy ----------------------------------------------------------------------------------------

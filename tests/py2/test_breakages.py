@@ -46,6 +46,12 @@ FOUND = {
     "import scipy.misc as m; m.imresize(x, 2)": "scipy.misc.imresize is gone",
     "import scipy; scipy.misc.toimage(x)": "scipy.misc.toimage is gone",
     "from scipy.misc import lena": "write scipy.datasets.ascent",
+    "import scipy; scipy.inner(x, y)": "scipy.inner is gone from today's scipy: write numpy.inner",
+    "from scipy import sqrt": "scipy.sqrt is gone from today's scipy: write numpy.emath.sqrt",
+    "import numpy.core.umath_tests as u": "numpy.core.umath_tests is gone from today's numpy",
+    "from numpy.core.umath_tests import inner1d": "write numpy.einsum or numpy.matmul",
+    "import numpy as np; np.MachAr().eps": "numpy.MachAr is gone from today's numpy",
+    "import matplotlib as m; m.use('agg', warn=False)": "matplotlib.use(warn=...) is gone",
     "import scipy.weave": "scipy.weave is gone from today's scipy: write a C extension",
     "from scipy.weave import inline": "scipy.weave is gone",
     "import collections; collections.Mapping": "gone since Python 3.10: write collections.abc.Map",
@@ -111,6 +117,8 @@ NOT_FOUND = [
     "try:\n  import cPickle as pickle\nexcept ImportError:\n  import pickle\npickle.dump(1, f)",
     "try:\n  xrange\nexcept NameError:\n  xrange = range\nxrange(3)",
     "import sys\nif sys.version_info[0] == 2:\n  text = unicode\nelse:\n  text = str",
+    "import matplotlib\nmatplotlib.use('agg')",
+    "import scipy\nscipy.linalg.inv(x), scipy.sparse.eye(3)",
     "import six\nif six.PY2:\n  import urllib2\n  urllib2.urlopen(x)",
 ]
 

@@ -2,6 +2,7 @@
 
 import ast
 import io
+import math
 import subprocess
 import sys
 import textwrap
@@ -340,6 +341,24 @@ IMPORTS = {
     "import csv; r = list(csv.reader([b'a,b']))": [["a", "b"]],
     "import md5, sets; r = md5.new(b'').hexdigest()[:4], len(sets.Set([1, 1]))": ("d41d", 1),
     "from scipy.misc import logsumexp, comb; r = comb(4, 2)": 6.0,
+    "from scipy import inner, sqrt; r = inner([1, 2], [3, 4]), sqrt(-4)": (11, 2j),
+    "import scipy; r = scipy.vstack([[1], [2]]).shape, scipy.inf": ((2, 1), math.inf),
+    "from scipy import *; r = zeros(2).tolist(), sum(eye(2)), max(2, 3)": ([0.0, 0.0], 2.0, 3),
+    "from numpy import *; r = product([2, 3]), Inf, max(2, 3), abs, float": (
+        6,
+        math.inf,
+        3,
+        abs,
+        float,
+    ),
+    "from numpy import *; r = float_(7) / 2, alltrue([1, 0])": (3.5, False),
+    "from numpy.core.umath_tests import inner1d; r = inner1d([[1, 2]], [[3, 4]]).tolist()": [11],
+    "import numpy.core.umath_tests as u; r = u.matrix_multiply([[2]], [[3]]).tolist()": [[6]],
+    "import numpy.core.umath_tests as u; r = u.innerwt([1, 2], [3, 4], [1, 2]).tolist()": 19,
+    "import numpy as np; m = np.MachAr(); r = m.eps, m.xmin > 0, m.machep": (2.0**-52, True, -52),
+    "import numpy as np; r = np.MachAr(np.float32).eps == 2.0**-23": True,
+    "import numpy as np; r = np.int0 is np.intp, np.bool8(1)": (True, True),
+    "from numpy.testing import Tester; r = callable(Tester().test)": True,
     "import scipy.misc; r = scipy.misc.factorial(3)": 6.0,
     "import base64; r = base64.decodestring(base64.encodestring('a'))": b"a",
     "import exceptions; r = exceptions.IOError is IOError": True,
@@ -517,7 +536,74 @@ def test_what_the_table_gives_exists(name):
     ) else None
     if name in ("gdbm", "Tkinter", "tkMessageBox", "tkFileDialog"):
         pytest.skip("not every Python was built with it")
-    assert builtin.resolved(given) is not None
+    assert builtin.resolved(given) is not None or given == "numpy.newaxis"
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("float(a)", 3.0),
+        ("int(a), long(m), complex(a)", (3, 4, 3 + 0j)),
+        ("'%.1f %d %s %r %x' % (a, a, a, m, n)", "3.0 3 [3.] array([[4]]) 5"),
+        ("'%.1f' % a, '%d' % m, '%s' % a", ("3.0", "4", "[3.]")),
+        ("'%(a)d%%' % {'a': 7}", "7%"),
+        ("7 % 4, -7 % 4, (a % 2).tolist()", (3, 1, [1.0])),
+        ("math.sqrt(m), math.pow(a, 2), math.hypot(a, m)", (2.0, 9.0, 5.0)),
+        ("math.floor(7.5) / 2, math.ceil(2.1), type(math.floor(2.5))", (3.5, 3.0, float)),
+        ("math.pi, math.floor.__name__", (math.pi, "floor")),
+    ],
+)
+def test_arrays_of_one_element_are_numbers(expression, expected):
+    names = {"a": np.array([3.0]), "m": np.array([[4]]), "n": np.array([5]), "math": math}
+    assert value(expression, **names) == expected
+
+
+def test_functions_of_math_that_are_imported():
+    names = executed("from math import *; r = floor(2.5), sqrt(a), pow(2, 3)", a=np.array([4.0]))
+    assert names["r"] == (2.0, 2.0, 8.0) and type(names["r"][0]) is float
+    names = executed("from math import ceil, log as l; r = ceil(2.5), l(a)", a=np.ones((1, 1)))
+    assert names["r"] == (3.0, 0.0)
+
+
+@pytest.mark.parametrize("expression", ["float(v)", "int(v)", "'%f' % v", "math.exp(v)"])
+def test_longer_arrays_are_no_numbers(expression):
+    with pytest.raises(TypeError):
+        value(expression, v=np.zeros(2), math=math)
+
+
+def test_an_array_of_one_element_is_an_element():
+    names = executed(
+        "r[1] = a; r[-1] = m; r[0:1] = a; c[0, 1] = a; c[1] = a; c[..., 0] = m; k[k > 1] = a\n"
+        "d['k'] = a; l[0] = a; o[0] = a; t[0] = a",
+        **{"a": np.array([3.0]), "m": np.array([[4]]), "r": np.zeros(3), "c": np.zeros((2, 2))},
+        **{"k": np.arange(3), "d": {}, "l": [1], "o": np.zeros(1, object), "t": np.zeros(1, "i1")},
+    )
+    assert names["r"].tolist() == [3.0, 3.0, 4.0]
+    assert names["c"].tolist() == [[4.0, 3.0], [4.0, 3.0]]
+    assert names["k"].tolist() == [0, 1, 3] and names["t"].tolist() == [3]
+    assert all(kept is names["a"] for kept in (names["d"]["k"], names["l"][0], names["o"][0]))
+
+
+def test_items_are_set_after_their_value_is_computed():
+    names = executed("def f(x):\n  seen.append(x)\n  return x\nf(d)[f(1)] = f(2)", d={}, seen=[])
+    assert names["seen"] == [2, {1: 2}, 1]
+    with pytest.raises(ValueError, match="sequence"):
+        executed("r[0] = v", r=np.zeros(2), v=np.zeros(2))
+
+
+def test_the_backend_of_matplotlib():
+    matplotlib = pytest.importorskip("matplotlib")
+    before = matplotlib.get_backend()
+    executed("import matplotlib; matplotlib.use('svg', warn=False)")
+    try:
+        assert matplotlib.get_backend() == "svg"
+    finally:
+        matplotlib.use(before)
+
+
+def test_tests_of_numpy_run_under_pytest():
+    with pytest.raises(RuntimeError, match=r"Tester is gone: run the tests with pytest"):
+        executed("from numpy.testing import Tester; Tester().test()")
 
 
 def test_pictures(tmp_path):
