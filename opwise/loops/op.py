@@ -19,6 +19,7 @@ from opwise.graph.traversal import equal_computations, io_toposort, own_copy
 from opwise.loops import derivatives
 from opwise.loops.layout import Layout, Parts, Var, layout_of
 from opwise.loops.run import run
+from opwise.modes.mode import Mode, get_mode
 from opwise.optimizers.shapefeature import inner_shapes
 from opwise.tensor.convert import ViewOp
 from opwise.tensor.elemwise import elemwise
@@ -35,7 +36,8 @@ class Scan(Op):
     name: printed in graphs, profiles and messages. truncate_gradient: the number of steps, from
     the last one back, through which gradients flow; -1 for all. mode: compiles the step (default:
     the mode of the function around it). profile: a ProfileStats for the step, or whether, or under
-    which name, to make one. allow_gc: kept for programs that read it. fits: whether the sequences
+    which name, to make one. allow_gc: whether intermediate values are released during a step,
+    instead of at the end of the loop (default: the flag scan.allow_gc). fits: whether the sequences
     have a row for each step by construction. in_place: whether the step may overwrite values of
     states that no later step reads.
     """
@@ -232,10 +234,21 @@ class Scan(Op):
             node.tag.inside = self._compiled_for_device({i + behind for i in on_host if i}, mode)
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        step = getattr(node.tag, "inside", None) or self.fn
+        self.perform_with(
+            getattr(node.tag, "inside", None) or self.fn, node, inputs, output_storage
+        )
+
+    def perform_with(
+        self, step: Callable[..., Any], node: Apply, inputs: Any, output_storage: Any
+    ) -> None:
+        """Run the loop. step: computes the outputs of one step from its inputs."""
         given = self.layout.loop_inputs(inputs[1:])
         ranks = [(row.type.dtype, row.type.ndim) for row in self.step_outputs.results]
-        values = run(self.layout, step, int(inputs[0]), given, node, ranks)
+        try:
+            values = run(self.layout, step, int(inputs[0]), given, node, ranks)
+        finally:
+            if config.allow_gc and hasattr(step, "free"):
+                step.free()  # what it kept from step to step
         for storage, value in zip(output_storage, values, strict=True):
             storage[0] = value
 
@@ -284,12 +297,20 @@ class Scan(Op):
         outputs = [Out(var, borrow=k in in_place) for k, var in enumerate(self.outputs)]
         with thread_flags(compute_test_value="off", warn_float64="ignore"):
             compiled = function(
-                inputs, outputs, mode=self.mode or mode, name=str(self), profile=profile,
-                on_unused_input="ignore",
+                inputs, outputs, mode=self._with_memory(self.mode or mode), name=str(self),
+                profile=profile, on_unused_input="ignore",
             )  # fmt: skip
         compiled.trust_input = True
         compiled.fn.inside = True
         return compiled
+
+    def _with_memory(self, mode: Any) -> Mode:
+        """Return a mode whose steps release intermediate values, or not, as allow_gc says."""
+        release = config.scan.allow_gc if self.allow_gc is None else self.allow_gc
+        found = get_mode(mode)
+        if found.linker.allow_gc == release:
+            return found
+        return found.clone(link_kwargs={"allow_gc": release})
 
     def _stats(self) -> Any:
         """Return what records the step by itself, as the argument ``profile`` of scan says."""
