@@ -19,7 +19,6 @@ from opwise.graph.traversal import equal_computations, io_toposort, own_copy
 from opwise.loops import derivatives
 from opwise.loops.layout import Layout, Parts, Var, layout_of
 from opwise.loops.run import run
-from opwise.modes.mode import Mode, get_mode
 from opwise.optimizers.shapefeature import inner_shapes
 from opwise.tensor.convert import ViewOp
 from opwise.tensor.elemwise import elemwise
@@ -297,20 +296,16 @@ class Scan(Op):
         outputs = [Out(var, borrow=k in in_place) for k, var in enumerate(self.outputs)]
         with thread_flags(compute_test_value="off", warn_float64="ignore"):
             compiled = function(
-                inputs, outputs, mode=self._with_memory(self.mode or mode), name=str(self),
-                profile=profile, on_unused_input="ignore",
+                inputs, outputs, mode=self.mode or mode, name=str(self), profile=profile,
+                on_unused_input="ignore",
             )  # fmt: skip
         compiled.trust_input = True
         compiled.fn.inside = True
+        released = config.scan.allow_gc if self.allow_gc is None else self.allow_gc
+        # what a loop inside keeps is released only by the VM around it
+        if released or not any(isinstance(n.op, Scan) for n in compiled.maker.fgraph.apply_nodes):
+            compiled.fn.allow_gc = released
         return compiled
-
-    def _with_memory(self, mode: Any) -> Mode:
-        """Return a mode whose steps release intermediate values, or not, as allow_gc says."""
-        release = config.scan.allow_gc if self.allow_gc is None else self.allow_gc
-        found = get_mode(mode)
-        if found.linker.allow_gc == release:
-            return found
-        return found.clone(link_kwargs={"allow_gc": release})
 
     def _stats(self) -> Any:
         """Return what records the step by itself, as the argument ``profile`` of scan says."""

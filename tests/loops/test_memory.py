@@ -392,3 +392,19 @@ def test_intermediate_values_are_released_in_each_step_or_at_the_end(
     assert (inside.fn.kept_bytes() >= 8 * 200 * 200) == (not released)
     np.testing.assert_allclose(f(np.ones((200, 200))), expected)
     assert inside.fn.kept_bytes() == 0  # the loop is over
+
+
+@pytest.mark.parametrize("linker", ["py", "c|py"])
+def test_loops_inside_keep_no_memory_either(linker):
+    x = T.dmatrix("x")
+    w = np.full((200, 200), 1e-3)
+
+    def inner(h):
+        return scan(lambda a: T.dot(T.dot(a, w), w), None, h, n_steps=2)[0][-1]
+
+    f = function([x], scan(inner, None, x, n_steps=3)[0][-1], mode=Mode(linker, "fast_run"))
+    f(np.ones((200, 200)))
+    [outer] = [n for n in f.maker.fgraph.toposort() if isinstance(n.op, Scan)]
+    nodes = outer.tag.inside.maker.fgraph.toposort()
+    [inside] = [n.tag.inside for n in nodes if isinstance(n.op, Scan)]
+    assert outer.tag.inside.fn.kept_bytes() == inside.fn.kept_bytes() == 0
