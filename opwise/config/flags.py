@@ -107,6 +107,8 @@ _RUNNING = (
      "AssertionError. Without it the convolution checks them, and raises ValueError."),
     ("allow_gc", BoolParam(True),
      "Free intermediate results during a call, instead of keeping their memory for the next call."),
+    ("scan.allow_gc", BoolParam(False),
+     "Free intermediate results during each step of a loop, instead of at the end of the loop."),
     ("threads", IntParam(0, at_least(0)),
      "The number of threads of one kernel, and of each BLAS library in the process. 0: kernels use "
      "OMP_NUM_THREADS, else all processors of the process, and BLAS keeps its own setting."),

@@ -5,9 +5,11 @@ The advice in them comes from ``remedies``, which is loaded when something fails
 
 from __future__ import annotations
 
+import contextlib
 import io
 import linecache
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -47,9 +49,44 @@ def annotated(
 
 def note_step(error: BaseException, node: Apply, step: int) -> None:
     """Add a note to what a step of a loop raised. node: the loop. step: its number, from 0."""
+    error.add_note(f"It happened in {step_described(node, step)}; the first one is step 0.")
+
+
+def step_described(node: Apply, step: int) -> str:
+    """Return which step of which loop, and the user's line of the loop."""
     line = provenance.user_line(node)
     where = f' (File "{line[0]}", line {line[1]})' if line else ""
-    error.add_note(f"It happened in step {step} of {node.op}{where}; the first one is step 0.")
+    return f"step {step} of {node.op}{where}"
+
+
+class _Loops(threading.local):
+    """The loops that run in Python in this thread, the outermost first."""
+
+    def __init__(self) -> None:
+        #: [the loop, the step that it computes]
+        self.running: list[list[Any]] = []
+
+
+_loops = _Loops()
+
+
+@contextlib.contextmanager
+def loop_running(node: Apply) -> Iterator[list[Any]]:
+    """Register a loop while its steps run; yields a list whose second item is set to the step."""
+    place = [node, 0]
+    _loops.running.append(place)
+    try:
+        yield place
+    finally:
+        _loops.running.pop()
+
+
+def steps_running() -> list[str]:
+    """Return the steps of loops that run in Python in this thread, the innermost first.
+
+    For monitors, which are called for the Applys inside.
+    """
+    return [step_described(node, step) for node, step in reversed(_loops.running)]
 
 
 def describe_failure(

@@ -65,8 +65,9 @@ def scan(
     truncate_gradient: the number of steps, from the last one back, through which gradients flow; -1
     for all. go_backwards: read the sequences from their last row to the first.
     mode: compiles the step (default: the mode of the function around it). name: of the loop in
-    profiles and messages. return_list: return a list even of one output. profile, allow_gc:
-    accepted for Theano's programs, without effect.
+    profiles and messages. return_list: return a list even of one output. profile: record the step
+    in a profile of its own: True, a name, or a ProfileStats. allow_gc: release intermediate values
+    during each step, instead of at the end of the loop (default: the flag scan.allow_gc).
 
     Returns (outputs, updates). An output has one row for each step. The updates are those of shared
     variables after the last step: pass them to ``function``.
@@ -278,12 +279,20 @@ class _Builder:
         """Return the outputs and updates of ``scan``."""
         once = self.fixed in (1, -1)
         states = [state for state in self.states if state is not None]
-        returned = parse(
-            self._call(
-                [rows.first if once else rows.row for rows in self.sequences],
-                [v for state in states for v in (state.first if once else state.values)],
-            )
+        returned = self._call(
+            [rows.first if once else rows.row for rows in self.sequences],
+            [v for state in states for v in (state.first if once else state.values)],
         )
+        try:
+            return self._over(parse(returned), once)
+        except (ValueError, TypeError, AssertionError, MissingInputError) as error:
+            name = self.settings["name"]
+            loop = "the loop" if name is None else f"the loop {name!r}"
+            error.add_note(f"The step of {loop} is built by {_described(self.fn)}.")
+            raise
+
+    def _over(self, returned: Returned, once: bool) -> tuple[Any, OrderedUpdates]:
+        """Return the outputs and updates of a loop over a step; once: it is the only one."""
         if once:
             rows = [_as_row(out) for out in returned.outputs]
             return self._form(rows), OrderedUpdates(returned.updates)
@@ -306,7 +315,8 @@ class _Builder:
                 error.add_note(
                     f"scan calls the function of its step with {len(rows)} rows of sequences, "
                     f"{len(earlier)} earlier values of outputs and {len(self.non_sequences)} "
-                    "non_sequences, in this order."
+                    "non_sequences, in this order. Each initial value in outputs_info adds one "
+                    "earlier value, or one for each of its taps."
                 )
             raise
 
@@ -436,6 +446,13 @@ class _Builder:
         results = iter(done.results)
         outputs = [next(results) if s is None else rows[id(s)] for s in self.states]
         return self._form(outputs), updates
+
+
+def _described(fn: Callable[..., Any]) -> str:
+    """Return the name of a function, and the line where it is defined."""
+    code = getattr(fn, "__code__", None)
+    where = "" if code is None else f' (File "{code.co_filename}", line {code.co_firstlineno})'
+    return f"{getattr(fn, '__name__', fn)}{where}"
 
 
 def _as_update(var: SharedVariable, new: Any) -> Var:

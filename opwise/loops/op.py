@@ -35,7 +35,8 @@ class Scan(Op):
     name: printed in graphs, profiles and messages. truncate_gradient: the number of steps, from
     the last one back, through which gradients flow; -1 for all. mode: compiles the step (default:
     the mode of the function around it). profile: a ProfileStats for the step, or whether, or under
-    which name, to make one. allow_gc: kept for programs that read it. fits: whether the sequences
+    which name, to make one. allow_gc: whether intermediate values are released during a step,
+    instead of at the end of the loop (default: the flag scan.allow_gc). fits: whether the sequences
     have a row for each step by construction. in_place: whether the step may overwrite values of
     states that no later step reads.
     """
@@ -232,10 +233,21 @@ class Scan(Op):
             node.tag.inside = self._compiled_for_device({i + behind for i in on_host if i}, mode)
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        step = getattr(node.tag, "inside", None) or self.fn
+        self.perform_with(
+            getattr(node.tag, "inside", None) or self.fn, node, inputs, output_storage
+        )
+
+    def perform_with(
+        self, step: Callable[..., Any], node: Apply, inputs: Any, output_storage: Any
+    ) -> None:
+        """Run the loop. step: computes the outputs of one step from its inputs."""
         given = self.layout.loop_inputs(inputs[1:])
         ranks = [(row.type.dtype, row.type.ndim) for row in self.step_outputs.results]
-        values = run(self.layout, step, int(inputs[0]), given, node, ranks)
+        try:
+            values = run(self.layout, step, int(inputs[0]), given, node, ranks)
+        finally:
+            if config.allow_gc and hasattr(step, "free"):
+                step.free()  # what it kept from step to step
         for storage, value in zip(output_storage, values, strict=True):
             storage[0] = value
 
@@ -289,6 +301,10 @@ class Scan(Op):
             )  # fmt: skip
         compiled.trust_input = True
         compiled.fn.inside = True
+        released = config.scan.allow_gc if self.allow_gc is None else self.allow_gc
+        # what a loop inside keeps is released only by the VM around it
+        if released or not any(isinstance(n.op, Scan) for n in compiled.maker.fgraph.apply_nodes):
+            compiled.fn.allow_gc = released
         return compiled
 
     def _stats(self) -> Any:

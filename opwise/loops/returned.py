@@ -41,10 +41,13 @@ def parse(returned: Any) -> Returned:
     Each may be left out. Raises ValueError for anything else.
     """
     if not _is_made_of_variables(returned):
+        remedy = "turn values into variables by tensor.constant"
+        if returned is None:
+            remedy = "end the function with a return statement"
         raise ValueError(
             "The return value of your scan lambda expression may only be made of lists, tuples, or "
             "dictionaries containing Theano variables (or `theano.scan_module.until` objects for "
-            f"conditions), not {returned!r}: turn values into variables by tensor.constant"
+            f"conditions), not {returned!r}: {remedy}"
         )
     if _are_outputs(returned):
         return Returned(as_list(returned), {}, None)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opwise.graph.apply import Apply
-from opwise.linkers.errors import note_step
+from opwise.linkers.errors import loop_running, note_step
 from opwise.loops.layout import Layout, Parts
 
 
@@ -54,26 +54,28 @@ def run(
     objects: Sequence[Any] = inputs.objects
     constants = inputs.constants
     done = 0
-    while done < n_steps:
-        given = [rows[(done + first) % len(rows), ...] for rows, first in reads]
-        try:
-            out = step(*given, *objects, *constants)
-        except BaseException as error:
-            note_step(error, node, done)
-            raise
-        if done == 0:
-            for k, value in enumerate(out[n_states:n_rows]):
-                count = _fewest(n_steps, layout.kept[n_states + k])
-                rows = np.empty((count, *value.shape), value.dtype)
-                writes.append((rows, 0, value.shape, f"output {k}"))
-        for (rows, first, shape, what), value in zip(writes, out, strict=False):
-            if value.shape != shape:
-                raise misfit(done, name, value.shape, what, shape)
-            rows[(done + first) % len(rows)] = value
-        objects = out[n_rows:n_outputs]
-        done += 1
-        if layout.until and out[n_outputs]:
-            break
+    with loop_running(node) as place:
+        while done < n_steps:
+            place[1] = done
+            given = [rows[(done + first) % len(rows), ...] for rows, first in reads]
+            try:
+                out = step(*given, *objects, *constants)
+            except BaseException as error:
+                note_step(error, node, done)
+                raise
+            if done == 0:
+                for k, value in enumerate(out[n_states:n_rows]):
+                    count = _fewest(n_steps, layout.kept[n_states + k])
+                    rows = np.empty((count, *value.shape), value.dtype)
+                    writes.append((rows, 0, value.shape, f"output {k}"))
+            for (rows, first, shape, what), value in zip(writes, out, strict=False):
+                if value.shape != shape:
+                    raise misfit(done, name, value.shape, what, shape)
+                rows[(done + first) % len(rows)] = value
+            objects = out[n_rows:n_outputs]
+            done += 1
+            if layout.until and out[n_outputs]:
+                break
     if n_steps == 0:
         shapes = _shapes_of_results(layout, step, inputs, ranks)
         for shape, (dtype, _) in zip(shapes, ranks, strict=True):

@@ -137,6 +137,8 @@ class DebugLinker(Linker):
     """Links a graph to a DebugVM, with C steps and the history of its rewrites."""
 
     implementations = ("c", "perform")
+    #: a loop says which of its steps is wrong
+    incompatible = ("scanOp_unroll",)
     #: the mode that decides what is checked
     settings: DebugMode
 

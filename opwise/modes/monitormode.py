@@ -10,6 +10,7 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.printing import debugprint
 from opwise.linkers.base import OpWiseCLinker
+from opwise.linkers.errors import steps_running
 from opwise.linkers.vm import Thunk
 from opwise.linkers.wrap import WrapLinker
 from opwise.modes.mode import Mode, find_linker
@@ -21,7 +22,8 @@ Monitor = Callable[[int, Apply, Thunk], object]
 class MonitorMode(Mode):
     """Runs ``pre_func(i, node, thunk)`` and ``post_func(i, node, thunk)`` around every Apply.
 
-    thunk.inputs and thunk.outputs are lists of one-element lists that hold the values.
+    thunk.inputs and thunk.outputs are lists of one-element lists that hold the values. The Applys
+    in a loop are monitored too; ``opwise.linkers.errors.steps_running()`` returns which step it is.
     """
 
     def __init__(
@@ -56,6 +58,8 @@ def detect_nan(i: int, node: Apply, thunk: Thunk) -> None:
         if isinstance(value, np.ndarray) and value.dtype.kind in "fc" and np.isnan(value).any():
             print("*** NaN detected ***")
             debugprint(node)
+            for step in steps_running():
+                print(f"It happened in {step}.")
             print(f"Inputs : {[c[0] for c in thunk.inputs]}")
             print(f"Outputs: {[c[0] for c in thunk.outputs]}")
             return

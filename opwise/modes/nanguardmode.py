@@ -14,6 +14,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.printing import debugprint
 from opwise.graph.variable import Variable
 from opwise.linkers.base import VM_Linker
+from opwise.linkers.errors import steps_running
 from opwise.linkers.vm import Thunk
 from opwise.modes.mode import Mode
 
@@ -113,11 +114,13 @@ def _backtrace(var: Variable, node: Apply | None) -> str:
 
 def _report(message: str) -> None:
     """Log, print or raise a message, as the flag NanGuardMode.action says."""
+    # an error gets a note for each loop that it leaves
+    where = "".join(f"\nIt happened in {step}." for step in steps_running())
     if config.NanGuardMode.action == "warn":
-        _log.error(message)
+        _log.error(message + where)
         return
     if config.NanGuardMode.action == "pdb":
-        print(message)
+        print(message + where)
         import pdb
 
         pdb.set_trace()

@@ -86,6 +86,31 @@ def test_steps_that_cannot_be_called_with_their_arguments(fn):
     assert "with 1 rows of sequences, 1 earlier values of outputs and 2 non_sequences" in note
 
 
+@pytest.mark.parametrize(
+    ("step", "outputs_info", "text"),
+    [
+        (lambda e, h: None, V[0], "not None: end the function with a return statement"),
+        (lambda e, h: h + e, [V[0], None], "the step returns 1 outputs"),
+        (lambda e, h: h + e, T.zeros((), "int64"), "has dtype int64"),
+        (lambda e, h: (h, until(e < V)), V[0], "use T.any or T.all"),
+    ],
+)
+def test_errors_name_the_loop_and_the_line_of_its_step(step, outputs_info, text):
+    if text.startswith("use"):  # the condition is made, and refused, by the function itself
+        with pytest.raises(AssertionError, match=text) as raised:
+            scan(step, V, outputs_info, name="mine")
+        assert not getattr(raised.value, "__notes__", [])
+        return
+    with pytest.raises(ValueError, match=text) as raised:
+        scan(step, V, outputs_info, name="mine")
+    (note,) = raised.value.__notes__
+    line = step.__code__.co_firstlineno
+    assert (
+        note == f"The step of the loop 'mine' is built by <lambda> (File \"{__file__}\", "
+        f"line {line})."
+    )
+
+
 def test_type_errors_of_a_step_are_its_own():
     with pytest.raises(TypeError) as raised:
         scan(lambda e: T.exp(e, 2, 3, 4), V)

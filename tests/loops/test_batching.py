@@ -5,7 +5,7 @@ import pytest
 
 import opwise.tensor as T
 from opwise import Mode, function, grad, shared
-from opwise.loops import Scan, scan, until
+from opwise.loops import Scan, reduce, scan, until
 from opwise.loops import map as map_rows
 from opwise.loops.jacobians import jacobian
 from opwise.modes.mode import get_default_mode
@@ -310,3 +310,79 @@ def test_random_numbers_are_drawn_once_for_a_loop_and_its_gradient():
     first, again = f(VALUES[0]), f(VALUES[0])
     assert not np.array_equal(first[1], again[1])
     assert len(steps_in(f)) == 2
+
+
+# --- sums -----------------------------------------------------------------------------------------
+
+#: name: (what a step adds to the total h, its dtype, all of it by numpy)
+SUMS = {
+    "elementwise": (lambda e, h: h + T.tanh(e), "float64", lambda v: np.tanh(v).sum(0)),
+    "the total last": (lambda e, h: T.sqr(e) + h, "float64", lambda v: (v**2).sum(0)),
+    "several terms": (lambda e, h: e + (h + e * 2), "float64", lambda v: 3 * v.sum(0)),
+    "reductions": (lambda e, h: h + e.sum(), "float64", lambda v: v.sum() + np.zeros(3)),
+    "wider whole numbers": (
+        lambda e, h: h + T.cast(e * 50, "int8"), "int64",
+        lambda v: (v * 50).astype("int8").astype("int64").sum(0),
+    ),
+    "truth values": (lambda e, h: h + (e > 0), "int64", lambda v: (v > 0).sum(0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SUMS)
+@pytest.mark.parametrize("linker", ["py", "c|py"])
+def test_sums_of_which_the_last_is_read_leave_the_loop(name, linker):
+    step, dtype, expected = SUMS[name]
+    x = T.dmatrix("x")
+    values = np.random.default_rng(3).uniform(-2, 2, (40, 3))
+    total = reduce(step, x, T.zeros(3, dtype))[0]
+    f = function([x], total, mode=Mode(linker, "fast_run"))
+    np.testing.assert_allclose(f(values), expected(values), 1e-12)
+    assert not any(isinstance(n.op, Scan) for n in f.maker.fgraph.toposort())
+
+
+def test_other_folds_stay_in_their_loop():
+    x = T.dmatrix("x")
+    values = np.random.default_rng(3).uniform(-2, 2, (9, 3))
+    for step, all_rows in [
+        (lambda e, h: 0.5 * h + e, False),
+        (lambda e, h: h + e, True),
+        (lambda e, h: h + T.tanh(h) * e, False),
+    ]:
+        rows, _ = scan(step, x, T.zeros(3))
+        out = rows if all_rows else rows[-1]
+        f, plain = (function([x], out, mode=Mode("py", o)) for o in ("fast_run", None))
+        np.testing.assert_allclose(f(values), plain(values), 1e-12)
+        assert any(isinstance(n.op, Scan) for n in f.maker.fgraph.toposort())
+
+
+def test_a_sum_beside_a_recurrence():
+    """The sum leaves the loop, the other state stays."""
+    x = T.dmatrix("x")
+    values = np.random.default_rng(3).uniform(-2, 2, (9, 3))
+    (sums, states), _ = scan(lambda e, s, h: [s + e, T.tanh(h + e)], x, [T.zeros(3)] * 2)
+    f = function([x], [sums[-1], states[-1]], mode=Mode("py", "fast_run"))
+    [loop] = [n.op for n in f.maker.fgraph.toposort() if isinstance(n.op, Scan)]
+    assert len(loop.layout.taps) == 1
+    state = np.zeros(3)
+    for row in values:
+        state = np.tanh(state + row)
+    for found, expected in zip(f(values), [values.sum(0), state], strict=True):
+        np.testing.assert_allclose(found, expected, 1e-12)
+
+
+def test_a_sum_of_values_of_a_state_keeps_no_rows():
+    """Chains of samplers sum over many steps: no row of the state is stored for it."""
+    (_, sums), _ = scan(
+        lambda h, s: [T.tanh(2 * h), s + T.sqr(h)], outputs_info=[X[0], T.zeros(4)], n_steps=1000
+    )
+    f = function([X], sums[-1], mode=Mode("py", "fast_run"))
+    [loop] = [n.op for n in f.maker.fgraph.toposort() if isinstance(n.op, Scan)]
+    assert loop.layout.kept == (1, 1)
+
+
+def test_sums_that_are_results_too_and_gradients_of_loops_with_a_condition():
+    rows, _ = scan(lambda e, h: (h + e, until(h.sum() > 30)), X, zeros(4))
+    values = np.arange(24.0).reshape(6, 4)
+    for wanted in (grad(rows.sum(), X), grad(rows[-1].sum(), X)):
+        f, plain = (function([X], wanted, mode=Mode("py", o)) for o in ("fast_run", None))
+        np.testing.assert_array_equal(f(values), plain(values))

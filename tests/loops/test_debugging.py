@@ -9,8 +9,9 @@ import opwise.tensor as T
 from opwise import Apply, Op, function, grad
 from opwise.errors import BadCLinkerOutput
 from opwise.graph.printing import debugprint
+from opwise.linkers.errors import steps_running
 from opwise.loops import Scan, scan
-from opwise.modes.monitormode import MonitorMode
+from opwise.modes.monitormode import MonitorMode, detect_nan
 from opwise.modes.nanguardmode import NanGuardMode
 
 V, M = T.dvector("v"), T.dmatrix("m")
@@ -80,6 +81,34 @@ def test_monitor_mode_sees_the_applys_of_every_step():
     f = function([V], scan(lambda a: T.log(a), V)[0], mode=mode)
     f([1.0, 2.0])
     assert seen == [(0, 1.0, 0.0), (0, 2.0, np.log(2.0))]
+
+
+def test_warnings_of_nan_guard_name_the_steps(flags, caplog):
+    flags(**{"NanGuardMode.action": "warn"})
+    mode = NanGuardMode(nan_is_error=True, inf_is_error=True, big_is_error=True)
+    mode = mode.excluding("scan_pushout")
+    inner = lambda row: scan(lambda a: T.log(a), row, name="in")[0]  # noqa: E731
+    line = sys._getframe().f_lineno + 1
+    f = function([M], scan(inner, M, name="out")[0], mode=mode)
+    f([[1.0, 2.0, 1.0], [2.0, 3.0, -1.0]])
+    text = caplog.text
+    assert "step 2 of for{cpu,in} (File" in text
+    assert f'step 1 of for{{cpu,out}} (File "{__file__}", line {line})' in text
+
+
+def test_monitors_can_ask_for_the_step(capsys):
+    steps = []
+
+    def post(i, node, thunk):
+        if "Elemwise{log" in str(node.op):
+            steps.append(steps_running()[0].split(" (")[0])
+
+    for monitor in (post, detect_nan):
+        mode = MonitorMode(post_func=monitor).excluding("scan_pushout")
+        function([V], scan(lambda a: T.log(a), V, name="logs")[0], mode=mode)([1.0, -2.0])
+    assert steps == ["step 0 of for{cpu,logs}", "step 1 of for{cpu,logs}"]
+    assert "It happened in step 1 of for{cpu,logs}" in capsys.readouterr().out
+    assert steps_running() == []
 
 
 class Picky(Op):

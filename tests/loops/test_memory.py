@@ -11,6 +11,7 @@ import pytest
 import opwise.tensor as T
 from opwise import Mode, function, grad, shared
 from opwise.compile.mrg_streams import MRG_RandomStreams
+from opwise.config import change_flags
 from opwise.loops import Scan, foldl, scan, until
 from opwise.optimizers.stages import optdb
 
@@ -361,3 +362,49 @@ print([op.layout.kept for op in loops], f([1.0]))
         command = [sys.executable, "-c", program]
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
         assert (done.stdout.strip(), done.stderr) == (expected, "")
+
+
+# --- memory of intermediate values ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("linker", ["py", "c|py"])
+@pytest.mark.parametrize(("argument", "flag", "released"), [
+    (True, False, True), (False, True, False), (None, True, True), (None, False, False),
+])  # fmt: skip
+def test_intermediate_values_are_released_in_each_step_or_at_the_end(
+    argument, flag, released, linker
+):
+    x = T.dmatrix("x")
+    w = np.full((200, 200), 1e-3)
+
+    def step(h):
+        return T.dot(T.dot(h, w), w)
+
+    with change_flags(**{"scan.allow_gc": flag}):
+        rows, _ = scan(step, None, x, n_steps=5, allow_gc=argument)
+        f = function([x], rows[-1], mode=Mode(linker, "fast_run"))
+    expected = np.ones((200, 200))
+    for _ in range(5):
+        expected = expected @ w @ w
+    [loop] = [n for n in f.maker.fgraph.toposort() if isinstance(n.op, Scan)]
+    inside = loop.tag.inside
+    inside(*(np.ones((200, 200)) for _ in loop.op.inputs))
+    assert (inside.fn.kept_bytes() >= 8 * 200 * 200) == (not released)
+    np.testing.assert_allclose(f(np.ones((200, 200))), expected)
+    assert inside.fn.kept_bytes() == 0  # the loop is over
+
+
+@pytest.mark.parametrize("linker", ["py", "c|py"])
+def test_loops_inside_keep_no_memory_either(linker):
+    x = T.dmatrix("x")
+    w = np.full((200, 200), 1e-3)
+
+    def inner(h):
+        return scan(lambda a: T.dot(T.dot(a, w), w), None, h, n_steps=2)[0][-1]
+
+    f = function([x], scan(inner, None, x, n_steps=3)[0][-1], mode=Mode(linker, "fast_run"))
+    f(np.ones((200, 200)))
+    [outer] = [n for n in f.maker.fgraph.toposort() if isinstance(n.op, Scan)]
+    nodes = outer.tag.inside.maker.fgraph.toposort()
+    [inside] = [n.tag.inside for n in nodes if isinstance(n.op, Scan)]
+    assert outer.tag.inside.fn.kept_bytes() == inside.fn.kept_bytes() == 0

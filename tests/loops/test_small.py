@@ -211,7 +211,8 @@ def test_large_and_short_loops_run_in_the_vm():
     outputs, _ = scan(lambda h: h * 0.5, outputs_info=np.ones(100), n_steps=40)
     assert steps_of_the_vm(function([], outputs))[1] == 40
     outputs, _ = scan(lambda h: h * h, outputs_info=one(), n_steps=5)
-    assert steps_of_the_vm(function([], outputs))[1] == 5
+    f = function([], outputs, mode=Mode().excluding("scanOp_unroll"))
+    assert steps_of_the_vm(f)[1] == 5
 
 
 def test_without_a_compiler_the_vm_repeats_the_step(flags):

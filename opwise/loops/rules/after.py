@@ -83,14 +83,7 @@ class _Loop:
     @cached_property
     def sums(self) -> dict[int, list[Var]]:
         """What states of which only the last value is kept add up in each step: by state."""
-        found = {}
-        for k in sorted(self.layout.only_last):
-            (total,), (new,) = self.step.states[k], self.computed.states[k]
-            terms = _terms(new, total)
-            others = [var for var in self.op.outputs if var is not new]
-            if terms is not None and total not in ancestors([*terms, *others]):
-                found[k] = terms
-        return found
+        return added_up(self.op, self.layout.only_last)
 
     def may_leave(self, node: Apply) -> bool:
         """Return whether an Apply can be computed for all steps at once, without storing more."""
@@ -249,13 +242,28 @@ def _products(loop: _Loop) -> set[Var]:
 # --- sums -----------------------------------------------------------------------------------------
 
 
+def added_up(op: Scan, states: Collection[int]) -> dict[int, list[Var]]:
+    """Return the terms that each step adds to a state, by state; for those that only add up."""
+    found = {}
+    for k in sorted(states):
+        (total, *_), (new,) = op.step_inputs.states[k], op.step_outputs.states[k]
+        terms = _terms(new, total)
+        others = [var for i, var in enumerate(op.outputs) if i != k]
+        if terms is not None and total not in ancestors([*terms, *others]):
+            found[k] = terms
+    return found
+
+
 @rule(Scan, stage="canonicalize", tags=_TAGS)
 def scan_push_out_sums(fgraph: FunctionGraph, node: Apply) -> list[Var | None] | None:
     """loop of s_t = s_t-1 + outer(x_t, g_t) -> s + dot(rows of x transposed, rows of g)"""
     if not node.op.layout.only_last or not node.op.layout.keeps_results:
         return None
     loop = _Loop(node)
-    sums = {k: _of_all_steps(loop, terms) for k, terms in loop.sums.items()}
+    sums = {
+        k: _of_all_steps(loop, terms, loop.computed.states[k][0].type.dtype)
+        for k, terms in loop.sums.items()
+    }
     collected = {v for each in sums.values() if each.pays for v in each.needs}
     sums = {k: each for k, each in sums.items() if each.pays or collected.issuperset(each.needs)}
     stays = len(sums) < len(node.outputs)
@@ -298,8 +306,22 @@ def _terms(var: Var, total: Var) -> list[Var] | None:
     return None
 
 
-def _of_all_steps(loop: _Loop, terms: Sequence[Var]) -> _Sum:
-    return _together([_summed(loop, term) for term in terms], lambda *sums: reduce(add, sums))
+def _of_all_steps(loop: _Loop, terms: Sequence[Var], dtype: str) -> _Sum:
+    """Return the sum of some terms. dtype: of their sum."""
+    sums = [
+        _collected(loop, term, dtype)
+        if term.type.dtype != dtype and term.type.dtype not in dtypes.CONTINUOUS
+        else _summed(loop, term)
+        for term in terms
+    ]
+    return _together(sums, lambda *sums: reduce(add, sums))
+
+
+def _collected(loop: _Loop, var: Var, dtype: str) -> _Sum:
+    """Return the sum of a variable in a wider dtype, of whole numbers: they do not overflow it."""
+    if var not in loop.varying:
+        return _Sum((), False, lambda rows: mul(cast(rows.same(var), dtype), cast(rows.n, dtype)))
+    return _Sum(tuple(loop.sources([var])), False, lambda rows: Sum(0, dtype=dtype)(rows.of(var)))
 
 
 def _together(sums: Sequence[_Sum], build: Callable[..., Var]) -> _Sum:
@@ -321,10 +343,7 @@ def _summed(loop: _Loop, var: Var) -> _Sum:
         found = _linear(loop, var.owner)
         if found is not None and (found.pays or isinstance(var.owner.op, DimShuffle | Sum)):
             return found
-    return _Sum(
-        tuple(loop.sources([var])), False,
-        lambda rows: Sum(0, dtype=var.type.dtype)(rows.of(var)),
-    )  # fmt: skip
+    return _collected(loop, var, var.type.dtype)
 
 
 def _linear(loop: _Loop, node: Apply) -> _Sum | None:

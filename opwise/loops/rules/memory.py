@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.traversal import ancestors
 from opwise.loops.layout import Var
 from opwise.loops.op import Scan
+from opwise.loops.rules.after import added_up
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.shape import as_type
 from opwise.optimizers.rules.subtensor import index_of, part_of
@@ -23,17 +26,45 @@ _Count: TypeAlias = "int | Var"
 @rule(Scan, stage="specialize", tags=("fast_run", "scan"))
 def scanOp_save_mem(fgraph: FunctionGraph, node: Apply) -> dict[Any, Any] | None:
     """loop(...)[-1] -> a loop that keeps its last row only"""
+    return _keeping_less(fgraph, node, range(len(node.op.layout.kept)))
+
+
+@rule(Scan, stage="canonicalize", tags=("fast_run", "scan", "scan_pushout"))
+def scan_keep_last_sum(fgraph: FunctionGraph, node: Apply) -> dict[Any, Any] | None:
+    """loop(total + x_t)[-1] -> a loop that keeps its last sum only; rules take it out of the loop
+
+    What is added depends on sequences alone: no rows of a state have to be kept for it.
+    """
+    layout, step = node.op.layout, node.op.step_inputs
+    states = [k for k, taps in enumerate(layout.taps) if taps == (1,) and layout.kept[k] is None]
+    varying = {*step.objects, *(var for values in step.states for var in values)}
+    sums = [
+        k for k, terms in added_up(node.op, states).items() if varying.isdisjoint(ancestors(terms))
+    ]
+    return _keeping_less(fgraph, node, sums, only_last=True)
+
+
+def _keeping_less(
+    fgraph: FunctionGraph, node: Apply, outputs: Iterable[int], only_last: bool = False
+) -> dict[Any, Any] | None:
+    """Return what replaces a loop by one that keeps fewer rows of some outputs.
+
+    only_last: keep one row, or all.
+    """
     layout = node.op.layout
     last, read = layout.last, {}
-    for k, out in enumerate(node.outputs[: len(layout.kept)]):
+    for k in outputs:
         if k in last:
             continue
+        out = node.outputs[k]
         before = layout.rows_before[k] if k < len(layout.taps) else 0
         total = _total(node, before)
         parts = _parts(fgraph, out, total, before + 1 if layout.until else None)
         if parts is None:
             continue
         count = max(1, before, *(part.reach for part in parts))
+        if only_last and count > 1:
+            continue
         if not isinstance(total, int) or count <= total // 2:
             last[k], read[k] = count, [(part, part.start(total, count)) for part in parts]
     if not read:
