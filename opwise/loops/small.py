@@ -16,10 +16,12 @@ from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Constant
 from opwise.linkers.lowering import C_DTYPES
 from opwise.loops.layout import Layout, Parts, Var
+from opwise.loops.op import Scan
+from opwise.modes.mode import get_mode
 from opwise.scalar.composite import Composite, Instruction, Literal, append_inlined
 from opwise.scalar.loops import slot_dtype
 from opwise.scalar.op import OPS, Cast, ScalarOp, cast_op
-from opwise.scalar.recurrence import Recurrence
+from opwise.scalar.recurrence import Carried, Closes, Opens, Recurrence
 from opwise.tensor.blas import Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.convert import DeepCopyOp, ScalarFromTensor, TensorFromScalar, ViewOp
 from opwise.tensor.creation import Alloc, AllocEmpty
@@ -40,8 +42,10 @@ MAX_ELEMENTS = 16
 MAX_INSTRUCTIONS = 600
 #: the most steps ago that a value may be from: they are all in variables
 MAX_TAP = 8
-#: loops of so many steps or fewer are not worth a compilation
+#: loops of so many steps or fewer are not worth a compilation; inner ones are unrolled
 FEW_STEPS = 16
+#: how long a step may take, nanoseconds: signals are handled between steps
+MAX_NS = 1e6
 #: the largest systems of equations: with more, a choice of the pivot takes too many operations
 MAX_SYSTEM = 3
 
@@ -90,28 +94,16 @@ def _program(layout: Layout, step: FunctionGraph, shapes: Parts[Any]) -> Recurre
         var.type.dtype for var, n in zip(step.inputs, sizes, strict=True) for _ in range(n)
     ]
     program = _Program(in_dtypes)
-    values: dict[Var, Slots] = {}
+    inputs: list[Slots] = []
     start = 0
-    for var, shape, size in zip(step.inputs, flat, sizes, strict=True):
-        values[var] = np.arange(start, start + size).reshape(shape)
+    for shape, size in zip(flat, sizes, strict=True):
+        inputs.append(np.arange(start, start + size).reshape(shape))
         start += size
-
-    def value(var: Var) -> Slots:
-        if var not in values and isinstance(var, Constant):
-            values[var] = program.constant(np.asarray(var.data))
-        return values[var]
-
-    for apply in step.toposort():
-        found = program.run(apply, [value(var) for var in apply.inputs])
-        for var, slots in zip(apply.outputs, found, strict=True):
-            if slots.size > MAX_ELEMENTS:
-                raise NotSmall
-            values[var] = slots
-    outputs = layout.step_outputs([value(var) for var in step.outputs])
+    outputs = layout.step_outputs(program.graph(step, inputs))
     for taps, (new,) in zip(shapes.states, outputs.states, strict=True):
         if any(shape != new.shape for shape in taps):
             raise NotSmall
-    return Recurrence(
+    found = Recurrence(
         in_dtypes=tuple(in_dtypes),
         instructions=tuple(program.instructions),
         sequences=tuple(shapes.sequences),
@@ -123,6 +115,20 @@ def _program(layout: Layout, step: FunctionGraph, shapes: Parts[Any]) -> Recurre
         ends=int(outputs.condition[0]) if layout.until else None,
         leaves=tuple(program.leaves),
     )
+    if found.nanoseconds > MAX_NS:
+        raise NotSmall
+    return found
+
+
+def profiled(op: Scan) -> bool:
+    """Return whether a loop is profiled by itself: the times of its Applys are wanted."""
+    return bool(op.profile) or (op.mode is not None and hasattr(get_mode(op.mode), "profile"))
+
+
+def inner_step(node: Apply) -> FunctionGraph | None:
+    """Return the compiled graph of the step of an inner loop; None if the VM has to run it."""
+    linked = getattr(getattr(node.tag, "inside", None), "linked", None)
+    return None if linked is None or profiled(node.op) else linked.program.fgraph
 
 
 def _flat(slots: Slots) -> tuple[int, ...]:
@@ -137,18 +143,8 @@ _Dimension = tuple[Var, int]
 
 def _shapes(node: Apply, layout: Layout, step: FunctionGraph) -> Parts[Any] | None:
     """Return the shapes of the inputs of a step; None if some cannot be known beforehand."""
-    outside = layout.loop_inputs(node.inputs[1:])
-    inside, new = layout.step_inputs(step.inputs), layout.step_outputs(step.outputs).states
     lengths = _Lengths()
-    rows = list(zip(inside.sequences, outside.sequences, strict=True))
-    for taps, (first,), (value,) in zip(inside.states, outside.states, new, strict=True):
-        rows += [(tap, first) for tap in taps]
-        lengths.same(taps[0], value)
-    for row, of in rows:
-        for d in range(row.type.ndim):
-            lengths.equal((row, d), (of, d + 1))
-    for var, of in zip(inside.constants, outside.constants, strict=True):
-        lengths.same(var, of)
+    lengths.loop(node, step)
     pending = [var.owner for var in node.inputs[1:]]
     seen: set[Apply] = set()
     while pending:
@@ -157,8 +153,6 @@ def _shapes(node: Apply, layout: Layout, step: FunctionGraph) -> Parts[Any] | No
             seen.add(apply)
             lengths.spread(apply)
             pending += [var.owner for var in apply.inputs]
-    for apply in step.apply_nodes:
-        lengths.spread(apply)
     for var in node.inputs[1:]:
         lengths.note(var)
     shapes = [lengths.of(var) for var in step.inputs]
@@ -217,6 +211,26 @@ class _Lengths:
             if n is not None:
                 self.know((var, d), n)
 
+    def loop(self, node: Apply, step: FunctionGraph) -> None:
+        """Note which lengths are equal in a loop and its step."""
+        layout: Layout = node.op.layout
+        outside, after = layout.loop_inputs(node.inputs[1:]), layout.loop_outputs(node.outputs)
+        inside = layout.step_inputs(step.inputs)
+        new = layout.step_outputs(step.outputs)
+        rows = list(zip(inside.sequences, outside.sequences, strict=True))
+        rows += zip(new.results, after.results, strict=True)
+        for k, taps in enumerate(inside.states):
+            (first,), (out,), (value,) = outside.states[k], after.states[k], new.states[k]
+            rows += [(value, out), *((tap, first) for tap in taps)]
+            self.same(taps[0], value)
+        for row, of in rows:
+            for d in range(row.type.ndim):
+                self.equal((row, d), (of, d + 1))
+        for var, of in zip(inside.constants, outside.constants, strict=True):
+            self.same(var, of)
+        for apply in step.apply_nodes:
+            self.spread(apply)
+
     def spread(self, node: Apply) -> None:
         """Note which lengths are equal if an Apply raises no error."""
         op, inputs, out = node.op, node.inputs, node.outputs[0]
@@ -253,6 +267,10 @@ class _Lengths:
             self.same(a, out)
             self.equal((a, 0), (x, 0))
             self.equal((a, 1), (y, 0))
+        elif isinstance(op, Scan):
+            step = inner_step(node)
+            if step is not None and len(step.inputs) == len(op.inputs) and not op.layout.objects:
+                self.loop(node, step)
         elif isinstance(op, Solve | MatrixInverse):
             self.equal((inputs[0], 0), (inputs[0], 1), (inputs[-1], 0))
             self.same(inputs[-1], out)
@@ -288,6 +306,27 @@ class _Program:
             raise NotSmall
         found = handler(self, node, *values)
         return found if isinstance(found, list) else [found]
+
+    def graph(self, graph: FunctionGraph, inputs: Sequence[Slots]) -> list[Slots]:
+        """Append the operations of a graph; return the slots of its outputs."""
+        values: dict[Var, Slots] = dict(zip(graph.inputs, inputs, strict=True))
+
+        def value(var: Var) -> Slots:
+            if var not in values and isinstance(var, Constant):
+                values[var] = self.constant(np.asarray(var.data))
+            return values[var]
+
+        for apply in graph.toposort():
+            found = self.run(apply, [value(var) for var in apply.inputs])
+            for var, slots in zip(apply.outputs, found, strict=True):
+                if slots.size > MAX_ELEMENTS:
+                    raise NotSmall
+                values[var] = slots
+        return [value(var) for var in graph.outputs]
+
+    def mark(self, op: ScalarOp, args: Sequence[int], dtype: str) -> int:
+        """Append a part of an inner loop; return its slot."""
+        return append_inlined(self.instructions, len(self.in_dtypes), op, args, dtype)[0]
 
     def emit(self, op: ScalarOp, args: Sequence[int], dtype: str) -> list[int]:
         """Append an operation on slots; return the slots of its outputs."""
@@ -638,3 +677,80 @@ def _inverse(p: _Program, node: Apply, x: Slots) -> Slots:
     if x.shape[0] > MAX_SYSTEM:
         raise NotSmall
     return p.solution(x, p.constant(np.eye(len(x), dtype=node.outputs[0].type.dtype)))
+
+
+# --- inner loops ----------------------------------------------------------------------------------
+
+
+@_on(Scan)
+def _inner_loop(p: _Program, node: Apply, n_steps: Slots, *given: Slots) -> list[Slots]:
+    layout: Layout = node.op.layout
+    step, n, parts = inner_step(node), int(p.number(n_steps)), layout.loop_inputs(given)
+    if (
+        step is None
+        or layout.objects
+        or len(step.inputs) != len(node.op.inputs)
+        or n < 1
+        or any(len(rows) != n for rows in parts.sequences)
+        or any(
+            len(first) != before
+            for (first,), before in zip(parts.states, layout.rows_before, strict=True)
+        )
+    ):
+        raise NotSmall
+    if n <= FEW_STEPS and not layout.until:
+        before, leaves = len(p.instructions), len(p.leaves)
+        try:
+            return _unrolled(p, layout, step, n, parts)
+        except NotSmall:
+            del p.instructions[before:], p.leaves[leaves:]
+    return _repeated(p, layout, step, n, parts)
+
+
+def _unrolled(
+    p: _Program, layout: Layout, step: FunctionGraph, n: int, parts: Parts[Slots]
+) -> list[Slots]:
+    """Append the steps of an inner loop one after the other."""
+    rows = [list(first) for (first,) in parts.states]
+    results: list[list[Slots]] = [[] for _ in range(layout.results)]
+    for t in range(n):
+        old = [of[-tap] for of, taps in zip(rows, layout.taps, strict=True) for tap in taps]
+        sequences = [of[t] for of in parts.sequences]
+        new = layout.step_outputs(p.graph(step, [*sequences, *old, *parts.constants]))
+        for of, (value,) in zip(rows, new.states, strict=True):
+            of.append(value)
+        for of, value in zip(results, new.results, strict=True):
+            of.append(value)
+    found = []
+    for of, kept in zip([*rows, *results], layout.kept, strict=True):
+        if len({np.shape(value) for value in of}) > 1:
+            raise NotSmall  # an error, which the VM raises
+        found.append(np.array(of if kept is None else of[-kept:], np.int64))
+    return found
+
+
+def _repeated(
+    p: _Program, layout: Layout, step: FunctionGraph, n: int, parts: Parts[Slots]
+) -> list[Slots]:
+    """Append a loop that hands the last rows of states, and nothing else, to what follows."""
+    if layout.sequences or layout.results or list(layout.kept) != layout.rows_before:
+        raise NotSmall
+    p.mark(Opens(n), (), "int64")
+    carried = [
+        np.vectorize(lambda s: p.mark(Carried(), [s], p.dtype(s)), otypes=[np.int64])(first)
+        for (first,) in parts.states
+    ]
+    old = [of[-tap] for of, taps in zip(carried, layout.taps, strict=True) for tap in taps]
+    leaves = len(p.leaves)
+    out = layout.step_outputs(p.graph(step, [*old, *parts.constants]))
+    after: list[Slots] = []
+    for rows, (value,) in zip(carried, out.states, strict=True):
+        if rows.shape[1:] != value.shape or not rows.size:
+            raise NotSmall
+        after += [*rows[1:], value]
+    if len(p.leaves) > leaves:
+        raise NotSmall
+    flat = [s for rows in carried for s in _flat(rows)]
+    args = [*flat, *(s for value in after for s in _flat(value)), *map(int, out.condition)]
+    p.mark(Closes(len(flat)), args, "int64")
+    return carried

@@ -11,7 +11,6 @@ from opwise.linkers.kernels import Kernels, Loop
 from opwise.linkers.lowering import LoopStep, c_lowering
 from opwise.loops import small
 from opwise.loops.op import Scan
-from opwise.modes.mode import get_mode
 from opwise.scalar.recurrence import Recurrence
 
 
@@ -26,9 +25,7 @@ def _scan(node: Apply, kernels: Kernels) -> LoopStep | None:
 
 def _small(node: Apply, step: FunctionGraph, kernels: Kernels) -> tuple[Recurrence, Loop] | None:
     """Return the step as a scalar program and the loop that repeats it, where there is one."""
-    op = node.op
-    # whoever profiles this loop by itself wants the times of its Applys
-    profiled = op.profile or (op.mode is not None and hasattr(get_mode(op.mode), "profile"))
-    repeated = None if profiled or not kernels.generate else small.recurrence(node, step)
+    given = kernels.generate and not small.profiled(node.op)
+    repeated = small.recurrence(node, step) if given else None
     loop = kernels.recurrence(repeated) if repeated is not None else None
     return None if repeated is None or loop is None else (repeated, loop)

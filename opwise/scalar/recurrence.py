@@ -18,13 +18,53 @@ import numpy as np
 from opwise.scalar import csource
 from opwise.scalar.composite import Instruction
 from opwise.scalar.loops import slot_dtype
+from opwise.scalar.op import ScalarOp
 
 Shape = tuple[int, ...]
+
+#: without it, gcc might take some operations of several steps at once, by vector functions that
+#: round otherwise than those of the VM's loops over one element
+_SEPARATE = '__asm__ volatile("");'
 
 #: why a loop ended before n steps: its condition holds
 ENDED = 1
 #: the next step is one that the VM has to run
 LEFT = 2
+
+
+class _Mark(ScalarOp):
+    """What begins, or is part of, a loop among the instructions of a recurrence."""
+
+    #: how many steps the loop has, or what else tells marks of a class from each other
+    count = 0
+
+    def __init__(self, count: int = 0) -> None:
+        super().__init__()
+        self.count = count
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.count == getattr(other, "count", None)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.count))
+
+
+class Opens(_Mark):
+    """Begins an inner loop of ``count`` steps: the instructions up to its ``Closes``."""
+
+
+class Carried(_Mark):
+    """A value that each inner step hands to the next one; reads the first one.
+
+    After the loop it is that of the last step. Nothing else of the loop may be read there.
+    """
+
+
+class Closes(_Mark):
+    """Ends an inner loop; reads ``count`` carried values, their new ones, and perhaps a condition.
+
+    If the condition holds after a step, that one is the last.
+    """
 
 
 @dataclass(frozen=True)
@@ -62,8 +102,15 @@ class Recurrence:
     @property
     def nanoseconds(self) -> float:
         """About how long a step takes."""
-        rows = [one.op.row for one in self.instructions if one.op.row is not None]
-        return 1 + sum(1 + 10 * len(row.libm) for row in rows)
+        total, times = 1.0, [1]
+        for one in self.instructions:
+            if isinstance(one.op, Opens):
+                times.append(times[-1] * one.op.count)
+            elif isinstance(one.op, Closes):
+                total += times.pop()
+            elif one.op.row is not None:
+                total += times[-1] * (1 + 10 * len(one.op.row.libm))
+        return total
 
     def text(self, name: str) -> str | None:
         """Return the C definition of the loop; None if an operation has no expression."""
@@ -102,20 +149,62 @@ class _Lines:
         """Make the statements of the program; return whether all operations have C."""
         of = self.of
         self._inputs()
-        varying = set(range(len(of.in_dtypes) - sum(map(_size, of.constants))))
+        #: the statements of each loop around an instruction, after those before all of them
+        bodies = [self.before, self.each]
+        counts: list[int] = []
+        # by slot, in how many loops its value changes
+        depths = [1] * len(of.in_dtypes)
+        for slot in range(len(depths) - sum(map(_size, of.constants)), len(depths)):
+            depths[slot] = 0
         for k, one in enumerate(of.instructions):
-            slot = len(of.in_dtypes) + k
-            dtypes = [slot_dtype(a, of.instructions, of.in_dtypes) for a in one.args]
-            text = csource.step_c(one.op, [self.slots[a] for a in one.args], dtypes, one.dtype)
-            if text is None:
-                return False
-            if varying.intersection(one.args):
-                varying.add(slot)
-            lines = self.each if slot in varying else self.before
-            lines.append(f"const {csource.c_type(one.dtype)} t{k} = {text};")
+            args = [self.slots[a] for a in one.args]
+            depth, type_ = max((depths[a] for a in one.args), default=0), csource.c_type(one.dtype)
             self.slots.append(f"t{k}")
+            if isinstance(one.op, Opens):
+                bodies.append([])
+                counts.append(one.op.count)
+            elif isinstance(one.op, Carried):
+                depth = len(bodies) - 1
+                bodies[-2].append(f"{type_} t{k} = {args[0]};")
+            elif isinstance(one.op, Closes):
+                body, depth = bodies.pop(), len(bodies) - 1
+                for slot in one.args[: one.op.count]:
+                    depths[slot] = depth
+                bodies[-1] += self._loop(one, args, body, counts.pop())
+            else:
+                dtypes = [slot_dtype(a, of.instructions, of.in_dtypes) for a in one.args]
+                text = csource.step_c(one.op, args, dtypes, one.dtype)
+                if text is None:
+                    return False
+                bodies[depth].append(f"const {type_} t{k} = {text};")
+            depths.append(depth)
         self._outputs()
         return True
+
+    def _loop(self, closes: Instruction, args: list[str], body: list[str], count: int) -> list[str]:
+        """Return the statements of an inner loop. args: C expressions of what ``closes`` reads."""
+        assert isinstance(closes.op, Closes)
+        of, n = self.of, closes.op.count
+        types = [
+            csource.c_type(slot_dtype(a, of.instructions, of.in_dtypes)) for a in closes.args[:n]
+        ]
+        # a new value may be an old one of another carried one, which is about to change
+        new = [
+            f"const {type_} new_{a} = {b};"
+            for type_, a, b in zip(types, args, args[n:], strict=False)
+        ]
+        ends = [f"const int last = {text} != 0;" for text in args[2 * n :]]
+        stop = ["if (last) break;" for _ in ends]
+        u = f"u_{args[0]}"
+        return [
+            f"for (ow_i64 {u} = 0; {u} < {count}; {u}++) {{",
+            f"    {_SEPARATE}",
+            *(
+                f"    {line}"
+                for line in (*body, *new, *ends, *(f"{a} = new_{a};" for a in args[:n]), *stop)
+            ),
+            "}",
+        ]
 
     def _elements(self, operand: int, shape: Shape) -> list[str]:
         """Return the C expressions of the bytes from a row's start to each of its elements."""
@@ -202,9 +291,7 @@ class _Lines:
             *(f"    {line}" for line in self.before),
             "    ow_i64 t = 0, why = 0;",
             "    for (; t < n; t++) {",
-            # without it, gcc might take some operations of several steps at once, by vector
-            # functions that round otherwise than those of the VM's loops over one element
-            '        __asm__ volatile("");',
+            f"        {_SEPARATE}",
             *(f"        {line}" for line in (*self.each, *leaves, *ends, *self.after, *stop)),
             "    }",
             f"    *(ow_i64 *)p[{result}] = t;",

@@ -682,7 +682,7 @@ def _ger(op):
 GEMMS = ([(3, 5), (3, 4), (4, 5), (), ()], [(3, 5), (3, 0), (0, 5), (), ()],
          [(0, 5), (0, 4), (4, 5), (), ()], [(30, 50), (30, 40), (40, 50), (), ()])  # fmt: skip
 GEMVS = ([(3,), (3, 4), (4,), (), ()], [(3,), (3, 0), (0,), (), ()], [(0,), (0, 4), (4,), (), ()],
-         [(90,), (90, 80), (80,), (), ()])  # fmt: skip
+         [(90,), (90, 80), (80,), (), ()], [(150,), (150, 120), (120,), (), ()])  # fmt: skip
 GERS = ([(3, 4), (3,), (4,), ()], [(0, 4), (0,), (4,), ()], [(90, 80), (90,), (80,), ()])
 case("gemm", *GEMMS, name="gemm")(_gemm(blas.gemm_no_inplace))
 case("gemm", *GEMMS, name="gemm_inplace", mutable=(0,))(_gemm(blas.gemm_inplace))
@@ -1066,8 +1066,47 @@ def test_integers_at_their_limits(run_with):
             np.testing.assert_array_equal(f, e, err_msg=dtype)
 
 
+LENGTHS = (1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 20, 31, 33, 64, 65, 130)
+
+
+@pytest.mark.parametrize("layout", ["C", "F", "reversed"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_products_with_vectors_of_any_length(dtype, layout):
+    """Tiles end where rows do, and elements behind the last whole vector are added once."""
+    y, a, x = var(dtype, 1), var(dtype, 2), var(dtype, 1)
+    f = function([y, a, x], blas.gemv_no_inplace(y, 2.0, a, x, 0.5), mode=Mode("c", None))
+    g = function([a, x], T.dot(a, x), mode=Mode("c", "fast_run"))
+    for m in LENGTHS:
+        for k in LENGTHS:
+            rng = np.random.RandomState(m * 200 + k)
+            of, by, z = (rng.randint(-9, 9, n).astype(dtype) for n in ((m, k), k, m))
+            by[by == 0] = 1
+            if layout == "F":
+                of = np.asfortranarray(of)
+            elif layout == "reversed":
+                of, by = of[::-1, ::-1], by[::-1]
+            assert f(z, of, by).tolist() == (0.5 * z + 2 * (of @ by)).tolist()
+            of[m // 2, rng.randint(k)] = np.inf
+            with np.errstate(invalid="ignore"):
+                np.testing.assert_array_equal(g(of, by), (of.astype("float64") * by).sum(axis=1))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_products_with_matrices_of_any_layout(dtype):
+    x, y = var(dtype, 2), var(dtype, 2)
+    f = function([x, y], T.dot(x, y))
+    for m in (1, 2, 13, 20):
+        for k in (1, 9, 16, 33, 270):
+            for n in LENGTHS:
+                rng = np.random.RandomState(m + k + n)
+                a, b = (rng.randint(-9, 9, shape).astype(dtype) for shape in ((m, k), (k, n)))
+                for left in (a, np.asfortranarray(a)):
+                    for right in (b, np.asfortranarray(b)):
+                        np.testing.assert_array_equal(f(left, right), a @ b)
+
+
 @pytest.mark.parametrize("op", [blas.gemm_no_inplace, blas.gemv_no_inplace], ids=str)
-@pytest.mark.parametrize("size", [3, 90])
+@pytest.mark.parametrize("size", [3, 90, 150])
 def test_a_scale_of_zero_hides_what_was_there(run_with, op, size):
     """BLAS promises that with beta = 0 the target is not read: it may be uninitialised memory."""
     build = _gemm(op) if op is blas.gemm_no_inplace else _gemv(op)

@@ -262,6 +262,110 @@ def test_random_programs_have_the_bits_of_the_specification(seed):
     agrees([*sequences, *firsts], outputs, *given)
 
 
+def last_of(step, first, steps, *constants):
+    """Return the last states of an inner loop."""
+    rows, _ = scan(step, outputs_info=first, non_sequences=list(constants), n_steps=steps)
+    return [row[-1] for row in rows] if isinstance(rows, list) else rows[-1]
+
+
+def cube_root(x, total, steps=20):
+    return total + last_of(lambda y, x: y - (y * y * y - x) / (3 * y * y), x, steps, x)
+
+
+def taps_inside(x, total):
+    first = {"initial": T.stack([x, total, x]), "taps": [-3, -1]}
+    return last_of(lambda a, b: a * 0.1 + b * 0.5, first, 30)
+
+
+def states_change_places(x, total):
+    a, b = last_of(lambda a, b, x: [b, a + x], [x, total], 21, x)
+    return a * 0.1 + b * 0.01
+
+
+def a_condition_ends_the_inner_loop(x, total):
+    return last_of(lambda a, x: (a * 1.5 + 1, until(a > 50 * x)), total, 50, x) / 40
+
+
+def rows_of_a_short_loop(x, total):
+    rows, _ = scan(lambda s, a: a * s + 1, T.stack([x, total, x * total]), total)
+    return rows.sum() / 10
+
+
+def three_loops(x, total):
+    def middle(a, x):
+        return last_of(lambda b, x, a: T.sin(b + x) + a, a, 18, x, a) * 0.5
+
+    return last_of(middle, total, 19, x)
+
+
+def one_loop_after_the_other(x, total):
+    a = last_of(lambda a, x: T.cos(a) * x, total, 20, x)
+    return last_of(lambda b, a: T.exp(-abs(b)) * a + T.tanh(a), a, 20, a)
+
+
+def integers_count(x, total):
+    a, n = last_of(
+        lambda a, n, x: [T.switch(a > 2, a / 2, a + x), n + T.cast(a > 2, "int8")],
+        [x, T.constant(0, dtype="int8")], 40, x,
+    )  # fmt: skip
+    return total * 0.5 + a + n
+
+
+@pytest.mark.parametrize("step", [
+    cube_root, taps_inside, states_change_places, a_condition_ends_the_inner_loop,
+    rows_of_a_short_loop, three_loops, one_loop_after_the_other, integers_count,
+])  # fmt: skip
+def test_loops_inside(step):
+    v = T.dvector()
+    outputs, _ = scan(step, v, [v[0] * 0])
+    agrees([v], [outputs], np.linspace(0.5, 2, 40))
+
+
+@pytest.mark.parametrize("steps", [1, 2, 16, 17, 100])
+def test_inner_loops_of_any_length(steps):
+    v = T.dvector()
+    outputs, _ = scan(lambda x, total: cube_root(x, total, steps), v, [v[0] * 0])
+    agrees([v], [outputs], np.linspace(0.5, 2, 40))
+
+
+def test_inner_loops_over_vectors():
+    v = T.dvector()
+
+    def step(x, h, m):
+        h = last_of(lambda a, x: T.tanh(a[::-1] * x + 1), h, 25, x)
+        return h, last_of(lambda m, h: 0.5 * m + T.outer(h, h[::-1]), m, 20, h)
+
+    outputs, _ = scan(step, v, [T.zeros((3,)), np.eye(3)])
+    agrees([v], outputs, np.linspace(0.5, 2, 40))
+
+
+def test_the_vm_runs_inner_loops_that_no_c_function_does():
+    v, n = T.dvector(), T.lscalar()
+
+    def steps(inner):
+        outputs, _ = scan(inner, v, [v[0] * 0])
+        return steps_of_the_vm(function([v, n], outputs, on_unused_input="ignore"),
+                               np.linspace(0.5, 2, 40), 3)[1]  # fmt: skip
+
+    many = 10**6  # without a look for signals
+    assert steps(lambda x, total: cube_root(x, total, n)) == 40
+    assert steps(lambda x, total: last_of(lambda a, x: a * x, total, many // 100, x)) == 0
+    assert steps(lambda x, total: last_of(lambda a, x: a * 0.5 + x, total, many, x)) == 40
+    sums = scan(lambda x, total: scan(lambda a: a / 2, outputs_info=x, n_steps=20)[0].sum(),
+                v, [v[0] * 0])[0]  # fmt: skip
+    assert steps_of_the_vm(function([v], sums), np.ones(40))[1] == 40  # 20 rows are too many
+
+
+def test_loops_around_loops_in_modes():
+    v = T.dvector()
+    outputs, _ = scan(cube_root, v, [v[0] * 0])
+    values = np.linspace(0.5, 2, 40)
+    expected = np.cumsum(np.cbrt(values))
+    for mode in ("FAST_RUN", "FAST_COMPILE", "DEBUG_MODE", ProfileMode()):
+        found = function([v], outputs, mode=mode)(values)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 def test_long_loops_can_be_interrupted():
     n = T.lscalar()
     outputs, _ = scan(lambda h: T.sin(h), outputs_info=one(), n_steps=n)

@@ -36,8 +36,8 @@ typedef struct ow_mat {
     int by_rows;
 } ow_mat;
 
-#define OW_SMALL_VECTOR 4096 /* the same, for products with a vector */
 #define OW_SMALL (1 << 26) /* multiplications up to which own loops are as fast as BLAS */
+#define OW_SMALL_VECTOR (1 << 14) /* the same, for products with a vector */
 #define OW_NARROW 24   /* and so they are where one of the three lengths is at most so many */
 
 /* Fills ow_blas when the first product is large enough to need it; returns OW_OK, or an error that it
@@ -204,6 +204,12 @@ static void ow_gemv(int f64, double a, const ow_mat *m, char *v, int incv, doubl
 {
     const int64_t item = f64 ? 8 : 4;
     int64_t rows = m->rows, cols = m->cols, one = 1;
+    if (rows * cols <= OW_SMALL_VECTOR) {
+        const ow_matvec q = {rows, cols, a, b, m->data, v, z, m->by_rows ? m->ld : 1,
+                             m->by_rows ? 1 : m->ld, incv, incz};
+        ow_kernels->gemv[f64](&q);
+        return;
+    }
     ow_blocks(&rows, &one, &cols, OW_GEMV_CALL);
     for (int64_t i = 0; i < m->rows; i += rows)
         for (int64_t j = 0; j < m->cols; j += cols) {
@@ -256,13 +262,13 @@ static void ow_gemm_mats(int f64, ow_mat z, ow_mat x, ow_mat y, double a, double
         x = xt;
         z = ow_transposed(&z);
     }
-    /* BLAS is slow at a product of matrices of which one is a vector; empty sums it leaves alone */
+    /* products of matrices are slow if one is a vector; BLAS leaves empty sums alone */
     const int small = ow_is_small(z.rows, z.cols, x.cols);
-    if (!small && z.cols == 1 && x.cols > 0) {
+    if (z.cols == 1 && x.cols > 0) {
         ow_gemv(f64, a, &x, y.data, y.by_rows ? y.ld : 1, b, z.data, z.by_rows ? z.ld : 1);
         return;
     }
-    if (!small && z.rows == 1 && x.cols > 0) {
+    if (z.rows == 1 && x.cols > 0) {
         ow_mat yt = ow_transposed(&y);
         ow_gemv(f64, a, &yt, x.data, x.by_rows ? 1 : x.ld, b, z.data, z.by_rows ? 1 : z.ld);
         return;

@@ -92,22 +92,61 @@ static void OW_N(ow_panel)(int vectors, int64_t m, int64_t cols, int64_t k, OW_T
     }
 }
 
-/* So many elements of a column are read at once: their places in a panel stay in the caches. */
-#define OW_COLUMN 64
+typedef OW_GLUE(OW_INT, OW_BITS) OW_N(ow_mask) __attribute__((vector_size(OW_VECTOR)));
 
-/* As ow_pack where columns are contiguous. */
+/* Transpose as many vectors as each has elements: rows i and i + half are merged over and over, as in
+ * perfect shuffles. */
+OW_WITHIN void OW_N(ow_transpose)(OW_N(ow_vec) *v)
+{
+    OW_N(ow_vec) t[OW_LANES];
+#ifdef __clang__
+    for (int i = 0; i < OW_LANES; i++)
+        for (int l = 0; l < OW_LANES; l++)
+            t[i][l] = v[l][i];
+    for (int i = 0; i < OW_LANES; i++)
+        v[i] = t[i];
+#else
+    OW_N(ow_mask) low, high;
+    for (int i = 0; i < OW_LANES; i++) {
+        low[i] = i % 2 * OW_LANES + i / 2;
+        high[i] = low[i] + OW_LANES / 2;
+    }
+    for (int step = 1; step < OW_LANES; step *= 2) {
+        for (int i = 0; i < OW_LANES / 2; i++) {
+            t[2 * i] = __builtin_shuffle(v[i], v[i + OW_LANES / 2], low);
+            t[2 * i + 1] = __builtin_shuffle(v[i], v[i + OW_LANES / 2], high);
+        }
+        for (int i = 0; i < OW_LANES; i++)
+            v[i] = t[i];
+    }
+#endif
+}
+
+/* As ow_pack where columns are contiguous: squares of as many rows and columns as a vector has elements
+ * are transposed. */
 OW_WITHIN void OW_N(ow_pack_columns)(OW_T *to, const OW_T *y, int64_t yc, int64_t k, int64_t cols)
 {
-    for (int64_t j = 0; j < cols; j += OW_WIDE)
-        for (int64_t first = 0; first < k; first += OW_COLUMN) {
-            const int64_t rows = k - first < OW_COLUMN ? k - first : OW_COLUMN;
-            OW_T *panel = to + j * k + first * OW_WIDE;
-            for (int c = 0; c < OW_WIDE; c++) {
-                const OW_T *from = y + (j + c) * yc + first;
-                for (int64_t p = 0; p < rows; p++)
-                    panel[p * OW_WIDE + c] = c < cols - j ? from[p] : 0;
-            }
+    const int64_t whole = k - k % OW_LANES;
+    for (int64_t j = 0; j < cols; j += OW_LANES) {
+        const int64_t of = cols - j < OW_LANES ? cols - j : OW_LANES;
+        OW_T *panel = to + j / OW_WIDE * OW_WIDE * k + j % OW_WIDE;
+        const OW_T *from = y + j * yc;
+        for (int64_t p = 0; p < whole; p += OW_LANES) {
+            OW_N(ow_vec) v[OW_LANES];
+            for (int c = 0; c < OW_LANES; c++)
+                v[c] = c < of ? *(const OW_N(ow_vec) *)(from + c * yc + p) : (OW_N(ow_vec)){0};
+            OW_N(ow_transpose)(v);
+            for (int i = 0; i < OW_LANES; i++)
+                *(OW_N(ow_vec) *)(panel + (p + i) * OW_WIDE) = v[i];
         }
+        for (int64_t p = whole; p < k; p++)
+            for (int c = 0; c < OW_LANES; c++)
+                panel[p * OW_WIDE + c] = c < of ? from[c * yc + p] : 0;
+    }
+    if (cols % OW_WIDE > 0 && cols % OW_WIDE <= OW_LANES)
+        for (int64_t p = 0; p < k; p++)
+            memset(to + cols / OW_WIDE * OW_WIDE * k + p * OW_WIDE + OW_LANES, 0,
+                   sizeof(OW_T) * OW_LANES);
 }
 
 /* Copy `k` rows and `cols` columns of y into panels of OW_WIDE columns, one after the other; what is
@@ -200,7 +239,6 @@ static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j
 }
 
 #undef OW_LANES
-#undef OW_COLUMN
 #undef OW_X_STEP
 #undef OW_WIDE
 #undef OW_ONE_TILE

@@ -4,50 +4,109 @@
 
 #define OW_LANES ((int)(OW_VECTOR / sizeof(OW_T)))
 
-/* acc[r] = sum over j of A[r, j] x[j] for `rows` rows whose elements lie side by side */
-OW_WITHIN void OW_N(ow_dot_rows)(const int rows, int64_t k, const OW_T *A, int64_t ar, const OW_T *x,
-                                 OW_T *acc)
+/* c[r] = sums over j of A[r, j] x[j] for groups of j; A has at least OW_LANES columns. The rows after
+ * `last` are that one again. */
+OW_WITHIN void OW_N(ow_row_products)(const int rows, int64_t last, int64_t k, const OW_T *A, int64_t ar,
+                                     const OW_T *x, OW_N(ow_line_vec) *c)
 {
-    OW_N(ow_vec) c[4];
-    int64_t j = 0;
-    for (int r = 0; r < rows; r++)
-        c[r] = (OW_N(ow_vec)){0};
-    for (; j + OW_LANES <= k; j += OW_LANES) {
-        OW_N(ow_vec) of = *(const OW_N(ow_vec) *)(x + j);
-        for (int r = 0; r < rows; r++)
-            c[r] += *(const OW_N(ow_vec) *)(A + r * ar + j) * of;
-    }
+    OW_N(ow_line_vec) sum[8];
+    const OW_T *row[8];
+#pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
-        OW_T sum = 0;
-        for (int l = 0; l < OW_LANES; l++)
-            sum += c[r][l];
-        for (int64_t i = j; i < k; i++)
-            sum += A[r * ar + i] * x[i];
-        acc[r] = sum;
+        sum[r] = (OW_N(ow_line_vec)){0};
+        row[r] = A + (r < last ? r : last) * ar;
     }
+    int64_t j = 0;
+    for (; j + OW_LANES <= k; j += OW_LANES) {
+        const OW_N(ow_line_vec) of = *(const OW_N(ow_line_vec) *)(x + j);
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++)
+            sum[r] += *(const OW_N(ow_line_vec) *)(row[r] + j) * of;
+    }
+    if (j < k) { /* the last vector, without the elements that have been added */
+        const int64_t first = k - OW_LANES;
+        OW_N(ow_mask_vec) isnew;
+        for (int l = 0; l < OW_LANES; l++)
+            isnew[l] = first + l < j ? 0 : -1;
+        const OW_N(ow_mask_vec) of = (OW_N(ow_mask_vec))*(const OW_N(ow_line_vec) *)(x + first) & isnew;
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++)
+            sum[r] += (OW_N(ow_line_vec))((OW_N(ow_mask_vec))*(const OW_N(ow_line_vec) *)(row[r] + first) & isnew) *
+                      (OW_N(ow_line_vec))of;
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+        c[r] = sum[r];
 }
 
-/* acc[v] = sum over j of A[:, j] x[j] for `vectors` vectors of rows; columns lie side by side */
+#define OW_HALVE(n)                                                                                \
+    _Pragma("GCC unroll 8") for (int r = 0; r < n / 2 && n <= rows; r++) c[r] =                    \
+        OW_N(ow_add_pairs)(c[2 * r], c[2 * r + 1]);
+
+/* acc[r] = sum over j of A[r, j] x[j] for rows whose elements lie side by side. `rows` is a power of two
+ * of at most OW_LANES; rows after `last` are not read, and their sums are those of that one. */
+OW_WITHIN void OW_N(ow_dot_rows)(const int rows, int64_t last, int64_t k, const OW_T *A, int64_t ar,
+                                 const OW_T *x, OW_T *acc)
+{
+    const int block = rows < 8 ? rows : 8;
+    OW_N(ow_line_vec) c[OW_LANES];
+    if (k < OW_LANES) {
+        for (int r = 0; r < rows; r++) {
+            acc[r] = 0;
+            for (int64_t j = 0; j < k; j++)
+                acc[r] += A[(r < last ? r : last) * ar + j] * x[j];
+        }
+        return;
+    }
+#pragma GCC unroll 2
+    for (int r = 0; r < rows; r += block)
+        OW_N(ow_row_products)(block, last - r, k, A + r * ar, ar, x, c + r);
+    /* half of the vectors are left each time, with sums of neighbours; then half of the sums */
+    OW_HALVE(16)
+    OW_HALVE(8)
+    OW_HALVE(4)
+    OW_HALVE(2)
+    for (int r = rows; r < OW_LANES; r *= 2)
+        c[0] = OW_N(ow_add_pairs)(c[0], c[0]);
+    for (int r = 0; r < rows; r++)
+        acc[r] = c[0][r];
+}
+
+/* acc[v] = sum over j of A[:, j] x[j] for `vectors` vectors of rows; columns lie side by side. Two
+ * sums each, of every other column, since an addition waits for that before it. */
 OW_WITHIN void OW_N(ow_add_columns)(const int vectors, int64_t k, const OW_T *A, int64_t ac,
                                     const OW_T *x, int64_t xs, OW_N(ow_vec) *acc)
 {
-    OW_N(ow_vec) c[4];
+    OW_N(ow_vec) c[4], d[4];
+    int64_t j = 0;
     for (int v = 0; v < vectors; v++)
-        c[v] = (OW_N(ow_vec)){0};
-    for (int64_t j = 0; j < k; j++) {
-        const OW_T f = x[j * xs], *at = A + j * ac;
-        for (int v = 0; v < vectors; v++)
+        c[v] = d[v] = (OW_N(ow_vec)){0};
+    for (; j + 2 <= k; j += 2) {
+        const OW_T f = x[j * xs], g = x[(j + 1) * xs], *at = A + j * ac;
+        for (int v = 0; v < vectors; v++) {
             c[v] += f * *(const OW_N(ow_vec) *)(at + v * OW_LANES);
+            d[v] += g * *(const OW_N(ow_vec) *)(at + ac + v * OW_LANES);
+        }
     }
-    for (int v = 0; v < vectors; v++)
-        acc[v] = c[v];
+    for (int v = 0; v < vectors; v++) {
+        if (j < k)
+            c[v] += x[j * xs] * *(const OW_N(ow_vec) *)(A + j * ac + v * OW_LANES);
+        acc[v] = c[v] + d[v];
+    }
 }
 
 /* z = b z + a sums for `n` elements */
 OW_WITHIN void OW_N(ow_put_sums)(int64_t n, const OW_T *sums, OW_T a, OW_T b, OW_T *z, int64_t zs)
 {
-    for (int64_t i = 0; i < n; i++)
-        z[i * zs] = b == 0 ? a * sums[i] : b * z[i * zs] + a * sums[i];
+    if (b == 0)
+        for (int64_t i = 0; i < n; i++)
+            z[i * zs] = a * sums[i];
+    else if (zs == 1)
+        for (int64_t i = 0; i < n; i++)
+            z[i] = b * z[i] + a * sums[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            z[i * zs] = b * z[i * zs] + a * sums[i];
 }
 
 static void OW_N(ow_small_gemv)(const ow_matvec *q)
@@ -57,14 +116,15 @@ static void OW_N(ow_small_gemv)(const ow_matvec *q)
     const int64_t m = q->m, k = q->k, ar = q->ar, ac = q->ac, xs = q->xs, zs = q->zs;
     int64_t i = 0;
     if (ac == 1 && xs == 1) {
-        OW_T sums[4];
-        for (; i + 4 <= m; i += 4) {
-            OW_N(ow_dot_rows)(4, k, A + i * ar, ar, x, sums);
-            OW_N(ow_put_sums)(4, sums, a, b, z + i * zs, zs);
+        enum { SOME = OW_LANES < 4 ? OW_LANES : 4 };
+        OW_T sums[OW_LANES];
+        for (; i + OW_LANES <= m; i += OW_LANES) {
+            OW_N(ow_dot_rows)(OW_LANES, OW_LANES, k, A + i * ar, ar, x, sums);
+            OW_N(ow_put_sums)(OW_LANES, sums, a, b, z + i * zs, zs);
         }
-        for (; i < m; i++) {
-            OW_N(ow_dot_rows)(1, k, A + i * ar, ar, x, sums);
-            OW_N(ow_put_sums)(1, sums, a, b, z + i * zs, zs);
+        for (; i < m; i += SOME) {
+            OW_N(ow_dot_rows)(SOME, m - i - 1, k, A + i * ar, ar, x, sums);
+            OW_N(ow_put_sums)(m - i < SOME ? m - i : SOME, sums, a, b, z + i * zs, zs);
         }
         return;
     }
@@ -74,9 +134,11 @@ static void OW_N(ow_small_gemv)(const ow_matvec *q)
             OW_N(ow_add_columns)(4, k, A + i, ac, x, xs, sums);
             OW_N(ow_put_sums)(4 * OW_LANES, (const OW_T *)sums, a, b, z + i * zs, zs);
         }
-        for (; i + OW_LANES <= m; i += OW_LANES) {
-            OW_N(ow_add_columns)(1, k, A + i, ac, x, xs, sums);
-            OW_N(ow_put_sums)(OW_LANES, (const OW_T *)sums, a, b, z + i * zs, zs);
+        for (; i < m && m >= OW_LANES; i += OW_LANES) {
+            /* the last vector of rows begins with some that are done */
+            const int64_t first = i + OW_LANES <= m ? i : m - OW_LANES, done = i - first;
+            OW_N(ow_add_columns)(1, k, A + first, ac, x, xs, sums);
+            OW_N(ow_put_sums)(OW_LANES - done, (const OW_T *)sums + done, a, b, z + i * zs, zs);
         }
     }
     for (; i < m; i++) {
@@ -88,3 +150,4 @@ static void OW_N(ow_small_gemv)(const ow_matvec *q)
 }
 
 #undef OW_LANES
+#undef OW_HALVE
