@@ -34,7 +34,8 @@ def conv_algorithm(str kind, ints, image, kernel, bint f64):
     if kind == "conv_kernels":
         name = ow_kernels_algorithm_name(parameters, lengths[0], lengths[1], f64)
     else:
-        name = ow_conv_algorithm_name(kind == "conv_images", parameters, lengths[0], lengths[1], f64)
+        name = ow_conv_algorithm_name(
+            kind == "conv_images", parameters, lengths[0], lengths[1], f64)
     return None if name == NULL else name.decode()
 
 

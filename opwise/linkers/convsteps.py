@@ -61,8 +61,8 @@ def plain_sums() -> Iterator[None]:
 
 def algorithm(node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
     """Return the name of the algorithm with which an Apply of a convolution, or of one of its
-    gradients, runs in C under the present flags; None for any other Apply, and for groups or kernels
-    of their own for each place, which have algorithms of their own.
+    gradients, runs in C under the present flags; None for any other Apply, and for groups or
+    kernels of their own for each place, which have algorithms of their own.
 
     inputs, outputs: the shapes of its arguments and results, as ``Op.flops`` gets them. The name is
     one of ALGORITHMS: "image", "direct", "patches", "winograd", or "scatter", which computes what

@@ -492,9 +492,11 @@ static double ow_kernels_cost(const ow_conv *c, const ow_planes *p, int algorith
         const double places = batch * ((double)p->places + lanes / 2), blocks = places / OW_CONV_LINE;
         return (places / lanes + 8 * (blocks > 1 ? blocks : 1)) * outputs * terms;
     }
-    case OW_CONV_PATCHES:
-        /* writing an element of the matrix takes as long as multiplying it with some 24 rows */
-        return batch * (double)c->places * (1.1 * outputs + 24) * terms / lanes;
+    case OW_CONV_PATCHES: {
+        /* elements of the matrix are written row by row of the kernel, those of the gradient one by one */
+        const double written = 1.5 + 22 / (double)c->kernel[2];
+        return batch * (double)c->places * (1.1 * outputs * terms / lanes + written * terms + 3 * outputs);
+    }
     default: {
         const double tiles = batch * (double)((c->out[1] + 3) / 4) * (double)((c->out[2] + 3) / 4);
         const double in = (double)ow_round_up(c->channels, (int64_t)lanes) / lanes;
@@ -502,7 +504,7 @@ static double ow_kernels_cost(const ow_conv *c, const ow_planes *p, int algorith
         const double across = (double)((c->channels + OW_WINOGRAD_SIDE - 1) / OW_WINOGRAD_SIDE);
         const double down = (double)((c->outputs + OW_WINOGRAD_SIDE - 1) / OW_WINOGRAD_SIDE);
         return 1.15 * tiles * 36 * in * outputs + tiles * (in * 350 * down + out * 250 * across)
-               + 400 * in * outputs * (1 + tiles / 192);
+               + 1000 * in * outputs * (1 + tiles / 192);
     }
     }
 }

@@ -120,7 +120,7 @@ def test_every_algorithm_at_sizes_that_do_not_fit(name, dtype):
             check(functions_of[key], dtype, image, kernel, pad, **options)
 
 
-#: image, side lengths of kernels, pads, strides, dilation: with rests of vectors of channels and pixels
+#: images, lengths of kernels, pads, strides, dilation: channels and pixels leave rests of vectors
 DEPTHWISE = [
     ((3, 33, 7, 7), (3, 3), (1, 1), (1, 1), (1, 1)),
     ((2, 16, 16, 16), (13, 13), (6, 6), (1, 1), (1, 1)),
@@ -313,7 +313,8 @@ def test_debug_mode_uses_plain_sums():
             results.append(compiled("float32", (1, 1))(x, w, top))
     assert all((one != other).any() for one, other in zip(*results, strict=True))
     in_c = DebugMode(stability_patience=1, check_py_code=False)
-    for found, want in zip(compiled("float32", (1, 1), mode=in_c)(x, w, top), results[1], strict=True):
+    debugged = compiled("float32", (1, 1), mode=in_c)(x, w, top)
+    for found, want in zip(debugged, results[1], strict=True):
         np.testing.assert_array_equal(found, want)
 
 
