@@ -119,11 +119,12 @@ _RUNNING = (
 
 _CONVOLUTION = (
     ("conv.algo", EnumStr("model", "image", "direct", "patches", "winograd", "scatter"),
-     "The algorithm of convolutions and of their gradients by images where it can be used; model: "
-     "the one that should be fastest for the shapes of a call."),
+     "The algorithm of convolutions and of their gradients where it can be used; model: the one "
+     "that should be fastest for the shapes of a call."),
     ("conv.winograd", BoolParam(True),
-     "Let 3x3 convolutions of float32 use Winograd's algorithm: a quarter of the multiplications, "
-     "and errors of at most 1e-5 of the largest result. DebugMode never uses it."),
+     "Let 3x3 convolutions of float32 and their gradients use Winograd's algorithm: a quarter of "
+     "the multiplications, and errors of at most 1e-5 of the largest result. DebugMode never uses "
+     "it."),
 )
 
 _COMPILED_CODE = (

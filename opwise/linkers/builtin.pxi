@@ -17,11 +17,11 @@ def kinds():
     return names
 
 
-def conv_algorithm(bint by_images, ints, image, kernel, bint f64):
-    """Return the name of the algorithm of a step of a convolution, or of its gradient by images.
+def conv_algorithm(str kind, ints, image, kernel, bint f64):
+    """Return the name of the algorithm of a step of a convolution or of one of its gradients.
 
-    ints: the parameters of the step. image, kernel: five lengths of contiguous operands. None: they
-    lengths do not belong together.
+    kind: "conv", "conv_images" or "conv_kernels". ints: the parameters of the step. image, kernel:
+    five lengths of contiguous operands. None: these lengths do not belong together.
     """
     cdef int64_t parameters[64]
     cdef int64_t lengths[2][5]
@@ -31,7 +31,11 @@ def conv_algorithm(bint by_images, ints, image, kernel, bint f64):
         parameters[i] = value
     for i in range(5):
         lengths[0][i], lengths[1][i] = image[i], kernel[i]
-    name = ow_conv_algorithm_name(by_images, parameters, lengths[0], lengths[1], f64)
+    if kind == "conv_kernels":
+        name = ow_kernels_algorithm_name(parameters, lengths[0], lengths[1], f64)
+    else:
+        name = ow_conv_algorithm_name(
+            kind == "conv_images", parameters, lengths[0], lengths[1], f64)
     return None if name == NULL else name.decode()
 
 

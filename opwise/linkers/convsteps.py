@@ -60,9 +60,9 @@ def plain_sums() -> Iterator[None]:
 
 
 def algorithm(node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]) -> str | None:
-    """Return the name of the algorithm with which an Apply of a convolution, or of its gradient by
-    images, runs in C under the present flags; None for any other Apply, and for groups or kernels
-    of their own for each place, which have one algorithm of their own.
+    """Return the name of the algorithm with which an Apply of a convolution, or of one of its
+    gradients, runs in C under the present flags; None for any other Apply, and for groups or
+    kernels of their own for each place, which have algorithms of their own.
 
     inputs, outputs: the shapes of its arguments and results, as ``Op.flops`` gets them. The name is
     one of ALGORITHMS: "image", "direct", "patches", "winograd", or "scatter", which computes what
@@ -70,17 +70,18 @@ def algorithm(node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]) -> str
     whose rows are not contiguous never runs as "image".
     """
     op = node.op
-    if not isinstance(op, AbstractConv | AbstractConv_gradInputs):
-        return None
-    if op.unshared or op.num_groups > 1:
+    if not isinstance(op, BaseAbstractConv) or op.unshared or op.num_groups > 1:
         return None
     by_images = isinstance(op, AbstractConv_gradInputs)
-    step = _conv("conv_images" if by_images else "conv", node)
+    by_kernels = isinstance(op, AbstractConv_gradWeights)
+    step = _conv("conv_kernels" if by_kernels else "conv_images" if by_images else "conv", node)
     if step is None:
         return None
-    image, kernel = (outputs[0], inputs[0]) if by_images else (inputs[0], inputs[1])
+    image, kernel = outputs[0] if by_images else inputs[0], inputs[0 if by_images else 1]
+    if by_kernels:
+        kernel = outputs[0]
     f64 = node.outputs[0].type.dtype == "float64"
-    return conv_algorithm(by_images, step.ints, _lengths(image), _lengths(kernel), f64)
+    return conv_algorithm(step.kind, step.ints, _lengths(image), _lengths(kernel), f64)
 
 
 def _lengths(shape: Sequence[int]) -> list[int]:

@@ -89,6 +89,7 @@ cdef extern from "kinds.h":
         ow_fn undo
     const ow_kind *ow_find_kind(const char *)
     const char *ow_conv_algorithm_name(int, const int64_t *, const int64_t *, const int64_t *, int)
+    const char *ow_kernels_algorithm_name(const int64_t *, const int64_t *, const int64_t *, int)
     const ow_kind *ow_kinds
 
 cdef extern from *:

@@ -25,7 +25,7 @@ from opwise.modes.mode import Mode, get_mode, predefined_modes
 from opwise.optimizers.database import Query
 from opwise.optimizers.unfused import named
 from opwise.scalar.composite import Composite
-from opwise.tensor.conv.ops import AbstractConv, AbstractConv_gradInputs
+from opwise.tensor.conv.ops import BaseAbstractConv
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.type import TensorType
@@ -245,7 +245,7 @@ def _of_algorithms(subject: Subject) -> Iterator[Variant]:
     if "c" not in getattr(subject.mode.linker, "implementations", ()):
         return
     nodes = subject.original.function.maker.fgraph.apply_nodes
-    if not any(isinstance(n.op, AbstractConv | AbstractConv_gradInputs) for n in nodes):
+    if not any(isinstance(n.op, BaseAbstractConv) for n in nodes):
         return
     vm: Any = subject.original.function.linked.vm
     taken = {name for name, _ in vm.algorithms() if name} if hasattr(vm, "algorithms") else set()

@@ -8,6 +8,7 @@ import pytest
 import opwise.tensor as T
 from opwise import Mode, function, shared
 from opwise.config import change_flags
+from opwise.gradient import grad
 from opwise.profiling import compare, jsonreports, tabular
 from opwise.profiling.html import differencedata, profiledata
 from opwise.profiling.profile import Profile
@@ -58,6 +59,32 @@ def test_an_algorithm_that_cannot_compute_a_convolution():
         apply = convolution(profiled(lambda x: conv2d(x, kernels), (2, 16, 9, 9)))
     assert apply.algorithm != "winograd"
     assert apply.why_algorithm.startswith("the algorithm that the flag conv.algo asks for cannot")
+
+
+@pytest.mark.parametrize("algorithm", ["direct", "patches", "winograd"])
+def test_the_algorithm_of_a_gradient_by_kernels(algorithm):
+    kernels = T.ftensor4()
+
+    def gradient(x):
+        return grad(conv2d(x, kernels, border_mode="half").sum(), kernels)
+
+    with change_flags({"conv.algo": algorithm}):
+        x = T.ftensor4("x")
+        f = function([x, kernels], gradient(x), profile=True, mode=Mode("c|py", "fast_run"))
+    f(np.ones((2, 16, 9, 9), "f"), np.ones((8, 16, 3, 3), "f"))
+    apply = convolution(f.profile.profile())
+    assert apply.algorithm_note == f"{algorithm} (the flag conv.algo asks for it)"
+
+
+def test_gradients_by_kernels_that_are_not_finite():
+    kernels, x = T.ftensor4(), T.ftensor4("x")
+    with change_flags({"conv.algo": "winograd"}):
+        z = grad(conv2d(x, kernels, border_mode="half").sum(), kernels)
+        f = function([x, kernels], z, profile=True, mode=Mode("c|py", "fast_run"))
+    f(np.full((2, 16, 9, 9), np.inf, "f"), np.ones((8, 16, 3, 3), "f"))
+    apply = convolution(f.profile.profile())
+    assert apply.algorithm == "patches"
+    assert apply.why_algorithm.startswith("gradients are not finite")
 
 
 def test_python_has_one_algorithm():

@@ -345,6 +345,18 @@ static int ow_conv_prep(ow_step *s)
     return ow_ensure(s, s->out[0]);
 }
 
+/* Note which algorithm a step has, and why. only: whether no other can compute it. */
+static void ow_conv_note(ow_step *s, int chosen, int only)
+{
+    const int forced = (int)s->ints[OW_CONV_ALGORITHM];
+    s->algorithm = ow_conv_names[chosen];
+    s->why = chosen == forced ? "the flag conv.algo asks for it"
+             : only           ? "no other algorithm can compute it"
+             : forced != OW_CONV_MODEL
+                 ? "the algorithm that the flag conv.algo asks for cannot compute it"
+                 : "the model of costs prefers it";
+}
+
 /* The algorithm of a step that computes a convolution, or the gradient by the images of another. The
  * step notes it. */
 static int ow_conv_algorithm(ow_step *s, const ow_conv *c, const ow_conv *gradient)
@@ -354,12 +366,7 @@ static int ow_conv_algorithm(ow_step *s, const ow_conv *c, const ow_conv *gradie
     int able = gradient != NULL;
     for (int k = OW_CONV_IMAGES; k < OW_CONV_ALGORITHMS; k++)
         able += k != OW_CONV_SCATTER && ow_conv_can(c, k) && (winograd || k != OW_CONV_WINOGRAD);
-    s->algorithm = ow_conv_names[chosen];
-    s->why = chosen == forced ? "the flag conv.algo asks for it"
-             : able == 1      ? "no other algorithm can compute it"
-             : forced != OW_CONV_MODEL
-                 ? "the algorithm that the flag conv.algo asks for cannot compute it"
-                 : "the model of costs prefers it";
+    ow_conv_note(s, chosen, able == 1);
     return chosen;
 }
 

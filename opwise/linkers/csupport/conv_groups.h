@@ -1,5 +1,7 @@
 /* Convolutions in groups of few channels, depthwise ones among them, and their gradients by images.
  *
+ * Depthwise ones of small planes are computed with vectors of channels (depthwise_tiles.h).
+ *
  * Products with so few rows would take less time than writing the matrix of what the kernel meets. Lines
  * (conv_lines.h) of a group, as many as stay in the first caches, are shifted and added instead.
  */
@@ -214,6 +216,16 @@ static int ow_conv_groups_run(ow_step *s)
     if (rc || ow_size(s->out[0]) == 0)
         return rc;
     ow_conv_show_image(&c, s->in[0]);
+    ow_depthwise_job depthwise = {{&c, NULL, NULL, 0, 0}};
+    if (ow_depthwise_plan(s, &c, &depthwise)) {
+        const int enough = ow_conv_ready(s, result, s->in[1], NULL);
+        char *copy = s->scratch;
+        if (enough)
+            return enough;
+        c.kernels = ow_conv_side_by_side(s->in[1], &copy);
+        c.results = s->out[0]->data;
+        return ow_depthwise_run(s, &depthwise, ow_kernels->depthwise, 0);
+    }
     ow_conv_places_at(&c, at);
     ow_group_job j = {.c = &c};
     ow_line_planes(&c, at, &j.planes);
@@ -241,12 +253,22 @@ static int ow_conv_groups_images_run(ow_step *s)
     if (rc || ow_size(z) == 0)
         return rc;
     ow_conv_show_image(&c, z);
+    char *memory = s->scratch;
+    c.kernels = ow_conv_side_by_side(s->in[0], &memory);
+    if (c.outputs == 1 && c.channels == 1 && ow_all_finite(c.f64, c.kernels, ow_size(s->in[0]))) {
+        const int turn = ow_conv_is_turned(&c);
+        ow_conv turned = ow_conv_turned(&c);
+        ow_conv_show_image(&turned, s->in[1]);
+        turned.results = z->data;
+        ow_depthwise_job depthwise = {{&c, turned.pixels, turned.at, 0, 0}};
+        if (ow_depthwise_plan(s, turn ? &turned : &c, &depthwise))
+            return ow_depthwise_run(s, &depthwise,
+                                    turn ? ow_kernels->depthwise : ow_kernels->depthwise_images, 0);
+    }
     ow_conv_places_at(&c, at);
     ow_group_job j = {.c = &c};
     ow_line_planes(&c, at, &j.planes);
     const int64_t channels = c.outputs + c.channels;
-    char *memory = s->scratch;
-    c.kernels = ow_conv_side_by_side(s->in[0], &memory);
     /* infinite weights would meet zeros between lines, which are not there */
     if (c.outputs == 0 || !ow_groups_suit_lines(&c, &j.planes, c.channels, channels)
         || !ow_all_finite(c.f64, c.kernels, ow_size(s->in[0])))

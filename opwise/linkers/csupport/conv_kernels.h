@@ -1,12 +1,13 @@
 /* The gradient of a convolution by its kernels.
  *
  * Each element is the sum, over all places of all images, of a result's gradient times what the element
- * meets there. There are two ways:
- * - over lines (conv_lines.h): an element of the kernel is a shifted line, and sums are dot products of
+ * meets there. There are three algorithms:
+ * - direct: over lines (conv_lines.h): an element of the kernel is a shifted line, and sums are dot products of
  *   lines, of which a tile of 4 outputs by 6 elements stays in registers. Nothing is gathered, but what
  *   lies between lines is multiplied too.
- * - as products: a block of the matrix of what the kernel meets is written, a row for each place, and
+ * - patches: as products; a block of the matrix of what the kernel meets is written, a row for each place, and
  *   multiplied. This suits images that are hardly longer than the kernel.
+ * - winograd: see winograd_tiles.h.
  * Sums are cut by a rule that does not know how many threads there are, and the parts are added in order.
  */
 #ifndef OW_CONV_KERNELS_H
@@ -275,6 +276,47 @@ static void ow_kernels_by_products(void *arg, int64_t unit)
     ow_free(packed);
 }
 
+/* --- by Winograd's algorithm -------------------------------------------------------------------- */
+
+/* Channels and outputs whose sums one unit keeps in the second cache; tiles of a block. */
+#define OW_WINOGRAD_SIDE 128
+#define OW_WINOGRAD_TILES 64
+
+typedef struct ow_winograd_kernels_job {
+    ow_kernel_sums sums;
+    ow_winograd w;
+    ow_conv top;
+    int64_t most;      /* tiles of a block */
+    int64_t channels, outputs;  /* of a unit */
+    int64_t across;    /* units along the channels */
+    int64_t units;     /* of one group */
+} ow_winograd_kernels_job;
+
+static void ow_kernels_by_winograd(void *arg, int64_t unit)
+{
+    ow_winograd_kernels_job *j = arg;
+    ow_kernel_sums *k = &j->sums;
+    const ow_conv *c = k->c;
+    const ow_kernel_unit u = ow_kernel_unit_of(k, unit, j->units);
+    const int64_t lanes = c->wide / 2, high = ow_round_up(j->outputs, lanes), wide = ow_round_up(j->channels, lanes);
+    /* as winograd_tiles.h lays them out: sums, tiles of both operands, rows that are read */
+    const int64_t floats = 36 * (j->outputs * wide + j->most * (high + wide) + 48) + 12 * (4 * j->w.across + 2) * lanes;
+    char *memory = ow_kernel_memory(k, floats * 4);
+    if (memory == NULL)
+        return;
+    for (int64_t group = u.group; group < u.end; group++)
+        for (int64_t i = u.first; i < u.first + u.count; i++) {
+            const int64_t channel = i % j->across * j->channels, output = i / j->across * j->outputs;
+            ow_winograd_sums q = {&j->w, group, channel, ow_at_most(j->channels, c->channels - channel),
+                                  output, ow_at_most(j->outputs, c->outputs - output), 0, 0, j->most,
+                                  (float *)ow_kernel_results(k, u.part)};
+            q.wide = ow_round_up(q.channels, lanes);
+            q.high = ow_round_up(q.outputs, lanes);
+            ow_kernels->winograd_sum(&q, u.block * j->most, ow_at_most(u.last * j->most, j->w.tiles), memory);
+        }
+    ow_free(memory);
+}
+
 /* --- the step ----------------------------------------------------------------------------------- */
 
 /* Cut the terms, at most `most` times, and the elements of a group, into at most `cuts` parts of a
@@ -409,12 +451,163 @@ static int ow_kernels_run_lines(ow_step *s, ow_kernel_sums *k)
     return ow_kernel_sum_up(s, k, ow_kernels_by_lines);
 }
 
-/* Whether to compute over lines: not if most of a line is no place, which products leave out. Writing
- * an element of their matrix takes as long as multiplying it with some 24 rows. */
-static int ow_kernels_suit_lines(const ow_conv *c, const ow_planes *p)
+static int ow_kernels_run_winograd(ow_step *s, const ow_kernel_sums *given)
 {
-    const double places = (double)p->places + (double)c->wide / 4;
-    return places <= (double)c->places * (1.1 + 24.0 / (double)c->outputs);
+    ow_winograd_kernels_job j = {.sums = *given, .top = *given->c};
+    ow_kernel_sums *k = &j.sums;
+    const ow_conv *c = k->c;
+    /* the gradient by the result, as images */
+    j.top.channels = c->outputs;
+    j.top.pixels = c->results;
+    memcpy(j.top.at, k->at, sizeof(k->at));
+    for (int d = 0; d < 3; d++) {
+        j.top.image[d] = c->out[d];
+        j.top.pad[d] = 0;
+    }
+    j.w.c = c;
+    j.w.top = &j.top;
+    j.w.down = (c->out[1] + 3) / 4;
+    j.w.across = (c->out[2] + 3) / 4;
+    j.w.tiles = c->batch * j.w.down * j.w.across;
+    j.channels = ow_conv_even(c->channels, OW_WINOGRAD_SIDE, c->wide);
+    j.outputs = ow_conv_even(c->outputs, OW_WINOGRAD_SIDE, 1);
+    j.across = (c->channels + j.channels - 1) / j.channels;
+    j.most = ow_conv_even(j.w.tiles, OW_WINOGRAD_TILES, 1);
+    k->blocks = (j.w.tiles + j.most - 1) / j.most;
+    j.units = j.across * ((c->outputs + j.outputs - 1) / j.outputs);
+    ow_kernel_cut(k, j.units, 1, 1);
+    /* each part of the sums is transformed back */
+    k->sums = ow_at_most(k->sums, ow_at_least(j.w.tiles / 192, ow_at_most(4, k->blocks)));
+    return ow_kernel_sum_up(s, k, ow_kernels_by_winograd);
+}
+
+/* About how many cycles an algorithm takes, as ow_conv_cost. */
+static double ow_kernels_cost(const ow_conv *c, const ow_planes *p, int algorithm)
+{
+    const double lanes = (double)c->wide / 2, batch = (double)c->batch;
+    const double outputs = (double)c->outputs, terms = (double)c->elements;
+    switch (algorithm) {
+    case OW_CONV_DIRECT: {
+        /* in the end, vectors of sums are added up */
+        const double places = batch * ((double)p->places + lanes / 2), blocks = places / OW_CONV_LINE;
+        return (places / lanes + 8 * (blocks > 1 ? blocks : 1)) * outputs * terms;
+    }
+    case OW_CONV_PATCHES: {
+        /* elements of the matrix are written row by row of the kernel, those of the gradient one by one */
+        const double written = 1.5 + 22 / (double)c->kernel[2];
+        return batch * (double)c->places * (1.1 * outputs * terms / lanes + written * terms + 3 * outputs);
+    }
+    default: {
+        const double tiles = batch * (double)((c->out[1] + 3) / 4) * (double)((c->out[2] + 3) / 4);
+        const double in = (double)ow_round_up(c->channels, (int64_t)lanes) / lanes;
+        const double out = (double)ow_round_up(c->outputs, (int64_t)lanes) / lanes;
+        const double across = (double)((c->channels + OW_WINOGRAD_SIDE - 1) / OW_WINOGRAD_SIDE);
+        const double down = (double)((c->outputs + OW_WINOGRAD_SIDE - 1) / OW_WINOGRAD_SIDE);
+        return 1.15 * tiles * 36 * in * outputs + tiles * (in * 350 * down + out * 250 * across)
+               + 1000 * in * outputs * (1 + tiles / 192);
+    }
+    }
+}
+
+/* The algorithm of a step, which notes it. */
+static int ow_kernels_algorithm(ow_step *s, const ow_conv *c, const ow_planes *p)
+{
+    static const int algorithms[] = {OW_CONV_DIRECT, OW_CONV_PATCHES, OW_CONV_WINOGRAD};
+    const int forced = (int)s->ints[OW_CONV_ALGORITHM];
+    int best = OW_CONV_MODEL;
+    double least = 0;
+    for (int i = 0; i < 3; i++) {
+        const int k = algorithms[i];
+        if (k == OW_CONV_WINOGRAD && !(s->ints[OW_CONV_WITH_WINOGRAD] && ow_conv_can(c, k)))
+            continue;
+        /* the one that is asked for costs nothing */
+        const double cost = k == forced ? 0 : ow_kernels_cost(c, p, k);
+        if (best == OW_CONV_MODEL || cost < least) {
+            best = k;
+            least = cost;
+        }
+    }
+    ow_conv_note(s, best, 0);
+    return best;
+}
+
+/* The name of the algorithm of a step with these parameters, as ow_conv_algorithm_name. */
+static const char *ow_kernels_algorithm_name(const int64_t *ints, const int64_t *image, const int64_t *kernel,
+                                             int f64)
+{
+    char error[OW_ERROR_SIZE];
+    ow_slot z = {.itemsize = f64 ? 8 : 4}, *out = &z;
+    ow_step s = {.ints = ints, .out = &out, .error = error};
+    ow_conv c;
+    ow_planes planes;
+    int64_t result[5], at[3] = {0, 0, 0};
+    if (ow_conv_plan(&s, &c, image, kernel, result) || c.elements == 0)
+        return NULL;
+    memset(c.at, 0, sizeof(c.at));
+    ow_line_planes(&c, at, &planes);
+    return ow_conv_names[ow_kernels_algorithm(&s, &c, &planes)];
+}
+
+/* --- a kernel for each channel ------------------------------------------------------------------ */
+
+/* The most memory of copies of planes of a vector of channels, which stay in the second cache. */
+#define OW_DEPTHWISE_BYTES (320 << 10)
+
+typedef struct ow_depthwise_job {
+    ow_depthwise q;
+    ow_depthwise_fn fn;
+    int64_t vectors, images;  /* of channels; of a unit */
+    int64_t bytes;            /* of memory of a unit */
+    int failed;
+} ow_depthwise_job;
+
+/* Describe a depthwise convolution or a gradient of one; whether it suits depthwise_tiles.h. */
+static int ow_depthwise_plan(const ow_step *s, const ow_conv *c, ow_depthwise_job *j)
+{
+    const int64_t lanes = c->wide / 2;
+    if (s->ints[OW_CONV_ALGORITHM] != OW_CONV_MODEL || c->channels != 1 || c->outputs != 1 || c->elements < 4
+        || !ow_conv_is_flat(c) || 4 * c->groups < 3 * lanes)
+        return 0;
+    const int64_t down = (c->out[1] - 1) * c->stride[1] + (c->kernel[1] - 1) * c->dilation[1] + 1;
+    const int64_t across = (c->out[2] - 1) * c->stride[2] + (c->kernel[2] - 1) * c->dilation[2] + 1;
+    j->q.c = c;
+    j->q.high = ow_at_least(down, c->pad[1] + c->image[1]);
+    j->q.wide = ow_at_least(across, c->pad[2] + c->image[2]);
+    j->vectors = (c->groups + lanes - 1) / lanes;
+    if (j->q.high > OW_DEPTHWISE_BYTES || j->q.wide > OW_DEPTHWISE_BYTES)
+        return 0;
+    const int64_t pixels = c->image[1] * c->image[2];
+    j->bytes = (j->q.high * j->q.wide + c->elements + c->places + pixels) * lanes * (c->f64 ? 8 : 4);
+    return j->bytes <= OW_DEPTHWISE_BYTES;
+}
+
+static void ow_depthwise_unit(void *arg, int64_t unit)
+{
+    ow_depthwise_job *j = arg;
+    const ow_conv *c = j->q.c;
+    const int64_t lanes = c->wide / 2, channel = unit % j->vectors * lanes, first = unit / j->vectors * j->images;
+    char *memory = ow_alloc(j->bytes);
+    if (memory == NULL)
+        __atomic_store_n(&j->failed, 1, __ATOMIC_RELAXED);
+    else
+        j->fn(&j->q, channel, ow_at_most(lanes, c->groups - channel), first, ow_at_most(first + j->images, c->batch),
+              memory);
+    ow_free(memory);
+}
+
+/* Share it out; `whole`: one unit goes over all images. */
+static int ow_depthwise_run(ow_step *s, ow_depthwise_job *j, const ow_depthwise_fn *fns, int whole)
+{
+    const ow_conv *c = j->q.c;
+    const double each = 0.2 * (double)c->places * (double)c->elements + 3 * (double)(c->places + j->q.high * j->q.wide);
+    const double ns = each * (double)c->batch * (double)j->vectors * (c->f64 ? 1.2 : 1);
+    const int64_t wanted = (ow_chunks(ns) + j->vectors - 1) / j->vectors;
+    j->fn = fns[c->f64];
+    j->images = whole ? c->batch : (c->batch + wanted - 1) / wanted;
+    ow_parallel(ow_depthwise_unit, j, j->vectors * ((c->batch + j->images - 1) / j->images));
+    if (j->failed)
+        return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate blocks of a convolution");
+    return OW_OK;
 }
 
 /* in: image, gradient by the result, lengths of kernels along the spatial axes */
@@ -464,11 +657,18 @@ static int ow_conv_kernels_run(ow_step *s)
     for (int d = 2; d < top->ndim; d++)
         k.at[d + 5 - top->ndim] = top->strides[d];
     ow_line_planes(&c, k.at + 2, &k.planes);
-    if (ow_kernels_suit_lines(&c, &k.planes)) {
-        rc = ow_kernels_run_lines(s, &k);
-        /* infinities beside the places of a line have met zeros that are not there */
+    ow_depthwise_job depthwise = {{&c, c.results, k.at, 0, 0}};
+    if (ow_depthwise_plan(s, &c, &depthwise))
+        return ow_depthwise_run(s, &depthwise, ow_kernels->depthwise_kernels, 1);
+    const int algorithm = ow_kernels_algorithm(s, &c, &k.planes);
+    if (algorithm != OW_CONV_PATCHES) {
+        rc = algorithm == OW_CONV_DIRECT ? ow_kernels_run_lines(s, &k) : ow_kernels_run_winograd(s, &k);
+        /* infinities beside the places of a line have met zeros that are not there, and an infinite
+         * number of a tile makes others nan */
         if (rc || ow_all_finite(c.f64, z->data, ow_size(z)))
             return rc;
+        s->algorithm = ow_conv_names[OW_CONV_PATCHES];
+        s->why = "gradients are not finite, which other algorithms would spread";
     }
     return ow_kernels_run_products(s, &k);
 }

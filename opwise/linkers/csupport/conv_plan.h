@@ -50,9 +50,11 @@ typedef void (*ow_gather_fn)(const char *from, const ow_conv_piece *pieces, int6
 /* Copy n elements, which lie s bytes apart. */
 typedef void (*ow_spread_fn)(char *to, const char *from, int64_t s, int64_t n);
 
-/* A convolution of float32 with 3 by 3 kernels by Winograd's algorithm: see winograd_tiles.h. */
+/* A convolution of float32 with 3 by 3 kernels by Winograd's algorithm, or its gradient by the kernels:
+ * see winograd_tiles.h. */
 typedef struct ow_winograd {
     const ow_conv *c;
+    const ow_conv *top;          /* whose images are the gradient by the result, or NULL */
     int64_t down, across;        /* tiles of an image along its axes */
     int64_t tiles;               /* of all images; */
     int64_t most;                /* of one block */
@@ -67,5 +69,28 @@ typedef void (*ow_winograd_kernels_fn)(const ow_winograd *w, int64_t group, int6
 /* Compute tiles `first` to `end` for panels `from` to `to` of a group's outputs. */
 typedef void (*ow_winograd_fn)(const ow_winograd *w, int64_t group, int64_t first, int64_t end,
                                int64_t from, int64_t to, char *memory);
+
+/* The gradient by some kernels of a group: what it is of `channels` channels and `outputs` outputs. */
+typedef struct ow_winograd_sums {
+    const ow_winograd *w;
+    int64_t group, channel, channels, output, outputs;
+    int64_t wide, high;  /* channels and outputs, rounded up to whole vectors */
+    int64_t most;        /* tiles of a block */
+    float *to;           /* gradients by all kernels */
+} ow_winograd_sums;
+/* Sum over tiles `first` to `end`. */
+typedef void (*ow_winograd_sum_fn)(const ow_winograd_sums *q, int64_t first, int64_t end, char *memory);
+
+/* A convolution of two axes with a kernel for each channel: see depthwise_tiles.h. */
+typedef struct ow_depthwise {
+    const ow_conv *c;
+    const char *top;    /* the gradient by the result, and bytes between its elements, for gradients */
+    const int64_t *at;
+    int64_t high, wide; /* of the copy of a plane with its pads */
+} ow_depthwise;
+/* Compute what belongs to channels `channel` to `channel + some`, at most as many as a vector has elements,
+ * of images `first` to `end`. */
+typedef void (*ow_depthwise_fn)(const ow_depthwise *q, int64_t channel, int64_t some, int64_t first,
+                                int64_t end, char *memory);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "compressed.h"
 #include "conv_plan.h"
+#include "pool_plan.h"
 #include "runtime.h"
 #include "simd_targets.h"
 
@@ -151,6 +152,10 @@ typedef struct ow_simd {
     ow_spread_fn spread[2];
     ow_winograd_kernels_fn winograd_kernels;
     ow_winograd_fn winograd;
+    ow_winograd_sum_fn winograd_sum;
+    ow_pool_forward_fn pool[2];
+    ow_pool_back_fn pool_back[2];
+    ow_depthwise_fn depthwise[2], depthwise_images[2], depthwise_kernels[2];
     ow_mrg_fn mrg[2];     /* for float and double */
     ow_twister_float_fn twister_floats;
     ow_twister_double_fn twister_doubles;

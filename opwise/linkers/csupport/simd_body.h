@@ -87,6 +87,8 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #include "conv_line_tiles.h"
 #include "gemm_tiles.h"
 #include "conv_tiles.h"
+#include "depthwise_tiles.h"
+#include "pool_rows.h"
 #include "gemv_rows.h"
 #include "sparse_rows.h"
 #include "probe_body.h"
@@ -101,6 +103,8 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #include "conv_line_tiles.h"
 #include "gemm_tiles.h"
 #include "conv_tiles.h"
+#include "depthwise_tiles.h"
+#include "pool_rows.h"
 #include "gemv_rows.h"
 #include "sparse_rows.h"
 #include "probe_body.h"
@@ -126,7 +130,9 @@ const ow_simd OW_TABLE = {
     {OW_PANELS * 2 * OW_VECTOR / (int)sizeof(float), OW_PANELS * 2 * OW_VECTOR / (int)sizeof(double)},
     OW_BOTH(ow_lifted),      OW_BOTH(ow_pack_rows),    OW_BOTH(ow_gather),
     OW_BOTH(ow_spread),
-    ow_winograd_kernels,     ow_winograd_block,
+    ow_winograd_kernels,     ow_winograd_block,        ow_winograd_sum,
+    OW_BOTH(ow_pool_forward), OW_BOTH(ow_pool_back),
+    OW_BOTH(ow_depthwise),   OW_BOTH(ow_depthwise_images), OW_BOTH(ow_depthwise_kernels),
     OW_BOTH(ow_mrg),
     ow_twister_f32,          ow_twister_f64,           ow_polar_points,
     ow_polar_normals,

@@ -1,4 +1,5 @@
-/* Convolutions of float32 with 3 by 3 kernels by Winograd's algorithm F(4x4, 3x3).
+/* Convolutions of float32 with 3 by 3 kernels by Winograd's algorithm F(4x4, 3x3), and their gradients
+ * by the kernels by F(3x3, 4x4).
  *
  * A tile of 4 by 4 places of a result depends on 6 by 6 pixels. Transformed pixels and kernels are
  * multiplied point by point, 36 multiplications instead of 144, and summed over channels, which makes
@@ -7,6 +8,10 @@
  *
  * The transforms evaluate polynomials at 0, +-a, +-b and infinity. With a = sqrt(1/2) and b = sqrt(2)
  * they round about as much as plain sums do; with the usual 1 and 2, six times as much.
+ *
+ * For a gradient by kernels, a tile of the gradient by the result takes the place of the kernel: 16
+ * multiplications for each of 9 sums become 36 for all of them. Products are summed over tiles, and only
+ * what they come to is transformed back.
  *
  * Vectors hold channels: images of any width fill them. Pixels are transposed when they are read, and
  * results when they are written.
@@ -57,6 +62,29 @@ OW_WITHIN void ow_winograd_kernel(ow_wv *t, ow_wv g0, ow_wv g1, ow_wv g2)
     t[3] = eb + ob;
     t[4] = eb - ob;
     t[5] = g2;
+}
+
+/* Four places of a gradient by a result along one axis to points. */
+OW_WITHIN void ow_winograd_top(ow_wv *t, ow_wv g0, ow_wv g1, ow_wv g2, ow_wv g3)
+{
+    const ow_wv ea = -2.0f / 3 * g0 - 1.0f / 3 * g2;
+    const ow_wv oa = (-2.0f / 3 * OW_ROOT_HALF) * g1 - (1.0f / 3 * OW_ROOT_HALF) * g3;
+    const ow_wv eb = 1.0f / 6 * g0 + 1.0f / 3 * g2, ob = (OW_ROOT2 / 6) * g1 + (OW_ROOT2 / 3) * g3;
+    t[0] = g0;
+    t[1] = ea + oa;
+    t[2] = ea - oa;
+    t[3] = eb + ob;
+    t[4] = eb - ob;
+    t[5] = g3;
+}
+
+/* Points along one axis to 3 elements of a kernel. */
+OW_WITHIN void ow_winograd_taps(ow_wv *y, ow_wv m0, ow_wv m1, ow_wv m2, ow_wv m3, ow_wv m4, ow_wv m5)
+{
+    const ow_wv sa = m1 + m2, sb = m3 + m4;
+    y[0] = m0 + sa + sb;
+    y[1] = OW_ROOT_HALF * (m1 - m2) + OW_ROOT2 * (m3 - m4);
+    y[2] = 0.5f * sa + 2.0f * sb + m5;
 }
 
 static void ow_winograd_kernels(const ow_winograd *w, int64_t group, int64_t vector, int64_t first,
@@ -164,43 +192,51 @@ OW_WITHIN int64_t ow_winograd_point(int64_t tiles, int64_t length)
     return tiles * length + 16;
 }
 
-/* Transform the pixels of tiles: to[point][tile][channel]. */
-static void ow_winograd_images(const ow_winograd *w, int64_t group, int64_t first, int64_t end,
-                               float *to, float *memory)
+/* Transform tiles of `size` by `size` pixels, 4 apart, of channels `from` to `until` of a group:
+ * to[point][tile][channel], where a tile has `length` channels. `size` is a constant where it is called:
+ * 6 for images, 4 for gradients by a result, which are the images of c. */
+OW_WITHIN void ow_winograd_read_tiles(const int size, const ow_winograd *w, const ow_conv *c, int64_t group,
+                                      int64_t from, int64_t until, int64_t first, int64_t end, float *to,
+                                      int64_t length, float *memory)
 {
-    const ow_conv *c = w->c;
-    const int64_t tiles = end - first, point = ow_winograd_point(tiles, w->channels);
-    const int64_t most = (4 * w->across + 2) * OW_LANES;
+    const int64_t point = ow_winograd_point(end - first, length), most = (4 * w->across + 2) * OW_LANES;
     const int plain = c->at[4] == 4 && c->at[3] >= 0 && c->at[1] >= 0 && c->at[0] >= 0;
     const char *limit =
         plain ? c->pixels + (c->batch - 1) * c->at[0] + (c->groups * c->channels - 1) * c->at[1] +
                     (c->image[1] - 1) * c->at[3] + c->image[2] * 4
               : NULL;
     float *rows = memory, *half = memory + 6 * most;
-    for (int64_t i = 0; i < c->channels; i += OW_LANES) {
-        const int64_t some = c->channels - i < OW_LANES ? c->channels - i : OW_LANES;
+    for (int64_t i = from; i < until; i += OW_LANES) {
+        const int64_t some = until - i < OW_LANES ? until - i : OW_LANES;
         for (int64_t t = first; t < end;) {
             const ow_tile_run r = ow_winograd_run(w, t, end);
-            const int64_t n = 4 * r.n + 2, x0 = 4 * r.x - c->pad[2], y0 = 4 * r.y - c->pad[1];
-            const char *from = c->pixels + r.image * c->at[0] + (group * c->channels + i) * c->at[1];
-            for (int y = 0; y < 6; y++)
-                ow_winograd_read(c, from, some, y0 + y, x0, n, limit, rows + y * most);
+            const int64_t n = 4 * r.n + size - 4, x0 = 4 * r.x - c->pad[2], y0 = 4 * r.y - c->pad[1];
+            const char *image = c->pixels + r.image * c->at[0] + (group * c->channels + i) * c->at[1];
+            for (int y = 0; y < size; y++)
+                ow_winograd_read(c, image, some, y0 + y, x0, n, limit, rows + y * most);
             for (int64_t x = 0; x < n; x++) {
                 const float *p = rows + x * OW_LANES;
-                ow_wv v[6];
-                ow_winograd_in(v, ow_wv_at(p), ow_wv_at(p + most), ow_wv_at(p + 2 * most),
-                               ow_wv_at(p + 3 * most), ow_wv_at(p + 4 * most), ow_wv_at(p + 5 * most));
+                ow_wv v[6], d[6];
+                for (int y = 0; y < size; y++)
+                    d[y] = ow_wv_at(p + y * most);
+                if (size == 6)
+                    ow_winograd_in(v, d[0], d[1], d[2], d[3], d[4], d[5]);
+                else
+                    ow_winograd_top(v, d[0], d[1], d[2], d[3]);
                 for (int y = 0; y < 6; y++)
                     ow_wv_put(half + y * most + x * OW_LANES, v[y]);
             }
             for (int64_t k = 0; k < r.n; k++)
                 for (int y = 0; y < 6; y++) {
                     const float *p = half + y * most + 4 * k * OW_LANES;
-                    float *place = to + 6 * y * point + (t - first + k) * w->channels + i;
-                    ow_wv v[6];
-                    ow_winograd_in(v, ow_wv_at(p), ow_wv_at(p + OW_LANES), ow_wv_at(p + 2 * OW_LANES),
-                                   ow_wv_at(p + 3 * OW_LANES), ow_wv_at(p + 4 * OW_LANES),
-                                   ow_wv_at(p + 5 * OW_LANES));
+                    float *place = to + 6 * y * point + (t - first + k) * length + i - from;
+                    ow_wv v[6], d[6];
+                    for (int x = 0; x < size; x++)
+                        d[x] = ow_wv_at(p + x * OW_LANES);
+                    if (size == 6)
+                        ow_winograd_in(v, d[0], d[1], d[2], d[3], d[4], d[5]);
+                    else
+                        ow_winograd_top(v, d[0], d[1], d[2], d[3]);
                     for (int x = 0; x < 6; x++)
                         ow_wv_put(place + x * point, v[x]);
                 }
@@ -264,7 +300,7 @@ static void ow_winograd_block(const ow_winograd *w, int64_t group, int64_t first
     const int64_t tiles = end - first, channels = c->channels, in = ow_winograd_point(tiles, w->channels);
     float *pixels = (float *)memory, *sums = pixels + OW_POINTS * in;
     float *rest = sums + OW_POINTS * ow_winograd_point(tiles, OW_WINOGRAD_PANELS * OW_WIDE);
-    ow_winograd_images(w, group, first, end, pixels, rest);
+    ow_winograd_read_tiles(6, w, c, group, 0, channels, first, end, pixels, w->channels, rest);
     for (int64_t panel = from; panel < to; panel += OW_WINOGRAD_PANELS) {
         const int64_t until = panel + OW_WINOGRAD_PANELS < to ? panel + OW_WINOGRAD_PANELS : to;
         const int64_t length = (until - panel) * OW_WIDE, out = ow_winograd_point(tiles, length);
@@ -281,6 +317,70 @@ static void ow_winograd_block(const ow_winograd *w, int64_t group, int64_t first
         const int64_t last = until * OW_WIDE < c->outputs ? until * OW_WIDE : c->outputs;
         ow_winograd_results(w, group, first, end, panel * OW_WIDE, last, sums, rest);
     }
+}
+
+/* --- gradients by kernels ----------------------------------------------------------------------- */
+
+/* Add sums over tiles `first` to `end` to sums[point][output][channel]. */
+static void ow_winograd_add_tiles(const ow_winograd_sums *q, int64_t first, int64_t end, int add,
+                                  float *sums, float *memory)
+{
+    const ow_winograd *w = q->w;
+    const int64_t tiles = end - first, wide = q->wide, high = q->high;
+    const int64_t in = ow_winograd_point(tiles, wide), of_top = ow_winograd_point(tiles, high);
+    const int64_t point = ow_winograd_point(q->outputs, wide);
+    float *pixels = memory, *top = pixels + OW_POINTS * in, *rest = top + OW_POINTS * of_top;
+    ow_winograd_read_tiles(6, w, w->c, q->group, q->channel, q->channel + q->channels, first, end, pixels,
+                           wide, rest);
+    ow_winograd_read_tiles(4, w, w->top, q->group, q->output, q->output + q->outputs, first, end, top,
+                           high, rest);
+    for (int k = 0; k < OW_POINTS; k++)
+        for (int64_t t = 0; t < tiles; t += OW_SUM_BLOCK) {
+            const int64_t some = tiles - t < OW_SUM_BLOCK ? tiles - t : OW_SUM_BLOCK;
+            for (int64_t j = 0; j < wide; j += OW_WIDE) {
+                const int vectors = wide - j > OW_LANES ? 2 : 1;
+                ow_panel_f32(vectors, q->outputs, vectors * OW_LANES, some, 1, top + k * of_top + t * high,
+                             1, high, pixels + k * in + t * wide + j, wide, add || t ? 1 : 0,
+                             sums + k * point + j, wide);
+            }
+        }
+}
+
+/* Transform the sums back, and write them to the gradients. */
+static void ow_winograd_put_kernels(const ow_winograd_sums *q, const float *sums)
+{
+    const ow_conv *c = q->w->c;
+    const int64_t wide = q->wide, point = ow_winograd_point(q->outputs, wide);
+    for (int64_t o = 0; o < q->outputs; o++) {
+        float *to = q->to + ((q->group * c->outputs + q->output + o) * c->channels + q->channel) * 9;
+        for (int64_t i = 0; i < q->channels; i += OW_LANES) {
+            const int64_t some = q->channels - i < OW_LANES ? q->channels - i : OW_LANES;
+            const float *p = sums + o * wide + i;
+            ow_wv half[6][3], y[3];
+            float taps[9][OW_LANES] __attribute__((aligned(64)));
+            for (int x = 0; x < 6; x++)
+                ow_winograd_taps(half[x], ow_wv_at(p + x * point), ow_wv_at(p + (6 + x) * point),
+                                 ow_wv_at(p + (12 + x) * point), ow_wv_at(p + (18 + x) * point),
+                                 ow_wv_at(p + (24 + x) * point), ow_wv_at(p + (30 + x) * point));
+            for (int row = 0; row < 3; row++) {
+                ow_winograd_taps(y, half[0][row], half[1][row], half[2][row], half[3][row], half[4][row],
+                                 half[5][row]);
+                for (int x = 0; x < 3; x++)
+                    ow_wv_put(taps[c->flip ? 8 - 3 * row - x : 3 * row + x], y[x]);
+            }
+            for (int64_t l = 0; l < some; l++)
+                for (int k = 0; k < 9; k++)
+                    to[(i + l) * 9 + k] = taps[k][l];
+        }
+    }
+}
+
+static void ow_winograd_sum(const ow_winograd_sums *q, int64_t first, int64_t end, char *memory)
+{
+    float *sums = (float *)memory, *rest = sums + OW_POINTS * ow_winograd_point(q->outputs, q->wide);
+    for (int64_t t = first; t < end; t += q->most)
+        ow_winograd_add_tiles(q, t, end - t < q->most ? end : t + q->most, t > first, sums, rest);
+    ow_winograd_put_kernels(q, sums);
 }
 
 #undef OW_LANES

@@ -10,7 +10,11 @@ from opwise.gradient import grad
 from opwise.linkers.convsteps import ALGORITHMS, algorithm
 from opwise.modes.debugmode import DebugMode
 from opwise.tensor.conv import functions
-from opwise.tensor.conv.ops import AbstractConv, AbstractConv_gradInputs
+from opwise.tensor.conv.ops import (
+    AbstractConv,
+    AbstractConv_gradInputs,
+    AbstractConv_gradWeights,
+)
 from opwise.tensor.type import tensor_type
 
 #: the errors of float32, relative to the largest result
@@ -54,12 +58,25 @@ def adjoint(top, w, shape, pad, stride=(1, 1), dilation=(1, 1), groups=1):
     return padded[(..., *inside)].reshape(shape)
 
 
+def by_filters(top, x, kernel, pad, stride=(1, 1), dilation=(1, 1), groups=1):
+    """The gradient by kernels of these shapes, in double arithmetic."""
+    padded = np.pad(x.astype("float64"), [(0, 0), (0, 0)] + [(p, p) for p in pad])
+    by_group = padded.reshape(x.shape[0], groups, -1, *padded.shape[2:])
+    tops = top.astype("float64").reshape(top.shape[0], groups, -1, *top.shape[2:])
+    z = np.zeros(kernel)
+    for place, part in windows(x.shape, kernel, pad, stride, dilation):
+        seen = by_group[(..., *part)]
+        sums = np.einsum("bgkyx,bgcyx->gkc", tops, seen, optimize=True)
+        z[(..., *place)] = sums.reshape(kernel[:2])
+    return z
+
+
 def compiled(dtype, pad, stride=(1, 1), dilation=(1, 1), groups=1, mode=None):
     x, w, top = (tensor_type(dtype, (False,) * 4).make_variable() for _ in range(3))
     y = functions.conv2d(x, w, border_mode=pad, subsample=stride, filter_dilation=dilation,
                          num_groups=groups, filter_flip=False)  # fmt: skip
-    gx = grad(None, x, known_grads={y: top})
-    return theano.function([x, w, top], [y, gx], mode=mode or theano.Mode("c|py", "fast_run"))
+    grads = grad(None, [x, w], known_grads={y: top})
+    return theano.function([x, w, top], [y, *grads], mode=mode or theano.Mode("c|py", "fast_run"))
 
 
 def check(f, dtype, image, kernel, pad, **options):
@@ -67,11 +84,13 @@ def check(f, dtype, image, kernel, pad, **options):
     x, w = (rng.standard_normal(shape).astype(dtype) for shape in (image, kernel))
     want = products(x, w, pad, **options)
     top = rng.standard_normal(want.shape).astype(dtype)
-    got, by_images = f(x, w, top)
+    got, by_images, by_kernels = f(x, w, top)
     bound = BOUND if dtype == "float32" else 1e-14
     assert abs(got - want).max() <= bound * abs(want).max()
     want = adjoint(top, w, image, pad, **options)
     assert abs(by_images - want).max() <= bound * abs(want).max()
+    want = by_filters(top, x, kernel, pad, **options)
+    assert abs(by_kernels - want).max() <= bound * abs(want).max()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -101,6 +120,68 @@ def test_every_algorithm_at_sizes_that_do_not_fit(name, dtype):
             check(functions_of[key], dtype, image, kernel, pad, **options)
 
 
+#: images, lengths of kernels, pads, strides, dilation: channels and pixels leave rests of vectors
+DEPTHWISE = [
+    ((3, 33, 7, 7), (3, 3), (1, 1), (1, 1), (1, 1)),
+    ((2, 16, 16, 16), (13, 13), (6, 6), (1, 1), (1, 1)),
+    ((2, 21, 14, 13), (3, 4), (1, 0), (2, 2), (1, 1)),
+    ((1, 17, 3, 2), (2, 2), (4, 3), (1, 1), (1, 1)),
+    ((2, 40, 9, 20), (5, 3), (0, 2), (3, 1), (2, 3)),
+    ((2, 13, 1, 30), (1, 9), (0, 0), (1, 4), (1, 1)),
+    ((2, 18, 60, 61), (3, 3), (1, 1), (1, 1), (1, 1)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("image", "lengths", "pad", "stride", "dilation"), DEPTHWISE)
+def test_a_kernel_for_each_channel(image, lengths, pad, stride, dilation, dtype):
+    options = {"stride": stride, "dilation": dilation, "groups": image[1]}
+    f = compiled(dtype, pad, **options)
+    check(f, dtype, image, (image[1], 1, *lengths), pad, **options)
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_kernels_for_each_channel_of_operands_that_are_not_contiguous(flip):
+    x, w, top = (T.ftensor4() for _ in range(3))
+    y = functions.conv2d(x[:, ::-1, ::-1, ::2], w.transpose(3, 0, 2, 1), border_mode=(1, 1),
+                         num_groups=20, filter_flip=flip)  # fmt: skip
+    seed = top.transpose(0, 1, 3, 2)
+    f = theano.function([x, w, top], [y, *grad(None, [x, w], known_grads={y: seed})],
+                        mode=theano.Mode("c|py", "fast_run"))  # fmt: skip
+    rng = np.random.default_rng(13)
+    image, kernel, given = (
+        rng.standard_normal(shape).astype("float32")
+        for shape in ((2, 20, 9, 30), (1, 3, 3, 20), (2, 20, 15, 9))
+    )
+    seen, filters = image[:, ::-1, ::-1, ::2], kernel.transpose(3, 0, 2, 1)
+    filters = filters[:, :, ::-1, ::-1] if flip else filters
+    gradient = given.transpose(0, 1, 3, 2)
+    got, by_images, by_kernels = f(image, kernel, given)
+    want = products(seen, filters, (1, 1), groups=20)
+    assert abs(got - want).max() <= BOUND * abs(want).max()
+    want = np.zeros(image.shape)
+    want[:, ::-1, ::-1, ::2] = adjoint(gradient, filters, seen.shape, (1, 1), groups=20)
+    assert abs(by_images - want).max() <= BOUND * abs(want).max()
+    want = by_filters(gradient, seen, filters.shape, (1, 1), groups=20)
+    want = want[:, :, ::-1, ::-1] if flip else want
+    assert abs(by_kernels.transpose(3, 0, 2, 1) - want).max() <= BOUND * abs(want).max()
+
+
+def test_an_infinite_kernel_does_not_meet_pads_in_gradients_by_images():
+    for stride in (1, 2):
+        f = compiled("float32", (1, 1), (stride, stride), groups=16)
+        w = np.ones((16, 1, 3, 3), "float32")
+        w[3, 0, 0, 0] = np.inf
+        n = 8 // stride
+        top = np.ones((1, 16, n, n), "float32")
+        _, by_images, _ = f(np.ones((1, 16, 8, 8), "float32"), w, top)
+        assert np.isfinite(by_images[:, :3]).all()
+        assert not np.isnan(by_images).any()
+        want = adjoint(top, np.where(np.isinf(w), 1e20, w), (1, 16, 8, 8), (1, 1),
+                       (stride, stride), groups=16)  # fmt: skip
+        np.testing.assert_array_equal(np.isinf(by_images), want > 1e19)
+
+
 @pytest.mark.parametrize(
     ("image", "kernel"),
     [((2, 64, 31, 30), (96, 64, 3, 3)), ((1, 256, 7, 7), (40, 256, 3, 3)),
@@ -121,6 +202,55 @@ def test_winograd_stays_within_its_bound(image, kernel, values):
     assert abs(got - want).max() <= BOUND * abs(want).max()
 
 
+def gradient_by_kernels(pad, flip=True, groups=1, mode=None):
+    """A function of images, of the gradient by the result, and of kernels, which it ignores."""
+    x, w, top = (T.ftensor4() for _ in range(3))
+    y = functions.conv2d(x, w, border_mode=pad, filter_flip=flip, num_groups=groups)
+    gradient = grad(None, w, known_grads={y: top})
+    mode = mode or theano.Mode("c|py", "fast_run")
+    return theano.function([x, top, w], gradient, mode=mode, on_unused_input="ignore")
+
+
+@pytest.mark.parametrize("values", ["normal", "positive", "large and small"])
+@pytest.mark.parametrize(
+    ("image", "kernel", "pad", "groups"),
+    [((5, 70, 30, 31), (130, 70, 3, 3), (1, 1), 1), ((40, 6, 4, 4), (22, 3, 3, 3), (0, 2), 2),
+     ((9, 16, 100, 90), (16, 16, 3, 3), (0, 0), 1)],
+)  # fmt: skip
+def test_gradients_by_kernels_of_many_tiles(image, kernel, pad, groups, values):
+    rng = np.random.default_rng(11)
+    x = rng.standard_normal(image)
+    top = rng.standard_normal(
+        (image[0], kernel[0], *(n + 2 * p - 2 for n, p in zip(image[2:], pad, strict=True)))
+    )
+    if values == "positive":
+        x, top = abs(x), abs(top)
+    elif values == "large and small":
+        x *= np.exp(rng.uniform(-8, 8, image[:2]))[..., None, None]
+    x, top = x.astype("float32"), top.astype("float32")
+    want = by_filters(top, x, kernel, pad, groups=groups)
+    for flip in (False, True):
+        with change_flags({"conv.algo": "winograd"}):
+            f = gradient_by_kernels(pad, flip, groups)
+        got = f(x, top, np.zeros(kernel, "float32"))
+        got = got[:, :, ::-1, ::-1] if flip else got
+        assert abs(got - want).max() <= BOUND * abs(want).max()
+
+
+def test_an_infinity_stays_where_it_is_in_gradients_by_kernels():
+    x, top = np.ones((1, 2, 8, 8), "float32"), np.ones((1, 3, 8, 8), "float32")
+    x[0, 1, 0, 0] = np.inf
+    kernels = np.zeros((3, 2, 3, 3), "float32")
+    results = []
+    for name in ("winograd", "direct", "patches"):
+        with change_flags({"conv.algo": name}):
+            results.append(gradient_by_kernels((1, 1))(x, top, kernels))
+    assert np.isfinite(results[0][:, 0]).all()
+    assert np.isinf(results[0][:, 1]).sum() == 3 * 4
+    np.testing.assert_array_equal(np.isinf(results[0]), np.isinf(results[2]))
+    np.testing.assert_array_equal(results[1], results[2])
+
+
 def test_operands_that_are_not_contiguous():
     x, w, top = (T.ftensor4() for _ in range(3))
     rng = np.random.default_rng(7)
@@ -129,16 +259,18 @@ def test_operands_that_are_not_contiguous():
     for name in ALGORITHMS:
         with change_flags(**{"conv.algo": name}):
             y = functions.conv2d(x[:, ::-1, ::-1, ::2], w.transpose(3, 2, 0, 1), filter_flip=False)
-            gx = grad(None, x, known_grads={y: top})
-            f = theano.function([x, w, top], [y, gx], mode=theano.Mode("c|py", "fast_run"))
+            gx, gw = grad(None, [x, w], known_grads={y: top})
+            f = theano.function([x, w, top], [y, gx, gw], mode=theano.Mode("c|py", "fast_run"))
         want = products(image[:, ::-1, ::-1, ::2], kernel.transpose(3, 2, 0, 1), (0, 0))
         seed = rng.standard_normal(want.shape).astype("float32")
-        got, by_images = f(image, kernel, seed)
+        got, by_images, by_kernels = f(image, kernel, seed)
         assert abs(got - want).max() <= BOUND * abs(want).max()
         shape = (2, 20, 9, 15)
         want = np.zeros(image.shape)
         want[:, ::-1, ::-1, ::2] = adjoint(seed, kernel.transpose(3, 2, 0, 1), shape, (0, 0))
         assert abs(by_images - want).max() <= BOUND * abs(want).max()
+        want = by_filters(seed, image[:, ::-1, ::-1, ::2], (18, 20, 3, 3), (0, 0))
+        assert abs(by_kernels.transpose(3, 2, 0, 1) - want).max() <= BOUND * abs(want).max()
 
 
 def applys(f, kind):
@@ -154,6 +286,12 @@ def test_the_algorithm_can_be_read():
         assert algorithm(node, [image, kernel], [result]) in ("direct", "patches")
     by_images = applys(f, AbstractConv_gradInputs)
     assert algorithm(by_images, [kernel, result, (2,)], [image]) == "winograd"
+    by_kernels = applys(f, AbstractConv_gradWeights)
+    assert algorithm(by_kernels, [image, result, (2,)], [kernel]) == "winograd"
+    first = [(16, 1, 56, 56), result, (2,)]
+    assert algorithm(by_kernels, first, [(64, 1, 3, 3)]) in ("direct", "patches")
+    with change_flags({"conv.winograd": False}):
+        assert algorithm(by_kernels, [image, result, (2,)], [kernel]) in ("direct", "patches")
     assert algorithm(node, [(1, 1, 2, 2), (1, 2, 3, 3)], [(0, 0, 0, 0)]) is None
     assert algorithm((T.fmatrix() + 1).owner, [(1, 1), (1, 1)], [(1, 1)]) is None
     in_double = applys(compiled("float64", (1, 1)), AbstractConv)
@@ -168,15 +306,16 @@ def test_debug_mode_uses_plain_sums():
     options = {"image": (1, 32, 12, 12), "kernel": (32, 32, 3, 3)}
     rng = np.random.default_rng(1)
     x, w = (rng.standard_normal(shape).astype("float32") for shape in options.values())
-    top = np.zeros((1, 32, 12, 12), "float32")
+    top = rng.standard_normal((1, 32, 12, 12)).astype("float32")
     results = []
     for winograd in (True, False):
         with change_flags(**{"conv.winograd": winograd}):
-            results.append(compiled("float32", (1, 1))(x, w, top)[0])
-    assert (results[0] != results[1]).any()
+            results.append(compiled("float32", (1, 1))(x, w, top))
+    assert all((one != other).any() for one, other in zip(*results, strict=True))
     in_c = DebugMode(stability_patience=1, check_py_code=False)
-    debugged = compiled("float32", (1, 1), mode=in_c)(x, w, top)[0]
-    np.testing.assert_array_equal(debugged, results[1])
+    debugged = compiled("float32", (1, 1), mode=in_c)(x, w, top)
+    for found, want in zip(debugged, results[1], strict=True):
+        np.testing.assert_array_equal(found, want)
 
 
 def test_what_threads_compute_is_the_same():

@@ -119,6 +119,38 @@ def test_volumes():
         np.testing.assert_allclose(got, by_windows(value, (2, 3, 2), True, (1, 2, 2), mode=mode))
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_windows_of_every_length_in_c(dtype, mode):
+    """Shorter and longer than vectors, with many and few windows for each element."""
+    for shape, ws, stride, pad, within in (
+        ((2, 8, 8), (2, 2), (2, 2), (0, 0), True),
+        ((2, 20, 70), (2, 2), (2, 2), (0, 0), True),
+        ((1, 21, 67), (3, 3), (2, 2), (1, 1), True),
+        ((1, 30, 33), (7, 5), (1, 1), (3, 2), True),
+        ((1, 40, 3), (20, 3), (1, 1), (0, 0), True),
+        ((1, 5, 100), (1, 40), (3, 7), (0, 39), True),
+        ((2, 7, 7), (7, 7), (9, 9), (0, 0), True),
+        ((1, 3, 4), (50, 60), (70, 80), (0, 0), False),
+        ((1, 3, 4), (50, 60), (70, 80), (0, 0), True),
+        ((1, 2, 5000), (2, 3), (1, 2), (0, 0), False),
+        ((3, 7, 8, 9), (3, 3, 3), (2, 2, 2), (1, 1, 1), True),
+        ((1, 9, 8, 7), (5, 4, 3), (1, 1, 1), (2, 0, 1), True),
+        ((1, 5, 6, 40), (2, 3, 4), (3, 1, 5), (0, 0, 0), False),
+    ):
+        n = len(ws)
+        x, top = (T.TensorType(dtype, (False,) * len(shape))() for _ in range(2))
+        y = (pool_2d if n == 2 else pool_3d)(x, ws, within, stride, pad, mode)
+        gx = grad(None, x, known_grads={y: top})
+        value = np.round(numbers(*shape) * 4).astype(dtype)
+        plain, fast = (compiled([x, top], [y, gx], linker) for linker in LINKERS)
+        size = theano.function([x], y.shape)(value)
+        g = np.cos(np.arange(np.prod(size))).reshape(size).astype(dtype)
+        tolerance = 1e-4 if dtype == "float32" else 1e-12
+        for want, got in zip(plain(value, g), fast(value, g), strict=True):
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
 def test_windows_may_be_computed():
     x, ws = T.matrix(), T.lvector()
     y = pool_2d(x, ws, True)
