@@ -71,7 +71,7 @@ class RandomFunction(Op):
     __props__ = ("fn", "outtype", "inplace", "ndim_added")
     advances_state = True
 
-    def __init__(self, fn, outtype, inplace=False, ndim_added=0):
+    def __init__(self, fn: Any, outtype: Any, inplace: bool = False, ndim_added: int = 0) -> None:
         self.fn = fn
         self.outtype = outtype
         self.inplace = inplace
