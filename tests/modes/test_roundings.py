@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import scalar
+from opwise import grad, scalar
 from opwise.compile.function import function
 from opwise.errors import BadCLinkerOutput, BadOptimization, DebugModeError
 from opwise.linkers import kernels
+from opwise.loops import scan
 from opwise.modes.debugging import perturbation
 from opwise.modes.debugmode import DebugMode
 from opwise.optimizers.navigators import EquilibriumOptimizer
@@ -114,3 +115,23 @@ def test_a_perform_that_fails_when_perturbed_explains_nothing():
     checked = Assert()(D, T.eq(T.exp(T.log(D)).sum(), float(np.exp(np.log(WHOLE)).sum())))
     roundings = perturbation.Roundings({D: WHOLE})
     assert not roundings.explain([checked], WHOLE, WHOLE + 1)
+
+
+def test_the_roundings_of_each_step_of_a_loop_count():
+    """Near 1, what is left of 1 - tanh(x) ** 2 depends on the last digits of the tanh."""
+    step = lambda row, h: scan(lambda a, b: T.tanh(a + 0.5 * b), row, h)[0][-1]  # noqa: E731
+    loop, _ = scan(step, F, T.zeros((), "float32"))
+    slope = grad(loop.sum(), F)
+    values = np.full((4, 4), 4.0, "float32")
+    values[:, -1] = 3.5
+    perturbed = perturbation.Perturbed({F: values})
+    [found] = perturbed.compute([slope])
+    assert (perturbed.allowed(slope)[0] > 1e-5 * found[0]).all()
+    counted, _ = scan(lambda n: n + 1, outputs_info=T.zeros((), "int64"), n_steps=3)
+    assert not allowed_of(counted).any()
+
+
+def allowed_of(var):
+    perturbed = perturbation.Perturbed({})
+    perturbed.compute([var])
+    return perturbed.allowed(var)

@@ -74,6 +74,8 @@ def test_every_kind_of_statement_can_be_made():
     for seed in range(60):
         g = Grower(Recorded(seed=seed))
         for step in dict.fromkeys(STEPS):
+            if step in made:
+                continue
             try:
                 step(g)
                 made.add(step)

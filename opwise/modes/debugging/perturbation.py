@@ -6,7 +6,7 @@ run is no fault if it is no larger than those among runs with random roundings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,7 @@ class Perturbed:
             done.append(node)
         for run in self.perturbed:
             for node in done:
-                self._run_perturbed(node, run)
+                self._run_perturbed(node, run, self.exact)
         return [_known(self.values, var) for var in outputs]
 
     def spread(self, var: Variable) -> np.ndarray:
@@ -102,30 +102,52 @@ class Perturbed:
         return allowed
 
     def _is_exact(self, var: Variable) -> bool:
-        if var in self.exact:
-            return self.exact[var]
-        return isinstance(var, Constant) and _is_whole(var.data)
+        return _holds_exactly(var, self.exact)
 
-    def _run_perturbed(self, node: Apply, run: dict[Variable, Any]) -> None:
-        """Compute an Apply, with perturbed inputs and perturbed results."""
+    def _run_perturbed(
+        self, node: Apply, run: dict[Variable, Any], exact: Mapping[Variable, bool]
+    ) -> None:
+        """Compute an Apply, with perturbed inputs and perturbed results.
+
+        exact: which values no rounding changes.
+        """
         known = {var: _known(run, var) for var in node.inputs}
         if rounds(node.op):
             eps = max((_eps(out.type) for out in node.outputs), default=0.0)
             for var in known:
-                if not self._is_exact(var):
+                if not _holds_exactly(var, exact):
                     known[var] = self._moved(known[var], eps or None)
         with np.errstate(all="ignore"):
-            results = _performed(node, known)
+            results = _performed(node, known, self._perturbed_step(node.op))
         for out, value in zip(node.outputs, results, strict=True):
-            if rounds(node.op) and not self.exact[out]:
-                value = self._moved(value, None, self._sum_error(node, out))
+            if rounds(node.op) and not exact.get(out, False):
+                value = self._moved(value, None, self._sum_error(node, out, known))
             run[out] = value
 
-    def _sum_error(self, node: Apply, out: Variable) -> float:
+    def _perturbed_step(self, op: Any) -> Callable[..., list[Any]] | None:
+        """Return what computes a step of a loop with random roundings; None for other Ops."""
+        if not hasattr(op, "perform_with"):
+            return None
+        order = io_toposort(op.inputs, op.outputs)
+
+        def step(*given: Any) -> list[Any]:
+            run: dict[Variable, Any] = dict(zip(op.inputs, given, strict=True))
+            exact = {var: _is_whole(value) for var, value in run.items()}
+            for node in order:
+                stays = all(_holds_exactly(v, exact) for v in node.inputs) and is_exact(node.op)
+                exact.update(dict.fromkeys(node.outputs, stays))
+                self._run_perturbed(node, run, exact)
+                for out in node.outputs:
+                    exact[out] = stays and _is_whole(run[out])
+            return [_known(run, out) for out in op.outputs]
+
+        return step
+
+    def _sum_error(self, node: Apply, out: Variable, known: Mapping[Variable, Any]) -> float:
         """Return the rounding error of a sum of which some terms cancel: eps times all terms."""
         if not _eps(out.type) or not adds(node.op):
             return 0.0
-        sizes = [np.asarray(_known(self.values, v)) for v in node.inputs if _is_number(v)]
+        sizes = [np.asarray(_known(known, v)) for v in node.inputs if _is_number(v)]
         sizes = [np.abs(s[np.isfinite(s)].astype(complex)) for s in sizes]
         total = [float(s.sum()) for s in sizes if s.size]
         most = float(np.prod(total)) if not isinstance(node.op, Elemwise) else max(total, default=0)
@@ -164,15 +186,30 @@ def _eps(type_: Type) -> float:
     return float(np.finfo(dtype).eps) if dtype.startswith(("float", "complex")) else 0.0
 
 
-def _performed(node: Apply, known: Mapping[Variable, Any]) -> list[Any]:
-    """Return what ``perform`` of an Apply computes from known values, which are not overwritten."""
+def _holds_exactly(var: Variable, exact: Mapping[Variable, bool]) -> bool:
+    """Return whether no rounding changes a value. exact: which values are known not to change."""
+    if var in exact:
+        return exact[var]
+    return isinstance(var, Constant) and _is_whole(var.data)
+
+
+def _performed(
+    node: Apply, known: Mapping[Variable, Any], step: Callable[..., list[Any]] | None = None
+) -> list[Any]:
+    """Return what ``perform`` of an Apply computes from known values, which are not overwritten.
+
+    step: computes the steps of a loop.
+    """
     destroyed = {i for indices in node.op.destroy_map.values() for i in indices}
     inputs = []
     for i, var in enumerate(node.inputs):
         value = _known(known, var)
         inputs.append(value.copy() if i in destroyed else value)
     storages: list[Storage] = [[None] for _ in node.outputs]
-    python_code(node)(node, inputs, storages)
+    if step is not None:
+        node.op.perform_with(step, node, inputs, storages)
+    else:
+        python_code(node)(node, inputs, storages)
     return [storage[0] for storage in storages]
 
 

@@ -16,7 +16,7 @@ from opwise.testing.fuzz.examine import examine
 from opwise.testing.fuzz.grow import Fault, Rejected
 from opwise.testing.fuzz.program import RandomProgram
 from opwise.testing.fuzz.shrink import Recorded, shrunk
-from opwise.testing.fuzz.whole import grown
+from opwise.testing.fuzz.whole import LOOPS, grown
 
 #: the configurations of every program; each program also gets one of the others, in turn
 QUICK = ["no optimizer, c|py", "FAST_COMPILE", "FAST_RUN, built-in kernels"]
@@ -51,7 +51,6 @@ class _Search:
     def one(self, seed: int) -> None:
         """Run one random program; if it fails, simplify it and write it as a test."""
         source = Recorded(seed=seed)
-        self.graphs += 1
         try:
             fault = self.fault_of(source, seed % 5 == 4, count=True)
         except RecursionError:  # a program that is too deep for Python is no fault
@@ -69,10 +68,14 @@ class _Search:
     ) -> Fault | None:
         """Return the Fault of the program that a source of choices makes, or None."""
         try:
-            program = grown(source, self.args.steps, special, self.refused if count else None)
+            program = grown(
+                source, self.args.steps, special, self.refused if count else None,
+                LOOPS if self.args.loops else None,
+            )  # fmt: skip
             if program is None:
                 return None
             if count:
+                self.graphs += 1
                 self.statements += len(program.statements)
             examine(program, configurations or self.configurations(program))
         except Fault as fault:
@@ -178,6 +181,10 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         type=int,
         default=16,
         help="make programs of at most this many statements (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--loops", action="store_true",
+        help="make only programs with loops or conditions, by every second statement",
     )
     parser.add_argument("--graphs", type=int, default=-1, help="stop after this many programs")
     parser.add_argument("--faults", type=int, default=-1, help="stop after this many faults")

@@ -52,7 +52,7 @@ def compiled(program: RandomProgram, configuration: str) -> Function:
         made: Function = function(
             inputs, [variables[name] for name in program.outputs], mode=mode_of(configuration),
             updates=[(variables[s], variables[v]) for s, v in program.updates.items()],
-            on_unused_input="ignore",
+            on_unused_input="ignore", no_default_updates=True,
         )  # fmt: skip
     return made
 

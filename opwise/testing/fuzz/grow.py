@@ -16,9 +16,13 @@ import numpy as np
 
 import opwise.tensor as T
 from opwise import gradient
-from opwise.compile.shared import shared
+from opwise.compile.mrg_streams import MRG_RandomStreams
+from opwise.compile.shared import SharedVariable, shared
+from opwise.compile.streams import RandomStreams
 from opwise.config import change_flags
-from opwise.loops import scan, until
+from opwise.graph.traversal import ancestors
+from opwise.loops import foldl, foldr, reduce, scan, until
+from opwise.loops.checkpoints import scan_checkpoints
 from opwise.loops.jacobians import jacobian
 from opwise.modes.debugging.perturbation import beyond
 from opwise.tensor import extra_ops, selection
@@ -72,7 +76,9 @@ class Grower:
 
     names: dict[str, Any] = {
         "T": T, "np": np, "theano": SimpleNamespace(
-            gradient=gradient, scan=scan, scan_module=SimpleNamespace(until=until)),
+            gradient=gradient, scan=scan, scan_module=SimpleNamespace(until=until),
+            reduce=reduce, foldl=foldl, foldr=foldr, scan_checkpoints=scan_checkpoints),
+        "MRG_RandomStreams": MRG_RandomStreams, "RandomStreams": RandomStreams,
         "jacobian": jacobian, "abstract_conv": abstract_conv, "pool": pool,
         "bincount": extra_ops.bincount,
         "compress": selection.compress, "diff": extra_ops.diff, "ifelse": ifelse,
@@ -231,11 +237,12 @@ class Grower:
         exact: bool = False,
         broadcast: Sequence[bool | None] | None = None,
         finite: bool = False,
+        kind: str | None = None,
     ) -> str:
         """Add an input or a shared variable, and return its name.
 
         broadcast: for each dimension True, False, or None to draw it. finite: without NaN and
-        infinity.
+        infinity. kind: see Leaf (default: drawn).
         """
         shape = tuple(shape)
         if np.prod(shape, dtype=int) > LARGEST_LEAF:
@@ -247,7 +254,7 @@ class Grower:
         ]
         value, level = self._numbers(dtype, shape, exact, finite)
         draw = self.below(100)
-        kind = "shared" if draw >= 82 else "mutable" if draw >= 76 else "input"
+        kind = kind or ("shared" if draw >= 82 else "mutable" if draw >= 76 else "input")
         layout = self.choice(LAYOUTS) if self.chance(35) else "plain"
         if kind == "shared":
             if layout == "read-only":
@@ -336,6 +343,9 @@ class Grower:
             raise Rejected
         if var in self.program.perturbed.values and var in self.program.variables.values():
             raise Rejected
+        for state in ancestors([var], blockers=list(self.program.variables.values())):
+            if isinstance(state, SharedVariable) and state not in self.program.perturbed.values:
+                self.program.perturbed.add(state, state.get_value())  # of a random stream
         try:
             with np.errstate(all="ignore"):
                 [value] = self.program.perturbed.compute([var])

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from opwise.testing.fuzz import images, loops  # noqa: F401  (they add their steps)
+from opwise.testing.fuzz import loops  # (they add their steps)
 from opwise.testing.fuzz.grow import Below, Grower, Rejected
 from opwise.testing.fuzz.program import RandomProgram
-from opwise.testing.fuzz.steps import STEPS
+from opwise.testing.fuzz.steps import STEPS, Step, chosen
+
+#: the steps that add loops and conditions
+LOOPS = [step for step in STEPS if step is chosen or step.__module__ == loops.__name__]
 
 
 def grown(
-    below: Below, steps: int = 16, special: bool = False, refused: dict[str, int] | None = None
+    below: Below,
+    steps: int = 16,
+    special: bool = False,
+    refused: dict[str, int] | None = None,
+    preferred: list[Step] | None = None,
 ) -> RandomProgram | None:
     """Return a random program of up to ``steps`` + 1 statements, or None if none was accepted.
 
     below: makes the choices. special: with NaN and infinity. refused: counts refused statements.
+    preferred: every second statement, and at least one, is made by one of these.
     """
     g = Grower(below, special)
+    added: set[Step] = set()
     for _ in range(2 + below(steps)):
+        step = g.choice(preferred if preferred and below(2) else STEPS)
         try:
-            g.choice(STEPS)(g)
+            step(g)
         except Rejected:
             continue
+        added.add(step)
+    if preferred and added.isdisjoint(preferred):
+        return None
     if refused is not None:
         for text, n in g.refused.items():
             refused[text] = refused.get(text, 0) + n

@@ -12,12 +12,14 @@ from ..register import LOOSE, SINGLE, add_program
 
 # The flag floatX that a script is recorded under.
 SCRIPTS = {
+    "adaptive_steps": "float64",
     "alexnet_toy": "float64",
     "all_conv": "float64",
     "attention_decoder": "float64",
     "batch_norm": "float64",
     "beam_search": "float64",
     "bidirectional_rnn": "float64",
+    "bold_driver": "float64",
     "c_ops": "float32",
     "char_rnn": "float64",
     "contractive_autoencoder": "float64",
@@ -57,6 +59,7 @@ SCRIPTS = {
     "nade": "float32",
     "op_from_graph": "float64",
     "particle_filter": "float64",
+    "piecewise": "float64",
     "rbm": "float64",
     "rbm_pcd": "float64",
     "rk4_pendulum": "float64",
@@ -86,11 +89,13 @@ OUTDATED = {"conv_mlp", "sentence_cnn"}
 #: accuracies, overlaps, explained variances and losses that are left are parts of 1, gains are of
 #: log-likelihoods, gaps of energies, others are distances
 FIGURES = {
+    "adaptive_steps": {"off": (0, 1e-3)},
     "alexnet_toy": {"accuracy": (0.9, 1)},
     "all_conv": {"accuracy": (0.95, 1)},
     "attention_decoder": {"right": (0.99, 1)},
     "beam_search": {"gap": (0, 1e-9), "exact": (-1e-9, 1e-9)},
     "bidirectional_rnn": {"accuracy": (0.9, 1)},
+    "bold_driver": {"accuracy": (0.95, 1)},
     "char_rnn": {"right": (1, 1)},
     "conv3d": {"accuracy": (0.9, 1)},
     "conv_autoencoder": {"explained": (0.8, 1)},
