@@ -34,6 +34,7 @@ from opwise.tensor import (
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise, elemwise
 from opwise.tensor.shape import shape_i_op
+from opwise.tensor.subtensor import IncSubtensor, Subtensor, constant_index
 from opwise.tensor.type import TensorType, tensor_type
 
 if TYPE_CHECKING:
@@ -147,6 +148,13 @@ class _Backward:
         self.reached = {
             k for k in self.flows.back_from(self.starts) if _is_float(op.outputs[k])
         }  # fmt: skip
+        #: by output of which the last row alone has a gradient from outside: what adds it to rows
+        self.by_last: dict[int, Apply] = {}
+        for k in sorted(self.starts):
+            values = self.step.states[k] if k < len(self.layout.taps) else []
+            added = _last_row(by[k]) if len(values) == 1 and self.layout.taps[k] == (1,) else None
+            if added is not None and self.flows.meets(values[0], self.reached):
+                self.by_last[k] = added
         self.n_done = self.asked
         if self.layout.until:
             before = self.layout.rows_before[0] if self.layout.taps else 0
@@ -182,7 +190,11 @@ class _Backward:
         """Return the gradients by the inputs of a step, with variables for those by its outputs."""
         step = self.step
         #: the gradients by rows of outputs that come from outside
-        self.from_outside = {k: _row_type(self.by[k]).make_variable() for k in sorted(self.starts)}
+        self.from_outside = {
+            k: _row_type(self.by[k]).make_variable()
+            for k in sorted(self.starts)
+            if k not in self.by_last
+        }
         #: those by values of states that later steps read: by input of the step
         self.from_later = {
             var: var.type.make_variable()
@@ -211,6 +223,9 @@ class _Backward:
                 return_disconnected="disconnected", null_gradients="return",
             )  # fmt: skip
         found = {v: g for v, g in zip(wanted, terms, strict=True) if not is_disconnected(g)}
+        for k in self.by_last:  # the backward loop begins with it
+            (own,) = step.states[k]
+            found.setdefault(own, zeros_like(own))
         return dict(zip(found, self._with_lengths(list(found.values())), strict=True))
 
     def _forward(self) -> list[Apply]:
@@ -276,9 +291,10 @@ class _Backward:
             for var in values
         }
         constant = dict(zip(step.constants, self.given.constants, strict=True))
+        begins = {step.states[k][0]: self._begin(k) for k in self.by_last}
         given = Parts(
             sequences=[self._backwards(whole) for whole in rows.values()],
-            states=[[zeros_like(first[v][: taps[v]])] for v in later]
+            states=[[begins.get(v, zeros_like(first[v][: taps[v]]))] for v in later]
             + [[shape_padleft(zeros_like(constant[v]))] for v in sums],
             results=[], objects=[], constants=self.given.constants, condition=[],
         )  # fmt: skip
@@ -292,6 +308,12 @@ class _Backward:
             **dict(zip([*later, *sums], [rows for (rows,) in done.states], strict=True)),
             **dict(zip(by_row, done.results, strict=True)),
         }
+
+    def _begin(self, k: int) -> Var:
+        """Return the row with which the gradient by a state begins; an error if it has no row."""
+        added = self.by_last[k]
+        last = self.outputs[k][1:][-1:]
+        return added.op(zeros_like(last), *added.inputs[1:])
 
     def _taps(self) -> dict[Var, int]:
         """Return for each value of a state that a step reads how many steps old it is."""
@@ -398,7 +420,7 @@ class _Backward:
             for var, tap in zip(values, self.layout.taps[k], strict=True)
             if var in rows
         }
-        if k in self.starts:
+        if k in self.starts and k not in self.by_last:
             total = self.by[k][:before]
         elif tails:
             total = zeros_like(first)
@@ -419,6 +441,31 @@ class _Backward:
         if all(is_disconnected(g) for g, r in zip(self.by, reached, strict=False) if r):
             return disconnected_type.make_variable()
         return zeros_like(outside, None if _is_float(outside) else config.floatX)
+
+
+def _last_row(rows: Var) -> Apply | None:
+    """Return the Apply that adds to the last row of zeros, if a gradient by a state is its output.
+
+    The gradient has one row before the first step.
+    """
+    whole = _added_to_zeros(rows, (slice(1, None, None),))
+    if whole is None or whole.inputs[1].type.ndim != rows.type.ndim:
+        return None
+    return _added_to_zeros(whole.inputs[1], (-1,))
+
+
+def _added_to_zeros(var: Var, index: tuple[int | slice, ...]) -> Apply | None:
+    """Return the Apply that adds to a constant part of zeros, if a variable is its output."""
+    node = var.owner
+    if (
+        node is None
+        or not isinstance(node.op, IncSubtensor)
+        or node.op.set_instead_of_inc
+        or not is_zero(node.inputs[0])
+    ):
+        return None
+    part = Subtensor(node.op.idx_list).make_node(node.inputs[0], *node.inputs[2:])
+    return node if constant_index(part) == index else None
 
 
 def without_unused(

@@ -330,3 +330,31 @@ def test_checkpoints_without_padding_and_with_taps():
         f([1, 2, 3])
     with pytest.raises(RuntimeError, match="doesn't work with taps"):
         scan_checkpoints(lambda e, h: e, s, {"initial": s, "taps": [-2]})
+
+
+@pytest.mark.parametrize("truncate", [-1, 3])
+@pytest.mark.parametrize("steps", [0, 1, 5])
+def test_gradients_by_the_last_row_alone(steps, truncate, mode):
+    m, h, w = T.dmatrix(), T.dvector(), T.dmatrix()
+    out, _ = scan(lambda x, h: T.tanh(x + T.dot(h, w)), m, h, truncate_gradient=truncate)
+    rng = np.random.RandomState(steps)
+    given = rng.randn(steps, 3), rng.randn(3), rng.randn(3, 3)
+    # the same gradient, given to all rows
+    weights = T.set_subtensor(T.zeros_like(out)[-1], [1.0, -2.0, 0.5])
+    last = function([m, h, w], grad((out[-1] * [1.0, -2.0, 0.5]).sum(), [m, h, w]), mode=mode)
+    every = function([m, h, w], grad((out * weights).sum(), [m, h, w]), mode=mode)
+    if not steps:
+        for f in (last, every):
+            with pytest.raises(IndexError):
+                f(*given)
+        return
+    for a, b in zip(last(*given), every(*given), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_no_zeros_are_added_in_each_step_for_a_gradient_by_the_last_row():
+    m, h = T.dmatrix(), T.dvector()
+    out, _ = scan(lambda x, h: T.tanh(x * h), m, h)
+    f = function([m, h], grad(out[-1].sum(), h))
+    _, backward = [n.op for n in f.maker.fgraph.toposort() if isinstance(n.op, Scan)]
+    assert len(backward.layout.taps) == 1 and backward.layout.sequences == 2  # rows of m, of out

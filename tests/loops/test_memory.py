@@ -243,6 +243,25 @@ def test_an_integration_keeps_one_row(steps, flags):
     assert profile.memory.peak <= 200
 
 
+@pytest.mark.parametrize("read, wanted", [
+    (lambda out, w: (out[-1] ** 2).sum(), 0.01),
+    (lambda out, w: out, 1),
+    # all states, and the gradients by the sums of all steps, which one product reads
+    (lambda out, w: grad((out[-1] ** 2).sum(), w), 2),
+    (lambda out, w: grad((out**2).sum(), w), 3),
+])  # fmt: skip
+def test_bytes_are_those_of_the_rows_that_are_read(read, wanted, flags):
+    flags(profile_memory=True)
+    steps, size = 400, 20
+    w, x = shared(0.5 * np.eye(size)), T.dmatrix()
+    out, _ = scan(lambda x, h: T.tanh(x + T.dot(h, w)), x, np.zeros(size))
+    f = function([x], read(out, w), profile=True)
+    f(np.ones((steps, size)))
+    (profile,) = f.profile.profile().functions
+    rows = steps * size * 8
+    assert (wanted - 0.1) * rows < profile.memory.peak < (wanted + 0.1) * rows
+
+
 def test_updated_shared_variables_keep_one_row(mode):
     state = shared(V)
     out, _ = scan(lambda s: T.tanh(s) * 1.5, outputs_info=state, n_steps=20)
