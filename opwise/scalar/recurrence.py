@@ -65,10 +65,10 @@ class Recurrence:
         rows = [one.op.row for one in self.instructions if one.op.row is not None]
         return 1 + sum(1 + 10 * len(row.libm) for row in rows)
 
-    def text(self, name: str) -> str | None:
+    def text(self, name: str) -> list[str] | None:
         """Return the C definition of the loop; None if an operation has no expression."""
         lines = _Lines(self, name)
-        return "\n".join(lines.function()) if lines.program() else None
+        return ["\n".join(lines.function())] if lines.program() else None
 
 
 def _size(shape: Shape) -> int:
