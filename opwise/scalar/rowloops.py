@@ -5,11 +5,11 @@ a row is needed before the next pass over it. A row that stays in the cache is r
 once. The loops of the passes are those of ``opwise.scalar.loops``. Rows of few elements, and those
 of arrays by columns, are turned: the loops go over the same element of many rows.
 
-A row program has slots like a Composite's. Each is *wide*, a row of elements, or *narrow*, one number
-for each row. The function is ``void name(const void *ctx, char **p, const ow_i64 *st, ow_i64 rows)``:
-the outputs and the inputs are at ``p``, the bytes from row to row in ``st``. ``ctx`` points to an
-``ow_rowwise_context`` of csupport/rowwise.h. Its memory holds ``RowProgram.buffers`` for one row, or
-``turned`` for ``TURNED_ROWS`` rows. Rows that are not turned are contiguous.
+A row program has slots like a Composite's. Each is *wide*, a row of elements, or *narrow*, one
+number for each row. The function is ``void name(const void *ctx, char **p, const ow_i64 *st, ow_i64
+rows)``: the outputs and the inputs are at ``p``, the bytes from row to row in ``st``. ``ctx`` points
+to an ``ow_rowwise_context`` of csupport/rowwise.h. Its memory holds ``RowProgram.buffers`` for one
+row, or ``turned`` for ``TURNED_ROWS`` rows. Rows that are not turned are contiguous.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class RowProgram:
     def _cost(self, slot: int) -> float:
         """Return about how many nanoseconds a slot takes for each element."""
         one = self._instruction(slot)
-        if one is None or not self.wide[slot] and not isinstance(one, RowFold):
+        if one is None or (not self.wide[slot] and not isinstance(one, RowFold)):
             return 0.0
         if isinstance(one, RowFold):
             return 0.25
@@ -302,7 +302,8 @@ class _Rows:
         function = [
             f"void {self.name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 rows)",
             "{",
-            "    const struct { ow_i64 n, turned; char *memory; const ow_i64 *along; } *const c = ctx;",
+            "    const struct { ow_i64 n, turned; char *memory; const ow_i64 *along; }",
+            "        *const c = ctx;",
             "    const ow_i64 n = c->n;",
             "    if (c->turned) {",
             f"        {self.name}_turned(p, st, c->along, rows, n, c->memory);",
@@ -368,8 +369,8 @@ class _Rows:
 class _Turned:
     """Makes the C function of a row program on turned rows.
 
-    Element j of row r of a wide slot is at ``w[j * d + r]``: in the array itself if rows lie side by
-    side, or in a buffer. Narrow slots are arrays of rows.
+    Element j of row r of a wide slot is at ``w[j * d + r]``: in the array itself if rows lie side
+    by side, or in a buffer. Narrow slots are arrays of rows.
     """
 
     def __init__(self, program: RowProgram, name: str) -> None:
@@ -386,7 +387,9 @@ class _Turned:
                 lines += self._array(slot, k, f"b{slot}[j * {TURNED_ROWS} + r] = {{at}};", "const ")
             else:
                 lines.append(f"{type_} x{slot}[{TURNED_ROWS}];")
-                lines += self._rows(f"x{slot}[r] = *(const {type_} *)(p[{k}] + (row + r) * st[{k}]);")
+                lines += self._rows(
+                    f"x{slot}[r] = *(const {type_} *)(p[{k}] + (row + r) * st[{k}]);"
+                )
         stored = []
         for k, slot in enumerate(of.outs):
             if of.wide[slot] and slot not in stored:
@@ -407,11 +410,13 @@ class _Turned:
                 lines += self._rows(f"*{row} = x{slot}[r];")
                 continue
             lines.append(f"if (w{slot} != ({self._type(slot)} *)(p[{k}] + row * st[{k}])) {{")
-            lines += [f"    {line}" for line in self._each(slot, k, f"{{at}} = w{slot}[j * d{slot} + r];")]
+            lines += [
+                f"    {line}" for line in self._each(slot, k, f"{{at}} = w{slot}[j * d{slot} + r];")
+            ]
             lines.append("}")
         function = [
-            f"static void {self.name}(char **p, const ow_i64 *st, const ow_i64 *along, ow_i64 rows, "
-            "ow_i64 n, char *memory)",
+            f"static void {self.name}(char **p, const ow_i64 *st, const ow_i64 *along, "
+            "ow_i64 rows, ow_i64 n, char *memory)",
             "{",
             *(f"    {line}" for line in self._buffers()),
             f"    for (ow_i64 row = 0; row < rows; row += {TURNED_ROWS}) {{",
@@ -532,4 +537,3 @@ def _local(definitions):
         return None
     *others, loop = definitions
     return [*others, loop.replace("void ", "static void ", 1)]
-

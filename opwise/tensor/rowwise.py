@@ -10,7 +10,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.null import is_disconnected
 from opwise.graph.op import Op
 from opwise.scalar.composite import Instruction, text_of
-from opwise.tensor.dimshuffle import DimShuffle, dimshuffle_op
+from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.reduce import CAReduce
 from opwise.tensor.variable import as_tensor_variable
@@ -33,28 +33,33 @@ class Rowwise(Op):
 
     def make_node(self, *inputs):
         inputs = [as_tensor_variable(x) for x in inputs]
-        slots = self._slots(inputs)
+        slots = self.slots(inputs)
         return Apply(self, inputs, [slots[s].type.make_variable() for s in self.outs])
 
-    def _slots(self, inputs):
+    def slots(self, inputs):
         """Return the tensor variable of each slot."""
         slots = list(inputs)
         for one in self.steps:
             args = [slots[a] for a in one.args]
             if isinstance(one.op, CAReduce):
                 kept = range(args[0].type.ndim - 1)
-                slots.append(dimshuffle_op(kept, (*kept, "x"))(one.op(*args)))
+                slots.append(dimshuffle(one.op(*args), (*kept, "x")))
             else:
                 slots.append(Elemwise(one.op)(*args))
         return slots
 
-    def parts(self, node: Apply) -> list:
-        """Return the tensor variable of each slot, for inputs of an Apply's types."""
+    def parts(self, node: Apply) -> list[tuple[tuple[int, ...], list[Apply]]]:
+        """Return (slots read, Applys one after the other) of each step, for an Apply's types."""
         parts = getattr(node.tag, "parts", None)
         types = [v.type for v in node.inputs]
-        if parts is None or [v.type for v in parts[: self.nin]] != types:
-            parts = node.tag.parts = self._slots([type_.make_variable() for type_ in types])
-        return parts
+        if parts is None or parts[0] != types:
+            slots = self.slots([type_.make_variable() for type_ in types])
+            made = [
+                (one.args, _applys(var))
+                for one, var in zip(self.steps, slots[self.nin :], strict=True)
+            ]
+            parts = node.tag.parts = types, made
+        return parts[1]
 
     def flops(self, inputs, outputs):
         """Return the number of floating-point operations; None if there is no exact count.
@@ -74,9 +79,9 @@ class Rowwise(Op):
 
     def perform(self, node, inputs, output_storage):
         values = list(inputs)
-        for one, var in zip(self.steps, self.parts(node)[self.nin :], strict=True):
-            given = [values[a] for a in one.args]
-            for apply in _applys(var):
+        for args, applys in self.parts(node):
+            given = [values[a] for a in args]
+            for apply in applys:
                 storage = [[None]]
                 apply.op.perform(apply, given, storage)
                 given = storage[0]
@@ -86,15 +91,15 @@ class Rowwise(Op):
 
     def infer_shape(self, node, shapes):
         known = list(shapes)
-        for one, var in zip(self.steps, self.parts(node)[self.nin :], strict=True):
-            given = [known[a] for a in one.args]
-            for apply in _applys(var):
+        for args, applys in self.parts(node):
+            given = [known[a] for a in args]
+            for apply in applys:
                 given = apply.op.infer_shape(apply, given)
             known.append(given[0])
         return [known[s] for s in self.outs]
 
     def L_op(self, inputs, outputs, output_gradients):
-        slots = self._slots(inputs)
+        slots = self.slots(inputs)
         gradients = [None] * len(slots)
 
         def add(slot, gradient):
