@@ -25,7 +25,7 @@ from opwise.scalar.usercode import UserFunction
 LoopProgram = tuple[Sequence[Instruction], Sequence[int], tuple[str, ...]]
 
 #: part of the cache key of generated code: change it when the text's meaning changes
-VERSION = 7
+VERSION = 8
 #: characters of loops for which another compiler is started: fewer take less time than its start
 SHARE = 1500
 
@@ -178,9 +178,6 @@ class Kernels:
             return loop
         steps, outs = as_program(op, in_dtypes, out_dtypes)
         loop = Loop((steps, outs, tuple(in_dtypes)), reducer)
-        if not loops.is_cheap(steps):
-            # compiling such a loop twice would cost more than a copy of broadcast operands
-            maybe_broadcast = ()
         if self.generate or any(usercode.is_c_only(one.op) for one in steps):
             loop.name = name = f"ow_k{len(self._loops)}"
             loop.functions = usercode.functions_of([(steps, in_dtypes)])
@@ -193,9 +190,7 @@ class Kernels:
                 return None
             if loop.needs_gil:
                 loop.definitions = [*loop.definitions, f"OW_WITH_GIL({loop.name}, {name})"]
-            loop.broadcast = sum(
-                1 << i for i in (*constant_inputs, *maybe_broadcast[: loops.MAX_MAYBE])
-            )
+            loop.broadcast = sum(1 << i for i in (*constant_inputs, *maybe_broadcast))
         elif not interpretable(steps, in_dtypes):
             return None
         self._loops[key] = loop

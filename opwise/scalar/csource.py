@@ -245,6 +245,9 @@ def convert(text: str, from_dtype: str, to_dtype: str, exact: bool = True) -> st
         wide = TRUNCATED_TO[to_dtype]
         call = f"ow_{_SHORT[wide]}_of_{_SHORT[from_dtype]}({text})"
         return call if to_dtype == wide else f"(({c_type(to_dtype)}){call})"
+    if from_dtype == "bool" and to_dtype in dtypes.FLOATS:
+        # GCC does not vectorize a loop in which a comparison becomes a float at once
+        text = f"({text} != 0)"
     return f"(({c_type(to_dtype)}){text})"
 
 

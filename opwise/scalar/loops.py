@@ -6,6 +6,10 @@ A loop is ``void name(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)``: 
 ``p``, their strides in bytes in ``st``, outputs or the accumulator first. Operands are contiguous
 or broadcast (stride 0); the caller copies others chunk by chunk.
 
+Any number of operands may be broadcast in some calls and not in others, and one loop serves all
+mixes: it runs in blocks, and a broadcast operand is a block of copies of its element, which stays
+in the first cache and is read again for every block.
+
 A reduction folds a run of elements into one accumulator of stride 0, or several rows into
 accumulators side by side: behind the strides, ``st`` has the number of rows, and the strides of the
 operands from row to row.
@@ -15,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,13 +27,16 @@ import numpy as np
 from opwise.scalar import csource, dtypes, fission, usercode
 from opwise.scalar.composite import Instruction
 
-#: the most inputs for which there are loop variants with and without broadcasting
-MAX_MAYBE = 2
+#: elements of a block, and copies of an element that is broadcast: the copies cost little beside
+#: the work on short rows, and starting a block costs little beside its work
+_COPIES = 64
 #: the most instructions of a cheap program, which has no function among them: its reduction waits
 #: for one addition after the other, and several accumulators let more of them run at once
 _MAX_CHEAP = 8
 #: bytes of the accumulators of a cheap reduction: four of the widest vectors
 _LANES_BYTES = 256
+#: elements of a run that are folded into one number, before such numbers are joined pairwise
+_RUN = 1024
 #: bytes of the operands, results and buffers of one block of a split loop
 _BLOCK_BYTES = 16384
 #: how many rows are folded before accumulators side by side are stored
@@ -157,8 +164,8 @@ def elemwise_text(
     """Return the C definitions of an elementwise loop, or None if a part of it has no C.
 
     constant_inputs: the inputs that are one number in every call. maybe_broadcast: the inputs that
-    may broadcast along the innermost dimension. The last definition is the loop; the others may be
-    shared with other loops.
+    may be broadcast along the innermost dimension. The last definition is the loop; the others may
+    be shared with other loops.
     """
     parts = fission.split(instructions, outs, in_dtypes)
     if len(parts) == 1:  # as a sub-loop its slots would have other numbers
@@ -169,38 +176,57 @@ def elemwise_text(
         return None
     n_out = len(outs)
     results = [csource.c_type(slot_dtype(s, instructions, in_dtypes)) for s in outs]
-    definitions: list[Any] = bodies if len(parts) == 1 else []
-
-    def variant(still):
-        lines, args = _operands(in_dtypes, still, n_out)
-        lines += [f"{type_} *z{k} = ({type_} *)p[{k}];" for k, type_ in enumerate(results)]
-        if len(parts) == 1:
-            return [*lines, *_each_element(name, args, n_out)]
-        more, block = _in_blocks(parts, bodies, in_dtypes, still)
-        definitions.extend(more)
-        return [*lines, *block]
-
-    loop = _function(name, n_out, constant_inputs, maybe_broadcast, variant)
-    return [*definitions, "\n".join(loop)]
+    operands = _Operands(in_dtypes, n_out, constant_inputs, maybe_broadcast)
+    pointers = [f"{type_} *z{k} = ({type_} *)p[{k}];" for k, type_ in enumerate(results)]
+    if len(parts) > 1:
+        definitions, lines = _in_blocks(parts, bodies, in_dtypes, operands)
+    else:
+        definitions = bodies
+        lines = _each_element(name, operands, n_out)
+    return [*definitions, _function(name, [*pointers, *lines])]
 
 
-def _each_element(name, args, n_out):
+def _each_element(name, operands, n_out):
     """Return the lines that run a program on n elements."""
-    call = ", ".join([*(a.format(i="i") for a in args), *(f"z{k} + i" for k in range(n_out))])
+    if not operands.maybe:
+        return [*operands.declared(), *_run(name, operands.elements("0", "i"), "", n_out, "n")]
+    return [
+        *operands.declared(_COPIES),
+        *_blocks(_COPIES, _run(name, operands.elements("from", "i"), "from + ", n_out, "m")),
+    ]
+
+
+def _run(name, args, start, n_out, count):
+    """Return the lines that run a program on elements ``start`` to ``start + count``."""
+    call = ", ".join([*args, *(f"z{k} + {start}i" for k in range(n_out))])
     # an output may have the memory of an input, but then with the same layout
-    return ['_Pragma("GCC ivdep")', "for (ow_i64 i = 0; i < n; i++)", f"    {name}_one({call});"]
+    return [
+        '_Pragma("GCC ivdep")',
+        f"for (ow_i64 i = 0; i < {count}; i++)",
+        f"    {name}_one({call});",
+    ]
 
 
-def _in_blocks(parts, bodies, in_dtypes, still):
+def _blocks(size, lines):
+    """Return the lines that run others on each block, of m elements from ``from`` on."""
+    return [
+        f"for (ow_i64 from = 0; from < n; from += {size}) {{",
+        f"    const ow_i64 m = n - from < {size} ? n - from : {size};",
+        *(f"    {line}" for line in lines),
+        "}",
+    ]
+
+
+def _in_blocks(parts, bodies, in_dtypes, operands):
     """Return (C definitions of the sub-loops, the lines that call them block by block)."""
     dtypes, places = fission.buffers(parts, len(in_dtypes))
     size = sum(np.dtype(d).itemsize for d in (*in_dtypes, *dtypes))
     block = max(64, min(512, 1 << (_BLOCK_BYTES // size).bit_length() - 1))
-    args = {i: f"x{i}" if i in still else f"a{i} + from" for i in range(len(in_dtypes))}
+    args = dict(enumerate(operands.pointers("from")))
     args |= {slot: f"b{k}" for slot, k in places.items()}
     definitions, calls = [], []
     for part, body in zip(parts, bodies, strict=True):
-        still_here = [k for k, slot in enumerate(part.takes) if slot in still]
+        still_here = [k for k, slot in enumerate(part.takes) if slot in operands.constant]
         name, text = _sub_loop(part, body, still_here)
         definitions.append(text)
         # an output may take the memory of an input, which nothing reads after the last sub-loop
@@ -211,11 +237,9 @@ def _in_blocks(parts, bodies, in_dtypes, still):
         )
         calls.append(f"{name}({', '.join([*(args[slot] for slot in part.takes), *to, 'm'])});")
     return definitions, [
+        *operands.declared(block),
         *(f"{csource.c_type(d)} b{k}[{block}];" for k, d in enumerate(dtypes)),
-        f"for (ow_i64 from = 0; from < n; from += {block}) {{",
-        f"    const ow_i64 m = n - from < {block} ? n - from : {block};",
-        *(f"    {call}" for call in calls),
-        "}",
+        *_blocks(block, calls),
     ]
 
 
@@ -226,14 +250,14 @@ def _sub_loop(part, body, still):
     """
     types = [csource.c_type(d) for d in part.in_dtypes]
     results = [csource.c_type(slot_dtype(s, part.instructions, part.in_dtypes)) for s in part.outs]
-    args = [f"x{i}" if i in still else f"a{i}[{{i}}]" for i in range(len(types))]
+    args = [f"x{i}" if i in still else f"a{i}[i]" for i in range(len(types))]
     parameters = [f"{t} x{i}" if i in still else f"const {t} *a{i}" for i, t in enumerate(types)]
     parameters += [f"{t} *z{k}" for k, t in enumerate(results)]
     text = "\n".join([
         body,
         f"static __attribute__((noinline)) void {NAME}({', '.join(parameters)}, ow_i64 n)",
         "{",
-        *(f"    {line}" for line in _each_element(NAME, args, len(results))),
+        *(f"    {line}" for line in _run(NAME, args, "", len(results), "n")),
         "}",
     ])  # fmt: skip
     name = f"ow_s{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
@@ -270,51 +294,54 @@ def reduction_text(
     lanes = max(1, _LANES_BYTES // size) if is_cheap(instructions) else 1
     lines = _Fold(FOLDS[row_name], elements, acc_dtype, lanes)
 
-    def value(args):
-        """Return a function from the text of an index to the statement that sets v0, v1, ..."""
-        results = [f"&v{k}" for k in range(n_acc)]
-        return lambda at: f"{name}_one({', '.join([*(a.format(i=at) for a in args), *results])});"
+    operands = _Operands(in_dtypes, n_acc, constant_inputs, maybe_broadcast)
 
-    def rows(still, count, scattered=False):
-        pointers, values = [], []
+    def value(operands, elements=None):
+        """Return a function from two parts of an index to the statement that sets v0, v1, ..."""
+        results = [f"&v{k}" for k in range(n_acc)]
+        return lambda start, i: (
+            f"{name}_one({', '.join([*(elements or operands.elements)(start, i), *results])});"
+        )
+
+    def apart_at(row=""):
+        """Return the text of elements in steps of any length."""
+        element = csource.c_type(in_dtypes[0])
+        at = f"(p[1] + {row} * to_next[0])" if row else "p[1]"
+        return lambda start, i: [f"*(const {element} *)({at} + (({start}) + {i}) * st[1])"]
+
+    def rows(count, scattered=False):
+        declared, values = [], []
         for k in range(count):
-            more, args = _operands(in_dtypes, still, n_acc, suffix=f"_{k}", row=f"(row + {k})")
-            if scattered:
-                element = csource.c_type(in_dtypes[0])
-                args = [f"*(const {element} *)((const char *)a0_{k} + ({{i}}) * st[1])"]
-            pointers += more
-            values.append(value(args))
+            of_row = operands.of_row(f"_{k}", f"(row + {k})")
+            declared += [] if scattered else of_row.declared(_COPIES)
+            values.append(value(of_row, apart_at(f"(row + {k})") if scattered else None))
         return [
             f"for (; row + {count} <= rows; row += {count}) {{",
-            *(f"    {line}" for line in (*pointers, *lines.rows(values))),
+            *(f"    {line}" for line in (*declared, *lines.rows(values, bool(operands.maybe)))),
             "}",
         ]
 
-    def variant(still):
-        pointers, args = _operands(in_dtypes, still, n_acc)
-        run = [*pointers, *lines.run(value(args))]
-        if whole:
-            return run
-        side_by_side = [
-            f"const ow_i64 rows = st[{n_acc + len(in_dtypes)}];",
-            f"const ow_i64 *to_next = st + {2 * n_acc + len(in_dtypes)};",
-            "ow_i64 row = 0;",
-        ]
-        near = [*(rows(still, _ROWS) if lines.lanes > 1 else []), *rows(still, 1)]
-        if not apart:
-            return [*_if("st[0] == 0", run), *side_by_side, *near]
-        element = csource.c_type(in_dtypes[0])
-        steps = f"st[1] != sizeof({element})"
-        scattered = lines.run(value([f"*(const {element} *)(p[1] + ({{i}}) * st[1])"]))
-        return [
+    declared = operands.declared(lines.lanes if lines.lanes > 1 else _RUN)
+    run = [*declared, *lines.run(value(operands))]
+    if whole:
+        return [body, _function(name, run, prefix)]
+    side_by_side = [
+        f"const ow_i64 rows = st[{n_acc + len(in_dtypes)}];",
+        f"const ow_i64 *to_next = st + {2 * n_acc + len(in_dtypes)};",
+        "ow_i64 row = 0;",
+    ]
+    near = [*(rows(_ROWS) if lines.lanes > 1 else []), *rows(1)]
+    text = [*_if("st[0] == 0", run), *side_by_side, *near]
+    if apart:
+        steps = f"st[1] != sizeof({csource.c_type(in_dtypes[0])})"
+        scattered = lines.run(value(operands, apart_at()))
+        text = [
             *_if("st[0] == 0", [*_if(steps, scattered), *run]),
             *side_by_side,
-            *_if(steps, [*rows(still, _ROWS, True), *rows(still, 1, True)]),
+            *_if(steps, [*rows(_ROWS, True), *rows(1, True)]),
             *near,
         ]
-
-    loop = _function(name, n_acc, constant_inputs, maybe_broadcast, variant, prefix)
-    return [body, "\n".join(loop)]
+    return [body, _function(name, text, prefix)]
 
 
 def _if(condition, lines):
@@ -342,7 +369,8 @@ class _Fold:
     def take(self, into, value, at):
         """Return the statements that take the elements at an index into accumulators.
 
-        into: a format string with the number of the accumulator, {k}.
+        into: a format string with the number of the accumulator, {k}. at: the two parts of the
+        index: where a block starts, and the place in it.
         """
         declared, steps = [], []
         for k, element in enumerate(self.elements):
@@ -353,7 +381,7 @@ class _Fold:
                 steps.append(f"const {self.acc} w{k} = ({self.acc})v{k};")
             to = into.format(k=k)
             steps.append(f"{to} = {self.join(to, v)};")
-        return f"{{ {' '.join([*declared, value(at), *steps])} }}"
+        return f"{{ {' '.join([*declared, value(*at), *steps])} }}"
 
     def each(self, line):
         """Return a line for each accumulator, whose number takes the place of {k}."""
@@ -361,21 +389,20 @@ class _Fold:
 
     def run(self, value):
         """Return the lines that fold a run into one accumulator, in blocks joined pairwise."""
-        block = self._in_lanes(value) if self.lanes > 1 else self._in_vectors(value)
+        block = [
+            *self.each(f"{self.acc} total{{k}} = {self.start};"),
+            *(self._in_lanes(value) if self.lanes > 1 else self._in_vectors(value)),
+            "ow_i32 j = 0;",
+            "for (; blocks >> j & 1; j++) {",
+            *self.each(f"    total{{k}} = {self.join('part{k}[j]', 'total{k}')};"),
+            "}",
+            *self.each("part{k}[j] = total{k};"),
+            "blocks++;",
+        ]
         return [
             *self.each(f"{self.acc} part{{k}}[64], *acc{{k}} = ({self.acc} *)p[{{k}}];"),
             "ow_u64 blocks = 0;",
-            "for (ow_i64 from = 0; from < n; from += 1024) {",
-            "    const ow_i64 m = n - from < 1024 ? n - from : 1024;",
-            *self.each(f"    {self.acc} total{{k}} = {self.start};"),
-            *(f"    {line}" for line in block),
-            "    ow_i32 j = 0;",
-            "    for (; blocks >> j & 1; j++) {",
-            *self.each(f"        total{{k}} = {self.join('part{k}[j]', 'total{k}')};"),
-            "    }",
-            *self.each("    part{k}[j] = total{k};"),
-            "    blocks++;",
-            "}",
+            *_blocks(_RUN, block),
             "for (ow_i32 j = 0; blocks >> j; j++)",
             "    if (blocks >> j & 1) {",
             *self.each(f"        *acc{{k}} = {self.join('*acc{k}', 'part{k}[j]')};"),
@@ -393,7 +420,7 @@ class _Fold:
             "    }",
             f"    for (; i + {lanes} <= m; i += {lanes})",
             f"        for (ow_i32 j = 0; j < {lanes}; j++)",
-            f"            {self.take('s{k}[j]', value, 'from + i + j')}",
+            f"            {self.take('s{k}[j]', value, ('from + i', 'j'))}",
             f"    for (ow_i32 w = {lanes // 2}; w; w /= 2)",
             "        for (ow_i32 j = 0; j < w; j++) {",
             *self.each(f"            s{{k}}[j] = {self.join('s{k}[j]', 's{k}[j + w]')};"),
@@ -401,7 +428,7 @@ class _Fold:
             *self.each("    total{k} = s{k}[0];"),
             "}",
             "for (; i < m; i++)",
-            f"    {self.take('total{k}', value, 'from + i')}",
+            f"    {self.take('total{k}', value, ('from + i', '0'))}",
         ]
 
     def _in_vectors(self, value):
@@ -411,7 +438,7 @@ class _Fold:
             return [
                 f'_Pragma("omp simd reduction({clause} : {totals})")',
                 "for (ow_i64 i = 0; i < m; i++)",
-                f"    {self.take('total{k}', value, 'from + i')}",
+                f"    {self.take('total{k}', value, ('from', 'i'))}",
             ]
         step = self.fold.step.format(a="total0", x="v0")
         return [
@@ -419,60 +446,93 @@ class _Fold:
             f'_Pragma("omp simd reduction({clause} : total0) reduction(| : bad)")',
             "for (ow_i64 i = 0; i < m; i++) {",
             f"    {self.elements[0]} v0;",
-            f"    {value('from + i')}",
+            f"    {value('from', 'i')}",
             f"    total0 = {step};",
             "    bad |= v0 != v0;",
             "}",
             'total0 = bad ? __builtin_nan("") : total0;',
         ]
 
-    def rows(self, values):
+    def rows(self, values, in_blocks):
         """Return the lines that take an element of each row into the accumulators beside them."""
-        return [
-            *self.each(f"{self.acc} *z{{k}} = ({self.acc} *)p[{{k}}];"),
+        start, count = ("from", "m") if in_blocks else ("0", "n")
+        lines = [
             '_Pragma("GCC ivdep")',
-            "for (ow_i64 i = 0; i < n; i++) {",
-            *self.each(f"    {self.acc} s{{k}} = z{{k}}[i];"),
-            *(f"    {self.take('s{k}', value, 'i')}" for value in values),
-            *self.each("    z{k}[i] = s{k};"),
+            f"for (ow_i64 i = 0; i < {count}; i++) {{",
+            *self.each(f"    {self.acc} s{{k}} = z{{k}}[{start} + i];"),
+            *(f"    {self.take('s{k}', value, (start, 'i'))}" for value in values),
+            *self.each(f"    z{{k}}[{start} + i] = s{{k}};"),
             "}",
+        ]
+        pointers = self.each(f"{self.acc} *z{{k}} = ({self.acc} *)p[{{k}}];")
+        return [*pointers, *(_blocks(_COPIES, lines) if in_blocks else lines)]
+
+
+@dataclass(frozen=True)
+class _Operands:
+    """The inputs of a loop in C text: numbers x0, ..., and pointers a0, ... to elements."""
+
+    dtypes: Sequence[str]
+    #: how many operands of the loop come before them
+    first: int
+    #: the inputs that are one number in every call
+    constant: Sequence[int]
+    #: the inputs that may be broadcast: x0, ... are then copies of the element, and moves0, ... 0
+    maybe: Sequence[int]
+    #: what is appended to names, and the C expression of the row that they belong to
+    suffix: str = ""
+    row: str = ""
+
+    def of_row(self, suffix: str, row: str) -> _Operands:
+        """Return the operands of a row, under names of their own."""
+        return replace(self, suffix=suffix, row=row)
+
+    def declared(self, copies: int = 1) -> list[str]:
+        """Return the lines that declare them; copies: how many of an element that is broadcast."""
+        lines = []
+        for i, dtype in enumerate(self.dtypes):
+            type_, at, of = csource.c_type(dtype), f"p[{self.first + i}]", f"{i}{self.suffix}"
+            if self.row:
+                at = f"({at} + {self.row} * to_next[{i}])"
+            if i in self.constant:
+                lines.append(f"const {type_} x{of} = *({type_} *){at};")
+                continue
+            lines.append(f"const {type_} *a{of} = (const {type_} *){at};")
+            if i in self.maybe:
+                lines += [
+                    f"const ow_i64 moves{of} = st[{self.first + i}] != 0;",
+                    f"{type_} x{of}[{copies}];",
+                    f"if (!moves{of}) {{",
+                    f"    const {type_} x = *a{of};",
+                    f"    const ow_i64 copies = n < {copies} ? n : {copies};",
+                    "    for (ow_i64 i = 0; i < copies; i++)",
+                    f"        x{of}[i] = x;",
+                    f"    a{of} = x{of};",
+                    "}",
+                ]
+        return lines
+
+    def pointers(self, start: str) -> list[str]:
+        """Return the text of each at an index where a block starts."""
+        return [
+            f"x{i}{self.suffix}"
+            if i in self.constant
+            else f"a{i}{self.suffix} + ({start})" + f" * moves{i}{self.suffix}" * (i in self.maybe)
+            for i in range(len(self.dtypes))
+        ]
+
+    def elements(self, start: str, i: str) -> list[str]:
+        """Return the text of each one's element ``i`` of the block that starts at an index."""
+        return [
+            text if k in self.constant else f"({text})[{i}]"
+            for k, text in enumerate(self.pointers(start))
         ]
 
 
-def _operands(in_dtypes, still, n_out, suffix="", row=None):
-    """Return (the lines that declare the inputs, the expression of each one's element {i}).
-
-    still: the inputs that broadcast. row: C expression of the row to read.
-    """
-    lines, args = [], []
-    for i, dtype in enumerate(in_dtypes):
-        type_, at = csource.c_type(dtype), f"p[{n_out + i}]"
-        if row is not None:
-            at = f"({at} + {row} * to_next[{i}])"
-        if i in still:
-            lines.append(f"const {type_} x{i}{suffix} = *({type_} *){at};")
-            args.append(f"x{i}{suffix}")
-        else:
-            lines.append(f"const {type_} *a{i}{suffix} = (const {type_} *){at};")
-            args.append(f"a{i}{suffix}[{{i}}]")
-    return lines, args
-
-
-def _function(name, n_out, constant_inputs, maybe_broadcast, variant, prefix=""):
-    """Return the lines of a loop, with a variant for each set of broadcast inputs."""
-    lines = [
-        f"{prefix}void {name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)",
-        "{",
-    ]
-    fixed = set(constant_inputs)
-    maybe = maybe_broadcast[:MAX_MAYBE]
-    for mask in range(1 << len(maybe)):
-        still = fixed | {i for b, i in enumerate(maybe) if mask >> b & 1}
-        tests = [f"st[{n_out + i}] {'==' if i in still else '!='} 0" for i in maybe]
-        lines.append(f"    if ({' && '.join(tests)}) {{" if tests else "    {")
-        lines += [f"        {line}" for line in variant(still)]
-        lines.append("    }")
-    return [*lines, "}"]
+def _function(name, lines, prefix=""):
+    """Return the text of a loop."""
+    head = f"{prefix}void {name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)"
+    return "\n".join([head, "{", *(f"    {line}" for line in lines), "}"])
 
 
 def file_text(

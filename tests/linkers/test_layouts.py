@@ -5,8 +5,13 @@ import pytest
 
 import opwise.tensor as T
 from opwise.linkers.lowering import C_DTYPES
+from opwise.scalar.composite import Composite, Instruction
+from opwise.scalar.op import OPS
 from opwise.tensor.convert import deep_copy_op
+from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.random import mrg
+from opwise.tensor.reduce import CAReduce, Sum
 from opwise.tensor.type import TensorType
 
 pytestmark = pytest.mark.null
@@ -81,6 +86,93 @@ def test_sums_along_one_element(run_with, layouts, shape):
     for names, (value,) in layouts([numbers("float32", shape)]):
         for result in run(value):
             np.testing.assert_array_equal(result, value.sum(axis), err_msg=str(names))
+
+
+#: the dimensions of the operands of a result of six; 1: broadcast
+MIXES = [
+    ["ab", "a1", "1b", "11"],
+    ["ab", "a1", "a1", "1b", "1b", "a1", "ab"],
+    ["a1", "1b", "a1"],
+    ["abc", "1b1", "a11", "11c", "a1c", "ab1", "1bc"],
+    ["abcd", "1b11", "1b11", "1b11", "11c1", "1bc1"],
+]
+
+
+def folded(dtypes, functions):
+    """Return a Composite that adds and multiplies its operands in turn; the dtype of its result.
+
+    functions: whether it has a second result, a function of a function of the first.
+    """
+    steps, dtype, last = [], dtypes[0], 0
+    for k in range(1, len(dtypes)):
+        op = OPS["add" if k % 2 else "mul"]
+        (dtype,) = op.output_dtypes([dtype, dtypes[k]])
+        steps.append(Instruction(op, (last, k), dtype))
+        last = len(dtypes) + k - 1
+    outs = [last]
+    if functions:
+        steps.append(Instruction(OPS["tanh"], (last,), dtype))
+        steps.append(Instruction(OPS["exp"], (last + 1,), dtype))
+        outs.append(last + 2)
+    return Composite.from_program(list(dtypes), steps, outs)
+
+
+@pytest.mark.parametrize("mode", ["built-in", "generated", "functions"])
+@pytest.mark.parametrize("mix", MIXES, ids=" ".join)
+@pytest.mark.parametrize(
+    "lengths", [(5, 3, 2, 4), (70, 2, 3, 1), (3, 130, 7, 2), (2, 65, 140, 3), (1, 1, 9, 9)]
+)
+def test_any_mix_of_rows_columns_and_numbers(run_with, layouts, lengths, mix, mode):
+    """Short rows are joined, and operands that are broadcast become blocks of copies."""
+    dtypes = ("float32", "int8", "float64", "int32", "int16", "float32", "float64")[: len(mix)]
+    shapes = [tuple(1 if c == "1" else lengths["abcd".index(c)] for c in axes) for axes in mix]
+    operands = [
+        TensorType(d, [c == "1" for c in axes])() for d, axes in zip(dtypes, mix, strict=True)
+    ]
+    outs = Elemwise(folded(dtypes, mode == "functions"))(*operands)
+    outs = outs if isinstance(outs, list) else [outs]
+    run, _ = run_with(operands, outs, c=True, generate=mode != "built-in")
+    for names, arrays in layouts([numbers(d, s) for d, s in zip(dtypes, shapes, strict=True)]):
+        expected = arrays[0]
+        for k, array in enumerate(arrays[1:]):
+            expected = expected * array if k % 2 else expected + array
+        results = run(*arrays)
+        np.testing.assert_array_equal(results[0], expected, err_msg=str(names))
+        if mode == "functions":
+            right = np.exp(np.tanh(expected))
+            np.testing.assert_allclose(results[1], right, rtol=1e-6, err_msg=str(names))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, (0, 1), (0, 2), (1, 2), None])
+@pytest.mark.parametrize("row", ["add", "maximum"])
+@pytest.mark.parametrize("lengths", [(5, 3, 2), (70, 3, 40), (3, 130, 65)])
+def test_sums_of_any_mix_of_rows_columns_and_numbers(run_with, layouts, lengths, row, axis):
+    mix = ["abc", "1b1", "a11", "11c", "a1c", "ab1"]
+    shapes = [tuple(1 if c == "1" else lengths["abc".index(c)] for c in axes) for axes in mix]
+    operands = [TensorType("float64", [c == "1" for c in axes])() for axes in mix]
+    reduced = Sum(axis) if row == "add" else CAReduce(OPS["maximum"], axis)
+    out = MapReduce(folded(["float64"] * len(mix), False), reduced)(*operands)
+    run, _ = run_with(operands, [out], c=True, generate=True)
+    for names, arrays in layouts([numbers("float64", shape) for shape in shapes]):
+        expected = arrays[0]
+        for k, array in enumerate(arrays[1:]):
+            expected = expected * array if k % 2 else expected + array
+        right = expected.sum(axis) if row == "add" else expected.max(axis)
+        np.testing.assert_array_equal(run(*arrays)[0], right, err_msg=str(names))
+
+
+@pytest.mark.parametrize("shape", [(40, 3), (40, 130), (9, 2, 5)])
+def test_short_rows_of_a_result_that_is_no_run(run_with, shape):
+    """An operand in steps whose memory becomes the result keeps its place."""
+    column = (False,) + (True,) * (len(shape) - 1)
+    x, y = var("float32", len(shape)), TensorType("float32", column)()
+    out = Elemwise(OPS["add"], inplace_pattern={0: 0})(x, y)
+    run, _ = run_with([x, y], [out], c=True, mutable=[x])
+    whole = numbers("float32", (*shape[:-1], 2 * shape[-1]))
+    row, before = numbers("float32", (shape[0],) + (1,) * (len(shape) - 1)) + 1, whole.copy()
+    run(whole[..., ::2], row)
+    np.testing.assert_array_equal(whole[..., ::2], before[..., ::2] + row)
+    np.testing.assert_array_equal(whole[..., 1::2], before[..., 1::2])
 
 
 @pytest.mark.parametrize("size", [0, 3, 20, 45])

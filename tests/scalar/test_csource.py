@@ -55,7 +55,7 @@ def test_literal(value, dtype, text):
         ("float64", "float32", "((float)x)"),
         ("float64", "bool", "(x != 0)"),
         ("int8", "bool", "(x != 0)"),
-        ("bool", "float64", "((double)x)"),
+        ("bool", "float64", "((double)(x != 0))"),
         ("float64", "int64", "ow_i64_of_f64(x)"),
         ("float32", "uint8", "((ow_u8)ow_i32_of_f32(x))"),
         ("float32", "uint32", "((ow_u32)ow_i64_of_f32(x))"),

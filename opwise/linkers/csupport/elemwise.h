@@ -69,9 +69,10 @@ static int ow_elemwise_prep(ow_step *s)
 
 #define OW_CHUNK 512
 
-/* Runs of so few elements are slower than the copies of near ones that make a long run. */
-#define OW_FEW 4
-#define OW_LONG 32
+/* Rows of fewer elements are joined to long runs: a loop takes longer to start than to run on them. */
+#define OW_SHORT_LINE 128
+/* Elements that are stored at once behind the last one of a row: the next row overwrites them. */
+#define OW_SPARE 8
 
 typedef struct ow_gathered {
     ow_loop loop;
@@ -82,7 +83,7 @@ typedef struct ow_gathered {
     int accumulates;    /* whether the output is read too, and may be broadcast */
 } ow_gathered;
 
-static _Thread_local char ow_operand[OW_MAXARG][OW_CHUNK * 8];
+static _Thread_local char ow_operand[OW_MAXARG][(OW_CHUNK + OW_SPARE) * 8];
 
 static inline int ow_direct(const ow_gathered *g, const int64_t *st, int i)
 {
@@ -192,13 +193,170 @@ static void ow_tile_loop(const void *ctx, char **p, const int64_t *st, int64_t n
         }
 }
 
-/* Run a loop over operands of which it cannot take some as they are. */
-static void ow_walk_gather(ow_walk *w, const ow_gathered *g, double ns)
+/* --- short rows -----------------------------------------------------------------------------------
+ * Rows of few elements are taken many at once, as one run. Operands whose rows follow each other are
+ * read where they are; the rows of others are written behind each other first. */
+
+typedef enum ow_row_kind {
+    OW_ROW_JOINED,   /* follows the row before it, or is the same number in all rows */
+    OW_ROW_NUMBER,   /* one number in each row */
+    OW_ROW_RUN,      /* contiguous */
+    OW_ROW_GATHERED, /* any other */
+} ow_row_kind;
+
+typedef struct ow_joined {
+    const ow_gathered *g;
+    int64_t len;                              /* of a row, whose dimensions are not in the walk */
+    ow_row_kind kind[OW_MAXARG];
+    int64_t st[OW_MAXARG];                    /* from element to element of a joined operand */
+    int64_t place[OW_MAXARG][OW_SHORT_LINE];  /* of a gathered row's elements, in bytes */
+} ow_joined;
+
+#define OW_WRITE_ROWS(T, NAME)                                                                     \
+    static void NAME(const ow_joined *j, int i, char *to, const char *from, int64_t step,          \
+                     int64_t rows)                                                                 \
+    {                                                                                              \
+        const int64_t len = j->len, *place = j->place[i];                                          \
+        const ow_row_kind kind = j->kind[i];                                                       \
+        T *z = (T *)to;                                                                            \
+        if (kind == OW_ROW_NUMBER && len <= OW_SPARE)                                              \
+            for (int64_t row = 0; row < rows; row++, z += len, from += step) {                     \
+                const T x = *(const T *)from;                                                      \
+                for (int m = 0; m < OW_SPARE; m++)                                                 \
+                    z[m] = x;                                                                      \
+            }                                                                                      \
+        else if (kind == OW_ROW_NUMBER)                                                            \
+            for (int64_t row = 0; row < rows; row++, z += len, from += step) {                     \
+                const T x = *(const T *)from;                                                      \
+                for (int64_t k = 0; k < len; k += OW_SPARE)                                        \
+                    for (int m = 0; m < OW_SPARE; m++)                                             \
+                        z[k + m] = x;                                                              \
+            }                                                                                      \
+        else if (kind == OW_ROW_RUN)                                                               \
+            for (int64_t row = 0; row < rows; row++, z += len, from += step)                       \
+                for (int64_t k = 0; k < len; k++)                                                  \
+                    z[k] = ((const T *)from)[k];                                                   \
+        else                                                                                       \
+            for (int64_t row = 0; row < rows; row++, z += len, from += step)                       \
+                for (int64_t k = 0; k < len; k++)                                                  \
+                    z[k] = *(const T *)(from + place[k]);                                          \
+    }                                                                                              \
+    static void NAME##_back(const ow_joined *j, int i, char *to, const char *from, int64_t step,   \
+                            int64_t rows)                                                          \
+    {                                                                                              \
+        const int64_t len = j->len, *place = j->place[i];                                          \
+        const T *x = (const T *)from;                                                              \
+        for (int64_t row = 0; row < rows; row++, x += len, to += step)                             \
+            for (int64_t k = 0; k < len; k++)                                                      \
+                *(T *)(to + place[k]) = x[k];                                                      \
+    }
+OW_WRITE_ROWS(int8_t, ow_rows_1)
+OW_WRITE_ROWS(int16_t, ow_rows_2)
+OW_WRITE_ROWS(int32_t, ow_rows_4)
+OW_WRITE_ROWS(int64_t, ow_rows_8)
+
+/* Write `rows` rows of operand `i`, `step` bytes apart, behind each other; `back`: the other way. */
+static inline void ow_write_rows(const ow_joined *j, int i, char *to, const char *from, int64_t step,
+                                 int64_t rows, int back)
+{
+    switch (j->g->slots[i]->itemsize) {
+    case 1:
+        (back ? ow_rows_1_back : ow_rows_1)(j, i, to, from, step, rows);
+        break;
+    case 2:
+        (back ? ow_rows_2_back : ow_rows_2)(j, i, to, from, step, rows);
+        break;
+    case 4:
+        (back ? ow_rows_4_back : ow_rows_4)(j, i, to, from, step, rows);
+        break;
+    default:
+        (back ? ow_rows_8_back : ow_rows_8)(j, i, to, from, step, rows);
+    }
+}
+
+/* An ow_loop over rows. */
+static void ow_joined_loop(const void *ctx, char **p, const int64_t *st, int64_t n)
+{
+    const ow_joined *j = ctx;
+    const ow_gathered *g = j->g;
+    const int64_t most = OW_CHUNK / j->len;
+    int64_t steps[2 * OW_MAXARG + 2];
+    char *q[OW_MAXARG];
+    steps[g->n] = 1; /* row */
+    for (int64_t row = 0; row < n; row += most) {
+        const int64_t rows = n - row < most ? n - row : most;
+        for (int i = 0; i < g->n; i++) {
+            const int joined = j->kind[i] == OW_ROW_JOINED;
+            char *at = p[i] + row * st[i];
+            steps[i] = joined ? j->st[i] : g->slots[i]->itemsize;
+            q[i] = joined ? at : ow_operand[i];
+            /* rows that are the same as those before are there already */
+            if (!joined && i >= g->nout && (st[i] || !row))
+                ow_write_rows(j, i, q[i], at, st[i], rows, 0);
+        }
+        g->loop(g->ctx, q, steps, rows * j->len);
+        for (int i = 0; i < g->nout; i++)
+            if (j->kind[i] != OW_ROW_JOINED)
+                ow_write_rows(j, i, p[i] + row * st[i], ow_operand[i], st[i], rows, 1);
+    }
+}
+
+/* How the rows of operand `i` lie, whose dimensions are those of the walk from `first` on. */
+static void ow_join_operand(ow_joined *j, const ow_walk *w, int first, int i)
+{
+    const int64_t size = j->g->slots[i]->itemsize, before = w->stride[first - 1][i];
+    int64_t inner = size, at[OW_MAXDIM] = {0}, place = 0;
+    int same = 1, run = 1;
+    for (int d = w->ndim - 1; d >= first; d--) {
+        same &= w->stride[d][i] == 0;
+        run &= w->stride[d][i] == inner;
+        inner *= w->shape[d];
+    }
+    /* only an operand that may be broadcast in the loop can stay the same number from row to row */
+    const int stays = same && before == 0 && ow_direct(j->g, w->stride[w->ndim - 1], i);
+    j->st[i] = stays ? 0 : size;
+    j->kind[i] = stays || (run && before == inner) ? OW_ROW_JOINED
+                 : same                            ? OW_ROW_NUMBER
+                 : run                             ? OW_ROW_RUN
+                                                   : OW_ROW_GATHERED;
+    if (j->kind[i] == OW_ROW_JOINED)
+        return;
+    for (int64_t k = 0; k < j->len; k++) {
+        j->place[i][k] = place;
+        for (int d = w->ndim - 1; d >= first; d--) {
+            place += w->stride[d][i];
+            if (++at[d] < w->shape[d])
+                break;
+            at[d] = 0;
+            place -= w->stride[d][i] * w->shape[d];
+        }
+    }
+}
+
+/* Run a loop over short rows joined to long runs; returns 0 if the rows of a walk are not short. */
+static int ow_walk_joined(ow_walk *w, const ow_gathered *g, double ns)
+{
+    int first = w->ndim - 1;
+    int64_t len = w->shape[first];
+    if (!first || len >= OW_SHORT_LINE)
+        return 0;
+    while (first > 1 && len * w->shape[first - 1] < OW_SHORT_LINE)
+        len *= w->shape[--first];
+    ow_joined j;
+    j.g = g;
+    j.len = len;
+    for (int i = 0; i < g->n; i++)
+        ow_join_operand(&j, w, first, i);
+    w->ndim = first;
+    ow_walk_share(w, ow_joined_loop, &j, ns, INT64_MAX / 2);
+    return 1;
+}
+
+/* Run a loop over operands of which it cannot take some as they are; `across`: the dimension along which
+ * one of them lies by columns, or -1. */
+static void ow_walk_gather(ow_walk *w, const ow_gathered *g, int across, double ns)
 {
     ow_tiled tiled = {.g = g};
-    int across = -1;
-    for (int i = g->nout; i < w->n && across < 0; i++)
-        across = ow_walk_across(w, i);
     if (across < 0) {
         ow_walk_share(w, ow_gather_loop, g, ns, INT64_MAX / 2);
         return;
@@ -250,15 +408,17 @@ static int ow_elemwise_run(ow_step *s)
     int64_t size = ow_walk_start(&w, shape->ndim, shape->shape, s->nout + s->nin, slots, 0);
     if (!size)
         return OW_OK;
-    if (w.shape[w.ndim - 1] <= OW_FEW)
-        ow_walk_innermost(&w, ow_walk_near(&w, OW_LONG));
     ow_gathered g = {s->loop, s->ctx, slots, s->nout, w.n, broadcast, 0};
-    int direct = broadcast < 0 || ow_all_direct(&g, &w);
     double ns = s->reals[0] * (double)size;
-    if (direct)
+    int across = -1;
+    for (int i = s->nout; i < w.n && across < 0; i++)
+        across = ow_walk_across(&w, i);
+    if (across < 0 && ow_walk_joined(&w, &g, ns))
+        return OW_OK;
+    if (broadcast < 0 || ow_all_direct(&g, &w))
         ow_walk_share(&w, s->loop, s->ctx, ns, INT64_MAX / 2);
     else
-        ow_walk_gather(&w, &g, ns);
+        ow_walk_gather(&w, &g, across, ns);
     return OW_OK;
 }
 

@@ -617,6 +617,8 @@ static inline void ow_walk_in_order(const ow_walk *w, ow_loop loop, const void *
     }
 OW_COPY_RUN(ow_copy_run_8, int64_t)
 OW_COPY_RUN(ow_copy_run_4, int32_t)
+OW_COPY_RUN(ow_copy_run_2, int16_t)
+OW_COPY_RUN(ow_copy_run_1, int8_t)
 
 static inline int64_t ow_copy_run(char **p, const int64_t *st, int64_t n, int itemsize)
 {
@@ -631,6 +633,16 @@ static inline int64_t ow_copy_run(char **p, const int64_t *st, int64_t n, int it
             break;
         case 4:
             ow_copy_run_4(to, from, st, n);
+            break;
+        case 2:
+            ow_copy_run_2(to, from, st, n);
+            break;
+        case 1:
+            ow_copy_run_1(to, from, st, n);
+            break;
+        case 16:
+            for (int64_t i = 0; i < n; i++)
+                memcpy(to + i * st[0], from + i * st[1], 16);
             break;
         default:
             for (int64_t i = 0; i < n; i++)

@@ -183,9 +183,10 @@ row(
     {"f": "round{f}({x})"}, lambda F, x, z, g: 0,
     libm=("round",), kinds="f", doc="Nearest whole number; a half goes away from zero.",
 )  # fmt: skip
+# GCC vectorizes chains of these two in this form, and not where the condition has || or x != x
 row(
     "maximum", "Maximum", 2, d.upcast, np.maximum,
-    {"f": "(({x} >= {y} || {x} != {x}) ? {x} : {y})", "i": "({x} > {y} ? {x} : {y})",
+    {"f": "((({x} < {y}) | ({y} != {y})) ? {y} : {x})", "i": "({x} > {y} ? {x} : {y})",
      "u": "({x} > {y} ? {x} : {y})", "b": "{x} | {y}"},
     lambda F, x, y, z, g: (F.switch(F.ge(x, y), g, 0), F.switch(F.ge(x, y), 0, g)),
     label="maximum", commutative=True, associative=True, kinds="biuf",
@@ -193,7 +194,7 @@ row(
 )  # fmt: skip
 row(
     "minimum", "Minimum", 2, d.upcast, np.minimum,
-    {"f": "(({x} <= {y} || {x} != {x}) ? {x} : {y})", "i": "({x} < {y} ? {x} : {y})",
+    {"f": "((({x} > {y}) | ({y} != {y})) ? {y} : {x})", "i": "({x} < {y} ? {x} : {y})",
      "u": "({x} < {y} ? {x} : {y})", "b": "{x} & {y}"},
     lambda F, x, y, z, g: (F.switch(F.le(x, y), g, 0), F.switch(F.le(x, y), 0, g)),
     label="minimum", commutative=True, associative=True, kinds="biuf",
