@@ -14,7 +14,7 @@ row, or ``turned`` for ``TURNED_ROWS`` rows. Rows that are not turned are contig
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -124,7 +124,45 @@ class RowProgram:
 
     def text(self, name: str) -> list[str] | None:
         """Return the C definitions, the function last; None if a part of it has no C."""
-        return _Rows(self, name).definitions()
+        names = {loop: f"{name}_{k}" for k, loop in enumerate(self.loops)}
+        definitions: list[str] = []
+        for loop in self.loops:
+            text = _loop_text(self, names[loop], loop)
+            if text is None:
+                return None
+            definitions += text
+        straight, turned = _Straight(self, names), _Turned(self, names)
+        buffers, at = [], "c->memory"
+        for k, dtype in enumerate(self.buffers):
+            buffers.append(f"char *const b{k} = {at};")
+            at += f" + (n * {np.dtype(dtype).itemsize} + {_LINE - 1}) / {_LINE} * {_LINE}"
+        function = [
+            f"static void {name}_turned(char **p, const ow_i64 *st, const ow_i64 *along, "
+            "ow_i64 rows, ow_i64 n, char *memory)",
+            "{",
+            *(f"    {line}" for line in turned.buffers()),
+            f"    for (ow_i64 row = 0; row < rows; row += {TURNED_ROWS}) {{",
+            f"        const ow_i64 m = rows - row < {TURNED_ROWS} ? rows - row : {TURNED_ROWS};",
+            *(f"        {line}" for line in turned.lines()),
+            "    }",
+            "}",
+            "",
+            f"void {name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 rows)",
+            "{",
+            "    const struct { ow_i64 n, turned; char *memory; const ow_i64 *along; }",
+            "        *const c = ctx;",
+            "    const ow_i64 n = c->n;",
+            "    if (c->turned) {",
+            f"        {name}_turned(p, st, c->along, rows, n, c->memory);",
+            "        return;",
+            "    }",
+            *(f"    {line}" for line in buffers),
+            "    for (ow_i64 row = 0; row < rows; row++) {",
+            *(f"        {line}" for line in straight.lines()),
+            "    }",
+            "}",
+        ]
+        return [*definitions, "\n".join(function)]
 
     # --- the plan -------------------------------------------------------------------------------
 
@@ -213,6 +251,7 @@ class RowProgram:
             for slot in self.closure(loop.roots, ()):
                 users.setdefault(slot, set()).add(k)
         given = set(self.outs)
+        folds = {k for k, loop in enumerate(loops_) if loop.fold is not None}
         again: dict[int, float] = {}
         kept = []
         for slot in sorted(users):
@@ -224,7 +263,8 @@ class RowProgram:
             again[slot] = cost
             if slot in given:
                 again[slot] = 0.0
-            elif len(users[slot]) > 1 and cost > MAX_FREE_COST:
+            elif cost > MAX_FREE_COST and (len(users[slot]) > 1 or users[slot] & folds):
+                # a fold that calls a function would have one accumulator, and wait for it
                 kept.append(slot)
                 again[slot] = 0.0
         return tuple(kept), tuple(self._loops(kept))
@@ -252,223 +292,214 @@ class RowProgram:
         return found
 
 
-class _Rows:
-    """Makes the C function of a row program."""
+class _Lines:
+    """Makes the lines of a row program in one order of its elements."""
 
-    def __init__(self, program: RowProgram, name: str) -> None:
-        self.of, self.name = program, name
-        n_out = len(program.outs)
-        #: C expression of the address of each wide slot that is in memory
-        self.at = {
-            slot: f"(p[{n_out + slot}] + row * st[{n_out + slot}])"
-            for slot in range(len(program.in_dtypes))
-            if program.wide[slot]
-        }
-        for k, slot in enumerate(program.outs):
-            if program.wide[slot]:
-                self.at.setdefault(slot, f"(p[{k}] + row * st[{k}])")
-        self.at |= {slot: f"b{k}" for k, slot in enumerate(program.kept)}
+    def __init__(self, program: RowProgram, names: dict[_Loop, str]) -> None:
+        self.of, self.names = program, names
+        self.n_out = len(program.outs)
 
-    def definitions(self) -> list[str] | None:
-        of, n_out = self.of, len(self.of.outs)
-        definitions: list[str] = []
-        lines = [
-            f"const {csource.c_type(of.dtypes[s])} x{s} = *(const {csource.c_type(of.dtypes[s])} *)"
-            f"(p[{n_out + s}] + row * st[{n_out + s}]);"
-            for s in range(len(of.in_dtypes))
-            if not of.wide[s]
-        ]
-        done = set()
-        for level in range(max(of.levels, default=0) + 1):
-            narrow = self._narrow(level)
-            if narrow is None:
-                return None
-            lines += narrow
-            for loop in (one for one in of.loops if one.level == level):
-                text, call = self._loop(f"{self.name}_{len(done)}", loop)
-                if text is None:
-                    return None
-                done.add(loop)
-                definitions += text
-                lines += call
-        for k, slot in enumerate(of.outs):
-            type_ = csource.c_type(of.dtypes[slot])
-            if not of.wide[slot]:
-                lines.append(f"*({type_} *)(p[{k}] + row * st[{k}]) = x{slot};")
-        buffers, at = [], "0"
-        for k, dtype in enumerate(of.buffers):
-            buffers.append(f"char *const b{k} = c->memory + {at};")
-            at += f" + (n * {np.dtype(dtype).itemsize} + {_LINE - 1}) / {_LINE} * {_LINE}"
-        function = [
-            f"void {self.name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 rows)",
-            "{",
-            "    const struct { ow_i64 n, turned; char *memory; const ow_i64 *along; }",
-            "        *const c = ctx;",
-            "    const ow_i64 n = c->n;",
-            "    if (c->turned) {",
-            f"        {self.name}_turned(p, st, c->along, rows, n, c->memory);",
-            "        return;",
-            "    }",
-            *(f"    {line}" for line in buffers),
-            "    for (ow_i64 row = 0; row < rows; row++) {",
-            *(f"        {line}" for line in lines),
-            "    }",
-            "}",
-        ]
-        turned = _Turned(self.of, f"{self.name}_turned").definitions()
-        return [*definitions, *turned, "\n".join(function)]
+    def lines(self) -> list[str]:
+        """Return the statements for some rows; operations without C are known to be absent."""
+        lines = self.begin()
+        for level in range(max(self.of.levels, default=0) + 1):
+            lines += self.narrow(level)
+            for loop in self.of.loops:
+                if loop.level == level:
+                    lines += self.loop(loop)
+        return [*lines, *self.end()]
 
-    def _narrow(self, level):
-        """Return the statements that compute the narrow slots of a level, or None."""
-        of, lines = self.of, []
-        for slot, one in of.narrow_at(level):
-            args, dtypes = [f"x{a}" for a in one.args], [of.dtypes[a] for a in one.args]
+    def type(self, slot: int) -> str:
+        """Return the C type of a slot."""
+        return csource.c_type(self.of.dtypes[slot])
+
+    def size(self, slot: int) -> int:
+        """Return the bytes of an element of a slot."""
+        return np.dtype(self.of.dtypes[slot]).itemsize
+
+    def accumulators(self, loop: _Loop) -> dict[int, str]:
+        """Return the name of the accumulator for each slot that a loop reduces."""
+        assert loop.fold is not None
+        return {slot: f"a{slot}_{loop.fold[0]}_{loop.fold[1]}" for slot in loop.roots}
+
+    def expressions(self, level: int, at: str) -> list[tuple[int, str]]:
+        """Return (slot, C expression) of the work on narrow slots of a level."""
+        found = []
+        for slot, one in self.of.narrow_at(level):
+            args, dtypes = [f"x{a}{at}" for a in one.args], [self.of.dtypes[a] for a in one.args]
             text = csource.step_c(one.op, args, dtypes, one.dtype)
-            if text is None:
-                return None
-            lines.append(f"const {csource.c_type(one.dtype)} x{slot} = {text};")
+            assert text is not None
+            found.append((slot, text))
+        return found
+
+    begin: Callable[[], list[str]]
+    narrow: Callable[[int], list[str]]
+    loop: Callable[[_Loop], list[str]]
+    end: Callable[[], list[str]]
+
+
+class _Straight(_Lines):
+    """One row after the other: a narrow slot is a number."""
+
+    def begin(self):
+        of, lines = self.of, []
+        #: C expression of the address of each wide slot that is in memory
+        self.at = {slot: f"b{k}" for k, slot in enumerate(of.kept)}
+        operands = [*enumerate(of.outs), *enumerate(range(len(of.in_dtypes)), self.n_out)]
+        for k, slot in operands:
+            at = f"(p[{k}] + row * st[{k}])"
+            if of.wide[slot]:
+                self.at.setdefault(slot, at)
+            elif k >= self.n_out:
+                lines.append(f"const {self.type(slot)} x{slot} = *(const {self.type(slot)} *){at};")
         return lines
 
-    def _loop(self, name, loop):
-        """Return (the C definitions of a loop, the statements that call it)."""
-        of = self.of
-        takes, instructions, outs = of.loop_program(loop)
-        in_dtypes = [of.dtypes[s] for s in takes]
-        still = [i for i, s in enumerate(takes) if not of.wide[s]]
-        operands = [self.at[s] if of.wide[s] else f"&x{s}" for s in takes]
-        steps = [str(np.dtype(of.dtypes[s]).itemsize if of.wide[s] else 0) for s in takes]
-        if loop.fold is None:
-            text = loops.elemwise_text(name, instructions, outs, in_dtypes, still)
-            operands = [*(self.at[s] for s in loop.roots), *operands]
-            steps = [*(str(np.dtype(of.dtypes[s]).itemsize) for s in loop.roots), *steps]
-            return _local(text), self._call(name, operands, steps)
-        row, acc = loop.fold
-        text = loops.reduction_text(name, row, acc, True, instructions, outs, in_dtypes, still)
-        start = csource.literal(loops.FOLDS[row].start(acc), acc)
-        totals = {s: f"a{s}_{row}_{acc}" for s in loop.roots}
-        lines = [f"{csource.c_type(acc)} {total} = {start};" for total in totals.values()]
-        operands = [*(f"&{total}" for total in totals.values()), *operands]
-        steps = [*("0" for _ in totals), *steps]
-        lines += self._call(name, operands, steps)
-        for root, slot in of.folded(loop):
-            type_ = csource.c_type(of.dtypes[slot])
-            lines.append(f"const {type_} x{slot} = ({type_}){totals[root]};")
-        return _local(text), lines
+    def narrow(self, level):
+        return [f"const {self.type(s)} x{s} = {text};" for s, text in self.expressions(level, "")]
 
-    @staticmethod
-    def _call(name, operands, steps):
+    def loop(self, loop):
+        of, (takes, _, _) = self.of, self.of.loop_program(loop)
+        operands = [self.at[s] if of.wide[s] else f"&x{s}" for s in takes]
+        steps = [self.size(s) if of.wide[s] else 0 for s in takes]
+        lines, after = [], []
+        if loop.fold is None:
+            operands = [*(self.at[s] for s in loop.roots), *operands]
+            steps = [*map(self.size, loop.roots), *steps]
+        else:
+            row, acc = loop.fold
+            start = csource.literal(loops.FOLDS[row].start(acc), acc)
+            totals = self.accumulators(loop)
+            lines = [f"{csource.c_type(acc)} {total} = {start};" for total in totals.values()]
+            operands = [*(f"&{total}" for total in totals.values()), *operands]
+            steps = [*(0 for _ in totals), *steps]
+            for root, slot in of.folded(loop):
+                type_ = self.type(slot)
+                after.append(f"const {type_} x{slot} = ({type_}){totals[root]};")
+        return [*lines, *_call(self.names[loop], operands, map(str, steps), "n"), *after]
+
+    def end(self):
         return [
-            "{",
-            f"    char *q[] = {{{', '.join(f'(char *){o}' for o in operands)}}};",
-            f"    const ow_i64 steps[] = {{{', '.join(steps)}}};",
-            f"    {name}(0, q, steps, n);",
-            "}",
+            f"*({self.type(slot)} *)(p[{k}] + row * st[{k}]) = x{slot};"
+            for k, slot in enumerate(self.of.outs)
+            if not self.of.wide[slot]
         ]
 
 
-class _Turned:
-    """Makes the C function of a row program on turned rows.
+class _Turned(_Lines):
+    """The same element of up to TURNED_ROWS rows, m, one after the other.
 
     Element j of row r of a wide slot is at ``w[j * d + r]``: in the array itself if rows lie side
     by side, or in a buffer. Narrow slots are arrays of rows.
     """
 
-    def __init__(self, program: RowProgram, name: str) -> None:
-        self.of, self.name = program, name
-
-    def definitions(self) -> list[str]:
-        """Return the C definitions; that every operation has C is known."""
-        of, n_out = self.of, len(self.of.outs)
-        definitions: list[str] = []
-        lines: list[str] = []
+    def begin(self):
+        of, lines = self.of, []
         for slot in range(len(of.in_dtypes)):
-            type_, k = csource.c_type(of.dtypes[slot]), n_out + slot
+            k = self.n_out + slot
             if of.wide[slot]:
-                lines += self._array(slot, k, f"b{slot}[j * {TURNED_ROWS} + r] = {{at}};", "const ")
+                lines += self._array(slot, k, inputs=True)
             else:
-                lines.append(f"{type_} x{slot}[{TURNED_ROWS}];")
-                lines += self._rows(
-                    f"x{slot}[r] = *(const {type_} *)(p[{k}] + (row + r) * st[{k}]);"
-                )
-        stored = []
+                row = f"*(const {self.type(slot)} *)(p[{k}] + (row + r) * st[{k}])"
+                lines += self._numbers([(slot, row)])
         for k, slot in enumerate(of.outs):
-            if of.wide[slot] and slot not in stored:
-                stored.append(slot)
+            if of.wide[slot]:
                 lines += self._array(slot, k)
-        lines += [f"const ow_i64 d{slot} = {TURNED_ROWS};" for slot in of.kept]
-        lines += [f"{self._type(slot)} *const w{slot} = b{slot};" for slot in of.kept]
-        for level in range(max(of.levels, default=0) + 1):
-            lines += self._narrow(level)
-            for k, loop in enumerate(of.loops):
-                if loop.level == level:
-                    text, more = self._loop(f"{self.name}{k}", loop)
-                    definitions.append(text)
-                    lines += more
-        for k, slot in enumerate(of.outs):
-            if not of.wide[slot]:
-                row = f"({self._type(slot)} *)(p[{k}] + (row + r) * st[{k}])"
-                lines += self._rows(f"*{row} = x{slot}[r];")
-                continue
-            lines.append(f"if (w{slot} != ({self._type(slot)} *)(p[{k}] + row * st[{k}])) {{")
-            lines += [
-                f"    {line}" for line in self._each(slot, k, f"{{at}} = w{slot}[j * d{slot} + r];")
-            ]
-            lines.append("}")
-        function = [
-            f"static void {self.name}(char **p, const ow_i64 *st, const ow_i64 *along, "
-            "ow_i64 rows, ow_i64 n, char *memory)",
-            "{",
-            *(f"    {line}" for line in self._buffers()),
-            f"    for (ow_i64 row = 0; row < rows; row += {TURNED_ROWS}) {{",
-            f"        const ow_i64 m = rows - row < {TURNED_ROWS} ? rows - row : {TURNED_ROWS};",
-            *(f"        {line}" for line in lines),
-            "    }",
-            "}",
-        ]
-        return [*definitions, "\n".join(function)]
-
-    def _type(self, slot):
-        return csource.c_type(self.of.dtypes[slot])
-
-    def _buffers(self):
-        """Return the lines that divide the memory; the largest items come first."""
-        lines, size = [], 0
-        for slot in sorted(self.of.turned, key=lambda s: -np.dtype(self.of.dtypes[s]).itemsize):
-            at = f"memory + n * {TURNED_ROWS * size}"
-            lines.append(f"{self._type(slot)} *const b{slot} = ({self._type(slot)} *)({at});")
-            size += np.dtype(self.of.dtypes[slot]).itemsize
+        for slot in of.kept:
+            lines.append(f"const ow_i64 d{slot} = {TURNED_ROWS};")
+            lines.append(f"{self.type(slot)} *const w{slot} = b{slot};")
         return lines
 
-    def _array(self, slot, k, gather=None, const=""):
+    def buffers(self) -> list[str]:
+        """Return the lines that divide the memory; the largest items come first."""
+        lines, size = [], 0
+        for slot in sorted(self.of.turned, key=self.size, reverse=True):
+            at = f"memory + n * {TURNED_ROWS * size}"
+            lines.append(f"{self.type(slot)} *const b{slot} = ({self.type(slot)} *)({at});")
+            size += self.size(slot)
+        return lines
+
+    def narrow(self, level):
+        return self._numbers(self.expressions(level, "[r]"))
+
+    def loop(self, loop):
+        of, (takes, _, _) = self.of, self.of.loop_program(loop)
+        name, slots = self.names[loop], [*(loop.roots if loop.fold is None else ()), *takes]
+        steps = [str(self.size(s)) for s in slots]
+        if loop.fold is None:
+            operands = [f"(w{s} + j * d{s})" if of.wide[s] else f"x{s}" for s in slots]
+            return ["for (ow_i64 j = 0; j < n; j++)", *_call(name, operands, steps, "m")]
+        row, acc = loop.fold
+        type_, size = csource.c_type(acc), np.dtype(acc).itemsize
+        start, totals = csource.literal(loops.FOLDS[row].start(acc), acc), self.accumulators(loop)
+        lines = [f"{type_} {total}[{TURNED_ROWS}];" for total in totals.values()]
+        lines += self._rows([f"{total}[r] = {start};" for total in totals.values()])
+        operands = [*totals.values(), *(f"w{s}" if of.wide[s] else f"x{s}" for s in slots)]
+        # behind the steps: how many rows the loop folds, and the steps from row to row
+        steps = [*(str(size) for _ in totals), *steps, "n", *("0" for _ in list(totals)[1:])]
+        steps += [f"d{s} * {self.size(s)}" if of.wide[s] else "0" for s in slots]
+        lines += _call(name, operands, steps, "m")
+        results = of.folded(loop)
+        return lines + self._numbers(
+            [(slot, f"({self.type(slot)}){totals[r]}[r]") for r, slot in results]
+        )
+
+    def end(self):
+        lines = []
+        for k, slot in enumerate(self.of.outs):
+            if not self.of.wide[slot]:
+                row = f"*({self.type(slot)} *)(p[{k}] + (row + r) * st[{k}])"
+                lines += self._rows([f"{row} = x{slot}[r];"])
+                continue
+            put = self._each(slot, k, f"{{at}} = w{slot}[j * d{slot} + r];")
+            lines += [f"if (w{slot} == b{slot}) {{", *(f"    {line}" for line in put), "}"]
+        return lines
+
+    def _numbers(self, values):
+        """Return the lines that set arrays of numbers, one a row. values: (slot, expression)."""
+        if not values:
+            return []
+        lines = [f"{self.type(slot)} x{slot}[{TURNED_ROWS}];" for slot, _ in values]
+        return [*lines, *self._rows([f"x{slot}[r] = {text};" for slot, text in values])]
+
+    @staticmethod
+    def _rows(lines):
+        return [
+            '_Pragma("GCC ivdep")',
+            "for (ow_i64 r = 0; r < m; r++) {",
+            *(f"    {line}" for line in lines),
+            "}",
+        ]
+
+    def _array(self, slot, k, inputs=False):
         """Return the lines that say where the elements of operand ``k`` are, or are put for now."""
-        type_, lines = self._type(slot), []
-        size = np.dtype(self.of.dtypes[slot]).itemsize
-        lines += [
-            f"{const}{type_} *w{slot} = ({const}{type_} *)(p[{k}] + row * st[{k}]);",
+        type_, size = self.type(slot), self.size(slot)
+        lines = [
+            f"{type_} *w{slot} = ({type_} *)(p[{k}] + row * st[{k}]);",
             f"ow_i64 d{slot} = along[{k}] / {size};",
             f"if (st[{k}] != {size} || along[{k}] % {size}) {{",
             f"    w{slot} = b{slot};",
             f"    d{slot} = {TURNED_ROWS};",
         ]
-        if gather is not None:
+        if inputs:
+            to = f"b{slot}[j * {TURNED_ROWS} + r]"
+            gather = self._each(slot, k, f"{to} = {{at}};")
             lines += [
                 f"    if (st[{k}] == 0) {{",
                 "        for (ow_i64 j = 0; row == 0 && j < n; j++)",
                 f"            for (ow_i64 r = 0; r < {TURNED_ROWS}; r++)",
-                f"                b{slot}[j * {TURNED_ROWS} + r] = "
-                f"*(const {type_} *)(p[{k}] + j * along[{k}]);",
+                f"                {to} = *(const {type_} *)(p[{k}] + j * along[{k}]);",
                 "    } else",
-                *(f"        {line}" for line in self._each(slot, k, gather)),
+                *(f"        {line}" for line in gather),
             ]
         return [*lines, "}"]
 
     def _each(self, slot, k, statement):
         """Return the lines that run a statement for each element ``{at}`` of operand ``k``."""
-        type_, size = self._type(slot), np.dtype(self.of.dtypes[slot]).itemsize
+        type_ = self.type(slot)
         return [
             "for (ow_i64 r = 0; r < m; r++) {",
             f"    char *from = p[{k}] + (row + r) * st[{k}];",
-            f"    if (along[{k}] == {size})",
+            f"    if (along[{k}] == {self.size(slot)})",
             "        for (ow_i64 j = 0; j < n; j++)",
             f"            {statement.format(at=f'(({type_} *)from)[j]')}",
             "    else",
@@ -477,63 +508,29 @@ class _Turned:
             "}",
         ]
 
-    @staticmethod
-    def _rows(*lines):
-        return [
-            '_Pragma("GCC ivdep")',
-            "for (ow_i64 r = 0; r < m; r++) {",
-            *(f"    {line}" for line in lines),
-            "}",
-        ]
 
-    def _narrow(self, level):
-        of, lines, each = self.of, [], []
-        for slot, one in of.narrow_at(level):
-            args, dtypes = [f"x{a}[r]" for a in one.args], [of.dtypes[a] for a in one.args]
-            lines.append(f"{csource.c_type(one.dtype)} x{slot}[{TURNED_ROWS}];")
-            each.append(f"x{slot}[r] = {csource.step_c(one.op, args, dtypes, one.dtype)};")
-        return [*lines, *(self._rows(*each) if each else [])]
+def _call(name, operands, steps, count):
+    """Return the lines that call a loop."""
+    return [
+        "{",
+        f"    char *q[] = {{{', '.join(f'(char *){o}' for o in operands)}}};",
+        f"    const ow_i64 steps[] = {{{', '.join(steps)}}};",
+        f"    {name}(0, q, steps, {count});",
+        "}",
+    ]
 
-    def _loop(self, name, loop):
-        """Return (the C function of a loop's scalar program, the statements of the loop)."""
-        of = self.of
-        takes, instructions, outs = of.loop_program(loop)
-        body = loops.body_text(name, instructions, outs, [of.dtypes[s] for s in takes])
-        args = [f"w{s}[j * d{s} + r]" if of.wide[s] else f"x{s}[r]" for s in takes]
-        if loop.fold is None:
-            call = ", ".join([*args, *(f"&w{s}[j * d{s} + r]" for s in loop.roots)])
-            return body, self._elements(f"{name}_one({call});")
+
+def _loop_text(program, name, loop):
+    """Return the C definitions of a loop, whose narrow operands may be broadcast, or None."""
+    takes, instructions, outs = program.loop_program(loop)
+    dtypes = [program.dtypes[s] for s in takes]
+    narrow = [i for i, s in enumerate(takes) if not program.wide[s]]
+    if loop.fold is None:
+        text = loops.elemwise_text(name, instructions, outs, dtypes, (), narrow)
+    else:
         row, acc = loop.fold
-        fold, type_ = loops.FOLDS[row], csource.c_type(acc)
-        start = csource.literal(fold.start(acc), acc)
-        totals = {s: f"a{s}_{row}_{acc}" for s in loop.roots}
-        lines = [f"{type_} {total}[{TURNED_ROWS}];" for total in totals.values()]
-        lines += self._rows(*(f"{total}[r] = {start};" for total in totals.values()))
-        call = ", ".join([*args, *(f"&v{s}" for s in loop.roots)])
-        take = [f"{csource.c_type(of.dtypes[s])} v{s};" for s in loop.roots]
-        take.append(f"{name}_one({call});")
-        for s, total in totals.items():
-            take.append(f"const {type_} e{s} = ({type_})v{s};")
-            take.append(f"{total}[r] = {fold.join(f'{total}[r]', f'e{s}', acc, type_)};")
-        lines += self._elements(*take)
-        results = []
-        for root, slot in of.folded(loop):
-            type_ = csource.c_type(of.dtypes[slot])
-            lines.append(f"{type_} x{slot}[{TURNED_ROWS}];")
-            results.append(f"x{slot}[r] = ({type_}){totals[root]}[r];")
-        return body, [*lines, *self._rows(*results)]
-
-    def _elements(self, *lines):
-        return [
-            "for (ow_i64 j = 0; j < n; j++) {",
-            *(f"    {line}" for line in self._rows(*lines)),
-            "}",
-        ]
-
-
-def _local(definitions):
-    """Return definitions of a loop that is called in this file alone."""
-    if definitions is None:
+        text = loops.reduction_text(name, row, acc, False, instructions, outs, dtypes, (), narrow)
+    if text is None:
         return None
-    *others, loop = definitions
-    return [*others, loop.replace("void ", "static void ", 1)]
+    *others, last = text
+    return [*others, f"static {last}"]
