@@ -6,10 +6,10 @@ once. The loops of the passes are those of ``opwise.scalar.loops``. Rows of few 
 of arrays by columns, are turned: the loops go over the same element of many rows.
 
 A row program has slots like a Composite's. Each is *wide*, a row of elements, or *narrow*, one
-number for each row. The function is ``void name(const void *ctx, char **p, const ow_i64 *st, ow_i64
-rows)``: the outputs and the inputs are at ``p``, the bytes from row to row in ``st``. ``ctx`` points
-to an ``ow_rowwise_context`` of csupport/rowwise.h. Its memory holds ``RowProgram.buffers`` for one
-row, or ``turned`` for ``TURNED_ROWS`` rows. Rows that are not turned are contiguous.
+number for each row. The function is ``void name(const void *ctx, char **p, const ow_i64 *st,
+ow_i64 rows)``: the outputs and the inputs are at ``p``, the bytes from row to row in ``st``. ``ctx``
+points to an ``ow_rowwise_context`` of csupport/rowwise.h. Its memory holds ``RowProgram.buffers``
+for one row, or ``turned`` for ``TURNED_ROWS`` rows. Rows that are not turned are contiguous.
 """
 
 from __future__ import annotations
