@@ -52,6 +52,7 @@ from opwise.tensor.nnet.ctc import ConnectionistTemporalClassification
 from opwise.tensor.random.mrg import DotModulo
 from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.reduce import FirstAlong
+from opwise.tensor.rowwise import Rowwise
 from opwise.tensor.shape import Shape, Shape_i
 from opwise.tensor.slices import MakeSlice
 
@@ -104,6 +105,7 @@ HOST_ONLY: dict[type[Op], str] = {
     ),
     **dict.fromkeys((FFT, Fourier), "its complex numbers stay on the host"),
     Unique: "output size depends on the data: it would need a synchronisation",
+    Rowwise: "rewrites for a device make none: its kernels compute one reduction each",
 }
 
 HOST_ONLY |= dict.fromkeys(

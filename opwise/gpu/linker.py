@@ -42,7 +42,7 @@ class CupyLinker(Linker):
     implementations = ("cuda", "c", "perform")
     required = ("gpu",)
     #: kernels compute one sum each
-    incompatible = ("share_reduction_loops", "sums_of_deviations")
+    incompatible = ("share_reduction_loops", "sums_of_deviations", "row_fusion")
 
     def __init__(
         self,

@@ -23,6 +23,7 @@ from opwise.linkers import (  # noqa: F401  (register lowerings)
     imagesteps,
     lowering,
     resources,
+    rowsteps,
 )
 from opwise.linkers.compiled import OnError, compiled_vm, make_thunk
 from opwise.linkers.kernels import Kernels

@@ -66,7 +66,8 @@ from opwise.tensor.sort import ArgSortOp, SortOp, TopKOp
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 
 
-def _mask(pattern: Sequence[bool]) -> int:
+def broadcast_mask(pattern: Sequence[bool]) -> int:
+    """Return the bits of the dimensions that broadcast."""
     return sum(1 << d for d, b in enumerate(pattern) if b)
 
 
@@ -83,7 +84,7 @@ def elemwise(node: Apply, kernels: Kernels) -> CStep | None:
     if loop is None:
         return None
     inplace = [node.op.inplace_pattern.get(k, -1) for k in range(len(node.outputs))]
-    ints = (ndim, *inplace, *map(_mask, patterns), loop.broadcast)
+    ints = (ndim, *inplace, *map(broadcast_mask, patterns), loop.broadcast)
     nanoseconds = _shared_work(loop, _nanoseconds(node, node.outputs))
     return CStep("elemwise", ints, (nanoseconds,), loop=loop)
 
@@ -182,14 +183,14 @@ def _integers(variables: Iterable[Variable]) -> bool:
 def alloc(node: Apply, kernels: Kernels) -> CStep | None:
     if node.inputs[0].type.dtype != node.outputs[0].type.dtype or not _integers(node.inputs[1:]):
         return None
-    return CStep("alloc", (1, _mask(node.outputs[0].type.broadcastable)))
+    return CStep("alloc", (1, broadcast_mask(node.outputs[0].type.broadcastable)))
 
 
 @c_lowering(AllocEmpty)
 def alloc_empty(node: Apply, kernels: Kernels) -> CStep | None:
     if not _integers(node.inputs):
         return None
-    return CStep("alloc_empty", (0, _mask(node.outputs[0].type.broadcastable)))
+    return CStep("alloc_empty", (0, broadcast_mask(node.outputs[0].type.broadcastable)))
 
 
 @c_lowering(Subtensor)
@@ -279,7 +280,7 @@ def _axis_mask(axis: Sequence[int] | None, ndim: int) -> int:
 def ca_reduce(node: Apply, kernels: Kernels) -> AnyStep | None:
     x, out = node.inputs[0], node.outputs[0]
     if node.op.scalar_op.row is None:
-        return reduction.lower(node, kernels, _accumulator(node.op, out))
+        return reduction.lower(node, kernels, accumulator(node.op, out.type.dtype))
     if not plain(x, out):
         return None
     ints = _reduction(node.op, x, out)
@@ -303,7 +304,7 @@ def map_reduce(node: Apply, kernels: Kernels) -> CStep | None:
     _, patterns, constant, maybe_broadcast = _operands(node)
     loop = kernels.reduction(
         reduced.op.scalar_op.row,
-        _accumulator(reduced.op, reduced.outputs[0]),
+        accumulator(reduced.op, reduced.outputs[0].type.dtype),
         reduced.outputs[0].type.ndim == 0,
         ints[0],
         node.op.scalar_op,
@@ -314,13 +315,13 @@ def map_reduce(node: Apply, kernels: Kernels) -> CStep | None:
     )
     if loop is None:
         return None
-    ints = (*ints, *map(_mask, patterns), loop.broadcast)
+    ints = (*ints, *map(broadcast_mask, patterns), loop.broadcast)
     return CStep("reduce", ints, (_shared_work(loop, _nanoseconds(node)),), loop=loop)
 
 
-def _accumulator(op: CAReduce, out: Variable) -> str:
+def accumulator(op: CAReduce, out_dtype: str) -> str:
     """Return the dtype that a reduction accumulates in."""
-    return str(getattr(op, "acc_dtype", None) or out.type.dtype)
+    return str(getattr(op, "acc_dtype", None) or out_dtype)
 
 
 def _reduction(
@@ -330,7 +331,7 @@ def _reduction(
 
     apart: whether the accumulators are copied to the results.
     """
-    acc = _accumulator(op, out)
+    acc = accumulator(op, out.type.dtype)
     if not csource.has_c(acc):
         return None
     narrow = acc == "float64" and out.type.dtype == "float32"

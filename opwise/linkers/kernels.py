@@ -18,6 +18,7 @@ from opwise.scalar import csource, loops, usercode
 from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import Cast, ScalarOp
 from opwise.scalar.recurrence import Recurrence
+from opwise.scalar.rowloops import RowProgram
 from opwise.scalar.usercode import UserFunction
 
 #: (steps, output slots, input dtypes) of a scalar program
@@ -87,7 +88,7 @@ class Kernels:
             cbuild.warn_of_compiler()
         self._loops: dict[tuple[Any, ...], Loop] = {}
         #: loops that the interpreter cannot run
-        self._recurrences: dict[Recurrence, Loop] = {}
+        self._special: dict[Recurrence | RowProgram, Loop] = {}
         self._builds: list[tuple[list[Loop], cbuild.Build]] | None = None
         self._codes: list[Compiled] = []
         #: builds of users' code by key: equal Applys share one
@@ -136,17 +137,26 @@ class Kernels:
 
     def recurrence(self, repeated: Recurrence) -> Loop | None:
         """Return a Loop that repeats a scalar program; None if no kernels are generated."""
+        return self._special_loop(repeated, repeated.instructions)
+
+    def rows(self, program: RowProgram) -> Loop | None:
+        """Return a Loop that runs a row program; None if no kernels are generated."""
+        return self._special_loop(program, program.scalar_program())
+
+    def _special_loop(
+        self, program: Recurrence | RowProgram, instructions: Sequence[Instruction]
+    ) -> Loop | None:
         if not self.generate:
             return None
-        loop = self._recurrences.get(repeated)
+        loop = self._special.get(program)
         if loop is None:
-            name = f"ow_r{len(self._recurrences)}"
-            text = repeated.text(name)
-            if text is None:
+            name = f"ow_r{len(self._special)}"
+            definitions = program.text(name)
+            if definitions is None:
                 return None
-            loop = Loop((repeated.instructions, (), repeated.in_dtypes))
-            loop.name, loop.definitions = name, [text]
-            self._recurrences[repeated] = loop
+            loop = Loop((instructions, (), program.in_dtypes))
+            loop.name, loop.definitions = name, definitions
+            self._special[program] = loop
         return loop
 
     def _loop(
@@ -194,7 +204,7 @@ class Kernels:
         """Start to compile what the cache lacks; return the builds of loops."""
         for code in self._codes:
             code.start(self._shared)
-        every = (*self._loops.values(), *self._recurrences.values())
+        every = (*self._loops.values(), *self._special.values())
         generated = [loop for loop in every if loop.definitions is not None]
         shares = _shares([loop for loop in generated if not loop.functions])
         self._builds = [(wanted, cbuild.Build(source_text(wanted))) for wanted in shares]

@@ -35,6 +35,7 @@ from opwise.tensor.nnet.crossentropy import (
 )
 from opwise.tensor.nnet.rowsoftmax import SoftmaxWithBias
 from opwise.tensor.reduce import Argmax, CAReduce, MaxAndArgmax
+from opwise.tensor.rowwise import Rowwise
 from opwise.tensor.shape import Rebroadcast, Reshape
 from opwise.tensor.sort import TopKOp
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
@@ -241,7 +242,8 @@ def _reduction(exception: BaseException, node: Apply, values: Values) -> str | N
             f"{_called(node, 0)} is empty, so it has no maximum or minimum: pass at least one "
             "element."
         )
-    return _elementwise(exception, node, values) if hasattr(node.op, "scalar_op") else None
+    elementwise = hasattr(node.op, "scalar_op") or isinstance(node.op, Rowwise)
+    return _elementwise(exception, node, values) if elementwise else None
 
 
 def _rebroadcast(exception: BaseException, node: Apply, values: Values) -> str | None:
@@ -352,7 +354,7 @@ def _own_c_code(text: str, node: Apply) -> str:
 _ADVICE: list[
     tuple[Any, Callable[[BaseException, Apply, Values], str | None]]
 ] = [
-    (MapReduce, _reduction),
+    ((MapReduce, Rowwise), _reduction),
     (Elemwise, _elementwise),
     ((Dot, Dot22, Dot22Scalar, Gemm, Gemv, Ger, BatchedDot), _product),
     (

@@ -33,6 +33,7 @@ from opwise.tensor.linalg.inverse import MatrixInverse
 from opwise.tensor.linalg.systems import Solve
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.reduce import CAReduceDtype
+from opwise.tensor.rowwise import Rowwise
 from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 
@@ -662,6 +663,17 @@ def _map_reduced(p: _Program, node: Apply, *values: Slots) -> Slots:
         raise NotSmall
     (between,) = p.run(mapped, list(values))
     return p.run(every[0], [between])[0]
+
+
+@_on(Rowwise)
+def _rowwise(p: _Program, node: Apply, *values: Slots) -> list[Slots]:
+    slots = list(values)
+    for args, applys in node.op.parts(node):
+        given = [slots[a] for a in args]
+        for apply in applys:
+            given = p.run(apply, given)
+        slots.append(given[0])
+    return [slots[s] for s in node.op.outs]
 
 
 @_on(Solve)

@@ -34,6 +34,7 @@ from opwise.tensor.nnet.crossentropy import (
     CrossentropySoftmaxArgmax1HotWithBias,
 )
 from opwise.tensor.nnet.rowsoftmax import SoftmaxGrad, SoftmaxWithBias
+from opwise.tensor.rowwise import Rowwise
 from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i, length
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 from opwise.tensor.type import TensorType
@@ -210,7 +211,8 @@ def _labels(node, shapes):
 
 #: class of Ops -> function that yields the conditions of an Apply
 _CHECKS = {
-    Elemwise: _elementwise, MapReduce: _elementwise, SoftmaxGrad: _elementwise,
+    Elemwise: _elementwise, MapReduce: _elementwise, Rowwise: _elementwise,
+    SoftmaxGrad: _elementwise,
     Dot: _inner, Dot22: _inner, Dot22Scalar: _inner, BatchedDot: _batched,
     Gemm: _gemm, Gemv: _gemv, Ger: _ger,
     Join: _join, IncSubtensor: _part, AdvancedIncSubtensor1: _rows,

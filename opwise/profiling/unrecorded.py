@@ -23,4 +23,4 @@ def names_product(op: str) -> bool:
 
 def is_fused(op: str) -> bool:
     """Return whether the text of an Op is that of a loop over several operations."""
-    return "Composite{" in op or op.startswith("MapReduce{")
+    return "Composite{" in op or op.startswith(("MapReduce{", "Rowwise{"))

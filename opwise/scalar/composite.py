@@ -287,7 +287,7 @@ class Composite(ScalarOp):
         read = Counter(a for one in self.instructions for a in one.args) + Counter(self.outs)
         named: list[str] = []
         for slot, one in enumerate(self.instructions, self.nin):
-            text = _text_of(one.op, [texts[a] for a in one.args])
+            text = text_of(one.op, [texts[a] for a in one.args])
             # outputs share most of their instructions: a slot that is read twice gets a name, since
             # the text would double each time
             if self.nout > 1 and read[slot] > 1 and one.args:
@@ -297,7 +297,8 @@ class Composite(ScalarOp):
         return "".join(named) + ", ".join(texts[slot] for slot in self.outs)
 
 
-def _text_of(op, args):
+def text_of(op: ScalarOp, args: Sequence[str]) -> str:
+    """Return an operation on operands as text."""
     row = op.row
     if isinstance(op, Literal):
         return str(op)

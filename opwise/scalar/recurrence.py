@@ -112,10 +112,10 @@ class Recurrence:
                 total += times[-1] * (1 + 10 * len(one.op.row.libm))
         return total
 
-    def text(self, name: str) -> str | None:
+    def text(self, name: str) -> list[str] | None:
         """Return the C definition of the loop; None if an operation has no expression."""
         lines = _Lines(self, name)
-        return "\n".join(lines.function()) if lines.program() else None
+        return ["\n".join(lines.function())] if lines.program() else None
 
 
 def _size(shape: Shape) -> int:

@@ -28,6 +28,7 @@ from opwise.scalar.composite import Composite
 from opwise.tensor.conv.ops import BaseAbstractConv
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
+from opwise.tensor.rowwise import Rowwise
 from opwise.tensor.type import TensorType
 from opwise.tuning.candidate import Candidate
 from opwise.tuning.copies import as_written, converted, copied, private_mode
@@ -231,6 +232,7 @@ def _of_rewrites(subject: Subject) -> Iterator[Variant]:
     for tag, applied in (
         ("fusion", any(_is_fused(op) for op in ops)),
         ("map_reduce_fusion", any(isinstance(op, MapReduce) for op in ops)),
+        ("row_fusion", any(isinstance(op, Rowwise) for op in ops)),
         ("inplace", any(getattr(op, "destroy_map", None) for op in ops)),
     ):
         if applied:
@@ -263,7 +265,7 @@ def _with_algorithm(subject: Subject, name: str) -> Candidate:
 
 
 def _is_fused(op: Op) -> bool:
-    return isinstance(op, MapReduce) or (
+    return isinstance(op, MapReduce | Rowwise) or (
         isinstance(op, Elemwise) and isinstance(op.scalar_op, Composite)
     )
 

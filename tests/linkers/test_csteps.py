@@ -15,6 +15,7 @@ from opwise.linkers import csteps, lowering, opwise_c
 from opwise.linkers.kernels import Kernels
 from opwise.linkers.lowering import C_DTYPES
 from opwise.modes.mode import Mode
+from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS
 from opwise.tensor import blas
 from opwise.tensor.advanced_subtensor import (
@@ -36,6 +37,7 @@ from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.random import mrg
 from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
 from opwise.tensor.reduce import All, Any, Argmax, CAReduce, FirstAlong, Prod, Sum
+from opwise.tensor.rowwise import Rowwise
 from opwise.tensor.shape import shape_i_op
 from opwise.tensor.sort import argtopk, topk, topk_and_argtopk
 from opwise.tensor.type import TensorType
@@ -524,6 +526,19 @@ def reduce_a_number(dtype):
 def reduce_long(dtype):
     x = var(dtype, 2)
     return [x], [T.sum(x), T.sum(x, axis=0), T.sum(x, axis=1), T.max(x, axis=0)]
+
+
+@case("rowwise", [(3, 4), (4,)], [(70, 40), (40,)], [(1, 1), (1,)], [(0, 3), (3,)], dtypes=FLOATS)
+def rowwise(dtype):
+    x, y = var(dtype, 2), var(dtype, 1)
+    steps = [
+        Instruction(Sum(1, acc_dtype="float64"), (0,), dtype),
+        Instruction(OPS["sub"], (0, 2), dtype),
+        Instruction(OPS["mul"], (3, 1), dtype),
+        Instruction(CAReduce(OPS["minimum"], 1), (4,), dtype),
+    ]
+    op = Rowwise(2, steps, (4, 2, 5))
+    return [x, y], [*op(x, y.dimshuffle("x", 0)), op(x.T[::-1].T, y.dimshuffle("x", 0))[0]]
 
 
 @case("reduce", [(3, 4)], dtypes=FLOATS)

@@ -15,6 +15,7 @@
 #include "pool.h"
 #include "random.h"
 #include "reduce.h"
+#include "rowwise.h"
 #include "selection.h"
 #include "sort.h"
 #include "sparse.h"
@@ -48,6 +49,7 @@ static const ow_kind ow_kinds[] = {
     {"alloc_empty", ow_alloc_shape, ow_run_nothing, 0},
     {"subtensor", ow_prep_nothing, ow_subtensor_run, 0},
     {"reduce", ow_reduce_prep, ow_reduce_run, OW_STATIC | OW_TOTAL},
+    {"rowwise", ow_rowwise_prep, ow_rowwise_run, OW_STATIC | OW_TOTAL},
     {"argmax", ow_argmax_prep, ow_argmax_run, OW_STATIC | OW_TOTAL},
     {"inc_subtensor", ow_inc_subtensor_prep, ow_inc_subtensor_run, OW_STATIC | OW_CHECKED},
     {"take_parts", ow_take_parts_prep, ow_take_parts_run, OW_STATIC},

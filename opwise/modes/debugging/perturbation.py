@@ -21,6 +21,7 @@ from opwise.modes.debugging.rounding import adds, is_exact, rounds
 from opwise.scalar.composite import Composite, Literal
 from opwise.tensor.elemwise import Elemwise, cast
 from opwise.tensor.mapreduce import MapReduce
+from opwise.tensor.rowwise import Rowwise
 from opwise.tensor.variable import constant
 
 #: {dtype character: the most quarters in a number that counts as exact}; sums and products of a
@@ -332,6 +333,9 @@ def unfused(node: Apply, inputs: Sequence[Variable]) -> list[Variable]:
             reduced.clone_with_new_inputs([var]).outputs[0]
             for reduced, var in zip(every, between, strict=True)
         ]
+    if isinstance(op, Rowwise):
+        slots = op.slots(inputs)
+        return [slots[s] for s in op.outs]
     if not isinstance(op, Elemwise) or not isinstance(op.scalar_op, Composite):
         return list(node.clone_with_new_inputs(inputs).outputs)
     slots = list(inputs)

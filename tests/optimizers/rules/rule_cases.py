@@ -1191,6 +1191,11 @@ PASSES = {
         lambda x, y: [T.sum(x, axis=0), T.sum(x * y, axis=1)],
         "map_reduce_fusion",
     ),
+    "row_fusion": (
+        lambda x: x / T.sum(x, axis=1, keepdims=True),
+        lambda x: x / T.sum(x, axis=0, keepdims=True),
+        "",
+    ),
     "sums_of_deviations": (
         lambda x: T.sum(sqr(x - T.sum(x, axis=0, keepdims=True)), axis=0),
         lambda x, y: T.sum(sqr(x - T.sum(y, axis=0, keepdims=True)), axis=0),

@@ -1,0 +1,178 @@
+/* Steps that compute row by row along the last axis: elementwise work, reductions, and what depends on
+ * them, while a row is in the cache. The loop is generated: see opwise/scalar/rowloops.py. */
+#ifndef OW_ROWWISE_H
+#define OW_ROWWISE_H
+
+#include "elemwise.h"
+#include "view.h"
+
+/* reals: about how many nanoseconds an element takes.
+ * ints: ndim; mask of the outputs of one number a row; the reducer that needs elements, or -1; bytes
+ * of buffers for each element of a row; the number of buffers; bytes for each element of turned rows;
+ * for each input the mask of its broadcastable dimensions. */
+enum {
+    OW_ROWWISE_NDIM = 0,
+    OW_ROWWISE_NARROW,
+    OW_ROWWISE_NEEDS,
+    OW_ROWWISE_BYTES,
+    OW_ROWWISE_BUFFERS,
+    OW_ROWWISE_TURNED,
+    OW_ROWWISE_MASKS
+};
+
+#define OW_ROWWISE_LINE 64
+/* How many rows are turned at once, as in rowloops.py. */
+#define OW_ROWWISE_ROWS 64
+/* Rows of fewer elements are turned, and rows that lie side by side if they take at most so many bytes. */
+#define OW_ROWWISE_SHORT 32
+#define OW_ROWWISE_TURN_BYTES (1 << 21)
+
+/* What a generated loop gets besides its operands. */
+typedef struct ow_rowwise_context {
+    int64_t n;             /* elements of a row */
+    int64_t turned;        /* whether loops go over the same element of many rows */
+    char *memory;          /* of the buffers */
+    const int64_t *along;  /* bytes from element to element of each operand's rows */
+} ow_rowwise_context;
+
+typedef struct ow_rowwise_job {
+    const ow_walk *w;  /* over rows */
+    ow_loop loop;
+    ow_rowwise_context context;  /* with the memory of the buffers of all chunks */
+    int64_t runs, rows, chunks, bytes;
+    int along;     /* whether each run of rows is shared out, and not the sequence of runs */
+} ow_rowwise_job;
+
+/* Whether the loop can read the rows of an operand where they lie. */
+static inline int ow_rowwise_direct(const ow_slot *c)
+{
+    const int last = c->ndim - 1;
+    return c->shape[last] == 1 || c->strides[last] == c->itemsize;
+}
+
+static double ow_rowwise_ns(const ow_step *s, const int64_t *shape)
+{
+    double ns = s->reals[0];
+    for (int d = 0; d < s->ints[OW_ROWWISE_NDIM]; d++)
+        ns *= (double)shape[d];
+    return ns;
+}
+
+static int64_t ow_rowwise_chunks(const ow_step *s, const int64_t *shape)
+{
+    int64_t rows = 1;
+    for (int d = 0; d < s->ints[OW_ROWWISE_NDIM] - 1; d++)
+        rows *= shape[d];
+    const int64_t chunks = ow_chunks(ow_rowwise_ns(s, shape));
+    return chunks < rows ? chunks : rows ? rows : 1;
+}
+
+static int64_t ow_rowwise_turned_bytes(const ow_step *s, int64_t n)
+{
+    return ow_mul_size(s->ints[OW_ROWWISE_TURNED], ow_mul_size(n, OW_ROWWISE_ROWS));
+}
+
+static int64_t ow_rowwise_bytes(const ow_step *s, int64_t n, int turned)
+{
+    if (turned)
+        return ow_rowwise_turned_bytes(s, n);
+    return ow_add_size(ow_mul_size(s->ints[OW_ROWWISE_BYTES], n),
+                       s->ints[OW_ROWWISE_BUFFERS] * OW_ROWWISE_LINE);
+}
+
+/* Whether to turn rows: short ones, and those of arrays by columns. */
+static int ow_rowwise_turns(const ow_step *s, int64_t n)
+{
+    int across = 0;
+    if (n < OW_ROWWISE_SHORT)
+        return 1;
+    for (int i = 0; i < s->nin; i++) {
+        const ow_slot *c = s->in[i];
+        for (int d = 0; d < c->ndim - 1 && !ow_rowwise_direct(c); d++)
+            across |= c->shape[d] > 1 && c->strides[d] == c->itemsize;
+    }
+    return across && ow_rowwise_turned_bytes(s, n) <= OW_ROWWISE_TURN_BYTES;
+}
+
+static int ow_rowwise_prep(ow_step *s)
+{
+    const int nd = (int)s->ints[OW_ROWWISE_NDIM];
+    int64_t shape[OW_MAXDIM], bytes;
+    int rc = ow_common_shape(s, nd, s->ints + OW_ROWWISE_MASKS, shape);
+    if (rc)
+        return rc;
+    const int64_t n = shape[nd - 1];
+    if (n == 0 && s->ints[OW_ROWWISE_NEEDS] >= 0)
+        return OW_FAIL(s, OW_VALUE_ERROR, "Input of CAReduce{%.7s} has zero-size on axis %d",
+                       ow_kernels->reducers[s->ints[OW_ROWWISE_NEEDS]].name, nd - 1);
+    const int turned = ow_rowwise_turns(s, n);
+    for (int k = 0; k < s->nout && !rc; k++) {
+        const int narrow = s->ints[OW_ROWWISE_NARROW] >> k & 1;
+        ow_set_shape(s->out[k], nd, shape);
+        if (narrow)
+            s->out[k]->shape[nd - 1] = 1;
+        rc = turned && !narrow ? ow_ensure_like(s, s->out[k], s->in, s->nin) : ow_ensure(s, s->out[k]);
+    }
+    bytes = ow_mul_size(ow_rowwise_bytes(s, n, turned), ow_rowwise_chunks(s, shape));
+    for (int i = 0; i < s->nin && !turned; i++)
+        if (!ow_rowwise_direct(s->in[i]))
+            bytes = ow_add_size(bytes, ow_size(s->in[i]) * s->in[i]->itemsize + OW_ROWWISE_LINE);
+    if (!rc && bytes && !ow_scratch(s, bytes))
+        return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate %lld bytes", (long long)bytes);
+    return rc;
+}
+
+static void ow_rowwise_chunk(void *arg, int64_t k)
+{
+    const ow_rowwise_job *j = arg;
+    ow_rowwise_context context = j->context;
+    context.memory += k * j->bytes;
+    int64_t first = 0, end = j->runs, from = 0, to = j->rows;
+    if (j->along)
+        from = ow_chunk_range(k, j->chunks, j->rows, 1, &to);
+    else
+        first = ow_chunk_range(k, j->chunks, j->runs, 1, &end);
+    if (first < end && from < to)
+        ow_walk_part(j->w, j->loop, &context, first, end, from, to);
+}
+
+static int ow_rowwise_run(ow_step *s)
+{
+    const int nd = (int)s->ints[OW_ROWWISE_NDIM];
+    ow_slot copies[OW_MAXARG], *slots[OW_MAXARG];
+    int64_t shape[OW_MAXDIM];
+    ow_common_shape(s, nd, s->ints + OW_ROWWISE_MASKS, shape);
+    int64_t along[OW_MAXARG];
+    ow_rowwise_job job = {.loop = s->loop, .chunks = ow_rowwise_chunks(s, shape)};
+    const int turned = ow_rowwise_turns(s, shape[nd - 1]);
+    job.bytes = ow_rowwise_bytes(s, shape[nd - 1], turned);
+    job.context = (ow_rowwise_context){shape[nd - 1], turned, s->scratch, along};
+    char *free_memory = s->scratch + job.bytes * job.chunks;
+    for (int k = 0; k < s->nout; k++)
+        slots[k] = s->out[k];
+    for (int i = 0; i < s->nin; i++) {
+        slots[s->nout + i] = s->in[i];
+        if (turned || ow_rowwise_direct(s->in[i]))
+            continue;
+        ow_slot *copy = slots[s->nout + i] = &copies[i];
+        *copy = *s->in[i];
+        copy->data =
+            (char *)(((uintptr_t)free_memory + OW_ROWWISE_LINE - 1) / OW_ROWWISE_LINE * OW_ROWWISE_LINE);
+        ow_c_strides(copy);
+        free_memory = copy->data + ow_size(copy) * copy->itemsize;
+        ow_copy(copy, s->in[i]);
+    }
+    for (int i = 0; i < s->nout + s->nin; i++)
+        along[i] = slots[i]->strides[nd - 1];
+    ow_walk w;
+    if (!ow_walk_start(&w, nd - 1, shape, s->nout + s->nin, slots, 0))
+        return OW_OK;
+    job.w = &w;
+    job.rows = w.shape[w.ndim - 1];
+    job.runs = ow_walk_rows(&w);
+    job.along = job.runs < job.chunks;
+    ow_parallel(ow_rowwise_chunk, &job, job.chunks);
+    return OW_OK;
+}
+
+#endif

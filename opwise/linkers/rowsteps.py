@@ -1,0 +1,60 @@
+"""The lowering of Rowwise to a C step, whose kind is in csupport/rowwise.h."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.linkers import opwise_c
+from opwise.linkers.csteps import accumulator, broadcast_mask
+from opwise.linkers.kernels import Kernels
+from opwise.linkers.lowering import CStep, c_lowering
+from opwise.scalar import csource
+from opwise.scalar.rowloops import RowFold, RowProgram
+from opwise.tensor.reduce import CAReduce
+from opwise.tensor.rowwise import Rowwise
+
+
+@c_lowering(Rowwise)
+def rowwise(node: Apply, kernels: Kernels) -> CStep | None:
+    program = row_program(node)
+    loop = kernels.rows(program)
+    if loop is None:
+        return None
+    narrow = sum(1 << k for k, slot in enumerate(program.outs) if not program.wide[slot])
+    ints = (
+        node.inputs[0].type.ndim,
+        narrow,
+        _needs_elements(node),
+        sum(np.dtype(d).itemsize for d in program.buffers),
+        len(program.buffers),
+        sum(np.dtype(program.dtypes[slot]).itemsize for slot in program.turned),
+        *(broadcast_mask(v.type.broadcastable) for v in node.inputs),
+    )
+    return CStep("rowwise", ints, (program.nanoseconds,), loop=loop)
+
+
+def row_program(node: Apply) -> RowProgram:
+    """Return the program of a Rowwise Apply."""
+    return RowProgram(
+        tuple(v.type.dtype for v in node.inputs),
+        tuple(not v.type.broadcastable[-1] for v in node.inputs),
+        tuple(
+            RowFold(one.op.scalar_op.row.name, accumulator(one.op, one.dtype), one.args, one.dtype)
+            if isinstance(one.op, CAReduce)
+            else one
+            for one in node.op.steps
+        ),
+        node.op.outs,
+    )
+
+
+def _needs_elements(node):
+    """Return the index of a reduction that has no result without elements, or -1."""
+    for one in node.op.steps:
+        if isinstance(one.op, CAReduce) and one.op.of_nothing is None:
+            name = one.op.scalar_op.row.name
+            short = csource.short(one.dtype)
+            if name in ("maximum", "minimum"):
+                return opwise_c.REDUCERS[f"{name}_{short}_{short}"]
+    return -1

@@ -1,0 +1,536 @@
+"""C text of row programs: elementwise work and reductions along rows, one row after the other.
+
+Variances, softmaxes, normalisations and their gradients read an array several times: a reduction of
+a row is needed before the next pass over it. A row that stays in the cache is read from memory
+once. The loops of the passes are those of ``opwise.scalar.loops``. Rows of few elements, and those
+of arrays by columns, are turned: the loops go over the same element of many rows.
+
+A row program has slots like a Composite's. Each is *wide*, a row of elements, or *narrow*, one
+number for each row. The function is ``void name(const void *ctx, char **p, const ow_i64 *st,
+ow_i64 rows)``: the outputs and the inputs are at ``p``, the bytes from row to row in ``st``. ``ctx``
+points to an ``ow_rowwise_context`` of csupport/rowwise.h. Its memory holds ``RowProgram.buffers``
+for one row, or ``turned`` for ``TURNED_ROWS`` rows. Rows that are not turned are contiguous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from opwise.scalar import csource, loops
+from opwise.scalar.composite import Instruction
+from opwise.scalar.op import cast_op
+
+#: the most nanoseconds an element that a later pass spends to compute a value again
+MAX_FREE_COST = 1.5
+#: how many rows are turned at once
+TURNED_ROWS = 64
+#: bytes of a cache line
+_LINE = 64
+
+
+class RowFold(NamedTuple):
+    """The instruction that reduces a wide slot to a narrow one."""
+
+    #: name of an operation in ``loops.FOLDS``
+    row: str
+    #: the dtype that it accumulates in
+    acc: str
+    args: tuple[int, ...]
+    #: of the result
+    dtype: str
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """A loop over the elements of a row: an elementwise one, or a fold if ``fold`` is given."""
+
+    level: int
+    #: the slots that it stores, or reduces
+    roots: tuple[int, ...]
+    fold: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class RowProgram:
+    """Elementwise operations and reductions along rows."""
+
+    in_dtypes: tuple[str, ...]
+    #: whether each input is a row of elements for each row, and not one number
+    wide_inputs: tuple[bool, ...]
+    instructions: tuple[Instruction | RowFold, ...]
+    outs: tuple[int, ...]
+
+    @cached_property
+    def dtypes(self) -> tuple[str, ...]:
+        """The dtype of each slot."""
+        return (*self.in_dtypes, *(one.dtype for one in self.instructions))
+
+    @cached_property
+    def wide(self) -> tuple[bool, ...]:
+        """Whether each slot is a row of elements."""
+        wide = list(self.wide_inputs)
+        for one in self.instructions:
+            wide.append(not isinstance(one, RowFold) and any(wide[a] for a in one.args))
+        return tuple(wide)
+
+    @cached_property
+    def levels(self) -> tuple[int, ...]:
+        """How many passes over the row come before each slot can be computed."""
+        levels = [0] * len(self.in_dtypes)
+        for one in self.instructions:
+            before = max((levels[a] for a in one.args), default=0)
+            levels.append(before + isinstance(one, RowFold))
+        return tuple(levels)
+
+    @cached_property
+    def kept(self) -> tuple[int, ...]:
+        """The wide slots that are kept for later loops, besides outputs."""
+        return self._plan[0]
+
+    @property
+    def buffers(self) -> tuple[str, ...]:
+        """The dtypes of the values that are kept for later loops."""
+        return tuple(self.dtypes[slot] for slot in self.kept)
+
+    @cached_property
+    def turned(self) -> tuple[int, ...]:
+        """The wide slots of which turned rows are stored."""
+        inputs = (s for s in range(len(self.in_dtypes)) if self.wide[s])
+        outs = (s for s in self.outs if self.wide[s])
+        return tuple(dict.fromkeys((*inputs, *self.kept, *outs)))
+
+    @property
+    def nanoseconds(self) -> float:
+        """About how long an element takes."""
+        moved = sum(np.dtype(d).itemsize for d, w in zip(self.dtypes, self.wide, strict=True) if w)
+        return max(sum(self._cost(slot) for slot in range(len(self.dtypes))), moved / 60)
+
+    def scalar_program(self) -> tuple[Instruction, ...]:
+        """Return the instructions with a cast in the place of each reduction.
+
+        They need the same C declarations.
+        """
+        return tuple(
+            Instruction(cast_op(one.dtype), one.args, one.dtype)
+            if isinstance(one, RowFold)
+            else one
+            for one in self.instructions
+        )
+
+    def text(self, name: str) -> list[str] | None:
+        """Return the C definitions, the function last; None if a part of it has no C."""
+        names = {loop: f"{name}_{k}" for k, loop in enumerate(self.loops)}
+        definitions: list[str] = []
+        for loop in self.loops:
+            text = _loop_text(self, names[loop], loop)
+            if text is None:
+                return None
+            definitions += text
+        straight, turned = _Straight(self, names), _Turned(self, names)
+        buffers, at = [], "c->memory"
+        for k, dtype in enumerate(self.buffers):
+            buffers.append(f"char *const b{k} = {at};")
+            at += f" + (n * {np.dtype(dtype).itemsize} + {_LINE - 1}) / {_LINE} * {_LINE}"
+        function = [
+            f"static void {name}_turned(char **p, const ow_i64 *st, const ow_i64 *along, "
+            "ow_i64 rows, ow_i64 n, char *memory)",
+            "{",
+            *(f"    {line}" for line in turned.buffers()),
+            f"    for (ow_i64 row = 0; row < rows; row += {TURNED_ROWS}) {{",
+            f"        const ow_i64 m = rows - row < {TURNED_ROWS} ? rows - row : {TURNED_ROWS};",
+            *(f"        {line}" for line in turned.lines()),
+            "    }",
+            "}",
+            "",
+            f"void {name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 rows)",
+            "{",
+            "    const struct { ow_i64 n, turned; char *memory; const ow_i64 *along; }",
+            "        *const c = ctx;",
+            "    const ow_i64 n = c->n;",
+            "    if (c->turned) {",
+            f"        {name}_turned(p, st, c->along, rows, n, c->memory);",
+            "        return;",
+            "    }",
+            *(f"    {line}" for line in buffers),
+            "    for (ow_i64 row = 0; row < rows; row++) {",
+            *(f"        {line}" for line in straight.lines()),
+            "    }",
+            "}",
+        ]
+        return [*definitions, "\n".join(function)]
+
+    # --- the plan -------------------------------------------------------------------------------
+
+    @property
+    def loops(self) -> tuple[_Loop, ...]:
+        """The loops over the elements of a row, in order."""
+        return self._plan[1]
+
+    def narrow_at(self, level: int) -> list[tuple[int, Instruction]]:
+        """Return (slot, instruction) of the elementwise work on narrow slots of a level."""
+        return [
+            (slot, one)
+            for slot, one in enumerate(self.instructions, len(self.in_dtypes))
+            if not isinstance(one, RowFold) and not self.wide[slot] and self.levels[slot] == level
+        ]
+
+    def folded(self, loop: _Loop) -> list[tuple[int, int]]:
+        """Return (slot that a loop reduces, slot of the result)."""
+        return [
+            (one.args[0], slot)
+            for slot, one in enumerate(self.instructions, len(self.in_dtypes))
+            if isinstance(one, RowFold)
+            and (one.row, one.acc) == loop.fold
+            and one.args[0] in loop.roots
+        ]
+
+    def loop_program(self, loop: _Loop) -> tuple[list[int], list[Instruction], list[int]]:
+        """Return (slots that a loop reads, its scalar program on them, slots of the results)."""
+        stored = {*self.kept, *(s for s in self.outs if self.wide[s])}
+        if loop.fold is None:
+            stored.difference_update(loop.roots)
+        before = loop.level if loop.fold is None else loop.level + 1
+        inside = self.closure(loop.roots, (s for s in stored if self.levels[s] < before))
+        read = [a for s in inside for a in self.instructions[s - len(self.in_dtypes)].args]
+        takes = list(dict.fromkeys((*read, *loop.roots)))
+        takes = [s for s in takes if s not in set(inside)]
+        places = {s: i for i, s in enumerate((*takes, *inside))}
+        instructions = []
+        for one in map(self._instruction, inside):
+            assert isinstance(one, Instruction)
+            instructions.append(one._replace(args=tuple(places[a] for a in one.args)))
+        outs = [places[s] for s in loop.roots]
+        if not instructions:  # it reduces what lies in memory
+            instructions = [
+                Instruction(cast_op(self.dtypes[s]), (i,), self.dtypes[s])
+                for i, s in enumerate(takes)
+            ]
+            outs = [len(takes) + o for o in outs]
+        return takes, instructions, outs
+
+    def _instruction(self, slot: int) -> Instruction | RowFold | None:
+        k = slot - len(self.in_dtypes)
+        return self.instructions[k] if k >= 0 else None
+
+    def _cost(self, slot: int) -> float:
+        """Return about how many nanoseconds a slot takes for each element."""
+        one = self._instruction(slot)
+        if one is None or (not self.wide[slot] and not isinstance(one, RowFold)):
+            return 0.0
+        if isinstance(one, RowFold):
+            return 0.25
+        cost = one.op.element_cost(len(one.args))
+        return cost * (0.4 if one.dtype == "float32" else 1.0)
+
+    def closure(self, roots: Iterable[int], stored: Iterable[int]) -> list[int]:
+        """Return the wide slots that a loop computes for its roots, in order.
+
+        stored: those that it reads.
+        """
+        stored, found, pending = set(stored), set(), list(roots)
+        while pending:
+            slot = pending.pop()
+            one = self._instruction(slot)
+            if slot in found or slot in stored or one is None or not self.wide[slot]:
+                continue
+            found.add(slot)
+            pending.extend(one.args)
+        return sorted(found)
+
+    @cached_property
+    def _plan(self) -> tuple[tuple[int, ...], tuple[_Loop, ...]]:
+        """(slots to keep, loops in order)."""
+        loops_ = self._loops(())
+        users: dict[int, set[int]] = {}
+        for k, loop in enumerate(loops_):
+            for slot in self.closure(loop.roots, ()):
+                users.setdefault(slot, set()).add(k)
+        given = set(self.outs)
+        folds = {k for k, loop in enumerate(loops_) if loop.fold is not None}
+        again: dict[int, float] = {}
+        kept = []
+        for slot in sorted(users):
+            one = self._instruction(slot)
+            assert one is not None
+            cost = self._cost(slot) + sum(again.get(a, 0.0) for a in one.args)
+            if not loops.is_cheap([one]):
+                cost = np.inf
+            again[slot] = cost
+            if slot in given:
+                again[slot] = 0.0
+            elif cost > MAX_FREE_COST and (len(users[slot]) > 1 or users[slot] & folds):
+                # a fold that calls a function would have one accumulator, and wait for it
+                kept.append(slot)
+                again[slot] = 0.0
+        return tuple(kept), tuple(self._loops(kept))
+
+    def _loops(self, kept: Sequence[int]) -> list[_Loop]:
+        """Return the loops, in the order of their levels; those that store come first."""
+        found = []
+        for level in range(max(self.levels, default=0) + 1):
+            stores = [
+                s
+                for s in dict.fromkeys((*self.outs, *kept))
+                if self.wide[s] and s >= len(self.in_dtypes) and self.levels[s] == level
+            ]
+            if stores:
+                found.append(_Loop(level, tuple(sorted(stores))))
+            folds: dict[tuple, list[int]] = {}
+            for one in self.instructions:
+                if isinstance(one, RowFold) and self.levels[one.args[0]] == level:
+                    # loops of extrema have one result: they look for NaN beside it
+                    apart = None if one.row in ("add", "mul") else one.args[0]
+                    folds.setdefault((one.row, one.acc, apart), []).append(one.args[0])
+            found += [
+                _Loop(level, tuple(dict.fromkeys(roots)), how[:2]) for how, roots in folds.items()
+            ]
+        return found
+
+
+class _Lines:
+    """Makes the lines of a row program in one order of its elements."""
+
+    def __init__(self, program: RowProgram, names: dict[_Loop, str]) -> None:
+        self.of, self.names = program, names
+        self.n_out = len(program.outs)
+
+    def lines(self) -> list[str]:
+        """Return the statements for some rows; operations without C are known to be absent."""
+        lines = self.begin()
+        for level in range(max(self.of.levels, default=0) + 1):
+            lines += self.narrow(level)
+            for loop in self.of.loops:
+                if loop.level == level:
+                    lines += self.loop(loop)
+        return [*lines, *self.end()]
+
+    def type(self, slot: int) -> str:
+        """Return the C type of a slot."""
+        return csource.c_type(self.of.dtypes[slot])
+
+    def size(self, slot: int) -> int:
+        """Return the bytes of an element of a slot."""
+        return np.dtype(self.of.dtypes[slot]).itemsize
+
+    def accumulators(self, loop: _Loop) -> dict[int, str]:
+        """Return the name of the accumulator for each slot that a loop reduces."""
+        assert loop.fold is not None
+        return {slot: f"a{slot}_{loop.fold[0]}_{loop.fold[1]}" for slot in loop.roots}
+
+    def expressions(self, level: int, at: str) -> list[tuple[int, str]]:
+        """Return (slot, C expression) of the work on narrow slots of a level."""
+        found = []
+        for slot, one in self.of.narrow_at(level):
+            args, dtypes = [f"x{a}{at}" for a in one.args], [self.of.dtypes[a] for a in one.args]
+            text = csource.step_c(one.op, args, dtypes, one.dtype)
+            assert text is not None
+            found.append((slot, text))
+        return found
+
+    begin: Callable[[], list[str]]
+    narrow: Callable[[int], list[str]]
+    loop: Callable[[_Loop], list[str]]
+    end: Callable[[], list[str]]
+
+
+class _Straight(_Lines):
+    """One row after the other: a narrow slot is a number."""
+
+    def begin(self):
+        of, lines = self.of, []
+        #: C expression of the address of each wide slot that is in memory
+        self.at = {slot: f"b{k}" for k, slot in enumerate(of.kept)}
+        operands = [*enumerate(of.outs), *enumerate(range(len(of.in_dtypes)), self.n_out)]
+        for k, slot in operands:
+            at = f"(p[{k}] + row * st[{k}])"
+            if of.wide[slot]:
+                self.at.setdefault(slot, at)
+            elif k >= self.n_out:
+                lines.append(f"const {self.type(slot)} x{slot} = *(const {self.type(slot)} *){at};")
+        return lines
+
+    def narrow(self, level):
+        return [f"const {self.type(s)} x{s} = {text};" for s, text in self.expressions(level, "")]
+
+    def loop(self, loop):
+        of, (takes, _, _) = self.of, self.of.loop_program(loop)
+        operands = [self.at[s] if of.wide[s] else f"&x{s}" for s in takes]
+        steps = [self.size(s) if of.wide[s] else 0 for s in takes]
+        lines, after = [], []
+        if loop.fold is None:
+            operands = [*(self.at[s] for s in loop.roots), *operands]
+            steps = [*map(self.size, loop.roots), *steps]
+        else:
+            row, acc = loop.fold
+            start = csource.literal(loops.FOLDS[row].start(acc), acc)
+            totals = self.accumulators(loop)
+            lines = [f"{csource.c_type(acc)} {total} = {start};" for total in totals.values()]
+            operands = [*(f"&{total}" for total in totals.values()), *operands]
+            steps = [*(0 for _ in totals), *steps]
+            for root, slot in of.folded(loop):
+                type_ = self.type(slot)
+                after.append(f"const {type_} x{slot} = ({type_}){totals[root]};")
+        return [*lines, *_call(self.names[loop], operands, map(str, steps), "n"), *after]
+
+    def end(self):
+        return [
+            f"*({self.type(slot)} *)(p[{k}] + row * st[{k}]) = x{slot};"
+            for k, slot in enumerate(self.of.outs)
+            if not self.of.wide[slot]
+        ]
+
+
+class _Turned(_Lines):
+    """The same element of up to TURNED_ROWS rows, m, one after the other.
+
+    Element j of row r of a wide slot is at ``w[j * d + r]``: in the array itself if rows lie side
+    by side, or in a buffer. Narrow slots are arrays of rows.
+    """
+
+    def begin(self):
+        of, lines = self.of, []
+        for slot in range(len(of.in_dtypes)):
+            k = self.n_out + slot
+            if of.wide[slot]:
+                lines += self._array(slot, k, inputs=True)
+            else:
+                row = f"*(const {self.type(slot)} *)(p[{k}] + (row + r) * st[{k}])"
+                lines += self._numbers([(slot, row)])
+        for k, slot in enumerate(of.outs):
+            if of.wide[slot]:
+                lines += self._array(slot, k)
+        for slot in of.kept:
+            lines.append(f"const ow_i64 d{slot} = {TURNED_ROWS};")
+            lines.append(f"{self.type(slot)} *const w{slot} = b{slot};")
+        return lines
+
+    def buffers(self) -> list[str]:
+        """Return the lines that divide the memory; the largest items come first."""
+        lines, size = [], 0
+        for slot in sorted(self.of.turned, key=self.size, reverse=True):
+            at = f"memory + n * {TURNED_ROWS * size}"
+            lines.append(f"{self.type(slot)} *const b{slot} = ({self.type(slot)} *)({at});")
+            size += self.size(slot)
+        return lines
+
+    def narrow(self, level):
+        return self._numbers(self.expressions(level, "[r]"))
+
+    def loop(self, loop):
+        of, (takes, _, _) = self.of, self.of.loop_program(loop)
+        name, slots = self.names[loop], [*(loop.roots if loop.fold is None else ()), *takes]
+        steps = [str(self.size(s)) for s in slots]
+        if loop.fold is None:
+            operands = [f"(w{s} + j * d{s})" if of.wide[s] else f"x{s}" for s in slots]
+            return ["for (ow_i64 j = 0; j < n; j++)", *_call(name, operands, steps, "m")]
+        row, acc = loop.fold
+        type_, size = csource.c_type(acc), np.dtype(acc).itemsize
+        start, totals = csource.literal(loops.FOLDS[row].start(acc), acc), self.accumulators(loop)
+        lines = [f"{type_} {total}[{TURNED_ROWS}];" for total in totals.values()]
+        lines += self._rows([f"{total}[r] = {start};" for total in totals.values()])
+        operands = [*totals.values(), *(f"w{s}" if of.wide[s] else f"x{s}" for s in slots)]
+        # behind the steps: how many rows the loop folds, and the steps from row to row
+        steps = [*(str(size) for _ in totals), *steps, "n", *("0" for _ in list(totals)[1:])]
+        steps += [f"d{s} * {self.size(s)}" if of.wide[s] else "0" for s in slots]
+        lines += _call(name, operands, steps, "m")
+        results = of.folded(loop)
+        return lines + self._numbers(
+            [(slot, f"({self.type(slot)}){totals[r]}[r]") for r, slot in results]
+        )
+
+    def end(self):
+        lines = []
+        for k, slot in enumerate(self.of.outs):
+            if not self.of.wide[slot]:
+                row = f"*({self.type(slot)} *)(p[{k}] + (row + r) * st[{k}])"
+                lines += self._rows([f"{row} = x{slot}[r];"])
+                continue
+            put = self._each(slot, k, f"{{at}} = w{slot}[j * d{slot} + r];")
+            lines += [f"if (w{slot} == b{slot}) {{", *(f"    {line}" for line in put), "}"]
+        return lines
+
+    def _numbers(self, values):
+        """Return the lines that set arrays of numbers, one a row. values: (slot, expression)."""
+        if not values:
+            return []
+        lines = [f"{self.type(slot)} x{slot}[{TURNED_ROWS}];" for slot, _ in values]
+        return [*lines, *self._rows([f"x{slot}[r] = {text};" for slot, text in values])]
+
+    @staticmethod
+    def _rows(lines):
+        return [
+            '_Pragma("GCC ivdep")',
+            "for (ow_i64 r = 0; r < m; r++) {",
+            *(f"    {line}" for line in lines),
+            "}",
+        ]
+
+    def _array(self, slot, k, inputs=False):
+        """Return the lines that say where the elements of operand ``k`` are, or are put for now."""
+        type_, size = self.type(slot), self.size(slot)
+        lines = [
+            f"{type_} *w{slot} = ({type_} *)(p[{k}] + row * st[{k}]);",
+            f"ow_i64 d{slot} = along[{k}] / {size};",
+            f"if (st[{k}] != {size} || along[{k}] % {size}) {{",
+            f"    w{slot} = b{slot};",
+            f"    d{slot} = {TURNED_ROWS};",
+        ]
+        if inputs:
+            to = f"b{slot}[j * {TURNED_ROWS} + r]"
+            gather = self._each(slot, k, f"{to} = {{at}};")
+            lines += [
+                f"    if (st[{k}] == 0) {{",
+                "        for (ow_i64 j = 0; row == 0 && j < n; j++)",
+                f"            for (ow_i64 r = 0; r < {TURNED_ROWS}; r++)",
+                f"                {to} = *(const {type_} *)(p[{k}] + j * along[{k}]);",
+                "    } else",
+                *(f"        {line}" for line in gather),
+            ]
+        return [*lines, "}"]
+
+    def _each(self, slot, k, statement):
+        """Return the lines that run a statement for each element ``{at}`` of operand ``k``."""
+        type_ = self.type(slot)
+        return [
+            "for (ow_i64 r = 0; r < m; r++) {",
+            f"    char *from = p[{k}] + (row + r) * st[{k}];",
+            f"    if (along[{k}] == {self.size(slot)})",
+            "        for (ow_i64 j = 0; j < n; j++)",
+            f"            {statement.format(at=f'(({type_} *)from)[j]')}",
+            "    else",
+            "        for (ow_i64 j = 0; j < n; j++)",
+            f"            {statement.format(at=f'*({type_} *)(from + j * along[{k}])')}",
+            "}",
+        ]
+
+
+def _call(name, operands, steps, count):
+    """Return the lines that call a loop."""
+    return [
+        "{",
+        f"    char *q[] = {{{', '.join(f'(char *){o}' for o in operands)}}};",
+        f"    const ow_i64 steps[] = {{{', '.join(steps)}}};",
+        f"    {name}(0, q, steps, {count});",
+        "}",
+    ]
+
+
+def _loop_text(program, name, loop):
+    """Return the C definitions of a loop, whose narrow operands may be broadcast, or None."""
+    takes, instructions, outs = program.loop_program(loop)
+    dtypes = [program.dtypes[s] for s in takes]
+    narrow = [i for i, s in enumerate(takes) if not program.wide[s]]
+    if loop.fold is None:
+        text = loops.elemwise_text(name, instructions, outs, dtypes, (), narrow)
+    else:
+        row, acc = loop.fold
+        text = loops.reduction_text(name, row, acc, False, instructions, outs, dtypes, (), narrow)
+    if text is None:
+        return None
+    *others, last = text
+    return [*others, f"static {last}"]

@@ -1,0 +1,143 @@
+"""Rowwise: elementwise operations and reductions along the last axis, one row after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.null import is_disconnected
+from opwise.graph.op import Op
+from opwise.scalar.composite import Instruction, text_of
+from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
+from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.reduce import CAReduce
+from opwise.tensor.variable import as_tensor_variable
+
+
+class Rowwise(Op):
+    """Computes ``steps`` from arrays of one rank, row by row along the last axis.
+
+    Slots below ``nin`` are the inputs, and step k computes slot ``nin + k``: an Instruction applies
+    a scalar op elementwise, whose operands broadcast as those of Elemwise; one with a CAReduce
+    reduces the last axis, which keeps the length 1. outs: the slots of the outputs. Fusion makes
+    these where an array would be read again after a reduction of its rows.
+    """
+
+    __props__ = ("nin", "steps", "outs")
+    profile_kind = "fused"
+
+    def __init__(self, nin: int, steps: Sequence[Instruction], outs: Sequence[int]):
+        self.nin, self.steps, self.outs = nin, tuple(steps), tuple(outs)
+
+    def make_node(self, *inputs):
+        inputs = [as_tensor_variable(x) for x in inputs]
+        slots = self.slots(inputs)
+        return Apply(self, inputs, [slots[s].type.make_variable() for s in self.outs])
+
+    def slots(self, inputs):
+        """Return the tensor variable of each slot."""
+        slots = list(inputs)
+        for one in self.steps:
+            args = [slots[a] for a in one.args]
+            if isinstance(one.op, CAReduce):
+                kept = range(args[0].type.ndim - 1)
+                slots.append(dimshuffle(one.op(*args), (*kept, "x")))
+            else:
+                slots.append(Elemwise(one.op)(*args))
+        return slots
+
+    def parts(self, node: Apply) -> list[tuple[tuple[int, ...], list[Apply]]]:
+        """Return (slots read, Applys one after the other) of each step, for an Apply's types."""
+        parts = getattr(node.tag, "parts", None)
+        types = [v.type for v in node.inputs]
+        if parts is None or parts[0] != types:
+            slots = self.slots([type_.make_variable() for type_ in types])
+            made = [
+                (one.args, _applys(var))
+                for one, var in zip(self.steps, slots[self.nin :], strict=True)
+            ]
+            parts = node.tag.parts = types, made
+        return parts[1]
+
+    def flops(self, inputs, outputs):
+        """Return the number of floating-point operations; None if there is no exact count.
+
+        inputs, outputs: their shapes.
+        """
+        shapes, counts = [tuple(shape) for shape in inputs], []
+        for one in self.steps:
+            args = [shapes[a] for a in one.args]
+            if isinstance(one.op, CAReduce):
+                shapes.append((*args[0][:-1], 1))
+                counts.append(one.op.flops(args, [shapes[-1]]))
+            else:
+                shapes.append(np.broadcast_shapes(*args))
+                counts.append(Elemwise(one.op).flops(args, [shapes[-1]]))
+        return None if None in counts else sum(counts)
+
+    def perform(self, node, inputs, output_storage):
+        values = list(inputs)
+        for args, applys in self.parts(node):
+            given = [values[a] for a in args]
+            for apply in applys:
+                storage = [[None]]
+                apply.op.perform(apply, given, storage)
+                given = storage[0]
+            values.append(given[0])
+        for storage, slot in zip(output_storage, self.outs, strict=True):
+            storage[0] = values[slot]
+
+    def infer_shape(self, node, shapes):
+        known = list(shapes)
+        for args, applys in self.parts(node):
+            given = [known[a] for a in args]
+            for apply in applys:
+                given = apply.op.infer_shape(apply, given)
+            known.append(given[0])
+        return [known[s] for s in self.outs]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        slots = self.slots(inputs)
+        gradients = [None] * len(slots)
+
+        def add(slot, gradient):
+            if not is_disconnected(gradient):
+                before = gradients[slot]
+                gradients[slot] = gradient if before is None else before + gradient
+
+        for slot, gradient in zip(self.outs, output_gradients, strict=True):
+            add(slot, gradient)
+        for slot in reversed(range(self.nin, len(slots))):
+            through = [gradients[slot]]
+            if through[0] is None:
+                continue
+            for apply in reversed(_applys(slots[slot])):
+                through = apply.op.L_op(apply.inputs, apply.outputs, through)
+            for a, part in zip(self.steps[slot - self.nin].args, through, strict=True):
+                add(a, part)
+        return [
+            x.zeros_like() if gradient is None else gradient
+            for x, gradient in zip(inputs, gradients, strict=False)
+        ]
+
+    def __str__(self):
+        texts = [f"i{i}" for i in range(self.nin)]
+        read = [a for one in self.steps for a in one.args] + list(self.outs)
+        named = []
+        for slot, one in enumerate(self.steps, self.nin):
+            args = [texts[a] for a in one.args]
+            reduces = isinstance(one.op, CAReduce)
+            text = f"{one.op}({args[0]})" if reduces else text_of(one.op, args)
+            if read.count(slot) > 1:
+                named.append(f"t{len(named)} = {text}; ")
+                text = f"t{len(named) - 1}"
+            texts.append(text)
+        return f"Rowwise{{{''.join(named)}{', '.join(texts[s] for s in self.outs)}}}"
+
+
+def _applys(var):
+    """Return the Applys that compute a slot from others: one, or a reduction and its DimShuffle."""
+    apply = var.owner
+    return [apply.inputs[0].owner, apply] if isinstance(apply.op, DimShuffle) else [apply]
