@@ -288,7 +288,7 @@ def test_several_results_may_overwrite_operands(run_with, layouts, generate, pat
     outputs = Elemwise(op.scalar_op, pattern)(x, y)
     run, linked = run_with([x, y], outputs, c=True, generate=generate, mutable=[x, y])
     assert linked.in_c == (True,)
-    for shape in [*SHAPES, (1, 1, 5000)]:
+    for shape in [*SHAPES, (1, 1, 5000), (1, 1)]:
         for choice, laid_out in layouts(shaped([x.type, y.type], shape)):
             if not all(a.flags.writeable for a in laid_out):
                 continue
@@ -310,6 +310,20 @@ def test_an_operand_read_twice_may_be_overwritten(run_with, generate):
     for n in (0, 1, 511, 512, 513, 5000):
         value = np.arange(float(n))
         np.testing.assert_array_equal(run(value)[0], np.arange(float(n)) ** 2)
+
+
+@pytest.mark.parametrize("generate", [False, True], ids=["interpreter", "generated"])
+@pytest.mark.parametrize("n", [0, 1, 2, 512])
+def test_operands_that_are_results_may_be_exchanged(run_with, generate, n):
+    """Each result is an operand in whose memory the other one goes, beside one that is computed."""
+    x, y = var("float64", 1), var("float64", 1)
+    op = composite("float64", "float64", outs=(1, 2, 0), steps=[("sub", (0, 1), "float64")])
+    outputs = Elemwise(op.scalar_op)(x, y)
+    run, linked = run_with([x, y], outputs, c=True, generate=generate)
+    assert linked.in_c == (True,)
+    a, b = np.arange(float(n)), np.arange(float(n)) * 3 + 1
+    for found, wanted in zip(run(a, b), [b, a - b, a], strict=True):
+        np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("generate", [False, True], ids=["interpreter", "generated"])

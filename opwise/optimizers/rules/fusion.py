@@ -27,6 +27,9 @@ MAX_INSTRUCTIONS = 80
 #: the most operands of a Composite with several outputs: more take longer to compile than they
 #: save
 MAX_STREAMS = 16
+#: how many sums a loop may be too small for before it takes no others: the search for a loop stays
+#: short however many there are
+MAX_REFUSED = 8
 #: the most nanoseconds an element that each reader of a result may spend to compute it again
 MAX_FREE_COST = 1.5
 #: the same for an Apply together with those before it, and the most of these
@@ -326,6 +329,12 @@ class ReductionSharer(Optimizer):
         groups: dict[Any, list[_SharedLoop]] = {}
         #: (kind, array) -> the loops over the array that have room, the oldest first
         over: dict[tuple, dict[_SharedLoop, None]] = {}
+
+        def forget_if_full(loop, kind):
+            if loop.is_full:
+                for var in loop.arrays:
+                    over[kind, var].pop(loop, None)
+
         # readers have larger numbers than what they read
         for node in sorted(order, key=lambda n: (earliest[n], position[n]), reverse=True):
             clients = {c for out in node.outputs for c, _ in out._clients if c != "output"}
@@ -333,22 +342,20 @@ class ReductionSharer(Optimizer):
             if node not in sums:
                 continue
             kind = sums[node]
-            near = [over[kind, var] for var in _arrays(node) if (kind, var) in over]
+            near = [over[kind, var] for var in _whole_operands(node) if (kind, var) in over]
             loops = near[0] if len(near) == 1 else {loop for some in near for loop in some}
             for loop in sorted(loops, key=lambda loop: loop.number):
                 if earliest[node] <= loop.rank <= last and loop.take(node):
                     break
+                forget_if_full(loop, kind)
             else:
                 same = groups.setdefault(kind, [])
                 loop = _SharedLoop(node, earliest[node], len(same))
                 same.append(loop)
             latest[node] = loop.rank
-            if loop.is_full:
-                for var in loop.arrays:
-                    over.get((kind, var), {}).pop(loop, None)
-            else:
-                for var in _arrays(node):
-                    over.setdefault((kind, var), {})[loop] = None
+            for var in _whole_operands(node):
+                over.setdefault((kind, var), {})[loop] = None
+            forget_if_full(loop, kind)
         return [
             sorted(loop.sums, key=position.__getitem__) for made in groups.values() for loop in made
         ]
@@ -363,17 +370,19 @@ class _SharedLoop:
         self.sums = [node]
         self._operands = set(node.inputs)
         self._n_instructions = _n_mapped(node)
+        self._refused = 0
 
     @property
     def arrays(self):
         """The arrays that sums of the loop read whole."""
-        return {var for node in self.sums for var in _arrays(node)}
+        return {var for node in self.sums for var in _whole_operands(node)}
 
     @property
     def is_full(self):
-        """Whether no other sum fits."""
+        """Whether no other sum fits, or so many did not that it is not worth trying."""
         streams = len(self._operands) + len(self.sums)
-        return streams >= MAX_STREAMS or self._n_instructions >= MAX_INSTRUCTIONS
+        full = streams >= MAX_STREAMS or self._n_instructions >= MAX_INSTRUCTIONS
+        return full or self._refused >= MAX_REFUSED
 
     def take(self, node):
         """Add a sum that reads one of the arrays, unless the loop becomes too large."""
@@ -381,13 +390,14 @@ class _SharedLoop:
         n_instructions = self._n_instructions + _n_mapped(node)
         most = len(operands) + len(self.sums) + 1
         if most > MAX_STREAMS or n_instructions > MAX_INSTRUCTIONS:
+            self._refused += 1
             return False
         self._operands, self._n_instructions = operands, n_instructions
         self.sums.append(node)
         return True
 
 
-def _arrays(node):
+def _whole_operands(node):
     """Return the operands of a reduction that are as large as what it reduces."""
     full = _looped_over(node)
     return [var for var in node.inputs if var.type.broadcastable == full]
