@@ -104,7 +104,7 @@ def _why_none(ended: Ended) -> str:
         if message.get("event") == "failed":
             return f"cannot write the file: {message.get('error')}"
     if any(message.get("event") == "nothing compiled" for message in ended.messages):
-        return "the program compiled no function"
+        return "the program compiled no function, or only under DebugMode"
     if ended.signal_name:
         return f"the program was ended by {ended.signal_name}"
     if ended.returncode:

@@ -58,7 +58,7 @@ def function(
             "must be a Mode, the name of one, such as 'FAST_RUN', or None."
         )
     name = name or _caller()
-    profile = stats_for(profile, name)
+    profile = stats_for(profile, name, mode)
     with collector_paused():
         construction = construct(
             inputs,

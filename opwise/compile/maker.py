@@ -53,10 +53,14 @@ class Optimized:
     dropped_checks: Sequence[str] = ()
 
 
-def stats_for(profile: Any, name: str | None) -> Any:
-    """Return the ProfileStats for the argument ``profile``, or None or False to record nothing."""
+def stats_for(profile: Any, name: str | None, mode: Any) -> Any:
+    """Return the ProfileStats for the argument ``profile``, or None or False to record nothing.
+
+    The flags do not ask for profiles of functions whose mode has none.
+    """
     if profile is None:
-        if not (config.profile or config.print_global_stats):
+        wanted = config.profile or config.print_global_stats
+        if not (wanted and getattr(mode, "has_profiles", True)):
             return None
         profile = True
     if isinstance(profile, bool | np.bool_ | int) and not profile:
@@ -234,7 +238,8 @@ class FunctionMaker:
             name = f"{self.name} copy"
         with thread_flags(**_BUILT_BEFORE):
             maker = FunctionMaker(
-                construct(**arguments), self.mode, name=name, profile=stats_for(profile, name),
+                construct(**arguments), self.mode, name=name,
+                profile=stats_for(profile, name, self.mode),
                 accept_inplace=self.accept_inplace, output_none=self.output_none,
             )  # fmt: skip
         return maker.create()

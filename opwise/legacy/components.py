@@ -197,7 +197,7 @@ class Method(Component):
         construction = construct(inputs, outputs, shared_updates, on_unused_input="ignore")
         name = self.name or None
         maker = FunctionMaker(
-            construction, get_mode(mode), name, stats_for(None, name),
+            construction, get_mode(mode), name, stats_for(None, name, get_mode(mode)),
             output_none=self.outputs is None,
         )  # fmt: skip
         return maker.create()

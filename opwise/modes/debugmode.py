@@ -49,6 +49,8 @@ class DebugMode(Mode):
     A call raises a subclass of DebugModeError for the first check that fails.
     """
 
+    has_profiles = False
+
     def __init__(
         self, optimizer: Any = "fast_run", stability_patience: int | None = None,
         check_c_code: bool | None = None, check_py_code: bool | None = None,

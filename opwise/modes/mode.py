@@ -168,6 +168,9 @@ class Mode:
     for no rewrites.
     """
 
+    #: whether functions can be profiled
+    has_profiles = True
+
     def __init__(self, linker: Any = None, optimizer: Any = "default") -> None:
         self.provided_linker = linker
         self.provided_optimizer = optimizer

@@ -216,8 +216,8 @@ def test_a_missing_program(call):
     ("text", "why"),
     [
         ("print(1)", "the program imported neither theano nor opwise, or ended by os._exit"),
-        ("import theano", "the program compiled no function"),
-        ("import opwise", "the program compiled no function"),
+        ("import theano", "the program compiled no function, or only under DebugMode"),
+        ("import opwise", "the program compiled no function, or only under DebugMode"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
          "the program was ended by SIGKILL"),
     ],
@@ -225,6 +225,13 @@ def test_a_missing_program(call):
 def test_why_there_is_no_profile(script, text, why):
     done = opwise("run", "--no-limits", script(text))
     assert done.stderr.splitlines()[-1] == f"no profile was written: {why}"
+
+
+def test_a_program_under_debugmode_runs(script):
+    text = "import theano; x = theano.tensor.dscalar(); print(theano.function([x], x + 1)(2))"
+    done = opwise("run", "--no-limits", "--mode", "DEBUG_MODE", script(text))
+    assert done.returncode == 0 and done.stdout == "3.0\n"
+    assert done.stderr.endswith("compiled no function, or only under DebugMode\n")
 
 
 def full(path):

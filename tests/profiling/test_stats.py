@@ -13,6 +13,7 @@ import pytest
 import opwise
 import opwise.tensor as T
 from opwise.compile.function import function
+from opwise.config import change_flags
 from opwise.modes.mode import Mode
 from opwise.profiling.profile import Profile
 from opwise.profiling.stats import ProfileStats
@@ -82,6 +83,14 @@ def test_a_copy_has_its_own():
 def test_what_cannot_be_profiled_is_refused_when_compiling():
     with pytest.raises(Exception, match="DebugMode do not support profiling"):
         function([X], X * 2, profile=True, mode="DEBUG_MODE")
+
+
+def test_the_flag_leaves_out_functions_under_debugmode():
+    with change_flags(profile=True):
+        checked = function([X], X * 2, mode="DEBUG_MODE")
+        f = function([X], X * 2)
+    assert checked.profile is None and f.profile is not None
+    np.testing.assert_array_equal(checked(VALUE), f(VALUE))
 
 
 @pytest.mark.parametrize("linker", ["py", "c|py", "c&py", "vm", "cvm"])
