@@ -41,8 +41,8 @@ class CupyLinker(Linker):
 
     implementations = ("cuda", "c", "perform")
     required = ("gpu",)
-    #: kernels compute one sum each
-    incompatible = ("share_reduction_loops", "sums_of_deviations")
+    #: kernels compute one sum each, and convolutions without elementwise work
+    incompatible = ("share_reduction_loops", "sums_of_deviations", "conv_elemwise_fusion")
 
     def __init__(
         self,
