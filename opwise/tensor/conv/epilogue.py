@@ -28,7 +28,8 @@ class ConvElemwise(Op):
     profile_kind = "product"
 
     def __init__(self, conv: BaseAbstractConv, scalar_op: Any, index: int) -> None:
-        self.conv, self.scalar_op, self.index = conv, scalar_op, index
+        self.conv: Any = conv
+        self.scalar_op, self.index = scalar_op, index
         self._map = Elemwise(scalar_op)
         #: how many inputs belong to the convolution
         self.n_operands = 3 if isinstance(conv, AbstractConv_gradInputs) else 2
