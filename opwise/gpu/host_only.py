@@ -10,6 +10,7 @@ from opwise.tensor.advanced_subtensor import AdvancedBooleanSubtensor
 from opwise.tensor.breakpoint import PdbBreakpoint
 from opwise.tensor.conv import neighbours, older, spatial
 from opwise.tensor.conv.conv3d2d import DiagonalSubtensor, IncDiagonalSubtensor
+from opwise.tensor.conv.epilogue import ConvElemwise
 from opwise.tensor.conv.ops import BaseAbstractConv
 from opwise.tensor.conv.pool import PoolGrad
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
@@ -65,6 +66,7 @@ HOST_ONLY: dict[type[Op], str] = {
     TensorFromScalar: "its input is a number on the host",
     MakeSlice: "a slice is not an array",
     FirstAlong: "only rewrites for the CPU make it",
+    ConvElemwise: "only rewrites for the CPU make it",
     **dict.fromkeys(
         (Append, Count, Extend, GetItem, Index, Insert, Length, MakeList, Remove, Reverse),
         "a list is not an array",

@@ -41,8 +41,10 @@ class CupyLinker(Linker):
 
     implementations = ("cuda", "c", "perform")
     required = ("gpu",)
-    #: kernels compute one sum each
-    incompatible = ("share_reduction_loops", "sums_of_deviations", "row_fusion")
+    #: kernels compute one sum each, and convolutions without elementwise work
+    incompatible = (
+        "share_reduction_loops", "sums_of_deviations", "row_fusion", "conv_elemwise_fusion",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -10,9 +10,11 @@ from typing import Any
 from opwise.config import config
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
+from opwise.linkers.csteps import elementwise_ns
 from opwise.linkers.kernels import Kernels
 from opwise.linkers.lowering import CStep, c_lowering
 from opwise.linkers.opwise_c import conv_algorithm
+from opwise.tensor.conv.epilogue import ConvElemwise
 from opwise.tensor.conv.geometry import border_along, pads
 from opwise.tensor.conv.ops import (
     AbstractConv,
@@ -25,6 +27,11 @@ from opwise.tensor.conv.pool import MODES, AveragePoolGrad, MaxPoolGrad, Pool
 #: the algorithms of csupport/conv_forward.h
 ALGORITHMS = ("model", "image", "direct", "patches", "winograd", "scatter")
 _plain_sums: ContextVar[bool] = ContextVar("opwise_plain_sums", default=False)
+#: the kinds of steps that elementwise work may follow: see csupport/conv_epilogue.h
+_FOLLOWED = (
+    "conv", "conv_images", "conv_groups", "conv_groups_images", "conv_unshared",
+    "conv_unshared_images",
+)  # fmt: skip
 _BORDERS = {"full": 1, "half": 2}
 
 
@@ -49,6 +56,30 @@ def by_images(node: Apply, kernels: Kernels) -> CStep | None:
     return _conv("conv_groups_images" if op.num_groups > 1 else "conv_images", node)
 
 
+@c_lowering(ConvElemwise)
+def with_elementwise_work(node: Apply, kernels: Kernels) -> CStep | None:
+    conv, mapped = node.op.parts(node)
+    lower = by_images if isinstance(conv.op, AbstractConv_gradInputs) else forward
+    step, patterns = lower(conv, kernels), [var.type.broadcastable for var in mapped.inputs]
+    # what is one number along the spatial axes is one number in each call of the loop
+    numbers = [i for i, pattern in enumerate(patterns) if all(pattern[2:])]
+    types = [[var.type.dtype for var in each] for each in (mapped.inputs, mapped.outputs)]
+    loop = kernels.elemwise(mapped.op.scalar_op, *types, numbers, ())
+    if step is None or loop is None:
+        return None
+    (result,) = conv.outputs
+    ints = (
+        _FOLLOWED.index(step.kind),
+        next(k for k, out in enumerate(node.outputs) if out.type == result.type),
+        node.op.index,
+        node.op.n_operands,
+        len(patterns),
+        *(sum(1 << d for d, one in enumerate(pattern) if one) for pattern in patterns),
+        *step.ints,
+    )
+    return CStep("conv_then", ints, (elementwise_ns(mapped, mapped.outputs),), loop=loop)
+
+
 @contextmanager
 def plain_sums() -> Iterator[None]:
     """Within a ``with`` block, lower convolutions to steps that never use Winograd's algorithm."""
@@ -69,6 +100,9 @@ def algorithm(node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]) -> str
     each place of a result adds to the image. C chooses by the same rule in each call; an image
     whose rows are not contiguous never runs as "image".
     """
+    if isinstance(node.op, ConvElemwise):
+        n = node.op.n_operands
+        node, inputs, outputs = node.op.parts(node)[0], inputs[:n], outputs[:1]
     op = node.op
     if not isinstance(op, BaseAbstractConv) or op.unshared or op.num_groups > 1:
         return None

@@ -85,7 +85,7 @@ def elemwise(node: Apply, kernels: Kernels) -> CStep | None:
         return None
     inplace = [node.op.inplace_pattern.get(k, -1) for k in range(len(node.outputs))]
     ints = (ndim, *inplace, *map(broadcast_mask, patterns), loop.broadcast)
-    nanoseconds = _shared_work(loop, _nanoseconds(node, node.outputs))
+    nanoseconds = _shared_work(loop, elementwise_ns(node, node.outputs))
     return CStep("elemwise", ints, (nanoseconds,), loop=loop)
 
 
@@ -106,7 +106,7 @@ def _operands(node: Apply) -> tuple[int, list[tuple[bool, ...]], list[int], list
     return ndim, patterns, constant, [i for i, p in enumerate(patterns) if any(p) and not all(p)]
 
 
-def _nanoseconds(node: Apply, written: Sequence[Variable] = ()) -> float:
+def elementwise_ns(node: Apply, written: Sequence[Variable] = ()) -> float:
     """Return an estimate of the nanoseconds that an elementwise Apply takes per element."""
     op = node.op.scalar_op
     steps = (
@@ -316,7 +316,7 @@ def map_reduce(node: Apply, kernels: Kernels) -> CStep | None:
     if loop is None:
         return None
     ints = (*ints, *map(broadcast_mask, patterns), loop.broadcast)
-    return CStep("reduce", ints, (_shared_work(loop, _nanoseconds(node)),), loop=loop)
+    return CStep("reduce", ints, (_shared_work(loop, elementwise_ns(node)),), loop=loop)
 
 
 def accumulator(op: CAReduce, out_dtype: str) -> str:

@@ -25,6 +25,7 @@ from opwise.modes.mode import Mode, get_mode, predefined_modes
 from opwise.optimizers.database import Query
 from opwise.optimizers.unfused import named
 from opwise.scalar.composite import Composite
+from opwise.tensor.conv.epilogue import ConvElemwise
 from opwise.tensor.conv.ops import BaseAbstractConv
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
@@ -36,6 +37,7 @@ from opwise.tuning.tips import Finding
 
 #: in calls that take more seconds, the cost of checking arguments does not show
 _SHORT_CALL = 1e-4
+_WITH_ALGORITHMS = (BaseAbstractConv, ConvElemwise)
 
 
 @dataclass(frozen=True)
@@ -233,6 +235,7 @@ def _of_rewrites(subject: Subject) -> Iterator[Variant]:
         ("fusion", any(_is_fused(op) for op in ops)),
         ("map_reduce_fusion", any(isinstance(op, MapReduce) for op in ops)),
         ("row_fusion", any(isinstance(op, Rowwise) for op in ops)),
+        ("conv_elemwise_fusion", any(isinstance(op, ConvElemwise) for op in ops)),
         ("inplace", any(getattr(op, "destroy_map", None) for op in ops)),
     ):
         if applied:
@@ -247,10 +250,11 @@ def _of_algorithms(subject: Subject) -> Iterator[Variant]:
     if "c" not in getattr(subject.mode.linker, "implementations", ()):
         return
     nodes = subject.original.function.maker.fgraph.apply_nodes
-    if not any(isinstance(n.op, BaseAbstractConv) for n in nodes):
+    if not any(isinstance(n.op, _WITH_ALGORITHMS) for n in nodes):
         return
     vm: Any = subject.original.function.linked.vm
-    taken = {name for name, _ in vm.algorithms() if name} if hasattr(vm, "algorithms") else set()
+    noted = vm.algorithms() if hasattr(vm, "algorithms") else ()
+    taken = {name for name, _ in noted if name in ALGORITHMS}
     for name in ALGORITHMS:
         if name != config.conv.algo and taken != {name}:
             yield Variant(
@@ -265,7 +269,7 @@ def _with_algorithm(subject: Subject, name: str) -> Candidate:
 
 
 def _is_fused(op: Op) -> bool:
-    return isinstance(op, MapReduce | Rowwise) or (
+    return isinstance(op, MapReduce | Rowwise | ConvElemwise) or (
         isinstance(op, Elemwise) and isinstance(op.scalar_op, Composite)
     )
 

@@ -140,6 +140,7 @@ def test_stages_stand_at_the_positions_that_programs_know():
         "composite_elemwise_fusion",
         "map_reduce_fusion",
         "share_reduction_loops",
+        "conv_elemwise_fusion",
     ]
 
 

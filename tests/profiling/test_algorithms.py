@@ -14,6 +14,7 @@ from opwise.profiling.html import differencedata, profiledata
 from opwise.profiling.profile import Profile
 from opwise.profiling.reports import details
 from opwise.tensor.conv.functions import conv2d
+from opwise.tensor.nnet.nnet import relu
 
 CHOSEN = {"algorithm": "direct", "why_algorithm": "it is measured to be the fastest"}
 
@@ -141,3 +142,9 @@ def test_a_difference_names_algorithms_that_changed(build):
     assert (table[0]["label_before"], table[0]["label_after"]) == (
         "conv [winograd]", "conv [direct]",
     )  # fmt: skip
+
+
+def test_the_algorithm_of_a_convolution_with_elementwise_work():
+    profile = profiled(lambda x: relu(layer(x)), (2, 16, 9, 9))
+    (found,) = (a for a in profile.functions[0].applys if "ConvElemwise" in a.op)
+    assert found.algorithm in ("direct", "patches", "winograd")

@@ -86,6 +86,9 @@ static void ow_conv_by_images(void *arg, int64_t unit)
             }
         }
     }
+    for (int64_t i = channel; c->finish && i < channel + some; i++)
+        c->finish(c->then, b, g * c->channels + i, 0, c->image[0] * c->image[1] * c->image[2],
+                  image + i * c->at[1]);
     ow_free(packed);
 }
 
@@ -238,6 +241,7 @@ static int ow_conv_plan(ow_step *s, ow_conv *c, const int64_t *image, const int6
     c->outputs = kernel[0] / groups;
     c->elements = c->channels * c->kernel[0] * c->kernel[1] * c->kernel[2];
     c->places = c->out[0] * c->out[1] * c->out[2];
+    ow_conv_finish_by(s, c, 0);
     c->of_channel = c->elements / (c->channels ? c->channels : 1);
     c->of_output = c->elements;
     c->flip = (int)ints[1];
@@ -476,6 +480,7 @@ static int ow_conv_images_run(ow_step *s)
     ow_conv_show_image(&c, z);
     ow_conv_job job = {&c, 1, 1, 0};
     ow_conv_cut(&job, c.batch * c.groups, c.channels, 1);
+    ow_conv_finish_by(s, &c, 1);
     return ow_conv_share(s, &job, ow_conv_by_images, c.batch * c.groups * job.parts);
 }
 

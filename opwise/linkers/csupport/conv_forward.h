@@ -18,6 +18,11 @@ enum { OW_CONV_MODEL, OW_CONV_IMAGES, OW_CONV_DIRECT, OW_CONV_PATCHES, OW_CONV_W
 static const char *const ow_conv_names[OW_CONV_ALGORITHMS] = {"model", "image", "direct", "patches",
                                                               "winograd", "scatter"};
 
+/* Whether the units of an algorithm call what follows a convolution. Those of Winograd's write results in
+ * small pieces: to call it for these took as long as a pass over all results later. */
+static const char ow_conv_units_finish[OW_CONV_ALGORITHMS] = {
+    [OW_CONV_IMAGES] = 1, [OW_CONV_DIRECT] = 1, [OW_CONV_PATCHES] = 1};
+
 #define OW_CONV_SLOTS 256
 
 /* How a convolution is cut into units of work, which share nothing that they write. A unit computes
@@ -249,7 +254,8 @@ static void ow_conv_image_unit(void *arg, int64_t unit)
         q.whole = 0;
         ow_kernels->lifted[c->f64](&q);
     }
-    /* here the results of m outputs at n places from `first` on are complete */
+    for (int64_t o = 0; c->finish && o < m; o++)
+        c->finish(c->then, b, group * c->outputs + part * k->some + o, first, n, result + o * c->places * k->item);
     ow_conv_release(k, slot);
 }
 
@@ -272,12 +278,16 @@ static void ow_conv_direct_unit(void *arg, int64_t unit)
                              k->rows, sums, k->columns, e > 0, 1};
         ow_kernels->lifted[c->f64](&q);
     }
-    /* here the results of m outputs are complete: in each, `rows` rows with gaps between them */
+    /* the results of m outputs are complete: in each, `rows` rows with gaps between them */
     char *result = c->results + (((b * c->groups + group) * c->outputs + part * k->some) * c->places + row * c->out[2]) * k->item;
     const size_t bytes = (size_t)(c->out[2] * k->item);
-    for (int64_t o = 0; o < m; o++)
+    for (int64_t o = 0; o < m; o++) {
+        char *from = sums + o * k->columns * k->item, *to = c->finish ? from : result + o * c->places * k->item;
         for (int64_t y = 0; y < rows; y++)
-            memcpy(result + (o * c->places + y * c->out[2]) * k->item, sums + (o * k->columns + y * k->pitch) * k->item, bytes);
+            memmove(to + y * c->out[2] * k->item, from + y * k->pitch * k->item, bytes);
+        if (c->finish)
+            c->finish(c->then, b, group * c->outputs + part * k->some + o, row * c->out[2], rows * c->out[2], from);
+    }
     ow_conv_release(k, slot);
 }
 
@@ -306,13 +316,18 @@ static void ow_conv_patches_unit(void *arg, int64_t unit)
         const ow_lifted q = {m, end - first, some, kernels + e * m * k->item, patches, k->rows, sums, k->columns, e > 0, 1};
         ow_kernels->lifted[c->f64](&q);
     }
-    /* here the results of m outputs at all places from `first` to `end` are complete */
+    /* the results of m outputs at all places from `first` to `end` are complete */
     for (int64_t j = first; j < end;) {
         const int64_t b = j / c->places, place = j % c->places, left = c->places - place;
         const int64_t n = end - j < left ? end - j : left;
         char *result = c->results + (((b * c->groups + group) * c->outputs + part * k->some) * c->places + place) * k->item;
-        for (int64_t o = 0; o < m; o++)
-            memcpy(result + o * c->places * k->item, sums + (o * k->columns + j - first) * k->item, (size_t)(n * k->item));
+        for (int64_t o = 0; o < m; o++) {
+            const char *from = sums + (o * k->columns + j - first) * k->item;
+            if (c->finish)
+                c->finish(c->then, b, group * c->outputs + part * k->some + o, place, n, from);
+            else
+                memcpy(result + o * c->places * k->item, from, (size_t)(n * k->item));
+        }
         j += n;
     }
     ow_conv_release(k, slot);
@@ -526,6 +541,7 @@ static int ow_conv_compute(ow_step *s, ow_conv *c, int algorithm, ow_slot *kerne
 {
     ow_conv_work k = {.c = c, .item = c->f64 ? 8 : 4, .terms = OW_CONV_TERMS, .some = c->outputs};
     const int64_t taps = c->elements / c->channels, item = k.item, threads = ow_threads();
+    ow_conv_finish_by(s, c, ow_conv_units_finish[algorithm]);
     int64_t units = c->groups, kernels = c->groups * c->outputs * c->elements * item, slot = 0;
     ow_task unit = ow_conv_image_unit;
     k.some = ow_conv_even(c->outputs, 256, 1);

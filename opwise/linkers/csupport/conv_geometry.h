@@ -5,6 +5,14 @@
 #include "blas.h"
 #include "conv_plan.h"
 
+/* Let the units of work of a convolution finish their results, or leave that to the step. */
+static inline void ow_conv_finish_by(ow_step *s, ow_conv *c, int units)
+{
+    c->finish = units ? s->finish : NULL;
+    c->then = s->then;
+    s->finishes = c->finish != NULL;
+}
+
 /* Terms of a sum in one block: as many as the tiles take at once. */
 #define OW_CONV_TERMS 256
 

@@ -29,6 +29,23 @@ static char *ow_group_memory(ow_group_job *j, int64_t bytes)
     return memory;
 }
 
+/* Call what follows the convolution for lines `first` to `end` of a result, which lie at `from`. */
+static void ow_groups_finish(const ow_conv *c, const ow_planes *p, int64_t image, int64_t output,
+                             int64_t first, int64_t end, char *from)
+{
+    const int64_t item = c->f64 ? 8 : 4;
+    for (int64_t line = first; line < end;) {
+        const int64_t y = line % p->result.across, to = ow_at_most(y + end - line, c->out[1]);
+        const int64_t row = line / p->result.across * c->out[1] + y;
+        char *lines = from + (line - first) * p->result.wide * item;
+        for (int64_t i = 1; i < to - y; i++)
+            memmove(lines + i * c->out[2] * item, lines + i * p->result.wide * item, (size_t)(c->out[2] * item));
+        if (y < to)
+            c->finish(c->then, image, output, row * c->out[2], (to - y) * c->out[2], lines);
+        line += p->result.across - y;
+    }
+}
+
 /* Some blocks of results. */
 static void ow_groups_forward(void *arg, int64_t chunk)
 {
@@ -61,9 +78,13 @@ static void ow_groups_forward(void *arg, int64_t chunk)
                             c->elements, z, row};
         ow_kernels->slide[c->f64](&q, c->outputs, (lines - 1) * wide + c->out[2]);
         char *result = c->results + (b * c->groups + g) * c->outputs * c->places * item;
-        for (int64_t i = 0; i < c->outputs; i++)
-            ow_lines_write(c->f64, &p->result, result + i * c->places * item, line, lines,
-                           z + i * row * item, 0);
+        for (int64_t i = 0; i < c->outputs; i++) {
+            if (c->finish)
+                ow_groups_finish(c, p, b, g * c->outputs + i, line, line + lines, z + i * row * item);
+            else
+                ow_lines_write(c->f64, &p->result, result + i * c->places * item, line, lines,
+                               z + i * row * item, 0);
+        }
         if (++block == j->blocks) {
             block = 0;
             if (++g == c->groups) {
@@ -239,6 +260,7 @@ static int ow_conv_groups_run(ow_step *s)
     c.kernels = ow_conv_side_by_side(s->in[1], &memory);
     c.results = s->out[0]->data;
     ow_groups_cut(&j, j.planes.lines, channels);
+    ow_conv_finish_by(s, &c, 1);
     return ow_groups_share(s, &j, ow_groups_forward);
 }
 

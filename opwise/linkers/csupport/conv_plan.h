@@ -4,6 +4,12 @@
 
 #include <stdint.h>
 
+/* Write elementwise work on results that are complete: on those of an image's channel at places `first`
+ * to `first + n`, which lie at `from`, the place of results or another. See conv_epilogue.h. */
+typedef struct ow_epilogue ow_epilogue;
+typedef void (*ow_finish_fn)(const ow_epilogue *then, int64_t image, int64_t channel, int64_t first,
+                             int64_t n, const char *from);
+
 /* A convolution of one call. Two spatial axes are three of which the first has length 1. */
 typedef struct ow_conv {
     int64_t batch, groups, channels, outputs;  /* channels and outputs of one group */
@@ -15,6 +21,8 @@ typedef struct ow_conv {
     int flip, f64;
     int is_turned;               /* computes the gradient by images of another convolution */
     char *pixels, *kernels, *results;
+    ow_finish_fn finish;         /* what units of work call when results are complete, or NULL */
+    const ow_epilogue *then;
 } ow_conv;
 
 /* z = x y or z = z + x y. x: k terms for each of m rows, as `pack_rows` leaves them. Row p of y

@@ -94,6 +94,7 @@ static void ow_own_forward(void *arg, int64_t unit)
     const int64_t item = c->f64 ? 8 : 4, g = unit / j->ranges, images = c->most;
     const int64_t block = OW_CONV_TERMS * images * item, rows = c->outputs * images * item;
     int64_t end, place = ow_chunk_range(unit % j->ranges, j->ranges, c->places, 1, &end);
+    const int64_t begin = place;
     char *packed = ow_own_memory(j, block + rows + OW_CONV_TERMS * (int64_t)sizeof(ow_tap));
     if (packed == NULL)
         return;
@@ -122,6 +123,10 @@ static void ow_own_forward(void *arg, int64_t unit)
                            z + (o * images + i) * item, (size_t)item);
         }
     }
+    for (int64_t b = 0; c->finish && b < c->batch; b++)
+        for (int64_t o = 0; o < c->outputs; o++)
+            c->finish(c->then, b, g * c->outputs + o, begin, end - begin,
+                      c->results + (((b * c->groups + g) * c->outputs + o) * c->places + begin) * item);
     ow_free(packed);
 }
 
@@ -255,6 +260,7 @@ static int ow_conv_unshared_run(ow_step *s)
     c.results = s->out[0]->data;
     ow_own_job j = {.c = &c};
     ow_own_cut_places(&j);
+    ow_conv_finish_by(s, &c, 1);
     return ow_own_share(s, &j, ow_own_forward, c.groups * j.ranges);
 }
 

@@ -3,7 +3,7 @@
 #define OW_KINDS_H
 
 #include "blas.h"
-#include "conv_unshared.h"
+#include "conv_epilogue.h"
 #include "ctc.h"
 #include "cumulate.h"
 #include "diagonal.h"
@@ -84,6 +84,7 @@ static const ow_kind ow_kinds[] = {
     {"conv_unshared", ow_prep_nothing, ow_conv_unshared_run, 0},
     {"conv_unshared_kernels", ow_prep_nothing, ow_conv_unshared_kernels_run, 0},
     {"conv_unshared_images", ow_prep_nothing, ow_conv_unshared_images_run, 0},
+    {"conv_then", ow_prep_nothing, ow_conv_then_run, 0},
     {"pool", ow_pool_prep, ow_pool_run, OW_STATIC | OW_TOTAL},
     {"pool_gradient", ow_pool_back_prep, ow_pool_back_run, OW_STATIC | OW_TOTAL},
     {"neibs", ow_prep_nothing, ow_neibs_run, 0},

@@ -55,6 +55,7 @@ enum { OW_FLOAT_TYPENUM = 11, OW_DOUBLE_TYPENUM = 12 };
 enum { OW_STATIC = 1, OW_TOTAL = 2, OW_CHECKED = 4 };
 
 typedef struct ow_step ow_step;
+struct ow_epilogue;
 typedef int (*ow_fn)(ow_step *);
 typedef void (*ow_loop)(const void *ctx, char **p, const int64_t *stride, int64_t n);
 
@@ -75,6 +76,11 @@ struct ow_step {
     int32_t advances;      /* whether the step may write the new value of a state over the old one */
     int32_t advanced;      /* whether it has done so in this call, and can put the old one back */
     ow_fn undo;            /* puts it back */
+    /* what follows the results of a convolution (conv_epilogue.h): NULL if nothing does, and whether
+     * the last run has called it */
+    void (*finish)(const struct ow_epilogue *, int64_t, int64_t, int64_t, int64_t, const char *);
+    const struct ow_epilogue *then;
+    int32_t finishes;
     const char *algorithm; /* which one the last run took, and why; NULL where there is one only */
     const char *why;
 };

@@ -19,6 +19,7 @@ from opwise.linkers.storage import Storage
 from opwise.linkers.userops.python import python_code
 from opwise.modes.debugging.rounding import adds, is_exact, rounds
 from opwise.scalar.composite import Composite, Literal
+from opwise.tensor.conv.epilogue import ConvElemwise
 from opwise.tensor.elemwise import Elemwise, cast
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.rowwise import Rowwise
@@ -336,6 +337,11 @@ def unfused(node: Apply, inputs: Sequence[Variable]) -> list[Variable]:
     if isinstance(op, Rowwise):
         slots = op.slots(inputs)
         return [slots[s] for s in op.outs]
+    if isinstance(op, ConvElemwise):
+        conv, mapped = op.parts(node)
+        n = op.n_operands
+        results = conv.clone_with_new_inputs(list(inputs[:n])).outputs
+        return unfused(mapped, op.mapped_inputs(results[0], inputs[n:]))
     if not isinstance(op, Elemwise) or not isinstance(op.scalar_op, Composite):
         return list(node.clone_with_new_inputs(inputs).outputs)
     slots = list(inputs)

@@ -631,6 +631,16 @@ def _has_c(op, node):
     return row.c_expression(row.compute_dtype(dtypes, out)) is not None
 
 
+def runs_in_loops(node: Apply) -> bool:
+    """Return whether a loop in C, which calls no code of users, computes an elementwise Apply."""
+    op, types = node.op.scalar_op, [var.type.dtype for var in (*node.inputs, *node.outputs)]
+    if not all(map(csource.has_c, types)) or node.inputs[0].type.ndim > MAX_DIMENSIONS:
+        return False
+    if isinstance(op, Composite):
+        return not any(usercode.has_c_code(one.op) for one in op.instructions)
+    return not usercode.has_c_code(op) and _has_c(op, node)
+
+
 def _n_instructions(node):
     op = node.op.scalar_op
     return len(op.instructions) if isinstance(op, Composite) else 1

@@ -1196,6 +1196,11 @@ PASSES = {
         lambda x: x / T.sum(x, axis=0, keepdims=True),
         "",
     ),
+    "conv_elemwise_fusion": (
+        lambda d, e: T.exp(conv2d(d, e)),
+        lambda d, e: [T.exp(conv2d(d, e)), conv2d(d, e)],
+        "merge1",
+    ),
     "sums_of_deviations": (
         lambda x: T.sum(sqr(x - T.sum(x, axis=0, keepdims=True)), axis=0),
         lambda x, y: T.sum(sqr(x - T.sum(y, axis=0, keepdims=True)), axis=0),
