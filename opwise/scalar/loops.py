@@ -39,6 +39,8 @@ _LANES_BYTES = 256
 _RUN = 1024
 #: bytes of the operands, results and buffers of one block of a split loop
 _BLOCK_BYTES = 16384
+#: accumulators of the elements that are too few for all of them
+_FEW = 8
 #: how many rows are folded before accumulators side by side are stored
 _ROWS = 4
 #: a placeholder for the name of a function in the text that its name is a hash of
@@ -410,10 +412,19 @@ class _Fold:
         ]
 
     def _in_lanes(self, value):
-        lanes = self.lanes
         return [
             "ow_i64 i = 0;",
-            f"if (m >= {lanes}) {{",
+            *self._by_lanes(value, self.lanes),
+            # what is left over would wait for one addition after the other
+            *(self._by_lanes(value, _FEW) if self.lanes > _FEW else []),
+            "for (; i < m; i++)",
+            f"    {self.take('total{k}', value, ('from + i', '0'))}",
+        ]
+
+    def _by_lanes(self, value, lanes):
+        """Return the lines that fold as many elements as fill some lanes, and these into one."""
+        return [
+            f"if (i + {lanes} <= m) {{",
             *self.each(f"    {self.acc} s{{k}}[{lanes}];"),
             f"    for (ow_i32 j = 0; j < {lanes}; j++) {{",
             *self.each(f"        s{{k}}[j] = {self.start};"),
@@ -425,10 +436,8 @@ class _Fold:
             "        for (ow_i32 j = 0; j < w; j++) {",
             *self.each(f"            s{{k}}[j] = {self.join('s{k}[j]', 's{k}[j + w]')};"),
             "        }",
-            *self.each("    total{k} = s{k}[0];"),
+            *self.each(f"    total{{k}} = {self.join('total{k}', 's{k}[0]')};"),
             "}",
-            "for (; i < m; i++)",
-            f"    {self.take('total{k}', value, ('from + i', '0'))}",
         ]
 
     def _in_vectors(self, value):
