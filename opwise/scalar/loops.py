@@ -6,10 +6,6 @@ A loop is ``void name(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)``: 
 ``p``, their strides in bytes in ``st``, outputs or the accumulator first. Operands are contiguous
 or broadcast (stride 0); the caller copies others chunk by chunk.
 
-Any number of operands may be broadcast in some calls and not in others, and one loop serves all
-mixes: it runs in blocks, and a broadcast operand is a block of copies of its element, which stays
-in the first cache and is read again for every block.
-
 A reduction folds a run of elements into one accumulator of stride 0, or several rows into
 accumulators side by side: behind the strides, ``st`` has the number of rows, and the strides of the
 operands from row to row.
@@ -479,7 +475,12 @@ class _Fold:
 
 @dataclass(frozen=True)
 class _Operands:
-    """The inputs of a loop in C text: numbers x0, ..., and pointers a0, ... to elements."""
+    """The inputs of a loop in C text: numbers x0, ..., and pointers a0, ... to elements.
+
+    Any number of them may be broadcast in some calls and not in others, and one loop serves all
+    mixes: it runs in blocks, and a broadcast input is a block of copies of its element, which stays
+    in the first cache and is read again for every block.
+    """
 
     dtypes: Sequence[str]
     #: how many operands of the loop come before them
