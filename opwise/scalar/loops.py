@@ -6,10 +6,6 @@ A loop is ``void name(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)``: 
 ``p``, their strides in bytes in ``st``, outputs or the accumulator first. Operands are contiguous
 or broadcast (stride 0); the caller copies others chunk by chunk.
 
-Any number of operands may be broadcast in some calls and not in others, and one loop serves all
-mixes: it runs in blocks, and a broadcast operand is a block of copies of its element, which stays
-in the first cache and is read again for every block.
-
 A reduction folds a run of elements into one accumulator of stride 0, or several rows into
 accumulators side by side: behind the strides, ``st`` has the number of rows, and the strides of the
 operands from row to row.
@@ -39,6 +35,8 @@ _LANES_BYTES = 256
 _RUN = 1024
 #: bytes of the operands, results and buffers of one block of a split loop
 _BLOCK_BYTES = 16384
+#: accumulators of the elements that are too few for all of them
+_FEW = 8
 #: how many rows are folded before accumulators side by side are stored
 _ROWS = 4
 #: a placeholder for the name of a function in the text that its name is a hash of
@@ -410,10 +408,19 @@ class _Fold:
         ]
 
     def _in_lanes(self, value):
-        lanes = self.lanes
         return [
             "ow_i64 i = 0;",
-            f"if (m >= {lanes}) {{",
+            *self._by_lanes(value, self.lanes),
+            # what is left over would wait for one addition after the other
+            *(self._by_lanes(value, _FEW) if self.lanes > _FEW else []),
+            "for (; i < m; i++)",
+            f"    {self.take('total{k}', value, ('from + i', '0'))}",
+        ]
+
+    def _by_lanes(self, value, lanes):
+        """Return the lines that fold as many elements as fill some lanes, and these into one."""
+        return [
+            f"if (i + {lanes} <= m) {{",
             *self.each(f"    {self.acc} s{{k}}[{lanes}];"),
             f"    for (ow_i32 j = 0; j < {lanes}; j++) {{",
             *self.each(f"        s{{k}}[j] = {self.start};"),
@@ -425,10 +432,8 @@ class _Fold:
             "        for (ow_i32 j = 0; j < w; j++) {",
             *self.each(f"            s{{k}}[j] = {self.join('s{k}[j]', 's{k}[j + w]')};"),
             "        }",
-            *self.each("    total{k} = s{k}[0];"),
+            *self.each(f"    total{{k}} = {self.join('total{k}', 's{k}[0]')};"),
             "}",
-            "for (; i < m; i++)",
-            f"    {self.take('total{k}', value, ('from + i', '0'))}",
         ]
 
     def _in_vectors(self, value):
@@ -470,7 +475,12 @@ class _Fold:
 
 @dataclass(frozen=True)
 class _Operands:
-    """The inputs of a loop in C text: numbers x0, ..., and pointers a0, ... to elements."""
+    """The inputs of a loop in C text: numbers x0, ..., and pointers a0, ... to elements.
+
+    Any number of them may be broadcast in some calls and not in others, and one loop serves all
+    mixes: it runs in blocks, and a broadcast input is a block of copies of its element, which stays
+    in the first cache and is read again for every block.
+    """
 
     dtypes: Sequence[str]
     #: how many operands of the loop come before them

@@ -161,6 +161,43 @@ def test_sums_of_any_mix_of_rows_columns_and_numbers(run_with, layouts, lengths,
         np.testing.assert_array_equal(run(*arrays)[0], right, err_msg=str(names))
 
 
+@pytest.mark.parametrize("generate", [False, True], ids=["built-in", "generated"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bool"])
+@pytest.mark.parametrize("columns", [2, 3, 7, 31])
+def test_reductions_of_few_columns(run_with, layouts, columns, dtype, generate):
+    """Several rows of accumulators are filled at once; short rows are folded by few of them."""
+    x, y = var(dtype, 2), var(dtype, 2)
+    both = Composite.from_program(
+        [dtype, dtype], [Instruction(OPS["maximum"], (0, 1), dtype)], [2, 0]
+    )
+    for axis in (0, 1):
+        outs = [CAReduce(OPS["maximum"], axis)(x), Sum(axis)(x)]
+        outs += MapReduce(both, Sum(axis), Sum(axis))(x, y, return_list=True)
+        run, linked = run_with([x, y], outs, c=True, generate=generate)
+        assert all(linked.in_c)
+        for rows in (1, 63, 128, 129, 1000):
+            shape = (rows, columns)
+            for names, (a, b) in layouts([numbers(dtype, shape), numbers(dtype, shape)[::-1]]):
+                largest = np.maximum(a, b)
+                expected = a.max(axis), a.sum(axis), largest.sum(axis), a.sum(axis)
+                for result, right in zip(run(a, b), expected, strict=True):
+                    np.testing.assert_array_equal(result, right, err_msg=f"{rows} {names}")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("generate", [False, True], ids=["built-in", "generated"])
+def test_chains_of_maxima_and_minima_keep_nan(run_with, dtype, generate):
+    x, y, z = (var(dtype, 1) for _ in range(3))
+    steps = [Instruction(OPS["maximum"], (0, 1), dtype), Instruction(OPS["minimum"], (3, 2), dtype)]
+    chain = Elemwise(Composite.from_program([dtype] * 3, steps, [3, 4]))(x, y, z)
+    run, _ = run_with([x, y, z], chain, c=True, generate=generate)
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0], dtype)
+    a, b, c = (grid.ravel() for grid in np.meshgrid(special, special, special))
+    most, result = run(a, b, c)
+    np.testing.assert_array_equal(most, np.maximum(a, b))
+    np.testing.assert_array_equal(result, np.minimum(np.maximum(a, b), c))
+
+
 @pytest.mark.parametrize("shape", [(40, 3), (40, 130), (9, 2, 5)])
 def test_short_rows_of_a_result_that_is_no_run(run_with, shape):
     """An operand in steps whose memory becomes the result keeps its place."""

@@ -8,6 +8,8 @@
 #define OW_ROW_BLOCK 8192
 /* Rows shorter than this are not worth a loop: the longest reduced dimension goes inside instead. */
 #define OW_SHORT_ROW 32
+/* At most so many accumulators of an element are kept in several rows. */
+#define OW_MOST_WIDE 4
 
 /* Into how many parts a dimension is cut at most that several threads reduce, each with `n_out`
  * accumulators. It does not depend on how many threads there are, and so neither do the rounding
@@ -21,9 +23,9 @@ static void ow_fill(char *p, int64_t n, const void *value, int size)
 {
     double left = OW_LONGEST_CHUNK_NS;
     for (int64_t i = 0; i < n && !ow_stops(&left, OW_BLOCK);) {
-        const int64_t end = n - i < OW_BLOCK ? n : i + OW_BLOCK;
-        for (; i < end; i++)
-            memcpy(p + i * size, value, (size_t)size);
+        const int64_t m = n - i < OW_BLOCK ? n - i : OW_BLOCK, st[2] = {size, 0};
+        char *q[2] = {p + i * size, (char *)value};
+        i += ow_copy_run(q, st, m, size);
     }
 }
 
@@ -94,6 +96,68 @@ static void ow_fresh_loop(const void *ctx, char **p, const int64_t *st, int64_t 
         ow_copy_run(start, steps, n, f->reducer->accsize);
     }
     f->loop(f->ctx, p, st, n);
+}
+
+/* Accumulators side by side that are few: so many rows of them as make one of OW_WIDE are filled at once,
+ * and joined in the end. Rows of operands follow each other, or are the same number. */
+#define OW_WIDE 128
+
+typedef struct ow_wide {
+    ow_loop loop;
+    const void *ctx;
+    const ow_reducer *reducer, *join;
+    int n_acc, n;
+    int64_t len, st[OW_MAXARG]; /* of a row */
+} ow_wide;
+
+/* An ow_loop over rows. */
+static void ow_wide_loop(const void *ctx, char **p, const int64_t *st, int64_t n)
+{
+    const ow_wide *w = ctx;
+    const int64_t many = OW_WIDE / w->len, size = w->reducer->accsize, rows = n / many;
+    char wide[OW_MOST_WIDE][OW_WIDE * sizeof(int64_t)] __attribute__((aligned(64)));
+    int64_t steps[2 * OW_MAXARG + 2];
+    char *q[OW_MAXARG];
+    for (int a = 0; a < w->n_acc; a++)
+        ow_fill(wide[a], many * w->len, w->reducer->start, (int)size);
+    memcpy(steps, w->st, sizeof(int64_t) * (size_t)w->n);
+    for (int64_t done = 0, first = 0; done < n; first = done) {
+        /* all whole ones, which a loop without a context takes in one call, and then the rest */
+        const int64_t taken = first / many == rows ? 0 : w->ctx ? 1 : rows;
+        const int64_t len = taken ? many * w->len : (n - first) * w->len;
+        steps[w->n] = taken ? taken : 1;
+        for (int i = 0; i < w->n; i++) {
+            q[i] = i < w->n_acc ? wide[i] : p[i] + first * st[i];
+            steps[w->n + i] = i ? many * st[i] : steps[w->n];
+        }
+        w->loop(w->ctx, q, steps, len);
+        done = taken ? first + taken * many : n;
+    }
+    for (int a = 0; a < w->n_acc; a++)
+        for (int64_t row = 0; row < (n < many ? n : many); row++) {
+            const long long together[4] = {size, size, 1, 0};
+            char *both[2] = {p[a], wide[a] + row * w->len * size};
+            w->join->loop(NULL, both, together, w->len);
+        }
+}
+
+/* Take the last dimension, along which accumulators lie side by side, out of a walk whose next one is
+ * reduced; returns 0 where ow_wide_loop cannot. */
+static int ow_walk_wide(ow_walk *w, ow_wide *wide, const ow_gathered *g)
+{
+    const int last = w->ndim - 1;
+    const int64_t *inner = w->stride[last], *rows = w->stride[last - 1], len = w->shape[last];
+    if (wide->n_acc > OW_MOST_WIDE || rows[0] || inner[0] != wide->reducer->accsize ||
+        w->shape[last - 1] < 2 * (OW_WIDE / len))
+        return 0;
+    for (int i = wide->n_acc; i < w->n; i++)
+        if (!ow_direct(g, inner, i) || rows[i] != len * inner[i])
+            return 0;
+    wide->n = w->n;
+    wide->len = len;
+    memcpy(wide->st, inner, sizeof(int64_t) * (size_t)w->n);
+    w->ndim = last;
+    return 1;
 }
 
 typedef struct ow_reduction {
@@ -246,7 +310,13 @@ static int ow_reduce_run(ow_step *s)
     const void *ctx = s->ctx;
     const int last = w.ndim - 1;
     int64_t block = INT64_MAX / 2;
-    if (last && w.shape[last] < OW_SHORT_ROW) {
+    ow_gathered g = {loop, ctx, slots, n_acc, w.n, masks[s->nin], 1};
+    ow_wide wide = {loop, ctx, r, &ow_kernels->reducers[s->ints[OW_RED_JOIN]], n_acc, 0, 0, {0}};
+    const int is_short = last && w.shape[last] < OW_SHORT_ROW;
+    if (is_short && !each && ow_walk_wide(&w, &wide, &g)) {
+        loop = ow_wide_loop;
+        ctx = &wide;
+    } else if (is_short) {
         const int inside = ow_reduce_inside(&w, r->accsize);
         if (inside != last) {
             ow_walk_innermost(&w, inside);
@@ -254,8 +324,7 @@ static int ow_reduce_run(ow_step *s)
         }
     } else if (w.stride[last][0] && last)
         block = OW_ROW_BLOCK;
-    ow_gathered g = {loop, ctx, slots, n_acc, w.n, masks[s->nin], 1};
-    if (!ow_all_direct(&g, &w) && (s->loop || !ow_reads_apart(&w, r->accsize))) {
+    if (loop != ow_wide_loop && !ow_all_direct(&g, &w) && (s->loop || !ow_reads_apart(&w, r->accsize))) {
         loop = ow_gather_loop;
         ctx = &g;
         block = block < OW_CHUNK ? block : OW_CHUNK;
@@ -270,7 +339,7 @@ static int ow_reduce_run(ow_step *s)
     ow_reduction job = {&w, loop, ctx, 0, 1, 1, block, 0, 1, NULL, bytes, n_acc};
     const int64_t parts = ow_most_parts(n_out);
     job.cut = ow_reduce_cut(&w, parts);
-    job.step = job.cut == last ? OW_CHUNK : 1;
+    job.step = job.cut == w.ndim - 1 ? OW_CHUNK : 1;
     if (w.stride[job.cut][0])
         job.chunks = ow_chunks(ns);
     else if (parts > 1 && ns > OW_WORTH) {

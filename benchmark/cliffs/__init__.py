@@ -1,0 +1,1 @@
+"""Searches for programs that take longer than the hardware needs, or than numpy."""
