@@ -63,9 +63,14 @@ def with_elementwise_work(node: Apply, kernels: Kernels) -> CStep | None:
     step, patterns = lower(conv, kernels), [var.type.broadcastable for var in mapped.inputs]
     # what is one number along the spatial axes is one number in each call of the loop
     numbers = [i for i, pattern in enumerate(patterns) if all(pattern[2:])]
-    types = [[var.type.dtype for var in each] for each in (mapped.inputs, mapped.outputs)]
-    loop = kernels.elemwise(mapped.op.scalar_op, *types, numbers, ())
-    if step is None or loop is None:
+    loop = kernels.elemwise(
+        mapped.op.scalar_op,
+        [var.type.dtype for var in mapped.inputs],
+        [var.type.dtype for var in mapped.outputs],
+        numbers,
+        (),
+    )
+    if not isinstance(step, CStep) or loop is None:
         return None
     (result,) = conv.outputs
     ints = (

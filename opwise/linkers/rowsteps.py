@@ -49,7 +49,7 @@ def row_program(node: Apply) -> RowProgram:
     )
 
 
-def _needs_elements(node):
+def _needs_elements(node: Apply) -> int:
     """Return the index of a reduction that has no result without elements, or -1."""
     for one in node.op.steps:
         if isinstance(one.op, CAReduce) and one.op.of_nothing is None:

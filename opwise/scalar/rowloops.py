@@ -7,9 +7,9 @@ of arrays by columns, are turned: the loops go over the same element of many row
 
 A row program has slots like a Composite's. Each is *wide*, a row of elements, or *narrow*, one
 number for each row. The function is ``void name(const void *ctx, char **p, const ow_i64 *st,
-ow_i64 rows)``: the outputs and the inputs are at ``p``, the bytes from row to row in ``st``. ``ctx``
-points to an ``ow_rowwise_context`` of csupport/rowwise.h. Its memory holds ``RowProgram.buffers``
-for one row, or ``turned`` for ``TURNED_ROWS`` rows. Rows that are not turned are contiguous.
+ow_i64 rows)``: the outputs and the inputs are at ``p``, the bytes from row to row in ``st``, and an
+``ow_rowwise_context`` of csupport/rowwise.h at ``ctx``. Its memory holds ``RowProgram.buffers`` for
+one row, or ``turned`` for ``TURNED_ROWS`` rows. Rows that are not turned are contiguous.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ class RowProgram:
             one = self._instruction(slot)
             assert one is not None
             cost = self._cost(slot) + sum(again.get(a, 0.0) for a in one.args)
-            if not loops.is_cheap([one]):
+            if isinstance(one, Instruction) and not loops.is_cheap([one]):
                 cost = np.inf
             again[slot] = cost
             if slot in given:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -32,11 +33,11 @@ class Rowwise(Op):
         self.nin, self.steps, self.outs = nin, tuple(steps), tuple(outs)
 
     def make_node(self, *inputs):
-        inputs = [as_tensor_variable(x) for x in inputs]
-        slots = self.slots(inputs)
-        return Apply(self, inputs, [slots[s].type.make_variable() for s in self.outs])
+        operands = [as_tensor_variable(x) for x in inputs]
+        slots = self.slots(operands)
+        return Apply(self, operands, [slots[s].type.make_variable() for s in self.outs])
 
-    def slots(self, inputs):
+    def slots(self, inputs: Sequence[Any]) -> list[Any]:
         """Return the tensor variable of each slot."""
         slots = list(inputs)
         for one in self.steps:
@@ -125,7 +126,7 @@ class Rowwise(Op):
     def __str__(self):
         texts = [f"i{i}" for i in range(self.nin)]
         read = [a for one in self.steps for a in one.args] + list(self.outs)
-        named = []
+        named: list[str] = []
         for slot, one in enumerate(self.steps, self.nin):
             args = [texts[a] for a in one.args]
             reduces = isinstance(one.op, CAReduce)

@@ -921,7 +921,8 @@ ELSEWHERE = {
     },
     "test_lapack_steps": {"cholesky", "solve", "inverse", "det", "eigh", "svd", "qr"},
     "tests/tensor/conv": {
-        "conv", "conv_then", "conv_kernels", "conv_images", "conv_groups", "conv_groups_images", "conv_unshared",
+        "conv", "conv_then", "conv_kernels", "conv_images", "conv_groups", "conv_groups_images",
+        "conv_unshared",
         "conv_unshared_kernels", "conv_unshared_images", "pool", "pool_gradient", "neibs",
         "neibs_add", "spatial_grid", "spatial_grid_gradient", "spatial_sample",
         "spatial_sample_gradient",

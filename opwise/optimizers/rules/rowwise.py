@@ -14,6 +14,7 @@ no cycle can arise.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from opwise.config import config
@@ -100,7 +101,7 @@ def _spread(numbers):
     return dimshuffle(numbers, (0, "x"))
 
 
-_FORMULAS = {Softmax: _softmax, SoftmaxGrad: _softmax_gradient}
+_FORMULAS: dict[type, Any] = {Softmax: _softmax, SoftmaxGrad: _softmax_gradient}
 
 
 def _reduces_rows(node):
@@ -114,7 +115,7 @@ def _reduces_rows(node):
 
 def _has_rows(var):
     """Return whether a variable has several rows of several elements, as far as its type says."""
-    pattern = getattr(var.type, "broadcastable", ())
+    pattern: tuple[bool, ...] = getattr(var.type, "broadcastable", ())
     return 1 < len(pattern) <= MAX_DIMENSIONS and not pattern[-1] and not all(pattern[:-1])
 
 
@@ -142,7 +143,7 @@ class _Groups:
         self._parent: dict[Any, Any] = {}
         bound = {node for earlier in fgraph.orderings().values() for node in earlier}
         self._usable = [node for node in order if node not in bound]
-        self._guards: dict[Any, Any] = {}
+        self._guards: Mapping[Any, Any] = {}
         if any(node.op.branches for node in order):
             self._guards = guards.find_guards(order, fgraph.outputs).of
         #: Apply -> its group
@@ -212,7 +213,7 @@ class _Groups:
         return [found[key] for key in sorted(found, key=lambda k: -k[1])]
 
     def _levels(self):
-        group, level = self.group, {}
+        group, level = self.group, dict[Any, int]()
         for node in self.order:
             own = group.get(node)
             level[node] = max(
