@@ -107,6 +107,16 @@ RULES = {
         lambda v: scan(lambda e, h: h * e, v, v[0])[0][1],
         "",
     ),
+    "scan_keep_last_sum": (
+        lambda v: scan(lambda e, h: h + e * e, v, v[0])[0][-1],
+        lambda v: scan(lambda e, h: h + e * e, v, v[0])[0][1],
+        "",
+    ),
+    "scanOp_unroll": (
+        lambda v: scan(lambda h: T.tanh(h), outputs_info=v[0], n_steps=3)[0],
+        lambda v: scan(lambda h: T.tanh(h), outputs_info=v[0], n_steps=30)[0],
+        "",
+    ),
     "scan_constants_inside": (
         lambda v: scan(lambda e, h, c: h * e * c, v, v[0], T.constant(2.0) * 3)[0],
         lambda v: scan(lambda e, h, c: h * e * c, v, v[0], v[1])[0],

@@ -8,12 +8,14 @@ from opwise import tensor as T
 from opwise.gradient import grad, verify_grad
 from opwise.linkers import opwise_c
 from opwise.modes.debugmode import DebugMode
-from opwise.modes.mode import get_mode
+from opwise.modes.mode import Mode, get_mode
+from opwise.scalar.composite import Instruction
+from opwise.scalar.op import OPS
 from opwise.scalar.rowloops import RowProgram
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.ifelse import ifelse
 from opwise.tensor.mapreduce import MapReduce
-from opwise.tensor.reduce import CAReduce
+from opwise.tensor.reduce import CAReduce, Sum
 from opwise.tensor.rowwise import Rowwise
 from opwise.tensor.subtensor import set_subtensor
 from opwise.tensor.type import TensorType
@@ -234,6 +236,30 @@ def test_gradient_of_the_op():
         return T.sum(op(x, *others, return_list=True)[0] * constant)
 
     verify_grad(first, [RANDOM.normal(size=(2, 3))], rng=np.random.RandomState(1))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(3, 4), (70, 40), (1, 1), (0, 3), (65, 31)])
+def test_the_op_as_it_is(dtype, shape):
+    x, y = TensorType(dtype, (False, False))(), TensorType(dtype, (True, False))()
+    op = Rowwise(
+        2,
+        [
+            Instruction(Sum(1, acc_dtype="float64"), (0,), dtype),
+            Instruction(OPS["sub"], (0, 2), dtype),
+            Instruction(OPS["mul"], (3, 1), dtype),
+            Instruction(CAReduce(OPS["minimum"], 1), (4,), dtype),
+        ],
+        (4, 2, 5),
+    )
+    for operand, layout in ((x, LAYOUTS), (x.T[::-1].T, ["C"])):
+        outputs = op(operand, y, return_list=True)
+        f, plain = (function([x, y], outputs, mode=Mode(linker, None)) for linker in ("c|py", "py"))
+        assert all(f.linked.in_c)
+        for each in layout:
+            given = laid_out(RANDOM.normal(size=shape).astype(dtype), each)
+            row = RANDOM.normal(size=(1, shape[1])).astype(dtype)
+            agree(f(given, row), plain(given, row), 1e-5 if dtype == "float32" else 1e-12)
 
 
 # --- passes ---------------------------------------------------------------------------------------
