@@ -1278,4 +1278,37 @@ DIFFERENCES = (
         "operands of mixed dtypes are cast before the product, which then runs in C",
         {"names.products:mixed/FAST_RUN": names(but_with=["Elemwise{Cast{float64}}"])},
     ),
+    Difference(
+        "reductions of rows and the elementwise work around them go over each row once",
+        {
+            "names.elemwise:log of sum of exp/FAST_RUN": names(
+                without=[
+                    "Elemwise{Composite{(i0 + log(i1))}}[(0, 0)]",
+                    "Elemwise{Composite{Switch(IsInf(i0), i1, i0)}}[(0, 0)]",
+                    "MapReduce{Sum{axis=[1], acc_dtype=float64}, Composite{exp((i0 - i1))}}",
+                    "Reduce{maximum}{1}",
+                ],
+                but_with=[
+                    "InplaceDimShuffle{0}",
+                    "Rowwise{t0 = Reduce{maximum}{1}(i0); t1 = Switch(IsInf(t0), i1, t0); (t1 + "
+                    "log(Sum{axis=[1], acc_dtype=float64}(exp((i0 - t1)))))}",
+                ],
+            ),
+            "names.nnet:grad of softmax/FAST_RUN": names(
+                without=["Elemwise{mul,no_inplace}", "Softmax", "SoftmaxGrad"],
+                but_with=[
+                    "Rowwise{t0 = exp((i0 - Reduce{maximum}{1}(i0))); t1 = (t0 / Sum{axis=[1], "
+                    "acc_dtype=float64}(t0)); t2 = ((i1 * t1) * t1); (t2 - (Sum{axis=[1], "
+                    "acc_dtype=float64}(t2) * t1))}"
+                ],
+            ),
+            "names.updates:softmax/FAST_RUN": names(
+                without=["Elemwise{Add}[(0, 0)]", "Softmax"],
+                but_with=[
+                    "Rowwise{t0 = (i0 + i1); t1 = exp((t0 - Reduce{maximum}{1}(t0))); (t1 / "
+                    "Sum{axis=[1], acc_dtype=float64}(t1))}"
+                ],
+            ),
+        },
+    ),
 )

@@ -248,6 +248,8 @@ class _Region:
             if node in needed:
                 needed.update(v.owner for v in node.inputs if v.owner in inside)
         self.members = [node for node in members if node in needed]
+        #: Applys that are computed again here: others read those that there are
+        self.copies: list[Any] = []
         self._behind = behind
         self._reductions = reductions
         #: the rank of the arrays
@@ -278,17 +280,18 @@ class _Region:
                 if owner is None or not joins(owner) or not self._is_wide(owner):
                     continue
                 more = [v for v in owner.inputs if _has_rows(v) and v not in wide]
-                if len(more) <= (len(var._clients) == 0) and _cost(owner) <= MAX_FREE_COST:
-                    if len(self.members) >= MAX_STEPS:
+                if not more and _cost(owner) <= MAX_FREE_COST:
+                    if len(self.copies) >= MAX_STEPS:
                         return
-                    self.members.insert(0, owner)
+                    self.copies.insert(0, owner)
                     break
             else:
                 return
 
     def _inputs(self):
-        inside = {out for node in self.members for out in node.outputs}
-        read = (var for node in self.members for var in node.inputs)
+        computed = [*self.copies, *self.members]
+        inside = {out for node in computed for out in node.outputs}
+        read = (var for node in computed for var in node.inputs)
         return [var for var in dict.fromkeys(read) if var not in inside]
 
     def _results(self):
@@ -339,7 +342,7 @@ class _Region:
         slots = {var: i for i, var in enumerate(inputs)}
         steps: list[Instruction] = []
         made: dict[Any, int] = {}
-        for node in self.members:
+        for node in (*self.copies, *self.members):
             args = tuple(slots[var] for var in node.inputs)
             (out,) = node.outputs
             key = node.op.scalar_op if node in self._reductions else node.op, args, out.type.dtype

@@ -357,6 +357,17 @@ def test_what_goes_through_a_product_comes_back_later():
     agree(f(a, b), function([x, w], out, mode="FAST_COMPILE")(a, b), 1e-9)
 
 
+def test_what_is_computed_again_stays_where_others_read_it():
+    x, w, p = T.dmatrices(3)
+    moved = x - p
+    energy = T.sum(T.dot(moved, w) * moved, axis=1, keepdims=True)
+    out = [T.exp(energy) * moved, T.dot(moved, w)]
+    f = function([x, w, p], out)
+    assert len(rowwise(f)) == 1
+    given = [RANDOM.normal(size=shape) for shape in ((4, 6), (6, 6), (4, 6))]
+    agree(f(*given), function([x, w, p], out, mode="FAST_COMPILE")(*given), 1e-9)
+
+
 def test_two_groups_that_read_each_other():
     x, y = T.dmatrices(2)
     # of each group, one part is read by the other group, and one reads it
