@@ -124,8 +124,9 @@ def _confirmed(program: RandomProgram, fault: Fault) -> bool:
     names = [*fault.outputs, *program.updates.values()]
     if "raises" in str(fault)[:30] or not names:
         return True
-    perturbed = Perturbed({program.variables[n]: leaf.value for n, leaf in program.leaves.items()},
-                    runs=24, ulps=4.0, seed=1)  # fmt: skip
+    # leaves, and the states of random streams
+    given = {var: value for var, value in program.perturbed.values.items() if var.owner is None}
+    perturbed = Perturbed(given, runs=24, ulps=4.0, seed=1)
     with np.errstate(all="ignore"):
         perturbed.compute([program.variables[n] for n in [*program.statements]])
     stricter, program.perturbed = program.perturbed, perturbed
