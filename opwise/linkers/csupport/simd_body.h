@@ -88,6 +88,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #include "gemm_tiles.h"
 #include "conv_tiles.h"
 #include "depthwise_tiles.h"
+#include "fft_tiles.h"
 #include "pool_rows.h"
 #include "gemv_rows.h"
 #include "sparse_rows.h"
@@ -104,6 +105,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #include "gemm_tiles.h"
 #include "conv_tiles.h"
 #include "depthwise_tiles.h"
+#include "fft_tiles.h"
 #include "pool_rows.h"
 #include "gemv_rows.h"
 #include "sparse_rows.h"
@@ -133,6 +135,7 @@ const ow_simd OW_TABLE = {
     ow_winograd_kernels,     ow_winograd_block,        ow_winograd_sum,
     OW_BOTH(ow_pool_forward), OW_BOTH(ow_pool_back),
     OW_BOTH(ow_depthwise),   OW_BOTH(ow_depthwise_images), OW_BOTH(ow_depthwise_kernels),
+    OW_BOTH(ow_fft_forward), OW_BOTH(ow_fft_back),    OW_BOTH(ow_fft_products),
     OW_BOTH(ow_mrg),
     ow_twister_f32,          ow_twister_f64,           ow_polar_points,
     ow_polar_normals,
