@@ -482,14 +482,14 @@ def open_(name: Any, mode: str = "r", buffering: int = -1, *args: Any, **options
         buffering = 1
     if "b" in mode:
         file = builtins.open(name, mode, buffering, *args, **options)  # noqa: SIM115
-        return file if mode.startswith("r") and "+" not in mode else _Writable(file)
+        return file if mode.startswith("r") and "+" not in mode else Writable(file)
     options.setdefault("encoding", "utf-8")
     options.setdefault("errors", "surrogateescape")
     options.setdefault("newline", None if universal else "\n")
     return builtins.open(name, mode, buffering, *args, **options)
 
 
-class _Writable:
+class Writable:
     """A binary file into which text can be written, as into any file of Python 2."""
 
     def __init__(self, file: Any):
@@ -508,7 +508,7 @@ class _Writable:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
 
-    def __enter__(self) -> _Writable:
+    def __enter__(self) -> Writable:
         return self
 
     def __exit__(self, *error: object) -> None:
