@@ -344,7 +344,8 @@ IMPORTS = {
     "r = p.communicate('a b')[0].split(' ')": ["a", "b"],
     "from subprocess import *; p = Popen(['cat'], stdin=PIPE, stdout=PIPE, stderr=PIPE); "
     "p.stdin.write('a\\n'); a = p.stdout.readline(); p.stdin.writelines(['b ', b'c']); "
-    "p.stdin.close(); r = a, p.stdout.read(), p.stderr.read(), p.wait()": ("a\n", "b c", "", 0),
+    "p.stdin.close(); r = a, p.stdout.read(), p.stderr.read(), p.wait()\n"
+    "p.stdout.close(); p.stderr.close()": ("a\n", "b c", "", 0),
     "import subprocess as s; p = s.Popen('echo 1; echo 2', shell=True, stdout=s.PIPE); "
     "r = [int(line.strip('\\n')) for line in p.stdout], p.communicate()[1]": ([1, 2], None),
     "import subprocess as s; p = s.Popen(['printf', '\\\\377'], stdout=s.PIPE); "
@@ -355,10 +356,11 @@ IMPORTS = {
     "import md5; r = md5.new('ab').hexdigest()[:4]": "187e",
     "import zlib; r = zlib.crc32('a'), zlib.crc32('b', zlib.crc32('a')) > 0": (-390611389, False),
     "import tempfile; f = tempfile.NamedTemporaryFile(); f.write('a'); f.seek(0); "
-    "r = f.read()": b"a",
-    "import tempfile; f = tempfile.TemporaryFile(); print >>f, 'a'; f.seek(0); r = list(f)": [
-        b"a\n"
-    ],
+    "r = f.read(); f.close()": b"a",
+    "import tempfile; f = tempfile.TemporaryFile(); print >>f, 'a'; f.seek(0); "
+    "r = list(f); f.close()": [b"a\n"],
+    "from itertools import *; r = list(izip([1], [2]))": [(1, 2)],
+    "from string import *; r = join(['a', 'b'], '-'), upper('c')": ("a-b", "C"),
     "import gzip, tempfile; n = tempfile.mktemp(); f = gzip.open(n, 'wb'); f.write('a b'); "
     "f.close(); r = gzip.open(n).read()": b"a b",
     "import md5, sets; r = md5.new(b'').hexdigest()[:4], len(sets.Set([1, 1]))": ("d41d", 1),
