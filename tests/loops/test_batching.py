@@ -370,6 +370,15 @@ def test_a_sum_beside_a_recurrence():
         np.testing.assert_allclose(found, expected, 1e-12)
 
 
+def test_a_state_that_stays_as_it_is_beside_a_sum():
+    x = T.dmatrix("x")
+    (same, sums), _ = scan(lambda e, s, t: [s, t + T.outer(e, e)], x, [x[0], T.zeros((3, 3))])
+    f = function([x], [same[-1], sums[-1]], mode=Mode("py", "fast_run"))
+    values = np.arange(12.0).reshape(4, 3)
+    for found, expected in zip(f(values), [values[0], values.T @ values], strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_a_sum_of_values_of_a_state_keeps_no_rows():
     """Chains of samplers sum over many steps: no row of the state is stored for it."""
     (_, sums), _ = scan(
