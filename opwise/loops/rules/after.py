@@ -29,7 +29,7 @@ from opwise.loops.ragged import ragged_variables
 from opwise.optimizers.rule import rule
 from opwise.optimizers.shapefeature import same_length
 from opwise.scalar import dtypes
-from opwise.tensor import cast, inc_subtensor, patternbroadcast, shape_padleft
+from opwise.tensor import cast, constant, inc_subtensor, patternbroadcast, shape_padleft
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1
 from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
 from opwise.tensor.dot import Dot
@@ -315,6 +315,8 @@ def _terms(var: Var, total: Var) -> list[Var] | None:
 
 def _of_all_steps(loop: _Loop, terms: Sequence[Var], dtype: str) -> _Sum:
     """Return the sum of some terms. dtype: of their sum."""
+    if not terms:  # the state stays as it is
+        return _Sum((), False, lambda rows: constant(0, dtype=dtype))
     sums = [
         _collected(loop, term, dtype)
         if term.type.dtype != dtype and term.type.dtype not in dtypes.CONTINUOUS
