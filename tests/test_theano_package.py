@@ -382,3 +382,35 @@ def test_modules_are_those_of_theano_whoever_is_asked_first():
     code = "from theano import sparse; print(sparse.__name__, sparse.shared.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.split() == ["theano.sparse", "sparse_constructor"], done.stderr
+
+
+def test_classes_of_variables_say_that_they_are_theanos():
+    """Programs look for "theano" in the name of the class, or in its module."""
+    import scipy.sparse
+
+    import theano.sparse
+
+    x = T.dmatrix()
+    homes = {
+        "theano.tensor.var.TensorVariable": x + 1,
+        "theano.tensor.var.TensorConstant": T.constant(1.0),
+        "theano.tensor.sharedvar.TensorSharedVariable": theano.shared(np.ones(2)),
+        "theano.tensor.sharedvar.ScalarSharedVariable": theano.shared(1.0),
+        "theano.compile.sharedvalue.SharedVariable": theano.shared("text"),
+        "theano.gof.graph.Variable": theano.gof.generic(),
+        "theano.scalar.basic.ScalarVariable": theano.scalar.float64(),
+        "theano.sparse.basic.SparseVariable": theano.sparse.csr_matrix(),
+        "theano.sparse.sharedvar.SparseTensorSharedVariable": theano.shared(
+            scipy.sparse.csr_matrix(np.eye(2))
+        ),
+    }
+    for dotted, variable in homes.items():
+        cls, (module, _, name) = type(variable), dotted.rpartition(".")
+        assert str(cls) == f"<class '{dotted}'>"
+        assert getattr(importlib.import_module(module), name) is cls
+        assert pickle.loads(pickle.dumps(cls)) is cls
+
+    class Mine(type(x)):
+        pass
+
+    assert Mine.__module__ == __name__

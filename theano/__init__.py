@@ -6,7 +6,8 @@
 import sys
 
 from opwise import __version__ as opwise_version  # noqa: F401
-from theano import _modules
+from theano import _homes, _modules
 from theano._release import version as __version__  # noqa: F401
 
 _modules.install(sys.modules[__name__])
+_homes.adopt()

@@ -21,7 +21,7 @@ from opwise.graph.null import (
     is_null,
 )
 from opwise.graph.op import Op
-from opwise.graph.traversal import clone_replace, io_connection_pattern, own_copy
+from opwise.graph.traversal import clone_get_equiv, io_connection_pattern, io_toposort, own_copy
 from opwise.graph.traversal import inputs as leaves
 from opwise.graph.type import Type
 from opwise.graph.variable import Variable
@@ -485,9 +485,16 @@ def inline_ofg_on_device(fgraph: FunctionGraph, node: Apply) -> list[Variable] |
 
 
 def _graph_of(node: Apply) -> list[Variable]:
-    """Return the graph of an OpFromGraph on the inputs of an Apply."""
+    """Return a copy of the graph of an OpFromGraph on the inputs of an Apply.
+
+    Copies the constants too, and what depends on no input: another graph may own the last copy.
+    """
     op = node.op
-    return clone_replace(op.local_outputs, dict(zip(op.local_inputs, node.inputs, strict=True)))
+    copies = dict(zip(op.local_inputs, node.inputs, strict=True))
+    clone_get_equiv(op.local_inputs, op.local_outputs, memo=copies)
+    for inner in io_toposort(op.local_inputs, op.local_outputs):
+        copies[inner]._origins = inner.origins
+    return [copies[out] for out in op.local_outputs]
 
 
 #: Ops with a compiled function inside, and the name of its attribute (a legacy table)

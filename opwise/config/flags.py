@@ -118,13 +118,20 @@ _RUNNING = (
 )
 
 _CONVOLUTION = (
-    ("conv.algo", EnumStr("model", "image", "direct", "patches", "winograd", "scatter"),
+    ("conv.algo", EnumStr("model", "image", "direct", "patches", "winograd", "fft", "scatter",
+                          "measure"),
      "The algorithm of convolutions and of their gradients where it can be used; model: the one "
-     "that should be fastest for the shapes of a call."),
+     "that should be fastest for the shapes of a call; measure: the one that is, when the first "
+     "call of the process with these shapes tries each. Which one that is may differ between "
+     "processes, and results in their rounding."),
     ("conv.winograd", BoolParam(True),
      "Let 3x3 convolutions of float32 and their gradients use Winograd's algorithm: a quarter of "
      "the multiplications, and errors of at most 1e-5 of the largest result. DebugMode never uses "
      "it."),
+    ("conv.fft", BoolParam(True),
+     "Let convolutions with kernels of 25 elements or more, and their gradients by images, use "
+     "Fourier transforms: errors of at most 1e-5 (float64: 1e-14) of the largest result that the "
+     "magnitudes of the images and kernels would give. DebugMode never uses them."),
 )
 
 _COMPILED_CODE = (

@@ -219,11 +219,11 @@ class ParamsType(Type):
     def c_libraries(self, c_compiler: Any = None) -> list[str]:
         return self._of_all("c_libraries", c_compiler)
 
-    def c_header_dirs(self) -> list[str]:
-        return self._of_all("c_header_dirs")
+    def c_header_dirs(self, c_compiler: Any = None) -> list[str]:
+        return self._of_all("c_header_dirs", c_compiler)
 
-    def c_lib_dirs(self) -> list[str]:
-        return self._of_all("c_lib_dirs")
+    def c_lib_dirs(self, c_compiler: Any = None) -> list[str]:
+        return self._of_all("c_lib_dirs", c_compiler)
 
     def c_init_code(self) -> list[str]:
         return self._of_all("c_init_code")

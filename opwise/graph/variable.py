@@ -79,6 +79,11 @@ class Tagged:
 _auto_numbers = itertools.count()
 
 
+#: the modules that classes of variables say they are from, by the dotted names of the classes; the
+#: package theano fills it
+HOMES: dict[str, str] = {}
+
+
 class Variable(Tagged):
     """A symbolic value of a type: an input of a graph, or an output of the Apply ``owner``."""
 
@@ -94,6 +99,15 @@ class Variable(Tagged):
     _clients: dict[Client, None] | Any = None
     #: the frames that made a variable without an owner
     _trace: provenance.Trace | None = None
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        cls.name_home()
+
+    @classmethod
+    def name_home(cls) -> None:
+        """Let the class say that it is from the module that ``HOMES`` has for it."""
+        cls.__module__ = HOMES.get(f"{cls.__module__}.{cls.__qualname__}", cls.__module__)
 
     def __init__(
         self,

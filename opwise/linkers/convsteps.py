@@ -25,7 +25,7 @@ from opwise.tensor.conv.ops import (
 from opwise.tensor.conv.pool import MODES, AveragePoolGrad, MaxPoolGrad, Pool
 
 #: the algorithms of csupport/conv_forward.h
-ALGORITHMS = ("model", "image", "direct", "patches", "winograd", "scatter")
+ALGORITHMS = ("model", "image", "direct", "patches", "winograd", "fft", "scatter", "measure")
 _plain_sums: ContextVar[bool] = ContextVar("opwise_plain_sums", default=False)
 #: the kinds of steps that elementwise work may follow: see csupport/conv_epilogue.h
 _FOLLOWED = (
@@ -87,7 +87,8 @@ def with_elementwise_work(node: Apply, kernels: Kernels) -> CStep | None:
 
 @contextmanager
 def plain_sums() -> Iterator[None]:
-    """Within a ``with`` block, lower convolutions to steps that never use Winograd's algorithm."""
+    """Within a ``with`` block, lower convolutions to steps that never use Winograd's algorithm or
+    Fourier transforms."""
     token = _plain_sums.set(True)
     try:
         yield
@@ -101,9 +102,10 @@ def algorithm(node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]) -> str
     kernels of their own for each place, which have algorithms of their own.
 
     inputs, outputs: the shapes of its arguments and results, as ``Op.flops`` gets them. The name is
-    one of ALGORITHMS: "image", "direct", "patches", "winograd", or "scatter", which computes what
-    each place of a result adds to the image. C chooses by the same rule in each call; an image
-    whose rows are not contiguous never runs as "image".
+    one of ALGORITHMS: "image", "direct", "patches", "winograd", "fft", or "scatter", which computes
+    what each place of a result adds to the image. C chooses by the same rule in each call; an image
+    whose rows are not contiguous never runs as "image". Where the flag ``conv.algo`` asks to
+    measure, it is the algorithm that the model of costs prefers.
     """
     if isinstance(node.op, ConvElemwise):
         n = node.op.n_operands
@@ -150,7 +152,7 @@ def _conv(kind: str, node: Apply) -> CStep | None:
         op.convdim,
         int(op.unshared),
         ALGORITHMS.index(config.conv.algo),
-        int(config.conv.winograd and not _plain_sums.get()),
+        0 if _plain_sums.get() else config.conv.winograd + 2 * config.conv.fft,
     )
     return CStep(kind, ints)
 

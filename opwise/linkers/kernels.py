@@ -131,8 +131,8 @@ class Kernels:
         the built-in reduction of plain elements.
         """
         return self._loop(
-            loops.reduction_text, (row.name, acc, whole), op, in_dtypes, out_dtypes,
-            constant_inputs, maybe_broadcast, reducer,
+            loops.reduction_text, (row.name, acc, "run" if whole else "any"), op, in_dtypes,
+            out_dtypes, constant_inputs, maybe_broadcast, reducer,
         )  # fmt: skip
 
     def recurrence(self, repeated: Recurrence) -> Loop | None:

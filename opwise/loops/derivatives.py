@@ -20,6 +20,7 @@ from opwise.graph.null import disconnected_type, is_disconnected, is_null
 from opwise.graph.traversal import ancestors, clone_replace, io_connection_pattern, io_toposort
 from opwise.loops.batching import is_zero
 from opwise.loops.layout import Parts, Var
+from opwise.loops.ragged import ragged_variables
 from opwise.optimizers.shapefeature import inner_shapes
 from opwise.scalar import dtypes
 from opwise.tensor import (
@@ -329,6 +330,7 @@ class _Backward:
         known: variables of the step that need not be computed again.
         """
         forward = self._forward()
+        ragged = ragged_variables(self.step, forward)
         own = {out for node in forward for out in node.outputs}
         read = {
             var
@@ -347,7 +349,7 @@ class _Backward:
             for out in node.outputs:
                 if out in known:
                     continue
-                if out in read and isinstance(out.type, TensorType):
+                if out in read and isinstance(out.type, TensorType) and out not in ragged:
                     found.append(out)
                 else:
                     costly.add(out)

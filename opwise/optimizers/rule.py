@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -305,22 +305,16 @@ class LocalOptGroup(LocalOptimizer):
 # --- which rules look at an Op --------------------------------------------------------------------
 
 
-def looks_at(tracked: Tracked, op: Op) -> bool:
-    """Return whether a rule that tracks ``tracked`` is tried on an Op."""
-    if isinstance(tracked, str):
-        scalar_row = op.scalar_op.plain_row if isinstance(op, Elemwise) else None
-        return scalar_row is not None and f"row:{scalar_row.name}" == tracked
-    if isinstance(tracked, type):
-        if isinstance(op, tracked):
-            return True
-        return (
-            isinstance(op, Elemwise)
-            and issubclass(tracked, ScalarOp)
-            and isinstance(op.scalar_op, tracked)
-        )
-    if isinstance(tracked, ScalarOp) and isinstance(op, Elemwise):
-        return op.scalar_op == tracked
-    return op == tracked
+def _names(op: Op) -> Iterator[Tracked]:
+    """Yield what a rule may track to be tried on an Op."""
+    yield from type(op).__mro__
+    yield op
+    if isinstance(op, Elemwise):
+        scalar_op = op.scalar_op
+        yield from (c for c in type(scalar_op).__mro__ if issubclass(c, ScalarOp))
+        yield scalar_op
+        if scalar_op.plain_row is not None:
+            yield f"row:{scalar_op.plain_row.name}"
 
 
 class RulesOfOp:
@@ -344,10 +338,16 @@ class RuleIndex(dict):
 
     def __init__(self, rules, tracked=None):
         super().__init__()
-        self._tracked = [
-            (r, getattr(r, "function", r), r.tracks() if tracked is None else tracked)
-            for r in rules
-        ]
+        self._rules = [(rule, getattr(rule, "function", rule)) for rule in rules]
+        #: the places in ``_rules`` of those that are tried on all Ops, and by what they track
+        self._on_all: list[int] = []
+        self._tracking: dict[Tracked, list[int]] = {}
+        for place, (one, _) in enumerate(self._rules):
+            names = one.tracks() if tracked is None else tracked
+            if names is None:
+                self._on_all.append(place)
+            for name in names or ():
+                self._tracking.setdefault(name, []).append(place)
         #: rules by the ids of Ops that are alive
         self.by_id = {}
         self._alive = {}
@@ -355,13 +355,8 @@ class RuleIndex(dict):
     def __missing__(self, op):
         if len(self) >= self.LIMIT:
             del self[next(iter(self))]  # the oldest one
-        found = self[op] = RulesOfOp(
-            tuple(
-                (one, call)
-                for one, call, tracked in self._tracked
-                if tracked is None or any(looks_at(t, op) for t in tracked)
-            )
-        )
+        places = {*self._on_all, *(p for name in _names(op) for p in self._tracking.get(name, ()))}
+        found = self[op] = RulesOfOp(tuple(self._rules[place] for place in sorted(places)))
         return found
 
     def of(self, op):

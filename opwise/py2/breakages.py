@@ -419,6 +419,18 @@ CHANGED: dict[str, str] = {
     "csv.reader": "opwise.py2.library.csv_reader",
     "csv.DictReader": "opwise.py2.library.csv_dict_reader",
     "matplotlib.use": "opwise.py2.library.matplotlib_use",
+    "subprocess.Popen": "opwise.py2.binary.Popen",
+    "subprocess.check_output": "opwise.py2.binary.check_output",
+    "hashlib.new": "opwise.py2.binary.new_hash",
+    **{
+        f"hashlib.{name}": f"opwise.py2.binary.{name}"
+        for name in "md5 sha1 sha224 sha256 sha384 sha512".split()
+    },
+    "zlib.crc32": "opwise.py2.binary.crc32",
+    "zlib.adler32": "opwise.py2.binary.adler32",
+    "gzip.open": "opwise.py2.binary.gzip_open",
+    "tempfile.TemporaryFile": "opwise.py2.binary.temporary_file",
+    "tempfile.NamedTemporaryFile": "opwise.py2.binary.named_temporary_file",
     **{f"math.{name}": f"opwise.py2.library.math.{name}" for name in MATH},
 }
 

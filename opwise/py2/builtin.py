@@ -161,17 +161,21 @@ class _View:
 _DOTTED = {*breakages.NAMES, *breakages.CHANGED}
 #: names that ``from numpy import *`` left to Python until numpy 2
 _LEFT_TO_PYTHON = set("abs bool bytes complex float int long max min object pow round str".split())
-#: modules of which programs import everything -> the names that these had too
-_WITH_STAR = {
-    module: {
-        dotted.rpartition(".")[2]
-        for dotted in _DOTTED
-        if dotted.rpartition(".")[0] in (module, *others)
-        and (dotted in breakages.CHANGED or breakages.NAMES[dotted].given)
-    }
-    - {*_LEFT_TO_PYTHON, "unicode"}
-    for module, others in {"math": (), "numpy": (), "scipy": (), "pylab": ("numpy",)}.items()
-}
+def _with_star() -> dict[str, set[str]]:
+    """Return for each module the names of the table that ``from module import *`` gives too."""
+    names: dict[str, set[str]] = {}
+    for dotted in _DOTTED:
+        module, _, name = dotted.rpartition(".")
+        if dotted in breakages.CHANGED or breakages.NAMES[dotted].given:
+            names.setdefault(module, set()).add(name)
+    names["pylab"] = names.get("pylab", set()) | names["numpy"]
+    for module in _LIKE_NUMPY:
+        names[module] -= {*_LEFT_TO_PYTHON, "unicode"}
+    return names
+
+
+_LIKE_NUMPY = ("numpy", "scipy", "pylab")
+_WITH_STAR = _with_star()
 
 
 def import_(
@@ -207,7 +211,7 @@ def _seen(module: Any, fromlist: tuple[str, ...] | None) -> Any:
         public = getattr(module, "__all__", [n for n in vars(module) if not n.startswith("_")])
         with warnings.catch_warnings():  # of modules that the program need not use
             warnings.simplefilter("ignore", DeprecationWarning)
-            left = set() if module is math else _LEFT_TO_PYTHON
+            left = _LEFT_TO_PYTHON if module.__name__ in _LIKE_NUMPY else set()
             view = _View(module, {*public, *_WITH_STAR[module.__name__]} - left)
         view.__all__ = [*vars(view)]  # type: ignore[attr-defined]
         return view
@@ -482,14 +486,14 @@ def open_(name: Any, mode: str = "r", buffering: int = -1, *args: Any, **options
         buffering = 1
     if "b" in mode:
         file = builtins.open(name, mode, buffering, *args, **options)  # noqa: SIM115
-        return file if mode.startswith("r") and "+" not in mode else _Writable(file)
+        return file if mode.startswith("r") and "+" not in mode else Writable(file)
     options.setdefault("encoding", "utf-8")
     options.setdefault("errors", "surrogateescape")
     options.setdefault("newline", None if universal else "\n")
     return builtins.open(name, mode, buffering, *args, **options)
 
 
-class _Writable:
+class Writable:
     """A binary file into which text can be written, as into any file of Python 2."""
 
     def __init__(self, file: Any):
@@ -508,7 +512,7 @@ class _Writable:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
 
-    def __enter__(self) -> _Writable:
+    def __enter__(self) -> Writable:
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import csv
 import functools
-import hashlib
 import importlib
 import importlib.machinery
 import importlib.util
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from opwise.py2 import breakages
+from opwise.py2 import binary, breakages
 
 
 def _namespace(name: str, *modules: str, **others: Any) -> types.ModuleType:
@@ -45,8 +44,8 @@ _MADE: dict[str, Callable[[], types.ModuleType]] = {
         SafeConfigParser=importlib.import_module("configparser").ConfigParser,
     ),
     "sets": lambda: _namespace("sets", Set=set, ImmutableSet=frozenset),
-    "md5": lambda: _namespace("md5", md5=hashlib.md5, new=hashlib.md5),
-    "sha": lambda: _namespace("sha", sha=hashlib.sha1, new=hashlib.sha1),
+    "md5": lambda: _namespace("md5", md5=binary.md5, new=binary.md5),
+    "sha": lambda: _namespace("sha", sha=binary.sha1, new=binary.sha1),
     "user_types": lambda: _namespace(
         "UserDict", UserDict=UserDict, IterableUserDict=UserDict, UserList=UserList
     ),

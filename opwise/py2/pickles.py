@@ -114,6 +114,18 @@ class _ScalarType(_State):
     """The type of a number; there is one of each dtype."""
 
 
+def _is_own(thing: Any, kind: type[Any], state: dict[str, Any]) -> bool:
+    """Set the state of a variable that opwise pickled; return False if Theano did.
+
+    The classes of both have the same names. Variables of Theano always have a ``tag``.
+    """
+    thing.__class__ = kind
+    if "tag" in state:
+        return False
+    vars(thing).update(state)
+    return True
+
+
 def _tag(variable: Variable, state: dict[str, Any]) -> None:
     tag = state.get("tag")
     if tag is not None:
@@ -124,8 +136,9 @@ def _shared(kind: type[SharedVariable]) -> type[SharedVariable]:
     """Return the stand-in of a class of shared variables."""
 
     def setstate(self: SharedVariable, state: dict[str, Any]) -> None:
+        if _is_own(self, kind, state):
+            return
         container = state["container"].container()
-        self.__class__ = kind
         SharedVariable.__init__(self, state.get("name"), container.type, None, container=container)
         _tag(self, state)
         if state.get("default_update") is not None:
@@ -138,7 +151,8 @@ def _variable(kind: type[Variable]) -> type[Variable]:
     """Return the stand-in of a class of variables."""
 
     def setstate(self: Variable, state: dict[str, Any]) -> None:
-        self.__class__ = kind
+        if _is_own(self, kind, state):
+            return
         if "type" not in vars(self):  # otherwise ``_Apply`` has set what belongs to an output
             Variable.__init__(self, _real(state["type"]))
         self.name = state.get("name")
@@ -151,7 +165,8 @@ def _constant(kind: type[Constant]) -> type[Constant]:
     """Return the stand-in of a class of constants."""
 
     def setstate(self: Constant, state: dict[str, Any]) -> None:
-        self.__class__ = kind
+        if _is_own(self, kind, state):
+            return
         Constant.__init__(self, _real(state["type"]), state["data"], state.get("name"))
         _tag(self, state)
 

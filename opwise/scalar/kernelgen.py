@@ -73,7 +73,7 @@ def _reducers():
         name = f"ow_reduce_{kind}"
         texts += (
             loops.reduction_text(
-                name, row, acc, False, [], [0], [element], prefix="static ", apart=True
+                name, row, acc, "any", [], [0], [element], prefix="static ", apart=True
             )
             or []
         )

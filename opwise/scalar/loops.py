@@ -158,12 +158,13 @@ def elemwise_text(
     in_dtypes: Sequence[str],
     constant_inputs: Sequence[int] = (),
     maybe_broadcast: Sequence[int] = (),
+    count: int | None = None,
 ) -> list[str] | None:
     """Return the C definitions of an elementwise loop, or None if a part of it has no C.
 
     constant_inputs: the inputs that are one number in every call. maybe_broadcast: the inputs that
-    may be broadcast along the innermost dimension. The last definition is the loop; the others may
-    be shared with other loops.
+    may be broadcast along the innermost dimension. count: how many elements every call has, if that
+    is known. The last definition is the loop; the others may be shared with other loops.
     """
     parts = fission.split(instructions, outs, in_dtypes)
     if len(parts) == 1:  # as a sub-loop its slots would have other numbers
@@ -181,7 +182,8 @@ def elemwise_text(
     else:
         definitions = bodies
         lines = _each_element(name, operands, n_out)
-    return [*definitions, _function(name, [*pointers, *lines])]
+    function = _function(name, [*pointers, *lines], count=count)
+    return [*operands.definitions(), *definitions, function]
 
 
 def _each_element(name, operands, n_out):
@@ -266,7 +268,7 @@ def reduction_text(
     name: str,
     row_name: str,
     acc_dtype: str,
-    whole: bool,
+    order: str,
     instructions: Sequence[Instruction],
     outs: Sequence[int],
     in_dtypes: Sequence[str],
@@ -274,14 +276,16 @@ def reduction_text(
     maybe_broadcast: Sequence[int] = (),
     prefix: str = "",
     apart: bool = False,
+    count: int | None = None,
 ) -> list[str] | None:
     """Return the C definitions of a loop that folds what a program computes, or None.
 
     An accumulator of stride 0 takes in a run of elements, in blocks that are joined pairwise, so
     that rounding errors grow with the logarithm of the length; otherwise each element goes into the
-    accumulator beside it. whole: there is only one accumulator for each slot, of stride 0. outs:
+    accumulator beside it. order: "run" or "rows" if every call is of that kind, else "any". outs:
     the slots to fold, each into accumulators of its own. prefix: C text before the function.
-    apart: whether the elements of a run of the only input may not be contiguous.
+    apart: whether the elements of a run of the only input may not be contiguous. count: how many
+    elements every call has, if that is known.
     """
     body = body_text(name, instructions, outs, in_dtypes)
     if body is None:
@@ -321,16 +325,17 @@ def reduction_text(
 
     declared = operands.declared(lines.lanes if lines.lanes > 1 else _RUN)
     run = [*declared, *lines.run(value(operands))]
-    if whole:
-        return [body, _function(name, run, prefix)]
     side_by_side = [
         f"const ow_i64 rows = st[{n_acc + len(in_dtypes)}];",
         f"const ow_i64 *to_next = st + {2 * n_acc + len(in_dtypes)};",
         "ow_i64 row = 0;",
     ]
     near = [*(rows(_ROWS) if lines.lanes > 1 else []), *rows(1)]
-    text = [*_if("st[0] == 0", run), *side_by_side, *near]
-    if apart:
+    if order == "run":
+        text = run
+    elif order == "rows":
+        text = [*side_by_side, *near]
+    elif apart:
         steps = f"st[1] != sizeof({csource.c_type(in_dtypes[0])})"
         scattered = lines.run(value(operands, apart_at()))
         text = [
@@ -339,7 +344,9 @@ def reduction_text(
             *_if(steps, [*rows(_ROWS, True), *rows(1, True)]),
             *near,
         ]
-    return [body, _function(name, text, prefix)]
+    else:
+        text = [*_if("st[0] == 0", run), *side_by_side, *near]
+    return [*operands.definitions(), body, _function(name, text, prefix, count)]
 
 
 def _if(condition, lines):
@@ -512,15 +519,21 @@ class _Operands:
                 lines += [
                     f"const ow_i64 moves{of} = st[{self.first + i}] != 0;",
                     f"{type_} x{of}[{copies}];",
-                    f"if (!moves{of}) {{",
-                    f"    const {type_} x = *a{of};",
-                    f"    const ow_i64 copies = n < {copies} ? n : {copies};",
-                    "    for (ow_i64 i = 0; i < copies; i++)",
-                    f"        x{of}[i] = x;",
-                    f"    a{of} = x{of};",
-                    "}",
+                    f"if (!moves{of})",
+                    f"    a{of} = ow_copies_{type_}(x{of}, *a{of}, n < {copies} ? n : {copies});",
                 ]
         return lines
+
+    def definitions(self) -> list[str]:
+        """Return the C definitions that the declarations need."""
+        types = dict.fromkeys(csource.c_type(self.dtypes[i]) for i in self.maybe)
+        # inlined, each would be vectorized again, which takes the compiler long
+        return [
+            f"static __attribute__((noinline)) const {type_} *ow_copies_{type_}("
+            f"{type_} *to, {type_} x, ow_i64 n)\n"
+            "{\n    for (ow_i64 i = 0; i < n; i++)\n        to[i] = x;\n    return to;\n}"
+            for type_ in types
+        ]
 
     def pointers(self, start: str) -> list[str]:
         """Return the text of each at an index where a block starts."""
@@ -539,9 +552,12 @@ class _Operands:
         ]
 
 
-def _function(name, lines, prefix=""):
-    """Return the text of a loop."""
-    head = f"{prefix}void {name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)"
+def _function(name, lines, prefix="", count=None):
+    """Return the text of a loop over ``count`` elements, or as many as each call says."""
+    last = "n" if count is None else "n_"
+    if count is not None:
+        lines = [f"const ow_i64 n = {count};", *lines]
+    head = f"{prefix}void {name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 {last})"
     return "\n".join([head, "{", *(f"    {line}" for line in lines), "}"])
 
 

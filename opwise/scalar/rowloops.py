@@ -31,6 +31,15 @@ MAX_FREE_COST = 1.5
 TURNED_ROWS = 64
 #: bytes of a cache line
 _LINE = 64
+#: C text of the ow_rowwise_context of csupport/rowwise.h
+_CONTEXT = """\
+struct ow_rows {
+    ow_i64 n, turned;
+    char *memory;
+    const ow_i64 *along;
+    void (*gather)(void *, const void *, ow_i64, ow_i64, ow_i64, ow_i64, ow_i64);
+    void (*scatter)(void *, const void *, ow_i64, ow_i64, ow_i64, ow_i64, ow_i64);
+};"""
 
 
 class RowFold(NamedTuple):
@@ -124,22 +133,24 @@ class RowProgram:
 
     def text(self, name: str) -> list[str] | None:
         """Return the C definitions, the function last; None if a part of it has no C."""
-        names = {loop: f"{name}_{k}" for k, loop in enumerate(self.loops)}
-        definitions: list[str] = []
-        for loop in self.loops:
-            text = _loop_text(self, names[loop], loop)
-            if text is None:
-                return None
-            definitions += text
-        straight, turned = _Straight(self, names), _Turned(self, names)
+        straight, turned = _Straight(self, name), _Turned(self, f"{name}_t")
+        definitions = [_CONTEXT]
+        for lines in (straight, turned):
+            for loop in self.loops:
+                text = lines.definitions(loop)
+                if text is None:
+                    return None
+                definitions += text
         buffers, at = [], "c->memory"
         for k, dtype in enumerate(self.buffers):
             buffers.append(f"char *const b{k} = {at};")
             at += f" + (n * {np.dtype(dtype).itemsize} + {_LINE - 1}) / {_LINE} * {_LINE}"
         function = [
-            f"static void {name}_turned(char **p, const ow_i64 *st, const ow_i64 *along, "
-            "ow_i64 rows, ow_i64 n, char *memory)",
+            f"static void {name}_turned(const struct ow_rows *c, char **p, const ow_i64 *st, "
+            "ow_i64 rows)",
             "{",
+            "    const ow_i64 n = c->n, *along = c->along;",
+            "    char *memory = c->memory;",
             *(f"    {line}" for line in turned.buffers()),
             f"    for (ow_i64 row = 0; row < rows; row += {TURNED_ROWS}) {{",
             f"        const ow_i64 m = rows - row < {TURNED_ROWS} ? rows - row : {TURNED_ROWS};",
@@ -149,11 +160,10 @@ class RowProgram:
             "",
             f"void {name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 rows)",
             "{",
-            "    const struct { ow_i64 n, turned; char *memory; const ow_i64 *along; }",
-            "        *const c = ctx;",
+            "    const struct ow_rows *const c = ctx;",
             "    const ow_i64 n = c->n;",
             "    if (c->turned) {",
-            f"        {name}_turned(p, st, c->along, rows, n, c->memory);",
+            f"        {name}_turned(c, p, st, rows);",
             "        return;",
             "    }",
             *(f"    {line}" for line in buffers),
@@ -295,9 +305,33 @@ class RowProgram:
 class _Lines:
     """Makes the lines of a row program in one order of its elements."""
 
-    def __init__(self, program: RowProgram, names: dict[_Loop, str]) -> None:
-        self.of, self.names = program, names
-        self.n_out = len(program.outs)
+    #: the order of its reductions, for ``loops.reduction_text``
+    order: str
+    #: whether a narrow slot is one number for a whole loop
+    narrow_is_constant: bool
+    #: how many elements each loop goes over, if all go over as many
+    count: int | None
+
+    def __init__(self, program: RowProgram, name: str) -> None:
+        self.of, self.n_out = program, len(program.outs)
+        self.names = {loop: f"{name}_{k}" for k, loop in enumerate(program.loops)}
+
+    def definitions(self, loop: _Loop) -> list[str] | None:
+        """Return the C definitions of a loop, or None if a part of it has no C."""
+        takes, instructions, outs = self.of.loop_program(loop)
+        dtypes, name = [self.of.dtypes[s] for s in takes], self.names[loop]
+        constant = [
+            i for i, s in enumerate(takes) if self.narrow_is_constant and not self.of.wide[s]
+        ]
+        if loop.fold is None:
+            text = loops.elemwise_text(name, instructions, outs, dtypes, constant, count=self.count)
+        else:
+            row, acc = loop.fold
+            text = loops.reduction_text(
+                name, row, acc, self.order, instructions, outs, dtypes, constant,
+                count=self.count,
+            )  # fmt: skip
+        return text and [*text[:-1], f"static {text[-1]}"]
 
     def lines(self) -> list[str]:
         """Return the statements for some rows; operations without C are known to be absent."""
@@ -340,6 +374,8 @@ class _Lines:
 
 class _Straight(_Lines):
     """One row after the other: a narrow slot is a number."""
+
+    order, narrow_is_constant, count = "run", True, None
 
     def begin(self):
         of, lines = self.of, []
@@ -386,11 +422,14 @@ class _Straight(_Lines):
 
 
 class _Turned(_Lines):
-    """The same element of up to TURNED_ROWS rows, m, one after the other.
+    """The same element of TURNED_ROWS rows, one after the other.
 
     Element j of row r of a wide slot is at ``w[j * d + r]``: in the array itself if rows lie side
-    by side, or in a buffer. Narrow slots are arrays of rows.
+    by side, or in a buffer. Narrow slots are arrays of rows. Only m rows may be left: then all are
+    in buffers, where copies of the last row follow it, so that every loop has the same length.
     """
+
+    order, narrow_is_constant, count = "rows", False, TURNED_ROWS
 
     def begin(self):
         of, lines = self.of, []
@@ -399,8 +438,8 @@ class _Turned(_Lines):
             if of.wide[slot]:
                 lines += self._array(slot, k, inputs=True)
             else:
-                row = f"*(const {self.type(slot)} *)(p[{k}] + (row + r) * st[{k}])"
-                lines += self._numbers([(slot, row)])
+                lines.append(f"{self.type(slot)} x{slot}[{TURNED_ROWS}];")
+                lines.append(self._copy("gather", f"x{slot}", f"p[{k}] + row * st[{k}]", slot, k))
         for k, slot in enumerate(of.outs):
             if of.wide[slot]:
                 lines += self._array(slot, k)
@@ -424,10 +463,10 @@ class _Turned(_Lines):
     def loop(self, loop):
         of, (takes, _, _) = self.of, self.of.loop_program(loop)
         name, slots = self.names[loop], [*(loop.roots if loop.fold is None else ()), *takes]
-        steps = [str(self.size(s)) for s in slots]
+        steps, count = [str(self.size(s)) for s in slots], str(TURNED_ROWS)
         if loop.fold is None:
             operands = [f"(w{s} + j * d{s})" if of.wide[s] else f"x{s}" for s in slots]
-            return ["for (ow_i64 j = 0; j < n; j++)", *_call(name, operands, steps, "m")]
+            return ["for (ow_i64 j = 0; j < n; j++)", *_call(name, operands, steps, count)]
         row, acc = loop.fold
         type_, size = csource.c_type(acc), np.dtype(acc).itemsize
         start, totals = csource.literal(loops.FOLDS[row].start(acc), acc), self.accumulators(loop)
@@ -437,7 +476,7 @@ class _Turned(_Lines):
         # behind the steps: how many rows the loop folds, and the steps from row to row
         steps = [*(str(size) for _ in totals), *steps, "n", *("0" for _ in list(totals)[1:])]
         steps += [f"d{s} * {self.size(s)}" if of.wide[s] else "0" for s in slots]
-        lines += _call(name, operands, steps, "m")
+        lines += _call(name, operands, steps, count)
         results = of.folded(loop)
         return lines + self._numbers(
             [(slot, f"({self.type(slot)}){totals[r]}[r]") for r, slot in results]
@@ -446,12 +485,12 @@ class _Turned(_Lines):
     def end(self):
         lines = []
         for k, slot in enumerate(self.of.outs):
-            if not self.of.wide[slot]:
-                row = f"*({self.type(slot)} *)(p[{k}] + (row + r) * st[{k}])"
-                lines += self._rows([f"{row} = x{slot}[r];"])
-                continue
-            put = self._each(slot, k, f"{{at}} = w{slot}[j * d{slot} + r];")
-            lines += [f"if (w{slot} == b{slot}) {{", *(f"    {line}" for line in put), "}"]
+            at = f"p[{k}] + row * st[{k}]"
+            if self.of.wide[slot]:
+                lines.append(f"if (w{slot} == b{slot})")
+                lines.append(f"    {self._copy('scatter', at, f'b{slot}', slot, k)}")
+            else:
+                lines.append(self._copy("scatter", at, f"x{slot}", slot, k))
         return lines
 
     def _numbers(self, values):
@@ -465,10 +504,15 @@ class _Turned(_Lines):
     def _rows(lines):
         return [
             '_Pragma("GCC ivdep")',
-            "for (ow_i64 r = 0; r < m; r++) {",
+            f"for (ow_i64 r = 0; r < {TURNED_ROWS}; r++) {{",
             *(f"    {line}" for line in lines),
             "}",
         ]
+
+    def _copy(self, function, to, from_, slot, k):
+        """Return the line that copies operand ``k`` to a buffer, or back."""
+        along, n = (f"along[{k}]", "n") if self.of.wide[slot] else ("0", "1")
+        return f"c->{function}({to}, {from_}, st[{k}], {along}, m, {n}, {self.size(slot)});"
 
     def _array(self, slot, k, inputs=False):
         """Return the lines that say where the elements of operand ``k`` are, or are put for now."""
@@ -476,37 +520,12 @@ class _Turned(_Lines):
         lines = [
             f"{type_} *w{slot} = ({type_} *)(p[{k}] + row * st[{k}]);",
             f"ow_i64 d{slot} = along[{k}] / {size};",
-            f"if (st[{k}] != {size} || along[{k}] % {size}) {{",
-            f"    w{slot} = b{slot};",
-            f"    d{slot} = {TURNED_ROWS};",
+            f"if (st[{k}] != {size} || along[{k}] % {size} || m < {TURNED_ROWS}) {{",
         ]
-        if inputs:
-            to = f"b{slot}[j * {TURNED_ROWS} + r]"
-            gather = self._each(slot, k, f"{to} = {{at}};")
-            lines += [
-                f"    if (st[{k}] == 0) {{",
-                "        for (ow_i64 j = 0; row == 0 && j < n; j++)",
-                f"            for (ow_i64 r = 0; r < {TURNED_ROWS}; r++)",
-                f"                {to} = *(const {type_} *)(p[{k}] + j * along[{k}]);",
-                "    } else",
-                *(f"        {line}" for line in gather),
-            ]
-        return [*lines, "}"]
-
-    def _each(self, slot, k, statement):
-        """Return the lines that run a statement for each element ``{at}`` of operand ``k``."""
-        type_ = self.type(slot)
-        return [
-            "for (ow_i64 r = 0; r < m; r++) {",
-            f"    char *from = p[{k}] + (row + r) * st[{k}];",
-            f"    if (along[{k}] == {self.size(slot)})",
-            "        for (ow_i64 j = 0; j < n; j++)",
-            f"            {statement.format(at=f'(({type_} *)from)[j]')}",
-            "    else",
-            "        for (ow_i64 j = 0; j < n; j++)",
-            f"            {statement.format(at=f'*({type_} *)(from + j * along[{k}])')}",
-            "}",
-        ]
+        if inputs:  # if all rows are the same one, the buffer has it already
+            lines.append(f"    if (st[{k}] || row == 0)")
+            lines.append(f"        {self._copy('gather', f'b{slot}', f'w{slot}', slot, k)}")
+        return [*lines, f"    w{slot} = b{slot};", f"    d{slot} = {TURNED_ROWS};", "}"]
 
 
 def _call(name, operands, steps, count):
@@ -518,19 +537,3 @@ def _call(name, operands, steps, count):
         f"    {name}(0, q, steps, {count});",
         "}",
     ]
-
-
-def _loop_text(program, name, loop):
-    """Return the C definitions of a loop, whose narrow operands may be broadcast, or None."""
-    takes, instructions, outs = program.loop_program(loop)
-    dtypes = [program.dtypes[s] for s in takes]
-    narrow = [i for i, s in enumerate(takes) if not program.wide[s]]
-    if loop.fold is None:
-        text = loops.elemwise_text(name, instructions, outs, dtypes, (), narrow)
-    else:
-        row, acc = loop.fold
-        text = loops.reduction_text(name, row, acc, False, instructions, outs, dtypes, (), narrow)
-    if text is None:
-        return None
-    *others, last = text
-    return [*others, f"static {last}"]

@@ -93,7 +93,7 @@ COUNTS = {
     "max-pool-2x2-grad-f32": (3, 3),
     "max-pool-3x3-f32": (1, 1),
     "max-pool-3x3-grad-f32": (3, 3),
-    "batch-norm-relu-grad-f32": (17, 11),
+    "batch-norm-relu-grad-f32": (17, 9),
     "recurrence-100": (12, 0),
     "blocks-100": (209, 477),
     "blocks-1000": (209, 477),

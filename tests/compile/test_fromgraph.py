@@ -379,6 +379,17 @@ def test_a_failure_inside_names_the_apply_and_the_line(xyz, mode):
     assert "[x + y])  # this line" in str(caught.value)
 
 
+def test_functions_inline_copies_of_constants(xyz):
+    """DebugMode optimizes a second copy of the graph while the first one owns what it inlined."""
+    x, *_ = xyz
+    op = OpFromGraph([x], [x * 2.5 + T.exp(T.arange(2.0))], inline=True)
+    for mode in ("DEBUG_MODE", "FAST_COMPILE"):
+        functions = [function([x], op(x), mode=mode) for _ in range(2)]
+        for f in functions:
+            np.testing.assert_allclose(f(X), X * 2.5 + np.exp(np.arange(2)))
+            assert not any(isinstance(node.op, OpFromGraph) for node in f.maker.fgraph.apply_nodes)
+
+
 # --- the object -----------------------------------------------------------------------------------
 
 

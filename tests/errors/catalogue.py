@@ -17,6 +17,8 @@ import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import theano  # noqa: F401  (classes of variables name its modules once it is imported)
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = Path(__file__).resolve().parent / "pages"
 

@@ -1311,4 +1311,21 @@ DIFFERENCES = (
             ),
         },
     ),
+    Difference(
+        "the sum of a whole array is added up from sums along the axes of another loop",
+        {
+            f"names.training_steps:regression layer/{mode}": names(
+                without=[
+                    "MapReduce{Sum{acc_dtype=float64}, sqr}",
+                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, Composite{(i0 * i1 * (i2 - i1))}}",
+                ],
+                but_with=[
+                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, Composite{sqr(i0), (i0 * i1 * "
+                    "(i2 - i1))}}",
+                    "Sum{acc_dtype=float64}",
+                ],
+            )
+            for mode in ("FAST_RUN", "o3", "without inplace")
+        },
+    ),
 )

@@ -26,6 +26,8 @@ FLOATS = ("float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 #: rows and columns: below, at and above the lengths at which loops work in blocks
 SHAPES = [(3, 4), (1, 1), (0, 3), (2, 8), (3, 9), (2, 64), (2, 65), (1, 200)]
+#: short rows, of which some are computed together: rows that fill vectors, and some more
+MANY_SHAPES = [(rows, columns) for rows in (8, 31, 32, 77) for columns in (1, 2, 7, 10, 16, 31, 63)]
 
 LABELS = "labels"
 SOFTMAX = "softmax"
@@ -120,11 +122,44 @@ def test_every_length(name, dtype, both):
         agree(python(*arrays), c(*arrays), (rows, columns))
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", STEPS)
+def test_many_short_rows(name, dtype, both):
+    """They are computed some at a time, with the numbers that each of them has alone."""
+    python, c = both(name, dtype)
+    for rows, columns in MANY_SHAPES:
+        arrays = values(name, dtype, rows, columns)
+        together = c(*arrays)
+        agree(python(*arrays), together, (rows, columns))
+        for i in range(rows):
+            own = [
+                a if kind == "c" else a[i : i + 1]
+                for a, kind in zip(arrays, STEPS[name][1], strict=True)
+            ]
+            for all_rows, row in zip(together, c(*own), strict=True):
+                np.testing.assert_array_equal(all_rows[i : i + 1], row)
+
+
+@pytest.mark.parametrize("name", ["softmax", "softmax with bias", "logsoftmax", "xent"])
+def test_layouts_of_many_short_rows(name, both, layouts):
+    python, c = both(name, "float32")
+    for choice, arrays in layouts(values(name, "float32", 43, 11)):
+        agree(python(*arrays), c(*arrays), choice)
+
+
+def test_gradients_that_broadcast_over_many_short_rows(both):
+    python, c = both("softmax_grad", "float32")
+    dy, sm = values("softmax_grad", "float32", 43, 11)
+    for part in (dy[:1], dy[:, :1], dy[:1, :1]):
+        agree(python(part, sm), c(part, sm), part.shape)
+
+
 @pytest.mark.parametrize("name", ["softmax", "softmax with bias", "logsoftmax", "softmax_grad"])
 def test_no_columns(name, both):
     python, c = both(name, "float64")
-    arrays = values(name, "float64", 3, 0)
-    agree(python(*arrays), c(*arrays))
+    for rows in (3, 40):
+        arrays = values(name, "float64", rows, 0)
+        agree(python(*arrays), c(*arrays))
 
 
 SPECIAL = [
@@ -145,7 +180,7 @@ SPECIAL = [
 def test_special_values(name, dtype, both):
     python, c = both(name, dtype)
     for repeat in (1, 4):  # 4: the special values lie inside blocks of a loop
-        x = np.tile(np.array(SPECIAL, dtype), (1, repeat))
+        x = np.tile(np.array(SPECIAL, dtype), (4, repeat))
         for label in range(3):
             rest = {"rc": x, "c": np.zeros(3 * repeat, dtype)}
             rest[LABELS] = np.full(len(x), label, "int32")

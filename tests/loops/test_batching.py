@@ -5,6 +5,7 @@ import pytest
 
 import opwise.tensor as T
 from opwise import Mode, function, grad, shared
+from opwise.config import change_flags
 from opwise.loops import Scan, reduce, scan, until
 from opwise.loops import map as map_rows
 from opwise.loops.jacobians import jacobian
@@ -368,6 +369,17 @@ def test_a_sum_beside_a_recurrence():
         state = np.tanh(state + row)
     for found, expected in zip(f(values), [values.sum(0), state], strict=True):
         np.testing.assert_allclose(found, expected, 1e-12)
+
+
+def test_a_state_that_stays_as_it_is_beside_a_sum():
+    x = T.dmatrix("x")
+    (same, sums), _ = scan(lambda e, s, t: [s, t + T.outer(e, e)], x, [x[0], T.zeros((3, 3))])
+    with change_flags(on_opt_error="raise"):
+        f = function([x], [same[-1], sums[-1]], mode=Mode("py", "fast_run"))
+    assert not any(isinstance(n.op, Scan) for n in f.maker.fgraph.toposort())
+    values = np.arange(12.0).reshape(4, 3)
+    for found, expected in zip(f(values), [values[0], values.T @ values], strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_a_sum_of_values_of_a_state_keeps_no_rows():

@@ -339,6 +339,30 @@ IMPORTS = {
     "import inspect; r = inspect.getargspec(lambda a, b=1: a).defaults": (1,),
     "import operator; r = operator.div(7, 2), operator.isCallable(len)": (3, True),
     "import csv; r = list(csv.reader([b'a,b']))": [["a", "b"]],
+    "import subprocess as s; r = s.check_output(['echo', 'a b']).split(' ')": ["a", "b\n"],
+    "import subprocess as s; p = s.Popen(['cat'], stdin=s.PIPE, stdout=s.PIPE); "
+    "r = p.communicate('a b')[0].split(' ')": ["a", "b"],
+    "from subprocess import *; p = Popen(['cat'], stdin=PIPE, stdout=PIPE, stderr=PIPE); "
+    "p.stdin.write('a\\n'); a = p.stdout.readline(); p.stdin.writelines(['b ', b'c']); "
+    "p.stdin.close(); r = a, p.stdout.read(), p.stderr.read(), p.wait()\n"
+    "p.stdout.close(); p.stderr.close()": ("a\n", "b c", "", 0),
+    "import subprocess as s; p = s.Popen('echo 1; echo 2', shell=True, stdout=s.PIPE); "
+    "r = [int(line.strip('\\n')) for line in p.stdout], p.communicate()[1]": ([1, 2], None),
+    "import subprocess as s; p = s.Popen(['printf', '\\\\377'], stdout=s.PIPE); "
+    "r = p.communicate()[0]": b"\xff",
+    "import hashlib; h = hashlib.md5('a'); h.update('b'); r = h.hexdigest()[:4]": "187e",
+    "import hashlib; h = hashlib.new('sha1'); g = h.copy(); g.update('a'); "
+    "r = h.hexdigest()[:4], g.digest()[:1]": ("da39", b"\x86"),
+    "import md5; r = md5.new('ab').hexdigest()[:4]": "187e",
+    "import zlib; r = zlib.crc32('a'), zlib.crc32('b', zlib.crc32('a')) > 0": (-390611389, False),
+    "import tempfile; f = tempfile.NamedTemporaryFile(); f.write('a'); f.seek(0); "
+    "r = f.read(); f.close()": b"a",
+    "import tempfile; f = tempfile.TemporaryFile(); print >>f, 'a'; f.seek(0); "
+    "r = list(f); f.close()": [b"a\n"],
+    "from itertools import *; r = list(izip([1], [2]))": [(1, 2)],
+    "from string import *; r = join(['a', 'b'], '-'), upper('c')": ("a-b", "C"),
+    "import gzip, tempfile; n = tempfile.mktemp(); f = gzip.open(n, 'wb'); f.write('a b'); "
+    "f.close(); r = gzip.open(n).read()": b"a b",
     "import md5, sets; r = md5.new(b'').hexdigest()[:4], len(sets.Set([1, 1]))": ("d41d", 1),
     "from scipy.misc import logsumexp, comb; r = comb(4, 2)": 6.0,
     "from scipy import inner, sqrt; r = inner([1, 2], [3, 4]), sqrt(-4)": (11, 2j),

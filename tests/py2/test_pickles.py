@@ -70,6 +70,29 @@ def test_graphs(protocol):
     np.testing.assert_allclose(cost(*values), results[0])
 
 
+@pytest.mark.parametrize("protocol", [0, 2, -1])
+def test_what_opwise_wrote(protocol):
+    """Its variables have the names of Theano's classes, but a state of their own."""
+    import scipy.sparse
+
+    shared = [theano.shared(v, name=n) for n, v in {"m": np.eye(2), "n": 3.0, "t": "text"}.items()]
+    sparse = theano.shared(scipy.sparse.csr_matrix(np.eye(2)))
+    x = theano.tensor.dmatrix("x")
+    x.tag.mine = 1
+    expression = theano.tensor.dot(x, shared[0]) * 2 + shared[1]
+    data = pickle.dumps([expression, x, *shared, sparse], protocol)
+    for read in (pickle.loads, pickles.loads):
+        again, y, *others, matrix = read(data)
+        assert y.tag.mine == 1 and type(y) is type(x)
+        assert [type(v) for v in others] == [type(v) for v in shared]
+        assert [v.name for v in others] == ["m", "n", "t"] and others[2].get_value() == "text"
+        assert type(matrix) is type(sparse) and matrix.get_value().nnz == 2
+        f = theano.function([y], again)
+        np.testing.assert_array_equal(f([[1.0, 2.0]]), [[5.0, 7.0]])
+        others[0].set_value(np.zeros((2, 2)))
+        np.testing.assert_array_equal(f([[1.0, 2.0]]), [[3.0, 3.0]])
+
+
 def test_a_variable_of_a_graph_is_the_input_of_another():
     with gzip.open(DATA / "graphs2.pkl.gz") as file:
         inputs, outputs, *_ = pickles.load(file)

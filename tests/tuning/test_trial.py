@@ -300,8 +300,8 @@ def test_other_algorithms_of_convolutions_are_tried():
         tried = variant.make().function
         np.testing.assert_allclose(tried(images), expected, rtol=1e-5)
         ((name, why),) = (a for a in tried.linked.vm.algorithms() if a[0])
-        assert "conv.algo" in why
-        assert name in variant.do or "cannot" in why
+        assert "conv.algo" in why or variant.do.endswith("measure")
+        assert name in variant.do or "cannot" in why or why.startswith("measured")
     add = opwise.function([x], x + 1)
     subject = variants.Subject(add, (images,), {})
     assert not any("algorithm" in v.title for v in variants.variants(subject, 1e-3)[0])

@@ -8,7 +8,7 @@
 #ifndef OW_CONV_H
 #define OW_CONV_H
 
-#include "conv_forward.h"
+#include "conv_measure.h"
 
 /* Rows of a block of a gradient by images that are computed before they are added to the image. */
 #define OW_CONV_ROWS 96
@@ -93,14 +93,6 @@ static void ow_conv_by_images(void *arg, int64_t unit)
 }
 
 /* --- steps -------------------------------------------------------------------------------------- */
-
-/* ints: groups, flip, border (0: pads, 1: full, 2: half), strides (3), dilation (3), pads (3 times 2),
- * the known lengths of images (5) and of kernels (5), those of the places that kernels have weights of
- * their own for (3), -1 for others, spatial axes (2 or 3), whether there are such weights, the
- * algorithm to take if possible, whether Winograd's may be chosen */
-enum { OW_CONV_STRIDES = 3, OW_CONV_DILATION = 6, OW_CONV_PADS = 9, OW_CONV_IMAGE = 15,
-       OW_CONV_KERNEL = 20, OW_CONV_AXES = 28, OW_CONV_UNSHARED = 29, OW_CONV_ALGORITHM = 30,
-       OW_CONV_WITH_WINOGRAD = 31 };
 
 /* The lengths of an operand as if it had three spatial axes. */
 static void ow_conv_lengths(const ow_slot *c, int64_t *lengths)
@@ -361,17 +353,42 @@ static void ow_conv_note(ow_step *s, int chosen, int only)
                  : "the model of costs prefers it";
 }
 
+/* Which algorithms can compute a convolution, or the gradient by the images of another; returns how many. */
+static int ow_conv_able(const ow_conv *c, const ow_conv *gradient, int allowed, int *able)
+{
+    int count = 0;
+    for (int k = OW_CONV_IMAGES; k < OW_CONV_ALGORITHMS; k++)
+        if (k == OW_CONV_SCATTER ? gradient != NULL : ow_conv_can(c, k) && ow_conv_may(allowed, k))
+            able[count++] = k;
+    return count;
+}
+
 /* The algorithm of a step that computes a convolution, or the gradient by the images of another. The
  * step notes it. */
 static int ow_conv_algorithm(ow_step *s, const ow_conv *c, const ow_conv *gradient)
 {
-    const int forced = (int)s->ints[OW_CONV_ALGORITHM], winograd = (int)s->ints[OW_CONV_WITH_WINOGRAD];
-    const int chosen = ow_conv_choose(c, gradient, forced, winograd);
-    int able = gradient != NULL;
-    for (int k = OW_CONV_IMAGES; k < OW_CONV_ALGORITHMS; k++)
-        able += k != OW_CONV_SCATTER && ow_conv_can(c, k) && (winograd || k != OW_CONV_WINOGRAD);
-    ow_conv_note(s, chosen, able == 1);
+    const int forced = (int)s->ints[OW_CONV_ALGORITHM], allowed = (int)s->ints[OW_CONV_ALLOWED];
+    const int chosen = ow_conv_choose(c, gradient, forced, allowed);
+    int able[OW_CONV_ALGORITHMS];
+    ow_conv_note(s, chosen, ow_conv_able(c, gradient, allowed, able) == 1);
     return chosen;
+}
+
+/* The algorithms to measure. */
+static void ow_conv_candidates(const ow_step *s, ow_conv_trial *t, const ow_conv *c, const ow_conv *gradient)
+{
+    double costs[OW_CONV_ALGORITHMS];
+    t->count = ow_conv_able(c, gradient, (int)s->ints[OW_CONV_ALLOWED], t->able);
+    for (int i = 0; i < t->count; i++)
+        costs[i] = ow_conv_cost_of(c, gradient, t->able[i]);
+    ow_measured_choose(t, costs);
+}
+
+/* An ow_conv_try_fn. */
+static int ow_conv_try(ow_step *s, const ow_conv_trial *t, int algorithm)
+{
+    ow_conv c = *t->c;
+    return ow_conv_compute(s, &c, algorithm, s->in[1]);
 }
 
 static int ow_conv_run(ow_step *s)
@@ -387,7 +404,12 @@ static int ow_conv_run(ow_step *s)
     }
     ow_conv_show_image(&c, s->in[0]);
     c.results = s->out[0]->data;
-    return ow_conv_compute(s, &c, ow_conv_algorithm(s, &c, NULL), s->in[1]);
+    const int algorithm = ow_conv_algorithm(s, &c, NULL);
+    if (s->ints[OW_CONV_ALGORITHM] != OW_CONV_MEASURE)
+        return ow_conv_compute(s, &c, algorithm, s->in[1]);
+    ow_conv_trial t = {ow_conv_try, &c, NULL, 0};
+    ow_conv_candidates(s, &t, &c, NULL);
+    return ow_conv_run_fastest(s, &t, &c, algorithm);
 }
 
 /* in: kernels, gradient by the result, lengths of images along the spatial axes */
@@ -438,6 +460,35 @@ static ow_conv ow_conv_turned(const ow_conv *c)
     return t;
 }
 
+/* Compute a gradient by images with an algorithm that is one of the convolution `turned`, if there is one,
+ * or scatter. An ow_conv_try_fn. */
+static int ow_conv_images_try(ow_step *s, const ow_conv_trial *t, int algorithm)
+{
+    ow_conv c = *t->c;
+    ow_slot *z = s->out[0];
+    if (algorithm != OW_CONV_SCATTER) {
+        ow_conv turned = *t->turned;
+        const int rc = ow_conv_compute(s, &turned, algorithm, s->in[0]);
+        if (rc != OW_CONV_NOT_FINITE)
+            return rc;
+        s->algorithm = ow_conv_names[OW_CONV_SCATTER];
+        s->why = "weights are not finite";
+    }
+    int64_t image[5];
+    ow_conv_lengths(z, image);
+    const int rc = ow_conv_ready(s, image, s->in[0], s->in[1]);
+    if (rc)
+        return rc;
+    char *memory = s->scratch;
+    c.kernels = ow_conv_side_by_side(s->in[0], &memory);
+    c.results = ow_conv_side_by_side(s->in[1], &memory);
+    ow_conv_show_image(&c, z);
+    ow_conv_job job = {&c, 1, 1, 0};
+    ow_conv_cut(&job, c.batch * c.groups, c.channels, 1);
+    ow_conv_finish_by(s, &c, 1);
+    return ow_conv_share(s, &job, ow_conv_by_images, c.batch * c.groups * job.parts);
+}
+
 static int ow_conv_images_run(ow_step *s)
 {
     ow_conv c;
@@ -454,34 +505,21 @@ static int ow_conv_images_run(ow_step *s)
         memset(z->data, 0, (size_t)(ow_size(z) * z->itemsize));
         return OW_OK;
     }
-    if (ow_conv_is_turned(&c)) {
-        ow_conv turned = ow_conv_turned(&c);
-        ow_conv_show_image(&turned, s->in[1]);
-        turned.results = z->data;
-        const int algorithm = ow_conv_algorithm(s, &turned, &c);
-        rc = algorithm == OW_CONV_SCATTER ? OW_CONV_NOT_FINITE
-                                          : ow_conv_compute(s, &turned, algorithm, s->in[0]);
-        if (rc != OW_CONV_NOT_FINITE)
-            return rc;
-        if (algorithm != OW_CONV_SCATTER) {
-            s->algorithm = ow_conv_names[OW_CONV_SCATTER];
-            s->why = "weights are not finite";
-        }
-    } else {
+    if (!ow_conv_is_turned(&c)) {
+        const ow_conv_trial only = {ow_conv_images_try, &c, NULL, 0};
         s->algorithm = ow_conv_names[OW_CONV_SCATTER];
         s->why = "no other algorithm can compute it";
+        return ow_conv_images_try(s, &only, OW_CONV_SCATTER);
     }
-    rc = ow_conv_ready(s, image, s->in[0], s->in[1]);
-    if (rc)
-        return rc;
-    char *memory = s->scratch;
-    c.kernels = ow_conv_side_by_side(s->in[0], &memory);
-    c.results = ow_conv_side_by_side(s->in[1], &memory);
-    ow_conv_show_image(&c, z);
-    ow_conv_job job = {&c, 1, 1, 0};
-    ow_conv_cut(&job, c.batch * c.groups, c.channels, 1);
-    ow_conv_finish_by(s, &c, 1);
-    return ow_conv_share(s, &job, ow_conv_by_images, c.batch * c.groups * job.parts);
+    ow_conv turned = ow_conv_turned(&c);
+    ow_conv_show_image(&turned, s->in[1]);
+    turned.results = z->data;
+    ow_conv_trial t = {ow_conv_images_try, &c, &turned, 0};
+    const int algorithm = ow_conv_algorithm(s, &turned, &c);
+    if (s->ints[OW_CONV_ALGORITHM] != OW_CONV_MEASURE)
+        return ow_conv_images_try(s, &t, algorithm);
+    ow_conv_candidates(s, &t, &turned, &c);
+    return ow_conv_run_fastest(s, &t, &turned, algorithm);
 }
 
 /* The name of the algorithm of a step with these parameters, for contiguous operands of these lengths, or

@@ -6,24 +6,33 @@
  * patches: what each element of a kernel meets at each place is copied, for places of all images; for
  *     two axes, from such a copy of the image.
  * winograd: see winograd_tiles.h.
+ * fft: see conv_fft.h.
  */
 #ifndef OW_CONV_FORWARD_H
 #define OW_CONV_FORWARD_H
 
-#include "conv_geometry.h"
+#include "conv_fft.h"
 
-/* The last one is for gradients by images only: ow_conv_by_images. */
-enum { OW_CONV_MODEL, OW_CONV_IMAGES, OW_CONV_DIRECT, OW_CONV_PATCHES, OW_CONV_WINOGRAD, OW_CONV_SCATTER,
-       OW_CONV_ALGORITHMS };
+/* Scatter is for gradients by images only: ow_conv_by_images. What follows OW_CONV_ALGORITHMS is no
+ * algorithm: to measure which one is the fastest (conv_measure.h). */
+enum { OW_CONV_MODEL, OW_CONV_IMAGES, OW_CONV_DIRECT, OW_CONV_PATCHES, OW_CONV_WINOGRAD, OW_CONV_FFT,
+       OW_CONV_SCATTER, OW_CONV_ALGORITHMS, OW_CONV_MEASURE = OW_CONV_ALGORITHMS };
 static const char *const ow_conv_names[OW_CONV_ALGORITHMS] = {"model", "image", "direct", "patches",
-                                                              "winograd", "scatter"};
+                                                              "winograd", "fft", "scatter"};
+
+/* Algorithms that round otherwise than sums do, which may be forbidden: bits of a parameter of steps. */
+enum { OW_CONV_MAY_WINOGRAD = 1, OW_CONV_MAY_FFT = 2 };
+static inline int ow_conv_may(int allowed, int algorithm)
+{
+    return algorithm == OW_CONV_WINOGRAD ? allowed & OW_CONV_MAY_WINOGRAD
+           : algorithm == OW_CONV_FFT    ? allowed & OW_CONV_MAY_FFT
+                                         : 1;
+}
 
 /* Whether the units of an algorithm call what follows a convolution. Those of Winograd's write results in
  * small pieces: to call it for these took as long as a pass over all results later. */
 static const char ow_conv_units_finish[OW_CONV_ALGORITHMS] = {
     [OW_CONV_IMAGES] = 1, [OW_CONV_DIRECT] = 1, [OW_CONV_PATCHES] = 1};
-
-#define OW_CONV_SLOTS 256
 
 /* How a convolution is cut into units of work, which share nothing that they write. A unit computes
  * some outputs of a group at some places. */
@@ -389,10 +398,15 @@ static int ow_conv_can(const ow_conv *c, int algorithm)
     case OW_CONV_WINOGRAD:
         return flat && !c->f64 && c->kernel[1] == 3 && c->kernel[2] == 3 && c->stride[1] == 1 &&
                c->stride[2] == 1 && c->dilation[1] == 1 && c->dilation[2] == 1;
+    case OW_CONV_FFT:
+        return flat && ow_fft_can(c);
     default:
         return 0;
     }
 }
+
+/* Kernels of more bytes do not stay in the second cache. */
+#define OW_CONV_FAR_BYTES (2 << 20)
 
 /* About how many cycles of a processor that multiplies a vector in each an algorithm takes. The numbers
  * were fitted to measurements of some fifty shapes. */
@@ -401,7 +415,9 @@ static double ow_conv_cost(const ow_conv *c, int algorithm)
     const double lanes = (double)c->wide / 2, batch = (double)c->batch, places = (double)c->places;
     const double outputs = (double)c->outputs, channels = (double)c->channels, terms = (double)c->elements;
     const double sums = batch * places * outputs * terms / lanes;
-    const double packing = outputs * terms * (c->of_output == c->elements ? 0.5 : 1.5);
+    /* to gather large kernels of the convolution that a gradient by images is reads memory line by line */
+    const double item = c->f64 ? 8 : 4, gathering = outputs * terms * item > OW_CONV_FAR_BYTES ? 1.5 * item : 1.5;
+    const double packing = outputs * terms * (c->of_output == c->elements ? 0.5 : gathering);
     /* for each place, to copy what a channel has there */
     const double pixels = (c->stride[2] == 1 ? 4 / lanes : 1) * (double)(c->stride[1] * c->stride[2]) + 30 / (double)c->out[2];
     switch (algorithm) {
@@ -418,6 +434,12 @@ static double ow_conv_cost(const ow_conv *c, int algorithm)
         const double copies = (double)((c->outputs + 511) / 512), vectors = (double)ow_conv_up(c->out[2], (int64_t)lanes) / lanes;
         const double patch = ow_conv_is_flat(c) ? (2 + 2 * vectors) / (double)c->out[2] : 2 + 20 / (double)c->out[2];
         return packing + 1.03 * sums + batch * places * (copies * (terms * patch + channels * pixels) + outputs * 4 / lanes);
+    }
+    case OW_CONV_FFT: {
+        int64_t rows, columns;
+        const double cost = ow_fft_cost(c, &rows, &columns);
+        /* with fewer elements little is gained, and rounding is that of larger sums */
+        return c->elements < OW_FFT_ELEMENTS * c->channels ? 100 * cost : cost;
     }
     default: {
         const double down = (double)((c->out[1] + 3) / 4), across = (double)((c->out[2] + 3) / 4);
@@ -440,19 +462,25 @@ static double ow_conv_scatter_cost(const ow_conv *c)
     return 1.1 * sums * columns + results * terms * (0.6 + 12 / (double)c->out[2]);
 }
 
+/* What an algorithm takes for a convolution, or for the gradient by the images of another. */
+static double ow_conv_cost_of(const ow_conv *c, const ow_conv *gradient, int algorithm)
+{
+    return algorithm == OW_CONV_SCATTER ? ow_conv_scatter_cost(gradient) : ow_conv_cost(c, algorithm);
+}
+
 /* The algorithm that a convolution takes: `forced`, if it can, otherwise the one that costs least.
  * gradient: the convolution of which this one computes the gradient by images, or NULL. */
-static int ow_conv_choose(const ow_conv *c, const ow_conv *gradient, int forced, int winograd)
+static int ow_conv_choose(const ow_conv *c, const ow_conv *gradient, int forced, int allowed)
 {
     int best = OW_CONV_MODEL;
     double least = 0;
     for (int k = OW_CONV_IMAGES; k < OW_CONV_ALGORITHMS; k++) {
         const int scatter = k == OW_CONV_SCATTER;
-        if (!(scatter ? gradient != NULL : ow_conv_can(c, k)) || (k == OW_CONV_WINOGRAD && !winograd))
+        if (!(scatter ? gradient != NULL : ow_conv_can(c, k)) || !ow_conv_may(allowed, k))
             continue;
         if (k == forced)
             return k;
-        const double cost = scatter ? ow_conv_scatter_cost(gradient) : ow_conv_cost(c, k);
+        const double cost = ow_conv_cost_of(c, gradient, k);
         if (best == OW_CONV_MODEL || cost < least) {
             best = k;
             least = cost;
@@ -531,9 +559,7 @@ static void ow_conv_rows(ow_conv_work *k, int algorithm)
         }
 }
 
-/* A gradient by images is not computed as a convolution: weights that are not finite would meet zeros
- * of pads, which are not there. */
-#define OW_CONV_NOT_FINITE (-1)
+static int ow_conv_compute_finite(ow_step *s, ow_conv *c, ow_slot *kernels_of);
 
 /* Compute a convolution with an algorithm; its kernels are those of an operand. All operands have
  * elements. */
@@ -542,6 +568,10 @@ static int ow_conv_compute(ow_step *s, ow_conv *c, int algorithm, ow_slot *kerne
     ow_conv_work k = {.c = c, .item = c->f64 ? 8 : 4, .terms = OW_CONV_TERMS, .some = c->outputs};
     const int64_t taps = c->elements / c->channels, item = k.item, threads = ow_threads();
     ow_conv_finish_by(s, c, ow_conv_units_finish[algorithm]);
+    if (algorithm == OW_CONV_FFT) {
+        const int rc = ow_conv_fft(s, c, kernels_of, &k.not_finite);
+        return rc || !k.not_finite ? rc : ow_conv_compute_finite(s, c, kernels_of);
+    }
     int64_t units = c->groups, kernels = c->groups * c->outputs * c->elements * item, slot = 0;
     ow_task unit = ow_conv_image_unit;
     k.some = ow_conv_even(c->outputs, 256, 1);
@@ -662,14 +692,19 @@ static int ow_conv_compute(ow_step *s, ow_conv *c, int algorithm, ow_slot *kerne
         ow_parallel(ow_conv_pack_kernels, &k, c->groups * k.parts * ow_conv_blocks_of_terms(&k));
     }
     ow_parallel(unit, &k, units);
-    /* an infinite number of a tile makes others of it nan that are not */
-    if (k.not_finite) {
-        const int plain = ow_conv_choose(c, NULL, OW_CONV_MODEL, 0);
-        s->algorithm = ow_conv_names[plain];
-        s->why = "results are not finite, which Winograd's algorithm would spread";
-        return ow_conv_compute(s, c, plain, kernels_of);
-    }
-    return OW_OK;
+    return k.not_finite ? ow_conv_compute_finite(s, c, kernels_of) : OW_OK;
+}
+
+/* Compute a convolution anew that has results which are not finite: an infinite number of a tile makes
+ * others of it nan that are not. */
+static int ow_conv_compute_finite(ow_step *s, ow_conv *c, ow_slot *kernels_of)
+{
+    const int plain = ow_conv_choose(c, NULL, OW_CONV_MODEL, 0);
+    s->why = s->algorithm == ow_conv_names[OW_CONV_FFT]
+                 ? "results are not finite, which a Fourier transform would spread"
+                 : "results are not finite, which Winograd's algorithm would spread";
+    s->algorithm = ow_conv_names[plain];
+    return ow_conv_compute(s, c, plain, kernels_of);
 }
 
 #endif

@@ -509,16 +509,25 @@ static double ow_kernels_cost(const ow_conv *c, const ow_planes *p, int algorith
     }
 }
 
+/* The algorithms of gradients by kernels. */
+static const int ow_kernels_algorithms[] = {OW_CONV_DIRECT, OW_CONV_PATCHES, OW_CONV_WINOGRAD};
+#define OW_KERNELS_ALGORITHMS 3
+
+static int ow_kernels_can(const ow_step *s, const ow_conv *c, int algorithm)
+{
+    return algorithm != OW_CONV_WINOGRAD
+           || (ow_conv_may((int)s->ints[OW_CONV_ALLOWED], algorithm) && ow_conv_can(c, algorithm));
+}
+
 /* The algorithm of a step, which notes it. */
 static int ow_kernels_algorithm(ow_step *s, const ow_conv *c, const ow_planes *p)
 {
-    static const int algorithms[] = {OW_CONV_DIRECT, OW_CONV_PATCHES, OW_CONV_WINOGRAD};
     const int forced = (int)s->ints[OW_CONV_ALGORITHM];
     int best = OW_CONV_MODEL;
     double least = 0;
-    for (int i = 0; i < 3; i++) {
-        const int k = algorithms[i];
-        if (k == OW_CONV_WINOGRAD && !(s->ints[OW_CONV_WITH_WINOGRAD] && ow_conv_can(c, k)))
+    for (int i = 0; i < OW_KERNELS_ALGORITHMS; i++) {
+        const int k = ow_kernels_algorithms[i];
+        if (!ow_kernels_can(s, c, k))
             continue;
         /* the one that is asked for costs nothing */
         const double cost = k == forced ? 0 : ow_kernels_cost(c, p, k);
@@ -565,7 +574,8 @@ typedef struct ow_depthwise_job {
 static int ow_depthwise_plan(const ow_step *s, const ow_conv *c, ow_depthwise_job *j)
 {
     const int64_t lanes = c->wide / 2;
-    if (s->ints[OW_CONV_ALGORITHM] != OW_CONV_MODEL || c->channels != 1 || c->outputs != 1 || c->elements < 4
+    const int64_t forced = s->ints[OW_CONV_ALGORITHM];
+    if ((forced != OW_CONV_MODEL && forced != OW_CONV_MEASURE) || c->channels != 1 || c->outputs != 1 || c->elements < 4
         || !ow_conv_is_flat(c) || 4 * c->groups < 3 * lanes)
         return 0;
     const int64_t down = (c->out[1] - 1) * c->stride[1] + (c->kernel[1] - 1) * c->dilation[1] + 1;
@@ -630,6 +640,24 @@ static int ow_conv_plan_kernels(ow_step *s, ow_conv *c, int64_t *kernel)
     return ow_conv_plan_gradient(s, c, image, kernel, given);
 }
 
+/* An ow_conv_try_fn. */
+static int ow_kernels_try(ow_step *s, const ow_conv_trial *t, int algorithm)
+{
+    ow_kernel_sums k = *t->by_kernels;
+    if (algorithm != OW_CONV_PATCHES) {
+        const ow_slot *z = s->out[0];
+        const int rc = algorithm == OW_CONV_DIRECT ? ow_kernels_run_lines(s, &k) : ow_kernels_run_winograd(s, &k);
+        /* infinities beside the places of a line have met zeros that are not there, and an infinite
+         * number of a tile makes others nan */
+        if (rc || ow_all_finite(k.c->f64, z->data, ow_size(z)))
+            return rc;
+        s->algorithm = ow_conv_names[OW_CONV_PATCHES];
+        s->why = "gradients are not finite, which other algorithms would spread";
+        k = *t->by_kernels;
+    }
+    return ow_kernels_run_products(s, &k);
+}
+
 static int ow_conv_kernels_run(ow_step *s)
 {
     ow_conv c;
@@ -661,16 +689,15 @@ static int ow_conv_kernels_run(ow_step *s)
     if (ow_depthwise_plan(s, &c, &depthwise))
         return ow_depthwise_run(s, &depthwise, ow_kernels->depthwise_kernels, 1);
     const int algorithm = ow_kernels_algorithm(s, &c, &k.planes);
-    if (algorithm != OW_CONV_PATCHES) {
-        rc = algorithm == OW_CONV_DIRECT ? ow_kernels_run_lines(s, &k) : ow_kernels_run_winograd(s, &k);
-        /* infinities beside the places of a line have met zeros that are not there, and an infinite
-         * number of a tile makes others nan */
-        if (rc || ow_all_finite(c.f64, z->data, ow_size(z)))
-            return rc;
-        s->algorithm = ow_conv_names[OW_CONV_PATCHES];
-        s->why = "gradients are not finite, which other algorithms would spread";
-    }
-    return ow_kernels_run_products(s, &k);
+    ow_conv_trial t = {ow_kernels_try, &c, NULL, 0};
+    t.by_kernels = &k;
+    t.top_at = k.at;
+    if (s->ints[OW_CONV_ALGORITHM] != OW_CONV_MEASURE)
+        return ow_kernels_try(s, &t, algorithm);
+    for (int i = 0; i < OW_KERNELS_ALGORITHMS; i++)
+        if (ow_kernels_can(s, &c, ow_kernels_algorithms[i]))
+            t.able[t.count++] = ow_kernels_algorithms[i];
+    return ow_conv_run_fastest(s, &t, &c, algorithm);
 }
 
 #endif

@@ -101,4 +101,35 @@ typedef struct ow_depthwise {
 typedef void (*ow_depthwise_fn)(const ow_depthwise *q, int64_t channel, int64_t some, int64_t first,
                                 int64_t end, char *memory);
 
+/* Fourier transforms of tiles of `rows` by `columns` real numbers, both powers of 2: see fft_tiles.h. */
+typedef struct ow_fft {
+    int64_t rows, columns;
+    /* exp(-2 pi i j / n), re and im, for all j < n: n of half the rows, of the columns, of the rows */
+    const char *half_roots, *column_roots, *row_roots;
+    /* where frequency k lies among those of half the rows, and of the columns */
+    const int64_t *of_row, *of_column;
+} ow_fft;
+
+/* Elements between the rows of a plane of such a tile, beyond those of a row. */
+#define OW_FFT_GAP 16
+/* The least length of a tile, and the largest. */
+#define OW_FFT_LEAST 32
+#define OW_FFT_MOST 512
+
+/* `work`: two planes of half the rows, for even and odd rows of the tile, and two that are transposed. */
+typedef void (*ow_fft_forward_fn)(const ow_fft *f, char *work, char *to, int64_t step);
+typedef void (*ow_fft_back_fn)(const ow_fft *f, const char *from, int64_t step, char *work);
+
+/* z[tile, output] = the sum over channels of x[tile, channel] w[output, channel], point by point: for
+ * each vector of points the items of an operand follow each other, with their channels inside. */
+typedef struct ow_fft_product {
+    int64_t tiles, channels, outputs;
+    int64_t special;  /* besides the first, the vector of which the first point is two real numbers */
+    const char *x, *w;
+    char *z;
+    int64_t xs, ws, zs;  /* bytes from one vector of points to the next */
+} ow_fft_product;
+/* At vectors `first` to `end`. */
+typedef void (*ow_fft_products_fn)(const ow_fft_product *q, int64_t first, int64_t end);
+
 #endif

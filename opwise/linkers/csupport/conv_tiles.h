@@ -19,10 +19,6 @@ OW_WITHIN void OW_N(ow_lifted_tile)(const int rows, const int vectors, int64_t k
         const OW_T *from = y + at[p];
         OW_N(ow_vec) a = *(const OW_N(ow_vec) *)from;
         OW_N(ow_vec) b = vectors > 1 ? *(const OW_N(ow_vec) *)(from + OW_LANES) : a;
-        /* rows lie too far apart for the processor to foresee the next tile */
-        __builtin_prefetch(from + OW_WIDE);
-        if (vectors > 1)
-            __builtin_prefetch(from + OW_WIDE + OW_LANES);
         for (int r = 0; r < rows; r++) {
             OW_T f = x[r];
             c[r][0] += f * a;
@@ -58,9 +54,16 @@ static void OW_N(ow_lifted)(const ow_lifted *q)
         OW_T *z = (OW_T *)q->z + j;
         const int vectors = q->n - j > OW_LANES ? 2 : 1;
         const int64_t cols = q->whole || q->n - j > OW_WIDE ? OW_WIDE : q->n - j;
-        int64_t m = q->m;
-        for (int64_t tiles = (m + OW_TILE_ROWS - 1) / OW_TILE_ROWS; tiles > 0; tiles--) {
+        int64_t m = q->m, ahead = 0;
+        const int64_t all = (m + OW_TILE_ROWS - 1) / OW_TILE_ROWS;
+        for (int64_t tiles = all; tiles > 0; tiles--) {
             const int64_t rows = (m + tiles - 1) / tiles;
+            /* rows of y lie too far apart for the processor to foresee the next columns: with each tile a
+             * part of them is fetched, because to fetch all with every tile delayed its own loads */
+            for (const int64_t until = q->k * (all - tiles + 1) / all; ahead < until; ahead++) {
+                __builtin_prefetch(y + q->rows[ahead] + OW_WIDE);
+                __builtin_prefetch(y + q->rows[ahead] + OW_WIDE + OW_LANES);
+            }
             switch (rows) {
                 OW_ONE_TILE(1) OW_ONE_TILE(2) OW_ONE_TILE(3) OW_ONE_TILE(4)
 #if OW_TILE_ROWS > 4

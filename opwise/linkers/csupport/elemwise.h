@@ -70,7 +70,7 @@ static int ow_elemwise_prep(ow_step *s)
 #define OW_CHUNK 512
 
 /* Rows of fewer elements are joined to long runs: a loop takes longer to start than to run on them. */
-#define OW_SHORT_LINE 128
+#define OW_JOINED_LINE 128
 /* Elements that are stored at once behind the last one of a row: the next row overwrites them. */
 #define OW_SPARE 8
 
@@ -209,7 +209,7 @@ typedef struct ow_joined {
     int64_t len;                              /* of a row, whose dimensions are not in the walk */
     ow_row_kind kind[OW_MAXARG];
     int64_t st[OW_MAXARG];                    /* from element to element of a joined operand */
-    int64_t place[OW_MAXARG][OW_SHORT_LINE];  /* of a gathered row's elements, in bytes */
+    int64_t place[OW_MAXARG][OW_JOINED_LINE];  /* of a gathered row's elements, in bytes */
 } ow_joined;
 
 #define OW_WRITE_ROWS(T, NAME)                                                                     \
@@ -338,9 +338,9 @@ static int ow_walk_joined(ow_walk *w, const ow_gathered *g, double ns)
 {
     int first = w->ndim - 1;
     int64_t len = w->shape[first];
-    if (!first || len >= OW_SHORT_LINE)
+    if (!first || len >= OW_JOINED_LINE)
         return 0;
-    while (first > 1 && len * w->shape[first - 1] < OW_SHORT_LINE)
+    while (first > 1 && len * w->shape[first - 1] < OW_JOINED_LINE)
         len *= w->shape[--first];
     ow_joined j;
     j.g = g;

@@ -26,6 +26,8 @@ OW_WITHIN void OW_N(ow_take_row)(OW_T *restrict to, const char *p, int64_t st, c
 /* Accumulators of a row: four of the widest vectors, so that additions do not wait for each other. */
 #define OW_ROW_LANES (256 / (int)sizeof(OW_T))
 
+#include "nnet_short.h"
+
 /* The largest element that is a number. A NaN beside it makes the sum of exponentials NaN. */
 OW_WITHIN OW_T OW_N(ow_largest)(const OW_T *x, int64_t n)
 {
@@ -82,6 +84,7 @@ static void OW_N(ow_softmax)(ow_step *s, int64_t first, int64_t end)
 {
     ow_slot *x = s->in[0], *b = s->nin > 1 ? s->in[1] : NULL, *z = s->out[0];
     int64_t n = z->shape[1];
+    first = OW_N(ow_short_softmax)(s, first, end, n);
     for (int64_t i = first; i < end; i++) {
         OW_T *row = (OW_T *)z->data + i * n;
         OW_N(ow_take_row)(row, x->data + i * x->strides[0], x->strides[1], b ? b->data : NULL,
@@ -95,6 +98,7 @@ static void OW_N(ow_logsoftmax)(ow_step *s, int64_t first, int64_t end)
     ow_slot *x = s->in[0], *z = s->out[0];
     int64_t n = z->shape[1];
     OW_T e[OW_ROW_LANES];
+    first = OW_N(ow_short_logsoftmax)(s, first, end, n);
     for (int64_t i = first; i < end; i++) {
         OW_T *row = (OW_T *)z->data + i * n, total = 0;
         OW_N(ow_take_row)(row, x->data + i * x->strides[0], x->strides[1], NULL, 0, n);
@@ -115,6 +119,7 @@ static void OW_N(ow_softmax_grad)(ow_step *s, int64_t first, int64_t end)
 {
     ow_slot *dy = s->in[0], *sm = s->in[1], *z = s->out[0];
     int64_t n = z->shape[1], gst = dy->shape[1] == 1 ? 0 : dy->strides[1], st = sm->strides[1];
+    first = OW_N(ow_short_softmax_grad)(s, first, end, n);
     for (int64_t i = first; i < end; i++) {
         OW_T *restrict row = (OW_T *)z->data + i * n;
         const char *p = sm->data + i * sm->strides[0];
@@ -153,6 +158,7 @@ static void OW_N(ow_xent)(ow_step *s, int64_t first, int64_t end)
     ow_slot *x = s->in[0], *b = s->in[1], *labels = s->in[2];
     ow_slot *nll = s->out[0], *sm = s->out[1], *best = s->out[2];
     int64_t n = sm->shape[1];
+    first = OW_N(ow_short_xent)(s, first, end, n);
     for (int64_t i = first; i < end; i++) {
         OW_T *row = (OW_T *)sm->data + i * n;
         OW_N(ow_take_row)(row, x->data + i * x->strides[0], x->strides[1], b->data, b->strides[0],

@@ -27,12 +27,68 @@ enum {
 #define OW_ROWWISE_SHORT 32
 #define OW_ROWWISE_TURN_BYTES (1 << 21)
 
+/* Copies m rows of n elements between an array, `row` bytes from row to row and `along` from element to
+ * element, and a buffer with the same element of OW_ROWWISE_ROWS rows side by side. There copies of the
+ * last row take the place of those that the array does not have. */
+typedef void ow_rowwise_turn(void *to, const void *from, int64_t row, int64_t along, int64_t m, int64_t n,
+                             int64_t size);
+
+#define OW_ROWWISE_TURN(NAME, T, COUNT, STATEMENT)                                                 \
+    static inline void NAME(char *restrict array, T *restrict buffer, int64_t row, int64_t along, \
+                            int64_t m, int64_t n)                                                 \
+    {                                                                                             \
+        for (int64_t r = 0; r < (COUNT); r++) {                                                   \
+            char *const at = array + (r < m ? r : m - 1) * row;                                   \
+            T *const b = buffer + r;                                                              \
+            if (along == (int64_t)sizeof(T))                                                      \
+                for (int64_t j = 0; j < n; j++)                                                   \
+                    STATEMENT(b[j * OW_ROWWISE_ROWS], ((T *)at)[j]);                              \
+            else                                                                                  \
+                for (int64_t j = 0; j < n; j++)                                                   \
+                    STATEMENT(b[j * OW_ROWWISE_ROWS], *(T *)(at + j * along));                    \
+        }                                                                                         \
+    }
+#define OW_ROWWISE_IN(buffer, array) ((buffer) = (array))
+#define OW_ROWWISE_OUT(buffer, array) ((array) = (buffer))
+#define OW_ROWWISE_TURNS(SIZE, T)                           \
+    OW_ROWWISE_TURN(ow_rowwise_in##SIZE, T, OW_ROWWISE_ROWS, OW_ROWWISE_IN) \
+    OW_ROWWISE_TURN(ow_rowwise_out##SIZE, T, m, OW_ROWWISE_OUT)
+OW_ROWWISE_TURNS(1, uint8_t)
+OW_ROWWISE_TURNS(2, uint16_t)
+OW_ROWWISE_TURNS(4, uint32_t)
+OW_ROWWISE_TURNS(8, uint64_t)
+
+#define OW_ROWWISE_CASE(WAY, SIZE, T, array, buffer)                                  \
+    case SIZE:                                                                       \
+        ow_rowwise_##WAY##SIZE((char *)(array), (T *)(buffer), row, along, m, n); \
+        break;
+#define OW_ROWWISE_BY_SIZE(WAY, array, buffer)                \
+    switch (size) {                                           \
+        OW_ROWWISE_CASE(WAY, 1, uint8_t, array, buffer)      \
+        OW_ROWWISE_CASE(WAY, 2, uint16_t, array, buffer)     \
+        OW_ROWWISE_CASE(WAY, 4, uint32_t, array, buffer)     \
+        OW_ROWWISE_CASE(WAY, 8, uint64_t, array, buffer)     \
+    }
+
+static void ow_rowwise_gather(void *to, const void *from, int64_t row, int64_t along, int64_t m, int64_t n,
+                              int64_t size)
+{
+    OW_ROWWISE_BY_SIZE(in, from, to)
+}
+
+static void ow_rowwise_scatter(void *to, const void *from, int64_t row, int64_t along, int64_t m, int64_t n,
+                               int64_t size)
+{
+    OW_ROWWISE_BY_SIZE(out, to, from)
+}
+
 /* What a generated loop gets besides its operands. */
 typedef struct ow_rowwise_context {
-    int64_t n;             /* elements of a row */
-    int64_t turned;        /* whether loops go over the same element of many rows */
-    char *memory;          /* of the buffers */
-    const int64_t *along;  /* bytes from element to element of each operand's rows */
+    int64_t n;                         /* elements of a row */
+    int64_t turned;                    /* whether loops go over the same element of many rows */
+    char *memory;                      /* of the buffers */
+    const int64_t *along;              /* bytes from element to element of each operand's rows */
+    ow_rowwise_turn *gather, *scatter; /* of an array to a buffer, and back */
 } ow_rowwise_context;
 
 typedef struct ow_rowwise_job {
@@ -146,7 +202,8 @@ static int ow_rowwise_run(ow_step *s)
     ow_rowwise_job job = {.loop = s->loop, .chunks = ow_rowwise_chunks(s, shape)};
     const int turned = ow_rowwise_turns(s, shape[nd - 1]);
     job.bytes = ow_rowwise_bytes(s, shape[nd - 1], turned);
-    job.context = (ow_rowwise_context){shape[nd - 1], turned, s->scratch, along};
+    job.context = (ow_rowwise_context){
+        shape[nd - 1], turned, s->scratch, along, ow_rowwise_gather, ow_rowwise_scatter};
     char *free_memory = s->scratch + job.bytes * job.chunks;
     for (int k = 0; k < s->nout; k++)
         slots[k] = s->out[k];

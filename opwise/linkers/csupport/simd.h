@@ -156,6 +156,9 @@ typedef struct ow_simd {
     ow_pool_forward_fn pool[2];
     ow_pool_back_fn pool_back[2];
     ow_depthwise_fn depthwise[2], depthwise_images[2], depthwise_kernels[2];
+    ow_fft_forward_fn fft_forward[2];
+    ow_fft_back_fn fft_back[2];
+    ow_fft_products_fn fft_products[2];
     ow_mrg_fn mrg[2];     /* for float and double */
     ow_twister_float_fn twister_floats;
     ow_twister_double_fn twister_doubles;

@@ -12,24 +12,6 @@
 #define OW_N(name) OW_GLUE(name, OW_S)
 
 
-#define OW_T float
-#define OW_S f32
-#define OW_LOG logf
-#include "argmax_rows.h"
-#include "nnet_rows.h"
-#undef OW_T
-#undef OW_S
-#undef OW_LOG
-
-#define OW_T double
-#define OW_S f64
-#define OW_LOG log
-#include "argmax_rows.h"
-#include "nnet_rows.h"
-#undef OW_T
-#undef OW_S
-#undef OW_LOG
-
 #if defined(__AVX512F__)
 #define OW_VECTOR 64
 #define OW_TILE_ROWS 12
@@ -40,6 +22,32 @@
 #define OW_VECTOR 16
 #define OW_TILE_ROWS 4
 #endif
+
+#define OW_INT_32 int32_t
+#define OW_INT_64 int64_t
+#define OW_T float
+#define OW_S f32
+#define OW_BITS 32
+#define OW_LOG logf
+#include "vectors.h"
+#include "argmax_rows.h"
+#include "nnet_rows.h"
+#undef OW_T
+#undef OW_S
+#undef OW_BITS
+#undef OW_LOG
+
+#define OW_T double
+#define OW_S f64
+#define OW_BITS 64
+#define OW_LOG log
+#include "vectors.h"
+#include "argmax_rows.h"
+#include "nnet_rows.h"
+#undef OW_T
+#undef OW_S
+#undef OW_BITS
+#undef OW_LOG
 
 /* z = x + y, as elementwise steps do it; unrolled, so that it does not matter where the code lies */
 static void ow_probe_add(double *restrict z, const double *restrict x, const double *restrict y,
@@ -77,8 +85,6 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=fast")
 #endif
-#define OW_INT_32 int32_t
-#define OW_INT_64 int64_t
 #define OW_T float
 #define OW_S f32
 #define OW_BITS 32
@@ -88,6 +94,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #include "gemm_tiles.h"
 #include "conv_tiles.h"
 #include "depthwise_tiles.h"
+#include "fft_tiles.h"
 #include "pool_rows.h"
 #include "gemv_rows.h"
 #include "sparse_rows.h"
@@ -104,6 +111,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #include "gemm_tiles.h"
 #include "conv_tiles.h"
 #include "depthwise_tiles.h"
+#include "fft_tiles.h"
 #include "pool_rows.h"
 #include "gemv_rows.h"
 #include "sparse_rows.h"
@@ -133,6 +141,7 @@ const ow_simd OW_TABLE = {
     ow_winograd_kernels,     ow_winograd_block,        ow_winograd_sum,
     OW_BOTH(ow_pool_forward), OW_BOTH(ow_pool_back),
     OW_BOTH(ow_depthwise),   OW_BOTH(ow_depthwise_images), OW_BOTH(ow_depthwise_kernels),
+    OW_BOTH(ow_fft_forward), OW_BOTH(ow_fft_back),    OW_BOTH(ow_fft_products),
     OW_BOTH(ow_mrg),
     ow_twister_f32,          ow_twister_f64,           ow_polar_points,
     ow_polar_normals,

@@ -50,10 +50,10 @@ def of_owners(
     def all_of(method: str, *args: Any) -> list[str]:
         return list(dict.fromkeys(t for owner in owners for t in texts(owner, method, *args)))
 
-    folders = all_of("c_header_dirs")
+    folders = all_of("c_header_dirs", None)
     unwanted = set(all_of("c_no_compile_args", None))
     wanted = [*FLAGS, *more, *all_of("c_compile_args", None), *cbuild.extra_flags()]
-    link_folders = all_of("c_lib_dirs")
+    link_folders = all_of("c_lib_dirs", None)
     return Recipe(
         path,
         (

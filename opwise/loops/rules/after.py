@@ -6,7 +6,7 @@ replaces a product in each step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, KeysView, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
@@ -25,10 +25,11 @@ from opwise.loops.batching import (
 from opwise.loops.derivatives import without_unused
 from opwise.loops.layout import Parts, Var
 from opwise.loops.op import Scan
+from opwise.loops.ragged import ragged_variables
 from opwise.optimizers.rule import rule
 from opwise.optimizers.shapefeature import same_length
 from opwise.scalar import dtypes
-from opwise.tensor import cast, inc_subtensor, patternbroadcast, shape_padleft
+from opwise.tensor import cast, constant, inc_subtensor, patternbroadcast, shape_padleft
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1
 from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
 from opwise.tensor.dot import Dot
@@ -74,6 +75,11 @@ class _Loop:
                 known.update(node.outputs)
         return varying
 
+    @cached_property
+    def ragged(self) -> KeysView[Var]:
+        """What has other lengths in other steps, so that the loop cannot collect it."""
+        return ragged_variables(self.step, self.order)
+
     @property
     def recurrent(self) -> list[Var]:
         """What later steps, or the end of the loop, depend on."""
@@ -91,6 +97,7 @@ class _Loop:
             not self.varying.isdisjoint(node.outputs)
             and is_batchable(node, self.varying)
             and not (grows(node, self.varying) and self.results.isdisjoint(node.outputs))
+            and self.ragged.isdisjoint((*node.inputs, *node.outputs))
         )
 
     def sources(self, wanted: Iterable[Var], late: Collection[Var] = ()) -> list[Var]:
@@ -308,6 +315,8 @@ def _terms(var: Var, total: Var) -> list[Var] | None:
 
 def _of_all_steps(loop: _Loop, terms: Sequence[Var], dtype: str) -> _Sum:
     """Return the sum of some terms. dtype: of their sum."""
+    if not terms:  # the state stays as it is
+        return _Sum((), False, lambda rows: constant(0, dtype=dtype))
     sums = [
         _collected(loop, term, dtype)
         if term.type.dtype != dtype and term.type.dtype not in dtypes.CONTINUOUS
@@ -388,7 +397,7 @@ def _product(loop: _Loop, node: Apply, varies: Sequence[bool]) -> _Sum | None:
         return _together(
             [_summed(loop, v) if v in loop.varying else _constant(v) for v in (x, y)], node.op
         )
-    if x.type.ndim != 2 or y.type.ndim != 2:
+    if x.type.ndim != 2 or y.type.ndim != 2 or not loop.ragged.isdisjoint((x, y)):
         return None
 
     def build(rows: Rows) -> Var:
@@ -425,6 +434,8 @@ def _looked_up(loop: _Loop, node: Apply, varies: Sequence[bool]) -> _Sum | None:
     if zeros in loop.varying or not all(varies[1:]) or node.op.set_instead_of_inc:
         return None
     if y.type.ndim != zeros.type.ndim or any(y.type.broadcastable):
+        return None
+    if not loop.ragged.isdisjoint((y, indices)):
         return None
     return _Sum(
         tuple(loop.sources([y, indices])), True,

@@ -17,6 +17,7 @@ from opwise.optimizers.rules.lengths import LengthSum, difference
 from opwise.optimizers.rules.matching import is_private, number_within, shuffled
 from opwise.optimizers.rules.shape import as_type, is_read_once, lengths_of
 from opwise.optimizers.rules.subtensor import index_of, part_of
+from opwise.scalar.op import Cast
 from opwise.tensor.conv.geometry import pads
 from opwise.tensor.conv.ops import (
     AbstractConv,
@@ -25,7 +26,7 @@ from opwise.tensor.conv.ops import (
 )
 from opwise.tensor.creation import alloc
 from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
-from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.join import Join
 from opwise.tensor.knownvalues import vector_entry
 from opwise.tensor.slices import known_int
@@ -100,23 +101,50 @@ def _with_image(op: Any, padded: Pads, around: Pads) -> Any:
 
 def _without_zeros(fgraph: FunctionGraph, x: Any) -> tuple[Any, Pads] | None:
     """Return the part of an image around which a program put zeros, and how many, or None."""
-    n = x.type.ndim - 2
-    around: Pads = [(0, 0)] * n
-    found = x
-    while found.owner is not None:
-        if isinstance(found.owner.op, IncSubtensor):
-            step = _set_in_zeros(fgraph, found.owner)
-        elif isinstance(found.owner.op, Join):
-            step = _joined_with_zeros(fgraph, found.owner)
-        else:
-            step = None
-        if step is None:
-            break
-        found, more = step
-        around = [(b + c, e + f) for (b, e), (c, f) in zip(around, more, strict=True)]
-    if found is x:
+    step = _inside_zeros(fgraph, x)
+    if step is None or step[1][:2] != [(0, 0), (0, 0)]:
         return None
-    return as_type(cast(found, x.type.dtype), x.type), around
+    inner, around = step
+    return as_type(cast(inner, x.type.dtype), x.type), around[2:]
+
+
+def _inside_zeros(fgraph: FunctionGraph, x: Any) -> tuple[Any, Pads] | None:
+    """Return the part of an array around which there are zeros, and how many along each dimension.
+
+    Dimensions may have been permuted since, as those of images with channels last, and elements
+    been cast. None: there are no zeros, or it is not known how many.
+    """
+    node = x.owner
+    if node is None:
+        return None
+    if isinstance(node.op, DimShuffle):
+        order = _permutation(x)
+        found = None if order is None else _inside_zeros(fgraph, node.inputs[0])
+        if order is None or found is None:
+            return None
+        inner, around = found
+        return shuffled(inner, order), [around[d] for d in order]
+    if _is_cast(node):
+        found = _inside_zeros(fgraph, node.inputs[0])
+        return None if found is None else (cast(found[0], x.type.dtype), found[1])
+    if isinstance(node.op, IncSubtensor):
+        step = _set_in_zeros(fgraph, node)
+    elif isinstance(node.op, Join):
+        step = _joined_with_zeros(fgraph, node)
+    else:
+        step = None
+    if step is None:
+        return None
+    part = cast(step[0], x.type.dtype)
+    found = _inside_zeros(fgraph, part)
+    if found is None:
+        return part, step[1]
+    inner, around = found
+    return inner, [(b + c, e + f) for (b, e), (c, f) in zip(around, step[1], strict=True)]
+
+
+def _is_cast(node: Apply) -> bool:
+    return isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Cast)
 
 
 def _set_in_zeros(fgraph: FunctionGraph, node: Apply) -> tuple[Any, Pads] | None:
@@ -133,7 +161,7 @@ def _set_in_zeros(fgraph: FunctionGraph, node: Apply) -> tuple[Any, Pads] | None
         if found is None:
             return None
         around.append(found)
-    return (y, around[2:]) if around[:2] == [(0, 0), (0, 0)] else None
+    return y, around
 
 
 def _margins(item: Any, total: Any, n: Any) -> tuple[int, int] | None:
@@ -156,7 +184,7 @@ def _margins(item: Any, total: Any, n: Any) -> tuple[int, int] | None:
 
 
 def _joined_with_zeros(fgraph: FunctionGraph, node: Apply) -> tuple[Any, Pads] | None:
-    """Return what an Apply joins with zeros along a spatial axis, and how many these are."""
+    """Return what an Apply joins with zeros along a dimension, and how many these are."""
     axis = known_int(node.inputs[0])
     parts = node.inputs[1:]
     middle = [i for i, part in enumerate(parts) if number_within(part) != 0]
@@ -164,7 +192,7 @@ def _joined_with_zeros(fgraph: FunctionGraph, node: Apply) -> tuple[Any, Pads] |
         return None
     axis %= node.outputs[0].type.ndim
     lengths = [lengths_of(fgraph, part) for part in parts]
-    if axis < 2 or any(one is None for one in lengths):
+    if any(one is None for one in lengths):
         return None
     sizes = []
     for i, one in enumerate(lengths):
@@ -172,9 +200,9 @@ def _joined_with_zeros(fgraph: FunctionGraph, node: Apply) -> tuple[Any, Pads] |
         if size is None:
             return None
         sizes.append(size)
-    around: Pads = [(0, 0)] * (node.outputs[0].type.ndim - 2)
+    around: Pads = [(0, 0)] * node.outputs[0].type.ndim
     (i,) = middle
-    around[axis - 2] = (sum(sizes[:i]), sum(sizes[i:]))
+    around[axis] = (sum(sizes[:i]), sum(sizes[i:]))
     return parts[i], around
 
 
@@ -182,10 +210,8 @@ def _joined_with_zeros(fgraph: FunctionGraph, node: Apply) -> tuple[Any, Pads] |
 def local_conv_of_padded(fgraph, node):
     """Replaces zeros that a program puts around an image by a border_mode."""
     image = node.inputs[0]
-    if image.owner is None or not isinstance(image.owner.op, IncSubtensor | Join):
-        return None
-    padded = _pads(fgraph, node)
     found = _without_zeros(fgraph, image)
+    padded = None if found is None else _pads(fgraph, node)
     if padded is None or found is None:
         return None
     inner, around = found
@@ -195,12 +221,20 @@ def local_conv_of_padded(fgraph, node):
 
 @rule(Subtensor, stage=_TWICE)
 def local_gradient_of_padded(fgraph, node):
-    """Replaces the middle of a gradient by an image by the gradient with a border_mode."""
-    x = node.inputs[0]
+    """Replaces the middle of a gradient by an image by the gradient with a border_mode.
+
+    The dimensions of the gradient may have been permuted.
+    """
+    x, index = node.inputs[0], index_of(node)
+    order = _permutation(x)
+    if order is not None and is_read_once(x):
+        x = x.owner.inputs[0]
+        if any(not isinstance(item, slice) for item in index):
+            return None
+        index = [index[order.index(d)] for d in range(len(order))]
     made = x.owner
     if made is None or not isinstance(made.op, AbstractConv_gradInputs) or not is_read_once(x):
         return None
-    index = index_of(node)
     padded, n = _pads(fgraph, made), made.op.convdim
     if padded is None or index[:2] != [_WHOLE] * 2 or not all(map(_is_plain, index[2:])):
         return None
@@ -221,7 +255,18 @@ def local_gradient_of_padded(fgraph, node):
         return None
     kern, top, _ = made.inputs
     new = _with_image(made.op, padded, around)(kern, top, lengths)
+    if order is not None:
+        new = dimshuffle(new, order)
     return [as_type(new, node.outputs[0].type)]
+
+
+def _permutation(x: Any) -> tuple[int, ...] | None:
+    """Return the order into which dimensions were permuted, if that is how ``x`` was made."""
+    if x.owner is None or not isinstance(x.owner.op, DimShuffle):
+        return None
+    order = x.owner.op.new_order
+    is_whole = "x" not in order and len(order) == x.owner.inputs[0].type.ndim
+    return tuple(order) if is_whole else None
 
 
 def _is_plain(item: Any) -> bool:

@@ -19,7 +19,7 @@ from opwise.scalar.composite import Composite, Instruction, append_inlined
 from opwise.scalar.op import Cast, cast_op
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
-from opwise.tensor.reduce import CAReduce
+from opwise.tensor.reduce import CAReduce, Sum
 
 #: the most operands of a Composite, its output included, that a kernel takes
 MAX_OPERANDS = 32
@@ -286,6 +286,9 @@ class MapReduceOptimizer(Optimizer):
 class ReductionSharer(Optimizer):
     """Computes sums along the same axes that read the same array in one loop over it.
 
+    The sum of a whole array becomes the sum of sums along some axes, if a loop adds up along these
+    axes anyway.
+
     Each sum gets a rank, larger than the ranks of all sums that it depends on, and loops have sums
     of one rank only. So no cycle can arise. A sum that no other needs may wait for a later rank.
     """
@@ -299,6 +302,9 @@ class ReductionSharer(Optimizer):
         sums = self._sums(fgraph, order)
         if len(sums) < 2:
             return
+        if self._split_totals(fgraph, order, sums):
+            order = fgraph.toposort()
+            sums = self._sums(fgraph, order)
         for group in self._groups(order, sums):
             if len(group) > 1:
                 old = [node.outputs[0] for node in group]
@@ -311,19 +317,48 @@ class ReductionSharer(Optimizer):
         found: dict[Apply, Any] = {}
         for node in order:
             if node not in bound and _is_wide_sum(node):
-                axes, pattern = _parts(node)[1].op.axis, _looped_over(node)
-                found[node] = tuple(range(len(pattern))) if axes is None else axes, pattern
+                found[node] = _axes(node), _looped_over(node)
         if len(found) > 1 and any(node.op.branches for node in order):
             needed = guards.find_guards(order, fgraph.outputs)
-            found = {node: (kind, needed.of[node]) for node, kind in found.items()}
+            found = {node: (*kind, needed.of[node]) for node, kind in found.items()}
         return found
+
+    def _split_totals(self, fgraph, order, sums):
+        """Let sums of whole arrays be sums of sums along the axes of another loop.
+
+        That loop reads one of their arrays, and adds up along the first axis at least, so it gives
+        much less than it reads. Neither depends on the other: they have one rank. Returns whether
+        there were any.
+        """
+        rank = _ranks(order, sums)
+        #: (pattern and guard, rank, array) -> the sum along some axes that comes first
+        partial: dict[tuple, Apply] = {}
+        totals = []
+        for node, kind in sums.items():
+            pattern = _looped_over(node)
+            axes = _axes(node)
+            if len(axes) == len(pattern):
+                totals.append(node)
+            elif 0 in axes and not pattern[0]:
+                for var in _whole_operands(node):
+                    partial.setdefault((kind[1:], rank[node], var), node)
+        pairs = []
+        for node in totals:
+            keys = ((sums[node][1:], rank[node], var) for var in _whole_operands(node))
+            other = next((partial[key] for key in keys if key in partial), None)
+            if other is not None:
+                op, reduced = _parts(node)
+                along = Sum(_axes(other), dtype="float64", acc_dtype="float64")
+                some = (along if op is None else MapReduce(op, along))(*node.inputs)
+                total = Sum(None, dtype=reduced.outputs[0].type.dtype, acc_dtype="float64")
+                pairs.append((node.outputs[0], total(some)))
+        if pairs:
+            fgraph.replace_all(pairs, reason=self.name)
+        return bool(pairs)
 
     @staticmethod
     def _groups(order, sums):
-        earliest: dict[Apply, int] = {}
-        for node in order:
-            owners = [var.owner for var in node.inputs if var.owner is not None]
-            earliest[node] = max((earliest[o] + (o in sums) for o in owners), default=0)
+        earliest = _ranks(order, sums)
         position = {node: k for k, node in enumerate(order)}
         latest: dict[Apply, float] = {}
         groups: dict[Any, list[_SharedLoop]] = {}
@@ -395,6 +430,21 @@ class _SharedLoop:
         self._operands, self._n_instructions = operands, n_instructions
         self.sums.append(node)
         return True
+
+
+def _ranks(order, sums):
+    """Return {Apply: how many sums, one after the other, come before it at most}."""
+    ranks: dict[Apply, int] = {}
+    for node in order:
+        owners = [var.owner for var in node.inputs if var.owner is not None]
+        ranks[node] = max((ranks[o] + (o in sums) for o in owners), default=0)
+    return ranks
+
+
+def _axes(node):
+    """Return the axes that a reduction reduces, as a tuple."""
+    axes = _parts(node)[1].op.axis
+    return tuple(range(len(_looped_over(node)))) if axes is None else axes
 
 
 def _whole_operands(node):

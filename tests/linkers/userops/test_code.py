@@ -191,6 +191,20 @@ def test_flags_headers_and_libraries(tmp_path, cache):
     assert theano.function([x], op(x))([0.0]).tolist() == [1102]
 
 
+def test_methods_that_take_a_compiler(tmp_path, cache):
+    (tmp_path / "own.h").write_text("#define STEP 7\n")
+    op = make_op(
+        DOUBLE + "((double *)PyArray_DATA(%(z)s))[0] = STEP;",
+        c_headers=lambda self, compiler: ["own.h"],
+        c_header_dirs=lambda self, compiler: [str(tmp_path)],
+        c_libraries=lambda self, compiler: ["m"],
+        c_lib_dirs=lambda self, compiler: [str(tmp_path)],
+        c_compile_args=lambda self, compiler: [],
+        c_no_compile_args=lambda self, compiler: [],
+    )
+    assert theano.function([x], op(x))([0.0]).tolist() == [7]
+
+
 def test_openmp():
     class Parallel(theano.gof.OpenMPOp):
         make_node = make_op().make_node.__func__

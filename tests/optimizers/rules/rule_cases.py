@@ -183,7 +183,7 @@ RULES = {
         "",
     ),
     "local_conv_of_padded": (
-        lambda d, e: conv2d(padded(d), e),
+        lambda d, e: [conv2d(padded(d), e), conv2d(padded(d).dimshuffle(1, 0, 2, 3), e)],
         lambda d, e: conv2d(half_filled(d), e),
         "",
     ),

@@ -131,6 +131,57 @@ def test_weights_for_each_place_see_zeros_around_images():
     assert "IncSubtensor" not in ops
 
 
+@pytest.mark.parametrize("pad", [set_between, added_between, joined])
+def test_zeros_around_images_with_channels_last_become_a_border(pad):
+    def padded(x, w):
+        # rows and columns are dimensions 1 and 2
+        turned = x.dimshuffle(0, 3, 1, 2)
+        return conv2d(pad(turned.dimshuffle(0, 1, 2, 3), 1, 2, 1, 3), w)
+
+    def last(x, w):
+        n, rows, columns, c = (x.shape[i] for i in range(4))
+        zeros = T.zeros((n, rows + 3, columns + 1, c))
+        inside = set_subtensor(zeros[:, 2 : rows + 2, 1:], x)
+        return conv2d(inside.dimshuffle(0, 3, 1, 2), w)
+
+    images = IMAGES.transpose(0, 2, 3, 1)
+    assert not {"IncSubtensor", "Join"} & {*alike(padded, images, KERNELS, gradients=False)}
+    ops = alike(last, images, KERNELS)
+    assert is_bare(ops)
+    # the gradient is computed inside of the zeros only
+    assert "Subtensor" not in ops
+
+
+def test_zeros_that_others_stand_between_become_no_border():
+    def channels(x, w):
+        # zeros that end up as channels
+        rows = x.shape[2]
+        zeros = T.zeros((x.shape[0], x.shape[1], rows + 1, x.shape[3]))
+        inside = set_subtensor(zeros[:, :, 1:], x)
+        return conv2d(inside.dimshuffle(0, 2, 1, 3), w)
+
+    kernels = RANDOM.normal(size=(4, 10, 3, 2))
+    assert "IncSubtensor" in alike(channels, IMAGES, kernels)
+
+
+def test_zeros_around_images_that_are_cast_become_a_border():
+    def build(x, w):
+        shape = (x.shape[0], x.shape[1], x.shape[2] + 2, x.shape[3])
+        inside = set_subtensor(T.zeros(shape, "float32")[:, :, 1:-1], cast(x, "float32"))
+        return conv2d(inside, w)
+
+    ops = alike(build, gradients=False)
+    assert "IncSubtensor" not in ops
+
+    def narrow(x, w):
+        # what is put into zeros is rounded to their type
+        shape = (x.shape[0], x.shape[1], x.shape[2] + 2, x.shape[3])
+        zeros = T.zeros(shape, "int8")
+        return conv2d(set_subtensor(zeros[:, :, 1:-1], cast(x * 9, "int8")), w)
+
+    assert "IncSubtensor" not in alike(narrow, gradients=False)
+
+
 def test_numbers_that_are_no_zeros_and_unknown_places_stay():
     def ones(x, w):
         shape = (x.shape[0], x.shape[1], x.shape[2] + 2, x.shape[3])

@@ -302,6 +302,105 @@ def test_the_algorithm_can_be_read():
     assert algorithm(strided, [kernel, (16, 64, 27, 27), (2,)], [image]) == "scatter"
 
 
+@pytest.mark.parametrize("values", ["normal", "positive", "large and small"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("image", "kernel", "pad", "dilation", "groups"),
+    [((2, 3, 70, 65), (5, 3, 31, 31), (15, 15), (1, 1), 1),
+     ((3, 6, 40, 200), (8, 3, 2, 17), (0, 3), (3, 2), 2),
+     ((1, 1, 300, 290), (1, 1, 65, 65), (0, 0), (1, 1), 1),
+     ((9, 17, 20, 20), (18, 17, 9, 9), (10, 1), (1, 1), 1)],
+)  # fmt: skip
+def test_fourier_transforms_stay_within_their_bound(
+    image, kernel, pad, dilation, groups, dtype, values
+):
+    with change_flags({"conv.algo": "fft"}):
+        f = compiled(dtype, pad, dilation=dilation, groups=groups)
+    rng = np.random.default_rng(5)
+    x, w = rng.standard_normal(image), rng.standard_normal(kernel)
+    if values == "positive":
+        x, w = abs(x), abs(w)
+    elif values == "large and small":
+        x *= np.exp(rng.uniform(-8, 8, image[:2]))[..., None, None]
+    x, w = x.astype(dtype), w.astype(dtype)
+    bound = BOUND if dtype == "float32" else 1e-14
+    options = {"dilation": dilation, "groups": groups}
+    want = products(x, w, pad, **options)
+    top = rng.standard_normal(want.shape).astype(dtype)
+    got, by_images, _ = f(x, w, top)
+    most = products(abs(x), abs(w), pad, **options).max()
+    assert abs(got - want).max() <= bound * most
+    most = adjoint(abs(top), abs(w), image, pad, **options).max()
+    want = adjoint(top, w, image, pad, **options)
+    assert abs(by_images - want).max() <= bound * most
+    if groups == 1:
+        taken = [name for name, _ in f.linked.vm.algorithms() if name]
+        assert taken.count("fft") == 2
+
+
+def test_fourier_transforms_in_parts():
+    """The spectra of kernels or of tiles are more than are held at the same time."""
+    with change_flags({"conv.algo": "fft"}):
+        f = compiled("float64", (0, 0))
+    rng = np.random.default_rng(6)
+    for image, kernel in [((1, 40, 90, 90), (45, 40, 49, 50)), ((150, 9, 40, 40), (3, 9, 9, 9))]:
+        x, w = rng.standard_normal(image), rng.standard_normal(kernel)
+        want = correlated(x, w)
+        got = f(x, w, np.zeros(want.shape))[0]
+        assert abs(got - want).max() <= 1e-13 * abs(want).max()
+
+
+def correlated(x, w):
+    """The same as products, by transforms of numpy."""
+    shape = x.shape[2:]
+    spectra = np.fft.rfft2(x), np.fft.rfft2(w[:, :, ::-1, ::-1], shape)
+    z = np.fft.irfft2(np.einsum("bcyx,ocyx->boyx", *spectra, optimize=True), shape)
+    return z[:, :, w.shape[2] - 1 :, w.shape[3] - 1 :]
+
+
+def test_large_kernels_use_fourier_transforms():
+    x, w = T.ftensor4(), T.ftensor4()
+    node = functions.conv2d(x, w).owner
+    large = [(1, 1, 512, 512), (1, 1, 65, 65)], [(1, 1, 448, 448)]
+    assert algorithm(node, *large) == "fft"
+    assert algorithm(node, [(8, 64, 56, 56), (64, 64, 15, 15)], [(8, 64, 42, 42)]) == "fft"
+    assert algorithm(node, [(8, 64, 56, 56), (64, 64, 3, 3)], [(8, 64, 54, 54)]) != "fft"
+    with change_flags({"conv.fft": False}):
+        assert algorithm(node, *large) in ("direct", "patches")
+    strided = functions.conv2d(x, w, subsample=(2, 2)).owner
+    assert algorithm(strided, large[0], [(1, 1, 224, 224)]) in ("direct", "patches")
+
+
+def test_what_is_not_finite_stays_where_it_is_with_fourier_transforms():
+    found = []
+    x, w = np.ones((1, 2, 40, 40), "float32"), np.ones((3, 2, 11, 11), "float32")
+    x[0, 0, 1, 1] = np.inf
+    w[1, 1, 5, 5] = np.nan
+    for name in ("fft", "patches"):
+        with change_flags({"conv.algo": name}):
+            f = compiled("float32", (5, 5))
+        found.append(f(x, w, np.ones((1, 3, 40, 40), "float32")))
+        assert "fft" not in [algorithm for algorithm, _ in f.linked.vm.algorithms()]
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(np.isfinite(one), np.isfinite(other))
+    assert np.isfinite(found[0][0][0, 0, 8:, 8:]).all()
+
+
+def test_debug_mode_uses_no_fourier_transforms():
+    rng = np.random.default_rng(1)
+    x, w = (rng.standard_normal(s).astype("float32") for s in ((1, 2, 90, 90), (3, 2, 31, 31)))
+    top = rng.standard_normal((1, 3, 60, 60)).astype("float32")
+    results = []
+    for fft in (True, False):
+        with change_flags({"conv.fft": fft}):
+            results.append(compiled("float32", (0, 0))(x, w, top))
+    assert (results[0][0] != results[1][0]).any()
+    in_c = DebugMode(stability_patience=1, check_py_code=False)
+    debugged = compiled("float32", (0, 0), mode=in_c)(x, w, top)
+    for found, want in zip(debugged, results[1], strict=True):
+        np.testing.assert_array_equal(found, want)
+
+
 def test_debug_mode_uses_plain_sums():
     options = {"image": (1, 32, 12, 12), "kernel": (32, 32, 3, 3)}
     rng = np.random.default_rng(1)
@@ -322,7 +421,7 @@ def test_what_threads_compute_is_the_same():
     rng = np.random.default_rng(2)
     x, w = (rng.standard_normal(s).astype("float32") for s in ((2, 40, 30, 30), (48, 40, 3, 3)))
     top = rng.standard_normal((2, 48, 30, 30)).astype("float32")
-    for name in ("direct", "patches", "winograd"):
+    for name in ("direct", "patches", "winograd", "fft"):
         found = []
         for threads in (1, 2, 7):
             with change_flags(**{"conv.algo": name, "threads": threads}):

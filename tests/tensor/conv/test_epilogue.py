@@ -65,7 +65,7 @@ def works(y, b, r, m):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name != "measure"])
 @pytest.mark.parametrize("work", ["relu", "tanh", "results", "broadcast"])
 def test_every_algorithm_gives_the_same_bits_as_two_steps(name, work, dtype):
     for shapes in SHAPES if name == "model" else SHAPES[:6]:
