@@ -37,8 +37,9 @@ def scan(
     taps. None, or ``{'steps': n}``: no step reads earlier values, and all, or the last n, are
     returned.
 
-    Returns (outputs, updates), as ``opwise.scan``. Raises ValueError for taps without a buffer and
-    without a number of steps, otherwise as ``opwise.scan``.
+    Returns (outputs, updates), as ``opwise.scan``; if n_steps is the constant 1, each output has
+    the row of that step only. Raises ValueError for taps without a buffer and without a number of
+    steps, otherwise as ``opwise.scan``.
     """
     if n_steps is None:
         raise ValueError("scan over memory buffers needs n_steps, the number of steps")

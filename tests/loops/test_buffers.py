@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+
 import theano
 import theano.tensor as tt
-from theano.sandbox.scan import scan
-
 from opwise.loops import Scan
+from theano.sandbox.scan import scan
 
 pytestmark = pytest.mark.null
 
@@ -28,6 +28,24 @@ def test_a_buffer_of_all_rows_begins_with_the_initial_value():
     out, _ = scan(lambda a: a + 1, states=buffer, n_steps=5)
     values = theano.function([x], out)([10.0])
     np.testing.assert_array_equal(values.ravel(), [10, 11, 12, 13, 14, 15])
+
+
+@pytest.mark.parametrize("rows", range(1, 9))
+@pytest.mark.parametrize("known", [True, False])
+def test_a_buffer_gives_as_many_last_rows_as_it_has(rows, known):
+    x, n = tt.vector("x"), tt.iscalar("n")
+    buffer = tt.set_subtensor(tt.zeros((rows, x.shape[0]))[0], x)
+    out, _ = scan(lambda a: 2 * a, states=buffer, n_steps=5 if known else n)
+    f = theano.function([x, n], out, on_unused_input="ignore")
+    whole = np.outer(2.0 ** np.arange(6), [1, 3])
+    np.testing.assert_array_equal(f([1.0, 3.0], 5), whole[-rows:])
+
+
+def test_one_step_gives_one_row():
+    x = tt.vector("x")
+    buffer = tt.set_subtensor(tt.zeros((2, x.shape[0]))[0], x)
+    out, _ = scan(lambda a: 2 * a, states=buffer, n_steps=1)
+    np.testing.assert_array_equal(theano.function([x], out)([1.0, 3.0]), [[2.0, 6.0]])
 
 
 def test_a_buffer_of_a_row_for_each_step_has_no_initial_value():
@@ -58,6 +76,15 @@ def test_taps_results_and_their_last_rows():
     np.testing.assert_array_equal(two, [9, 15])
 
 
+def test_outputs_without_states():
+    x = tt.matrix("x")
+    (rows, sums), updates = scan(lambda row: [row, row.sum()], sequences=[x], n_steps=2)
+    got, added = theano.function([x], [rows, sums])(np.arange(6.0).reshape(3, 2))
+    np.testing.assert_array_equal(got, [[0, 1], [2, 3]])
+    np.testing.assert_array_equal(added, [1, 5])
+    assert not updates
+
+
 def test_a_condition_ends_the_loop():
     x = tt.vector("x")
     first = tt.unbroadcast(tt.shape_padleft(x), 0)
@@ -82,11 +109,15 @@ def test_shared_variables_are_updated():
     assert total.get_value() == 8
 
 
-def test_gradients():
+@pytest.mark.parametrize("rows", range(1, 5))
+def test_gradients(rows):
     x = tt.vector("x")
-    out, _ = scan(lambda a: a**2, states=tt.unbroadcast(tt.shape_padleft(x), 0), n_steps=3)
+    buffer = tt.set_subtensor(tt.zeros((rows, x.shape[0]))[0], x)
+    out, _ = scan(lambda a: a**2, states=buffer, n_steps=3)
     g = theano.function([x], tt.grad(out.sum(), x))
-    np.testing.assert_allclose(g([1.0, 1.5]), [8.0, 8 * 1.5**7])
+    powers = 2.0 ** np.arange(4)[-rows:]
+    wanted = [(powers * b ** (powers - 1)).sum() for b in (1.0, 1.5)]
+    np.testing.assert_allclose(g([1.0, 1.5]), wanted)
 
 
 def test_one_row_is_kept_if_the_buffer_has_one():
