@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 import textwrap
+import types
 
 import numpy as np
 import pytest
@@ -560,6 +561,8 @@ def test_what_the_table_gives_exists(name):
     ) else None
     if name in ("gdbm", "Tkinter", "tkMessageBox", "tkFileDialog"):
         pytest.skip("not every Python was built with it")
+    if name == "sklearn.cross_validation":
+        pytest.importorskip("sklearn")
     assert builtin.resolved(given) is not None or given == "numpy.newaxis"
 
 
@@ -690,6 +693,39 @@ def test_the_backend_of_matplotlib():
 def test_tests_of_numpy_run_under_pytest():
     with pytest.raises(RuntimeError, match=r"Tester is gone: run the tests with pytest"):
         executed("from numpy.testing import Tester; Tester().test()")
+
+
+class Folds:
+    """A class of sklearn.model_selection: it takes the number of folds, and rows later."""
+
+    def __init__(self, n_splits, shuffle=False, random_state=None):
+        assert isinstance(n_splits, int)
+        self.n_splits = n_splits
+
+    def split(self, rows, labels=None):
+        for test in np.array_split(np.arange(len(rows)), self.n_splits):
+            yield np.setdiff1d(np.arange(len(rows)), test), test
+
+
+def test_classes_of_cross_validation_take_the_number_of_rows(monkeypatch):
+    new = types.ModuleType("sklearn.model_selection")
+    new.KFold, new.StratifiedKFold, new.train_test_split = Folds, Folds, "as it is"
+    monkeypatch.setitem(sys.modules, "sklearn", types.ModuleType("sklearn"))
+    monkeypatch.setitem(sys.modules, "sklearn.model_selection", new)
+    monkeypatch.delitem(vars(library), "cross_validation", raising=False)
+    names = executed(
+        """
+        from sklearn.cross_validation import KFold, StratifiedKFold, LeaveOneOut, train_test_split
+        kf = KFold(6, n_folds=2.0)
+        halves = [(list(a), list(b)) for a, b in kf]
+        strata = StratifiedKFold([0, 1, 0], 3)
+        single = LeaveOneOut(4)
+        """
+    )
+    monkeypatch.delitem(vars(library), "cross_validation")
+    assert names["halves"] == [([3, 4, 5], [0, 1, 2]), ([0, 1, 2], [3, 4, 5])]
+    assert (len(names["kf"]), len(names["strata"]), len(names["single"])) == (2, 3, 4)
+    assert names["train_test_split"] == "as it is"
 
 
 def test_pictures(tmp_path):
