@@ -377,7 +377,7 @@ _MATPLOTLIB = """
     pylab.hold                  nothing: axes keep what they show   opwise.py2.library.ignore
 """
 _OTHERS = """
-    sklearn.cross_validation    sklearn.model_selection             opwise.py2.library.cross_validation
+    sklearn.cross_validation    sklearn.model_selection  opwise.py2.library.cross_validation
     sklearn.grid_search         sklearn.model_selection
     sklearn.externals.joblib    joblib
     Image                       PIL.Image
