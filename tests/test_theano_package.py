@@ -314,9 +314,16 @@ def test_shapes_are_checked_for_users_ops():
 
     tools = importlib.import_module("theano.tests.unittest_tools")
 
-    class Case(tools.InferShapeTester, unittest.TestCase):
+    class Case(tools.InferShapeTester):
+        mode = "FAST_COMPILE"
+
+        def setUp(self):
+            self.mode = theano.compile.get_mode(Case.mode)
+            super().setUp()
+
         def test_it(self):
             x = T.dmatrix()
+            self.assertIn("canonicalize", self.mode.provided_optimizer.include)
             self._compile_and_check([x], [T.dot(x, x.T)], [np.ones((2, 3))], T.blas.Dot22)
 
     result = unittest.TestResult()

@@ -277,7 +277,7 @@ NAMES = {
     "theano.compile.pfunc.pfunc": "theano._pfunc.pfunc",
     "theano.gradient.tensor": "theano.tensor",
     "theano.gradient.jacobian": "opwise.loops.jacobians.jacobian",
-    "theano.sandbox.scan.scan": "opwise.loops.build.scan",
+    "theano.sandbox.scan.scan": "opwise.loops.buffers.scan",
     "theano.sandbox.scan_module.scan.scan": "opwise.loops.build.scan",
     "theano.gradient.hessian": "opwise.loops.jacobians.hessian",
 }

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+import unittest
 
 import numpy as np
 
+from opwise.compile.function import function
 from opwise.config import config
 from opwise.gradient import verify_grad as _verify_grad
+from opwise.modes.mode import get_default_mode
 
 
 def fetch_seed(pseed=None):
@@ -47,22 +50,19 @@ def disturb_mem():
     _kept = [[0] * milliseconds for _ in range(length)]
 
 
-class InferShapeTester:
-    """Mixin of a unittest.TestCase that checks ``infer_shape``."""
+class InferShapeTester(unittest.TestCase):
+    """A test case that checks ``infer_shape``; its attribute ``mode`` compiles the functions."""
 
     def setUp(self):
         seed_rng()
+        mode = getattr(self, "mode", None)
+        self.mode = (get_default_mode() if mode is None else mode).including("canonicalize")
 
     def _compile_and_check(
         self, inputs, outputs, numeric_inputs, cls, excluding=None, warn=True, check_topo=True
     ):
         """Compile the shapes of ``outputs`` and compare them with those of the values."""
-        from opwise.compile.function import function
-        from opwise.modes.mode import get_default_mode
-
-        mode = get_default_mode().including("canonicalize")
-        if excluding:
-            mode = mode.excluding(*excluding)
+        mode = self.mode.excluding(*excluding) if excluding else self.mode
         values = function(inputs, outputs, mode=mode)(*numeric_inputs)
         shapes = function(inputs, [o.shape for o in outputs], mode=mode)
         if check_topo:

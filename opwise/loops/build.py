@@ -77,7 +77,7 @@ def scan(
     IndexError for sequences without rows; TypeError for taps and numbers of steps that are not
     whole; MissingInputError for shared variables that strict=True forbids.
     """
-    return _Builder(
+    return LoopBuilder(
         fn, sequences, outputs_info, non_sequences, n_steps, go_backwards, strict, return_list,
         {"name": name, "truncate_gradient": truncate_gradient, "mode": mode, "profile": profile,
          "allow_gc": allow_gc},
@@ -100,7 +100,7 @@ class _Rows:
 
 
 @dataclass
-class _State:
+class State:
     """An output of which steps read earlier values."""
 
     #: the values before the first step, by row
@@ -168,7 +168,7 @@ def _name(var: Var, tap: int) -> str | None:
     return None if var.name is None else f"{var.name}[t{tap:+d}]" if tap else f"{var.name}[t]"
 
 
-def _state(given: Any) -> _State | None:
+def _state(given: Any) -> State | None:
     """Return the state that an element of outputs_info describes, or None."""
     if given is None:
         return None
@@ -193,7 +193,7 @@ def _state(given: Any) -> _State | None:
         raise ValueError(f"All the tap values must be smaller than 0, as in [-2, -1]: {dict(info)}")
     initial = as_tensor_variable(initial)
     if taps == [-1]:
-        return _State(
+        return State(
             unbroadcast(shape_padleft(initial), 0), [1], [initial],
             [_inside(initial, _name(initial, -1))],
         )  # fmt: skip
@@ -206,7 +206,7 @@ def _state(given: Any) -> _State | None:
     rows = initial[:before]
     first = [rows[before + tap] for tap in taps]
     values = [_inside(value, _name(initial, tap)) for value, tap in zip(first, taps, strict=True)]
-    return _State(rows, [-tap for tap in taps], first, values)
+    return State(rows, [-tap for tap in taps], first, values)
 
 
 def _fixed_number(n_steps: Any) -> int | None:
@@ -236,8 +236,8 @@ def _fixed_number(n_steps: Any) -> int | None:
 # --- building -------------------------------------------------------------------------------------
 
 
-class _Builder:
-    """Builds one loop."""
+class LoopBuilder:
+    """Builds one loop. Arguments as of ``scan``."""
 
     def __init__(
         self,
@@ -330,7 +330,7 @@ class _Builder:
         outputs = [as_tensor_variable(out) for out in returned.outputs]
         updated = self._updated_variables([*outputs, *as_list(returned.condition)], returned)
         stands_for: dict[Var, Var] = {}
-        states: list[tuple[_State, Var]] = []
+        states: list[tuple[State, Var]] = []
         for k, (state, out) in enumerate(zip(self.states, outputs, strict=True)):
             if state is not None:
                 states.append((state, _fitted(state, out, k, stands_for)))
@@ -340,7 +340,7 @@ class _Builder:
             stands_for[var] = inside
             if isinstance(var.type, TensorType):
                 initial = unbroadcast(shape_padleft(var), 0)
-                state = _State(initial, [1], [var], [inside], shared=var)
+                state = State(initial, [1], [var], [inside], shared=var)
                 states.append((state, new))
             else:
                 objects.append((var, inside, new))
@@ -431,7 +431,7 @@ class _Builder:
     def _collect(
         self,
         done: Parts[Var],
-        states: Sequence[_State],
+        states: Sequence[State],
         objects: Sequence[tuple[SharedVariable, Var, Var]],
     ) -> tuple[Any, OrderedUpdates]:
         """Return the outputs of the loop in the order of ``fn``, and the updates."""
@@ -440,12 +440,23 @@ class _Builder:
         for state, (whole,) in zip(states, done.states, strict=True):
             if state.shared is not None:
                 updates[state.shared] = whole[-1]
-            rows[id(state)] = whole[max(state.taps) :]
+            rows[id(state)] = whole
         for (var, _, _), new in zip(objects, done.objects, strict=True):
             updates[var] = new
         results = iter(done.results)
-        outputs = [next(results) if s is None else rows[id(s)] for s in self.states]
+        outputs = [
+            self._of_result(k, next(results)) if s is None else self._of_state(k, s, rows[id(s)])
+            for k, s in enumerate(self.states)
+        ]
         return self._form(outputs), updates
+
+    def _of_state(self, k: int, state: State, whole: Var) -> Var:
+        """Return output k: the rows of a state; whole: those before the first step come first."""
+        return whole[max(state.taps) :]
+
+    def _of_result(self, k: int, rows: Var) -> Var:
+        """Return output k, of which no step reads earlier values; rows: one for each step."""
+        return rows
 
 
 def _described(fn: Callable[..., Any]) -> str:
@@ -472,7 +483,7 @@ def _as_row(out: Var) -> Var:
     return out
 
 
-def _fitted(state: _State, new: Var, k: int, stands_for: dict[Var, Var]) -> Var:
+def _fitted(state: State, new: Var, k: int, stands_for: dict[Var, Var]) -> Var:
     """Return the next value of a state as a variable of the type that all its values have.
 
     A length that only the initial value or only the next one is known to have is not part of that

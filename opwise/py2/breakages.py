@@ -326,11 +326,30 @@ _SCIPY = """
     scipy.signal.hanning        scipy.signal.windows.hann
     scipy.signal.hamming        scipy.signal.windows.hamming
     scipy.signal.gaussian       scipy.signal.windows.gaussian
+    scipy.signal.blackman       scipy.signal.windows.blackman
+    scipy.signal.bartlett       scipy.signal.windows.bartlett
+    scipy.signal.kaiser         scipy.signal.windows.kaiser
+    scipy.signal.triang         scipy.signal.windows.triang
+    scipy.signal.tukey          scipy.signal.windows.tukey
     scipy.integrate.simps       scipy.integrate.simpson             opwise.py2.library.simps
     scipy.integrate.trapz       scipy.integrate.trapezoid
     scipy.integrate.cumtrapz    scipy.integrate.cumulative_trapezoid
     scipy.stats.betai           scipy.special.betainc
     scipy.linalg.pinv2          scipy.linalg.pinv
+    scipy.linalg.expm2          scipy.linalg.expm
+    scipy.linalg.expm3          scipy.linalg.expm
+    scipy.linalg.kron           numpy.kron
+    scipy.linalg.tri            numpy.tri
+    scipy.linalg.tril           numpy.tril
+    scipy.linalg.triu           numpy.triu
+    scipy.stats.nanmean         numpy.nanmean
+    scipy.stats.nanmedian       numpy.nanmedian
+    scipy.stats.nanstd          numpy.nanstd(x, ddof=1)             nothing
+    scipy.stats.chisqprob       scipy.stats.chi2.sf
+    scipy.stats.binom_test      scipy.stats.binomtest(...).pvalue   nothing
+    scipy.stats.itemfreq        numpy.unique(x, return_counts=True)  nothing
+    scipy.special.btdtri        scipy.special.betaincinv
+    scipy.spatial.distance.matching  scipy.spatial.distance.hamming
     scipy.interp                numpy.interp
     scipy.randn                 numpy.random.randn
     scipy.rand                  numpy.random.rand
@@ -377,7 +396,7 @@ _MATPLOTLIB = """
     pylab.hold                  nothing: axes keep what they show   opwise.py2.library.ignore
 """
 _OTHERS = """
-    sklearn.cross_validation    sklearn.model_selection
+    sklearn.cross_validation    sklearn.model_selection  opwise.py2.library.cross_validation
     sklearn.grid_search         sklearn.model_selection
     sklearn.externals.joblib    joblib
     Image                       PIL.Image

@@ -336,7 +336,37 @@ def set_item(value: Any, owner: Any, index: Any) -> None:
     """Set ``owner[index] = value``; an element of an array may be set to an array of one."""
     if _is_single(value) and isinstance(owner, np.ndarray) and owner.dtype != object:
         value = np.asarray(value).reshape(())  # broadcasts as the array itself does
-    owner[index] = value
+    owner[index_of(owner, index)] = value
+
+
+# --- indices that are lists -----------------------------------------------------------------------
+
+
+def index_of(owner: Any, index: Any) -> Any:
+    """Return ``index`` as a tuple if it is a list that numpy took as a tuple, before 1.23.
+
+    These are lists of fewer than 32 elements, one of which is a slice, a sequence, an array, None
+    or Ellipsis; owner: what is indexed.
+    """
+    if (
+        type(index) is list
+        and isinstance(owner, np.ndarray)
+        and len(index) < 32
+        and any(_counts_as_index(element) for element in index)
+    ):
+        return tuple(index)
+    return index
+
+
+def _counts_as_index(element: Any) -> bool:
+    if element is None or element is Ellipsis or isinstance(element, slice | np.ndarray):
+        return True
+    return hasattr(type(element), "__getitem__") and not isinstance(element, str | np.generic)
+
+
+def item(owner: Any, index: Any) -> Any:
+    """Return ``owner[index]``."""
+    return owner[index_of(owner, index)]
 
 
 # --- functions that returned lists ----------------------------------------------------------------
@@ -538,6 +568,10 @@ _GIVEN: dict[str, Any] = {
     "__py2_number__": number,
     "__py2_remainder__": remainder,
     "__py2_set_item__": set_item,
+    "__py2_index__": index_of,
+    "__py2_item__": item,
+    "__py2_type__": type,
+    "__py2_list__": list,
     "range": range_,
     "map": map_,
     "filter": filter_,

@@ -12,6 +12,7 @@ import io
 import re
 import tokenize
 import warnings
+from collections import Counter
 from functools import cache
 from types import CodeType
 from typing import Any, NamedTuple
@@ -299,7 +300,7 @@ def _located(tree: ast.Module, lines: list[int] | None = None) -> ast.Module:
 
 def semantics(tree: ast.Module) -> ast.Module:
     """Replace what Python 3 computes differently by calls of ``opwise.py2.builtin``, in place."""
-    _Semantics(has_future(tree, "division")).visit(tree)
+    _Semantics(has_future(tree, "division"), _counters(tree)).visit(tree)
     return tree
 
 
@@ -323,6 +324,65 @@ def _is_float(node: ast.expr) -> bool:
 _NUMBERS = {"complex", "float", "int", "long"}
 
 
+#: builtins that return no list
+_NO_LISTS = {"abs", "float", "hash", "id", "int", "len", "long", "ord", "slice", "str", "tuple"}
+
+
+def _may_be_list(index: ast.expr) -> bool:
+    """Return whether an index may be a list of something else than numbers."""
+    match index:
+        case ast.List(elts=elements):
+            return not all(isinstance(element, ast.Constant) for element in elements)
+        case ast.BinOp(left=left, op=ast.Add() | ast.Mult(), right=right):
+            return _may_be_list_sum(left) or _may_be_list_sum(right)
+        case ast.Call(func=ast.Name(id=name)):
+            return name not in _NO_LISTS and not name.startswith("__py2_")
+    return isinstance(index, ast.Name | ast.Attribute | ast.Call)
+
+
+def _counters(tree: ast.Module) -> set[str]:
+    """Return the names that a module binds to counters of loops and to constants alone."""
+    bound: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()):
+                bound[name] += 1
+            case ast.arg(arg=name) | ast.alias(name=name, asname=None) | ast.alias(asname=name):
+                bound[str(name)] += 1
+            case (
+                ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name("range" | "xrange")))
+                | ast.comprehension(
+                    target=ast.Name(id=name), iter=ast.Call(func=ast.Name("range" | "xrange"))
+                )
+                | ast.For(
+                    target=ast.Tuple(elts=[ast.Name(id=name), *_]),
+                    iter=ast.Call(func=ast.Name("enumerate")),
+                )
+                | ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant())
+                | ast.AugAssign(target=ast.Name(id=name), value=ast.Constant())
+            ):
+                counts[name] += 1
+    return {name for name, count in counts.items() if count == bound[name]}
+
+
+def _may_be_list_sum(side: ast.expr) -> bool:
+    """Return whether a side of ``+`` or ``*`` is written as a list."""
+    match side:
+        case ast.BinOp(left=left, op=ast.Add() | ast.Mult(), right=right):
+            return _may_be_list_sum(left) or _may_be_list_sum(right)
+        case ast.Call(func=ast.Name(id="list")):
+            return True
+    return isinstance(side, ast.List)
+
+
+def _is_path(node: ast.expr) -> bool:
+    """Return whether an expression is a name, or attributes of one."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
 def _may_be_text(node: ast.expr) -> bool:
     return not isinstance(node, ast.Constant) or isinstance(node.value, str)
 
@@ -330,12 +390,15 @@ def _may_be_text(node: ast.expr) -> bool:
 class _Semantics(ast.NodeTransformer):
     """Replaces what Python 3 or numpy compute differently.
 
-    These are divisions, attributes that Python 3 lacks, names of exceptions, metaclasses, and what
-    takes arrays of one element as numbers: conversions, formatted text, and assigned elements.
+    These are divisions, attributes that Python 3 lacks, names of exceptions, metaclasses, what
+    takes arrays of one element as numbers (conversions, formatted text, assigned elements), and
+    indices that are lists.
     """
 
-    def __init__(self, true_division: bool):
+    def __init__(self, true_division: bool, counters: set[str]):
         self.true_division = true_division
+        #: names of numbers, which are no lists
+        self.counters = counters
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
@@ -380,6 +443,27 @@ class _Semantics(ast.NodeTransformer):
             ) and not isinstance(index, ast.Slice):
                 call = _call("set_item", node, node.value, owner, _index(index))
                 return ast.copy_location(ast.Expr(call), node)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """Let lists of slices and of sequences index arrays as tuples do."""
+        self.generic_visit(node)
+        owner, index = node.value, node.slice
+        if not _may_be_list(index) or (isinstance(index, ast.Name) and index.id in self.counters):
+            return node
+        if _is_path(owner):  # it can be read twice
+            node.slice = _call("index", index, owner, index)
+            if isinstance(index, ast.Name):  # most are numbers, which cost no call
+                is_list = ast.Compare(
+                    _call("type", index, index),
+                    [ast.Is()],
+                    [ast.copy_location(ast.Name("__py2_list__", ast.Load()), index)],
+                )
+                node.slice = ast.copy_location(
+                    ast.IfExp(ast.copy_location(is_list, index), node.slice, index), index
+                )
+        elif isinstance(node.ctx, ast.Load):
+            return _call("item", node, owner, index)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:

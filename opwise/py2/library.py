@@ -54,6 +54,7 @@ _MADE: dict[str, Callable[[], types.ModuleType]] = {
     ),
     "scipy_misc": lambda: _namespace("scipy.misc"),
     "math": lambda: _namespace("math", "math", **_math()),
+    "cross_validation": lambda: _cross_validation(),
     "umath_tests": lambda: _namespace(
         "numpy.core.umath_tests", inner1d=_inner1d, innerwt=_innerwt, matrix_multiply=np.matmul
     ),
@@ -69,6 +70,63 @@ def __getattr__(name: str) -> Any:
 
 def ignore(*args: Any, **kwargs: Any) -> None:
     """Do nothing: what was asked for has no meaning any more."""
+
+
+# --- scikit-learn ---------------------------------------------------------------------------------
+
+
+class _Splits:
+    """The pairs (indices for training, for testing) that a class of cross_validation was."""
+
+    def __init__(self, pairs: Iterable[Any]):
+        self._pairs = list(pairs)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._pairs)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+
+def _cross_validation() -> types.ModuleType:
+    """Return the module whose classes took the number of rows, or the labels, and were iterable."""
+    new = importlib.import_module("sklearn.model_selection")
+
+    def folds(n: int, n_folds: int = 3, shuffle: bool = False, random_state: Any = None) -> _Splits:
+        made = new.KFold(int(n_folds), shuffle=shuffle, random_state=random_state)
+        return _Splits(made.split(np.zeros(n)))
+
+    def stratified_folds(
+        y: Any, n_folds: int = 3, shuffle: bool = False, random_state: Any = None
+    ) -> _Splits:
+        made = new.StratifiedKFold(int(n_folds), shuffle=shuffle, random_state=random_state)
+        return _Splits(made.split(np.zeros(len(y)), y))
+
+    def shuffled(
+        n: int, n_iter: int = 10, test_size: Any = 0.1, train_size: Any = None,
+        random_state: Any = None,
+    ) -> _Splits:  # fmt: skip
+        sizes = {"test_size": test_size, "train_size": train_size}
+        made = new.ShuffleSplit(int(n_iter), random_state=random_state, **sizes)
+        return _Splits(made.split(np.zeros(n)))
+
+    def stratified_shuffled(
+        y: Any, n_iter: int = 10, test_size: Any = 0.1, train_size: Any = None,
+        random_state: Any = None,
+    ) -> _Splits:  # fmt: skip
+        sizes = {"test_size": test_size, "train_size": train_size}
+        made = new.StratifiedShuffleSplit(int(n_iter), random_state=random_state, **sizes)
+        return _Splits(made.split(np.zeros(len(y)), y))
+
+    return _namespace(
+        "sklearn.cross_validation",
+        "sklearn.model_selection",
+        KFold=folds,
+        StratifiedKFold=stratified_folds,
+        ShuffleSplit=shuffled,
+        StratifiedShuffleSplit=stratified_shuffled,
+        LeaveOneOut=lambda n: folds(n, n),
+    )
 
 
 # --- Python ---------------------------------------------------------------------------------------

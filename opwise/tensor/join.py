@@ -335,8 +335,8 @@ def concatenate(tensor_list: Sequence[TensorLike], axis: TensorLike = 0) -> Tens
 def stack(*tensors: Any, **kwargs: Any) -> Tensor:
     """Return tensors of equal shape joined along a new axis: ``stack(tensors, axis=0)``.
 
-    axis may be negative. ``stack(x, y, ...)``, the form of old programs, joins along axis 0 and
-    gives a DeprecationWarning.
+    axis may be negative; scalars are joined into a vector, whatever axis is. ``stack(x, y, ...)``,
+    the form of old programs, joins along axis 0 and gives a DeprecationWarning.
     """
     axis = kwargs.pop("axis", 0)
     if "tensors" in kwargs:
@@ -362,11 +362,11 @@ def stack(*tensors: Any, **kwargs: Any) -> Tensor:
 
 
 def _stacked(tensors, axis):
+    if all(x.type.ndim == 0 for x in tensors):
+        return vector_of(tensors)  # along any axis: old programs stack along axis 1
     ndim = tensors[0].type.ndim + 1
     if not -ndim <= axis < ndim:
         raise IndexError(f"axis {axis} is out of bounds [-{ndim}, {ndim})")
-    if all(x.type.ndim == 0 for x in tensors):
-        return vector_of(tensors)
     if any(x.type.ndim != ndim - 1 for x in tensors):
         raise TypeError(
             "tensors to stack must have the same number of dimensions; these have "

@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 import textwrap
+import types
 
 import numpy as np
 import pytest
@@ -560,6 +561,8 @@ def test_what_the_table_gives_exists(name):
     ) else None
     if name in ("gdbm", "Tkinter", "tkMessageBox", "tkFileDialog"):
         pytest.skip("not every Python was built with it")
+    if name == "sklearn.cross_validation":
+        pytest.importorskip("sklearn")
     assert builtin.resolved(given) is not None or given == "numpy.newaxis"
 
 
@@ -615,6 +618,68 @@ def test_items_are_set_after_their_value_is_computed():
         executed("r[0] = v", r=np.zeros(2), v=np.zeros(2))
 
 
+LISTS = [
+    ("a[[slice(None)] * 2 + [1]]", "a[:, :, 1]"),
+    ("a[[r, c]]", "a[r, c]"),
+    ("a[ix]", "a[r, c]"),
+    ("a[self.ix]", "a[:, 2]"),
+    ("a.copy()[s]", "a[:, 2]"),
+    ("a[make()]", "a[:, 2]"),
+    ("a[[None, Ellipsis]]", "a[None]"),
+    ("a[[[0, 1], [1, 2]]]", "a[(0, 1), (1, 2)]"),
+    ("a[[0, 1, 1]]", "a[(0, 1, 1),]"),
+    ("a[rows]", "a[(0, 1, 1),]"),
+    ("a[many].shape", "(40, 1, 3, 4)"),
+    ("fields[['x', 'y']].dtype.names", "('x', 'y')"),
+    ("d[key]", "'found'"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), LISTS)
+def test_lists_of_slices_and_sequences_are_tuples(old, new):
+    class Owner:
+        ix = [slice(None), 2]
+
+    names = {
+        "a": np.arange(24).reshape(2, 3, 4), "r": [0, 1], "c": [1, 2], "ix": [[0, 1], [1, 2]],
+        "s": Owner.ix, "self": Owner, "rows": [0, 1, 1], "many": [[0]] * 40, "d": {"k": "found"},
+        "key": "k", "make": lambda: Owner.ix, "fields": np.zeros(3, [("x", int), ("y", float)]),
+    }  # fmt: skip
+    np.testing.assert_array_equal(value(old, **names), eval(new, names))
+
+
+def test_elements_are_set_by_lists_of_slices():
+    a = np.zeros((2, 3))
+    executed(
+        """
+        ix = [slice(None), 1]
+        a[ix] = 8
+        a[ix] += 1
+        a[ix] /= 2
+        b = a.copy()
+        b[ix] = a[ix] * 2
+        def last(x):
+            x[[slice(None)] + [2]] = x[ix]
+        last(a)
+        i, n = 0, 3
+        for k in xrange(n):
+            i += 1
+            a[0][k] = k
+        del d[key]
+        """,
+        a=a,
+        d={"key": 1},
+        key="key",
+    )
+    np.testing.assert_array_equal(a, [[0, 1, 2], [0, 4.5, 4.5]])
+
+
+def test_variables_are_indexed_by_lists_as_theano_did():
+    x = T.matrix()
+    assert value("x[[r, c]]", x=x, r=[0, 1], c=[1, 2]).ndim == 3
+    assert value("x[ix]", x=x, ix=[slice(None), 1]).ndim == 1
+
+
 def test_the_backend_of_matplotlib():
     matplotlib = pytest.importorskip("matplotlib")
     before = matplotlib.get_backend()
@@ -628,6 +693,39 @@ def test_the_backend_of_matplotlib():
 def test_tests_of_numpy_run_under_pytest():
     with pytest.raises(RuntimeError, match=r"Tester is gone: run the tests with pytest"):
         executed("from numpy.testing import Tester; Tester().test()")
+
+
+class Folds:
+    """A class of sklearn.model_selection: it takes the number of folds, and rows later."""
+
+    def __init__(self, n_splits, shuffle=False, random_state=None):
+        assert isinstance(n_splits, int)
+        self.n_splits = n_splits
+
+    def split(self, rows, labels=None):
+        for test in np.array_split(np.arange(len(rows)), self.n_splits):
+            yield np.setdiff1d(np.arange(len(rows)), test), test
+
+
+def test_classes_of_cross_validation_take_the_number_of_rows(monkeypatch):
+    new = types.ModuleType("sklearn.model_selection")
+    new.KFold, new.StratifiedKFold, new.train_test_split = Folds, Folds, "as it is"
+    monkeypatch.setitem(sys.modules, "sklearn", types.ModuleType("sklearn"))
+    monkeypatch.setitem(sys.modules, "sklearn.model_selection", new)
+    monkeypatch.delitem(vars(library), "cross_validation", raising=False)
+    names = executed(
+        """
+        from sklearn.cross_validation import KFold, StratifiedKFold, LeaveOneOut, train_test_split
+        kf = KFold(6, n_folds=2.0)
+        halves = [(list(a), list(b)) for a, b in kf]
+        strata = StratifiedKFold([0, 1, 0], 3)
+        single = LeaveOneOut(4)
+        """
+    )
+    monkeypatch.delitem(vars(library), "cross_validation")
+    assert names["halves"] == [([3, 4, 5], [0, 1, 2]), ([0, 1, 2], [3, 4, 5])]
+    assert (len(names["kf"]), len(names["strata"]), len(names["single"])) == (2, 3, 4)
+    assert names["train_test_split"] == "as it is"
 
 
 def test_pictures(tmp_path):

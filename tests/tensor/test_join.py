@@ -234,6 +234,7 @@ def test_ways_to_stack(dump, run):
         "MakeVector{dtype='float64'}(s, Elemwise{Cast{float64}}(TensorConstant{2}))"
     )
     assert dump(stack([1, 2])) == "MakeVector{dtype='int8'}(TensorConstant{1}, TensorConstant{2})"
+    assert dump(stack([s, 2], axis=1)) == dump(stack([s, 2], axis=-2)) == dump(stack([s, 2]))
     assert run(stack([v, [3.0, 4.0]]), {v: [1.0, 2.0]}).tolist() == [[1, 2], [3, 4]]
 
 

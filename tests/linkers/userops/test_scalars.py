@@ -65,6 +65,24 @@ def compiled_names(f):
     return [type(node.op).__name__ for node in f.maker.fgraph.toposort()]
 
 
+class Sine(UnaryScalarOp):
+    def impl(self, a):
+        return np.sin(a)
+
+    def grad(self, inputs, gradients):
+        return [gradients[0] * scalar.cos(inputs[0])]
+
+
+@pytest.mark.parametrize("action", ["raise", "warn", "ignore"])
+def test_gradients_of_scalar_ops_have_test_values(action):
+    sine = T.Elemwise(Sine(upgrade_to_float, name="sine"))
+    with theano.configparser.change_flags(compute_test_value=action):
+        v = T.dvector("v")
+        v.tag.test_value = np.array([0.5, 2.0])
+        slope = T.grad(sine(v).sum(), v)
+    np.testing.assert_allclose(slope.tag.test_value, np.cos([0.5, 2.0]))
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_values_gradients_and_sums(mode):
     f = theano.function(
