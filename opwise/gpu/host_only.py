@@ -54,6 +54,7 @@ from opwise.tensor.random.mrg import DotModulo
 from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.reduce import FirstAlong
 from opwise.tensor.rowwise import Rowwise
+from opwise.tensor.windowsum import WindowSum
 from opwise.tensor.shape import Shape, Shape_i
 from opwise.tensor.slices import MakeSlice
 
@@ -108,6 +109,7 @@ HOST_ONLY: dict[type[Op], str] = {
     **dict.fromkeys((FFT, Fourier), "its complex numbers stay on the host"),
     Unique: "output size depends on the data: it would need a synchronisation",
     Rowwise: "rewrites for a device make none: its kernels compute one reduction each",
+    WindowSum: "only rewrites for the CPU make it",
 }
 
 HOST_ONLY |= dict.fromkeys(
