@@ -4,15 +4,11 @@ A variance, a softmax or a normalisation reads an array, reduces its rows, and r
 that are fused one by one read the array from memory each time. A Rowwise goes over all of these
 passes for one row, which stays in the cache, before the next row.
 
-Applys belong to a *group* if their rows have the same length: elementwise Applys are joined to the
-arrays that they read and give, reductions to what they reduce, and what is computed from the
-results of reductions, one number a row, to the reductions. Every Apply gets a *level*, which grows
-where a value leaves a group and never falls from an Apply to its readers. What leaves a group
-cannot come back to the same level, so the Applys of one group and level can become one Apply, and
-no cycle can arise.
-
-Rows are along the last axis. Those of a group with a WindowSum are along the axis of that, of views
-in which it is the last one.
+Applys belong to a *group* if their rows, along the axis of a WindowSum or the last one, have the
+same length: elementwise Applys are joined to the arrays that they read and give, reductions to what
+they reduce, and what is computed from their results to them. Every Apply gets a *level*, which
+grows where a value leaves a group and never falls from an Apply to its readers. What leaves a group
+cannot come back to the same level: the Applys of one group and level become one without a cycle.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from opwise.optimizers.rules.fusion import MAX_DIMENSIONS
 from opwise.optimizers.rules.matching import number_within, row_name
 from opwise.optimizers.rules.shape import lengths_of
 from opwise.optimizers.rules.subtensor import index_of
-from opwise.optimizers.rules.zeros import inside_zeros, margins
+from opwise.optimizers.rules.zeros import Pads, inside_zeros, margins, margins_of_operand
 from opwise.scalar.op import Cast
 from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
@@ -46,6 +46,8 @@ class WindowSums(Optimizer):
             if node not in fgraph.apply_nodes:
                 continue
             if row_name(node) == "add":
+                if _is_term(node):
+                    continue
                 new = _sum_of_slices(fgraph, node)
             elif isinstance(node.op, Subtensor):
                 new = _middle_of_sums(fgraph, node)
@@ -120,12 +122,18 @@ def _groups(fgraph: FunctionGraph, terms: Sequence[Any]) -> list[_Group]:
     return list(found.values())
 
 
+def _is_term(node: Apply) -> bool:
+    """Return whether only another sum reads a sum."""
+    clients = [client for client, _ in node.outputs[0]._clients]
+    return len(clients) == 1 and clients[0] != "output" and row_name(clients[0]) == "add"
+
+
 def _terms(node: Apply) -> list[Any]:
     """Return the terms of a sum; sums that only it reads are opened."""
     found, stack = [], list(reversed(node.inputs))
     while stack:
         x = stack.pop()
-        if row_name(x.owner) == "add" and len(x._clients) == 1 and len(found) <= MOST:
+        if row_name(x.owner) == "add" and _is_term(x.owner):
             stack += reversed(x.owner.inputs)
         else:
             found.append(x)
@@ -179,25 +187,24 @@ def _shifted(fgraph: FunctionGraph, x: Any) -> _Shifted | None:
         return None
     padded = node.inputs[0]
     step = inside_zeros(fgraph, padded)
-    if step is None or padded.type.ndim != x.type.ndim:
+    here = _margins(fgraph, index_of(node), padded)
+    if step is None or here is None:
         return None
     inner, around = step
-    begins = _begins(fgraph, index_of(node), padded, inner)
-    if begins is None:
+    if [*map(sum, here)] != [*map(sum, around)] or inner.type.broadcastable != x.type.broadcastable:
         return None
-    return _the_only_shift(inner, [n - before for n, (before, _) in zip(begins, around, strict=True)])
+    shifts = [n - before for (n, _), (before, _) in zip(here, around, strict=True)]
+    return _the_only_shift(inner, shifts)
 
 
-def _begins(fgraph: FunctionGraph, index: Sequence[Any], whole: Any, part: Any) -> Any:
-    """Return where a slice of ``whole`` begins along each dimension.
-
-    None unless it is known to have the shape of ``part``.
-    """
-    totals, lengths = lengths_of(fgraph, whole), lengths_of(fgraph, part)
-    if totals is None or lengths is None or part.type.ndim != whole.type.ndim:
+def _margins(fgraph: FunctionGraph, index: Sequence[Any], x: Any) -> Pads | None:
+    """Return how many elements of ``x`` are before and behind a part of it, or None."""
+    totals = lengths_of(fgraph, x)
+    if totals is None:
         return None
-    found = [margins(item, total, n) for item, total, n in zip(index, totals, lengths, strict=True)]
-    return None if None in found else [before for before, _ in found]
+    found = [margins(item, total) for item, total in zip(index, totals, strict=True)]
+    known = [pair for pair in found if pair is not None]
+    return known if len(known) == len(found) else None
 
 
 def _the_only_shift(x: Any, shifts: Sequence[int]) -> _Shifted | None:
@@ -227,15 +234,17 @@ def _middle_of_sums(fgraph: FunctionGraph, node: Apply) -> Any:
         return None
     (out,) = node.outputs
     whole, values = node.inputs[0], [step.inputs[1] for step in steps]
-    here = _begins(fgraph, index_of(node), whole, values[0])
+    here = _margins(fgraph, index_of(node), whole)
     if here is None or out.type.dtype not in ("float32", "float64"):
         return None
     shifts: dict[Any, list[_Shifted]] = {}
     for step, value in zip(steps, values, strict=True):
-        begins = _begins(fgraph, index_of(step), whole, value)
-        if begins is None:
+        there = margins_of_operand(fgraph, step)
+        if there is None or [*map(sum, here)] != [*map(sum, there)]:
             return None
-        one = _the_only_shift(value, [a - b for a, b in zip(here, begins, strict=True)])
+        if value.type.broadcastable != out.type.broadcastable:
+            return None
+        one = _the_only_shift(value, [n - m for (n, _), (m, _) in zip(here, there, strict=True)])
         if one is None:
             return None
         shifts.setdefault(value, []).append(one)

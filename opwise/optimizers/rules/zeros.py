@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
-from opwise.optimizers.rules.lengths import difference
+from opwise.optimizers.rules.lengths import LengthSum, difference
 from opwise.optimizers.rules.matching import number_within, shuffled
 from opwise.optimizers.rules.shape import lengths_of
 from opwise.optimizers.rules.subtensor import index_of
@@ -63,37 +64,83 @@ def _is_cast(node: Apply) -> bool:
 def _set_in_zeros(fgraph: FunctionGraph, node: Apply) -> tuple[Any, Pads] | None:
     """Return what an Apply puts into the middle of zeros, and how many are around it."""
     zeros, y = node.inputs[:2]
-    if number_within(zeros) != 0 or y.type.ndim != zeros.type.ndim:
+    if number_within(zeros) != 0:
         return None
-    totals, lengths = lengths_of(fgraph, zeros), lengths_of(fgraph, y)
-    if totals is None or lengths is None:
+    around = margins_of_operand(fgraph, node)
+    return None if around is None else (y, around)
+
+
+def margins_of_operand(fgraph: FunctionGraph, node: Apply) -> Pads | None:
+    """Return how many elements are before and behind the part that an IncSubtensor sets or adds to.
+
+    None unless the array that it sets or adds is known to have the shape of the part: one of length
+    1 would be repeated.
+    """
+    x, y = node.inputs[:2]
+    totals = lengths_of(fgraph, x)
+    if totals is None or y.type.ndim != x.type.ndim:
         return None
-    around = []
-    for item, total, n in zip(index_of(node), totals, lengths, strict=True):
-        found = margins(item, total, n)
-        if found is None:
+    found: Pads = []
+    for axis, (item, total) in enumerate(zip(index_of(node), totals, strict=True)):
+        for n in _lengths_along(fgraph, y, axis):
+            pair = _margins_around(item, total, n)
+            if pair is not None:
+                found.append(pair)
+                break
+        else:
             return None
-        around.append(found)
-    return y, around
+    return found
 
 
-def margins(item: Any, total: Any, n: Any) -> tuple[int, int] | None:
-    """Return how many of ``total`` elements are before and behind a slice of ``n`` elements.
+#: how many operands of elementwise Applys are asked for a length
+_MOST_OPERANDS = 32
 
-    None unless the slice is known to have that length.
+
+def _lengths_along(fgraph: FunctionGraph, var: Any, axis: int) -> Iterator[Any]:
+    """Yield what are the lengths of a variable along an axis: its own, and those of operands."""
+    pending, seen = [var], {var}
+    while pending and len(seen) < _MOST_OPERANDS:
+        x = pending.pop(0)
+        lengths = lengths_of(fgraph, x)
+        if lengths is not None:
+            yield lengths[axis]
+        if x.owner is not None and isinstance(x.owner.op, Elemwise):
+            more = [v for v in x.owner.inputs if v not in seen and not v.type.broadcastable[axis]]
+            pending += more
+            seen.update(more)
+
+
+def margins(item: Any, total: Any) -> tuple[int, int] | None:
+    """Return how many of ``total`` elements are before and behind a slice.
+
+    None unless they are known, and known not to be more than there are.
     """
     if not isinstance(item, slice) or item.step not in (None, 1):
         return None
-    start = item.start or 0
-    more = difference(total, n)
+    start, behind = item.start or 0, _behind(item, total)
+    if not isinstance(start, int) or start < 0 or behind is None or behind < 0:
+        return None
+    left = LengthSum(total)
+    left.number -= start + behind
+    return (start, behind) if left.is_positive() else None
+
+
+def _margins_around(item: Any, total: Any, n: Any) -> tuple[int, int] | None:
+    """Return the margins of a slice of ``n`` elements; None unless it is known to have as many."""
+    if not isinstance(item, slice) or item.step not in (None, 1):
+        return None
+    start, more = item.start or 0, difference(total, n)
     if more is None or not isinstance(start, int) or not 0 <= start <= more:
         return None
-    stop: Any = total if item.stop is None else item.stop
-    if isinstance(stop, int) and stop < 0:
-        behind: Any = -stop
-    else:
-        behind = difference(total, stop)
-    return (start, behind) if behind == more - start else None
+    return (start, more - start) if _behind(item, total) == more - start else None
+
+
+def _behind(item: slice, total: Any) -> int | None:
+    """Return how many of ``total`` elements are behind the stop of a slice, None if not known."""
+    stop = item.stop
+    if stop is None:
+        return 0
+    return -stop if isinstance(stop, int) and stop < 0 else difference(total, stop)
 
 
 def _joined_with_zeros(fgraph: FunctionGraph, node: Apply) -> tuple[Any, Pads] | None:
