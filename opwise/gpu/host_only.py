@@ -54,9 +54,9 @@ from opwise.tensor.random.mrg import DotModulo
 from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.reduce import FirstAlong
 from opwise.tensor.rowwise import Rowwise
-from opwise.tensor.windowsum import WindowSum
 from opwise.tensor.shape import Shape, Shape_i
 from opwise.tensor.slices import MakeSlice
+from opwise.tensor.windowsum import WindowSum
 
 _LAPACK = "LAPACK computes it on the host; few programs need it in every step"
 
