@@ -391,12 +391,13 @@ class _Region:
         for node in (*self.copies, *self.members):
             args = tuple(slots[var] for var in node.inputs)
             (out,) = node.outputs
-            key = getattr(node.op, "scalar_op", node.op), args, out.type.dtype
+            op: Any = node.op
+            key = getattr(op, "scalar_op", op), args, out.type.dtype
             if isinstance(node.op, DimShuffle):
                 made[key] = args[0]
             elif isinstance(node.op, WindowSum):
                 if key not in made:
-                    steps.append(Instruction(node.op, args, out.type.dtype))
+                    steps.append(Instruction(op, args, out.type.dtype))
                     made[key] = len(inputs) + len(steps) - 1
             elif node in self._reductions:
                 step = Instruction(node.op, args, out.type.dtype)

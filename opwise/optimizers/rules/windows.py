@@ -122,15 +122,16 @@ def _groups(fgraph: FunctionGraph, terms: Sequence[Any]) -> list[_Group]:
     return list(found.values())
 
 
-def _is_term(node: Apply) -> bool:
-    """Return whether only another sum reads a sum."""
+def _is_term(node: Any) -> bool:
+    """Return whether only another sum reads the result of an Apply."""
     clients = [client for client, _ in node.outputs[0]._clients]
     return len(clients) == 1 and clients[0] != "output" and row_name(clients[0]) == "add"
 
 
 def _terms(node: Apply) -> list[Any]:
     """Return the terms of a sum; sums that only it reads are opened."""
-    found, stack = [], list(reversed(node.inputs))
+    found: list[Any] = []
+    stack: list[Any] = list(reversed(node.inputs))
     while stack:
         x = stack.pop()
         if row_name(x.owner) == "add" and _is_term(x.owner):
