@@ -161,6 +161,8 @@ class _View:
 _DOTTED = {*breakages.NAMES, *breakages.CHANGED}
 #: names that ``from numpy import *`` left to Python until numpy 2
 _LEFT_TO_PYTHON = set("abs bool bytes complex float int long max min object pow round str".split())
+
+
 def _with_star() -> dict[str, set[str]]:
     """Return for each module the names of the table that ``from module import *`` gives too."""
     names: dict[str, set[str]] = {}
