@@ -129,7 +129,7 @@ _CONVOLUTION = (
      "the multiplications, and errors of at most 1e-5 of the largest result. DebugMode never uses "
      "it."),
     ("conv.fft", BoolParam(True),
-     "Let convolutions with kernels of 25 elements or more, and their gradients by images, use "
+     "Let convolutions with kernels of 25 elements or more, and their gradients, use "
      "Fourier transforms: errors of at most 1e-5 (float64: 1e-14) of the largest result that the "
      "magnitudes of the images and kernels would give. DebugMode never uses them."),
 )

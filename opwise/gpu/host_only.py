@@ -56,6 +56,7 @@ from opwise.tensor.reduce import FirstAlong
 from opwise.tensor.rowwise import Rowwise
 from opwise.tensor.shape import Shape, Shape_i
 from opwise.tensor.slices import MakeSlice
+from opwise.tensor.windowsum import WindowSum
 
 _LAPACK = "LAPACK computes it on the host; few programs need it in every step"
 
@@ -108,6 +109,7 @@ HOST_ONLY: dict[type[Op], str] = {
     **dict.fromkeys((FFT, Fourier), "its complex numbers stay on the host"),
     Unique: "output size depends on the data: it would need a synchronisation",
     Rowwise: "rewrites for a device make none: its kernels compute one reduction each",
+    WindowSum: "only rewrites for the CPU make it",
 }
 
 HOST_ONLY |= dict.fromkeys(

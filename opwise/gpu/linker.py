@@ -43,7 +43,8 @@ class CupyLinker(Linker):
     required = ("gpu",)
     #: kernels compute one sum each, and convolutions without elementwise work
     incompatible = (
-        "share_reduction_loops", "sums_of_deviations", "row_fusion", "conv_elemwise_fusion",
+        "share_reduction_loops", "sums_of_deviations", "row_fusion", "window_sums",
+        "conv_elemwise_fusion",
     )  # fmt: skip
 
     def __init__(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from opwise.graph.apply import Apply
@@ -10,9 +12,11 @@ from opwise.linkers.csteps import accumulator, broadcast_mask
 from opwise.linkers.kernels import Kernels
 from opwise.linkers.lowering import CStep, c_lowering
 from opwise.scalar import csource
-from opwise.scalar.rowloops import RowFold, RowProgram
+from opwise.scalar.composite import Instruction
+from opwise.scalar.rowloops import RowFold, RowProgram, RowWindow
 from opwise.tensor.reduce import CAReduce
 from opwise.tensor.rowwise import Rowwise
+from opwise.tensor.windowsum import WindowSum
 
 
 @c_lowering(Rowwise)
@@ -39,14 +43,18 @@ def row_program(node: Apply) -> RowProgram:
     return RowProgram(
         tuple(v.type.dtype for v in node.inputs),
         tuple(not v.type.broadcastable[-1] for v in node.inputs),
-        tuple(
-            RowFold(one.op.scalar_op.row.name, accumulator(one.op, one.dtype), one.args, one.dtype)
-            if isinstance(one.op, CAReduce)
-            else one
-            for one in node.op.steps
-        ),
+        tuple(map(_row_instruction, node.op.steps)),
         node.op.outs,
     )
+
+
+def _row_instruction(one: Instruction) -> Instruction | RowFold | RowWindow:
+    op: Any = one.op
+    if isinstance(op, CAReduce):
+        return RowFold(op.scalar_op.row.name, accumulator(op, one.dtype), one.args, one.dtype)
+    if isinstance(op, WindowSum):
+        return RowWindow(op.first, op.last, one.args, one.dtype)
+    return one
 
 
 def _needs_elements(node: Apply) -> int:

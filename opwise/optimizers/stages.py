@@ -122,6 +122,8 @@ PIPELINE = [
           "Lets products with CSC matrices be products with CSR matrices."),
     Stage("loop_steps_on_device", 48.8, "in_to_out", "gpu",
           "Brings the steps of loops into a form that the device can run."),
+    Stage("window_sums", 48.84, "opwise.optimizers.rules.windows:WindowSums", "fast_run fusion",
+          "Replaces sums of shifted slices of padded arrays by sums of neighbours along an axis."),
     Stage("row_fusion", 48.85, "opwise.optimizers.rules.rowwise:RowFusion", "fast_run fusion",
           "Fuses reductions of rows with the work on the same rows before and behind them."),
     Stage("sums_of_deviations", 48.9, "opwise.optimizers.rules.deviations:DeviationOptimizer",

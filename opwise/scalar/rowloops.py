@@ -1,4 +1,4 @@
-"""C text of row programs: elementwise work and reductions along rows, one row after the other.
+"""C text of row programs: elementwise work, reductions and sums of neighbours, row by row.
 
 Variances, softmaxes, normalisations and their gradients read an array several times: a reduction of
 a row is needed before the next pass over it. A row that stays in the cache is read from memory
@@ -54,24 +54,39 @@ class RowFold(NamedTuple):
     dtype: str
 
 
+class RowWindow(NamedTuple):
+    """The instruction that adds up, for each element of a wide slot, some of its neighbours.
+
+    They are ``first`` to ``last`` places behind it; there are zeros beyond the ends of a row.
+    """
+
+    first: int
+    last: int
+    args: tuple[int, ...]
+    #: of the operand and of the result
+    dtype: str
+
+
 @dataclass(frozen=True)
 class _Loop:
-    """A loop over the elements of a row: an elementwise one, or a fold if ``fold`` is given."""
+    """A loop over the elements of a row: an elementwise one, a fold, or sums of neighbours."""
 
     level: int
-    #: the slots that it stores, or reduces
+    #: the slots that it stores, or reduces; the slot of the sums of neighbours
     roots: tuple[int, ...]
+    #: (row, acc) of a RowFold
     fold: tuple[str, str] | None = None
+    window: RowWindow | None = None
 
 
 @dataclass(frozen=True)
 class RowProgram:
-    """Elementwise operations and reductions along rows."""
+    """Elementwise operations, reductions and sums of neighbours along rows."""
 
     in_dtypes: tuple[str, ...]
     #: whether each input is a row of elements for each row, and not one number
     wide_inputs: tuple[bool, ...]
-    instructions: tuple[Instruction | RowFold, ...]
+    instructions: tuple[Instruction | RowFold | RowWindow, ...]
     outs: tuple[int, ...]
 
     @cached_property
@@ -93,7 +108,7 @@ class RowProgram:
         levels = [0] * len(self.in_dtypes)
         for one in self.instructions:
             before = max((levels[a] for a in one.args), default=0)
-            levels.append(before + isinstance(one, RowFold))
+            levels.append(before + isinstance(one, RowFold | RowWindow))
         return tuple(levels)
 
     @cached_property
@@ -120,13 +135,13 @@ class RowProgram:
         return max(sum(self._cost(slot) for slot in range(len(self.dtypes))), moved / 60)
 
     def scalar_program(self) -> tuple[Instruction, ...]:
-        """Return the instructions with a cast in the place of each reduction.
+        """Return the instructions with a cast in the place of each that is not elementwise.
 
         They need the same C declarations.
         """
         return tuple(
             Instruction(cast_op(one.dtype), one.args, one.dtype)
-            if isinstance(one, RowFold)
+            if isinstance(one, RowFold | RowWindow)
             else one
             for one in self.instructions
         )
@@ -186,7 +201,7 @@ class RowProgram:
         return [
             (slot, one)
             for slot, one in enumerate(self.instructions, len(self.in_dtypes))
-            if not isinstance(one, RowFold) and not self.wide[slot] and self.levels[slot] == level
+            if isinstance(one, Instruction) and not self.wide[slot] and self.levels[slot] == level
         ]
 
     def folded(self, loop: _Loop) -> list[tuple[int, int]]:
@@ -223,9 +238,15 @@ class RowProgram:
             outs = [len(takes) + o for o in outs]
         return takes, instructions, outs
 
-    def _instruction(self, slot: int) -> Instruction | RowFold | None:
+    def _instruction(self, slot: int) -> Instruction | RowFold | RowWindow | None:
         k = slot - len(self.in_dtypes)
         return self.instructions[k] if k >= 0 else None
+
+    @cached_property
+    def windows(self) -> dict[int, RowWindow]:
+        """The sums of neighbours, by slot. Both their operands and they are in memory."""
+        numbered = enumerate(self.instructions, len(self.in_dtypes))
+        return {slot: one for slot, one in numbered if isinstance(one, RowWindow)}
 
     def _cost(self, slot: int) -> float:
         """Return about how many nanoseconds a slot takes for each element."""
@@ -234,15 +255,17 @@ class RowProgram:
             return 0.0
         if isinstance(one, RowFold):
             return 0.25
+        if isinstance(one, RowWindow):
+            return 0.05 * (one.last - one.first + 1)
         cost = one.op.element_cost(len(one.args))
         return cost * (0.4 if one.dtype == "float32" else 1.0)
 
     def closure(self, roots: Iterable[int], stored: Iterable[int]) -> list[int]:
         """Return the wide slots that a loop computes for its roots, in order.
 
-        stored: those that it reads.
+        stored: those that it reads, besides sums of neighbours.
         """
-        stored, found, pending = set(stored), set(), list(roots)
+        stored, found, pending = {*stored, *self.windows}, set(), list(roots)
         while pending:
             slot = pending.pop()
             one = self._instruction(slot)
@@ -255,7 +278,9 @@ class RowProgram:
     @cached_property
     def _plan(self) -> tuple[tuple[int, ...], tuple[_Loop, ...]]:
         """(slots to keep, loops in order)."""
-        loops_ = self._loops(())
+        stored = {*self.windows, *(one.args[0] for one in self.windows.values())}
+        stored = {s for s in stored if s >= len(self.in_dtypes)} - set(self.outs)
+        loops_ = self._loops(sorted(stored))
         users: dict[int, set[int]] = {}
         for k, loop in enumerate(loops_):
             for slot in self.closure(loop.roots, ()):
@@ -263,7 +288,7 @@ class RowProgram:
         given = set(self.outs)
         folds = {k for k, loop in enumerate(loops_) if loop.fold is not None}
         again: dict[int, float] = {}
-        kept = []
+        kept = sorted(stored)
         for slot in sorted(users):
             one = self._instruction(slot)
             assert one is not None
@@ -271,12 +296,13 @@ class RowProgram:
             if isinstance(one, Instruction) and not loops.is_cheap([one]):
                 cost = np.inf
             again[slot] = cost
-            if slot in given:
+            if slot in given or slot in stored:
                 again[slot] = 0.0
             elif cost > MAX_FREE_COST and (len(users[slot]) > 1 or users[slot] & folds):
                 # a fold that calls a function would have one accumulator, and wait for it
                 kept.append(slot)
                 again[slot] = 0.0
+        kept.sort()
         return tuple(kept), tuple(self._loops(kept))
 
     def _loops(self, kept: Sequence[int]) -> list[_Loop]:
@@ -286,7 +312,10 @@ class RowProgram:
             stores = [
                 s
                 for s in dict.fromkeys((*self.outs, *kept))
-                if self.wide[s] and s >= len(self.in_dtypes) and self.levels[s] == level
+                if self.wide[s]
+                and s >= len(self.in_dtypes)
+                and self.levels[s] == level
+                and s not in self.windows
             ]
             if stores:
                 found.append(_Loop(level, tuple(sorted(stores))))
@@ -298,6 +327,11 @@ class RowProgram:
                     folds.setdefault((one.row, one.acc, apart), []).append(one.args[0])
             found += [
                 _Loop(level, tuple(dict.fromkeys(roots)), how[:2]) for how, roots in folds.items()
+            ]
+            found += [
+                _Loop(level, (slot,), window=one)
+                for slot, one in self.windows.items()
+                if self.levels[one.args[0]] == level
             ]
         return found
 
@@ -311,6 +345,8 @@ class _Lines:
     narrow_is_constant: bool
     #: how many elements each loop goes over, if all go over as many
     count: int | None
+    #: whether the same element of many rows lies side by side
+    by_rows: bool
 
     def __init__(self, program: RowProgram, name: str) -> None:
         self.of, self.n_out = program, len(program.outs)
@@ -318,6 +354,8 @@ class _Lines:
 
     def definitions(self, loop: _Loop) -> list[str] | None:
         """Return the C definitions of a loop, or None if a part of it has no C."""
+        if loop.window is not None:
+            return [_window_text(self.names[loop], loop.window, self.by_rows)]
         takes, instructions, outs = self.of.loop_program(loop)
         dtypes, name = [self.of.dtypes[s] for s in takes], self.names[loop]
         constant = [
@@ -375,7 +413,7 @@ class _Lines:
 class _Straight(_Lines):
     """One row after the other: a narrow slot is a number."""
 
-    order, narrow_is_constant, count = "run", True, None
+    order, narrow_is_constant, count, by_rows = "run", True, None, False
 
     def begin(self):
         of, lines = self.of, []
@@ -394,6 +432,9 @@ class _Straight(_Lines):
         return [f"const {self.type(s)} x{s} = {text};" for s, text in self.expressions(level, "")]
 
     def loop(self, loop):
+        if loop.window is not None:
+            (slot,), (x,) = loop.roots, loop.window.args
+            return [f"{self.names[loop]}((void *){self.at[slot]}, (void *){self.at[x]}, n);"]
         of, (takes, _, _) = self.of, self.of.loop_program(loop)
         operands = [self.at[s] if of.wide[s] else f"&x{s}" for s in takes]
         steps = [self.size(s) if of.wide[s] else 0 for s in takes]
@@ -429,7 +470,7 @@ class _Turned(_Lines):
     in buffers, where copies of the last row follow it, so that every loop has the same length.
     """
 
-    order, narrow_is_constant, count = "rows", False, TURNED_ROWS
+    order, narrow_is_constant, count, by_rows = "rows", False, TURNED_ROWS, True
 
     def begin(self):
         of, lines = self.of, []
@@ -461,6 +502,9 @@ class _Turned(_Lines):
         return self._numbers(self.expressions(level, "[r]"))
 
     def loop(self, loop):
+        if loop.window is not None:
+            (slot,), (x,) = loop.roots, loop.window.args
+            return [f"{self.names[loop]}(w{slot}, d{slot}, w{x}, d{x}, n);"]
         of, (takes, _, _) = self.of, self.of.loop_program(loop)
         name, slots = self.names[loop], [*(loop.roots if loop.fold is None else ()), *takes]
         steps, count = [str(self.size(s)) for s in slots], str(TURNED_ROWS)
@@ -537,3 +581,51 @@ def _call(name, operands, steps, count):
         f"    {name}(0, q, steps, {count});",
         "}",
     ]
+
+
+#: sums of more neighbours are loops over these, not expressions
+_MAX_TERMS = 16
+
+
+def _window_text(name: str, window: RowWindow, by_rows: bool) -> str:
+    """Return the C function that adds up neighbours: ``z[j]`` becomes a sum of ``x``.
+
+    by_rows: of the same element of TURNED_ROWS rows side by side, not along one row. Elements near
+    the ends of a row, ``from`` in front and others from ``to`` on, have fewer neighbours.
+    """
+    type_, first, last = csource.c_type(window.dtype), window.first, window.last
+    if by_rows:
+        operands = f"{type_} *restrict z, ow_i64 dz, const {type_} *restrict x, ow_i64 dx"
+        to, of = "z[j * dz + r]", "x[(j + {}) * dx + r]"
+        each = f"for (ow_i64 r = 0; r < {TURNED_ROWS}; r++) "
+    else:
+        operands = f"{type_} *restrict z, const {type_} *restrict x"
+        to, of, each = "z[j]", "x[j + {}]", ""
+    head = f"static void {name}({operands}, ow_i64 n)"
+    if last - first >= _MAX_TERMS:
+        return "\n".join([
+            head,
+            "{",
+            f"    for (ow_i64 j = 0; j < n; j++) {each}{to} = 0;",
+            f"    for (ow_i64 k = {first}; k <= {last}; k++)",
+            "        for (ow_i64 j = k < 0 ? -k : 0; j < (k < 0 ? n : n - k); j++)",
+            f"            {each}{to} += {of.format('k')};",
+            "}",
+        ])  # fmt: skip
+    return "\n".join([
+        head,
+        "{",
+        f"    ow_i64 from = {max(-first, 0)}, to = n - {max(last, 0)};",
+        "    if (to < from)",
+        "        from = to = n;",
+        "    for (ow_i64 j = from; j < to; j++)",
+        f"        {each}{to} = {' + '.join(of.format(k) for k in range(first, last + 1))};",
+        "    for (ow_i64 e = 0; e < n - (to - from); e++) {",
+        "        const ow_i64 j = e < from ? e : e + to - from;",
+        f"        {each}{to} = 0;",
+        f"        for (ow_i64 k = {first}; k <= {last}; k++)",
+        "            if (j + k >= 0 && j + k < n)",
+        f"                {each}{to} += {of.format('k')};",
+        "    }",
+        "}",
+    ])  # fmt: skip

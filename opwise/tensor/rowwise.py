@@ -1,4 +1,4 @@
-"""Rowwise: elementwise operations and reductions along the last axis, one row after the other."""
+"""Rowwise: elementwise work, reductions and sums of neighbours along the last axis, row by row."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.reduce import CAReduce
 from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.windowsum import WindowSum
 
 
 class Rowwise(Op):
@@ -22,8 +23,9 @@ class Rowwise(Op):
 
     Slots below ``nin`` are the inputs, and step k computes slot ``nin + k``: an Instruction applies
     a scalar op elementwise, whose operands broadcast as those of Elemwise; one with a CAReduce
-    reduces the last axis, which keeps the length 1. outs: the slots of the outputs. Fusion makes
-    these where an array would be read again after a reduction of its rows.
+    reduces the last axis, which keeps the length 1; one with a WindowSum adds up along it. outs:
+    the slots of the outputs. Fusion makes these where an array would be read again after a
+    reduction of its rows.
     """
 
     __props__ = ("nin", "steps", "outs")
@@ -45,6 +47,8 @@ class Rowwise(Op):
             if isinstance(one.op, CAReduce):
                 kept = range(args[0].type.ndim - 1)
                 slots.append(dimshuffle(one.op(*args), (*kept, "x")))
+            elif isinstance(one.op, WindowSum):
+                slots.append(one.op.along(args[0].type.ndim - 1)(*args))
             else:
                 slots.append(Elemwise(one.op)(*args))
         return slots
@@ -73,6 +77,9 @@ class Rowwise(Op):
             if isinstance(one.op, CAReduce):
                 shapes.append((*args[0][:-1], 1))
                 counts.append(one.op.flops(args, [shapes[-1]]))
+            elif isinstance(one.op, WindowSum):
+                shapes.append(args[0])
+                counts.append(one.op.flops(args, args))
             else:
                 shapes.append(np.broadcast_shapes(*args))
                 counts.append(Elemwise(one.op).flops(args, [shapes[-1]]))
@@ -129,7 +136,7 @@ class Rowwise(Op):
         named: list[str] = []
         for slot, one in enumerate(self.steps, self.nin):
             args = [texts[a] for a in one.args]
-            reduces = isinstance(one.op, CAReduce)
+            reduces = isinstance(one.op, CAReduce | WindowSum)
             text = f"{one.op}({args[0]})" if reduces else text_of(one.op, args)
             if read.count(slot) > 1:
                 named.append(f"t{len(named)} = {text}; ")

@@ -32,6 +32,7 @@ typedef struct ow_fft_work {
     int64_t group;
     int64_t output, outputs;  /* of the part that is computed */
     int64_t tile, tiles;      /* of those of all images */
+    int by_kernels, flip;     /* see ow_conv_fft_kernels */
     char *kernels, *pixels, *sums, *work;
     int64_t work_bytes, slots;
     char busy[OW_CONV_SLOTS];
@@ -204,11 +205,18 @@ static void ow_fft_results_unit(void *arg, int64_t unit)
     char *work = ow_fft_claim(k, &slot);
     ow_kernels->fft_back[c->f64](&k->f, k->sums + unit * k->bytes, ow_fft_step(k, k->tiles * k->outputs),
                                  work);
-    char *to = c->results + (((b * c->groups + k->group) * c->outputs + o) * c->places + y0 * c->out[2] + x0) * item;
+    const int64_t plane = k->by_kernels ? o * c->batch + b : (b * c->groups + k->group) * c->outputs + o;
     int finite = 1;
     for (int64_t y = 0; y < rows; y++) {
-        memcpy(to + y * c->out[2] * item, ow_fft_row(k, work, y), (size_t)(columns * item));
-        finite &= ow_all_finite(c->f64, to + y * c->out[2] * item, columns);
+        const char *from = ow_fft_row(k, work, y);
+        const int64_t row = k->flip ? c->out[1] - 1 - y0 - y : y0 + y, column = k->flip ? c->out[2] - x0 - columns : x0;
+        char *to = c->results + (plane * c->places + row * c->out[2] + column) * item;
+        if (k->flip)
+            for (int64_t x = 0; x < columns; x++)
+                memcpy(to + (columns - 1 - x) * item, from + x * item, (size_t)item);
+        else
+            memcpy(to, from, (size_t)(columns * item));
+        finite &= ow_all_finite(c->f64, to, columns);
     }
     if (!finite)
         __atomic_store_n(&k->not_finite, 1, __ATOMIC_RELAXED);
@@ -247,10 +255,9 @@ static int64_t *ow_fft_order(int64_t n, int64_t *to)
     return to + n;
 }
 
-/* Compute a convolution. Returns OW_OK, or an error; `not_finite`: whether some results are not. */
-static int ow_conv_fft(ow_step *s, ow_conv *c, ow_slot *kernels_of, int *not_finite)
+static int ow_fft_compute(ow_step *s, ow_fft_work *given, ow_conv *c, ow_slot *kernels_of, int *not_finite)
 {
-    ow_fft_work k = {.c = c, .item = c->f64 ? 8 : 4};
+    ow_fft_work k = *given;
     const int64_t item = k.item, threads = ow_threads(), channels = c->channels;
     ow_fft_cost(c, &k.f.rows, &k.f.columns);
     const int64_t half = k.f.rows / 2, columns = k.f.columns;
@@ -305,6 +312,46 @@ static int ow_conv_fft(ow_step *s, ow_conv *c, ow_slot *kernels_of, int *not_fin
         }
     *not_finite = k.not_finite;
     return OW_OK;
+}
+
+/* Compute a convolution. Returns OW_OK, or an error; `not_finite`: whether some results are not. */
+static int ow_conv_fft(ow_step *s, ow_conv *c, ow_slot *kernels_of, int *not_finite)
+{
+    ow_fft_work k = {.c = c, .item = c->f64 ? 8 : 4};
+    return ow_fft_compute(s, &k, c, kernels_of, not_finite);
+}
+
+/* The convolution that the gradient by the kernels of another one, without groups, is: the gradient by the
+ * result is its kernels, channels are its images and images its channels. */
+static ow_conv ow_fft_by_kernels(const ow_conv *c)
+{
+    ow_conv t = *c;
+    t.batch = c->channels;
+    t.channels = c->batch;
+    for (int d = 0; d < 3; d++) {
+        t.kernel[d] = c->out[d];
+        t.out[d] = c->kernel[d];
+        t.stride[d] = c->dilation[d];
+        t.dilation[d] = c->stride[d];
+    }
+    t.at[0] = c->at[1];
+    t.at[1] = c->at[0];
+    t.elements = c->batch * c->places;
+    t.places = c->elements / c->channels;
+    t.of_output = c->places;
+    t.of_channel = c->outputs * c->places;
+    t.flip = t.is_turned = 0;
+    t.finish = NULL;
+    return t;
+}
+
+/* Compute the gradient by the kernels of a convolution to c->kernels. top: the gradient by the result. */
+static int ow_conv_fft_kernels(ow_step *s, const ow_conv *c, ow_slot *top, int *not_finite)
+{
+    ow_conv t = ow_fft_by_kernels(c);
+    ow_fft_work k = {.c = &t, .item = c->f64 ? 8 : 4, .by_kernels = 1, .flip = c->flip};
+    t.results = c->kernels;
+    return ow_fft_compute(s, &k, &t, top, not_finite);
 }
 
 #endif

@@ -494,6 +494,8 @@ static int ow_conv_choose(const ow_conv *c, const ow_conv *gradient, int forced,
 /* Bytes of a block of sums, and of the pixels that it is computed from: both stay in the second cache. */
 #define OW_CONV_SUMS_BYTES (256 << 10)
 #define OW_CONV_PIXELS_BYTES (160 << 10)
+/* Bytes of the columns of a tile for all terms of a block: they stay in the first cache. */
+#define OW_CONV_TILE_BYTES (24 << 10)
 #define OW_CONV_WINOGRAD_BYTES (640 << 10)
 
 /* Cut `all` into equal parts of about `length` at most, which are multiples of `step`. */
@@ -536,6 +538,15 @@ static void ow_conv_lay_out(ow_conv_work *k, int64_t rows)
     k->pitch = ow_conv_pitch(c);
     k->phase = (rows + (c->kernel[1] - 1) * c->dilation[1] / c->stride[1]) * k->pitch;
     k->plane = ow_conv_apart(k->phase * c->stride[1] * c->stride[2], k->item);
+}
+
+/* Terms of a block: whole channels, in blocks of about the same length. Each block but the first one reads
+ * and writes all sums once more. */
+static int64_t ow_conv_terms(const ow_conv *c)
+{
+    const int64_t taps = c->elements / c->channels, fit = OW_CONV_TILE_BYTES / (c->wide * (c->f64 ? 8 : 4));
+    const int64_t channels = (fit > OW_CONV_TERMS ? fit : OW_CONV_TERMS) / taps;
+    return ow_conv_even(c->channels, channels < 1 ? 1 : channels, 1) * taps;
 }
 
 /* Where the rows of a block of terms lie. */
@@ -584,7 +595,7 @@ static int ow_conv_compute(ow_step *s, ow_conv *c, int algorithm, ow_slot *kerne
         break;
     case OW_CONV_DIRECT:
         k.pitch = ow_conv_pitch(c);
-        k.terms = taps > OW_CONV_TERMS ? taps : OW_CONV_TERMS / taps * taps;
+        k.terms = ow_conv_terms(c);
         k.some = ow_conv_even(c->outputs, 128, 1);
         {
             const int64_t channels = k.terms / taps < c->channels ? k.terms / taps : c->channels;
@@ -611,7 +622,7 @@ static int ow_conv_compute(ow_step *s, ow_conv *c, int algorithm, ow_slot *kerne
         slot = k.length * (int64_t)(sizeof(ow_conv_span) + sizeof(ow_conv_piece));
         if (ow_conv_is_flat(c)) {
             const int64_t images = (k.length + c->places - 2) / c->places + 1, rows = (k.length - 2) / c->out[2] + 2;
-            k.terms = taps > OW_CONV_TERMS ? taps : OW_CONV_TERMS / taps * taps;
+            k.terms = ow_conv_terms(c);
             ow_conv_lay_out(&k, rows < c->out[1] ? rows : c->out[1]);
             k.image_planes = k.terms / taps * k.plane;
             slot += (images * k.image_planes + 2 * c->wide) * item;

@@ -497,6 +497,11 @@ static double ow_kernels_cost(const ow_conv *c, const ow_planes *p, int algorith
         const double written = 1.5 + 22 / (double)c->kernel[2];
         return batch * (double)c->places * (1.1 * outputs * terms / lanes + written * terms + 3 * outputs);
     }
+    case OW_CONV_FFT: {
+        int64_t rows, columns;
+        const ow_conv t = ow_fft_by_kernels(c);
+        return ow_fft_cost(&t, &rows, &columns);
+    }
     default: {
         const double tiles = batch * (double)((c->out[1] + 3) / 4) * (double)((c->out[2] + 3) / 4);
         const double in = (double)ow_round_up(c->channels, (int64_t)lanes) / lanes;
@@ -510,13 +515,20 @@ static double ow_kernels_cost(const ow_conv *c, const ow_planes *p, int algorith
 }
 
 /* The algorithms of gradients by kernels. */
-static const int ow_kernels_algorithms[] = {OW_CONV_DIRECT, OW_CONV_PATCHES, OW_CONV_WINOGRAD};
-#define OW_KERNELS_ALGORITHMS 3
+static const int ow_kernels_algorithms[] = {OW_CONV_DIRECT, OW_CONV_PATCHES, OW_CONV_WINOGRAD, OW_CONV_FFT};
+#define OW_KERNELS_ALGORITHMS 4
 
 static int ow_kernels_can(const ow_step *s, const ow_conv *c, int algorithm)
 {
-    return algorithm != OW_CONV_WINOGRAD
-           || (ow_conv_may((int)s->ints[OW_CONV_ALLOWED], algorithm) && ow_conv_can(c, algorithm));
+    if (!ow_conv_may((int)s->ints[OW_CONV_ALLOWED], algorithm))
+        return 0;
+    if (algorithm == OW_CONV_FFT) {
+        const ow_conv t = ow_fft_by_kernels(c);
+        /* small kernels gain nothing */
+        const int large = t.places >= OW_FFT_ELEMENTS || s->ints[OW_CONV_ALGORITHM] == OW_CONV_FFT;
+        return large && c->groups == 1 && ow_conv_is_flat(c) && ow_fft_can(&t);
+    }
+    return algorithm != OW_CONV_WINOGRAD || ow_conv_can(c, algorithm);
 }
 
 /* The algorithm of a step, which notes it. */
@@ -646,7 +658,10 @@ static int ow_kernels_try(ow_step *s, const ow_conv_trial *t, int algorithm)
     ow_kernel_sums k = *t->by_kernels;
     if (algorithm != OW_CONV_PATCHES) {
         const ow_slot *z = s->out[0];
-        const int rc = algorithm == OW_CONV_DIRECT ? ow_kernels_run_lines(s, &k) : ow_kernels_run_winograd(s, &k);
+        int not_finite = 0;
+        const int rc = algorithm == OW_CONV_DIRECT     ? ow_kernels_run_lines(s, &k)
+                       : algorithm == OW_CONV_WINOGRAD ? ow_kernels_run_winograd(s, &k)
+                                                       : ow_conv_fft_kernels(s, k.c, s->in[1], &not_finite);
         /* infinities beside the places of a line have met zeros that are not there, and an infinite
          * number of a tile makes others nan */
         if (rc || ow_all_finite(k.c->f64, z->data, ow_size(z)))

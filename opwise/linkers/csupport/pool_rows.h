@@ -334,10 +334,70 @@ OW_WITHIN void OW_N(ow_pool_back_plane)(const int most, const ow_pool *q, const 
     }
 }
 
+/* Whether windows of maxima are pairs of pixels that follow each other, of any number of rows, without
+ * zeros around them, and all rows have their elements side by side. */
+OW_WITHIN int OW_N(ow_pool_are_pairs)(const ow_pool *q, const ow_plane *x, const ow_plane *maxima, const ow_plane *g)
+{
+    const int64_t step = sizeof(OW_T);
+    return q->mode == OW_POOL_MAX && q->n[0] == 1 && q->out[0] == 1 && q->p[0] == 0 && q->p[1] == 0 && q->p[2] == 0 &&
+           q->w[2] == 2 && q->s[2] == 2 && q->w[1] == q->s[1] && q->out[2] >= OW_LANES &&
+           q->out[1] * q->w[1] <= q->n[1] && q->out[2] * 2 <= q->n[2] && x->at[2] == step &&
+           maxima->at[2] == step && g->at[2] == step;
+}
+
+/* Each element of half a vector twice. */
+OW_WITHIN OW_N(ow_vec) OW_N(ow_pool_twice)(OW_N(ow_vec) a, const int second)
+{
+#ifdef __clang__
+    OW_N(ow_vec) z;
+    for (int i = 0; i < OW_LANES; i++)
+        z[i] = a[(i + second * OW_LANES) / 2];
+    return z;
+#else
+    OW_N(ow_mask) which;
+    for (int i = 0; i < OW_LANES; i++)
+        which[i] = (i + second * OW_LANES) / 2;
+    return __builtin_shuffle(a, which);
+#endif
+}
+
+/* The gradient for windows that are pairs: each of its elements belongs to one window at most. */
+OW_WITHIN void OW_N(ow_pool_back_pairs)(const ow_pool *q, const ow_plane *x, const ow_plane *maxima, const ow_plane *g,
+                                        OW_T *z)
+{
+    const int64_t n = q->n[2], out = q->out[2], w = q->w[1];
+    for (int64_t j = 0; j < q->out[1]; j++, z += w * n) {
+        const OW_T *most = (const OW_T *)(maxima->data + j * maxima->at[1]);
+        const OW_T *more = (const OW_T *)(g->data + j * g->at[1]);
+        for (int64_t k = 0; k < out; k += OW_LANES) {
+            if (k + OW_LANES > out)
+                k = out - OW_LANES; /* the last vector begins earlier */
+            const OW_N(ow_vec) m = OW_N(ow_pool_at)(most + k), v = OW_N(ow_pool_at)(more + k);
+            const OW_N(ow_vec) m0 = OW_N(ow_pool_twice)(m, 0), m1 = OW_N(ow_pool_twice)(m, 1);
+            const OW_N(ow_mask) v0 = (OW_N(ow_mask))OW_N(ow_pool_twice)(v, 0);
+            const OW_N(ow_mask) v1 = (OW_N(ow_mask))OW_N(ow_pool_twice)(v, 1);
+            for (int64_t r = 0; r < w; r++) {
+                const OW_T *from = (const OW_T *)(x->data + (j * w + r) * x->at[1]) + 2 * k;
+                OW_T *to = z + r * n + 2 * k;
+                const OW_N(ow_mask) first = (OW_N(ow_mask))(OW_N(ow_pool_at)(from) == m0);
+                const OW_N(ow_mask) second = (OW_N(ow_mask))(OW_N(ow_pool_at)(from + OW_LANES) == m1);
+                *(OW_N(ow_vec) *)to = (OW_N(ow_vec))(first & v0);
+                *(OW_N(ow_vec) *)(to + OW_LANES) = (OW_N(ow_vec))(second & v1);
+            }
+        }
+        for (int64_t r = 0; r < w; r++)
+            for (int64_t k = 2 * out; k < n; k++)
+                z[r * n + k] = 0;
+    }
+    memset(z, 0, sizeof(OW_T) * (size_t)((q->n[1] - q->out[1] * w) * n));
+}
+
 static void OW_N(ow_pool_back)(const ow_pool *q, const ow_plane *x, const ow_plane *maxima, const ow_plane *g, char *z,
                                char *memory)
 {
-    if (q->mode == OW_POOL_MAX)
+    if (OW_N(ow_pool_are_pairs)(q, x, maxima, g))
+        OW_N(ow_pool_back_pairs)(q, x, maxima, g, (OW_T *)z);
+    else if (q->mode == OW_POOL_MAX)
         OW_N(ow_pool_back_plane)(1, q, x, maxima, g, (OW_T *)z, (OW_T *)memory);
     else
         OW_N(ow_pool_back_plane)(0, q, x, maxima, g, (OW_T *)z, (OW_T *)memory);

@@ -1,15 +1,14 @@
-"""Fusion along rows: reductions of the last axis, and elementwise work before and behind them.
+"""Fusion along rows: what reduces or adds up along an axis, and elementwise work around it.
 
 A variance, a softmax or a normalisation reads an array, reduces its rows, and reads it again. Loops
 that are fused one by one read the array from memory each time. A Rowwise goes over all of these
 passes for one row, which stays in the cache, before the next row.
 
-Applys belong to a *group* if their rows have the same length: elementwise Applys are joined to the
-arrays that they read and give, reductions to what they reduce, and what is computed from the
-results of reductions, one number a row, to the reductions. Every Apply gets a *level*, which grows
-where a value leaves a group and never falls from an Apply to its readers. What leaves a group
-cannot come back to the same level, so the Applys of one group and level can become one Apply, and
-no cycle can arise.
+Applys belong to a *group* if their rows, along the axis of a WindowSum or the last one, have the
+same length: elementwise Applys are joined to the arrays that they read and give, reductions to what
+they reduce, and what is computed from their results to them. Every Apply gets a *level*, which
+grows where a value leaves a group and never falls from an Apply to its readers. What leaves a group
+cannot come back to the same level: the Applys of one group and level become one without a cycle.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from opwise.config import config
 from opwise.graph import guards
 from opwise.optimizers.passes import Optimizer
 from opwise.optimizers.rules.fusion import MAX_DIMENSIONS, joins, reduces_in_c
+from opwise.optimizers.rules.matching import shuffled
 from opwise.scalar import loops
 from opwise.scalar.composite import Instruction, append_inlined
 from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
@@ -28,6 +28,7 @@ from opwise.tensor.elemwise import Elemwise, elemwise
 from opwise.tensor.nnet.rowsoftmax import Softmax, SoftmaxGrad
 from opwise.tensor.reduce import Sum, Supremum
 from opwise.tensor.rowwise import Rowwise
+from opwise.tensor.windowsum import WindowSum
 
 #: the most operands and steps of a Rowwise
 MAX_OPERANDS = 24
@@ -47,11 +48,13 @@ class RowFusion(Optimizer):
         order = fgraph.toposort()
         if _expand(fgraph, order):
             order = fgraph.toposort()
-        if not any(map(_reduces_rows, order)):
+        if not any(map(_works_on_rows, order)):
             return
         groups = _Groups(fgraph, order)
-        for members in groups.regions():
-            self._fuse(fgraph, _Region(members))
+        for members, axis in groups.regions():
+            self._fuse(fgraph, _Region(members, axis))
+        for node in [node for node in fgraph.apply_nodes if _is_window(node)]:
+            self._fuse(fgraph, _Region([node], node.op.axis))
 
     def _fuse(self, fgraph, region):
         if not region.reads_twice():
@@ -113,10 +116,26 @@ def _reduces_rows(node):
     return node.op.axis == (last,) and _has_rows(x)
 
 
-def _has_rows(var):
-    """Return whether a variable has several rows of several elements, as far as its type says."""
+def _is_window(node):
+    """Return whether an Apply adds up neighbours along rows of elements."""
+    return isinstance(node.op, WindowSum) and _has_rows(node.inputs[0], node.op.axis)
+
+
+def _works_on_rows(node):
+    return _is_window(node) or _reduces_rows(node)
+
+
+def _has_rows(var, axis=None):
+    """Return whether a variable has several rows of several elements, as far as its type says.
+
+    axis: that of the rows (default: the last one).
+    """
     pattern: tuple[bool, ...] = getattr(var.type, "broadcastable", ())
-    return 1 < len(pattern) <= MAX_DIMENSIONS and not pattern[-1] and not all(pattern[:-1])
+    if not 1 < len(pattern) <= MAX_DIMENSIONS:
+        return False
+    axis = len(pattern) - 1 if axis is None else axis
+    rows = pattern[:axis] + pattern[axis + 1 :]
+    return axis < len(pattern) and not pattern[axis] and not all(rows)
 
 
 def _spreads(node):
@@ -148,6 +167,8 @@ class _Groups:
             self._guards = guards.find_guards(order, fgraph.outputs).of
         #: Apply -> its group
         self.group: dict[Any, Any] = {}
+        #: group -> the axis of its rows, if that may be another than the last one
+        self.axis: dict[Any, int] = {}
         self._join_rows()
         self._join_numbers()
 
@@ -161,17 +182,23 @@ class _Groups:
         self._parent[self._find(a)] = self._find(b)
 
     def _join_rows(self):
-        """Find the groups of Applys on rows of elements of which some are reduced."""
-        wide = []
+        """Find the groups of Applys on rows of elements of which some are reduced or added up."""
+        wide, windows = [], [node for node in self._usable if _is_window(node)]
         for node in self._usable:
-            if joins(node) and _has_rows(node.outputs[0]):
+            if joins(node) and 1 < node.outputs[0].type.ndim <= MAX_DIMENSIONS:
                 wide.append(node)
                 pattern = node.outputs[0].type.broadcastable
                 for var in node.inputs:
                     if var.type.broadcastable == pattern:
                         self._unite(var, node.outputs[0])
-        reducing = [node for node in self._usable if _reduces_rows(node)]
-        roots = {self._find(node.inputs[0]) for node in reducing}
+        for node in windows:
+            self._unite(node.inputs[0], node.outputs[0])
+        for node in windows:
+            axis = self.axis.setdefault(self._find(node.inputs[0]), node.op.axis)
+            if axis == node.op.axis:
+                self.group[node] = self._key(node, node.inputs[0])
+        reducing = [node for node in self._usable if _reduces_rows(node) and self._runs_along(node)]
+        roots = {self._find(node.inputs[0]) for node in (*reducing, *self.group)}
         for node in wide:
             if self._find(node.outputs[0]) in roots:
                 self.group[node] = self._key(node, node.outputs[0])
@@ -180,6 +207,11 @@ class _Groups:
 
     def _key(self, node, var):
         return self._find(var), self._guards.get(node)
+
+    def _runs_along(self, node):
+        """Return whether a reduction of the last axis is along the rows of its group."""
+        (x,) = node.inputs
+        return self.axis.get(self._find(x), x.type.ndim - 1) == x.type.ndim - 1
 
     def _join_numbers(self):
         """Add what is computed from the results of reductions, one number for each row."""
@@ -204,13 +236,18 @@ class _Groups:
                 numbers[node.outputs[0]] = self.group[node] = group
 
     def regions(self):
-        """Return the Applys of each group and level in order, the highest levels first."""
+        """Return (Applys, axis) of each group and level in order, the highest levels first.
+
+        axis: that of the rows, None for the last one.
+        """
         level = self._levels()
         found: dict[Any, list] = {}
         for node in self.order:
             if node in self.group:
                 found.setdefault((self.group[node], level[node]), []).append(node)
-        return [found[key] for key in sorted(found, key=lambda k: -k[1])]
+        return [
+            (found[key], self.axis.get(key[0][0])) for key in sorted(found, key=lambda k: -k[1])
+        ]
 
     def _levels(self):
         group, level = self.group, dict[Any, int]()
@@ -234,11 +271,12 @@ class _Groups:
 
 
 class _Region:
-    """Applys that may become one Rowwise."""
+    """Applys that may become one Rowwise. axis: that of the rows, None for the last one."""
 
-    def __init__(self, members):
+    def __init__(self, members, axis):
+        self.axis = axis
         inside = set(members)
-        reductions = {node for node in members if _reduces_rows(node)}
+        reductions = {node for node in members if _works_on_rows(node)}
         behind = set(reductions)
         for node in members:
             if any(var.owner in behind for var in node.inputs if var.owner in inside):
@@ -256,8 +294,11 @@ class _Region:
         self.ndim = max((node.inputs[0].type.ndim for node in reductions), default=0)
 
     def reads_twice(self):
-        """Return whether a reduction of rows is followed by another pass over the elements."""
-        return any(
+        """Return whether a reduction of rows is followed by another pass over the elements.
+
+        A sum of neighbours reads them several times.
+        """
+        return any(map(_is_window, self.members)) or any(
             self._is_pass(node)
             and any(var.owner in self._behind for var in node.inputs if var.owner is not None)
             for node in self.members
@@ -265,8 +306,13 @@ class _Region:
 
     def _is_pass(self, node):
         return node in self._reductions or (
-            isinstance(node.op, Elemwise) and _has_rows(node.outputs[0]) and self._is_wide(node)
+            isinstance(node.op, Elemwise)
+            and self._has_rows(node.outputs[0])
+            and self._is_wide(node)
         )
+
+    def _has_rows(self, var):
+        return _has_rows(var, self.axis)
 
     def _is_wide(self, node):
         return node.outputs[0].type.ndim == self.ndim
@@ -274,12 +320,12 @@ class _Region:
     def take_in_cheap_inputs(self):
         """Compute inputs again if that is cheaper than reading them, and reads no more arrays."""
         while True:
-            wide = [var for var in self._inputs() if _has_rows(var)]
+            wide = [var for var in self._inputs() if self._has_rows(var)]
             for var in wide:
                 owner = var.owner
                 if owner is None or not joins(owner) or not self._is_wide(owner):
                     continue
-                more = [v for v in owner.inputs if _has_rows(v) and v not in wide]
+                more = [v for v in owner.inputs if self._has_rows(v) and v not in wide]
                 if not more and _cost(owner) <= MAX_FREE_COST:
                     if len(self.copies) >= MAX_STEPS:
                         return
@@ -333,7 +379,7 @@ class _Region:
             for var in inside
             if any(client not in again and client not in self.members for client, _ in var._clients)
         ]
-        read = {v for node in again for v in node.inputs if v not in inside and _has_rows(v)}
+        read = {v for node in again for v in node.inputs if v not in inside and self._has_rows(v)}
         return bool(again) and len(read) <= 2 * len(stored)
 
     def rowwise(self):
@@ -345,9 +391,14 @@ class _Region:
         for node in (*self.copies, *self.members):
             args = tuple(slots[var] for var in node.inputs)
             (out,) = node.outputs
-            key = node.op.scalar_op if node in self._reductions else node.op, args, out.type.dtype
+            op: Any = node.op
+            key = getattr(op, "scalar_op", op), args, out.type.dtype
             if isinstance(node.op, DimShuffle):
                 made[key] = args[0]
+            elif isinstance(node.op, WindowSum):
+                if key not in made:
+                    steps.append(Instruction(op, args, out.type.dtype))
+                    made[key] = len(inputs) + len(steps) - 1
             elif node in self._reductions:
                 step = Instruction(node.op, args, out.type.dtype)
                 if key not in made:
@@ -365,9 +416,13 @@ class _Region:
             return None
         if any(slot < len(inputs) for slot in given):
             return None
-        operands = [_of_rank(var, self.ndim) for var in inputs]
+        order = list(range(self.ndim))
+        if self.axis is not None:
+            order.append(order.pop(self.axis))
+        operands = [shuffled(_of_rank(var, self.ndim), order) for var in inputs]
         new = Rowwise(len(inputs), steps, given)(*operands, return_list=True)
-        at = {slot: new[k] for k, slot in enumerate(given)}
+        back = sorted(range(self.ndim), key=order.__getitem__)
+        at = {slot: shuffled(new[k], back) for k, slot in enumerate(given)}
         return [(out, _of_rank(at[slots[out]], out.type.ndim)) for out in outs]
 
 

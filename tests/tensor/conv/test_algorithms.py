@@ -327,15 +327,44 @@ def test_fourier_transforms_stay_within_their_bound(
     options = {"dilation": dilation, "groups": groups}
     want = products(x, w, pad, **options)
     top = rng.standard_normal(want.shape).astype(dtype)
-    got, by_images, _ = f(x, w, top)
+    got, by_images, by_kernels = f(x, w, top)
     most = products(abs(x), abs(w), pad, **options).max()
     assert abs(got - want).max() <= bound * most
     most = adjoint(abs(top), abs(w), image, pad, **options).max()
     want = adjoint(top, w, image, pad, **options)
     assert abs(by_images - want).max() <= bound * most
+    most = by_filters(abs(top), abs(x), kernel, pad, **options).max()
+    want = by_filters(top, x, kernel, pad, **options)
+    assert abs(by_kernels - want).max() <= bound * most
     if groups == 1:
         taken = [name for name, _ in f.linked.vm.algorithms() if name]
-        assert taken.count("fft") == 2
+        assert taken.count("fft") == 3
+
+
+@pytest.mark.parametrize("flip", [True, False])
+@pytest.mark.parametrize("stride", [(1, 1), (2, 3)])
+@pytest.mark.parametrize("image", [(3, 5, 40, 37), (70, 2, 33, 90), (1, 33, 19, 60)])
+def test_gradients_by_large_kernels(image, stride, flip):
+    """By Fourier transforms, of operands in other layouts, against sums of products."""
+    x, top, found = T.dtensor4(), T.dtensor4(), {}
+    kernel = (6, image[1], 9, 8)
+    for name in ("fft", "patches"):
+        with change_flags({"conv.algo": name}):
+            gradient = functions.conv2d_grad_wrt_weights(
+                x, top, kernel, border_mode=(4, 2), subsample=stride, filter_flip=flip
+            )
+            found[name] = theano.function([x, top], gradient, mode=theano.Mode("c|py", "fast_run"))
+    rng = np.random.default_rng(4)
+    sizes = zip(image[2:], (4, 2), kernel[2:], stride, strict=True)
+    lengths = [(n + 2 * p - k) // s + 1 for n, p, k, s in sizes]
+    value = rng.standard_normal(image)
+    g = rng.standard_normal((image[0], kernel[0], *lengths))
+    want = found["patches"](value, g)
+    layouts = [(value, g), (np.asfortranarray(value), g), (value, np.asfortranarray(g))]
+    for given in layouts:
+        got = found["fft"](*given)
+        assert [name for name, _ in found["fft"].linked.vm.algorithms() if name] == ["fft"]
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-13 * abs(want).max())
 
 
 def test_fourier_transforms_in_parts():
@@ -367,6 +396,10 @@ def test_large_kernels_use_fourier_transforms():
     assert algorithm(node, [(8, 64, 56, 56), (64, 64, 3, 3)], [(8, 64, 54, 54)]) != "fft"
     with change_flags({"conv.fft": False}):
         assert algorithm(node, *large) in ("direct", "patches")
+    for n, uses in ((15, True), (3, False)):
+        by_kernels = functions.conv2d_grad_wrt_weights(x, w, (64, 64, n, n)).owner
+        shapes = [(8, 64, 56, 56), (8, 64, 57 - n, 57 - n), (2,)]
+        assert (algorithm(by_kernels, shapes, [(64, 64, n, n)]) == "fft") == uses
     strided = functions.conv2d(x, w, subsample=(2, 2)).owner
     assert algorithm(strided, large[0], [(1, 1, 224, 224)]) in ("direct", "patches")
 
