@@ -163,17 +163,15 @@ static void ow_packed_chunk(void *arg, int64_t c)
     ow_kernels->packed_gemm[j->f64](j->q, i, low < j->q->m ? low : j->q->m, k, right < j->q->n ? right : j->q->n);
 }
 
-static int64_t ow_up_to(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
-
 /* A product whose operands are copied: y once for the team, or by each chunk as it comes to it, and rows
  * of x by each chunk. Returns 0 if there is no memory. */
 static int ow_packed_gemm(int f64, ow_product *q)
 {
-    const int64_t tile = ow_kernels->wide[f64], most = ow_kernels->pack_columns[f64] / 12 * 12;
+    const int64_t tile = ow_kernels->wide[f64], most = ow_kernels->product_rows;
     const int64_t down = (q->m + most - 1) / most;
     ow_packed_job job = {f64, q, NULL, 0, ow_kernels->pack_columns[f64], 1};
     if (down > 2) { /* few chunks of rows read columns again faster than they read a copy of all */
-        const int64_t bytes = q->k * ow_up_to(q->n, tile) * (f64 ? 8 : 4);
+        const int64_t bytes = q->k * ow_round_up(q->n, tile) * (f64 ? 8 : 4);
         const int64_t parts = (q->n + job.wide - 1) / job.wide;
         job.memory = ow_alloc(bytes);
         if (job.memory == NULL)
@@ -188,8 +186,8 @@ static int ow_packed_gemm(int f64, ow_product *q)
     int64_t across = (chunks + down - 1) / down;
     if (across > q->n / (8 * tile))
         across = q->n / (8 * tile) > 1 ? q->n / (8 * tile) : 1;
-    job.high = ow_up_to((q->m + down - 1) / down, 12);
-    job.wide = ow_up_to((q->n + across - 1) / across, tile);
+    job.high = ow_round_up((q->m + down - 1) / down, 4);
+    job.wide = ow_round_up((q->n + across - 1) / across, tile);
     job.across = (q->n + job.wide - 1) / job.wide;
     q->packed = job.memory;
     ow_parallel(ow_packed_chunk, &job, (q->m + job.high - 1) / job.high * job.across);
@@ -204,9 +202,9 @@ static void ow_large_gemm(int f64, const ow_product *q)
     int64_t n = q->n, k = q->k;
     while (n * k > OW_PACKED_BYTES / item)
         if (n > least)
-            n = ow_up_to(n / 2, least / 4);
+            n = ow_round_up(n / 2, least / 4);
         else
-            k = ow_up_to(k / 2, 256);
+            k = ow_round_up(k / 2, 256);
     for (int64_t j = 0; j < q->n; j += n)
         for (int64_t p = 0; p < q->k && !ow_should_stop(); p += k) {
             ow_product part = *q;
@@ -324,7 +322,7 @@ static void ow_own_gemv(int f64, const ow_matvec *q)
     const double bytes = (double)q->m * (double)q->k * (double)item;
     const int64_t chunks = ow_chunks(bytes * OW_BYTE_NS);
     ow_matvec_job job = {&copied, by_rows ? ow_kernels->gemv[f64] : ow_kernels->column_gemv[f64], item,
-                         ow_up_to((q->m + chunks - 1) / chunks, 64)};
+                         ow_round_up((q->m + chunks - 1) / chunks, 64)};
     ow_parallel(ow_matvec_chunk, &job, (q->m + job.rows - 1) / job.rows);
     ow_free(x);
 }

@@ -43,8 +43,6 @@ typedef struct ow_kernel_sums {
 static int64_t ow_at_most(int64_t n, int64_t most) { return n < most ? n : most; }
 static int64_t ow_at_least(int64_t n, int64_t least) { return n > least ? n : least; }
 
-static int64_t ow_round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
 /* Memory of one unit, or NULL. */
 static char *ow_kernel_memory(ow_kernel_sums *k, int64_t bytes)
 {

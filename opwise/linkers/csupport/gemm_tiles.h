@@ -282,12 +282,12 @@ static void OW_N(ow_pack_part)(const ow_product *q, char *to, int64_t j0, int64_
     }
 }
 
-/* Rows i0 to i1, at most pack_columns, and columns j0 to j1 of a product; j0 is the first column of a
+/* Rows i0 to i1, at most OW_PACK_ROWS, and columns j0 to j1 of a product; j0 is the first column of a
  * panel. If y is not packed, a few panels at a time are. */
 static void OW_N(ow_packed_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
 {
     enum { BLOCK = OW_PANELS * OW_WIDE };
-    static _Thread_local OW_T rows[OW_SUM_BLOCK * BLOCK] __attribute__((aligned(64)));
+    static _Thread_local OW_T rows[OW_SUM_BLOCK * OW_PACK_ROWS] __attribute__((aligned(64)));
     static _Thread_local OW_T columns[OW_SUM_BLOCK * BLOCK] __attribute__((aligned(64)));
     const int64_t width = (q->n + OW_WIDE - 1) / OW_WIDE * OW_WIDE;
     for (int64_t p = 0; p < q->k || p == 0; p += OW_SUM_BLOCK) {

@@ -504,6 +504,9 @@ static inline void ow_walk_run(const ow_walk *w, ow_loop loop, const void *ctx)
 /* No chunk takes longer than some milliseconds: signals are looked for between chunks. */
 #define OW_LONGEST_CHUNK_NS 5e6
 
+/* The next multiple of `step`. */
+static inline int64_t ow_round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+
 /* Into how many chunks to cut work of `ns` nanoseconds; 1: do not share it. */
 static inline int64_t ow_chunks(double ns)
 {

@@ -145,10 +145,11 @@ typedef struct ow_simd {
         onehot_grad[2];
     ow_gemm_fn gemm[2];
     ow_pack_fn pack[2];
-    ow_gemm_fn packed_gemm[2]; /* of at most pack_columns rows */
+    ow_gemm_fn packed_gemm[2]; /* of at most product_rows rows */
     ow_pack_part_fn pack_part[2];
     ow_matvec_fn gemv[2], column_gemv[2]; /* without threads; column_gemv: for long columns */
     int products;         /* whether products are as fast as those of BLAS, whatever their sizes */
+    int product_rows;     /* a multiple of the rows of a tile */
     int wide[2];          /* columns of a tile of gemm */
     int pack_columns[2];
     ow_lifted_fn lifted[2];

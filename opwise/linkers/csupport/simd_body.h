@@ -77,6 +77,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 
 #define OW_SUM_BLOCK 256 /* terms of a sum for which a panel of y stays in the first cache */
 #define OW_PANELS 8      /* panels that are copied together, and stay in the second cache */
+#define OW_PACK_ROWS (20 * OW_TILE_ROWS) /* rows of a large x that are copied together, for the second cache */
 #define OW_X_ROWS 96     /* rows of x that are copied together, where they lie apart */
 #define OW_FAR 2048      /* bytes between rows from which on they do */
 
@@ -134,7 +135,7 @@ const ow_simd OW_TABLE = {
     OW_BOTH(ow_xent),        OW_BOTH(ow_xent_dx),      OW_BOTH(ow_onehot),
     OW_BOTH(ow_onehot_grad), OW_BOTH(ow_gemm),         OW_BOTH(ow_pack_all),
     OW_BOTH(ow_packed_gemm), OW_BOTH(ow_pack_part),    OW_BOTH(ow_small_gemv),
-    OW_BOTH(ow_column_gemv), OW_VECTOR >= 32,
+    OW_BOTH(ow_column_gemv), OW_VECTOR >= 32, OW_PACK_ROWS,
     {2 * OW_VECTOR / (int)sizeof(float), 2 * OW_VECTOR / (int)sizeof(double)},
     {OW_PANELS * 2 * OW_VECTOR / (int)sizeof(float), OW_PANELS * 2 * OW_VECTOR / (int)sizeof(double)},
     OW_BOTH(ow_lifted),      OW_BOTH(ow_pack_rows),    OW_BOTH(ow_gather),
