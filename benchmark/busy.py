@@ -3,8 +3,8 @@
     python -m benchmark.busy [--quick] [--json FILE]
 
 Each program is timed by turns on a quiet machine and beside one process per processor that never
-waits. Two programs that share a processor get half of it each, so a call takes twice as long at best
-if all its work needs every processor, and less if it leaves some idle.
+waits. Two programs that share a processor get half of it each, so a call that needs every processor
+takes twice as long at best.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from time import perf_counter
 
 import numpy as np
@@ -46,7 +47,7 @@ def perceptron(*sizes: int, rows: int, momentum: bool = False) -> Call:
     random = np.random.default_rng(0)
     x, y = T.fmatrix("x"), T.ivector("y")
     out, parameters = x, []
-    for inside, outside in zip(sizes, sizes[1:], strict=False):
+    for inside, outside in pairwise(sizes):
         w = opwise.shared((random.normal(size=(inside, outside)) / inside**0.5).astype("float32"))
         b = opwise.shared(np.zeros(outside, "float32"))
         parameters += [w, b]
@@ -71,7 +72,9 @@ PROGRAMS: dict[str, Callable[[], Call]] = {
     "logistic 400 x 784": logistic,
     "MLP 784-20-10, 20 rows": lambda: perceptron(784, 20, 10, rows=20),
     "MLP 784-512-10, 128 rows": lambda: perceptron(784, 512, 10, rows=128),
-    "momentum 256-512-256-10, 64 rows": lambda: perceptron(256, 512, 256, 10, rows=64, momentum=True),
+    "momentum 256-512-256-10, 64 rows": lambda: perceptron(
+        256, 512, 256, 10, rows=64, momentum=True
+    ),
 }
 
 

@@ -72,7 +72,9 @@ assert "scipy.linalg.cython_blas" not in sys.modules
 
 def test_wide_vectors_do_without():
     if not opwise_c.needs_blas():
-        large = PRODUCT.replace('opwise_c.use_vectors("base")', "pass").replace("(3, 3)", "(500, 500)")
+        large = PRODUCT.replace('opwise_c.use_vectors("base")', "pass").replace(
+            "(3, 3)", "(500, 500)"
+        )
         run_python(large.format(before="", after=""))
 
 

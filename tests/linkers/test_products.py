@@ -11,12 +11,12 @@ from opwise.modes.mode import Mode
 
 pytestmark = pytest.mark.c
 
-#: rows, columns and terms: small and narrow ones; few and many rows, of which the latter share a copy
-#: of the columns; sums of several blocks; a copy that takes too much memory for one part
+#: rows, columns and terms: small and narrow ones; few and many rows, which share a copy of the
+#: columns; sums of several blocks; a copy that takes too much memory for one part
 SIZES = [
     (3, 4, 5), (25, 64, 25), (30, 200, 300), (64, 512, 256), (121, 130, 257), (130, 65, 513),
-    (241, 67, 300), (400, 1030, 40), (500, 33, 260), (26, 300, 17_000), (26, 70_000, 70), (70, 1, 300),
-    (1, 70, 300), (40, 30, 0), (0, 30, 40),
+    (241, 67, 300), (400, 1030, 40), (500, 33, 260), (26, 300, 17_000), (26, 70_000, 70),
+    (70, 1, 300), (1, 70, 300), (40, 30, 0), (0, 30, 40),
 ]  # fmt: skip
 #: from the narrowest to what this processor has
 _ALL = ["base", "avx2", "avx512"]
@@ -71,7 +71,9 @@ def test_matrices(vectors, dtype, size):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("shape", [(1000, 301), (4100, 9), (9, 4100), (33, 70), (20_001, 6), (7, 40_001)])
+@pytest.mark.parametrize(
+    "shape", [(1000, 301), (4100, 9), (9, 4100), (33, 70), (20_001, 6), (7, 40_001)]
+)
 def test_a_matrix_and_a_vector(vectors, dtype, shape):
     random = np.random.default_rng(2)
     x, v, z = (random.normal(size=s).astype(dtype) for s in (shape, shape[1], shape[0]))
@@ -88,12 +90,13 @@ def test_a_matrix_and_a_vector(vectors, dtype, shape):
 @pytest.mark.parametrize("shape", [(1, 20, 30), (70, 20, 30), (5, 300, 200), (0, 3, 4), (6, 0, 4)])
 def test_pages(vectors, shape):
     random = np.random.default_rng(3)
-    pages, m, k = shape
+    pages, _, k = shape
     x, y = random.normal(size=shape), random.normal(size=(pages, k, 25))
     a, b = T.tensor3(dtype="float64"), T.tensor3(dtype="float64")
     f = compiled([a, b], T.batched_dot(a, b))
     np.testing.assert_allclose(f(x, y), x @ y, atol=1e-10)
-    np.testing.assert_allclose(f(x.transpose(0, 2, 1).copy().transpose(0, 2, 1), y), x @ y, atol=1e-10)
+    turned = x.transpose(0, 2, 1).copy().transpose(0, 2, 1)
+    np.testing.assert_allclose(f(turned, y), x @ y, atol=1e-10)
 
 
 @pytest.mark.parametrize("size", [(300, 500, 700), (70, 900, 600), (3000, 1000, 1)])
