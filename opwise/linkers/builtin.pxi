@@ -7,6 +7,18 @@ MAXREG = OW_MAXREG
 VECTORS = ow_kernels.name.decode()
 
 
+def use_vectors(str name):
+    """Use the built-in kernels for these vectors ("base", "avx2" or "avx512"), as a processor would
+    that has no wider ones; functions that are linked already may keep others."""
+    if not ow_use_kernels(name.encode()):
+        raise ValueError(f"this processor has no kernels for {name!r}")
+
+
+def needs_blas():
+    """Return whether products call BLAS; if not, the built-in kernels compute all of them."""
+    return not ow_kernels.products
+
+
 def kinds():
     """Return the names of the kinds of C steps."""
     names = []

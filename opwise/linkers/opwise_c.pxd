@@ -211,7 +211,9 @@ cdef extern from "simd.h":
         const char *name
         const ow_reducer *reducers
         int reducer_count
+        int products
     const ow_simd *ow_kernels
+    int ow_use_kernels(const char *)
     ctypedef int (*ow_sort_in_place_fn)(void *items, Py_ssize_t n, void *array) noexcept nogil
     ow_sort_in_place_fn ow_sort_in_place[2]
 

@@ -57,8 +57,9 @@ def run_python(program):
 PRODUCT = """
 import sys
 import numpy as np, opwise, opwise.tensor as T
-from opwise.linkers import blasload
+from opwise.linkers import blasload, opwise_c
 from opwise.modes.mode import Mode
+opwise_c.use_vectors("base")  # kernels for wider vectors do without BLAS
 {before}
 x = T.dmatrix()
 f = opwise.function([x], T.dot(x, x), mode=Mode("c|py", "fast_compile"))
@@ -67,6 +68,17 @@ f(np.ones((3, 3)))
 assert "scipy.linalg.cython_blas" not in sys.modules
 {after}
 """
+
+
+def test_wide_vectors_do_without():
+    if not opwise_c.needs_blas():
+        large = PRODUCT.replace('opwise_c.use_vectors("base")', "pass").replace("(3, 3)", "(500, 500)")
+        run_python(large.format(before="", after=""))
+
+
+def test_unknown_vectors_are_refused():
+    with pytest.raises(ValueError, match="this processor has no kernels for 'mmx'"):
+        opwise_c.use_vectors("mmx")
 
 
 def test_small_products_do_without():

@@ -81,6 +81,7 @@ LATE = """
 import sys
 import numpy as np, opwise, opwise.tensor as T
 from opwise.linkers import opwise_c
+opwise_c.use_vectors("base")  # kernels for wider vectors do without BLAS
 assert "threadpoolctl" not in sys.modules
 x = T.dmatrix("x")
 f = opwise.function([x], T.dot(x, x))

@@ -37,7 +37,12 @@ typedef struct ow_mat {
 } ow_mat;
 
 #define OW_SMALL (1 << 26) /* multiplications up to which own loops are as fast as BLAS */
-#define OW_SMALL_VECTOR (1 << 14) /* the same, for products with a vector */
+#define OW_PACKED (1 << 20) /* multiplications that pay for a copy of rows of x */
+#define OW_LARGE_PAGE (1 << 23) /* multiplications in a page of a batched product that the team shares */
+#define OW_BYTE_NS 0.1 /* how long it takes to read a byte of a matrix, for a product with a vector */
+#define OW_PACKED_BYTES (16 << 20) /* the most memory for the copy of y */
+#define OW_PACK_TOGETHER (1 << 17) /* bytes of it that the team shares */
+#define OW_SMALL_VECTOR (1 << 14) /* the same, for products with a vector; these take one thread */
 #define OW_NARROW 24   /* and so they are where one of the three lengths is at most so many */
 
 /* Fills ow_blas when the first product is large enough to need it; returns OW_OK, or an error that it
@@ -107,10 +112,12 @@ static inline char *ow_get_mat(ow_slot *c, ow_mat *m, char **memory)
  * It starts all its threads or one. Where other programs use the processors, they wait for each other
  * much longer than the product takes; the team of threads.h rests instead. */
 
-/* Whether the tiles of simd.h are the better way to a product of these sizes. */
-static inline int ow_is_small(int64_t m, int64_t n, int64_t k)
+/* Whether the kernels of simd.h are the better way to a product of these sizes. */
+static inline int ow_is_own(int64_t m, int64_t n, int64_t k)
 {
     const int64_t narrow = m < n ? m : n, work = ow_mul_size(ow_mul_size(m, n), k + 1);
+    if (ow_kernels->products)
+        return 1;
     if (narrow <= 1)
         return work <= OW_SMALL_VECTOR;
     return work <= OW_SMALL || narrow <= OW_NARROW || k <= OW_NARROW;
@@ -135,13 +142,96 @@ static void ow_gemm_chunk(void *arg, int64_t c)
         j->fn(j->q, 0, j->q->m, first, end);
 }
 
+typedef struct ow_packed_job {
+    int f64;
+    const ow_product *q;
+    char *memory;
+    int64_t high, wide, across; /* rows and columns of a chunk; chunks side by side */
+} ow_packed_job;
+
+static void ow_pack_chunk(void *arg, int64_t c)
+{
+    const ow_packed_job *j = arg;
+    const int64_t first = c * j->wide, end = first + j->wide;
+    ow_kernels->pack_part[j->f64](j->q, j->memory, first, end < j->q->n ? end : j->q->n);
+}
+
+static void ow_packed_chunk(void *arg, int64_t c)
+{
+    const ow_packed_job *j = arg;
+    const int64_t i = c / j->across * j->high, k = c % j->across * j->wide, low = i + j->high, right = k + j->wide;
+    ow_kernels->packed_gemm[j->f64](j->q, i, low < j->q->m ? low : j->q->m, k, right < j->q->n ? right : j->q->n);
+}
+
+static int64_t ow_up_to(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+
+/* A product whose operands are copied: y once for the team, or by each chunk as it comes to it, and rows
+ * of x by each chunk. Returns 0 if there is no memory. */
+static int ow_packed_gemm(int f64, ow_product *q)
+{
+    const int64_t tile = ow_kernels->wide[f64], most = ow_kernels->pack_columns[f64] / 12 * 12;
+    const int64_t down = (q->m + most - 1) / most;
+    ow_packed_job job = {f64, q, NULL, 0, ow_kernels->pack_columns[f64], 1};
+    if (down > 2) { /* few chunks of rows read columns again faster than they read a copy of all */
+        const int64_t bytes = q->k * ow_up_to(q->n, tile) * (f64 ? 8 : 4);
+        const int64_t parts = (q->n + job.wide - 1) / job.wide;
+        job.memory = ow_alloc(bytes);
+        if (job.memory == NULL)
+            return 0;
+        if (bytes > OW_PACK_TOGETHER)
+            ow_parallel(ow_pack_chunk, &job, parts);
+        else
+            ow_in_order(ow_pack_chunk, &job, parts);
+    }
+    const int64_t chunks = ow_chunks((double)q->m * (double)q->n * (double)q->k / (f64 ? 20 : 40));
+    /* chunks beside each other copy the same rows, which few columns would not pay for */
+    int64_t across = (chunks + down - 1) / down;
+    if (across > q->n / (8 * tile))
+        across = q->n / (8 * tile) > 1 ? q->n / (8 * tile) : 1;
+    job.high = ow_up_to((q->m + down - 1) / down, 12);
+    job.wide = ow_up_to((q->n + across - 1) / across, tile);
+    job.across = (q->n + job.wide - 1) / job.wide;
+    q->packed = job.memory;
+    ow_parallel(ow_packed_chunk, &job, (q->m + job.high - 1) / job.high * job.across);
+    ow_free(job.memory);
+    return 1;
+}
+
+/* The same in parts, so that the copy of y takes little memory. Sums are cut where kernels cut them. */
+static void ow_large_gemm(int f64, const ow_product *q)
+{
+    const int64_t item = f64 ? 8 : 4, least = 4 * ow_kernels->pack_columns[f64];
+    int64_t n = q->n, k = q->k;
+    while (n * k > OW_PACKED_BYTES / item)
+        if (n > least)
+            n = ow_up_to(n / 2, least / 4);
+        else
+            k = ow_up_to(k / 2, 256);
+    for (int64_t j = 0; j < q->n; j += n)
+        for (int64_t p = 0; p < q->k && !ow_should_stop(); p += k) {
+            ow_product part = *q;
+            part.n = q->n - j < n ? q->n - j : n;
+            part.k = q->k - p < k ? q->k - p : k;
+            part.b = p ? 1 : q->b;
+            part.x += p * q->xc * item;
+            part.y += (p * q->yr + j * q->yc) * item;
+            part.z += j * item;
+            if (!ow_packed_gemm(f64, &part))
+                ow_kernels->gemm[f64](&part, 0, part.m, 0, part.n);
+        }
+}
+
 /* z = b z + a x y, where columns of z lie side by side. */
 static void ow_own_gemm(int f64, const ow_mat *z, const ow_mat *x, const ow_mat *y, double a, double b)
 {
     ow_product q = {z->rows, z->cols, x->cols, a, b, x->data, y->data, z->data,
                     x->by_rows ? x->ld : 1, x->by_rows ? 1 : x->ld,
                     y->by_rows ? y->ld : 1, y->by_rows ? 1 : y->ld, z->ld, NULL};
-    double ns = (double)q.m * (double)q.n * (double)q.k / (f64 ? 20 : 40);
+    const double work = (double)q.m * (double)q.n * (double)q.k, ns = work / (f64 ? 20 : 40);
+    if (work >= OW_PACKED && q.m > OW_NARROW && q.n >= 2 * ow_kernels->wide[f64] && q.k > OW_NARROW) {
+        ow_large_gemm(f64, &q);
+        return;
+    }
     ow_gemm_job job = {ow_kernels->gemm[f64], &q, ow_chunks(ns), 1, 0};
     /* chunks of columns copy each its own part of y, those of rows all of y */
     job.by_rows = q.m >= 4 * q.n || (q.m >= q.n && q.n < job.chunks * ow_kernels->wide[f64]);
@@ -199,15 +289,58 @@ static ow_mat ow_mat_part(const ow_mat *m, int64_t item, int64_t i, int64_t j, i
     return part;
 }
 
+/* A product with a vector, in chunks of so many rows. */
+typedef struct ow_matvec_job {
+    const ow_matvec *q;
+    ow_matvec_fn fn;
+    int64_t item, rows;
+} ow_matvec_job;
+
+static void ow_matvec_chunk(void *arg, int64_t c)
+{
+    const ow_matvec_job *j = arg;
+    ow_matvec part = *j->q;
+    const int64_t i = c * j->rows;
+    part.m = part.m - i < j->rows ? part.m - i : j->rows;
+    part.A += i * part.ar * j->item;
+    part.z += i * part.zs * j->item;
+    j->fn(&part);
+}
+
+/* By the team. Sums do not depend on how rows are shared. */
+static void ow_own_gemv(int f64, const ow_matvec *q)
+{
+    const int64_t item = f64 ? 8 : 4;
+    const int by_rows = q->ac == 1;
+    ow_matvec copied = *q;
+    char *x = NULL;
+    if (by_rows && q->xs != 1 && (x = ow_alloc(q->k * item)) != NULL) {
+        ow_slot from = {.data = (char *)q->x, .itemsize = item, .ndim = 1, .shape = {q->k}, .strides = {q->xs * item}};
+        ow_slot to = {.data = x, .itemsize = item, .ndim = 1, .shape = {q->k}, .strides = {item}};
+        ow_copy(&to, &from);
+        copied.x = x;
+        copied.xs = 1;
+    }
+    const double bytes = (double)q->m * (double)q->k * (double)item;
+    const int64_t chunks = ow_chunks(bytes * OW_BYTE_NS);
+    ow_matvec_job job = {&copied, by_rows ? ow_kernels->gemv[f64] : ow_kernels->column_gemv[f64], item,
+                         ow_up_to((q->m + chunks - 1) / chunks, 64)};
+    ow_parallel(ow_matvec_chunk, &job, (q->m + job.rows - 1) / job.rows);
+    ow_free(x);
+}
+
 /* z = b z + a m v, where elements of v and z lie so many elements apart; m has elements */
 static void ow_gemv(int f64, double a, const ow_mat *m, char *v, int incv, double b, char *z, int incz)
 {
     const int64_t item = f64 ? 8 : 4;
     int64_t rows = m->rows, cols = m->cols, one = 1;
-    if (rows * cols <= OW_SMALL_VECTOR) {
+    if (ow_is_own(rows, 1, cols)) {
         const ow_matvec q = {rows, cols, a, b, m->data, v, z, m->by_rows ? m->ld : 1,
                              m->by_rows ? 1 : m->ld, incv, incz};
-        ow_kernels->gemv[f64](&q);
+        if (rows * cols <= OW_SMALL_VECTOR)
+            ow_kernels->gemv[f64](&q);
+        else
+            ow_own_gemv(f64, &q);
         return;
     }
     ow_blocks(&rows, &one, &cols, OW_GEMV_CALL);
@@ -263,7 +396,7 @@ static void ow_gemm_mats(int f64, ow_mat z, ow_mat x, ow_mat y, double a, double
         z = ow_transposed(&z);
     }
     /* products of matrices are slow if one is a vector; BLAS leaves empty sums alone */
-    const int small = ow_is_small(z.rows, z.cols, x.cols);
+    const int own = ow_is_own(z.rows, z.cols, x.cols);
     if (z.cols == 1 && x.cols > 0) {
         ow_gemv(f64, a, &x, y.data, y.by_rows ? y.ld : 1, b, z.data, z.by_rows ? z.ld : 1);
         return;
@@ -275,13 +408,14 @@ static void ow_gemm_mats(int f64, ow_mat z, ow_mat x, ow_mat y, double a, double
     }
     const int64_t item = f64 ? 8 : 4;
     int64_t m = z.rows, n = z.cols, k = x.cols;
-    ow_blocks(&m, &n, &k, OW_GEMM_CALL);
+    if (!own) /* own kernels look for signals themselves */
+        ow_blocks(&m, &n, &k, OW_GEMM_CALL);
     for (int64_t i = 0; i < z.rows; i += m)
         for (int64_t j = 0; j < z.cols; j += n)
             for (int64_t p = 0; p < x.cols || p == 0; p += k ? k : 1) {
                 ow_mat pz = ow_mat_part(&z, item, i, j, m, n), px = ow_mat_part(&x, item, i, p, m, k),
                        py = ow_mat_part(&y, item, p, j, k, n);
-                if (small)
+                if (own)
                     ow_own_gemm(f64, &pz, &px, &py, a, p ? 1.0 : b);
                 else if (!ow_should_stop())
                     ow_gemm_call(f64, &pz, &px, &py, a, p ? 1.0 : b);
@@ -314,7 +448,7 @@ static int ow_gemm_reserve(ow_step *s, const ow_slot *z, const ow_slot *x, const
     const int64_t bytes = ow_add_size(ow_add_size(ow_mat_bytes(&pz), ow_mat_bytes(&px)), ow_mat_bytes(&py));
     if (bytes && ow_scratch(s, bytes) == NULL)
         return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate copies of matrices");
-    return ow_need_blas(s, !ow_is_small(z->shape[0], z->shape[1], x->shape[1]));
+    return ow_need_blas(s, !ow_is_own(z->shape[0], z->shape[1], x->shape[1]));
 }
 
 static void ow_gemm_piece(ow_step *s, ow_slot *z, ow_slot *x, ow_slot *y, double a, double b)
@@ -438,7 +572,7 @@ static int ow_gemv_prep(ow_step *s)
                        "Shape mismatch: A.shape[0] != y.shape[0] (%lld != %lld)",
                        (long long)A->shape[0], (long long)y->shape[0]);
     int rc = ow_accumulator(s);
-    return rc ? rc : ow_need_blas(s, A->shape[0] * A->shape[1] > OW_SMALL_VECTOR);
+    return rc ? rc : ow_need_blas(s, !ow_is_own(A->shape[0], 1, A->shape[1]));
 }
 
 #define OW_STRIDED_GEMV(T)                                                                           \
@@ -622,18 +756,44 @@ static int ow_batched_dot_prep(ow_step *s)
     return ow_gemm_reserve(s, &pz, &px, &py);
 }
 
+static void ow_page_product(ow_step *s, int64_t i)
+{
+    ow_slot x, y, z;
+    ow_page(&x, s->in[0], i);
+    ow_page(&y, s->in[1], i);
+    ow_page(&z, s->out[0], i);
+    ow_gemm(s, &z, &x, &y, 1.0, 0.0);
+}
+
+/* The pages of a batched product, of which a chunk has so many. */
+typedef struct ow_pages_job {
+    ow_step *s;
+    int64_t some;
+} ow_pages_job;
+
+static void ow_pages_chunk(void *arg, int64_t c)
+{
+    const ow_pages_job *j = arg;
+    const int64_t pages = j->s->out[0]->shape[0];
+    for (int64_t i = c * j->some; i < pages && i < (c + 1) * j->some; i++)
+        ow_page_product(j->s, i);
+}
+
 static int ow_batched_dot_run(ow_step *s)
 {
     const ow_slot *first = s->in[0], *second = s->in[1];
-    const double ns = (double)first->shape[1] * (double)first->shape[2] * (double)second->shape[2];
-    double left = OW_LONGEST_CHUNK_NS;
-    for (int64_t i = 0; i < s->out[0]->shape[0] && !ow_stops(&left, ns); i++) {
-        ow_slot x, y, z;
-        ow_page(&x, s->in[0], i);
-        ow_page(&y, s->in[1], i);
-        ow_page(&z, s->out[0], i);
-        ow_gemm(s, &z, &x, &y, 1.0, 0.0);
+    const int64_t pages = s->out[0]->shape[0];
+    const double work = (double)first->shape[1] * (double)first->shape[2] * (double)second->shape[2];
+    /* the team shares small pages, and the work on each large one; scratch memory is one page's */
+    if (pages > 1 && work < OW_LARGE_PAGE && s->scratch == NULL) {
+        const int64_t chunks = ow_chunks((double)pages * work / (first->itemsize == 8 ? 10 : 20));
+        ow_pages_job job = {s, (pages + chunks - 1) / chunks};
+        ow_parallel(ow_pages_chunk, &job, (pages + job.some - 1) / job.some);
+        return OW_OK;
     }
+    double left = OW_LONGEST_CHUNK_NS;
+    for (int64_t i = 0; i < pages && !ow_stops(&left, work); i++)
+        ow_page_product(s, i);
     return OW_OK;
 }
 

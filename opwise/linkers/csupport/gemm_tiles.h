@@ -1,12 +1,15 @@
-/* Products of small and of narrow matrices, for one type of elements: OW_T, of which OW_S is the
- * short name. Included once for each; OW_N(name) is a function of that type.
+/* Products of matrices, for one type of elements: OW_T, of which OW_S is the short name. Included once
+ * for each; OW_N(name) is a function of that type.
  *
  * A tile of the result, a few rows by two vectors, stays in registers while it runs along the sum.
- * Operands have any strides; panels of y, as wide as a tile, are copied first.
+ * Operands have any strides; panels of y, as wide as a tile, are copied first. For large products rows
+ * of x are, too. Sums are cut into blocks of OW_SUM_BLOCK terms, wherever operands are read.
  */
 
 #define OW_LANES ((int)(OW_VECTOR / sizeof(OW_T)))
 #define OW_WIDE (2 * OW_LANES)
+#define OW_SOME_PANELS 4
+#define OW_AHEAD 4 /* rows that are fetched before they are copied */
 
 /* acc[r][j] = sum over p of x[r, p] y[p, j]; `rows` and `vectors` are constants where it is called */
 OW_WITHIN void OW_N(ow_tile)(const int rows, const int vectors, int64_t k, const OW_T *x,
@@ -37,18 +40,21 @@ OW_WITHIN void OW_N(ow_tile)(const int rows, const int vectors, int64_t k, const
 OW_WITHIN void OW_N(ow_put_tile)(const int rows, const int vectors, int64_t cols, OW_T a, OW_T b,
                                  const OW_N(ow_vec) *acc, OW_T *z, int64_t zr)
 {
-    for (int r = 0; r < rows; r++) {
-        const OW_N(ow_vec) *from = acc + r * vectors;
-        OW_T *to = z + r * zr;
-        if (cols == vectors * OW_LANES)
-            for (int v = 0; v < vectors; v++) {
-                OW_N(ow_vec) *place = (OW_N(ow_vec) *)(to + v * OW_LANES);
-                *place = b == 0 ? a * from[v] : b * *place + a * from[v];
-            }
-        else
+    if (cols != vectors * OW_LANES) {
+        for (int r = 0; r < rows; r++)
             for (int64_t j = 0; j < cols; j++) {
-                OW_T value = a * ((const OW_T *)from)[j];
-                to[j] = b == 0 ? value : b * to[j] + value;
+                OW_T value = a * ((const OW_T *)(acc + r * vectors))[j], *to = z + r * zr + j;
+                *to = b == 0 ? value : b * *to + value;
+            }
+    } else if (b == 0) {
+        for (int r = 0; r < rows; r++)
+            for (int v = 0; v < vectors; v++)
+                *(OW_N(ow_vec) *)(z + r * zr + v * OW_LANES) = a * acc[r * vectors + v];
+    } else {
+        for (int r = 0; r < rows; r++)
+            for (int v = 0; v < vectors; v++) {
+                OW_N(ow_vec) *to = (OW_N(ow_vec) *)(z + r * zr + v * OW_LANES);
+                *to = b * *to + a * acc[r * vectors + v];
             }
     }
 }
@@ -67,13 +73,19 @@ OW_WITHIN void OW_N(ow_put_tile)(const int rows, const int vectors, int64_t cols
     }
 
 /* All rows of a panel of at most OW_WIDE columns, in tiles of nearly the same height: a tile of few
- * rows waits for its own additions. */
-static void OW_N(ow_panel)(int vectors, int64_t m, int64_t cols, int64_t k, OW_T a, const OW_T *x,
-                           int64_t xr, int64_t xc, const OW_T *y, int64_t yr, OW_T b, OW_T *z,
-                           int64_t zr)
+ * rows waits for its own additions. `xt`: elements from the first row of a tile to that of the next, if
+ * all tiles had OW_TILE_ROWS rows and x is packed; 0: x lies as xr and xc say. */
+OW_WITHIN void OW_N(ow_tiles)(int vectors, int64_t m, int64_t cols, int64_t k, OW_T a, const OW_T *x,
+                              const int64_t xr, const int64_t xc, const int64_t xt, const OW_T *y,
+                              int64_t yr, OW_T b, OW_T *z, int64_t zr)
 {
     for (int64_t tiles = (m + OW_TILE_ROWS - 1) / OW_TILE_ROWS; tiles > 0; tiles--) {
         const int64_t rows = (m + tiles - 1) / tiles;
+        if (xt) /* large results are not in the first cache */
+            for (int64_t r = 0; r < rows; r++) {
+                __builtin_prefetch(z + r * zr, 1);
+                __builtin_prefetch(z + r * zr + cols - 1, 1);
+            }
         switch (rows) {
             OW_ONE_TILE(1) OW_ONE_TILE(2) OW_ONE_TILE(3) OW_ONE_TILE(4)
 #if OW_TILE_ROWS > 4
@@ -85,9 +97,16 @@ static void OW_N(ow_panel)(int vectors, int64_t m, int64_t cols, int64_t k, OW_T
 #endif
         }
         m -= rows;
-        x += rows * xr;
+        x += xt ? xt : rows * xr;
         z += rows * zr;
     }
+}
+
+static void OW_N(ow_panel)(int vectors, int64_t m, int64_t cols, int64_t k, OW_T a, const OW_T *x,
+                           int64_t xr, int64_t xc, const OW_T *y, int64_t yr, OW_T b, OW_T *z,
+                           int64_t zr)
+{
+    OW_N(ow_tiles)(vectors, m, cols, k, a, x, xr, xc, 0, y, yr, b, z, zr);
 }
 
 /* As ow_pack where columns are contiguous: squares of as many rows and columns as a vector has elements
@@ -125,16 +144,29 @@ OW_WITHIN void OW_N(ow_pack)(OW_T *to, const OW_T *y, int64_t yr, int64_t yc, in
         OW_N(ow_pack_columns)(to, y, yc, k, cols);
         return;
     }
-    for (int64_t p = 0; p < k; p++, y += yr)
-        for (int64_t j = 0; j < cols; j += OW_WIDE) {
-            OW_T *panel = to + j * k + p * OW_WIDE;
-            const OW_T *from = y + j * yc;
-            if (yc == 1 && cols - j >= OW_WIDE)
-                memcpy(panel, from, sizeof(OW_T) * OW_WIDE);
-            else
-                for (int c = 0; c < OW_WIDE; c++)
-                    panel[c] = c < cols - j ? from[c * yc] : 0;
+    /* a few panels at once: a row of all of them would be written to as many lines of the cache */
+    for (int64_t j0 = 0; j0 < cols; j0 += OW_SOME_PANELS * OW_WIDE) {
+        const int64_t j1 = cols - j0 < OW_SOME_PANELS * OW_WIDE ? cols : j0 + OW_SOME_PANELS * OW_WIDE;
+        const int whole = yc == 1 && j1 - j0 == OW_SOME_PANELS * OW_WIDE;
+        for (int64_t p = 0; p < k; p++) {
+            OW_T *panel = to + j0 * k + p * OW_WIDE;
+            const OW_T *from = y + p * yr + j0 * yc;
+            if (whole) {
+                if (p + OW_AHEAD < k)
+                    for (int v = 0; v < OW_SOME_PANELS; v++)
+                        __builtin_prefetch(from + OW_AHEAD * yr + v * OW_WIDE);
+                for (int v = 0; v < OW_SOME_PANELS; v++)
+                    memcpy(panel + v * OW_WIDE * k, from + v * OW_WIDE, sizeof(OW_T) * OW_WIDE);
+                continue;
+            }
+            for (int64_t j = j0; j < j1; j += OW_WIDE, panel += OW_WIDE * k, from += OW_WIDE * yc)
+                if (yc == 1 && j1 - j >= OW_WIDE)
+                    memcpy(panel, from, sizeof(OW_T) * OW_WIDE);
+                else
+                    for (int c = 0; c < OW_WIDE; c++)
+                        panel[c] = c < j1 - j ? from[c * yc] : 0;
         }
+    }
 }
 
 /* All of y: a block of OW_SUM_BLOCK rows after the other, each as ow_pack leaves it. */
@@ -206,7 +238,79 @@ static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j
     }
 }
 
+/* --- large products --------------------------------------------------------------------------- */
+
+/* Copy `rows` rows of `k` elements to tiles of at most OW_TILE_ROWS rows, as high as those of ow_tiles:
+ * element p of row r of tile t goes to (t k + p) OW_TILE_ROWS + r. */
+OW_WITHIN void OW_N(ow_pack_rows_of)(OW_T *to, const OW_T *x, const int64_t xr, const int64_t xc,
+                                     int64_t rows, int64_t k)
+{
+    for (int64_t tiles = (rows + OW_TILE_ROWS - 1) / OW_TILE_ROWS; tiles > 0; tiles--) {
+        const int64_t high = (rows + tiles - 1) / tiles;
+        if (high == OW_TILE_ROWS)
+            for (int64_t p = 0; p < k; p++)
+                for (int r = 0; r < OW_TILE_ROWS; r++)
+                    to[p * OW_TILE_ROWS + r] = x[r * xr + p * xc];
+        else
+            for (int64_t p = 0; p < k; p++)
+                for (int64_t r = 0; r < high; r++)
+                    to[p * OW_TILE_ROWS + r] = x[r * xr + p * xc];
+        rows -= high;
+        x += high * xr;
+        to += OW_TILE_ROWS * k;
+    }
+}
+
+static void OW_N(ow_pack_x)(OW_T *to, const OW_T *x, int64_t xr, int64_t xc, int64_t rows, int64_t k)
+{
+    if (xc == 1)
+        OW_N(ow_pack_rows_of)(to, x, xr, 1, rows, k);
+    else if (xr == 1)
+        OW_N(ow_pack_rows_of)(to, x, 1, xc, rows, k);
+    else
+        OW_N(ow_pack_rows_of)(to, x, xr, xc, rows, k);
+}
+
+/* Columns j0 to j1 of y, of which j0 is the first one of a panel, to where ow_pack_all leaves them. */
+static void OW_N(ow_pack_part)(const ow_product *q, char *to, int64_t j0, int64_t j1)
+{
+    const int64_t width = (q->n + OW_WIDE - 1) / OW_WIDE * OW_WIDE;
+    for (int64_t p = 0; p < q->k; p += OW_SUM_BLOCK) {
+        const int64_t k = q->k - p < OW_SUM_BLOCK ? q->k - p : OW_SUM_BLOCK;
+        OW_N(ow_pack)((OW_T *)to + p * width + j0 * k, (const OW_T *)q->y + p * q->yr + j0 * q->yc, q->yr,
+                      q->yc, k, j1 - j0);
+    }
+}
+
+/* Rows i0 to i1, at most pack_columns, and columns j0 to j1 of a product; j0 is the first column of a
+ * panel. If y is not packed, a few panels at a time are. */
+static void OW_N(ow_packed_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
+{
+    enum { BLOCK = OW_PANELS * OW_WIDE };
+    static _Thread_local OW_T rows[OW_SUM_BLOCK * BLOCK] __attribute__((aligned(64)));
+    static _Thread_local OW_T columns[OW_SUM_BLOCK * BLOCK] __attribute__((aligned(64)));
+    const int64_t width = (q->n + OW_WIDE - 1) / OW_WIDE * OW_WIDE;
+    for (int64_t p = 0; p < q->k || p == 0; p += OW_SUM_BLOCK) {
+        const int64_t k = q->k - p < OW_SUM_BLOCK ? q->k - p : OW_SUM_BLOCK;
+        const OW_T *y = (const OW_T *)q->y + p * q->yr;
+        OW_N(ow_pack_x)(rows, (const OW_T *)q->x + i0 * q->xr + p * q->xc, q->xr, q->xc, i1 - i0, k);
+        for (int64_t j = j0; j < j1; j += OW_WIDE) {
+            const int64_t cols = j1 - j < OW_WIDE ? j1 - j : OW_WIDE, of = (j - j0) % BLOCK;
+            const OW_T *panel = columns + of * k;
+            if (q->packed)
+                panel = (const OW_T *)q->packed + p * width + j * k;
+            else if (of == 0)
+                OW_N(ow_pack)(columns, y + j * q->yc, q->yr, q->yc, k, j1 - j < BLOCK ? j1 - j : BLOCK);
+            OW_N(ow_tiles)(cols > OW_LANES ? 2 : 1, i1 - i0, cols, k, (OW_T)q->a, rows, 1, OW_TILE_ROWS,
+                           OW_TILE_ROWS * k, panel, OW_WIDE, p ? 1 : (OW_T)q->b,
+                           (OW_T *)q->z + i0 * q->zr + j, q->zr);
+        }
+    }
+}
+
 #undef OW_LANES
 #undef OW_X_STEP
 #undef OW_WIDE
+#undef OW_SOME_PANELS
+#undef OW_AHEAD
 #undef OW_ONE_TILE

@@ -1,4 +1,4 @@
-/* Products of a small matrix with a vector, for one type of elements: OW_T, of which OW_S is the
+/* Products of a matrix with a vector, for one type of elements: OW_T, of which OW_S is the
  * short name. Included once for each, after gemm_tiles.h, which defines vectors.
  */
 
@@ -146,6 +146,44 @@ static void OW_N(ow_small_gemv)(const ow_matvec *q)
         for (int64_t j = 0; j < k; j++)
             sum += A[i * ar + j * ac] * x[j * xs];
         OW_N(ow_put_sums)(1, &sum, a, b, z + i * zs, zs);
+    }
+}
+
+/* As ow_small_gemv where columns of A are contiguous and long: sums of a block of rows stay in the first
+ * cache while the parts of columns beside it are read from end to end, four at once. */
+static void OW_N(ow_column_gemv)(const ow_matvec *q)
+{
+    enum { ROWS = 16384 / sizeof(OW_T) };
+    OW_N(ow_vec) sums[ROWS / OW_LANES];
+    const int64_t k = q->k, ac = q->ac, xs = q->xs;
+    const OW_T *x = (const OW_T *)q->x;
+    for (int64_t i = 0; i < q->m; i += ROWS) {
+        const int64_t rows = q->m - i < ROWS ? q->m - i : ROWS, vectors = rows / OW_LANES;
+        OW_T *of = (OW_T *)sums;
+        memset(sums, 0, sizeof(sums));
+        for (int64_t j = 0; j < k; j += 4) {
+            const int some = k - j < 4 ? (int)(k - j) : 4;
+            const OW_T *at[4], f[4] = {x[j * xs], some > 1 ? x[(j + 1) * xs] : 0,
+                                       some > 2 ? x[(j + 2) * xs] : 0, some > 3 ? x[(j + 3) * xs] : 0};
+            for (int c = 0; c < 4; c++)
+                at[c] = (const OW_T *)q->A + i + (j + (c < some ? c : 0)) * ac;
+            if (some == 4)
+                for (int64_t v = 0; v < vectors; v++) {
+                    OW_N(ow_vec) sum = sums[v];
+#pragma GCC unroll 4
+                    for (int c = 0; c < 4; c++)
+                        sum += f[c] * *(const OW_N(ow_vec) *)(at[c] + v * OW_LANES);
+                    sums[v] = sum;
+                }
+            else
+                for (int c = 0; c < some; c++)
+                    for (int64_t v = 0; v < vectors; v++)
+                        sums[v] += f[c] * *(const OW_N(ow_vec) *)(at[c] + v * OW_LANES);
+            for (int64_t r = vectors * OW_LANES; r < rows; r++)
+                for (int c = 0; c < some; c++)
+                    of[r] += f[c] * at[c][r];
+        }
+        OW_N(ow_put_sums)(rows, of, (OW_T)q->a, (OW_T)q->b, (OW_T *)q->z + i * q->zs, q->zs);
     }
 }
 

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "simd.h"
 
 extern const ow_simd ow_simd_base;
@@ -8,14 +10,38 @@ extern const ow_simd ow_simd_avx2, ow_simd_avx512;
 const ow_simd *ow_kernels = &ow_simd_base;
 ow_sort_in_place_fn ow_sort_in_place[2];
 
-__attribute__((constructor)) static void choose(void)
+static int has(const ow_simd *kernels)
 {
 #ifdef OW_X86_VECTORS
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
-        ow_kernels = &ow_simd_avx512;
-    else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        ow_kernels = &ow_simd_avx2;
+    const int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+    const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return kernels == &ow_simd_avx512 ? avx512 : kernels == &ow_simd_avx2 ? avx2 : 1;
+#else
+    (void)kernels;
+    return 1;
 #endif
+}
+
+static const ow_simd *all[] = {
+#ifdef OW_X86_VECTORS
+    &ow_simd_avx512, &ow_simd_avx2,
+#endif
+    &ow_simd_base,
+};
+
+int ow_use_kernels(const char *name)
+{
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+        if (has(all[i]) && (name == NULL || !strcmp(name, all[i]->name))) {
+            ow_kernels = all[i];
+            return 1;
+        }
+    return 0;
+}
+
+__attribute__((constructor)) static void choose(void)
+{
+    ow_use_kernels(NULL);
 }

@@ -37,6 +37,8 @@ typedef void (*ow_gemm_fn)(const ow_product *q, int64_t i0, int64_t i1, int64_t 
 
 /* Copy all of y to `to`, which has room for k rows of `pack_columns` elements; n must not be more. */
 typedef void (*ow_pack_fn)(const ow_product *q, char *to);
+/* The same for columns j0 to j1, j0 being a multiple of `wide`, without a limit to n. */
+typedef void (*ow_pack_part_fn)(const ow_product *q, char *to, int64_t j0, int64_t j1);
 
 /* z = b z + a A x for A of m rows and k columns; strides in elements. */
 typedef struct ow_matvec {
@@ -143,7 +145,10 @@ typedef struct ow_simd {
         onehot_grad[2];
     ow_gemm_fn gemm[2];
     ow_pack_fn pack[2];
-    ow_matvec_fn gemv[2]; /* without threads, for small matrices */
+    ow_gemm_fn packed_gemm[2]; /* of at most pack_columns rows */
+    ow_pack_part_fn pack_part[2];
+    ow_matvec_fn gemv[2], column_gemv[2]; /* without threads; column_gemv: for long columns */
+    int products;         /* whether products are as fast as those of BLAS, whatever their sizes */
     int wide[2];          /* columns of a tile of gemm */
     int pack_columns[2];
     ow_lifted_fn lifted[2];
@@ -177,5 +182,7 @@ typedef struct ow_simd {
 } ow_simd;
 
 extern const ow_simd *ow_kernels;
+/* Use the kernels of this name, or the widest (NULL); returns 0 if the processor has not got them. */
+int ow_use_kernels(const char *name);
 
 #endif

@@ -1,0 +1,112 @@
+"""Products of all sizes and layouts, by the built-in kernels for each kind of vectors."""
+
+import numpy as np
+import pytest
+
+import opwise.tensor as T
+from opwise.compile.function import function
+from opwise.config import change_flags
+from opwise.linkers import opwise_c
+from opwise.modes.mode import Mode
+
+pytestmark = pytest.mark.c
+
+#: rows, columns and terms: small and narrow ones; few and many rows, of which the latter share a copy
+#: of the columns; sums of several blocks; a copy that takes too much memory for one part
+SIZES = [
+    (3, 4, 5), (25, 64, 25), (30, 200, 300), (64, 512, 256), (121, 130, 257), (130, 65, 513),
+    (241, 67, 300), (400, 1030, 40), (500, 33, 260), (26, 300, 17_000), (26, 70_000, 70), (70, 1, 300),
+    (1, 70, 300), (40, 30, 0), (0, 30, 40),
+]  # fmt: skip
+#: from the narrowest to what this processor has
+_ALL = ["base", "avx2", "avx512"]
+VECTORS = _ALL[: _ALL.index(opwise_c.VECTORS) + 1]
+
+
+@pytest.fixture(params=VECTORS)
+def vectors(request):
+    opwise_c.use_vectors(request.param)
+    yield request.param
+    opwise_c.use_vectors(opwise_c.VECTORS)
+
+
+def compiled(inputs, output):
+    f = function(inputs, output, mode=Mode("c|py", "fast_run"))
+    assert all(f.linked.in_c)
+    return f
+
+
+def stored(array, layout):
+    """Return an equal array whose rows, columns or neither lie side by side."""
+    if layout == "columns":
+        return np.asfortranarray(array)
+    if layout == "apart":
+        wide = np.zeros([2 * n + 1 for n in array.shape], array.dtype)
+        wide[tuple(slice(1, None, 2) for _ in array.shape)] = array
+        return wide[tuple(slice(1, None, 2) for _ in array.shape)]
+    return array
+
+
+def close(result, x, y, start=0.0):
+    exact = start + x.astype("float64") @ y.astype("float64")
+    size = np.abs(x).astype("float64") @ np.abs(y).astype("float64") + np.abs(start)
+    eps = np.finfo(result.dtype).eps
+    assert result.shape == exact.shape
+    assert np.all(np.abs(result - exact) <= 8 * eps * np.sqrt(x.shape[-1] + 1) * (size + 1e-30))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", SIZES)
+def test_matrices(vectors, dtype, size):
+    m, n, k = size
+    random = np.random.default_rng(1)
+    x, y, z = (random.normal(size=s).astype(dtype) for s in ((m, k), (k, n), (m, n)))
+    a, b, c = (T.matrix(dtype=dtype) for _ in range(3))
+    dot, add = compiled([a, b], T.dot(a, b)), compiled([a, b, c], c - T.dot(a, b))
+    close(dot(x, y), x, y)
+    close(add(x, y, z), -x, y, z)
+    for first in ("rows", "columns", "apart") if x.size * y.size < 1e8 else ("columns",):
+        close(dot(stored(x, first), stored(y, "columns")), x, y)
+        close(dot(stored(x, first), stored(y, "apart")), x, y)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(1000, 301), (4100, 9), (9, 4100), (33, 70), (20_001, 6), (7, 40_001)])
+def test_a_matrix_and_a_vector(vectors, dtype, shape):
+    random = np.random.default_rng(2)
+    x, v, z = (random.normal(size=s).astype(dtype) for s in (shape, shape[1], shape[0]))
+    a, b, c = T.matrix(dtype=dtype), T.vector(dtype=dtype), T.vector(dtype=dtype)
+    dot, add = compiled([a, b], T.dot(a, b)), compiled([a, b, c], c + T.dot(a, b))
+    for layout in ("rows", "columns", "apart"):
+        close(dot(stored(x, layout), v), x, v)
+        close(dot(stored(x, layout), stored(v, "apart")), x, v)
+        close(add(stored(x, layout), v, stored(z, "apart")), x, v, z)
+    turned = compiled([a, b], T.dot(b, a))
+    close(turned(x.T, v), x, v)
+
+
+@pytest.mark.parametrize("shape", [(1, 20, 30), (70, 20, 30), (5, 300, 200), (0, 3, 4), (6, 0, 4)])
+def test_pages(vectors, shape):
+    random = np.random.default_rng(3)
+    pages, m, k = shape
+    x, y = random.normal(size=shape), random.normal(size=(pages, k, 25))
+    a, b = T.tensor3(dtype="float64"), T.tensor3(dtype="float64")
+    f = compiled([a, b], T.batched_dot(a, b))
+    np.testing.assert_allclose(f(x, y), x @ y, atol=1e-10)
+    np.testing.assert_allclose(f(x.transpose(0, 2, 1).copy().transpose(0, 2, 1), y), x @ y, atol=1e-10)
+
+
+@pytest.mark.parametrize("size", [(300, 500, 700), (70, 900, 600), (3000, 1000, 1)])
+def test_results_do_not_depend_on_the_number_of_threads(size):
+    m, n, k = size
+    random = np.random.default_rng(4)
+    a, b = T.matrix(dtype="float32"), T.matrix(dtype="float32")
+    x, y = (random.normal(size=s).astype("float32") for s in ((m, k), (k, n)))
+    v = random.normal(size=(n, 1)).astype("float32")
+    f = function([a, b], T.dot(a, b))
+    g = function([a, b], T.dot(a, b)[:, 0])
+    seen = set()
+    for threads in (1, 2, 3):
+        with change_flags(threads=threads):
+            seen.add((f(x, y).tobytes(), g(np.ones((m, n), "float32"), v).tobytes()))
+    assert len(seen) == 1
