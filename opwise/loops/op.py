@@ -263,9 +263,10 @@ class Scan(Op):
         in_place = {k for k in oldest if self.outputs[k] not in self.inputs}
         profile = self._stats()
         compiled = self._compiled_over(oldest, in_place, mode, profile)
-        misplaced = _misplaced(compiled.maker.fgraph, oldest, in_place)
-        if misplaced:
-            compiled = self._compiled_over(oldest, in_place - misplaced, mode, profile)
+        # a copy of one new value may let the compiled step place another one elsewhere
+        while misplaced := _misplaced(compiled.maker.fgraph, oldest, in_place):
+            in_place -= misplaced
+            compiled = self._compiled_over(oldest, in_place, mode, profile)
         return compiled
 
     def oldest_values(self) -> dict[int, int]:

@@ -202,6 +202,25 @@ def test_the_new_value_stays_where_the_step_wrote_it():
     assert any(n.op.destroy_map for n in loop.tag.inside.maker.fgraph.toposort())
 
 
+@pytest.mark.parametrize("taps", [(1, 1, 1, 2), (1, 2, 2, 1), (2, 1, 2, 2), (2, 2, 1, 1)])
+@pytest.mark.parametrize("same", [(0, 0, 1, 1), (0, 1, 0, 1), (1, 0, 0, 1), (1, 0, 1, 0)])
+def test_states_with_the_same_new_value_each_have_a_row(taps, same):
+    x = T.dmatrix()
+
+    def step(e, a, b, c, d):
+        new = [T.tanh(a + b + e), T.tanh(c - d + e)]
+        return [new[k] for k in same]
+
+    starts = [{"initial": T.zeros((t, 3)) if t > 1 else T.zeros(3), "taps": [-t]} for t in taps]
+    rows, _ = scan(step, x, starts)
+    values = np.random.default_rng(0).normal(size=(5, 3))
+    expected = function([x], rows, mode=PLAIN)(values)
+    for linker in ("py", "c|py"):
+        f = function([x], [out[-1] for out in rows], mode=Mode(linker, "fast_run"))
+        for found, row in zip(f(values), expected, strict=True):
+            np.testing.assert_allclose(found, row[-1], rtol=1e-14)
+
+
 @pytest.mark.parametrize("name", ["inplace", "scanOp_make_inplace", "scan_make_inplace", "scan"])
 def test_nothing_is_overwritten_where_that_is_excluded(name):
     h = T.dvector()
