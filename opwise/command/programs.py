@@ -36,8 +36,8 @@ class PythonProgram:
     is_module: bool = False
     #: the arguments of the program
     args: tuple[str, ...] = ()
-    #: whether it was written for Python 2
-    is_python2: bool = False
+    #: the Python that it was written for, if its text and names are to be converted: 2 or 3
+    python: int | None = None
 
     @property
     def stem(self) -> str:
@@ -52,8 +52,8 @@ class PythonProgram:
     def command(self, script: Path | None = None) -> list[str]:
         """Return the command line that runs it. script: another path of the script."""
         words = ["-m", self.name] if self.is_module else [str(script or self.name)]
-        converter = ["-m", "opwise.py2"] if self.is_python2 else []
-        return [sys.executable, *converter, *words, *self.args]
+        converter = {None: [], 2: ["-m", "opwise.py2"], 3: ["-m", "opwise.py2", "--py3"]}
+        return [sys.executable, *converter[self.python], *words, *self.args]
 
 
 class _ProgramType(click.Path):
@@ -72,14 +72,18 @@ SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
 def program(command: Callable[..., None]) -> Callable[..., None]:
-    """Add ``[--py2] [-m] SCRIPT [ARGS]...`` to a command, as its keyword ``program``."""
+    """Add ``[--py2 | --py3] [-m] SCRIPT [ARGS]...`` to a command, as its keyword ``program``."""
 
     def run(
-        *, module: bool, program: PythonProgram, args: tuple[str, ...], py2: bool, **options: Any
-    ) -> None:
+        *, module: bool, program: PythonProgram, args: tuple[str, ...], py2: bool, py3: bool,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        if py2 and py3:
+            raise click.UsageError("a program is for one Python: give --py2 or --py3")
         if py2 and not convert.is_available():
             raise click.ClickException(f"--py2 needs the package fissix: {convert.INSTALL}")
-        command(program=replace(program, args=args, is_python2=py2), **options)
+        python = 2 if py2 else 3 if py3 else None
+        command(program=replace(program, args=args, python=python), **options)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     vars(run)["__click_params__"] = getattr(command, "__click_params__", [])
@@ -97,6 +101,12 @@ def program(command: Callable[..., None]) -> Callable[..., None]:
             "--py2",
             is_flag=True,
             help="Run a program for Python 2: it and its modules are converted as they are loaded.",
+        ),
+        click.option(
+            "--py3",
+            is_flag=True,
+            help="Run a program for an earlier Python 3: it gets what Python, numpy, scipy and "
+            "matplotlib had then.",
         ),
     ):
         run = part(run)

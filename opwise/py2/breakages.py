@@ -14,6 +14,9 @@ from dataclasses import dataclass
 
 from opwise.py2.names import Facts
 
+#: of what no version of Python 3 had
+SINCE_PYTHON_3 = "gone since Python 3.0"
+
 
 @dataclass(frozen=True)
 class Old:
@@ -405,10 +408,10 @@ _OTHERS = """
 """
 
 #: a builtin -> what became of it
-BUILTINS: dict[str, Old] = _rows(_BUILTINS, "gone since Python 3.0")
+BUILTINS: dict[str, Old] = _rows(_BUILTINS, SINCE_PYTHON_3)
 #: the dotted name of a module, or of an attribute of one of a module -> what became of it
 NAMES: dict[str, Old] = {
-    **_rows(_PYTHON_3, "gone since Python 3.0"),
+    **_rows(_PYTHON_3, SINCE_PYTHON_3),
     **_rows(_PYTHON_35, "gone since Python 3.11"),
     **_rows(_PYTHON_38, "gone since Python 3.8"),
     **_rows(_PYTHON_39, "gone since Python 3.9"),
@@ -452,6 +455,9 @@ CHANGED: dict[str, str] = {
     "tempfile.NamedTemporaryFile": "opwise.py2.binary.named_temporary_file",
     **{f"math.{name}": f"opwise.py2.library.math.{name}" for name in MATH},
 }
+
+#: those that programs for earlier versions of Python 3 mean otherwise, too
+CHANGED_SINCE = ("pickle", "numpy.array", "numpy.asarray", "matplotlib.use")
 
 # --- attributes of objects ------------------------------------------------------------------------
 
@@ -505,7 +511,7 @@ _METHODS_MATPLOTLIB = """
 
 #: an attribute of objects -> what became of it
 METHODS: dict[str, Old] = {
-    **_rows(_METHODS_3, "gone since Python 3.0"),
+    **_rows(_METHODS_3, SINCE_PYTHON_3),
     **_rows(_METHODS_UNITTEST, "gone since Python 3.12"),
     **_rows(_METHODS_NUMPY, "gone from today's numpy"),
     **_rows(_METHODS_MATPLOTLIB, "gone from today's matplotlib"),
@@ -513,7 +519,7 @@ METHODS: dict[str, Old] = {
 #: attributes that exist, but that programs for Python 2 mean otherwise
 CHANGED_METHODS = {"keys", "values", "items", "sort", "decode", "encode"}
 
-#: attributes that converted programs look up by ``opwise.py2.builtin.attribute``
+#: attributes that converted programs look up by ``opwise.py2.lookup``
 ATTRIBUTES = {name.rpartition(".")[2] for name in [*NAMES, *CHANGED] if "." in name}
 ATTRIBUTES |= {*METHODS, *CHANGED_METHODS}
 
@@ -685,7 +691,7 @@ def find(tree: ast.Module, rewritten: list[tuple[str, int]]) -> tuple[list[Findi
             if known in facts.guarded:
                 break
             if known in NAMES:
-                facts.is_python2 |= NAMES[known].since == "gone since Python 3.0"
+                facts.is_python2 |= NAMES[known].since == SINCE_PYTHON_3
                 found.add(Finding(line, NAMES[known].text))
                 break
     for node in ast.walk(tree):

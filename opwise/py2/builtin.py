@@ -6,7 +6,6 @@ Text stays Unicode, and bytes stay bytes: only Python 2 took one for the other.
 from __future__ import annotations
 
 import builtins
-import contextlib
 import decimal
 import functools
 import importlib
@@ -17,15 +16,15 @@ import numbers
 import operator
 import sys
 import types
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from opwise.config import config
 from opwise.graph.variable import Variable
-from opwise.py2 import breakages, convert, methods
+from opwise.py2 import convert, methods
+from opwise.py2.lookup import PYTHON2, PYTHON3
 from opwise.scalar import dtypes
 
 # --- division -------------------------------------------------------------------------------------
@@ -84,151 +83,6 @@ def divide_attribute(owner: Any, name: str, right: Any) -> None:
 def divide_item(owner: Any, index: Any, right: Any) -> None:
     """Do ``owner[index] /= right``."""
     owner[index] = divide_in_place(owner[index], right)
-
-
-# --- attributes -----------------------------------------------------------------------------------
-
-
-def resolved(dotted: str) -> Any:
-    """Import the object of a dotted name; the first part may be a builtin."""
-    head, *rest = dotted.split(".")
-    if hasattr(builtins, head):
-        found = getattr(builtins, head)
-    else:
-        found = importlib.import_module(head)
-    path = head
-    for part in rest:
-        path = f"{path}.{part}"
-        if isinstance(found, types.ModuleType) and not hasattr(found, part):
-            found = importlib.import_module(path)
-        else:
-            found = getattr(found, part)
-    return found
-
-
-@functools.cache
-def _given(dotted: str) -> Any:
-    """Return what --py2 gives for a dotted name of the table.
-
-    Raises AttributeError if it gives nothing, and the libraries of today do not have it.
-    """
-    changed = breakages.CHANGED.get(dotted)
-    if changed is not None:
-        return resolved(changed)
-    old = breakages.NAMES[dotted]
-    try:
-        return resolved(old.given or dotted)
-    except (ImportError, AttributeError) as error:
-        why = f" ({error})" if old.given else ""
-        raise AttributeError(f"{old.text}{why}") from None
-
-
-def attribute(owner: Any, name: str) -> Any:
-    """Return ``owner.name`` as a program for Python 2 means it."""
-    if isinstance(owner, types.ModuleType):
-        dotted = f"{owner.__name__}.{name}"
-        if dotted in breakages.NAMES or dotted in breakages.CHANGED:
-            return _given(dotted)
-        return getattr(owner, name)
-    if name in breakages.CHANGED_METHODS:
-        return getattr(methods, name)(owner)
-    if name in breakages.METHODS and not hasattr(owner, name):
-        function = getattr(methods, name, None)
-        if function is not None:
-            return function(owner)
-        return getattr(owner, breakages.METHODS[name].new.rpartition(".")[2])
-    return getattr(owner, name)
-
-
-# --- imports --------------------------------------------------------------------------------------
-
-#: (name of a module) -> whether it is one of the user's; ``hook`` replaces it
-is_own: Callable[[str], bool] = lambda name: False  # noqa: E731  (a default that is replaced)
-
-
-class _View:
-    """A module as ``from module import name`` of Python 2 sees it."""
-
-    def __init__(self, module: types.ModuleType, names: Iterable[str]):
-        for name in names:
-            with contextlib.suppress(AttributeError):
-                setattr(self, name, getattr(module, name))
-            if f"{module.__name__}.{name}" in _DOTTED:
-                setattr(self, name, attribute(module, name))
-
-
-#: the names that modules have only for converted code
-_DOTTED = {*breakages.NAMES, *breakages.CHANGED}
-#: names that ``from numpy import *`` left to Python until numpy 2
-_LEFT_TO_PYTHON = set("abs bool bytes complex float int long max min object pow round str".split())
-
-
-def _with_star() -> dict[str, set[str]]:
-    """Return for each module the names of the table that ``from module import *`` gives too."""
-    names: dict[str, set[str]] = {}
-    for dotted in _DOTTED:
-        module, _, name = dotted.rpartition(".")
-        if dotted in breakages.CHANGED or breakages.NAMES[dotted].given:
-            names.setdefault(module, set()).add(name)
-    names["pylab"] = names.get("pylab", set()) | names["numpy"]
-    for module in _LIKE_NUMPY:
-        names[module] -= {*_LEFT_TO_PYTHON, "unicode"}
-    return names
-
-
-_LIKE_NUMPY = ("numpy", "scipy", "pylab")
-_WITH_STAR = _with_star()
-
-
-def import_(
-    name: str,
-    globals: Mapping[str, Any] | None = None,
-    locals: Mapping[str, Any] | None = None,
-    fromlist: tuple[str, ...] | None = (),
-    level: int = 0,
-) -> Any:
-    """Import a module as ``import`` of Python 2 did.
-
-    A module of the same package comes first; then those of the table ``breakages``, unless the user
-    has one of that name.
-    """
-    try:
-        if level == 0 and _has_sibling(name, globals or {}):
-            level = 1
-        elif level == 0 and name in _DOTTED and not is_own(name):
-            module = _given(name)
-            if "." in name and not fromlist:  # its parent has it as an attribute
-                return import_(name.partition(".")[0], globals, locals, (), 0)
-            return _seen(module, fromlist)
-        star = level == 0 and name in _WITH_STAR and "*" in (fromlist or ())
-        module = builtins.__import__(name, globals, locals, () if star else fromlist or (), level)
-        return _seen(module, fromlist)
-    except AttributeError as error:
-        raise ImportError(str(error), name=name) from None
-
-
-def _seen(module: Any, fromlist: tuple[str, ...] | None) -> Any:
-    """Return a module as ``from module import ...`` sees it."""
-    if "*" in (fromlist or ()) and module.__name__ in _WITH_STAR:
-        public = getattr(module, "__all__", [n for n in vars(module) if not n.startswith("_")])
-        with warnings.catch_warnings():  # of modules that the program need not use
-            warnings.simplefilter("ignore", DeprecationWarning)
-            left = _LEFT_TO_PYTHON if module.__name__ in _LIKE_NUMPY else set()
-            view = _View(module, {*public, *_WITH_STAR[module.__name__]} - left)
-        view.__all__ = [*vars(view)]  # type: ignore[attr-defined]
-        return view
-    if any(f"{module.__name__}.{part}" in _DOTTED for part in fromlist or ()):
-        return _View(module, fromlist or ())
-    return module
-
-
-def _has_sibling(name: str, globals: Mapping[str, Any]) -> bool:
-    """Return whether ``import name`` within a package means a module beside the importing one."""
-    package = globals.get("__package__")
-    if not package or "absolute_import" in globals:
-        return False
-    sibling = f"{package}.{name.partition('.')[0]}"
-    return sibling in sys.modules or importlib.util.find_spec(sibling) is not None
 
 
 # --- classes --------------------------------------------------------------------------------------
@@ -499,7 +353,7 @@ def _scopes(globals: Any, locals: Any) -> tuple[Any, Any]:
     frame = sys._getframe(2)
     if globals is None:
         globals, locals = frame.f_globals, frame.f_locals if locals is None else locals
-    globals.setdefault("__builtins__", BUILTINS)
+    globals.setdefault("__builtins__", BUILTINS[2])
     return globals, globals if locals is None else locals
 
 
@@ -557,13 +411,13 @@ class Writable:
 # --- the builtins of converted modules ------------------------------------------------------------
 
 _GIVEN: dict[str, Any] = {
-    "__import__": import_,
+    "__import__": PYTHON2.import_,
     "__build_class__": build_class,
     "__py2_divide__": divide,
     "__py2_divide_in_place__": divide_in_place,
     "__py2_divide_attribute__": divide_attribute,
     "__py2_divide_item__": divide_item,
-    "__py2_attribute__": attribute,
+    "__py2_attribute__": PYTHON2.attribute,
     "__py2_slice__": slice,
     "__py2_number__": number,
     "__py2_remainder__": remainder,
@@ -605,5 +459,13 @@ _GIVEN: dict[str, Any] = {
 #: the module ``__builtin__`` of converted programs
 MODULE = types.ModuleType("__builtin__", "The builtins of Python 2.")
 vars(MODULE).update({**vars(builtins), **_GIVEN, "__name__": "__builtin__"})
-#: the builtins of converted modules
-BUILTINS = vars(MODULE)
+#: version of Python -> the builtins of modules that were converted from it
+BUILTINS: dict[int, dict[str, Any]] = {
+    2: vars(MODULE),
+    3: {
+        **vars(builtins),
+        **{name: value for name, value in _GIVEN.items() if name.startswith("__py2_")},
+        "__import__": PYTHON3.import_,
+        "__py2_attribute__": PYTHON3.attribute,
+    },
+}

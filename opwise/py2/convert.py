@@ -43,13 +43,17 @@ def is_available() -> bool:
     return importlib.util.find_spec("fissix") is not None
 
 
-def compiled(source: bytes | str, filename: str, mode: str = "exec") -> CodeType:
-    """Return the code object of a Python 2 module, or with mode="eval" of an expression.
+def compiled(source: bytes | str, filename: str, mode: str = "exec", python: int = 2) -> CodeType:
+    """Return the code object of a module, or with mode="eval" of an expression.
 
-    Raises SyntaxError if the source is neither Python 2 nor Python 3.
+    python: for which Python it was written, 2 or (an earlier version of) 3.
+
+    Raises SyntaxError if the source is neither Python 2 nor Python 3; with python=3, if it is not
+    Python 3.
     """
-    parsed = parse(source.lstrip() if mode == "eval" else source, filename)
-    tree: ast.Module | ast.Expression | ast.Interactive = semantics(parsed.tree)
+    text = source.lstrip() if mode == "eval" else source
+    parsed = parse(text, filename) if python == 2 else parse_python3(text, filename)
+    tree: ast.Module | ast.Expression | ast.Interactive = semantics(parsed.tree, python)
     if mode == "eval":
         if len(parsed.tree.body) != 1 or not isinstance(parsed.tree.body[0], ast.Expr):
             raise SyntaxError("not an expression", (filename, 1, None, None))
@@ -298,9 +302,16 @@ def _located(tree: ast.Module, lines: list[int] | None = None) -> ast.Module:
 # --- semantics ------------------------------------------------------------------------------------
 
 
-def semantics(tree: ast.Module) -> ast.Module:
-    """Replace what Python 3 computes differently by calls of ``opwise.py2.builtin``, in place."""
-    _Semantics(has_future(tree, "division"), _counters(tree)).visit(tree)
+def semantics(tree: ast.Module, python: int = 2) -> ast.Module:
+    """Replace what is computed differently today by calls of ``opwise.py2.builtin``, in place.
+
+    python: see ``compiled``.
+    """
+    counters = _counters(tree)
+    if python == 2:
+        _Semantics(has_future(tree, "division"), counters).visit(tree)
+    else:
+        _Libraries(counters).visit(tree)
     return tree
 
 
@@ -387,16 +398,14 @@ def _may_be_text(node: ast.expr) -> bool:
     return not isinstance(node, ast.Constant) or isinstance(node.value, str)
 
 
-class _Semantics(ast.NodeTransformer):
-    """Replaces what Python 3 or numpy compute differently.
+class _Libraries(ast.NodeTransformer):
+    """Replaces what numpy computes differently, and names that may be gone.
 
-    These are divisions, attributes that Python 3 lacks, names of exceptions, metaclasses, what
-    takes arrays of one element as numbers (conversions, formatted text, assigned elements), and
-    indices that are lists.
+    What numpy changed are functions that take arrays of one element as numbers (conversions,
+    formatted text, assigned elements), and indices that are lists.
     """
 
-    def __init__(self, true_division: bool, counters: set[str]):
-        self.true_division = true_division
+    def __init__(self, counters: set[str]):
         #: names of numbers, which are no lists
         self.counters = counters
 
@@ -404,27 +413,7 @@ class _Semantics(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.op, ast.Mod) and _may_be_text(node.left):
             return _call("remainder", node, node.left, node.right)
-        if not isinstance(node.op, ast.Div) or self.true_division:
-            return node
-        if _is_float(node.left) or _is_float(node.right):
-            return node
-        return _call("divide", node, node.left, node.right)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
-        self.generic_visit(node)
-        if not isinstance(node.op, ast.Div) or self.true_division or _is_float(node.value):
-            return node
-        target = node.target
-        if isinstance(target, ast.Name):
-            old = ast.copy_location(ast.Name(target.id, ast.Load()), target)
-            value = _call("divide_in_place", node, old, node.value)
-            return ast.copy_location(ast.Assign([target], value), node)
-        if isinstance(target, ast.Attribute):
-            name = _text(target.attr, node)
-            call = _call("divide_attribute", node, target.value, name, node.value)
-        else:
-            call = _call("divide_item", node, target.value, _index(target.slice), node.value)
-        return ast.copy_location(ast.Expr(call), node)
+        return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
@@ -472,6 +461,55 @@ class _Semantics(ast.NodeTransformer):
             return node
         return _call("attribute", node, node.value, _text(node.attr, node))
 
+    def visit_Import(self, node: ast.Import) -> ast.stmt | list[ast.stmt]:
+        """Write ``import a.b as c`` as ``from a import b as c``: the table may have ``a.b``."""
+        if not any(alias.asname and alias.name in breakages.NAMES for alias in node.names):
+            return node
+        statements: list[ast.stmt] = []
+        for alias in node.names:
+            parent, _, child = alias.name.rpartition(".")
+            if alias.asname and parent:
+                new = ast.copy_location(ast.alias(child, alias.asname), alias)
+                statements.append(ast.ImportFrom(parent, [new], 0))
+            else:
+                statements.append(ast.Import([alias]))
+        return [ast.copy_location(statement, node) for statement in statements]
+
+
+class _Semantics(_Libraries):
+    """Replaces what Python 3 computes differently, too.
+
+    These are divisions, names of exceptions, and metaclasses.
+    """
+
+    def __init__(self, true_division: bool, counters: set[str]):
+        super().__init__(counters)
+        self.true_division = true_division
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        if not isinstance(node.op, ast.Div) or self.true_division:
+            return super().visit_BinOp(node)
+        self.generic_visit(node)
+        if _is_float(node.left) or _is_float(node.right):
+            return node
+        return _call("divide", node, node.left, node.right)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Div) or self.true_division or _is_float(node.value):
+            return node
+        target = node.target
+        if isinstance(target, ast.Name):
+            old = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+            value = _call("divide_in_place", node, old, node.value)
+            return ast.copy_location(ast.Assign([target], value), node)
+        if isinstance(target, ast.Attribute):
+            name = _text(target.attr, node)
+            call = _call("divide_attribute", node, target.value, name, node.value)
+        else:
+            call = _call("divide_item", node, target.value, _index(target.slice), node.value)
+        return ast.copy_location(ast.Expr(call), node)
+
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
         """Keep the name of a caught exception after its block, as in Python 2."""
         self.generic_visit(node)
@@ -492,20 +530,6 @@ class _Semantics(ast.NodeTransformer):
                 keyword = ast.keyword("metaclass", statement.value)
                 node.keywords.append(ast.copy_location(keyword, statement))
         return node
-
-    def visit_Import(self, node: ast.Import) -> ast.stmt | list[ast.stmt]:
-        """Write ``import a.b as c`` as ``from a import b as c``: the table may have ``a.b``."""
-        if not any(alias.asname and alias.name in breakages.NAMES for alias in node.names):
-            return node
-        statements: list[ast.stmt] = []
-        for alias in node.names:
-            parent, _, child = alias.name.rpartition(".")
-            if alias.asname and parent:
-                new = ast.copy_location(ast.alias(child, alias.asname), alias)
-                statements.append(ast.ImportFrom(parent, [new], 0))
-            else:
-                statements.append(ast.Import([alias]))
-        return [ast.copy_location(statement, node) for statement in statements]
 
 
 def _index(node: ast.expr) -> ast.expr:

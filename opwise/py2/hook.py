@@ -1,4 +1,4 @@
-"""Imports and runs the user's modules as programs for Python 2."""
+"""Imports and runs the user's modules as programs for Python 2, or for an earlier Python 3."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from opwise.py2 import builtin, convert
+from opwise.py2 import builtin, convert, lookup
 
 #: the packages opwise and theano
 _OURS = Path(__file__).resolve().parents[1]
 
 
-def execute(code: types.CodeType, namespace: dict[str, Any]) -> None:
-    """Execute the code of a converted module."""
-    namespace["__builtins__"] = builtin.BUILTINS
+def execute(code: types.CodeType, namespace: dict[str, Any], python: int = 2) -> None:
+    """Execute the code of a converted module. python: see ``convert.compiled``."""
+    namespace["__builtins__"] = builtin.BUILTINS[python]
     exec(code, namespace)
 
 
 class Loader(importlib.machinery.SourceFileLoader):
-    """Loads a module for Python 2. It writes no .pyc file: Python 3 would read that."""
+    """Loads a module and converts it. It writes no .pyc file: Python would read that."""
 
     def get_code(self, fullname: str) -> types.CodeType:
         path = self.get_filename(fullname)
-        return convert.compiled(self.get_data(path), path)
+        return convert.compiled(self.get_data(path), path, python=_FINDER.python)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        execute(self.get_code(module.__name__), vars(module))
+        execute(self.get_code(module.__name__), vars(module), _FINDER.python)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -45,6 +45,8 @@ class _Finder(importlib.abc.MetaPathFinder):
     """
 
     def __init__(self) -> None:
+        #: see ``convert.compiled``
+        self.python = 2
         #: the folders that the user put on the path
         self.given: set[Path] = set()
         #: those of Python, of its packages and of opwise
@@ -93,13 +95,17 @@ def _packages() -> set[Path]:
 _FINDER = _Finder()
 
 
-def install() -> None:
-    """Convert the modules that the user's program imports from now on."""
+def install(python: int = 2) -> None:
+    """Convert the modules that the user's program imports from now on.
+
+    python: see ``convert.compiled``.
+    """
+    _FINDER.python = python
     packages = _packages()
     given = [os.curdir, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     _FINDER.given = {Path(path).resolve() for path in given} - packages
     _FINDER.installed = packages | {Path(path).resolve() for path in sys.path if path}
-    builtin.is_own = _FINDER.is_own
+    lookup.is_own = _FINDER.is_own
     sys.meta_path.insert(0, _FINDER)
     sys.excepthook = _report
 
@@ -132,7 +138,7 @@ def _run(source: bytes, path: str, spec: importlib.machinery.ModuleSpec | None) 
     main.__spec__ = spec
     main.__package__ = spec.parent if spec is not None else None
     sys.modules["__main__"] = main
-    execute(convert.compiled(source, path), vars(main))
+    execute(convert.compiled(source, path, python=_FINDER.python), vars(main), _FINDER.python)
 
 
 def _report(kind: type[BaseException], error: BaseException, trace: Any) -> None:

@@ -1,6 +1,6 @@
 """Attributes that objects had in Python 2: each function returns the attribute of its name.
 
-``breakages`` lists them. ``opwise.py2.builtin.attribute`` calls them if an object has no such
+``breakages`` lists them. ``opwise.py2.lookup`` calls them if an object has no such
 attribute, and those of ``CHANGED_METHODS`` always.
 """
 

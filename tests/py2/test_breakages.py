@@ -170,7 +170,8 @@ def test_the_programs_for_python_3_have_none():
     result = doctor(*(FOLDER / "new").rglob("*.py"))
     others = [line for line in result.output.splitlines() if line.startswith("  ")]
     assert [line.rpartition(": ")[2] for line in others] == [
-        "add encoding='latin1' (also in line 136)"
+        "add encoding='latin1' (also in line 136)",
+        f"opwise run --py3 {FOLDER / 'new' / 'logistic_sgd.py'}",
     ]
 
 
