@@ -92,7 +92,7 @@ def _examined(script: Path, is_named: bool) -> bool | None:
     for text, (first, *others) in lines.items():
         also = f" (also in line {', '.join(map(str, dict.fromkeys(others)))})" if others else ""
         click.echo(f"  {name}:{first}: {text}{also}")
-    if is_python2 or broken:
+    if is_python2 or (broken and all(finding.given for finding in broken)):
         option = "--py2" if is_python2 else "--py3"
         click.echo(f"  to run it without a change: opwise run {option} {shlex.quote(name)}")
     return not (missing or broken)

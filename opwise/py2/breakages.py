@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from opwise.py2.names import Facts
 
@@ -674,6 +674,12 @@ class Finding:
 
     line: int
     text: str
+    #: whether programs that ``opwise run --py2`` or ``--py3`` runs do without a change
+    given: bool = field(default=True, compare=False)
+
+
+#: the patterns that programs have to change
+_NOT_GIVEN = {float_index, normed_histogram}
 
 
 def find(tree: ast.Module, rewritten: list[tuple[str, int]]) -> tuple[list[Finding], bool]:
@@ -692,13 +698,16 @@ def find(tree: ast.Module, rewritten: list[tuple[str, int]]) -> tuple[list[Findi
                 break
             if known in NAMES:
                 facts.is_python2 |= NAMES[known].since == SINCE_PYTHON_3
-                found.add(Finding(line, NAMES[known].text))
+                found.add(Finding(line, NAMES[known].text, bool(NAMES[known].given)))
                 break
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in METHODS and not facts.dotted(node):
             found.add(Finding(node.lineno, f".{METHODS[node.attr].text}"))
-        texts = (pattern(node, facts) for pattern in PATTERNS)
-        found |= {Finding(node.lineno, text) for text in texts if text}  # type: ignore[attr-defined]
+        for pattern in PATTERNS:
+            text = pattern(node, facts)
+            if text:
+                line = node.lineno  # type: ignore[attr-defined]
+                found.add(Finding(line, text, pattern not in _NOT_GIVEN))
     return sorted(found), facts.is_python2
 
 

@@ -8,6 +8,7 @@ import types
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import theano.tensor as T
 from opwise.command.doctor import doctor as doctor_command
@@ -38,6 +39,7 @@ GIVEN = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:tostring:DeprecationWarning")  # where numpy still has it
 @pytest.mark.parametrize("program", GIVEN)
 def test_what_has_gone_since_is_there(program):
     assert value(program) == GIVEN[program]
@@ -151,10 +153,19 @@ def test_without_a_program_the_usage_is_told(words):
 
 
 def test_doctor_names_the_option(program):
-    from click.testing import CliRunner
-
     result = CliRunner().invoke(doctor_command, [program])
     assert "to run it without a change: opwise run --py3 main.py" in result.output
+
+
+@pytest.mark.parametrize(
+    "line", ["np.tostring(x)", "x[7 / 2]", "plt.hist(x, normed=True)", "import numpy.oldnumeric"]
+)
+def test_doctor_names_no_option_that_is_not_enough(tmp_path, line):
+    path = tmp_path / "old.py"
+    path.write_text(f"import numpy as np\nx = np.float(1)\n{line}\n")
+    result = CliRunner().invoke(doctor_command, [str(path)])
+    assert result.exit_code == 1 and f"{path}:3: " in result.output
+    assert "opwise run" not in result.output
 
 
 def test_code_of_both_has_its_own_builtins():
