@@ -45,7 +45,8 @@ struct Barrier {
 };
 
 std::vector<Fiber> fibers;
-std::vector<char> stacks;
+// pages are there when they are written to: every library has stacks of its own
+char *stacks;
 ucontext_t scheduler;
 Fiber *now;
 unsigned count;
@@ -87,7 +88,8 @@ bool run_block(int order)
 {
     count = blockDim.x * blockDim.y;
     fibers.resize(1024);
-    stacks.resize(1024 * STACK);
+    if (!stacks)
+        stacks = (char *)malloc(1024 * STACK);
     block = {0, 0};
     memset(warps, 0, sizeof warps);
     for (unsigned k = 0; k < count; k++) {
