@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from opwise.py2.names import Facts
@@ -402,6 +402,7 @@ _OTHERS = """
     sklearn.cross_validation    sklearn.model_selection  opwise.py2.library.cross_validation
     sklearn.grid_search         sklearn.model_selection
     sklearn.externals.joblib    joblib
+    pkg_resources               importlib.metadata and importlib.resources  opwise.py2.library.pkg_resources
     Image                       PIL.Image
     ImageDraw                   PIL.ImageDraw
     PIL.Image.ANTIALIAS         PIL.Image.LANCZOS
@@ -433,11 +434,30 @@ MATH = (
     "acos acosh asin asinh atan atan2 atanh ceil cos cosh degrees erf erfc exp expm1 fabs floor "
     "fmod gamma hypot isinf isnan lgamma log log10 log1p pow radians sin sinh sqrt tan tanh"
 ).split()
+#: functions of numpy -> where their shape is: the position, the keyword
+SIZES = {
+    **dict.fromkeys("zeros ones empty full".split(), (0, "shape")),
+    "tile": (1, "reps"),
+    "repeat": (1, "repeats"),
+    "reshape": (1, "newshape"),
+    "linspace": (2, "num"),
+    "eye": (0, "N"),
+    "identity": (0, "n"),
+}
+#: functions of numpy.random, and methods of its RandomState -> where their shape is
+RANDOM_SIZES = {
+    **dict.fromkeys("rand randn".split(), (0, "")),
+    **dict.fromkeys("random_sample standard_normal".split(), (0, "size")),
+    **dict.fromkeys("exponential poisson".split(), (1, "size")),
+    **dict.fromkeys("beta binomial gamma laplace normal randint uniform".split(), (2, "size")),
+}
 #: names that exist, but that programs for Python 2 mean otherwise -> what --py2 gives
 CHANGED: dict[str, str] = {
     "pickle": "opwise.py2.pickles",
     "numpy.array": "opwise.py2.library.array",
     "numpy.asarray": "opwise.py2.library.asarray",
+    "numpy.asanyarray": "opwise.py2.library.asanyarray",
+    "numpy.copy": "opwise.py2.library.copied",
     "csv.reader": "opwise.py2.library.csv_reader",
     "csv.DictReader": "opwise.py2.library.csv_dict_reader",
     "matplotlib.use": "opwise.py2.library.matplotlib_use",
@@ -454,10 +474,21 @@ CHANGED: dict[str, str] = {
     "tempfile.TemporaryFile": "opwise.py2.binary.temporary_file",
     "tempfile.NamedTemporaryFile": "opwise.py2.binary.named_temporary_file",
     **{f"math.{name}": f"opwise.py2.library.math.{name}" for name in MATH},
+    **{f"numpy.{name}": f"opwise.py2.library.sized.{name}" for name in SIZES},
+    **{f"numpy.random.{name}": f"opwise.py2.library.sized_random.{name}" for name in RANDOM_SIZES},
 }
 
 #: those that programs for earlier versions of Python 3 mean otherwise, too
-CHANGED_SINCE = ("pickle", "numpy.array", "numpy.asarray", "matplotlib.use")
+CHANGED_SINCE = (
+    "pickle",
+    "numpy.array",
+    "numpy.asarray",
+    "numpy.asanyarray",
+    "numpy.copy",
+    "matplotlib.use",
+    *(f"numpy.{name}" for name in SIZES),
+    *(f"numpy.random.{name}" for name in RANDOM_SIZES),
+)
 
 # --- attributes of objects ------------------------------------------------------------------------
 
@@ -519,9 +550,13 @@ METHODS: dict[str, Old] = {
 #: attributes that exist, but that programs for Python 2 mean otherwise
 CHANGED_METHODS = {"keys", "values", "items", "sort", "decode", "encode"}
 
+#: attributes of what h5py 2 gave: datasets with a value, and bytes where there is text today; the
+#: text of a program does not say what has them, so ``opwise doctor`` reports none
+H5PY_METHODS = {"value", "decode"}
+
 #: attributes that converted programs look up by ``opwise.py2.lookup``
 ATTRIBUTES = {name.rpartition(".")[2] for name in [*NAMES, *CHANGED] if "." in name}
-ATTRIBUTES |= {*METHODS, *CHANGED_METHODS}
+ATTRIBUTES |= {*METHODS, *CHANGED_METHODS, *H5PY_METHODS, *RANDOM_SIZES}
 
 # --- patterns -------------------------------------------------------------------------------------
 
@@ -535,25 +570,30 @@ def _pattern(function: Pattern) -> Pattern:
     return function
 
 
-#: functions of which all positional arguments are counts or shapes
-_COUNTS = {"range", "xrange", "numpy.zeros", "numpy.ones", "numpy.empty", "numpy.eye"}
+@_pattern
+def float_index(node: ast.AST, facts: Facts) -> str | None:
+    """Report a quotient as an index or a count."""
+    if isinstance(node, ast.Subscript):
+        return _float_quotient(facts.parts(node.slice), facts)
+    if isinstance(node, ast.Call) and facts.dotted(node.func) in ("range", "xrange"):
+        return _float_quotient(node.args, facts)
+    return None
 
 
 @_pattern
-def float_index(node: ast.AST, facts: Facts) -> str | None:
-    """Report a quotient as an index, a count or a shape."""
-    if facts.true_division:
-        where: list[ast.expr] = []
-    elif isinstance(node, ast.Subscript):
-        where = facts.parts(node.slice)
-    elif isinstance(node, ast.Call) and facts.dotted(node.func) in _COUNTS:
-        where = [part for argument in node.args[:1] for part in facts.parts(argument)]
-        if facts.dotted(node.func) in ("range", "xrange"):
-            where = list(node.args)
-    else:
-        where = []
+def float_length(node: ast.AST, facts: Facts) -> str | None:
+    """Report a quotient as a length or in a shape."""
+    if isinstance(node, ast.Call) and facts.dotted(node.func) in _MAKE_ARRAYS:
+        return _float_quotient([p for arg in node.args[:1] for p in facts.parts(arg)], facts)
+    return None
+
+
+_MAKE_ARRAYS = {"numpy.zeros", "numpy.ones", "numpy.empty", "numpy.eye"}
+
+
+def _float_quotient(where: Iterable[ast.expr], facts: Facts) -> str | None:
     for part in where:
-        if isinstance(part, ast.BinOp) and facts.quotient(part):
+        if not facts.true_division and isinstance(part, ast.BinOp) and facts.quotient(part):
             return (
                 f"{ast.unparse(part)} is a float in Python 3, and no index or length: "
                 "write // for /"

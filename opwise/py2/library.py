@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from opwise.py2 import binary, breakages
+from opwise.py2.sizes import Sized
 
 
 def _namespace(name: str, *modules: str, **others: Any) -> types.ModuleType:
@@ -55,6 +56,14 @@ _MADE: dict[str, Callable[[], types.ModuleType]] = {
     "scipy_misc": lambda: _namespace("scipy.misc"),
     "math": lambda: _namespace("math", "math", **_math()),
     "cross_validation": lambda: _cross_validation(),
+    "pkg_resources": lambda: _pkg_resources(),
+    "sized": lambda: _namespace(
+        "numpy", **{name: Sized(getattr(np, name)) for name in breakages.SIZES}
+    ),
+    "sized_random": lambda: _namespace(
+        "numpy.random",
+        **{name: Sized(getattr(np.random, name)) for name in breakages.RANDOM_SIZES},
+    ),
     "umath_tests": lambda: _namespace(
         "numpy.core.umath_tests", inner1d=_inner1d, innerwt=_innerwt, matrix_multiply=np.matmul
     ),
@@ -129,7 +138,14 @@ def _cross_validation() -> types.ModuleType:
     )
 
 
-# --- Python ---------------------------------------------------------------------------------------
+# --- Python and its packages ----------------------------------------------------------------------
+
+
+def _pkg_resources() -> types.ModuleType:
+    """Return setuptools' module if it is installed, else what stands in for it."""
+    installed = importlib.util.find_spec("pkg_resources") is not None
+    return importlib.import_module("pkg_resources" if installed else "opwise.py2.resources")
+
 
 string_types = (str,)
 none_type = type(None)
@@ -242,6 +258,16 @@ def array(values: Any, *args: Any, **kwargs: Any) -> Any:
 def asarray(values: Any, *args: Any, **kwargs: Any) -> Any:
     """Return numpy.asarray of values; rows of different lengths make an array of objects."""
     return array(values, *args, **{"copy": None, **kwargs})
+
+
+def asanyarray(values: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return numpy.asanyarray of values; rows of different lengths make an array of objects."""
+    return array(values, *args, **{"copy": None, "subok": True, **kwargs})
+
+
+def copied(values: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return numpy.copy of values; rows of different lengths make an array of objects."""
+    return np.copy(asanyarray(values), *args, **kwargs)
 
 
 def asscalar(a: Any) -> Any:

@@ -13,7 +13,10 @@ import warnings
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from opwise.py2 import breakages, methods
+from opwise.py2.sizes import Sized
 
 #: (name of a module) -> whether it is one of the user's; ``hook`` replaces it
 is_own: Callable[[str], bool] = lambda name: False  # noqa: E731  (a default that is replaced)
@@ -90,6 +93,8 @@ class Lookup:
             return self._given(dotted) if dotted in self._dotted else getattr(owner, name)
         if name in self._changed_methods:
             return getattr(methods, name)(owner)
+        if name in breakages.RANDOM_SIZES and isinstance(owner, np.random.RandomState):
+            return Sized(getattr(owner, name))
         if name in self._own_methods and not hasattr(owner, name):
             function = getattr(methods, name, None)
             if function is not None:
@@ -179,12 +184,16 @@ def _since_python3(rows: Mapping[str, breakages.Old]) -> dict[str, breakages.Old
 
 
 PYTHON2 = Lookup(
-    breakages.NAMES, breakages.CHANGED, breakages.METHODS, breakages.CHANGED_METHODS, siblings=True
+    breakages.NAMES,
+    breakages.CHANGED,
+    {*breakages.METHODS, *breakages.H5PY_METHODS},
+    breakages.CHANGED_METHODS,
+    siblings=True,
 )
 PYTHON3 = Lookup(
     _since_python3(breakages.NAMES),
     {name: breakages.CHANGED[name] for name in breakages.CHANGED_SINCE},
-    _since_python3(breakages.METHODS),
+    {*_since_python3(breakages.METHODS), *breakages.H5PY_METHODS},
     (),
     siblings=False,
 )

@@ -129,6 +129,15 @@ def _is_of_bytes(encoding: str) -> bool:
     return encoding.replace("-", "_").removesuffix("_codec") in _BYTE_CODECS
 
 
+# --- of files of h5py -----------------------------------------------------------------------------
+
+
+def value(owner: Any) -> Any:
+    """Return what a dataset of a file holds."""
+    is_dataset = type(owner).__module__.partition(".")[0] == "h5py"
+    return owner[()] if is_dataset else owner.value
+
+
 # --- of arrays ------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """Programs for an earlier Python 3: they get what has gone, and keep the meaning of Python 3."""
 
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -36,6 +37,8 @@ GIVEN = {
     "r = np.eye(2)[[slice(None), 1]].tolist()": [0.0, 1.0],
     "r = '%f' % np.array([1.5]), float(np.array([2]))": ("1.500000", 2.0),
     "r = np.arange(2).tostring() == np.arange(2).tobytes()": True,
+    "r = np.copy([[1, 2], [3]]).shape, np.asanyarray([[1], [2, 3]]).dtype == object": ((2,), True),
+    "r = [key.decode('utf8') for key in ('a', b'b')]": ["a", "b"],
 }
 
 
@@ -43,6 +46,52 @@ GIVEN = {
 @pytest.mark.parametrize("program", GIVEN)
 def test_what_has_gone_since_is_there(program):
     assert value(program) == GIVEN[program]
+
+
+SIZES = {
+    "np.zeros((2, np.sqrt(9.0)))": (2, 3),
+    "np.ones(shape=2.0, dtype='float32')": (2,),
+    "np.tile(np.arange(2), (2.0, 1))": (2, 2),
+    "np.eye(2.9)": (2, 2),
+    "np.linspace(0.5, 1.5, 4.0)": (4,),
+    "np.random.randn(2.0, 3)": (2, 3),
+    "np.random.uniform(0.5, 1.5, (np.float32(2.0),))": (2,),
+    "np.random.RandomState(1).uniform(low=-1.5, high=1.5, size=(3, np.ceil(1.5)))": (3, 2),
+    "np.random.RandomState(1).binomial(n=1, p=0.5, size=[2.0])": (2,),
+}
+
+
+@pytest.mark.parametrize("program", SIZES)
+def test_lengths_may_be_floats(program):
+    assert value(f"r = {program}").shape == SIZES[program]
+
+
+def test_functions_with_lengths_are_numpys():
+    assert value("r = np.random.RandomState(1).uniform(0.5)") == np.random.RandomState(1).uniform(0.5)
+    with pytest.raises(TypeError, match="'str' object cannot be interpreted as an integer"):
+        value("r = np.zeros('a')")
+    with pytest.raises(TypeError):
+        value("r = np.zeros(None, size=1)")
+    again = pickle.loads(pickle.dumps(value("r = np.ones, np.random.RandomState(1).normal")))
+    assert again[0](2.0).tolist() == [1, 1] and again[1](size=(1.0, 2)).shape == (1, 2)
+    assert again[0].__name__ == "ones" and again[0].__doc__ == np.ones.__doc__
+
+
+def test_datasets_of_a_file_have_a_value():
+    class Dataset:
+        __module__ = "h5py._hl.dataset"
+
+        def __getitem__(self, index):
+            return np.arange(3)[index]
+
+    class Parameter:
+        value = "its own"
+
+    program = "def values(*given): return [x.value for x in given]\nr = values"
+    values = value(program)
+    assert [str(x) for x in values(Dataset(), Parameter())] == ["[0 1 2]", "its own"]
+    with pytest.raises(AttributeError, match="'list' object has no attribute 'value'"):
+        values([])
 
 
 KEPT = {
