@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from functools import reduce
 from operator import add
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from opwise.graph.null import (
     is_null,
     null_type,
 )
-from opwise.graph.traversal import io_toposort
+from opwise.graph.traversal import ancestors, io_toposort
 from opwise.graph.variable import Constant, Variable
 from opwise.profiling import process
 from opwise.scalar import dtypes
@@ -739,6 +740,7 @@ def Rop(
         "operator",
     )
     directions = _directions(_variables(wrt, "wrt"), eval_points)
+    given = set(directions.values())
     outputs = _variables(f, "f")
     constants = _Constants(directions)
     with provenance.located(provenance.capture()):
@@ -758,8 +760,26 @@ def Rop(
         elif result is None or is_disconnected(result):
             disconnected.report(out)
             result = disconnected.value(out)
+        if result is not None and result not in given:
+            _ROP_OF[result] = out
         results.append(result)
     return _as_given(f, results)
+
+
+#: {result of Rop: the variable that it differentiates}. Theano's result depended on all that the
+#: variable depends on, so that programs may list these as inputs of functions
+_ROP_OF: WeakKeyDictionary[Variable, Variable] = WeakKeyDictionary()
+
+
+def differentiated(outputs: Iterable[Variable]) -> list[Variable]:
+    """Return the variables whose Rop is part of the graph of ``outputs``, or of one another's."""
+    found: dict[Variable, None] = {}
+    graph = [*outputs] if _ROP_OF else []
+    while graph:
+        graph = [_ROP_OF[var] for var in ancestors(graph) if var in _ROP_OF]
+        graph = [var for var in dict.fromkeys(graph) if var not in found]
+        found.update(dict.fromkeys(graph))
+    return list(found)
 
 
 class _Constants:

@@ -17,6 +17,7 @@ from opwise.compile.io import In, SymbolicInput, SymbolicOutput, as_input
 from opwise.compile.shared import SharedVariable, shared
 from opwise.config import config
 from opwise.errors import MissingInputError, UnusedInputError
+from opwise.gradient import differentiated
 from opwise.graph import traversal
 from opwise.graph.fgraph import missing_input
 from opwise.graph.null import is_null
@@ -123,7 +124,8 @@ def construct(
         graph_inputs.append(var_copy)
 
     read = traversal.inputs(graph_outputs, blockers=graph_inputs)
-    _check_unused(specs[:listed], graph_inputs[:listed], read, on_unused_input)
+    written = [out.variable for out in outs] + [new for _, new in wanted.values()]
+    _check_unused(specs[:listed], graph_inputs[:listed], read, written, on_unused_input)
     _check_missing(graph_inputs, graph_outputs, read)
     return Construction(
         specs, outs, graph_inputs, graph_outputs, update_of, unpack_single, keys, arguments
@@ -385,9 +387,13 @@ def created(var: Variable) -> str:
 
 def _check_unused(
     specs: Sequence[In], graph_inputs: Sequence[Variable], read: Iterable[Variable],
-    on_unused_input: str | None,
+    written: list[Variable], on_unused_input: str | None,
 ) -> None:  # fmt: skip
-    """Raise UnusedInputError, or warn, if an input is neither read nor updated."""
+    """Raise UnusedInputError, or warn, if an input is neither read nor updated.
+
+    written: the user's variables of the outputs and updates. What only their Rop differentiates
+    counts as read.
+    """
     action = config.on_unused_input if on_unused_input is None else on_unused_input
     if action not in ("raise", "warn", "ignore"):
         raise ValueError(
@@ -399,6 +405,8 @@ def _check_unused(
     used = set(read)
     for i, (spec, var) in enumerate(zip(specs, graph_inputs, strict=True)):
         if var in used or spec.update is not None:
+            continue
+        if spec.variable in traversal.ancestors(differentiated(written)):
             continue
         message = (
             "theano.function was asked to create a function computing outputs given certain "

@@ -402,7 +402,7 @@ _OTHERS = """
     sklearn.cross_validation    sklearn.model_selection  opwise.py2.library.cross_validation
     sklearn.grid_search         sklearn.model_selection
     sklearn.externals.joblib    joblib
-    pkg_resources               importlib.metadata and importlib.resources  opwise.py2.library.pkg_resources
+    pkg_resources               importlib's metadata and resources  opwise.py2.library.pkg_resources
     Image                       PIL.Image
     ImageDraw                   PIL.ImageDraw
     PIL.Image.ANTIALIAS         PIL.Image.LANCZOS

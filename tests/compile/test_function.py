@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import In, Out, Param, function, shared
+from opwise import In, Out, Param, Rop, function, shared
 from opwise.errors import MissingInputError, UnusedInputError
 from opwise.scalar import add as scalar_add
 from opwise.tensor.elemwise import Elemwise
@@ -723,3 +723,20 @@ def test_a_single_variable_is_a_list_of_one(mode):
     with pytest.warns(UserWarning, match="list of one"):
         f = function(In(x, name="y"), 10 * x, mode=mode)
     assert f(y=[5]).tolist() == [50]
+
+
+def test_what_rop_differentiates_counts_as_read():
+    x, d, e = T.dvector("x"), T.dmatrix("d"), T.dmatrix("e")
+    w, unused = T.dmatrix("w"), T.dmatrix("unused")
+    product = Rop(T.dot(x, w), w, d)
+    assert function([w, d, x], product * 2)(np.eye(2), np.eye(2), [1.0, 2.0]).tolist() == [2, 4]
+    total = shared(np.zeros(2))
+    function([w, d, x], [], updates={total: total + product})(np.eye(2), np.eye(2), [1.0, 2.0])
+    assert total.get_value().tolist() == [1, 2]
+    second = Rop(Rop(T.dot(x, w) + w[0] ** 2, w, d), w, e)
+    twos = np.full((2, 2), 2.0)
+    assert function([w, d, e, x], second)(twos, twos, twos, [1.0, 2.0]).tolist() == [8, 8]
+    with pytest.raises(UnusedInputError, match="at index 1"):
+        function([w, unused, d, x], product)
+    with pytest.raises(UnusedInputError, match="at index 0"):
+        function([w, d], Rop(w, w, d))

@@ -67,7 +67,8 @@ def test_lengths_may_be_floats(program):
 
 
 def test_functions_with_lengths_are_numpys():
-    assert value("r = np.random.RandomState(1).uniform(0.5)") == np.random.RandomState(1).uniform(0.5)
+    draw = "np.random.RandomState(1).uniform(0.5)"
+    assert value(f"r = {draw}") == np.random.RandomState(1).uniform(0.5)
     with pytest.raises(TypeError, match="'str' object cannot be interpreted as an integer"):
         value("r = np.zeros('a')")
     with pytest.raises(TypeError):
