@@ -466,12 +466,24 @@ static inline void ow_walk_part(const ow_walk *w, ow_loop loop, const void *ctx,
         for (int i = 0; i < w->n; i++)
             p[i] += at[d] * w->stride[d][i];
     }
+    /* Where a run begins is a product: pointers that are moved on from run to run would be read as soon
+     * as they are written, in other parts, and each run would wait for the end of the one before. */
+    const int64_t *step = w->stride[last ? last - 1 : 0];
     for (int64_t row = first;;) {
-        memcpy(q, p, sizeof(char *) * (size_t)w->n);
-        loop(ctx, q, inner, to - from);
-        if (++row >= end)
+        const int64_t more = last ? w->shape[last - 1] - at[last - 1] : 1;
+        const int64_t runs = more < end - row ? more : end - row;
+        for (int64_t r = 0; r < runs; r++) {
+            for (int i = 0; i < w->n; i++)
+                q[i] = p[i] + r * step[i];
+            loop(ctx, q, inner, to - from);
+        }
+        row += runs;
+        if (row >= end)
             return;
-        for (int d = last - 1;; d--) {
+        for (int i = 0; i < w->n; i++)
+            p[i] -= at[last - 1] * step[i];
+        at[last - 1] = 0;
+        for (int d = last - 2;; d--) {
             const int64_t *st = w->stride[d];
             if (++at[d] < w->shape[d]) {
                 for (int i = 0; i < w->n; i++)

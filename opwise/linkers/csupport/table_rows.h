@@ -40,7 +40,7 @@ OW_WITHIN void ow_copy_row(char *restrict to, const char *restrict from, int64_t
 }
 
 /* Rows of these few bytes: without a loop for each. */
-#define OW_SHORT_ROWS(BYTES)                                                                       \
+#define OW_FEW_BYTES(BYTES)                                                                       \
     case BYTES:                                                                                    \
         for (int64_t k = 0; k < n; k++)                                                            \
             __builtin_memcpy(to + k * step, from + offset[k], BYTES);                              \
@@ -51,13 +51,13 @@ static void ow_take_rows(char *to, int64_t step, const char *from, const int64_t
 {
     const int64_t ahead = ow_rows_ahead(bytes);
     switch (bytes) {
-        OW_SHORT_ROWS(1)
-        OW_SHORT_ROWS(2)
-        OW_SHORT_ROWS(4)
-        OW_SHORT_ROWS(8)
-        OW_SHORT_ROWS(12)
-        OW_SHORT_ROWS(16)
-        OW_SHORT_ROWS(32)
+        OW_FEW_BYTES(1)
+        OW_FEW_BYTES(2)
+        OW_FEW_BYTES(4)
+        OW_FEW_BYTES(8)
+        OW_FEW_BYTES(12)
+        OW_FEW_BYTES(16)
+        OW_FEW_BYTES(32)
     }
     for (int64_t k = 0; k < ahead; k++)
         OW_FETCH_ROW(from, offset, k, n, bytes, 0)
@@ -66,7 +66,7 @@ static void ow_take_rows(char *to, int64_t step, const char *from, const int64_t
         ow_copy_row(to + k * step, from + offset[k], bytes);
     }
 }
-#undef OW_SHORT_ROWS
+#undef OW_FEW_BYTES
 
 static void ow_set_rows(char *to, const int64_t *offset, const char *from, int64_t step, int64_t n,
                         int64_t bytes)
