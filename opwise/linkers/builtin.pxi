@@ -8,8 +8,11 @@ VECTORS = ow_kernels.name.decode()
 
 
 def use_vectors(str name):
-    """Use the built-in kernels for these vectors ("base", "avx2" or "avx512"), as a processor would
-    that has no wider ones; functions that are linked already may keep others."""
+    """Use the built-in kernels for ``name``: "base", "avx2" or "avx512".
+
+    They are what a processor with no wider vectors would use. Functions that are linked already may
+    keep others. ValueError: this processor has no such vectors.
+    """
     if not ow_use_kernels(name.encode()):
         raise ValueError(f"this processor has no kernels for {name!r}")
 

@@ -366,8 +366,7 @@ class _Backward:
         given, step, layout = self.given, self.step, self.layout
         for own, outside in zip(step.sequences, given.sequences, strict=True):
             rows[own] = outside[:n] if layout.until else outside
-        random = _computed_from(step.objects, self.op.outputs)
-        extra = _met_first(terms, random, stop=self.op.outputs)
+        extra = self._random(terms)
         extra += self._costly(terms, known=[*self.op.outputs, *extra])
         outputs = self.outputs
         if extra:
@@ -391,6 +390,17 @@ class _Backward:
             before = layout.rows_before[k] if k < n_states else 0
             rows[row] = self.by[k][before:]
         return stands_for, rows
+
+    def _random(self, terms: Sequence[Var]) -> list[Var]:
+        """Return what the forward loop should collect of what depends on random numbers.
+
+        The backward step cannot compute that again: the states of streams are no rows.
+        """
+        random = _computed_from(self.step.objects, [*self.op.outputs, *terms])
+        gradients = [*self.from_later.values(), *self.from_outside.values()]
+        random -= _computed_from(gradients, terms)
+        rows = {var for var in random if isinstance(var.type, TensorType)}
+        return _met_first(terms, rows, stop=self.op.outputs)
 
     def _with_results(self, extra: Sequence[Var]) -> list[Var]:
         """Return the outputs of a loop that does the same and also collects some variables."""

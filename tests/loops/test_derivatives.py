@@ -200,6 +200,29 @@ def test_gradients_see_the_numbers_that_the_steps_drew(streams):
         np.testing.assert_allclose(found, r**2 * later)
 
 
+@pytest.mark.parametrize("streams", [RandomStreams, MRG_RandomStreams])
+def test_gradients_of_a_loop_that_draws_in_every_step_of_another(streams, mode):
+    """The inner loop's results have no place in the outer loop's, and cannot be drawn again."""
+    x, stream = T.dvector("x"), streams(3)
+
+    def outer(s):
+        noisy, _ = scan(lambda e, h: 0.5 * h + T.tanh(e * stream.normal(())), x, x[0])
+        product, _ = scan(lambda e, h: h * T.cos(e), noisy, one())
+        return s * product[-1]
+
+    rows, _ = scan(outer, T.arange(3.0) + 1)
+    cost = (rows**2).sum()
+    (by,) = grad(cost, [x])
+    f = function([x], [cost, by, grad((by**2).sum(), x)], mode=mode, no_default_updates=True)
+    at, h = np.array([0.3, -0.4, 0.8]), 1e-6
+    _, first, second = f(at)
+    for k, step in enumerate(h * np.eye(3)):
+        (above, g_above, _), (below, g_below, _) = f(at + step), f(at - step)
+        np.testing.assert_allclose(first[k], (above - below) / (2 * h), rtol=1e-5)
+        slope = ((g_above**2).sum() - (g_below**2).sum()) / (2 * h)
+        np.testing.assert_allclose(second[k], slope, rtol=1e-5)
+
+
 def test_where_gradients_stop():
     x = T.dvector("x")
     for stop in (zero_grad, disconnected_grad):

@@ -14,6 +14,7 @@ from opwise.optimizers.rules.distribution import distributed
 from opwise.optimizers.rules.matching import (
     filled,
     for_output,
+    is_cast,
     is_private,
     number,
     number_like,
@@ -173,16 +174,12 @@ def local_cast_cast(fgraph, node):
     wanted = node.outputs[0].type.dtype
     if x.type.dtype == wanted:
         return [x]
-    if x.owner is None or not _is_cast(x.owner.op):
+    if not is_cast(x.owner):
         return None
     (original,) = x.owner.inputs
     if not _is_shortcut(original.type.dtype, x.type.dtype, wanted):
         return None
     return [cast(original, wanted)]
-
-
-def _is_cast(op):
-    return isinstance(op, Elemwise) and isinstance(op.scalar_op, Cast) and not op.inplace_pattern
 
 
 def _is_shortcut(first, middle, last):

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from opwise.graph.variable import Constant, Variable
-from opwise.optimizers.rules.matching import row_name
+from opwise.optimizers.rules.matching import is_cast, row_name
 from opwise.optimizers.shapefeature import same_length
 from opwise.scalar import dtypes
-from opwise.scalar.op import Cast
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
-from opwise.tensor.elemwise import Elemwise, elemwise
+from opwise.tensor.elemwise import elemwise
 from opwise.tensor.shape import length
 from opwise.tensor.slices import known_int
 
@@ -99,7 +98,7 @@ def _opened(var: Variable) -> list[tuple[Any, int]] | None:
 
 def _is_widened(node: Any) -> bool:
     """Return whether an Apply casts an integer to int64."""
-    if not isinstance(node.op, Elemwise) or not isinstance(node.op.scalar_op, Cast):
+    if not is_cast(node):
         return False
     to, source = node.outputs[0].type.dtype, node.inputs[0].type.dtype
     return to == "int64" and source in dtypes.DISCRETE

@@ -9,9 +9,10 @@ import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
+from opwise.scalar.op import Cast
 from opwise.tensor.creation import Alloc
 from opwise.tensor.dimshuffle import DimShuffle, dimshuffle_op
-from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.knownvalues import constant_number
 from opwise.tensor.type import tensor_type
 
@@ -24,6 +25,12 @@ def row_name(node: Apply | None) -> Any:
     It is None for an Apply that overwrites an operand, too.
     """
     return None if node is None else getattr(node.op, "row_name", None)
+
+
+def is_cast(node: Apply | None) -> bool:
+    """Return whether an Apply casts elements, and overwrites no operand."""
+    op = None if node is None else node.op
+    return isinstance(op, Elemwise) and isinstance(op.scalar_op, Cast) and not op.inplace_pattern
 
 
 def operands(var: Variable, name: str) -> list[Any] | None:

@@ -14,6 +14,7 @@ from opwise.graph.variable import Constant
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.matching import (
     for_output,
+    is_cast,
     is_private,
     number,
     number_like,
@@ -26,11 +27,10 @@ from opwise.optimizers.rules.matching import (
 from opwise.optimizers.rules.terms import factors, product, signed_terms, without
 from opwise.optimizers.shapefeature import same_length, same_shape, tracked_shapes
 from opwise.scalar import dtypes
-from opwise.scalar.op import Cast
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 from opwise.tensor.creation import Alloc, ARange, alloc
 from opwise.tensor.dimshuffle import DimShuffle
-from opwise.tensor.elemwise import Elemwise, cast, elemwise
+from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.nnet.bnops import (
     AbstractBatchNormInference,
     AbstractBatchNormTrain,
@@ -253,7 +253,7 @@ def _stop_of_arange(x):
 
 def _is_length_of(fgraph, n, x):
     """Return whether a number is known to be the number of rows of a variable."""
-    while _is(n, Elemwise) and isinstance(n.owner.op.scalar_op, Cast):
+    while is_cast(n.owner):
         (n,) = n.owner.inputs
     if _is(n, Shape_i) and n.owner.op.i == 0:
         return _is_as_long(fgraph, n.owner.inputs[0], x)

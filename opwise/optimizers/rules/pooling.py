@@ -9,9 +9,8 @@ from typing import Any
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.rule import rule
-from opwise.optimizers.rules.matching import number, operands, row_name
+from opwise.optimizers.rules.matching import is_cast, number, operands, row_name
 from opwise.scalar import dtypes
-from opwise.scalar.op import Cast
 from opwise.tensor.conv.pool import MaxPoolGrad, Pool
 from opwise.tensor.elemwise import Elemwise
 
@@ -133,7 +132,7 @@ def _chosen(inputs: Any, ndim: int) -> tuple[Any, bool] | None:
 
 def _of_negative(condition: Any, x: Any) -> int | None:
     """Return what a comparison of x with 0 is for negative x, 0 or 1; None for others."""
-    while condition.owner is not None and _is_cast(condition.owner):
+    while is_cast(condition.owner):
         (condition,) = condition.owner.inputs
     found = _OF_NEGATIVE.get(row_name(condition.owner) or "")
     if found is None:
@@ -142,10 +141,6 @@ def _of_negative(condition: Any, x: Any) -> int | None:
     if a is x and number(b) == 0:
         return found
     return 1 - found if b is x and number(a) == 0 else None
-
-
-def _is_cast(node: Apply) -> bool:
-    return isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Cast)
 
 
 # --- maxima first ---------------------------------------------------------------------------------

@@ -16,12 +16,11 @@ from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.optimizers.passes import Optimizer
 from opwise.optimizers.rules.fusion import MAX_DIMENSIONS
-from opwise.optimizers.rules.matching import number_within, row_name
+from opwise.optimizers.rules.matching import is_cast, number_within, row_name
 from opwise.optimizers.rules.shape import lengths_of
 from opwise.optimizers.rules.subtensor import index_of
 from opwise.optimizers.rules.zeros import Pads, inside_zeros, margins, margins_of_operand
-from opwise.scalar.op import Cast
-from opwise.tensor.elemwise import Elemwise, cast, elemwise
+from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 from opwise.tensor.windowsum import WindowSum
 
@@ -150,27 +149,17 @@ def _factors(term: Any) -> list[tuple[list[Any], Any]]:
 
 
 def _may_be_shifted(term: Any) -> bool:
-    return any(
-        _inner(factor).owner is not None and isinstance(_inner(factor).owner.op, Subtensor)
-        for _, factor in _factors(term)
-    )
-
-
-def _inner(x: Any) -> Any:
-    """Return what casts and functions that are 0 of 0 were applied to."""
-    while x.owner is not None and (row_name(x.owner) in _ZERO_OF_ZERO or _is_cast(x.owner)):
-        x = x.owner.inputs[0]
-    return x
-
-
-def _is_cast(node: Apply) -> bool:
-    return isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Cast)
+    inner = (_key(factor)[0] for _, factor in _factors(term))
+    return any(x.owner is not None and isinstance(x.owner.op, Subtensor) for x in inner)
 
 
 def _key(x: Any) -> Any:
-    """Return what is equal for arrays that are the same function of the same variable."""
+    """Return what is equal for arrays that are the same function of the same variable.
+
+    That is the variable, and the casts and functions that are 0 of 0 that were applied to it.
+    """
     rows = []
-    while x.owner is not None and (row_name(x.owner) in _ZERO_OF_ZERO or _is_cast(x.owner)):
+    while x.owner is not None and (row_name(x.owner) in _ZERO_OF_ZERO or is_cast(x.owner)):
         rows.append((row_name(x.owner), x.type.dtype))
         x = x.owner.inputs[0]
     return x, tuple(rows)
@@ -181,7 +170,7 @@ def _shifted(fgraph: FunctionGraph, x: Any) -> _Shifted | None:
     node = x.owner
     if node is None:
         return None
-    if row_name(node) in _ZERO_OF_ZERO or _is_cast(node):
+    if row_name(node) in _ZERO_OF_ZERO or is_cast(node):
         found = _shifted(fgraph, node.inputs[0])
         return None if found is None else found._replace(of=node.op(found.of))
     if not isinstance(node.op, Subtensor):

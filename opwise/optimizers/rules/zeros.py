@@ -8,10 +8,9 @@ from typing import Any
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.optimizers.rules.lengths import LengthSum, difference
-from opwise.optimizers.rules.matching import number_within, shuffled
+from opwise.optimizers.rules.matching import is_cast, number_within, shuffled
 from opwise.optimizers.rules.shape import lengths_of
 from opwise.optimizers.rules.subtensor import index_of
-from opwise.scalar.op import Cast
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.elemwise import Elemwise, cast
 from opwise.tensor.join import Join
@@ -38,7 +37,7 @@ def inside_zeros(fgraph: FunctionGraph, x: Any) -> tuple[Any, Pads] | None:
             return None
         inner, around = found
         return shuffled(inner, order), [around[d] for d in order]
-    if _is_cast(node):
+    if is_cast(node):
         found = inside_zeros(fgraph, node.inputs[0])
         return None if found is None else (cast(found[0], x.type.dtype), found[1])
     if isinstance(node.op, IncSubtensor):
@@ -55,10 +54,6 @@ def inside_zeros(fgraph: FunctionGraph, x: Any) -> tuple[Any, Pads] | None:
         return part, step[1]
     inner, around = found
     return inner, [(b + c, e + f) for (b, e), (c, f) in zip(around, step[1], strict=True)]
-
-
-def _is_cast(node: Apply) -> bool:
-    return isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Cast)
 
 
 def _set_in_zeros(fgraph: FunctionGraph, node: Apply) -> tuple[Any, Pads] | None:
