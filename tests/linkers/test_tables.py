@@ -48,10 +48,11 @@ def replaced(x, index, y):
     return x
 
 
-@pytest.mark.parametrize("width", [0, 1, 2, 3, 4, 5, 7, 8, 13, 16, 33, 64, 513])
+@pytest.mark.parametrize("width", [None, 0, 1, 2, 3, 4, 5, 7, 8, 13, 16, 33, 64, 513])
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "float32", "float64", "complex128"])
 def test_rows_of_any_length(width, dtype):
-    x, y = table((9, width), dtype), table((len(INDEX), width), dtype, 1)
+    own = () if width is None else (width,)
+    x, y = table((9, *own), dtype), table((len(INDEX), *own), dtype, 1)
     w, v = shared(x, name="w"), shared(x, name="v")
     rows = T.constant(y)
     f = function([], w[INDEX], updates=[

@@ -317,8 +317,6 @@ static void ow_put_parts(ow_slot *to, const ow_slot *z, const int64_t *offset, o
     const int is_double = z->typenum == OW_DOUBLE_TYPENUM;
     if (whole && size && to->ndim && adder >= 0 && (is_double || z->typenum == OW_FLOAT_TYPENUM))
         ow_kernels->add_rows[is_double](z->data, offset, y, step, n, size);
-    else if (whole && size && adder < 0 && to->ndim)
-        ow_kernels->set_rows(z->data, offset, y, step, n, size * z->itemsize);
     else if (to->ndim == 0 && adder >= 0)
         ow_adders[adder].at(z->data, offset, y, step, n);
     else if (to->ndim == 0 && z->itemsize == 8)
@@ -327,6 +325,8 @@ static void ow_put_parts(ow_slot *to, const ow_slot *z, const int64_t *offset, o
     else if (to->ndim == 0 && z->itemsize == 4)
         for (int64_t k = 0; k < n; k++)
             *(int32_t *)(z->data + offset[k]) = *(const int32_t *)(y + k * step);
+    else if (whole && adder < 0)
+        ow_kernels->set_rows(z->data, offset, y, step, n, size * z->itemsize);
     else
         for (int64_t k = 0; k < n; k++) {
             char *p[2] = {z->data + offset[k], (char *)y + k * step};
@@ -334,7 +334,7 @@ static void ow_put_parts(ow_slot *to, const ow_slot *z, const int64_t *offset, o
             from->data = p[1];
             if (!whole)
                 ow_put(to, from, adder);
-            else if (size)
+            else
                 ow_adders[adder].fn(NULL, p, st, size);
         }
 }
