@@ -36,6 +36,9 @@ FLAGS = ("-march=native", "-fPIC", "-shared", "-std=gnu11", "-w", *csource.FLAGS
 _GCC_LEVEL = (
     "-O1", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic", "-fstrict-aliasing", "-ftree-pre",
     "-ftree-vrp", "-fcode-hoisting", "-fgcse", "-fcaller-saves", "-fschedule-insns2",
+    # vzeroupper at the end of a function: without it, the next instruction for short vectors, in
+    # the loops that call kernels, waits some hundred cycles
+    "-fexpensive-optimizations",
     # several accumulators of a reduction become registers
     "-fpeel-loops",
     # a path for each outcome of a comparison would become a selection of every value on these paths

@@ -50,6 +50,8 @@ cdef extern from "runtime.h":
         int32_t advances
         int32_t advanced
         ow_fn undo
+        ow_fn check
+        int32_t checked
         const char *algorithm
         const char *why
     ctypedef struct ow_choice:
@@ -87,6 +89,8 @@ cdef extern from "kinds.h":
         ow_fn run
         int flags
         ow_fn undo
+        ow_fn check
+        int reads
     const ow_kind *ow_find_kind(const char *)
     const char *ow_conv_algorithm_name(int, const int64_t *, const int64_t *, const int64_t *, int)
     const char *ow_kernels_algorithm_name(const int64_t *, const int64_t *, const int64_t *, int)

@@ -132,7 +132,7 @@ cdef class VM:
             c = &self.slots[i]
             c.typenum, c.ndim, c.itemsize, c.scalar = slots[i]
         self.performs, self.nodes, self.keep, self.storages = [], [], [], []
-        flags = []
+        flags, reads = [], []
         for i in range(self.nsteps):
             kind, ins, outs, ints, reals, loop, ctx, keep, perform, node = steps[i]
             s = &self.steps[i]
@@ -145,11 +145,13 @@ cdef class VM:
             self.storages.append(None if perform is None else (list(ins), list(outs)))
             if kind is None:
                 flags.append(0)
+                reads.append(0)
                 continue
-            self._set_kind(s, kind, flags)
+            self._set_kind(s, kind, flags, reads)
             s.raises = getattr(keep, "needs_gil", False)
             if s.raises:
                 flags.append(flags.pop() & ~(OW_TOTAL | OW_CHECKED))
+                s.check = NULL
             s.ints = self._longs(ints)
             s.reals = self._doubles(reals)
             s.loop = <ow_loop><uintptr_t>loop
@@ -157,14 +159,33 @@ cdef class VM:
         self.advancing, self.nadvancing = self._ints(advancing), len(advancing)
         for i in advancing:
             self.steps[i].advances = 1
-        # the step at `commit` overwrites an input, those after it must not fail any more
-        late = flags[commit:]
-        self.atomic = (all(f & OW_STATIC for f in late) and all(f & OW_TOTAL for f in late[1:])
-                       and all(f & (OW_TOTAL | OW_CHECKED) for f in late[:1]))
+        self.atomic = self._is_atomic(flags, reads)
         for slot, value in constants.items():
             self._take(slot, value)
         if choices:
             self._set_choices(choices, guards)
+
+    cdef bint _is_atomic(self, list flags, list reads):
+        """Return whether the steps that overwrite inputs cannot fail once they are all checked.
+
+        The first of them may fail before it has written anything. What a step reads to prepare or
+        check itself must be known before any of them runs.
+        """
+        cdef int k, i, first
+        cdef ow_step *s
+        late = set()
+        for k in range(self.commit, self.nsteps):
+            s = &self.steps[k]
+            first = reads[k]
+            if not flags[k] & OW_STATIC:
+                return False
+            if first and any((s.in_[i] - self.slots) in late for i in range(first, s.nin)):
+                return False
+            if not flags[k] & OW_TOTAL and s.check == NULL:
+                if k > self.commit or not flags[k] & OW_CHECKED:
+                    return False
+            late.update([s.out[i] - self.slots for i in range(s.nout)])
+        return True
 
     cdef _set_choices(self, tuple choices, tuple guards):
         cdef int i
@@ -189,13 +210,14 @@ cdef class VM:
                 p[i * self.nwords + j] = bits >> 64 * j & 0xFFFFFFFFFFFFFFFF
         return p
 
-    cdef void _set_kind(self, ow_step *s, str kind, list flags):
+    cdef void _set_kind(self, ow_step *s, str kind, list flags, list reads):
         cdef bytes name = kind.encode()
         cdef const ow_kind *k = ow_find_kind(name)
         if k == NULL:
             raise KeyError(f"there is no kind of C step named {kind}")
-        s.prep, s.run, s.undo = k.prep, k.run, k.undo
+        s.prep, s.run, s.undo, s.check = k.prep, k.run, k.undo, k.check
         flags.append(k.flags)
+        reads.append(k.reads)
 
     cdef void *_block(self, size_t size):
         cdef void *p = calloc(1, size if size else 1)
@@ -711,6 +733,7 @@ cdef class VM:
             for k in range(self.commit, self.nsteps):
                 if self.nchoices == 0 or self._needs(k):
                     self._step(k, True, False)
+                    self._check(k)
         else:
             copies = [(i, saved(self._array(i))) for i in self.destroyed]
         try:
@@ -719,6 +742,17 @@ cdef class VM:
             if copies is not None:
                 self._put_back(copies)
             raise
+        return 0
+
+    cdef inline int _check(self, int k) except -1:
+        """Let a prepared step fail now if it would later."""
+        cdef ow_step *s = &self.steps[k]
+        cdef int rc
+        if s.check != NULL:
+            rc = s.check(s)
+            if rc != 0:
+                self._fail(k, self._exception(rc, k))
+            s.checked = True
         return 0
 
     cdef _put_back(self, list copies):

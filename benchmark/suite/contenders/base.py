@@ -6,7 +6,8 @@ The namespace ``xp`` of a contender has, spelled as users of its library spell t
   ``axis``;
 - ``softmax(x)`` along rows, ``layer_norm(x, gain, bias)`` of rows, and
   ``cross_entropy(scores, labels)``, the mean over rows of the negative log likelihood;
-- ``take(table, index)`` for rows, and ``add_at(table, index, rows)`` for the table with them added;
+- ``take(table, index)`` for rows, and ``add_at(table, index, rows)`` and ``set_at``, the table
+  with them added, or with these rows in their place;
 - ``uniform(shape, dtype)`` between 0 and 1 and ``normal(shape, dtype)``, drawn anew in each call by
   the library's generator, and the same with ``legacy_`` by numpy's RandomState where it has that;
 - ``cholesky(x)``, the lower factor, ``solve(a, b)``, ``solve_lower(a, b)`` for a lower triangular

@@ -144,6 +144,7 @@ class Jax(base.Contender):
             rows=lambda x: x.reshape(x.shape[0], -1),
             take=lambda table, index: table[index],
             add_at=lambda table, index, rows: table.at[index].add(rows),
+            set_at=lambda table, index, rows: table.at[index].set(rows),
             csr=lambda *vectors: sparse.BCSR(vectors[:3], shape=vectors[3]),
             sparse_dot=matmul,
             filtered=lambda x, gain: jnp.fft.irfft(jnp.fft.rfft(x) * gain, x.shape[1]),

@@ -98,6 +98,7 @@ class Torch(base.Contender):
             rows=lambda x: x.flatten(1),
             take=lambda table, index: functional.embedding(index, table),
             add_at=self.add_at,
+            set_at=self.set_at,
             csr=lambda data, indices, indptr, shape: torch.sparse_csr_tensor(
                 indptr, indices, data, shape
             ),
@@ -148,6 +149,10 @@ class Torch(base.Contender):
     def add_at(self, table, index, rows):
         with self.torch.no_grad():
             return table.index_add_(0, index, rows)
+
+    def set_at(self, table, index, rows):
+        with self.torch.no_grad():
+            return table.index_copy_(0, index, rows)
 
 
 class TorchCompile(Torch):

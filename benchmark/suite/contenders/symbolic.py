@@ -77,6 +77,7 @@ class Symbolic(base.Contender):
             max=tensor.max,
             take=lambda table, index: table[index],
             add_at=lambda table, index, rows: tensor.inc_subtensor(table[index], rows),
+            set_at=lambda table, index, rows: tensor.set_subtensor(table[index], rows),
             cholesky=tensor.linalg.cholesky,
             solve=tensor.linalg.solve,
             svd=tensor.linalg.svd,

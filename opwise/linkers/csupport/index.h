@@ -84,12 +84,25 @@ static void ow_put(ow_slot *to, ow_slot *y, int64_t adder)
 /* in: x, y, indices. ints: overwrite, adder or -1 to set, number of entries, the entries */
 static int ow_inc_subtensor_prep(ow_step *s) { return ow_accumulator(s); }
 
+/* Let `part` be what is changed of the output, and `y` what it is set to or incremented by. */
+static int ow_changed_part(ow_step *s, ow_slot *part, ow_slot *y)
+{
+    *part = *s->out[0];
+    *y = *s->in[1];
+    int rc = ow_subview(s, part, s->out[0], 2, 3, (int)s->ints[2]);
+    return rc ? rc : ow_broadcast(s, y, part);
+}
+
+static int ow_inc_subtensor_check(ow_step *s)
+{
+    ow_slot part, y;
+    return ow_changed_part(s, &part, &y);
+}
+
 static int ow_inc_subtensor_run(ow_step *s)
 {
-    ow_slot part = *s->out[0], y = *s->in[1];
-    int rc = ow_subview(s, &part, s->out[0], 2, 3, (int)s->ints[2]);
-    if (!rc)
-        rc = ow_broadcast(s, &y, &part);
+    ow_slot part, y;
+    int rc = ow_changed_part(s, &part, &y);
     if (rc)
         return rc;
     /* where the result is a copy, it is made only now, when nothing can fail any more */
@@ -123,8 +136,9 @@ static int ow_row_index(ow_step *s, const ow_slot *index, int64_t k, int axis, i
     return OW_OK;
 }
 
-/* About how long it takes to find a row, somewhere in memory. */
+/* About how long it takes to find a row, somewhere in memory, and to read an index. */
 #define OW_ROW_NS 20.0
+#define OW_INDEX_NS 2.0
 
 /* Let `row` be one of the sub-arrays of `x` along its first dimension. */
 static void ow_row(ow_slot *row, const ow_slot *x, int64_t i)
@@ -174,6 +188,41 @@ static void ow_part_layout(const ow_step *s, ow_slot *part, const ow_slot *x, in
 /* As many parts are found at once, so that loops over them are short. */
 #define OW_PARTS 256
 
+/* How many parts, which take `ns` each, are worked on before signals are looked for. */
+static int64_t ow_parts_at_once(double ns)
+{
+    return ns * OW_PARTS < OW_LONGEST_CHUNK_NS ? OW_PARTS : 1;
+}
+
+/* Add to offset[k] where index k leads, in bytes; returns whether one of n indices is out of range. */
+#define OW_OFFSETS(T)                                                                              \
+    for (int64_t k = 0; k < n; k++) {                                                              \
+        const int64_t i = (int64_t)*(const T *)(index + k * step), at = i < 0 ? i + length : i;    \
+        outside |= (uint64_t)at >= (uint64_t)length;                                               \
+        offset[k] += at * stride;                                                                  \
+    }
+
+static int ow_add_offsets(int64_t *offset, const char *index, int64_t step, int itemsize,
+                          int is_unsigned, int64_t n, int64_t length, int64_t stride)
+{
+    int outside = 0;
+    if (itemsize == 8)
+        OW_OFFSETS(int64_t) /* numpy takes the bits of a uint64 for those of a signed number */
+    else if (itemsize == 4 && is_unsigned)
+        OW_OFFSETS(uint32_t)
+    else if (itemsize == 4)
+        OW_OFFSETS(int32_t)
+    else if (itemsize == 2 && is_unsigned)
+        OW_OFFSETS(uint16_t)
+    else if (itemsize == 2)
+        OW_OFFSETS(int16_t)
+    else if (is_unsigned)
+        OW_OFFSETS(uint8_t)
+    else
+        OW_OFFSETS(int8_t)
+    return outside;
+}
+
 /* Let offset[k] be where part first_part + k of `x` begins, in bytes from its data, for n parts. */
 static int ow_find_parts(ow_step *s, const ow_slot *x, int first, int64_t first_part, int64_t n,
                          int64_t *offset)
@@ -182,44 +231,35 @@ static int ow_find_parts(ow_step *s, const ow_slot *x, int first, int64_t first_
     for (int d = 0; d < s->nin - first; d++) {
         ow_slot index = *s->in[first + d];
         const int64_t step = index.ndim && index.shape[0] > 1 ? index.strides[0] : 0;
-        const int64_t length = x->shape[d], stride = x->strides[d];
-        int outside = 0;
+        const int64_t length = x->shape[d];
         index.strides[0] = step;
         index.data = ow_at(index.data, first_part, step);
-        if (index.itemsize == 8)
-            for (int64_t k = 0; k < n; k++) {
-                /* numpy takes the bits of a uint64 for those of a signed number */
-                const int64_t i = *(int64_t *)(index.data + k * step), at = i < 0 ? i + length : i;
-                outside |= (uint64_t)at >= (uint64_t)length;
-                offset[k] += at * stride;
-            }
-        for (int64_t k = 0; k < n && (outside || index.itemsize != 8); k++) {
-            int64_t at;
+        if (!ow_add_offsets(offset, index.data, step, index.itemsize, index.typenum % 2 == 0, n,
+                            length, x->strides[d]))
+            continue;
+        for (int64_t k = 0, at; k < n; k++) {
             int rc = ow_row_index(s, &index, k, d, length, &at);
             if (rc)
                 return rc;
-            offset[k] += at * stride;
         }
     }
     return OW_OK;
 }
 
-#define OW_TAKE(T)                                                                                 \
-    for (int64_t k = 0; k < n; k++)                                                                \
-        ((T *)to)[k] = *(const T *)(from + offset[k])
-
-/* Copy elements at n offsets to places side by side; returns 0 for elements of another size. */
-static int ow_take_elements(char *to, const char *from, const int64_t *offset, int64_t n, int itemsize)
+/* Fail if one of the indices of n parts of `x` is out of range. */
+static int ow_check_parts(ow_step *s, const ow_slot *x, int first, int64_t n)
 {
-    if (itemsize == 8)
-        OW_TAKE(int64_t);
-    else if (itemsize == 4)
-        OW_TAKE(int32_t);
-    else if (itemsize == 1)
-        OW_TAKE(int8_t);
-    else
-        return 0;
-    return 1;
+    int64_t offset[OW_PARTS], parts;
+    double left = OW_LONGEST_CHUNK_NS;
+    for (int64_t at = 0; at < n; at += parts) {
+        parts = n - at < OW_PARTS ? n - at : OW_PARTS;
+        if (ow_stops(&left, OW_INDEX_NS * (double)parts))
+            return OW_OK;
+        int rc = ow_find_parts(s, x, first, at, parts, offset);
+        if (rc)
+            return rc;
+    }
+    return OW_OK;
 }
 
 /* in: x, indices */
@@ -227,6 +267,11 @@ static int ow_take_parts_prep(ow_step *s)
 {
     int rc = ow_parts_shape(s, s->out[0], s->in[0], 1);
     return rc ? rc : ow_ensure(s, s->out[0]);
+}
+
+static int ow_take_parts_check(ow_step *s)
+{
+    return ow_check_parts(s, s->in[0], 1, s->out[0]->shape[0]);
 }
 
 static int ow_take_parts_run(ow_step *s)
@@ -237,15 +282,17 @@ static int ow_take_parts_run(ow_step *s)
     const int whole = ow_is_c_contiguous(&from);
     const int64_t bytes = ow_size(&from) * x->itemsize, n = z->shape[0];
     const double ns = OW_ROW_NS * (s->nin - 1) + OW_COPY_NS * (double)ow_size(&from);
+    const int64_t most = ow_parts_at_once(ns);
     double left = OW_LONGEST_CHUNK_NS;
     int64_t offset[OW_PARTS], parts;
     for (int64_t first = 0; first < n; first += parts) {
-        parts = n - first < OW_PARTS ? n - first : OW_PARTS;
+        parts = n - first < most ? n - first : most;
         int rc = ow_find_parts(s, x, 1, first, parts, offset);
         if (rc)
             return rc;
         to.data = z->data + first * z->strides[0];
-        if (from.ndim == 0 && ow_take_elements(to.data, x->data, offset, parts, x->itemsize)) {
+        if (whole && bytes) {
+            ow_kernels->take_rows(to.data, z->strides[0], x->data, offset, parts, bytes);
             if (ow_stops(&left, ns * (double)parts))
                 return OW_OK;
             continue;
@@ -254,10 +301,7 @@ static int ow_take_parts_run(ow_step *s)
             from.data = x->data + offset[k];
             if (ow_stops(&left, ns))
                 return OW_OK;
-            if (whole)
-                memcpy(to.data, from.data, (size_t)bytes);
-            else
-                ow_copy(&to, &from);
+            ow_copy(&to, &from);
         }
     }
     return OW_OK;
@@ -270,7 +314,10 @@ static void ow_put_parts(ow_slot *to, const ow_slot *z, const int64_t *offset, o
     const char *y = from->data;
     const int64_t size = ow_size(to), st[2] = {z->itemsize, z->itemsize};
     const int whole = ow_is_c_contiguous(to) && ow_is_c_contiguous(from) && ow_size(from) == size;
-    if (to->ndim == 0 && adder >= 0)
+    const int is_double = z->typenum == OW_DOUBLE_TYPENUM;
+    if (whole && size && to->ndim && adder >= 0 && (is_double || z->typenum == OW_FLOAT_TYPENUM))
+        ow_kernels->add_rows[is_double](z->data, offset, y, step, n, size);
+    else if (to->ndim == 0 && adder >= 0)
         ow_adders[adder].at(z->data, offset, y, step, n);
     else if (to->ndim == 0 && z->itemsize == 8)
         for (int64_t k = 0; k < n; k++)
@@ -278,6 +325,8 @@ static void ow_put_parts(ow_slot *to, const ow_slot *z, const int64_t *offset, o
     else if (to->ndim == 0 && z->itemsize == 4)
         for (int64_t k = 0; k < n; k++)
             *(int32_t *)(z->data + offset[k]) = *(const int32_t *)(y + k * step);
+    else if (whole && adder < 0)
+        ow_kernels->set_rows(z->data, offset, y, step, n, size * z->itemsize);
     else
         for (int64_t k = 0; k < n; k++) {
             char *p[2] = {z->data + offset[k], (char *)y + k * step};
@@ -285,8 +334,6 @@ static void ow_put_parts(ow_slot *to, const ow_slot *z, const int64_t *offset, o
             from->data = p[1];
             if (!whole)
                 ow_put(to, from, adder);
-            else if (adder < 0)
-                memcpy(p[0], p[1], (size_t)(size * z->itemsize));
             else
                 ow_adders[adder].fn(NULL, p, st, size);
         }
@@ -295,28 +342,49 @@ static void ow_put_parts(ow_slot *to, const ow_slot *z, const int64_t *offset, o
 /* in: x, y, indices. ints: overwrite, adder or -1 to set */
 static int ow_inc_parts_prep(ow_step *s) { return ow_accumulator(s); }
 
+/* Let `y` have the shape of the parts that are changed. */
+static int ow_changed_parts(ow_step *s, ow_slot *y)
+{
+    ow_slot *z = s->out[0], wanted = *z;
+    *y = *s->in[1];
+    int rc = ow_parts_shape(s, &wanted, z, 2);
+    return rc ? rc : ow_broadcast(s, y, &wanted);
+}
+
+/* The number of parts, which all indices together select. */
+static int64_t ow_count_parts(const ow_step *s, int first)
+{
+    int64_t n = 1;
+    for (int i = first; i < s->nin; i++)
+        if (s->in[i]->ndim && s->in[i]->shape[0] != 1)
+            n = s->in[i]->shape[0];
+    return n;
+}
+
+static int ow_inc_parts_check(ow_step *s)
+{
+    ow_slot y;
+    int rc = ow_changed_parts(s, &y);
+    return rc ? rc : ow_check_parts(s, s->out[0], 2, ow_count_parts(s, 2));
+}
+
 static int ow_inc_parts_run(ow_step *s)
 {
-    ow_slot *z = s->out[0], to, from, y = *s->in[1], wanted = *z;
-    int rc = ow_parts_shape(s, &wanted, z, 2);
-    rc = rc ? rc : ow_broadcast(s, &y, &wanted);
-    const int64_t n = wanted.shape[0], step = y.shape[0] == 1 ? 0 : y.strides[0];
+    ow_slot *z = s->out[0], to, from, y;
+    const int checked = s->checked;
+    s->checked = 0;
+    int rc = checked ? OW_OK : ow_inc_parts_check(s);
+    rc = rc ? rc : ow_changed_parts(s, &y);
+    if (rc || ow_should_stop())
+        return rc;
+    const int64_t n = ow_count_parts(s, 2), step = y.shape[0] == 1 ? 0 : y.strides[0];
     int64_t offset[OW_PARTS], parts = 0;
     double left = OW_LONGEST_CHUNK_NS;
-    for (int64_t first = 0; first < n && !rc; first += parts) {
-        parts = n - first < OW_PARTS ? n - first : OW_PARTS;
-        if (ow_stops(&left, OW_ROW_NS * (s->nin - 2) * (double)parts))
-            return OW_OK;
-        rc = ow_find_parts(s, z, 2, first, parts, offset);
-    }
-    if (rc)
-        return rc;
     ow_accumulator_copy(s);
     ow_part_layout(s, &to, z, 2);
     ow_row(&from, &y, 0);
     const double ns = OW_ROW_NS * (s->nin - 2) + OW_COPY_NS * (double)ow_size(&to);
-    /* what takes longer than signals may wait is done in fewer parts at once */
-    const int64_t most = ns * OW_PARTS < OW_LONGEST_CHUNK_NS ? OW_PARTS : 1;
+    const int64_t most = ow_parts_at_once(ns);
     for (int64_t first = 0; first < n && !ow_stops(&left, ns * (double)parts); first += parts) {
         parts = n - first < most ? n - first : most;
         ow_find_parts(s, z, 2, first, parts, offset);

@@ -26,7 +26,9 @@ typedef struct ow_kind {
     const char *name;
     ow_fn prep, run;
     int flags;
-    ow_fn undo; /* of kinds that may write the new value of a state over the old one */
+    ow_fn undo;  /* of kinds that may write the new value of a state over the old one */
+    ow_fn check; /* fails where `run` of a prepared step would, and writes nothing; or NULL */
+    int reads;   /* prep and check read the values of the inputs from this one on; 0: of none */
 } ow_kind;
 
 static int ow_prep_nothing(ow_step *s)
@@ -41,7 +43,7 @@ static const ow_kind ow_kinds[] = {
     {"alias", ow_alias_prep, ow_run_nothing, OW_STATIC | OW_TOTAL},
     {"rebroadcast", ow_rebroadcast_prep, ow_run_nothing, OW_STATIC | OW_TOTAL},
     {"deepcopy", ow_deepcopy_prep, ow_deepcopy_run, OW_STATIC | OW_TOTAL},
-    {"reshape", ow_reshape_prep, ow_reshape_run, 0},
+    {"reshape", ow_reshape_prep, ow_reshape_run, OW_STATIC | OW_TOTAL, .reads = 1},
     {"shape_i", ow_shape_i_prep, ow_run_nothing, OW_STATIC | OW_TOTAL},
     {"shape", ow_shape_prep, ow_run_nothing, OW_STATIC | OW_TOTAL},
     {"make_vector", ow_make_vector_prep, ow_make_vector_run, OW_STATIC | OW_TOTAL},
@@ -51,9 +53,12 @@ static const ow_kind ow_kinds[] = {
     {"reduce", ow_reduce_prep, ow_reduce_run, OW_STATIC | OW_TOTAL},
     {"rowwise", ow_rowwise_prep, ow_rowwise_run, OW_STATIC | OW_TOTAL},
     {"argmax", ow_argmax_prep, ow_argmax_run, OW_STATIC | OW_TOTAL},
-    {"inc_subtensor", ow_inc_subtensor_prep, ow_inc_subtensor_run, OW_STATIC | OW_CHECKED},
-    {"take_parts", ow_take_parts_prep, ow_take_parts_run, OW_STATIC},
-    {"inc_parts", ow_inc_parts_prep, ow_inc_parts_run, OW_STATIC | OW_CHECKED},
+    {"inc_subtensor", ow_inc_subtensor_prep, ow_inc_subtensor_run, OW_STATIC | OW_CHECKED,
+     .check = ow_inc_subtensor_check, .reads = 2},
+    {"take_parts", ow_take_parts_prep, ow_take_parts_run, OW_STATIC, .check = ow_take_parts_check,
+     .reads = 1},
+    {"inc_parts", ow_inc_parts_prep, ow_inc_parts_run, OW_STATIC | OW_CHECKED,
+     .check = ow_inc_parts_check, .reads = 2},
     {"join", ow_join_prep, ow_join_run, OW_STATIC | OW_TOTAL},
     {"split", ow_split_prep, ow_split_run, OW_TOTAL},
     {"repeat", ow_repeat_prep, ow_repeat_run, OW_TOTAL},

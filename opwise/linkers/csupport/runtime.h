@@ -4,7 +4,8 @@
  * A step is one Apply: `prep` checks shapes, sets the outputs' and finds memory for them; `run`
  * computes. A step whose flags have OW_STATIC prepares from shapes alone, one with OW_TOTAL cannot
  * fail once it is prepared, one with OW_CHECKED only before it has written anything: the VM
- * needs to know to update shared values all or not at all.
+ * needs to know to update shared values all or not at all. `check` fails where `run` would, and writes
+ * nothing.
  *
  * The bytes of every array fit into an int64, those of one without elements as if lengths of 0 were 1:
  * numpy checks it for what it gives, and steps check the shapes that they make.
@@ -76,6 +77,8 @@ struct ow_step {
     int32_t advances;      /* whether the step may write the new value of a state over the old one */
     int32_t advanced;      /* whether it has done so in this call, and can put the old one back */
     ow_fn undo;            /* puts it back */
+    ow_fn check;           /* called before steps overwrite inputs; NULL: `run` checks for itself */
+    int32_t checked;       /* whether `check` has succeeded in this call */
     /* what follows the results of a convolution (conv_epilogue.h): NULL if nothing does, and whether
      * the last run has called it */
     void (*finish)(const struct ow_epilogue *, int64_t, int64_t, int64_t, int64_t, const char *);
@@ -463,12 +466,24 @@ static inline void ow_walk_part(const ow_walk *w, ow_loop loop, const void *ctx,
         for (int i = 0; i < w->n; i++)
             p[i] += at[d] * w->stride[d][i];
     }
+    /* Where a run begins is a product: pointers that are moved on from run to run would be read as soon
+     * as they are written, in other parts, and each run would wait for the end of the one before. */
+    const int64_t *step = w->stride[last ? last - 1 : 0];
     for (int64_t row = first;;) {
-        memcpy(q, p, sizeof(char *) * (size_t)w->n);
-        loop(ctx, q, inner, to - from);
-        if (++row >= end)
+        const int64_t more = last ? w->shape[last - 1] - at[last - 1] : 1;
+        const int64_t runs = more < end - row ? more : end - row;
+        for (int64_t r = 0; r < runs; r++) {
+            for (int i = 0; i < w->n; i++)
+                q[i] = p[i] + r * step[i];
+            loop(ctx, q, inner, to - from);
+        }
+        row += runs;
+        if (row >= end)
             return;
-        for (int d = last - 1;; d--) {
+        for (int i = 0; i < w->n; i++)
+            p[i] -= at[last - 1] * step[i];
+        at[last - 1] = 0;
+        for (int d = last - 2;; d--) {
             const int64_t *st = w->stride[d];
             if (++at[d] < w->shape[d]) {
                 for (int i = 0; i < w->n; i++)

@@ -133,6 +133,14 @@ static inline int64_t ow_sort_room(const ow_sorting *j)
     return ow_mul_size(j->n, 2 * item);
 }
 
+/* Copy n rows of `bytes` at these offsets of a table to places `step` apart. */
+typedef void (*ow_take_rows_fn)(char *to, int64_t step, const char *from, const int64_t *offset,
+                                int64_t n, int64_t bytes);
+/* Set, or add to, n rows at these offsets of a table, one after the other, what lies `step` apart;
+ * size: of a row, in bytes to set it, in elements to add to it. The table does not overlap the rest. */
+typedef void (*ow_put_rows_fn)(char *to, const int64_t *offset, const char *from, int64_t step,
+                               int64_t n, int64_t size);
+
 /* What probe_body.h computes. */
 typedef int64_t (*ow_rate_fn)(double *values, int64_t n);
 
@@ -177,6 +185,8 @@ typedef struct ow_simd {
     ow_sparse_dots_fn sparse_dots[2];
     ow_line_dots_fn dots[2];
     ow_slide_fn slide[2];
+    ow_take_rows_fn take_rows;
+    ow_put_rows_fn set_rows, add_rows[2];
     /* what the hardware is measured with */
     void (*probe_add)(double *z, const double *x, const double *y, int64_t n);
     ow_rate_fn probe_rate[2][2];  /* for float and double; rounded twice, rounded once */

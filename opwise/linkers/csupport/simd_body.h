@@ -49,6 +49,8 @@
 #undef OW_BITS
 #undef OW_LOG
 
+#include "table_rows.h"
+
 /* z = x + y, as elementwise steps do it; unrolled, so that it does not matter where the code lies */
 static void ow_probe_add(double *restrict z, const double *restrict x, const double *restrict y,
                          int64_t n)
@@ -155,6 +157,9 @@ const ow_simd OW_TABLE = {
     OW_BOTH(ow_sparse_dots),
     OW_BOTH(ow_conv_dots),
     OW_BOTH(ow_conv_slide),
+    ow_take_rows,
+    ow_set_rows,
+    OW_BOTH(ow_add_rows),
     ow_probe_add,
     {{ow_rate_f32, ow_fused_rate_f32}, {ow_rate_f64, ow_fused_rate_f64}},
 };

@@ -687,39 +687,48 @@ def local_IncSubtensor_serialize(fgraph, node):
 
 @rule("row:mul", "row:neg", "row:true_div", stage=_TWICE)
 def local_scaled_increment(fgraph, node):
-    """Moves factors of an increment of zeros to the value.
+    """Moves factors of increments of zeros to the values.
 
     Then the gradient of a few rows of a table costs no operation on the whole table.
     """
     (out,) = node.outputs
-    x, *factors = sorted(node.inputs, key=lambda v: not _is_of_zeros(v, out.type))
-    if not _is_of_zeros(x, out.type) or not all(all(f.type.broadcastable) for f in factors):
+    x, *factors = sorted(node.inputs, key=lambda v: not _of_zeros(v, out.type))
+    made = _of_zeros(x, out.type)
+    if not made or not all(all(f.type.broadcastable) for f in factors):
         return None
     if node.op.row_name == "true_div" and x is not node.inputs[0]:
         return None
-    zeros, y, *indices = x.owner.inputs
-    scaled = elemwise(node.op.row_name)(y, *(shuffled(f, ()) for f in factors))
-    return [x.owner.op(zeros, scaled, *indices)] if scaled.type.dtype == out.type.dtype else None
+    total = made[0].inputs[0]
+    for each in made:
+        _, y, *indices = each.inputs
+        scaled = elemwise(node.op.row_name)(y, *(shuffled(f, ()) for f in factors))
+        if scaled.type.dtype != out.type.dtype:
+            return None
+        total = each.op(total, scaled, *indices)
+    return [total]
 
 
 @rule("row:sub", stage=_TWICE)
 def local_subtracted_increment(fgraph, node):
-    """Replaces the subtraction of an increment of zeros by an increment by the negative value."""
+    """Replaces the subtraction of increments of zeros by increments by the negative values."""
     (out,) = node.outputs
-    a, x = node.inputs
-    if a.type != out.type or not _is_of_zeros(x, out.type) or number_within(a) is not None:
+    total, x = node.inputs
+    made = _of_zeros(x, out.type)
+    if total.type != out.type or not made or number_within(total) is not None:
         return None
-    _, y, *indices = x.owner.inputs
-    return [x.owner.op(a, elemwise("neg")(y), *indices)]
+    for each in made:
+        _, y, *indices = each.inputs
+        total = each.op(total, elemwise("neg")(y), *indices)
+    return [total]
 
 
-def _is_of_zeros(x, type_):
-    return (
-        _is_increment(x, type_)
-        and number_within(x.owner.inputs[0]) == 0
-        and x.owner.inputs[1].type.dtype == type_.dtype
-        and type_.dtype in dtypes.FLOATS
-    )
+def _of_zeros(x, type_):
+    """Return the increments of zeros that make ``x``, the first one first; empty if others do."""
+    made = []
+    while _is_increment(x, type_) and x.owner.inputs[1].type.dtype == type_.dtype:
+        made.append(x.owner)
+        x = x.owner.inputs[0]
+    return made[::-1] if type_.dtype in dtypes.FLOATS and number_within(x) == 0 else []
 
 
 def _is_increment(x, type_):

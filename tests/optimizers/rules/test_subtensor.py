@@ -349,6 +349,12 @@ CASES = [
         lambda x, v, s: inc_subtensor(zeros(x)[1:], v) / s,
         "IncSubtensor{Inc;int64::}(second(x, DS{x,x}(0.0)), true_div(v, DS{x}(s)), 1)",
     ),
+    (
+        "local_scaled_increment",
+        lambda x, v, z, i, s: s * inc_subtensor(inc_subtensor(zeros(x)[i], v)[1:], z),
+        "IncSubtensor{Inc;int64::}(AdvancedIncSubtensor1{no_inplace,inc}(second(x, DS{x,x}(0.0)), "
+        "mul(v, DS{x}(s)), i), mul(z, s), 1)",
+    ),
     ("local_scaled_increment", lambda x, v, s: s / inc_subtensor(zeros(x)[1:], v), None),
     ("local_scaled_increment", lambda x, v, s: s * inc_subtensor(x[1:], v), None),
     ("local_scaled_increment", lambda x, y, v: y * inc_subtensor(zeros(x)[1:], v), None),
@@ -357,6 +363,11 @@ CASES = [
         "local_subtracted_increment",
         lambda x, y, i, v: y - inc_subtensor(zeros(x)[i], v),
         "AdvancedIncSubtensor1{no_inplace,inc}(y, neg(v), i)",
+    ),
+    (
+        "local_subtracted_increment",
+        lambda x, y, i, v, z: y - inc_subtensor(inc_subtensor(zeros(x)[i], v)[1:], z),
+        "IncSubtensor{Inc;int64::}(AdvancedIncSubtensor1{no_inplace,inc}(y, neg(v), i), neg(z), 1)",
     ),
     ("local_subtracted_increment", lambda x, i, v: inc_subtensor(zeros(x)[i], v) - x, None),
     ("local_subtracted_increment", lambda x, s, v: s - inc_subtensor(zeros(x)[1:], v), None),
