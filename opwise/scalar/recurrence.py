@@ -241,6 +241,8 @@ class _Lines:
 
         first: the slot of its first element.
         """
+        if not _size(shape):
+            return
         operand = len(self.of.sequences) + k
         most, type_ = max(taps), csource.c_type(self.of.in_dtypes[first])
         for e, at in enumerate(self._elements(operand, shape)):

@@ -68,6 +68,22 @@ def test_states_results_sequences_and_taps(n):
     agrees([v, first, k], outputs, rng.randn(n + 2), rng.randn(5), 0.5)
 
 
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("taps", [(-1,), (-1, -3)])
+def test_states_without_elements(alone, taps):
+    """The state comes last, so that no slot follows it."""
+    w, v = shared(np.zeros((40, 0))), shared(np.arange(40.0))
+    first = {"initial": T.zeros((3, 0) if len(taps) > 1 else (0,)), "taps": list(taps)}
+    if alone:
+        empty, _ = scan(lambda e, *h: 0.5 * sum(h) + T.tanh(e), w, first)
+        outputs = [empty]
+    else:
+        outputs, _ = scan(
+            lambda e, s, g, *h: [0.5 * g + s, 0.5 * sum(h) + T.tanh(e)], [w, v], [one(), first]
+        )  # fmt: skip
+    assert agrees([], outputs)[-1].shape == (40, 0)
+
+
 def test_new_values_are_taken_before_old_ones_change():
     outputs, _ = scan(lambda a, b: [b, a], outputs_info=[one(), 2 * one()], n_steps=30)
     a, _ = agrees([], outputs)
