@@ -119,6 +119,19 @@ def test_loops_that_a_condition_ends(taps, read):
                     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("bound", [-(2**63), 1 - 2**63, -(2**62), 2**63 - 1])
+@pytest.mark.parametrize("part", [lambda b: slice(b, None), lambda b: slice(None, b)])
+def test_bounds_as_large_as_integers_are(bound, part, mode):
+    x = T.dvector()
+    out, _ = scan(lambda e, h: 0.5 * h + e, x[: T.minimum(x.shape[0], 3)], T.zeros(()))
+    parts = [out[part(bound)], out[1:][part(bound)], out[part(bound)][-1:]]
+    f = function([x], parts, mode=mode)
+    rows = np.array([0.5, -0.75, 1.625])
+    expected = [rows[part(bound)], rows[1:][part(bound)], rows[part(bound)][-1:]]
+    for found, wanted in zip(f(V), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_several_outputs_keep_what_each_needs():
     m, h = T.dmatrix(), T.dvector()
     (a, b, c, d), _ = scan(

@@ -23,6 +23,10 @@ from opwise.tensor.subtensor import Subtensor
 _Count: TypeAlias = "int | Var"
 
 
+#: no output has more rows; larger bounds of slices would be no integers in what computes with them
+_MOST = 2**62
+
+
 @rule(Scan, stage="specialize", tags=("fast_run", "scan"))
 def scanOp_save_mem(fgraph: FunctionGraph, node: Apply) -> dict[Any, Any] | None:
     """loop(...)[-1] -> a loop that keeps its last row only"""
@@ -63,7 +67,7 @@ def _keeping_less(
         if parts is None:
             continue
         count = max(1, before, *(part.reach for part in parts))
-        if only_last and count > 1:
+        if count > (1 if only_last else _MOST):
             continue
         if not isinstance(total, int) or count <= total // 2:
             last[k], read[k] = count, [(part, part.start(total, count)) for part in parts]
