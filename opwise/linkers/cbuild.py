@@ -37,7 +37,7 @@ _GCC_LEVEL = (
     "-O1", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic", "-fstrict-aliasing", "-ftree-pre",
     "-ftree-vrp", "-fcode-hoisting", "-fgcse", "-fcaller-saves", "-fschedule-insns2",
     # vzeroupper at the end of a function: without it, the next instruction for short vectors, in
-    # the loops that call kernels, waits some hundred cycles
+    # the loops that call kernels, is delayed
     "-fexpensive-optimizations",
     # several accumulators of a reduction become registers
     "-fpeel-loops",

@@ -714,7 +714,7 @@ class Finding:
 
     line: int
     text: str
-    #: whether programs that ``opwise run --py2`` or ``--py3`` runs do without a change
+    #: whether ``opwise run --py2`` or ``--py3`` runs the line as it is
     given: bool = field(default=True, compare=False)
 
 
