@@ -5,17 +5,23 @@ Source: M. Jaderberg et al., "Spatial Transformer Networks", NIPS 2015.
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from opwise.config import config
 from opwise.graph.apply import Apply
-from opwise.graph.null import NullType, disconnected_type
+from opwise.graph.null import disconnected_type, is_disconnected
 from opwise.graph.op import Op
 from opwise.scalar import dtypes
-from opwise.tensor.elemwise import cast
+from opwise.tensor.creation import arange, zeros_like
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.join import stack
+from opwise.tensor.reduce import sum as sum_
+from opwise.tensor.subtensor import inc_subtensor
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
 
@@ -116,6 +122,9 @@ class TransformerGrid(Op):
 
     def grad(self, inputs: Any, output_gradients: Any) -> Any:
         return [TransformerGradT()(output_gradients[0]), disconnected_type.make_variable()]
+
+    def R_op(self, inputs: Any, eval_points: Any) -> Any:
+        return [None if eval_points[0] is None else self(eval_points[0], inputs[1])]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[True], [False]]
@@ -259,6 +268,15 @@ class TransformerSampler(_Sampling):
         found = TransformerGradI(self.border_mode)(*inputs, output_gradients[0])
         return [cast(g, x.type.dtype) for g, x in zip(found, inputs, strict=True)]
 
+    def R_op(self, inputs: Any, eval_points: Any) -> Any:
+        (images, grid), (by_images, by_grid) = inputs, eval_points
+        moved = []
+        if by_images is not None:
+            moved.append(self(by_images, grid))
+        if by_grid is not None:
+            moved.append(_Corners(images, grid, self.border_mode).moved(by_grid))
+        return [reduce(add, moved) if moved else None]
+
 
 def _by_channel(part: Any) -> Any:
     return part if isinstance(part, tuple) else part[:, None]
@@ -305,6 +323,93 @@ class TransformerGradI(_Sampling):
     def infer_shape(self, node: Apply, shapes: Any) -> Any:
         return shapes[:2]
 
-    def L_op(self, inputs: Any, outputs: Any, output_gradients: Any) -> Any:
-        why = "The second derivative of a spatial transformer is not implemented."
-        return [NullType(why).make_variable() for _ in inputs]
+    def grad(self, inputs: Any, output_gradients: Any) -> Any:
+        images, grid, dy = inputs
+        by_dimg, by_dgrid = (None if is_disconnected(g) else g for g in output_gradients)
+        found = [zeros_like(images), zeros_like(grid), zeros_like(dy)]
+        if by_dimg is not None:  # dimg depends on the grid and dy alone
+            found[1] = TransformerGradI(self.border_mode)(by_dimg, grid, dy)[1]
+            found[2] = TransformerSampler(self.border_mode)(by_dimg, grid)
+        if by_dgrid is not None:
+            corners = _Corners(images, grid, self.border_mode)
+            found[0] = corners.moved_back(by_dgrid, dy)
+            found[1] = found[1] + corners.bent(by_dgrid, dy)
+            found[2] = found[2] + corners.moved(by_dgrid)
+        return [cast(g, x.type.dtype) for g, x in zip(found, inputs, strict=True)]
+
+
+class _Corners:
+    """The four neighbours of each point of a grid in the images, as variables.
+
+    The derivatives of the gradient are made of them. Along each axis a neighbour has a weight and
+    the change of this weight with the coordinate of the grid.
+    """
+
+    def __init__(self, images: Tensor, grid: Tensor, border_mode: str) -> None:
+        self.border_mode = border_mode
+        #: channels last: an element of an image for each batch, row and column
+        self.images = dimshuffle(images, (0, 2, 3, 1))
+        #: (batch, 1, 1): the image of each point
+        self.batch = dimshuffle(arange(images.shape[0]), (0, "x", "x"))
+        self.by_y, self.by_x = self._along(1, grid[..., 1]), self._along(2, grid[..., 0])
+
+    def _along(self, axis: int, coordinate: Tensor) -> list[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """Return the index of both neighbours along an axis of the images, whether it exists, its
+        weight, and the change of the weight."""
+        switch, dtype = elemwise("switch"), coordinate.type.dtype
+        n = self.images.shape[axis]
+        scale = cast((n - 1) / 2, dtype)
+        at = (coordinate + 1) * scale
+        last = cast(n - 1, dtype)
+        if self.border_mode == "nearest":
+            inside = (at >= 0) & (at <= last)
+            change = switch(inside, scale, cast(0, dtype))
+            at = switch(at >= 0, switch(at <= last, at, last), cast(0, dtype))
+        else:
+            change = scale
+            at = switch((at > -1) & (at < last + 1), at, cast(-2, dtype))
+        first = elemwise("floor")(at)
+        weight = at - first
+        found = []
+        for step, share, slope in ((0, 1 - weight, -change), (1, weight, change)):
+            index = cast(first, "int64") + step
+            exists = (index >= 0) & (index < n)
+            found.append((switch(exists, index, 0), exists, share, slope))
+        return found
+
+    def _each(self, by_grid: Tensor) -> Any:
+        """Yield for each corner its index, the change of its weight when the points move by
+        ``by_grid``, and the derivative of its weight by both coordinates."""
+        move_x, move_y = by_grid[..., 0], by_grid[..., 1]
+        for y, has_y, share_y, slope_y in self.by_y:
+            for x, has_x, share_x, slope_x in self.by_x:
+                exists = cast(has_y & has_x, move_x.type.dtype)
+                change = share_y * slope_x * move_x + slope_y * share_x * move_y
+                yield (self.batch, y, x), change * exists, slope_y * slope_x * exists
+
+    def moved(self, by_grid: Tensor) -> Tensor:
+        """Return how the samples change when the points move by ``by_grid``."""
+        parts = [
+            self.images[index] * dimshuffle(change, (0, 1, 2, "x"))
+            for index, change, _ in self._each(by_grid)
+        ]
+        return dimshuffle(reduce(add, parts), (0, 3, 1, 2))
+
+    def moved_back(self, by_grid: Tensor, dy: Tensor) -> Tensor:
+        """Return the gradient of ``(dy * moved(by_grid)).sum()`` by the images."""
+        total, dy = zeros_like(self.images), dimshuffle(dy, (0, 2, 3, 1))
+        for index, change, _ in self._each(by_grid):
+            total = inc_subtensor(total[index], dy * dimshuffle(change, (0, 1, 2, "x")))
+        return dimshuffle(total, (0, 3, 1, 2))
+
+    def bent(self, by_grid: Tensor, dy: Tensor) -> Tensor:
+        """Return the gradient of ``(dy * moved(by_grid)).sum()`` by the grid.
+
+        Samples are linear in each coordinate, so that only their product has a second derivative.
+        """
+        dy = dimshuffle(dy, (0, 2, 3, 1))
+        parts = [
+            sum_(self.images[index] * dy, axis=3) * both for index, _, both in self._each(by_grid)
+        ]
+        total = reduce(add, parts)
+        return stack([by_grid[..., 1] * total, by_grid[..., 0] * total], axis=3)

@@ -74,6 +74,44 @@ def test_gradients_by_all_inputs(border):
                 rng=np.random.RandomState(1))  # fmt: skip
 
 
+SECOND = [(2, 3, 5, 6), (1, 2, 1, 4), (2, 1, 2, 2)]
+
+
+@pytest.mark.parametrize("shape", SECOND)
+@pytest.mark.parametrize("border", BORDERS)
+@pytest.mark.parametrize("k", (0, 1))
+def test_second_derivatives_by_all_inputs(k, border, shape):
+    grid = np.random.default_rng(1).uniform(-1.4, 1.4, (shape[0], 3, 4, 2))
+    verify_grad(lambda *given: TransformerGradI(border)(*given)[k],
+                [numbers(*shape), grid, numbers(*shape[:2], 3, 4)],
+                rng=np.random.RandomState(1))  # fmt: skip
+
+
+@pytest.mark.parametrize("border", BORDERS)
+def test_second_derivatives_by_the_matrices(border):
+    images = numbers(2, 3, 6, 5)
+
+    def gradient(theta):
+        return grad((spatialtf(images, theta, 1.3, 0.8, border) ** 3).sum(), theta)
+
+    verify_grad(gradient, [0.5 * numbers(2, 2, 3)], rng=np.random.RandomState(1))
+
+
+@pytest.mark.parametrize("shape", SECOND)
+@pytest.mark.parametrize("border", BORDERS)
+@pytest.mark.parametrize("which", ([0], [1], [0, 1]))
+def test_directional_derivatives(which, border, shape):
+    x, theta = T.dtensor4(), T.dtensor3()
+    y = spatialtf(x, theta, 1.3, 1.1, border)
+    at = [numbers(*shape), numbers(shape[0], 2, 3)]
+    way = [np.cos(a) for a in at]
+    f = compiled([x, theta], T.Rop(y, [[x, theta][k] for k in which], [way[k] for k in which]))
+    g = compiled([x, theta], y)
+    moves = [w * (k in which) for k, w in enumerate(way)]
+    ahead, behind = ([a + e * w for a, w in zip(at, moves, strict=True)] for e in (1e-7, -1e-7))
+    np.testing.assert_allclose(f(*at), (g(*ahead) - g(*behind)) / 2e-7, atol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
 @pytest.mark.parametrize("border", BORDERS)
 def test_c_computes_what_python_does(border, dtype):
