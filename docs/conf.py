@@ -23,12 +23,9 @@ include_patterns = [
 exclude_patterns = ["build", "doc"]
 
 myst_heading_anchors = 4
-#: the lexer of console output and of C's fragments; unknown names would be warnings
-highlight_language = "python"
-
 html_theme = "furo"
 html_title = f"opwise {version}"
-html_show_sphinx = False
+html_show_sphinx = html_show_copyright = False
 html_copy_source = False
 
 autodoc_member_order = "bysource"

@@ -20,18 +20,26 @@ class Flags(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         used = [flag for flag in options.values() if flag.used]
         rows = [
-            (f"`{flag.fullname}`", _default(flag), _cell(flag.accepts()), _cell(flag.doc))
+            (f"`{flag.fullname}`", f"{_cell(flag.doc)} {_values(flag)}")
             for flag in sorted(used, key=lambda flag: flag.fullname.lower())
         ]
         ignored = sorted(f"`{flag.fullname}`" for flag in options.values() if not flag.used)
-        text = _table(("flag", "default", "values", "what it does"), rows)
+        text = _table(("flag", "what it does"), rows)
         text += f"\n\nAccepted and ignored, as old settings name them: {', '.join(ignored)}.\n"
         return self.parse_text_to_nodes(text)
 
 
-def _default(flag: Any) -> str:
-    """Return the default; those that depend on the computer are not shown."""
-    return "" if callable(flag.default) else f"`{flag.default!r}`"
+#: how the type of a flag's values is called
+_TYPES = {bool: "True or False", int: "an integer", float: "a number", str: "a text"}
+
+
+def _values(flag: Any) -> str:
+    """Return the default and the values of a flag; defaults of the computer are not shown."""
+    accepted = flag.accepts()
+    for type_, name in _TYPES.items():
+        accepted = accepted.replace(str(type_), name)
+    default = "" if callable(flag.default) else f"Default: `{flag.default!r}`. "
+    return _cell(f"{default}Values: {accepted}.")
 
 
 class Names(SphinxDirective):

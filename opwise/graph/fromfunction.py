@@ -90,7 +90,7 @@ def as_op(
 
     itypes, otypes: a type, or a list of types, of its arguments and of its results.
     infer_shape: ``(node, input_shapes) -> output_shapes``, lists of a tuple for each (default:
-    shapes are known when the function has run). Raises TypeError for anything else.
+    shapes are known when the function has run). Raises TypeError for anything else. ::
 
         @as_op(itypes=[T.fmatrix, T.fmatrix], otypes=[T.fmatrix])
         def numpy_dot(a, b):

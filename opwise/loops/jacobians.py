@@ -22,7 +22,7 @@ def jacobian(
 
     expression: a vector, or a scalar, of which the gradient is returned. wrt: a variable, or a list
     or tuple of them; the result has the same form. For a vector of n elements and a variable of
-    shape s it has the shape (n, *s). consider_constant, disconnected_inputs: as for ``grad``.
+    shape s it has the shape ``(n, *s)``. consider_constant, disconnected_inputs: as for ``grad``.
 
     Raises AssertionError for an expression of more dimensions.
     """
