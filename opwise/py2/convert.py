@@ -188,6 +188,11 @@ def _tool(print_is_name: bool) -> Any:
     class Tool(refactor.RefactoringTool):
         rewritten: list[tuple[str, int]] = []
 
+        def log_message(self, msg: str, *args: Any) -> None:
+            """Write nothing: the log is the program's."""
+
+        log_debug = log_message
+
         def get_fixers(self) -> Any:
             before, after = super().get_fixers()
             for fixer in [*before, *after]:

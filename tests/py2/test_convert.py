@@ -2,6 +2,7 @@
 
 import ast
 import io
+import logging
 import math
 import subprocess
 import sys
@@ -750,3 +751,10 @@ def test_text_and_bytes_in_memory():
 def test_trees_have_no_columns():
     tree = convert.parse("print 'a'", "old.py").tree
     assert all(node.col_offset == -1 for node in ast.walk(tree) if hasattr(node, "lineno"))
+
+
+def test_converting_writes_nothing_into_the_log(caplog):
+    convert._tool.cache_clear()
+    caplog.set_level(logging.DEBUG)
+    assert "print(" in ast.unparse(convert.parse("print 'a'", "old.py").tree)
+    assert caplog.records == []
