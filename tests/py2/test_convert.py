@@ -556,6 +556,7 @@ def test_what_the_table_gives_exists(name):
     pytest.importorskip(head) if head in (
         "PIL",
         "joblib",
+        "six",
         "sklearn",
         "setuptools",
         "pooch",
@@ -727,6 +728,28 @@ def test_classes_of_cross_validation_take_the_number_of_rows(monkeypatch):
     assert names["halves"] == [([3, 4, 5], [0, 1, 2]), ([0, 1, 2], [3, 4, 5])]
     assert (len(names["kf"]), len(names["strata"]), len(names["single"])) == (2, 3, 4)
     assert names["train_test_split"] == "as it is"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from sklearn.preprocessing.label import made",
+        "import sklearn.preprocessing.label; made = sklearn.preprocessing.label.made",
+        "from sklearn.preprocessing import label; made = label.made",
+    ],
+)
+@pytest.mark.parametrize("python", [2, 3])
+def test_modules_of_sklearn_have_their_names_of_before(monkeypatch, text, python):
+    modules = {}
+    for name in ("sklearn", "sklearn.preprocessing", "sklearn.preprocessing._label"):
+        modules[name] = types.ModuleType(name)
+        monkeypatch.setitem(sys.modules, name, modules[name])
+    modules["sklearn"].preprocessing = modules["sklearn.preprocessing"]
+    modules["sklearn.preprocessing"]._label = modules["sklearn.preprocessing._label"]
+    modules["sklearn.preprocessing._label"].made = "the renamed module"
+    names = {}
+    hook.execute(convert.compiled(text, "old.py", python=python), names, python)
+    assert names["made"] == "the renamed module"
 
 
 def test_pictures(tmp_path):
