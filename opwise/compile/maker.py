@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from opwise.compile import pickled
 from opwise.compile.construct import Construction, construct
 from opwise.compile.executable import Function, input_containers
 from opwise.compile.report import CompileReport
@@ -87,7 +88,8 @@ class FunctionMaker:
 
     name: the function's name. profile: the ProfileStats to record in. on_unused_input: kept for
     Theano's programs; ``construct`` has checked. accept_inplace: allow Applys in the graph that
-    overwrite inputs. output_none: a call returns None instead of an empty list.
+    overwrite inputs. output_none: a call returns None instead of an empty list. kept: the optimized
+    graph from a pickle, which is used if it fits.
     """
 
     def __init__(
@@ -99,9 +101,13 @@ class FunctionMaker:
         on_unused_input: str | None = None,
         accept_inplace: bool = False,
         output_none: bool = False,
+        kept: pickled.Kept | None = None,
     ) -> None:
         self._started = time.perf_counter()
         self._device = target.device_name()
+        restored = pickled.restore(kept, construction, mode)
+        if restored is not None:
+            construction = restored.construction
         self.construction = construction
         #: the In and Out objects
         self.inputs = construction.inputs
@@ -116,18 +122,27 @@ class FunctionMaker:
         self.output_none = output_none
         self.unpack_single = construction.unpack_single
         self.output_keys = construction.keys
-        fgraph = _graph_of(construction, name)
-        if fgraph.has_destroyers and not accept_inplace:
-            raise _inplace_refused(fgraph)
-        with target.pinned(self._device):
-            self.optimized = _optimized(fgraph, mode)
+        if restored is not None:
+            record = OptimizationProfile(name="from a pickle")
+            self.optimized = Optimized(restored.fgraph, 0.0, record)
+        else:
+            self.optimized = self._optimized_anew()
         #: the optimized graph
         self.fgraph = self.optimized.fgraph
-        with thread_flags(compute_test_value="off"):  # the copies belong to no line of the user
-            _separate_outputs(self.fgraph, construction)
         with target.pinned(self._device):
-            _compile_inside(self.fgraph, mode, bool(profile))
+            _compile_inside(self.fgraph, mode, bool(profile), restored is not None)
             self.linker = mode.bound_linker(self.fgraph)
+
+    def _optimized_anew(self) -> Optimized:
+        """Return the graph of the construction after the rewrites, with copies of outputs."""
+        fgraph = _graph_of(self.construction, self.name)
+        if fgraph.has_destroyers and not self.accept_inplace:
+            raise _inplace_refused(fgraph)
+        with target.pinned(self._device):
+            optimized = _optimized(fgraph, self.mode)
+        with thread_flags(compute_test_value="off"):  # the copies belong to no line of the user
+            _separate_outputs(optimized.fgraph, self.construction)
+        return optimized
 
     def create(
         self,
@@ -190,17 +205,20 @@ class FunctionMaker:
     def recipe(self, function: Function) -> tuple[Any, tuple[Any, ...]]:
         """Return (rebuild, arguments) that make an equal function; a pickle contains them.
 
-        The graph as written is pickled, not the optimized one, since the hardware may be another
-        where it is loaded.
+        The graph as written can be compiled anywhere. The optimized one, if it can be pickled,
+        saves the rewrites where they would be the same.
         """
-        kept = [
+        values = [
             container if spec.value is not None and not spec.shared else None
             for spec, container in zip(self.inputs, function.input_storage, strict=True)
         ]
-        arguments = self.construction.arguments
+        kept = None
+        if not self.profile and not self.optimized.dropped_checks:
+            kept = pickled.keep(self.fgraph, self.construction, self.mode)
+        inside = function.fn.allow_gc if getattr(function.fn, "inside", False) else None
         return _rebuild, (
-            arguments, self.mode, self.name, self.output_none, kept, self.accept_inplace,
-            function.trust_input,
+            self.construction.arguments, self.mode, self.name, self.output_none, values,
+            self.accept_inplace, function.trust_input, kept, inside,
         )  # fmt: skip
 
     @collector_paused()
@@ -248,16 +266,22 @@ class FunctionMaker:
 @collector_paused()
 def _rebuild(
     arguments: dict[str, Any], mode: Any, name: str | None, output_none: bool,
-    kept: Sequence[Any], accept_inplace: bool, trust_input: bool,
+    values: Sequence[Any], accept_inplace: bool, trust_input: bool,
+    kept: pickled.Kept | None = None, inside: bool | None = None,
 ) -> Function:  # fmt: skip
-    """Compile a function from the arguments of ``FunctionMaker.recipe``."""
+    """Compile a function from the arguments of ``FunctionMaker.recipe``.
+
+    inside: for a function that an Op runs, whether its VM frees what it computes.
+    """
     with thread_flags(**_BUILT_BEFORE):
         maker = FunctionMaker(
             construct(**arguments), mode, name=name, accept_inplace=accept_inplace,
-            output_none=output_none,
+            output_none=output_none, kept=kept,
         )  # fmt: skip
-    function = maker.create(kept)
+    function = maker.create(values)
     function.trust_input = trust_input
+    if inside is not None:
+        function.fn.inside, function.fn.allow_gc = True, inside
     return function
 
 
@@ -308,17 +332,20 @@ def _optimized(fgraph: FunctionGraph, mode: Any) -> Optimized:
     return Optimized(fgraph, seconds, rewrites, dropped)
 
 
-def _compile_inside(fgraph: FunctionGraph, mode: Any, profiled: bool) -> None:
+def _compile_inside(
+    fgraph: FunctionGraph, mode: Any, profiled: bool, pickled: bool = False
+) -> None:
     """Compile the graphs inside Ops that have some, by ``op.compile_inside(node, mode, own)``.
 
-    own: whether nothing else may run what is compiled, because it is timed for its Apply.
+    own: whether nothing else may run what is compiled, because it is timed for its Apply. pickled:
+    whether the graph comes from a pickle, with those functions.
     """
     having = {key for key, op in fgraph.ops().items() if hasattr(op, "compile_inside")}
     if not having:
         return
     inside = mode.inside() if hasattr(mode, "inside") else mode
     for node in fgraph.toposort():
-        if id(node.op) in having:
+        if id(node.op) in having and not (pickled and hasattr(node.tag, "inside")):
             node.op.compile_inside(node, inside, profiled or inside is not mode)
 
 

@@ -49,6 +49,9 @@ _VALUES = (
      "floor, an error, or a quotient of dtype floatX. In Python 3, / is true division."),
     ("pickle_test_value", BoolParam(True),
      "Keep tag.test_value when a variable is pickled."),
+    ("reoptimize_unpickled_function", BoolParam(False),
+     "Optimize functions again when they are unpickled, also where the optimized graph in the "
+     "pickle could be used."),
     ("tensor.cmp_sloppy", IntParam(0, up_to(2)),
      "The tolerance of comparisons for approximate equality: 0 the usual one, 1 ten times and "
      "2 a hundred times as large.", LOCKED),

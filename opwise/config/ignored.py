@@ -46,9 +46,6 @@ IGNORED: tuple[tuple[Any, ...], ...] = (
     # dtypes, pickling, shapes
     ("unpickle_function", BoolParam(True),
      "Unpickle functions; otherwise they become None.", "functions are always unpickled"),
-    ("reoptimize_unpickled_function", BoolParam(False),
-     "Optimize functions again when they are unpickled.",
-     "a function is always compiled anew from the graph as written"),
     ("experimental.unpickle_gpu_on_cpu", BoolParam(False),
      "Unpickle arrays of a GPU as numpy arrays.", "arrays are always pickled as numpy arrays"),
     # devices

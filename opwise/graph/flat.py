@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -91,6 +92,17 @@ def _covered() -> set[Apply]:
     if found is None:
         found = _pickling.covered = set()
     return found
+
+
+@contextmanager
+def separate() -> Iterator[None]:
+    """Write a pickle of its own inside: what this thread is writing now does not count there."""
+    outer = getattr(_pickling, "covered", None)
+    _pickling.covered = set()
+    try:
+        yield
+    finally:
+        _pickling.covered = outer
 
 
 class _Dependencies:

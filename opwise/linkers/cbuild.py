@@ -174,7 +174,7 @@ def _say_missing() -> None:
 
 
 @cache
-def _processor() -> str:
+def processor() -> str:
     """Return a text that differs between processors with different instructions."""
     try:
         with open("/proc/cpuinfo") as f:
@@ -195,7 +195,7 @@ def _environment(path: str) -> str:
     except (ValueError, OSError, AttributeError):
         library = platform.libc_ver()[1]
     return "\0".join(
-        map(str, (os.path.realpath(path), info.st_size, info.st_mtime_ns, library, _processor()))
+        map(str, (os.path.realpath(path), info.st_size, info.st_mtime_ns, library, processor()))
     )
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Mapping, MutableSet
+from collections.abc import Iterable, Iterator, Mapping, MutableSet
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from opwise.config import config
@@ -153,6 +155,31 @@ class _Generation:
     """Counts the changes of all databases, to find cached answers that are outdated."""
 
     number = 0
+    #: whether a program has changed a database
+    changed = False
+    #: whether what this thread registers is opwise's own
+    own: ContextVar[bool] = ContextVar("opwise_own_rewrites", default=False)
+
+    @classmethod
+    def next(cls) -> None:
+        cls.number += 1
+        if not cls.own.get():
+            cls.changed = True
+
+
+@contextmanager
+def own_rewrites(own: bool = True) -> Iterator[None]:
+    """Register opwise's own rewrites inside (own: or not)."""
+    token = _Generation.own.set(own)
+    try:
+        yield
+    finally:
+        _Generation.own.reset(token)
+
+
+def changed_by_program() -> bool:
+    """Return whether a program has added rewrites to a database, or changed their tags."""
+    return _Generation.changed
 
 
 def _as_query(tags, options) -> Query:
@@ -229,7 +256,7 @@ class DB:
         if obj.name is None:
             obj.name = name
         self._objects[name] = obj
-        _Generation.number += 1
+        _Generation.next()
         for tag in all_tags:
             self._tags.setdefault(tag, {})[name] = None
 
@@ -248,13 +275,13 @@ class DB:
             if tag in self._objects:
                 raise ValueError("The tag of the object collides with a name.", self[name], tag)
             self._tags.setdefault(tag, {})[name] = None
-        _Generation.number += 1
+        _Generation.next()
 
     def remove_tags(self, name, *tags):
         """Remove tags from the object of a name."""
         for tag in tags:
             self._tags[tag].pop(name, None)
-        _Generation.number += 1
+        _Generation.next()
 
     def tags_of(self, name):
         """Return the tags of the object of a name, sorted."""

@@ -17,6 +17,7 @@ from typing import Any
 from opwise.config import config, thread_flags
 from opwise.graph import hooks, provenance
 from opwise.graph.fgraph import FunctionGraph
+from opwise.optimizers import database as databases
 from opwise.optimizers.database import (
     DB,
     EquilibriumDB,
@@ -24,6 +25,7 @@ from opwise.optimizers.database import (
     Query,
     SequenceDB,
     TopoDB,
+    own_rewrites,
 )
 from opwise.optimizers.merge import MergeOptimizer
 from opwise.optimizers.passes import OptimizationProfile, Optimizer, SeqOptimizer, run_pass
@@ -234,6 +236,7 @@ def _make(stage):
     return found() if isinstance(found, type) else found
 
 
+@own_rewrites()
 def _build():
     """Import the rules and put the pipeline into ``optdb``."""
     for module in RULE_MODULES:
@@ -267,13 +270,24 @@ def _join(made, declaration):
     # The name of a stage does not select rules that run only if they are named themselves.
     requested = not {"fast_run", "fast_compile"} & set(tags)
     as_tag = stage.kind == "equilibrium" and stage.within is None and not requested
-    database.register(
-        declaration.name,
-        declaration.what,
-        *tags,
-        use_db_name_as_tag=as_tag,
-        **declaration.options,
-    )
+    with own_rewrites(_is_own(declaration)):
+        database.register(
+            declaration.name,
+            declaration.what,
+            *tags,
+            use_db_name_as_tag=as_tag,
+            **declaration.options,
+        )
+
+
+def _is_own(declaration):
+    return declaration.module.startswith("opwise.")
+
+
+def changed_by_program() -> bool:
+    """Return whether a program has added rewrites, or changed the tags of some."""
+    waiting = declarations.waiting
+    return databases.changed_by_program() or not all(map(_is_own, waiting))
 
 
 _STAGES = {stage.name: stage for stage in PIPELINE}

@@ -103,6 +103,52 @@ OW_WITHIN void OW_N(ow_pool_along)(const int most, int64_t w, int64_t s, const O
     }
 }
 
+/* Combine the elements of n windows that follow each other, of two or three elements every second one,
+ * in the rows that they meet; n is a vector at least, and nothing beyond the windows is read. */
+OW_WITHIN void OW_N(ow_pool_every_second)(const int most, const int three, const OW_T *const *rows, int64_t count,
+                                          int64_t n, OW_T *z)
+{
+    for (int64_t k = 0; k < n; k += OW_LANES) {
+        if (k + OW_LANES > n)
+            k = n - OW_LANES; /* the last vector begins earlier */
+        const OW_T *row = rows[0] + 2 * k;
+        OW_N(ow_vec) a = OW_N(ow_pool_at)(row), b = OW_N(ow_pool_at)(row + OW_LANES);
+        OW_N(ow_vec) c = OW_N(ow_pool_at)(row + three), d = OW_N(ow_pool_at)(row + three + OW_LANES);
+        for (int64_t r = 1; r < count; r++) {
+            row = rows[r] + 2 * k;
+            a = OW_N(ow_pool_two)(most, a, OW_N(ow_pool_at)(row));
+            b = OW_N(ow_pool_two)(most, b, OW_N(ow_pool_at)(row + OW_LANES));
+            if (three) {
+                c = OW_N(ow_pool_two)(most, c, OW_N(ow_pool_at)(row + 1));
+                d = OW_N(ow_pool_two)(most, d, OW_N(ow_pool_at)(row + 1 + OW_LANES));
+            }
+        }
+        OW_N(ow_vec) v = OW_N(ow_pool_two)(most, OW_N(ow_pool_half)(a, b, 0), OW_N(ow_pool_half)(a, b, 1));
+        if (three)
+            v = OW_N(ow_pool_two)(most, v, OW_N(ow_pool_half)(c, d, 1));
+        *(OW_N(ow_vec) *)(z + k) = v;
+    }
+}
+
+/* A row of windows for which ow_pool_is_direct, from the rows that they meet. */
+OW_WITHIN void OW_N(ow_pool_direct)(const int most, const ow_pool *q, const OW_T *const *rows, int64_t count, OW_T *z)
+{
+    if (count == 0)
+        for (int64_t k = 0; k < q->out[2]; k++)
+            z[k] = most ? -(OW_T)INFINITY : 0;
+    else if (q->w[2] == 2)
+        OW_N(ow_pool_every_second)(most, 0, rows, count, q->out[2], z);
+    else
+        OW_N(ow_pool_every_second)(most, 1, rows, count, q->out[2], z);
+}
+
+/* Whether windows are what ow_pool_every_second combines: in rows without pads, not too many. */
+OW_WITHIN int OW_N(ow_pool_is_direct)(const ow_pool *q, const ow_plane *x, int64_t rows)
+{
+    return (q->w[2] == 2 || q->w[2] == 3) && q->s[2] == 2 && q->p[2] == 0 && q->out[2] >= OW_LANES &&
+           ow_pool_met(q) <= q->n[2] && q->w[0] * q->w[1] < rows && x->at[2] == sizeof(OW_T);
+}
+
 /* A row of a plane with elements side by side: as it is, or copied. */
 OW_WITHIN const OW_T *OW_N(ow_pool_side_by_side)(const char *row, int64_t step, int64_t n, OW_T *copy)
 {
@@ -119,6 +165,7 @@ OW_WITHIN void OW_N(ow_pool_plane)(const int most, const ow_pool *q, const ow_pl
     const int64_t pitch = ow_pool_pitch(q), block = ow_pool_rows(q), p = q->p[2];
     const int64_t n = q->n[2] < ow_pool_met(q) - p ? q->n[2] : ow_pool_met(q) - p;
     const int64_t dense = q->out[2] * q->s[2] == pitch;
+    const int direct = OW_N(ow_pool_is_direct)(q, x, ROWS);
     const OW_T least = most ? -(OW_T)INFINITY : 0;
     OW_T *lengths = memory + block * pitch + 2 * OW_POOL_LANES, *copy = lengths + q->out[2];
     for (int64_t k = 0; q->mode >= OW_POOL_ALL && k < q->out[2]; k++)
@@ -144,6 +191,10 @@ OW_WITHIN void OW_N(ow_pool_plane)(const int most, const ow_pool *q, const ow_pl
                         begun = 1;
                         count = 0;
                     }
+                if (direct) {
+                    OW_N(ow_pool_direct)(most, q, rows, count, result + (j - first) * q->out[2]);
+                    continue;
+                }
                 if (count)
                     OW_N(ow_pool_down)(most, rows, count, !begun, n, to + p);
                 begun |= count > 0;
@@ -152,13 +203,12 @@ OW_WITHIN void OW_N(ow_pool_plane)(const int most, const ow_pool *q, const ow_pl
                 for (int64_t k = p + n; begun && k < pitch; k++)
                     to[k] = least;
             }
-            for (int64_t k = 0; k < 2 * OW_POOL_LANES; k++)
+            for (int64_t k = 0; !direct && k < 2 * OW_POOL_LANES; k++)
                 to[k] = 0;
-            if (dense)
+            if (dense && !direct)
                 OW_N(ow_pool_along)(most, q->w[2], q->s[2], memory, (end - first) * q->out[2], result);
-            else
-                for (int64_t j = 0; j < end - first; j++)
-                    OW_N(ow_pool_along)(most, q->w[2], q->s[2], memory + j * pitch, q->out[2], result + j * q->out[2]);
+            for (int64_t j = 0; !dense && !direct && j < end - first; j++)
+                OW_N(ow_pool_along)(most, q->w[2], q->s[2], memory + j * pitch, q->out[2], result + j * q->out[2]);
             for (int64_t j = first; q->mode >= OW_POOL_ALL && j < end; j++, result += q->out[2]) {
                 const OW_T rows = (OW_T)(ow_pool_length(q, 0, i) * ow_pool_length(q, 1, j));
                 for (int64_t k = 0; k < q->out[2]; k++)

@@ -130,6 +130,10 @@ def test_windows_of_every_length_in_c(dtype, mode):
         ((2, 11, 32), (3, 2), (3, 2), (0, 0), True),
         ((2, 11, 33), (3, 2), (3, 2), (0, 0), False),
         ((1, 21, 67), (3, 3), (2, 2), (1, 1), True),
+        ((2, 9, 33), (3, 3), (2, 2), (0, 0), True),
+        ((2, 10, 38), (3, 3), (2, 2), (1, 0), True),
+        ((2, 8, 34), (2, 2), (2, 2), (1, 0), True),
+        ((1, 40, 37), (20, 3), (1, 2), (0, 0), True),
         ((1, 30, 33), (7, 5), (1, 1), (3, 2), True),
         ((1, 40, 3), (20, 3), (1, 1), (0, 0), True),
         ((1, 5, 100), (1, 40), (3, 7), (0, 39), True),
@@ -139,6 +143,7 @@ def test_windows_of_every_length_in_c(dtype, mode):
         ((1, 2, 5000), (2, 3), (1, 2), (0, 0), False),
         ((3, 7, 8, 9), (3, 3, 3), (2, 2, 2), (1, 1, 1), True),
         ((1, 9, 8, 7), (5, 4, 3), (1, 1, 1), (2, 0, 1), True),
+        ((2, 4, 6, 41), (2, 2, 3), (1, 2, 2), (0, 1, 0), True),
         ((1, 5, 6, 40), (2, 3, 4), (3, 1, 5), (0, 0, 0), False),
     ):
         n = len(ws)
@@ -173,6 +178,20 @@ def test_pairs_of_any_layout(dtype):
         np.testing.assert_array_equal(f(value, g), expected)
         doubled = g.repeat(2, 2)[..., ::2]
         np.testing.assert_array_equal(f(value, doubled), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [2, 3])
+def test_nan_at_every_place(size, dtype):
+    """The maximum of a window with nan is nan, wherever in a vector it is."""
+    value = np.tile(numbers(4, 35).astype(dtype), (4 * 35, 1, 1))
+    for place, image in enumerate(value):
+        image.ravel()[place] = np.nan
+    x = T.TensorType(dtype, (False,) * 3)()
+    plain, fast = (compiled([x], pool_2d(x, (size, size), True, (2, 2)), each) for each in LINKERS)
+    expected = plain(value)
+    assert np.isnan(expected).any(axis=(1, 2)).sum() > 35
+    np.testing.assert_array_equal(fast(value), expected)
 
 
 def test_windows_may_be_computed():

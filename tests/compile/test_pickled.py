@@ -1,0 +1,321 @@
+"""Pickled functions: the optimized graph comes along, and is used where it would be made again."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import theano
+import theano.tensor as T
+from opwise.compile import pickled
+from opwise.config import change_flags
+from opwise.modes.debugmode import DebugMode
+from opwise.modes.mode import Mode
+from opwise.optimizers.database import _Generation
+from opwise.optimizers.rule import local_optimizer
+from opwise.testing.fuzz.examine import compiled
+from opwise.testing.fuzz.grow import Rejected
+from opwise.testing.fuzz.shrink import Recorded
+from opwise.testing.fuzz.whole import LOOPS, grown
+from theano.ifelse import ifelse
+from theano.tensor.shared_randomstreams import RandomStreams
+
+RNG = np.random.RandomState(0)
+
+
+@pytest.fixture(autouse=True)
+def only_own_rewrites(monkeypatch):
+    """Other tests may have registered rewrites."""
+    monkeypatch.setattr(_Generation, "changed", False)
+    monkeypatch.setattr(pickled.stages.declarations, "waiting", [])
+
+
+def optimized(f):
+    """Whether the rewrites ran for a function."""
+    return f.compile_report.rewrites.name != "from a pickle"
+
+
+def regression():
+    x, y = T.dmatrix("x"), T.dvector("y")
+    w, b = theano.shared(RNG.randn(3), name="w"), theano.shared(0.0, name="b")
+    p = T.nnet.sigmoid(T.dot(x, w) + b)
+    cost = T.nnet.binary_crossentropy(p, y).mean() + 0.01 * (w**2).sum()
+    updates = [(v, v - 0.1 * T.grad(cost, v)) for v in (w, b)]
+    f = theano.function([x, y], [p, cost], updates=updates, name="step")
+    return f, [RNG.rand(5, 3), RNG.rand(5)]
+
+
+def recurrent():
+    xs, h0 = T.dmatrix("xs"), T.dvector("h0")
+    w = theano.shared(RNG.randn(3, 3), name="w")
+    h, _ = theano.scan(lambda x, h: T.tanh(x + T.dot(h, w)), sequences=xs, outputs_info=h0)
+    cost = (h[-1] ** 2).sum()
+    f = theano.function([xs, h0], cost, updates=[(w, w - 0.1 * T.grad(cost, w))])
+    return f, [RNG.randn(6, 3), RNG.randn(3)]
+
+
+def nested_loops():
+    m = T.dmatrix("m")
+
+    def of_row(row):
+        return theano.scan(lambda v, s: T.switch(v > 0, s * v, s - v), row, T.ones(()))[0][-1]
+
+    out, _ = theano.scan(of_row, m)
+    return theano.function([m], [out, T.grad(out.sum(), m)]), [RNG.randn(4, 5)]
+
+
+def conditional():
+    c, x = T.iscalar("c"), T.dvector("x")
+    return theano.function([c, x], ifelse(c > 0, T.exp(x).sum(), T.sqr(x).sum())), [1, RNG.randn(4)]
+
+
+def from_graph():
+    x, y = T.dvectors("xy")
+    op = theano.compile.builders.OpFromGraph([x, y], [T.exp(x) * y])
+    return theano.function([x, y], op(x, op(y, x)) + 1), [RNG.randn(4), RNG.randn(4)]
+
+
+def draws():
+    stream = RandomStreams(7)
+    x = T.dvector("x")
+    return theano.function([x], x + stream.normal(x.shape)), [RNG.randn(4)]
+
+
+def images():
+    x = T.dtensor4("x")
+    w = theano.shared(RNG.randn(2, 1, 3, 3), name="w")
+    y = T.nnet.relu(T.nnet.conv2d(x, w, border_mode="half"))
+    pooled = T.signal.pool.pool_2d(y, (2, 2), ignore_border=True)
+    return theano.function([x], [pooled, T.grad(pooled.sum(), w)]), [RNG.randn(2, 1, 6, 6)]
+
+
+def default_values():
+    x, s = T.dvector("x"), T.dvector("s")
+    inputs = [x, theano.In(s, value=np.ones(3), update=s + x, mutable=True, name="state")]
+    return theano.function(inputs, (s * x).sum()), [RNG.randn(3)]
+
+
+def numbers_as_outputs():
+    x = T.dscalar("x")
+    return theano.function([x], {"a": x, "b": T.constant(3.0), "c": x * 0 + 2}), [1.5]
+
+
+def from_givens():
+    x, data = T.dvector("x"), theano.shared(RNG.randn(4), name="data")
+    return theano.function([], T.exp(x).sum(), givens={x: data * 2}), []
+
+
+PROGRAMS = [
+    regression, recurrent, nested_loops, conditional, from_graph, draws, images, default_values,
+    numbers_as_outputs, from_givens,
+]  # fmt: skip
+
+
+def same(got, want):
+    got, want = ([*r.values()] if isinstance(r, dict) else r for r in (got, want))
+    got, want = ([*r] if isinstance(r, list) else [r] for r in (got, want))
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_loading_does_not_optimize(program):
+    f, values = program()
+    assert optimized(f)
+    f(*values)
+    g = pickle.loads(pickle.dumps(f, -1))
+    assert not optimized(g)
+    for _ in range(3):
+        same(g(*values), f(*values))
+    again = pickle.loads(pickle.dumps(g, -1))
+    assert not optimized(again)
+    same(again(*values), f(*values))
+    assert str(again.maker.fgraph) == str(f.maker.fgraph)
+
+
+def test_steps_of_loops_are_not_optimized_either(monkeypatch):
+    for program in (recurrent, nested_loops, from_graph):
+        f, values = program()
+        text = pickle.dumps(f, -1)
+        with monkeypatch.context() as patch:
+            patch.setattr(Mode, "optimize", None)
+            patch.setattr(pickled.Mode, "optimize", Mode.optimize)
+            g = pickle.loads(text)
+        same(g(*values), f(*values))
+
+
+def random_program(seed):
+    """A function of a random program, and its arguments; every second one has a loop."""
+    try:
+        program = grown(Recorded(seed=seed), preferred=LOOPS if seed % 2 else None)
+    except Rejected:
+        return None
+    if program is None:
+        return None
+    f = compiled(program, "FAST_RUN, built-in kernels")
+    return f, lambda: [leaf.argument() for leaf in program.arguments()]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_random_programs(first):
+    found = [random_program(seed) for seed in range(first, first + 10)]
+    assert any(found)
+    for f, arguments in filter(None, found):
+        g = pickle.loads(pickle.dumps(f, -1))
+        assert not optimized(g)
+        for a, b in zip(g(*arguments()), f(*arguments()), strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert str(g.maker.fgraph) == str(f.maker.fgraph)
+
+
+def test_another_process_loads_it(tmp_path):
+    f, values = regression()
+    (tmp_path / "f.pkl").write_bytes(pickle.dumps((f, values), -1))
+    code = (
+        "import pickle, sys\n"
+        f"f, values = pickle.load(open({str(tmp_path / 'f.pkl')!r}, 'rb'))\n"
+        "print(f.compile_report.rewrites.name, float(f(*values)[1]).hex())\n"
+        "print([m for m in sys.modules if m.startswith('opwise.optimizers.rules.')])\n"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    first, modules = out.stdout.splitlines()
+    assert first == f"from a pickle {float(f(*values)[1]).hex()}"
+    assert modules == "[]"
+
+
+def test_a_new_version_compiles_the_graph_as_written(monkeypatch):
+    f, values = regression()
+    text = pickle.dumps(f, -1)
+    monkeypatch.setattr(pickled, "__version__", "0.0.1")
+    g = pickle.loads(text)
+    assert optimized(g)
+    same(g(*values), f(*values))
+
+
+def test_other_flags():
+    text = pickle.dumps(regression()[0], -1)
+    with change_flags(reoptimize_unpickled_function=True):
+        assert optimized(pickle.loads(text))
+    with change_flags(floatX="float32"):
+        assert optimized(pickle.loads(text))
+    with change_flags(profile_memory=True):
+        assert not optimized(pickle.loads(text))
+
+
+@local_optimizer([T.exp])
+def exp_to_log(node):
+    return None
+
+
+def test_rewrites_of_programs(monkeypatch):
+    """They may change at any time: what they made is made again."""
+    text = pickle.dumps(conditional()[0], -1)
+    name = "exp_to_log_of_test_pickled"
+    theano.compile.optdb["canonicalize"].register(name, exp_to_log, "fast_run")
+    try:
+        assert optimized(pickle.loads(text))
+        with_it = pickle.dumps(conditional()[0], -1)
+        monkeypatch.setattr(_Generation, "changed", False)
+        assert optimized(pickle.loads(with_it))
+    finally:
+        theano.compile.optdb["canonicalize"].remove_tags(name, "fast_run")
+
+
+def leave_as_written(fgraph):
+    """A pass of a program."""
+
+
+@pytest.mark.parametrize("mode", [DebugMode(), Mode("c|py", leave_as_written)], ids=str)
+def test_modes_with_rewrites_of_their_own(mode):
+    x = T.dvector("x")
+    f = theano.function([x], T.exp(x) + 1, mode=mode)
+    g = pickle.loads(pickle.dumps(f, -1))
+    assert optimized(g)
+    same(g([1.0, 2]), f([1.0, 2]))
+
+
+def test_content_that_cannot_be_read(monkeypatch):
+    f, values = regression()
+    f(*values)
+    rebuild, arguments = f.__reduce__()
+    kept = next(a for a in arguments if isinstance(a, pickled.Kept))
+    for content in (b"", kept.content[:200], kept.content[:-1]):
+        broken = pickled.replace(kept, content=content)
+        g = rebuild(*(broken if a is kept else a for a in arguments))
+        assert optimized(g)
+
+
+class Local(theano.Op):
+    """An Op that pickles only as long as `refuse` is false."""
+
+    __props__ = ()
+    refuse = False
+
+    def make_node(self, x):
+        x = T.as_tensor_variable(x)
+        return theano.Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0] + 1
+
+    def __getstate__(self):
+        if self.refuse:
+            raise pickle.PicklingError("no")
+        return {}
+
+
+def test_an_op_that_a_rewrite_made_and_that_does_not_pickle(monkeypatch):
+    """The graph as written is enough."""
+    x = T.dvector("x")
+    f = theano.function([x], x * 2)
+    one = f.maker.fgraph.outputs[0]
+    f.maker.fgraph.replace(one, Local()(one))
+    monkeypatch.setattr(Local, "refuse", True)
+    assert optimized(pickle.loads(pickle.dumps(f, -1)))
+
+
+def test_large_constants_are_written_once():
+    data = RNG.randn(1000, 50)
+    x = T.dvector("x")
+    f = theano.function([x], T.dot(T.constant(data), x) + T.exp(T.constant(data[:, 0])))
+    text = pickle.dumps(f, -1)
+    assert len(text) < data.nbytes + 60_000
+    g = pickle.loads(text)
+    assert not optimized(g)
+    same(g(np.ones(50)), f(np.ones(50)))
+
+
+def test_deep_graphs():
+    x = T.dvector("x")
+    y = x
+    for _ in range(3000):
+        y = T.dot(y, np.eye(2)) + 1
+    f = theano.function([x], y, mode=theano.Mode("c|py", "fast_compile"))
+    g = pickle.loads(pickle.dumps(f, -1))
+    assert not optimized(g)
+    same(g([0.0, 0]), f([0.0, 0]))
+
+
+def test_lists_of_functions_share_their_state():
+    """Applys of the graph as written are written once, whichever function reaches them first."""
+    x, w = T.dvector("x"), theano.shared(np.ones(3), name="w")
+    y = T.exp(x * w)
+    put = theano.function([x], y, updates=[(w, w + x)])
+    get = theano.function([x], y.sum())
+    both = pickle.loads(pickle.dumps([put, get, y, w], -1))
+    assert not optimized(both[0]) and not optimized(both[1])
+    both[0](np.ones(3))
+    assert both[3].get_value().tolist() == [2, 2, 2]
+    np.testing.assert_allclose(both[1](np.ones(3)), 3 * np.exp(2))
+
+
+def test_errors_name_the_line_of_the_user():
+    x, y = T.dvectors("xy")
+    f = theano.function([x, y], T.exp(x) + y)  # here
+    g = pickle.loads(pickle.dumps(f, -1))
+    assert not optimized(g)
+    with pytest.raises(ValueError, match=r"# here"):
+        g([1.0, 2], [1.0, 2, 3])
