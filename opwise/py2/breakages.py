@@ -411,7 +411,7 @@ _OTHERS = """
     ImageDraw                   PIL.ImageDraw
     PIL.Image.ANTIALIAS         PIL.Image.LANCZOS
 """
-# its modules were renamed in 0.22: a module, and its name since; the packages have the public names
+# 0.22 renamed its modules, and 0.24 dropped the old names; the packages have the public names
 _SKLEARN = "\n".join(
     f"sklearn.{package}.{old}  sklearn.{package}  sklearn.{package}.{new}"
     for package, modules in {
@@ -455,7 +455,7 @@ NAMES: dict[str, Old] = {
     **_rows(_SCIPY_OF_EMATH, "gone from today's scipy"),
     **_rows(_MATPLOTLIB, "gone from today's matplotlib"),
     **_rows(_OTHERS, "gone from today's releases"),
-    **_rows(_SKLEARN, "renamed in sklearn 0.22"),
+    **_rows(_SKLEARN, "gone since sklearn 0.24"),
 }
 #: functions of math whose arguments are numbers
 MATH = (

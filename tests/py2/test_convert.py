@@ -587,6 +587,35 @@ def test_arrays_of_one_element_are_numbers(expression, expected):
     assert value(expression, **names) == expected
 
 
+@pytest.mark.parametrize("python", [2, 3])
+@pytest.mark.parametrize("operation", "+= -= *= /= //= %= **=".split())
+def test_elements_are_updated_by_arrays_of_one_element(python, operation):
+    text = f"x[1] {operation} a; y[0, 1] {operation} m; d['k'] {operation} a; z[:, 0] {operation} a"
+    names = {"a": np.array([3.0]), "m": np.array([[3.0]]), "d": {"k": 8.0}}
+    names |= {"x": np.full(3, 8.0), "y": np.full((2, 2), 8.0), "z": np.full((2, 2), 8.0)}
+    hook.execute(convert.compiled(text, "old.py", python=python), names, python)
+    expected = {"r": 8.0}
+    exec(f"r {operation} 3.0", expected)
+    r = expected["r"]
+    assert names["x"].tolist() == [8, r, 8]
+    assert names["y"].tolist() == [[8, r], [8, 8]]
+    assert names["z"].tolist() == [[r, 8], [r, 8]]
+    assert names["d"]["k"].tolist() == [r]
+
+
+def test_an_element_is_read_before_the_value_that_updates_it():
+    names = executed(
+        """
+        total = [1]
+        def value():
+            total[0] += total[0]
+            return 10
+        total[0] += value()
+        """
+    )
+    assert names["total"] == [11]
+
+
 def test_functions_of_math_that_are_imported():
     names = executed("from math import *; r = floor(2.5), sqrt(a), pow(2, 3)", a=np.array([4.0]))
     assert names["r"] == (2.0, 2.0, 8.0) and type(names["r"][0]) is float

@@ -217,4 +217,4 @@ def test_other_names_are_those_of_pickle():
     assert pickles._Unpickler is pickle._Unpickler
     assert pickles.MARK == pickle.MARK
     with pytest.raises(AttributeError, match="module 'pickle' has no attribute 'gone'"):
-        pickles.gone
+        _ = pickles.gone
