@@ -616,6 +616,24 @@ def test_an_element_is_read_before_the_value_that_updates_it():
     assert names["total"] == [11]
 
 
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("np.array([0.5, a], dtype='float32')", [0.5, 3]),
+        ("np.asarray([[1, a], [m, 2]], 'float64')", [[1, 3], [4, 2]]),
+        ("np.array([m, 7], dtype=int)", [4, 7]),
+    ],
+)
+def test_arrays_of_one_element_among_numbers(expression, expected):
+    made = value(expression, np=np, a=np.array([3.0]), m=np.array([[4]]))
+    assert made.tolist() == expected and made.dtype != object
+
+
+def test_rows_of_different_lengths_have_no_dtype():
+    with pytest.raises(ValueError, match="inhomogeneous"):
+        value("np.array([[1, 2], [3]], dtype=float)", np=np)
+
+
 def test_functions_of_math_that_are_imported():
     names = executed("from math import *; r = floor(2.5), sqrt(a), pow(2, 3)", a=np.array([4.0]))
     assert names["r"] == (2.0, 2.0, 8.0) and type(names["r"][0]) is float
