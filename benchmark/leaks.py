@@ -29,6 +29,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Variable
 from opwise.linkers import opwise_c
+from opwise.loops import scan
 from opwise.modes.monitormode import MonitorMode
 from opwise.modes.nanguardmode import NanGuardMode
 from opwise.modes.profilemode import ProfileMode
@@ -337,10 +338,14 @@ _CHAIN = (T.exp, T.sin, T.tanh, T.sqr, abs, T.cos, T.sgn, T.sqrt)
 
 def chain(number: int):
     """Return (input, a chain of functions): another one for each number."""
-    x = y = T.dvector("x")
+    x = T.dvector("x")
+    return x, chained(x, number)
+
+
+def chained(y, number: int):
     for digit in np.base_repr(number, len(_CHAIN)).zfill(4):
         y = _CHAIN[int(digit)](y) + 0.5
-    return x, y
+    return y
 
 
 def compile_and_call(number: int, mode="FAST_RUN"):
@@ -360,6 +365,21 @@ def _other_graphs() -> Callable:
     return lambda: compile_and_call(next(numbers) * 1229 % 4096)
 
 
+def _other_loops() -> Callable:
+    numbers = iter(range(1 << 62))
+    return lambda: compile_loop(next(numbers) * 1229 % 4096)
+
+
+def compile_loop(number: int):
+    """Compile a loop with its gradient and the derivative of that; call the function; drop it."""
+    x, w = T.dvector("x"), opwise.shared(np.full(3, 0.5))
+    rows, _ = scan(lambda v, h: T.tanh(h * w + chained(v, number)), x, T.zeros(3))
+    gradient = T.grad(rows[-1].sum(), w)
+    curvature = T.Rop(gradient, w, w).sum()
+    f = opwise.function([x], [rows, curvature], updates=[(w, w - gradient)])
+    f(np.full(3, 0.25))
+
+
 def _all_modes() -> Callable:
     numbers = iter(range(1 << 62))
     return lambda: compile_and_call(1234, MODES[next(numbers) % len(MODES)])
@@ -377,6 +397,7 @@ COMPILATIONS: dict[str, Callable[[], Callable]] = {
     "the same graph": lambda: lambda: compile_and_call(1234),
     "the same graph, all modes": _all_modes,
     "each graph another": _other_graphs,
+    "loops, each another": _other_loops,
     "graphs that are refused": lambda: _refused,
 }
 
@@ -384,7 +405,7 @@ COMPILATIONS: dict[str, Callable[[], Callable]] = {
 def compilations(times: int, names=None, warm: int = 2 * REMEMBERED + 50) -> Iterator[Growth]:
     """Run each case of compilations so many times, and ``warm`` times before."""
     for name in names or COMPILATIONS:
-        slack = times // 4 if name == "each graph another" else 0
+        slack = times // 4 if "each" in name else 0
         yield growth(f"compile: {name}", COMPILATIONS[name](), times, ALWAYS, warm, slack)
 
 

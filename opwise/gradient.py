@@ -12,7 +12,6 @@ from contextlib import nullcontext
 from functools import reduce
 from operator import add
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -761,22 +760,27 @@ def Rop(
             disconnected.report(out)
             result = disconnected.value(out)
         if result is not None and result not in given:
-            _ROP_OF[result] = out
+            _Used.rop, result.rop_of = True, out
         results.append(result)
     return _as_given(f, results)
 
 
-#: {result of Rop: the variable that it differentiates}. Theano's result depended on all that the
-#: variable depends on, so that programs may list these as inputs of functions
-_ROP_OF: WeakKeyDictionary[Variable, Variable] = WeakKeyDictionary()
+class _Used:
+    """Whether this process has called Rop: graphs are searched for its results only then."""
+
+    rop = False
 
 
 def differentiated(outputs: Iterable[Variable]) -> list[Variable]:
-    """Return the variables whose Rop is part of the graph of ``outputs``, or of one another's."""
+    """Return the variables whose Rop is part of the graph of ``outputs``, or of one another's.
+
+    Theano's result of Rop depended on all that the variable depends on, so that programs may list
+    these as inputs of functions.
+    """
     found: dict[Variable, None] = {}
-    graph = [*outputs] if _ROP_OF else []
+    graph = [*outputs] if _Used.rop else []
     while graph:
-        graph = [_ROP_OF[var] for var in ancestors(graph) if var in _ROP_OF]
+        graph = [var.rop_of for var in ancestors(graph) if var.rop_of is not None]
         graph = [var for var in dict.fromkeys(graph) if var not in found]
         found.update(dict.fromkeys(graph))
     return list(found)

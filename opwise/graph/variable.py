@@ -99,6 +99,8 @@ class Variable(Tagged):
     _clients: dict[Client, None] | Any = None
     #: the frames that made a variable without an owner
     _trace: provenance.Trace | None = None
+    #: the variable that ``Rop`` differentiated to make this one, if any
+    rop_of: Variable | None = None
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
@@ -190,7 +192,7 @@ class Variable(Tagged):
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        for key in ("_clients", "fgraph", "_eval_cache"):
+        for key in ("_clients", "fgraph", "_eval_cache", "rop_of"):
             state.pop(key, None)
         if state.get("_trace"):
             state["_trace"] = provenance.resolve(state["_trace"])

@@ -330,7 +330,9 @@ class RulesOfOp:
 class RuleIndex(dict):
     """A dict from an Op to its rules, in the given order, which is filled on demand.
 
-    tracked: what every rule is tried on, see ``rule`` (default: what it tracks itself).
+    An Op with a graph inside is known by its id, and only as long as it lives: a compiled function
+    may hang on it. tracked: what every rule is tried on, see ``rule`` (default: what it tracks
+    itself).
     """
 
     #: the most Ops that are remembered, for programs that keep making new ones
@@ -355,16 +357,23 @@ class RuleIndex(dict):
     def __missing__(self, op):
         if len(self) >= self.LIMIT:
             del self[next(iter(self))]  # the oldest one
-        places = {*self._on_all, *(p for name in _names(op) for p in self._tracking.get(name, ()))}
-        found = self[op] = RulesOfOp(tuple(self._rules[place] for place in sorted(places)))
+        found = self[op] = self._rules_of(op)
         return found
+
+    def _rules_of(self, op):
+        places = {*self._on_all, *(p for name in _names(op) for p in self._tracking.get(name, ()))}
+        return RulesOfOp(tuple(self._rules[place] for place in sorted(places)))
 
     def of(self, op):
         """Return ``self[op]``, without computing the hash of the Op each time."""
         key = id(op)
         found = self.by_id.get(key)
         if found is None:
-            found = self.by_id[key] = self[op]
+            if hasattr(op, "compile_inside"):
+                found = self[key] = self._rules_of(op)
+            else:
+                found = self[op]
+            self.by_id[key] = found
             self._alive[key] = weakref.ref(op, lambda _: self._forget(key))
         return found
 
@@ -372,6 +381,7 @@ class RuleIndex(dict):
         """Forget an Op that was deleted: another one may get its id."""
         self.by_id.pop(key, None)
         self._alive.pop(key, None)
+        self.pop(key, None)
 
     def lookers(self, fgraph):
         """Return the Applys of a graph, in order, on which some rule is tried."""

@@ -3,9 +3,11 @@
 import gc
 import pickle
 import threading
+import weakref
 
 import pytest
 
+from opwise.compile.fromgraph import OpFromGraph
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph, Interface
 from opwise.graph.op import Op
@@ -135,6 +137,18 @@ def test_the_index_keeps_no_op_for_its_id():
 
 
 # --- forms of rules and of results ----------------------------------------------------------------
+
+
+def test_the_index_keeps_no_op_with_a_graph_inside(x):
+    """A compiled function, with the values of its shared variables, may hang on it."""
+    index = RuleIndex([rule(OpFromGraph)(lambda fgraph, node: None)])
+    first, second = (OpFromGraph([x], [x + 1]) for _ in range(2))
+    assert index.of(first).calls and index.of(first) is index.of(first)
+    assert index.of(second) is not index.of(first)
+    seen = weakref.ref(first)
+    del first
+    gc.collect()
+    assert seen() is None and len(index) == len(index.by_id) == 1
 
 
 def test_a_rule_replaces_the_output(x):

@@ -12,6 +12,7 @@ from opwise.compile.shared import shared
 from opwise.errors import UnusedInputError
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.loops import scan
 from opwise.modes.debugging.perturbation import Perturbed, beyond
 from opwise.modes.mode import OPT_FAST_RUN, Mode
 from opwise.optimizers.navigators import TopoOptimizer
@@ -144,6 +145,18 @@ def test_results_that_jump_when_rounded_are_allowed_anything():
     out = T.floor(x * 10)  # 0.7 * 10 is 7 or a little less
     perturbed.compute([out])
     assert perturbed.spread(out).max() > 0.9
+
+
+def test_loops_that_would_take_long_are_refused():
+    x = T.dvector("x")
+    perturbed = Perturbed({x: np.ones(30)}, runs=3, most_steps=80)
+    short, _ = scan(lambda v: T.exp(v), x[:20])
+    assert perturbed.compute([short])[0].shape == (20,)
+    long, _ = scan(lambda v: T.exp(v) + 1, x)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="loops of more than 80 steps"):
+            perturbed.compute([long[:20] + short])
+    assert perturbed.spread(short).max() > 0
 
 
 def test_bad_arguments_are_refused():

@@ -6,6 +6,7 @@ run is no fault if it is no larger than those among runs with random roundings.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -35,11 +36,17 @@ class Perturbed:
     """The values of a graph: as ``perform`` computes them, and in runs with random roundings.
 
     values: those of the inputs. runs: how many runs have random roundings. ulps: how far a
-    rounding moves a result. Values are computed when they are needed, and kept.
+    rounding moves a result. most_steps: of all loops in one computation with random roundings.
+    Values are computed when they are needed, and kept.
     """
 
     def __init__(
-        self, values: Mapping[Variable, Any], runs: int = 3, ulps: float = 2.0, seed: int = 0
+        self,
+        values: Mapping[Variable, Any],
+        runs: int = 3,
+        ulps: float = 2.0,
+        seed: int = 0,
+        most_steps: float = math.inf,
     ) -> None:
         #: the values of the inputs
         self.given = dict(values)
@@ -51,6 +58,8 @@ class Perturbed:
         self.exact = {var: _is_whole(value) for var, value in self.values.items()}
         self.random = np.random.default_rng(seed)
         self.ulps = ulps
+        self.most_steps = most_steps
+        self._steps = 0
         #: the values of each run with random roundings
         self.perturbed = [dict(self.values) for _ in range(runs)]
 
@@ -62,24 +71,36 @@ class Perturbed:
             run[var] = value
 
     def compute(self, outputs: Iterable[Variable]) -> list[Any]:
-        """Return the plain values of variables; raises what a ``perform`` raises."""
+        """Return the plain values of variables; raises what a ``perform`` raises.
+
+        Raises ValueError if loops take more than ``most_steps`` steps in all.
+        """
         outputs = list(outputs)
+        self._steps = 0
         new = [var for var in outputs if var not in self.values]
         done: list[Apply] = []
-        for node in io_toposort(list(self.values), new) if new else ():
-            if all(out in self.values for out in node.outputs):
-                continue
-            results = _performed(node, self.values)
-            exact = all(map(self._is_exact, node.inputs)) and is_exact(node.op)
-            for out, value in zip(node.outputs, results, strict=True):
-                self.values[out] = value
-                self.exact[out] = exact and _is_whole(value)
-            done.append(node)
-        for run in self.perturbed:
-            for node in done:
-                self._run_perturbed(node, run, self.exact)
+        try:
+            for node in io_toposort(list(self.values), new) if new else ():
+                if not all(out in self.values for out in node.outputs):
+                    done.append(node)
+                    self._run_plainly(node)
+            for run in self.perturbed:
+                for node in done:
+                    self._run_perturbed(node, run, self.exact)
+        except BaseException:
+            for out in (out for node in done for out in node.outputs):
+                for known in (self.values, *self.perturbed):
+                    known.pop(out, None)
+            raise
         self.computed += done
         return [_known(self.values, var) for var in outputs]
+
+    def _run_plainly(self, node: Apply) -> None:
+        results = _performed(node, self.values)
+        exact = all(map(self._is_exact, node.inputs)) and is_exact(node.op)
+        for out, value in zip(node.outputs, results, strict=True):
+            self.values[out] = value
+            self.exact[out] = exact and _is_whole(value)
 
     def extend(self, runs: int) -> None:
         """Compute everything in further runs, until there are ``runs``."""
@@ -147,6 +168,9 @@ class Perturbed:
         order = io_toposort(op.inputs, op.outputs)
 
         def step(*given: Any) -> list[Any]:
+            self._steps += 1
+            if self._steps > self.most_steps:
+                raise ValueError(f"loops of more than {self.most_steps} steps")
             run: dict[Variable, Any] = dict(zip(op.inputs, given, strict=True))
             exact = {var: _is_whole(value) for var, value in run.items()}
             for node in order:

@@ -11,6 +11,8 @@ from opwise.modes.debugging.perturbation import Perturbed
 from opwise.testing.fuzz.layouts import Array, array_text, laid_out
 
 _NAME = re.compile(r"\bv\d+\b")
+#: steps of loops that a statement may take: its values are computed in Python
+_MOST_STEPS = 50_000
 
 
 @dataclass
@@ -46,7 +48,7 @@ class RandomProgram:
     #: the opwise variables, by name
     variables: dict[str, Any] = field(default_factory=dict)
     #: the values of the variables
-    perturbed: Perturbed = field(default_factory=lambda: Perturbed({}))
+    perturbed: Perturbed = field(default_factory=lambda: Perturbed({}, most_steps=_MOST_STEPS))
     seed: int = 0
 
     def value(self, name: str) -> Any:
