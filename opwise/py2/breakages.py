@@ -401,12 +401,39 @@ _MATPLOTLIB = """
 _OTHERS = """
     sklearn.cross_validation    sklearn.model_selection  opwise.py2.library.cross_validation
     sklearn.grid_search         sklearn.model_selection
+    sklearn.learning_curve      sklearn.model_selection
+    sklearn.datasets.fetch_mldata  sklearn.datasets.fetch_openml  nothing
+    sklearn.datasets.load_boston   the data from their source     nothing
     sklearn.externals.joblib    joblib
+    sklearn.externals.six       six
     pkg_resources               importlib's metadata and resources  opwise.py2.library.pkg_resources
     Image                       PIL.Image
     ImageDraw                   PIL.ImageDraw
     PIL.Image.ANTIALIAS         PIL.Image.LANCZOS
 """
+# 0.22 renamed its modules, and 0.24 dropped the old names; the packages have the public names
+_SKLEARN = "\n".join(
+    f"sklearn.{package}.{old}  sklearn.{package}  sklearn.{package}.{new}"
+    for package, modules in {
+        "cluster": "k_means_ _kmeans hierarchical _agglomerative spectral _spectral",
+        "datasets": "base _base samples_generator _samples_generator",
+        "decomposition": "base _base nmf _nmf pca _pca truncated_svd _truncated_svd",
+        "ensemble": "base _base forest _forest gradient_boosting _gb",
+        "linear_model": "base _base logistic _logistic ridge _ridge"
+        " stochastic_gradient _stochastic_gradient",
+        "manifold": "t_sne _t_sne",
+        "metrics": "classification _classification ranking _ranking regression _regression"
+        " scorer _scorer",
+        "mixture": "gaussian_mixture _gaussian_mixture",
+        "neighbors": "base _base classification _classification kde _kde regression _regression",
+        "neural_network": "multilayer_perceptron _multilayer_perceptron rbm _rbm",
+        "preprocessing": "data _data label _label",
+        "svm": "base _base classes _classes",
+        "tree": "tree _classes",
+        "utils": "testing _testing",
+    }.items()
+    for old, new in zip(modules.split()[::2], modules.split()[1::2], strict=True)
+)
 
 #: a builtin -> what became of it
 BUILTINS: dict[str, Old] = _rows(_BUILTINS, SINCE_PYTHON_3)
@@ -428,6 +455,7 @@ NAMES: dict[str, Old] = {
     **_rows(_SCIPY_OF_EMATH, "gone from today's scipy"),
     **_rows(_MATPLOTLIB, "gone from today's matplotlib"),
     **_rows(_OTHERS, "gone from today's releases"),
+    **_rows(_SKLEARN, "gone since sklearn 0.24"),
 }
 #: functions of math whose arguments are numbers
 MATH = (

@@ -82,7 +82,7 @@ def divide_attribute(owner: Any, name: str, right: Any) -> None:
 
 def divide_item(owner: Any, index: Any, right: Any) -> None:
     """Do ``owner[index] /= right``."""
-    owner[index] = divide_in_place(owner[index], right)
+    set_item(divide_in_place(owner[index], right), owner, index)
 
 
 # --- classes --------------------------------------------------------------------------------------
@@ -191,6 +191,35 @@ def set_item(value: Any, owner: Any, index: Any) -> None:
     if _is_single(value) and isinstance(owner, np.ndarray) and owner.dtype != object:
         value = np.asarray(value).reshape(())  # broadcasts as the array itself does
     owner[index_of(owner, index)] = value
+
+
+#: the name of an operator in a syntax tree -> what ``x[i] OP= value`` does with the element
+_IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": operator.iadd,
+    "Sub": operator.isub,
+    "Mult": operator.imul,
+    "MatMult": operator.imatmul,
+    "Div": operator.itruediv,
+    "FloorDiv": operator.ifloordiv,
+    "Mod": operator.imod,
+    "Pow": operator.ipow,
+    "LShift": operator.ilshift,
+    "RShift": operator.irshift,
+    "BitOr": operator.ior,
+    "BitXor": operator.ixor,
+    "BitAnd": operator.iand,
+}
+
+
+def read_item(owner: Any, index: Any) -> tuple[Any, Any, Any]:
+    """Return (owner, index, owner[index]) for ``update_item``."""
+    return owner, index, owner[index_of(owner, index)]
+
+
+def update_item(name: str, read: tuple[Any, Any, Any], value: Any) -> None:
+    """Do ``owner[index] OP= value``; ``value`` may be an array of one element."""
+    owner, index, element = read
+    set_item(_IN_PLACE[name](element, value), owner, index)
 
 
 # --- indices that are lists -----------------------------------------------------------------------
@@ -422,6 +451,8 @@ _GIVEN: dict[str, Any] = {
     "__py2_number__": number,
     "__py2_remainder__": remainder,
     "__py2_set_item__": set_item,
+    "__py2_read_item__": read_item,
+    "__py2_update_item__": update_item,
     "__py2_index__": index_of,
     "__py2_item__": item,
     "__py2_type__": type,

@@ -188,6 +188,11 @@ def _tool(print_is_name: bool) -> Any:
     class Tool(refactor.RefactoringTool):
         rewritten: list[tuple[str, int]] = []
 
+        def log_message(self, msg: str, *args: Any) -> None:
+            """Write nothing: the log is the program's."""
+
+        log_debug = log_message
+
         def get_fixers(self) -> Any:
             before, after = super().get_fixers()
             for fixer in [*before, *after]:
@@ -434,6 +439,25 @@ class _Libraries(ast.NodeTransformer):
                 return ast.copy_location(ast.Expr(call), node)
         return node
 
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        self.generic_visit(node)
+        return self._updated_item(node)
+
+    def _updated_item(self, node: ast.AugAssign) -> ast.stmt:
+        """Let an element of an array be updated by an array of one element.
+
+        The element is read before the right side is computed, as Python does.
+        """
+        match node:
+            case ast.AugAssign(target=ast.Subscript(value=owner, slice=index)) if not isinstance(
+                node.value, ast.Constant
+            ) and not isinstance(index, ast.Slice):
+                read = _call("read_item", node, owner, _index(index))
+                name = _text(type(node.op).__name__, node)
+                call = _call("update_item", node, name, read, node.value)
+                return ast.copy_location(ast.Expr(call), node)
+        return node
+
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         """Let lists of slices and of sequences index arrays as tuples do."""
         self.generic_visit(node)
@@ -497,7 +521,7 @@ class _Semantics(_Libraries):
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         self.generic_visit(node)
         if not isinstance(node.op, ast.Div) or self.true_division or _is_float(node.value):
-            return node
+            return self._updated_item(node)
         target = node.target
         if isinstance(target, ast.Name):
             old = ast.copy_location(ast.Name(target.id, ast.Load()), target)

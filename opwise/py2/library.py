@@ -246,13 +246,32 @@ zero, minus_zero = 0.0, -0.0
 
 
 def array(values: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return numpy.array of values; rows of different lengths make an array of objects."""
+    """Return numpy.array of values; rows of different lengths make an array of objects.
+
+    With a dtype, arrays of one element among numbers are numbers, as they were until numpy 1.24.
+    """
     try:
         return np.array(values, *args, **kwargs)
     except ValueError as error:
-        if args or "dtype" in kwargs or "inhomogeneous" not in str(error):
+        if "inhomogeneous" not in str(error):
             raise
+        if args or "dtype" in kwargs:
+            return np.array(_with_numbers(values, error), *args, **{**kwargs, "copy": True})
         return np.array(values, dtype=object, **kwargs)
+
+
+def _with_numbers(values: Any, error: ValueError) -> Any:
+    """Return nested lists with numbers in place of arrays of one element.
+
+    Raises the error if other arrays or sequences are left.
+    """
+    objects = np.array(values, dtype=object)
+    for index, each in np.ndenumerate(objects):
+        if isinstance(each, np.ndarray) and each.size == 1:
+            objects[index] = each.item()
+        elif np.ndim(each):
+            raise error
+    return objects.tolist()
 
 
 def asarray(values: Any, *args: Any, **kwargs: Any) -> Any:

@@ -69,6 +69,14 @@ def dump(obj: Any, file: Any, protocol: int | None = None, **options: Any) -> No
     Pickler(file, protocol, **options).dump(obj)
 
 
+def __getattr__(name: str) -> Any:
+    """Return what else ``pickle`` has: opcodes, ``PickleBuffer``, ``_Unpickler`` and the like."""
+    try:
+        return getattr(pickle, name)
+    except AttributeError:
+        raise AttributeError(f"module 'pickle' has no attribute {name!r}") from None
+
+
 def _binary(file: Any) -> Any:
     """Return the binary file below a file of text."""
     return file.buffer if isinstance(file, io.TextIOWrapper) else file

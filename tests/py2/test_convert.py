@@ -2,6 +2,7 @@
 
 import ast
 import io
+import logging
 import math
 import subprocess
 import sys
@@ -555,6 +556,7 @@ def test_what_the_table_gives_exists(name):
     pytest.importorskip(head) if head in (
         "PIL",
         "joblib",
+        "six",
         "sklearn",
         "setuptools",
         "pooch",
@@ -583,6 +585,53 @@ def test_what_the_table_gives_exists(name):
 def test_arrays_of_one_element_are_numbers(expression, expected):
     names = {"a": np.array([3.0]), "m": np.array([[4]]), "n": np.array([5]), "math": math}
     assert value(expression, **names) == expected
+
+
+@pytest.mark.parametrize("python", [2, 3])
+@pytest.mark.parametrize("operation", "+= -= *= /= //= %= **=".split())
+def test_elements_are_updated_by_arrays_of_one_element(python, operation):
+    text = f"x[1] {operation} a; y[0, 1] {operation} m; d['k'] {operation} a; z[:, 0] {operation} a"
+    names = {"a": np.array([3.0]), "m": np.array([[3.0]]), "d": {"k": 8.0}}
+    names |= {"x": np.full(3, 8.0), "y": np.full((2, 2), 8.0), "z": np.full((2, 2), 8.0)}
+    hook.execute(convert.compiled(text, "old.py", python=python), names, python)
+    expected = {"r": 8.0}
+    exec(f"r {operation} 3.0", expected)
+    r = expected["r"]
+    assert names["x"].tolist() == [8, r, 8]
+    assert names["y"].tolist() == [[8, r], [8, 8]]
+    assert names["z"].tolist() == [[r, 8], [r, 8]]
+    assert names["d"]["k"].tolist() == [r]
+
+
+def test_an_element_is_read_before_the_value_that_updates_it():
+    names = executed(
+        """
+        total = [1]
+        def value():
+            total[0] += total[0]
+            return 10
+        total[0] += value()
+        """
+    )
+    assert names["total"] == [11]
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("np.array([0.5, a], dtype='float32')", [0.5, 3]),
+        ("np.asarray([[1, a], [m, 2]], 'float64')", [[1, 3], [4, 2]]),
+        ("np.array([m, 7], dtype=int)", [4, 7]),
+    ],
+)
+def test_arrays_of_one_element_among_numbers(expression, expected):
+    made = value(expression, np=np, a=np.array([3.0]), m=np.array([[4]]))
+    assert made.tolist() == expected and made.dtype != object
+
+
+def test_rows_of_different_lengths_have_no_dtype():
+    with pytest.raises(ValueError, match="inhomogeneous"):
+        value("np.array([[1, 2], [3]], dtype=float)", np=np)
 
 
 def test_functions_of_math_that_are_imported():
@@ -728,6 +777,28 @@ def test_classes_of_cross_validation_take_the_number_of_rows(monkeypatch):
     assert names["train_test_split"] == "as it is"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from sklearn.preprocessing.label import made",
+        "import sklearn.preprocessing.label; made = sklearn.preprocessing.label.made",
+        "from sklearn.preprocessing import label; made = label.made",
+    ],
+)
+@pytest.mark.parametrize("python", [2, 3])
+def test_modules_of_sklearn_have_their_names_of_before(monkeypatch, text, python):
+    modules = {}
+    for name in ("sklearn", "sklearn.preprocessing", "sklearn.preprocessing._label"):
+        modules[name] = types.ModuleType(name)
+        monkeypatch.setitem(sys.modules, name, modules[name])
+    modules["sklearn"].preprocessing = modules["sklearn.preprocessing"]
+    modules["sklearn.preprocessing"]._label = modules["sklearn.preprocessing._label"]
+    modules["sklearn.preprocessing._label"].made = "the renamed module"
+    names = {}
+    hook.execute(convert.compiled(text, "old.py", python=python), names, python)
+    assert names["made"] == "the renamed module"
+
+
 def test_pictures(tmp_path):
     Image = pytest.importorskip("PIL.Image")
     array = np.arange(24, dtype="uint8").reshape(4, 6)
@@ -750,3 +821,10 @@ def test_text_and_bytes_in_memory():
 def test_trees_have_no_columns():
     tree = convert.parse("print 'a'", "old.py").tree
     assert all(node.col_offset == -1 for node in ast.walk(tree) if hasattr(node, "lineno"))
+
+
+def test_converting_writes_nothing_into_the_log(caplog):
+    convert._tool.cache_clear()
+    caplog.set_level(logging.DEBUG)
+    assert "print(" in ast.unparse(convert.parse("print 'a'", "old.py").tree)
+    assert caplog.records == []

@@ -208,3 +208,13 @@ def test_reading_warns_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pickles.loads((DATA / "shared2.pkl").read_bytes())
+
+
+def test_other_names_are_those_of_pickle():
+    names = {}
+    exec("from opwise.py2.pickles import *", names)
+    assert {*pickle.__all__} <= {*names}
+    assert pickles._Unpickler is pickle._Unpickler
+    assert pickles.MARK == pickle.MARK
+    with pytest.raises(AttributeError, match="module 'pickle' has no attribute 'gone'"):
+        _ = pickles.gone
