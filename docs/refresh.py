@@ -4,8 +4,8 @@
     python docs/refresh.py --check [PAGE...] run the commands, change nothing (default: every page)
     python docs/refresh.py --folder F PAGE   run in the folder F, which keeps the files
 
-A page runs from top to bottom in one scratch folder: sh blocks in bash, python blocks as scripts.
-Comments before a block change that:
+A page runs from top to bottom in one scratch folder: sh blocks in bash, python blocks as scripts,
+which must print what the comments behind calls of `print` say. Comments before a block change that:
 
     <!-- run: COMMAND -->       before a text block: the block contains what a reader types for
                                 COMMAND, and its output
@@ -85,7 +85,8 @@ def fresh(page, folder):
             bash(f"set -eu\n{block['source']}", where, {0, int(block["may"] or 0)})
         else:
             Path(folder, "snippet.py").write_text(block["source"], encoding="utf-8")
-            run([sys.executable, "snippet.py"], block["source"], where)
+            printed = run([sys.executable, "snippet.py"], block["source"], where)
+            compare(printed, block["source"], where)
         print(f"{where}: {time.monotonic() - started:.1f} s", flush=True)
         if not block["command"]:
             return block[0]
@@ -107,6 +108,12 @@ def fresh(page, folder):
                 f"{where}: {source}\nended with {finished.returncode}:\n{finished.stdout}"
             )
         return finished.stdout
+
+    def compare(printed, source, where):
+        lines = printed.splitlines()
+        for line in _PRINTED.findall(source):
+            if line not in lines:
+                raise SystemExit(f"{where}: {source}\ndid not print {line!r}, but:\n{printed}")
 
     def shown(printed):
         lines = [line.rstrip().expandtabs() for line in printed.splitlines()]
@@ -136,6 +143,8 @@ def typed(command):
     return "\n".join(f"$ {' '.join(line)}" for line in lines if line and line[0] not in _SET_UP)
 
 
+#: a comment behind a call of print says what it prints
+_PRINTED = re.compile(r"^ *print\(.*\)  # (.+)$", re.M)
 #: what readers do not type: filters at the end, and redirections without a file
 _CUT = re.compile(r"(?: [12]?>&[12])?(?: \| (?:sed|head|tail) .*)$|(?: [12]?> ?/dev/null| 2>&1)+")
 #: commands that readers do not type

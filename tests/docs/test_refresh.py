@@ -46,6 +46,17 @@ def test_outputs_replace_what_was_there(page):
     assert page.read_text() == again
 
 
+@pytest.mark.parametrize("printed", ["[1, 2]", "[1, 3]"])
+def test_comments_say_what_is_printed(tmp_path, printed):
+    page = tmp_path / "page.md"
+    page.write_text(f"```python\nx = 2\nprint([1, x])  # {printed}\n```\n")
+    if printed == "[1, 2]":
+        refresh.main(["--check", str(page)])
+    else:
+        with pytest.raises(SystemExit, match="did not print '\\[1, 3\\]'"):
+            refresh.main(["--check", str(page)])
+
+
 @pytest.mark.parametrize("command, lines", [
     ("opwise run $REPOSITORY/b.py --c 2>&1 | tail -6", ["$ opwise run b.py --c"]),
     ("opwise run a.py > /dev/null 2>&1; opwise diff a b",
