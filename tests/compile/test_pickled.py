@@ -228,7 +228,9 @@ def leave_as_written(fgraph):
     """A pass of a program."""
 
 
-@pytest.mark.parametrize("mode", [DebugMode(), Mode("c|py", leave_as_written)], ids=str)
+@pytest.mark.parametrize(
+    "mode", [DebugMode(), Mode("c|py", leave_as_written)], ids=["debug", "a pass"]
+)
 def test_modes_with_rewrites_of_their_own(mode):
     x = T.dvector("x")
     f = theano.function([x], T.exp(x) + 1, mode=mode)
