@@ -252,6 +252,11 @@ def item(owner: Any, index: Any) -> Any:
     return owner[index_of(owner, index)]
 
 
+def bound(value: Any) -> Any:
+    """Return a bound of a slice; the fraction of a float is dropped, as numpy did until 1.12."""
+    return int(value) if isinstance(value, float | np.floating) else value
+
+
 # --- functions that returned lists ----------------------------------------------------------------
 
 
@@ -448,6 +453,8 @@ _GIVEN: dict[str, Any] = {
     "__py2_divide_item__": divide_item,
     "__py2_attribute__": PYTHON2.attribute,
     "__py2_slice__": slice,
+    "__py2_bound__": bound,
+    "__py2_int__": int,
     "__py2_number__": number,
     "__py2_remainder__": remainder,
     "__py2_set_item__": set_item,

@@ -357,7 +357,7 @@ def _may_be_list(index: ast.expr) -> bool:
 
 
 def _counters(tree: ast.Module) -> set[str]:
-    """Return the names that a module binds to counters of loops and to constants alone."""
+    """Return the names that a module binds to counters of loops, integers and texts alone."""
     bound: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     for node in ast.walk(tree):
@@ -375,8 +375,14 @@ def _counters(tree: ast.Module) -> set[str]:
                     target=ast.Tuple(elts=[ast.Name(id=name), *_]),
                     iter=ast.Call(func=ast.Name("enumerate")),
                 )
-                | ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant())
-                | ast.AugAssign(target=ast.Name(id=name), value=ast.Constant())
+                | ast.Assign(
+                    targets=[ast.Name(id=name)], value=ast.Constant(value=int() | str() | None)
+                )
+                | ast.AugAssign(
+                    target=ast.Name(id=name),
+                    op=ast.Add() | ast.Sub() | ast.Mult(),
+                    value=ast.Constant(value=int() | str()),
+                )
             ):
                 counts[name] += 1
     return {name for name, count in counts.items() if count == bound[name]}
@@ -478,6 +484,41 @@ class _Libraries(ast.NodeTransformer):
         elif isinstance(node.ctx, ast.Load):
             return _call("item", node, owner, index)
         return node
+
+    def visit_Slice(self, node: ast.Slice) -> ast.Slice:
+        """Let floats be bounds of slices."""
+        self.generic_visit(node)
+        node.lower, node.upper = self._bound(node.lower), self._bound(node.upper)
+        return node
+
+    def _bound(self, part: ast.expr | None) -> ast.expr | None:
+        if part is None or self._is_whole(part):
+            return part
+        called = _call("bound", part, part)
+        if not isinstance(part, ast.Name):
+            return called
+        is_int = ast.Compare(
+            _call("type", part, part),
+            [ast.Is()],
+            [ast.copy_location(ast.Name("__py2_int__", ast.Load()), part)],
+        )
+        return ast.copy_location(ast.IfExp(ast.copy_location(is_int, part), part, called), part)
+
+    def _is_whole(self, part: ast.expr) -> bool:
+        """Return whether an expression is written as an integer."""
+        match part:
+            case ast.Constant(value=value):
+                return not isinstance(value, float)
+            case ast.Name(id=name):
+                return name in self.counters
+            case ast.Call(func=ast.Name(id=name)):
+                return name in ("len", "int")
+            case ast.UnaryOp(operand=operand):
+                return self._is_whole(operand)
+            case ast.BinOp(left=left, op=op, right=right):
+                inside = isinstance(op, ast.Add | ast.Sub | ast.Mult | ast.FloorDiv | ast.Mod)
+                return inside and self._is_whole(left) and self._is_whole(right)
+        return False
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         self.generic_visit(node)

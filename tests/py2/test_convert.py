@@ -697,6 +697,34 @@ def test_lists_of_slices_and_sequences_are_tuples(old, new):
     np.testing.assert_array_equal(value(old, **names), eval(new, names))
 
 
+@pytest.mark.parametrize(
+    "index, same",
+    [
+        (":0.8 * len(x)", "8"), ("1.7:n", "1:5"), ("-half:", "-5:"), (":half, 1.0:half", ":5, 1:5"),
+        (":f(x)", ":2"), ("::2", "::2"), ("n - 2:n + half", "3:10"), (":np.float32(3.5)", ":3"),
+        (":True", ":1"), ("(k + 1) * 2:", "4:"), ("None:half", ":5"),
+    ],
+)  # fmt: skip
+def test_floats_are_bounds_of_slices(index, same):
+    x = np.arange(100).reshape(10, 10)
+    names = {"x": x, "np": np, "n": 5, "half": 5.9, "f": lambda x: 2.5}
+    text = f"for k in range(2):\n  pass\nresult = x[{index}]"
+    expected = eval(f"x[:{same}]" if ":" not in same else f"x[{same}]", {"x": x})
+    np.testing.assert_array_equal(executed(text, **names)["result"], expected)
+
+
+def test_floats_are_bounds_of_slices_that_are_set_and_deleted():
+    names = executed("a = range(10)\nn = 2.5\ndel a[:n]\na[n * 2:] = []\nb = 'text'[:n]")
+    assert names["a"] == [2, 3, 4, 5, 6] and names["b"] == "te"
+
+
+def test_bounds_may_be_variables():
+    v, n = T.vector("v"), T.iscalar("n")
+    cut = executed("cut = v[:n]\nmore = v[n * 2:m]", v=v, n=n, m=4.5)
+    assert cut["cut"].eval({v: np.arange(9.0), n: 3}).tolist() == [0, 1, 2]
+    assert cut["more"].eval({v: np.arange(9.0), n: 1}).tolist() == [2, 3]
+
+
 def test_elements_are_set_by_lists_of_slices():
     a = np.zeros((2, 3))
     executed(
