@@ -16,6 +16,8 @@ import numpy as np
 
 from opwise.compile.construct import Construction
 from opwise.config import config
+from opwise.config.registry import options
+from opwise.config.values import ConfigParam
 from opwise.graph import flat, target
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
@@ -110,13 +112,20 @@ def _circumstances(mode: Any) -> tuple[Any, ...] | None:
         return None
     flags = [
         (flag.fullname, repr(flag.stored()))
-        for flag in config.chosen()
-        if flag.used and not flag.fullname.startswith(_NO_EFFECT)
+        for flag in options.values()
+        if flag.used and not flag.fullname.startswith(_NO_EFFECT) and _is_changed(flag)
     ]
     return (
         __version__, np.__version__, cbuild.processor(), resources.processors(),
         cbuild.compiler() is not None, tuple(sorted(flags)),
     )  # fmt: skip
+
+
+def _is_changed(flag: ConfigParam) -> bool:
+    """Return whether a flag has another value than its default."""
+    if callable(flag.default):  # it depends on the computer
+        return flag.source != "default"
+    return bool(flag.stored() != flag.default)
 
 
 class _Pickler(pickle.Pickler):

@@ -201,7 +201,7 @@ def test_other_flags():
         assert optimized(pickle.loads(text))
     with change_flags(floatX="float32"):
         assert optimized(pickle.loads(text))
-    with change_flags(profile_memory=True):
+    with change_flags(floatX=theano.config.floatX, profile_memory=True):  # the default, said again
         assert not optimized(pickle.loads(text))
 
 

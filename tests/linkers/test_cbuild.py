@@ -91,7 +91,7 @@ def test_what_the_key_covers(cache, flags, monkeypatch):
 def test_the_environment_names_compiler_library_and_processor():
     text = cbuild._environment(cbuild.compiler())
     assert os.path.realpath(cbuild.compiler()) in text
-    assert cbuild._processor() in text
+    assert cbuild.processor() in text
     assert os.confstr("CS_GNU_LIBC_VERSION") in text
 
 
