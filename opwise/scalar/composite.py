@@ -14,6 +14,7 @@ import numpy as np
 
 from opwise.graph import traversal
 from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.hashing import HashedOnce
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar.op import OPS, SCALAR_ALGEBRA, ScalarOp
 from opwise.scalar.types import as_scalar, constant, get_scalar_type
@@ -81,7 +82,7 @@ class Literal(ScalarOp):
         return f"Constant{{{self.value}}}"
 
 
-class Composite(ScalarOp):
+class Composite(HashedOnce, ScalarOp):
     """The scalar function from ``inputs`` to ``outputs``, two lists of scalar variables."""
 
     profile_kind = "fused"
@@ -120,11 +121,14 @@ class Composite(ScalarOp):
         self.outs = tuple(outs)
         self.nin = len(self.in_dtypes)
         self.nout = len(self.outs)
-        self._hash = hash((self.in_dtypes, self.instructions, self.outs))
         self._text = self._computation = None
+        self._keep_hash()
+
+    def _hashed(self):
+        return self.in_dtypes, self.instructions, self.outs
 
     def __getstate__(self):
-        return {**self.__dict__, "_computation": None}
+        return {**super().__getstate__(), "_computation": None}
 
     def slot_dtype(self, slot):
         """Return the dtype of a slot."""
@@ -274,8 +278,7 @@ class Composite(ScalarOp):
             == (other.in_dtypes, other.instructions, other.outs)
         )
 
-    def __hash__(self):
-        return self._hash
+    __hash__ = HashedOnce.__hash__
 
     def __str__(self):
         if self._text is None:

@@ -11,6 +11,7 @@ import numpy as np
 from opwise.config import config
 from opwise.graph import costs
 from opwise.graph.apply import Apply
+from opwise.graph.hashing import HashedOnce
 from opwise.graph.op import Op
 from opwise.scalar import dtypes
 from opwise.tensor.elemwise import zeros_like
@@ -21,7 +22,7 @@ from opwise.tensor.variable import as_tensor_variable, constant
 __all__ = ["DimShuffle"]
 
 
-class DimShuffle(Op):
+class DimShuffle(HashedOnce, Op):
     """Reorders, drops and inserts dimensions.
 
     input_broadcastable: the broadcast pattern of the input. new_order: for each dimension of the
@@ -65,7 +66,10 @@ class DimShuffle(Op):
             + (0,) * len(self.drop)
             + (...,)
         )  # with the ellipsis, a single element stays an array
-        self._hash = hash((DimShuffle, self.new_order, self.input_broadcastable))
+        self._keep_hash()
+
+    def _hashed(self):
+        return DimShuffle, self.new_order, self.input_broadcastable
 
     def make_node(self, x):
         x = as_tensor_variable(x)
@@ -115,8 +119,7 @@ class DimShuffle(Op):
             and self.input_broadcastable == other.input_broadcastable
         )
 
-    def __hash__(self):
-        return self._hash
+    __hash__ = HashedOnce.__hash__
 
     def __str__(self):
         prefix = "InplaceDimShuffle" if self.inplace else "DimShuffle"

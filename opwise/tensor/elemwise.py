@@ -15,6 +15,7 @@ import numpy as np
 
 from opwise.config import config, thread_flags
 from opwise.graph.apply import Apply
+from opwise.graph.hashing import HashedOnce
 from opwise.graph.null import NullType, disconnected_type, is_disconnected, is_null
 from opwise.graph.op import Op
 from opwise.graph.traversal import io_toposort
@@ -87,7 +88,7 @@ class _Computation:
         return tuple(shape)
 
 
-class Elemwise(Op):
+class Elemwise(HashedOnce, Op):
     """A scalar operation applied to every element; inputs broadcast along broadcastable dimensions.
 
     scalar_op: the operation. inplace_pattern: dict from an output to the input that it overwrites.
@@ -120,7 +121,10 @@ class Elemwise(Op):
         row = None if self.inplace_pattern else scalar_op.plain_row
         self.row_name = None if row is None else row.name
         self.profile_kind = scalar_op.profile_kind
-        self._hash = hash((scalar_op, tuple(sorted(self.inplace_pattern.items()))))
+        self._keep_hash()
+
+    def _hashed(self) -> Any:
+        return self.scalar_op, tuple(sorted(self.inplace_pattern.items()))
 
     def make_node(self, *inputs):
         operands = [as_tensor_variable(x) for x in inputs]
@@ -298,8 +302,7 @@ class Elemwise(Op):
             and self.inplace_pattern == other.inplace_pattern
         )
 
-    def __hash__(self):
-        return self._hash
+    __hash__ = HashedOnce.__hash__
 
     def __str__(self):
         if self.name is not None:

@@ -14,6 +14,7 @@ import numpy as np
 from opwise.errors import NotScalarConstantError
 from opwise.graph import costs
 from opwise.graph.apply import Apply
+from opwise.graph.hashing import HashedOnce
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.graph.type import Type
@@ -222,7 +223,7 @@ def scalar_index(x: Any) -> Variable:
     return _index_constant(x)
 
 
-class Subtensor(_Indexed, Op):
+class Subtensor(_Indexed, HashedOnce, Op):
     """Basic indexing by integers and slices: ``x[idx_list]``, a view of x.
 
     idx_list: for each of the leading dimensions the scalar type of an integer, or a slice of such
@@ -235,7 +236,10 @@ class Subtensor(_Indexed, Op):
 
     def __init__(self, idx_list):
         self._set_indices(idx_list)
-        self._hash = hash((type(self), self._key))
+        self._keep_hash()
+
+    def _hashed(self):
+        return type(self), self._key
 
     def make_node(self, x, *indices):
         x = as_tensor_variable(x)
@@ -281,14 +285,13 @@ class Subtensor(_Indexed, Op):
     def __eq__(self, other):
         return self is other or (type(self) is type(other) and self._key == other._key)
 
-    def __hash__(self):
-        return self._hash
+    __hash__ = HashedOnce.__hash__
 
     def __str__(self):
         return f"{type(self).__name__}{{{self._index_text()}}}"
 
 
-class IncSubtensor(_Indexed, _Changes):
+class IncSubtensor(_Indexed, HashedOnce, _Changes):
     """Adds y to the part of x that integers and slices select; y broadcasts to that part.
 
     idx_list: as in Subtensor; the integers are inputs after x and y. inplace: overwrite x.
@@ -305,7 +308,10 @@ class IncSubtensor(_Indexed, _Changes):
         super().__init__(inplace, set_instead_of_inc)
         self._set_indices(idx_list)
         self.destroyhandler_tolerate_aliased = list(destroyhandler_tolerate_aliased or ())
-        self._hash = hash((type(self), self._key, self.inplace, self.set_instead_of_inc))
+        self._keep_hash()
+
+    def _hashed(self):
+        return type(self), self._key, self.inplace, self.set_instead_of_inc
 
     def make_node(self, x, y, *indices):
         x, y = as_tensor_variable(x), as_tensor_variable(y)
@@ -349,8 +355,7 @@ class IncSubtensor(_Indexed, _Changes):
             and self.set_instead_of_inc == other.set_instead_of_inc
         )
 
-    def __hash__(self):
-        return self._hash
+    __hash__ = HashedOnce.__hash__
 
     def __str__(self):
         verb = "Set" if self.set_instead_of_inc else "Inc"

@@ -10,6 +10,7 @@ import numpy as np
 
 from opwise.config import config
 from opwise.graph import provenance
+from opwise.graph.hashing import HashedOnce
 from opwise.graph.type import Type
 from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
@@ -26,7 +27,7 @@ _NAMES = {
 }
 
 
-class TensorType(TensorInterface, Type):
+class TensorType(TensorInterface, HashedOnce, Type):
     """The type of arrays of ``dtype``; ``broadcastable[i]`` says that dimension i is always 1.
 
     dtype: a numpy dtype, its name, or 'floatX'. broadcastable: a sequence of booleans, one for each
@@ -54,7 +55,10 @@ class TensorType(TensorInterface, Type):
         self.sparse_grad = sparse_grad
         self.numpy_dtype = np.dtype(self.dtype)
         self._has_broadcastable = any(self.broadcastable)
-        self._hash = hash(("TensorType", self.dtype, self.broadcastable))
+        self._keep_hash()
+
+    def _hashed(self) -> Any:
+        return "TensorType", self.dtype, self.broadcastable
 
     def clone(self, dtype=None, broadcastable=None):
         """Return a type that differs in dtype or broadcast pattern."""
@@ -264,8 +268,7 @@ class TensorType(TensorInterface, Type):
             and other.broadcastable == self.broadcastable
         )
 
-    def __hash__(self):
-        return self._hash
+    __hash__ = HashedOnce.__hash__
 
     def __str__(self):
         if self.name:
