@@ -104,6 +104,21 @@ def _without_zeros(fgraph: FunctionGraph, x: Any) -> tuple[Any, Pads] | None:
     return as_type(cast(inner, x.type.dtype), x.type), around[2:]
 
 
+@rule(AbstractConv_gradWeights, AbstractConv_gradInputs, stage=_TWICE)
+def local_known_lengths_of_gradient(fgraph, node):
+    """Takes the lengths of a gradient from the shape that the Op knows."""
+    op, n = node.op, node.op.convdim
+    known = (op.imshp if _is_by_images(op) else op.kshp)[-n:]
+    given = [_entry(node.inputs[2], a) for a in range(n)]
+    found = [
+        k if k is not None and known_int(entry) is None else entry
+        for k, entry in zip(known, given, strict=True)
+    ]
+    if found == given:
+        return None
+    return [as_type(op(*node.inputs[:2], found), node.outputs[0].type)]
+
+
 @rule(AbstractConv, AbstractConv_gradWeights, stage=_TWICE)
 def local_conv_of_padded(fgraph, node):
     """Replaces zeros that a program puts around an image by a border_mode."""

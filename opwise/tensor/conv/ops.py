@@ -304,8 +304,8 @@ class AbstractConv(BaseAbstractConv):
         (img, kern), (g,) = inputs, output_gradients
         n = self.convdim
         return [
-            _like(img, self.with_changes(2)(kern, g, _last(self.imshp, img, n))),
-            _like(kern, self.with_changes(1)(img, g, _last(self.kshp, kern, n))),
+            _like(img, self.with_changes(2)(kern, g, img.shape[-n:])),
+            _like(kern, self.with_changes(1)(img, g, kern.shape[-n:])),
         ]
 
     def R_op(self, inputs, eval_points):
@@ -372,7 +372,7 @@ class AbstractConv_gradWeights(BaseAbstractConv):
         (img, top, _), (g,) = inputs, output_gradients
         n = self.convdim
         return [
-            _like(img, self.with_changes(2)(g, top, _last(self.imshp, img, n))),
+            _like(img, self.with_changes(2)(g, top, img.shape[-n:])),
             _like(top, self.with_changes(0)(img, g)),
             disconnected_type.make_variable(),
         ]
@@ -437,7 +437,7 @@ class AbstractConv_gradInputs(BaseAbstractConv):
         (kern, top, _), (g,) = inputs, output_gradients
         n = self.convdim
         return [
-            _like(kern, self.with_changes(1)(g, top, _last(self.kshp, kern, n))),
+            _like(kern, self.with_changes(1)(g, top, kern.shape[-n:])),
             _like(top, self.with_changes(0)(g, kern)),
             disconnected_type.make_variable(),
         ]
@@ -495,11 +495,6 @@ def _is_length(value: Any) -> bool:
 
 def _or(known: Sequence[Any], found: Sequence[Any]) -> list[Any]:
     return [f if k is None else k for k, f in zip(known, found, strict=True)]
-
-
-def _last(known: Sequence[Any], var: Any, n: int) -> list[Any]:
-    """Return the last lengths of a variable: known numbers, and variables for others."""
-    return [var.shape[i - n] if k is None else k for i, k in enumerate(known[-n:])]
 
 
 def _like(var: Any, gradient: Any) -> Any:

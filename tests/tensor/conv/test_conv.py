@@ -12,6 +12,7 @@ import pytest
 import theano
 import theano.tensor as T
 from opwise.gradient import Rop, grad, verify_grad
+from opwise.graph.variable import Constant
 from opwise.tensor.conv import functions
 from opwise.tensor.conv.ops import AbstractConv2d, BaseAbstractConv
 from opwise.tensor.type import tensor_type
@@ -331,3 +332,18 @@ def test_gradients_of_another_shape(linker):
 def test_operations_are_counted():
     op = AbstractConv2d()
     assert op.flops([(2, 3, 6, 6), (4, 3, 2, 2)], [(2, 4, 5, 5)]) == 2 * 2 * 4 * 25 * 3 * 4
+
+
+def test_gradients_read_what_they_are_by():
+    """As in Theano, a function of a gradient may list the images and the kernels as inputs."""
+    x, w, g = T.tensor4("x"), T.tensor4("w"), T.tensor4("g")
+    y = functions.conv2d(x, w, input_shape=(2, 3, 7, 8), filter_shape=(4, 3, 2, 2))
+    rng = np.random.RandomState(1)
+    values = [rng.rand(*shape) for shape in ((2, 3, 7, 8), (4, 3, 2, 2), (2, 4, 6, 7))]
+    for wrt in (x, w):
+        gradient = grad(y.sum(), wrt, known_grads={y: g})
+        f = theano.function([x, w, g], gradient)
+        expected = theano.function([x, w, g], gradient, mode="FAST_COMPILE")
+        np.testing.assert_allclose(f(*values), expected(*values))
+        (node,) = [n for n in f.maker.fgraph.apply_nodes if "Abstract" in type(n.op).__name__]
+        assert isinstance(node.inputs[2], Constant)
