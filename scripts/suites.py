@@ -139,7 +139,9 @@ def run(suite: Suite, python: Path | str, place: Path, arguments: list[str]) -> 
         python, "-P", "-m", "pytest", "-q", "-p", "shims", "-p", "no:cacheprovider", "-p",
         "no:warnings", "--tb=short", "--timeout", str(TIMEOUT), *arguments,
     ]  # fmt: skip
-    known = [str(RECORDS), *filter(None, [os.environ.get("PYTHONPATH")])]
+    known = [str(RECORDS), str(place)] if suite.library else [str(RECORDS)]
+    if python == sys.executable:  # another opwise would have none of the suite's data
+        known += filter(None, [os.environ.get("PYTHONPATH")])
     subprocess.run(
         command,
         cwd=place,
