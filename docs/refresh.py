@@ -60,6 +60,8 @@ def fresh(page, folder):
     text = Path(page).read_text(encoding="utf-8")
     environment = {
         **os.environ,
+        # what is shown does not depend on what ran before
+        "OPWISE_FLAGS": ",".join(filter(None, [os.environ.get("OPWISE_FLAGS"), "cache_graphs=0"])),
         "REPOSITORY": str(ROOT),
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(":"),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),

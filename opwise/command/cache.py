@@ -1,4 +1,4 @@
-"""The subcommand ``cache``: shows and clears the cache of compiled kernels."""
+"""The subcommand ``cache``: shows and clears the cache of compiled kernels and optimized graphs."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from opwise.linkers import kernelcache
 from opwise.linkers.trusted import Folder, Refused
 
 
-@click.group(invoke_without_command=True, short_help="Show or clear the cache of kernels.")
+@click.group(invoke_without_command=True, short_help="Show or clear the cache.")
 @click.pass_context
 def cache(context: click.Context) -> None:
-    """Show the folder of compiled kernels, how many it contains, and their size."""
+    """Show the folder of compiled kernels and optimized graphs, how many it has, and their size."""
     if context.invoked_subcommand is None:
         folder = _folder()
-        sizes = [] if folder is None else [size for _, size in kernelcache.kernels(folder)]
+        kernels = [] if folder is None else kernelcache.kernels(folder)
+        graphs = [] if folder is None else kernelcache.graphs(folder)
+        total = sum(size for _, size in kernels + graphs)
         most = config.compiledir_bytes
         bound = "" if most < 0 else f" of at most {most / 1e6:.1f}"
         read_only = "" if folder is None or folder.is_writable() else " (read-only)"
         click.echo(
-            f"{config.compiledir}: {len(sizes)} kernels, {sum(sizes) / 1e6:.1f}{bound} MB"
-            f"{read_only}"
+            f"{config.compiledir}: {len(kernels)} kernels, {len(graphs)} graphs, "
+            f"{total / 1e6:.1f}{bound} MB{read_only}"
         )
 
 
@@ -36,15 +38,15 @@ def _folder() -> Folder | None:
         ) from None
 
 
-@cache.command(short_help="Delete the compiled kernels.")
+@cache.command(short_help="Delete the kernels and graphs.")
 def clear() -> None:
-    """Delete the compiled kernels. Programs compile them again when they need them.
+    """Delete the compiled kernels and optimized graphs. Programs make them again when needed.
 
     Other files in the folder are kept.
     """
     folder = _folder()
-    deleted, failed = (0, 0) if folder is None else kernelcache.clear(folder)
-    click.echo(f"{deleted} kernels deleted")
+    kernels, graphs, failed = (0, 0, 0) if folder is None else kernelcache.clear(folder)
+    click.echo(f"{kernels} kernels and {graphs} graphs deleted")
     if failed:
         raise click.ClickException(
             f"{failed} files in {config.compiledir} cannot be deleted: make the folder writable"

@@ -141,9 +141,10 @@ def _cache() -> str:
         folder = kernelcache.existing()
     except Refused as error:
         return f"{config.compiledir}, not used: {error.reason}"
-    count = 0 if folder is None else len(kernelcache.kernels(folder))
+    kernels = 0 if folder is None else len(kernelcache.kernels(folder))
+    graphs = 0 if folder is None else len(kernelcache.graphs(folder))
     read_only = "" if folder is None or folder.is_writable() else ", read-only"
-    return f"{config.compiledir}, {count} kernels{read_only}"
+    return f"{config.compiledir}, {kernels} kernels, {graphs} graphs{read_only}"
 
 
 # --- names of a program ---------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from opwise.compile import pickled
+from opwise.compile import graphcache, pickled
 from opwise.compile.construct import Construction, construct
 from opwise.compile.executable import Function, input_containers
 from opwise.compile.report import CompileReport
@@ -52,6 +52,8 @@ class Optimized:
     rewrites: OptimizationProfile
     #: under the flag keep_shape_checks: the shape checks of Applys that rewrites dropped
     dropped_checks: Sequence[str] = ()
+    #: whether it came from the cache
+    cached: bool = False
 
 
 def stats_for(profile: Any, name: str | None, mode: Any) -> Any:
@@ -134,14 +136,27 @@ class FunctionMaker:
             self.linker = mode.bound_linker(self.fgraph)
 
     def _optimized_anew(self) -> Optimized:
-        """Return the graph of the construction after the rewrites, with copies of outputs."""
-        fgraph = _graph_of(self.construction, self.name)
-        if fgraph.has_destroyers and not self.accept_inplace:
-            raise _inplace_refused(fgraph)
-        with target.pinned(self._device):
-            optimized = _optimized(fgraph, self.mode)
+        """Return the graph of the construction after the rewrites, with copies of outputs.
+
+        If the cache has it, no rewrite runs.
+        """
+        start = time.perf_counter()
+        entry = None if self.accept_inplace else graphcache.entry(self.construction, self.mode)
+        found = None if entry is None else entry.find()
+        fgraph = _graph_of(found or self.construction, self.name)
+        if found is not None:
+            record = OptimizationProfile(name="from the cache")
+            optimized = Optimized(fgraph, time.perf_counter() - start, record, cached=True)
+        else:
+            if fgraph.has_destroyers and not self.accept_inplace:
+                raise _inplace_refused(fgraph)
+            warned = provenance.warnings_issued()
+            with target.pinned(self._device):
+                optimized = _optimized(fgraph, self.mode)
+            if entry is not None and provenance.warnings_issued() == warned:
+                entry.keep(fgraph)
         with thread_flags(compute_test_value="off"):  # the copies belong to no line of the user
-            _separate_outputs(optimized.fgraph, self.construction)
+            _separate_outputs(fgraph, self.construction)
         return optimized
 
     def create(
@@ -183,6 +198,7 @@ class FunctionMaker:
             linker=now - start,
             thunks=linked.seconds,
             rewrites=self.optimized.rewrites,
+            graph_cached=self.optimized.cached,
             kernels=linked.build,
             applys=len(self.fgraph.apply_nodes),
             dropped_checks=self.optimized.dropped_checks,

@@ -14,23 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from opwise.compile import graphcache
 from opwise.compile.construct import Construction
 from opwise.config import config
-from opwise.config.registry import options
-from opwise.config.values import ConfigParam
-from opwise.graph import flat, target
+from opwise.graph import flat
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
-from opwise.linkers import cbuild, resources
-from opwise.modes.mode import Mode
-from opwise.optimizers import stages
-from opwise.optimizers.database import Query
-from opwise.version import __version__
 
-#: flags on which no rewrite depends, by the beginnings of their names
-_NO_EFFECT = (
-    "base_compiledir", "compiledir", "profile", "profiling.", "print_", "reoptimize_unpickled",
-)  # fmt: skip
 #: arrays from so many bytes on are written once, for the graph as written too
 _LARGE = 256
 
@@ -39,8 +29,8 @@ _LARGE = 256
 class Kept:
     """An optimized graph as a part of a pickle."""
 
-    #: what the rewrites depended on, see ``_circumstances``
-    circumstances: tuple[Any, ...]
+    #: what the rewrites depended on, see ``graphcache.circumstances``
+    circumstances: Any
     #: the pickle of the graph
     content: bytes
     #: objects that the content refers to by number: arrays, and Applys of the graph as written
@@ -54,7 +44,7 @@ def keep(fgraph: FunctionGraph, construction: Construction, mode: Any) -> Kept |
 
     fgraph: as compiled. mode: the mode of the function.
     """
-    circumstances = _circumstances(mode)
+    circumstances = graphcache.circumstances(mode)
     if circumstances is None:
         return None
     file = io.BytesIO()
@@ -84,7 +74,9 @@ def restore(kept: Kept | None, construction: Construction, mode: Any) -> Restore
     if kept is None or config.reoptimize_unpickled_function:
         return None
     variables = [spec.variable for spec in construction.inputs]
-    if len(variables) != len(kept.variables) or _circumstances(mode) != kept.circumstances:
+    if len(variables) != len(kept.variables):
+        return None
+    if graphcache.circumstances(mode) != kept.circumstances:
         return None
     if any(a is not b for a, b in zip(variables, kept.variables, strict=True)):
         return None
@@ -96,36 +88,6 @@ def restore(kept: Kept | None, construction: Construction, mode: Any) -> Restore
         fgraph,
         replace(construction, graph_inputs=list(fgraph.inputs), graph_outputs=list(fgraph.outputs)),
     )
-
-
-def _circumstances(mode: Any) -> tuple[Any, ...] | None:
-    """Return what rewrites depend on besides the graph and the mode.
-
-    None if they depend on code of the program, or run for a device.
-    """
-    if getattr(type(mode), "optimize", None) is not Mode.optimize:
-        return None
-    query = mode._optimizer
-    if not isinstance(query, Query) or query.extra_optimizations:
-        return None
-    if target.device_name() != "cpu" or stages.changed_by_program():
-        return None
-    flags = [
-        (flag.fullname, repr(flag.stored()))
-        for flag in options.values()
-        if flag.used and not flag.fullname.startswith(_NO_EFFECT) and _is_changed(flag)
-    ]
-    return (
-        __version__, np.__version__, cbuild.processor(), resources.processors(),
-        cbuild.compiler() is not None, tuple(sorted(flags)),
-    )  # fmt: skip
-
-
-def _is_changed(flag: ConfigParam) -> bool:
-    """Return whether a flag has another value than its default."""
-    if callable(flag.default):  # it depends on the computer
-        return flag.source != "default"
-    return bool(flag.stored() != flag.default)
 
 
 class _Pickler(pickle.Pickler):

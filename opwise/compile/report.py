@@ -26,6 +26,8 @@ class CompileReport:
     thunks: Mapping[Apply, float]
     #: the record of the optimizer
     rewrites: OptimizationProfile
+    #: whether the optimized graph came from the cache
+    graph_cached: bool
     #: what the cache and the compiler did; None without generated kernels
     kernels: BuildReport | None
     #: how many Applys the optimized graph has

@@ -150,8 +150,11 @@ _COMPILED_CODE = (
     ("compiledir", FolderParam(default_compiledir),
      "The folder for the compiled code of this platform.", LOCKED),
     ("compiledir_bytes", IntParam(1 << 29, at_least(-1)),
-     "About how many bytes of compiled kernels compiledir keeps; those used longest ago are "
-     "deleted. 0: no new ones, -1: no limit."),
+     "About how many bytes of compiled kernels and optimized graphs compiledir keeps; those used "
+     "longest ago are deleted. 0: no new ones, -1: no limit."),
+    ("cache_graphs", BoolParam(True),
+     "Keep optimized graphs in compiledir: a function that was compiled before, in this process or "
+     "another, is not rewritten again."),
 )
 
 _DEBUGGING = (

@@ -1,8 +1,8 @@
-"""The cache of compiled kernels: files in ``config.compiledir``, each sealed with its key.
+"""The cache of compiled kernels and optimized graphs: files in ``config.compiledir``.
 
-A file is written under another name and renamed, so there are no locks; losing a race costs a
-compilation. The cache is optional: what cannot be read is compiled, what cannot be written works in
-this process. Each kind of trouble brings one warning in a process.
+Each is sealed with its key. A file is written under another name and renamed, so there are no
+locks; losing a race costs a compilation. The cache is optional: what cannot be read is made anew,
+what cannot be written works in this process. Each kind of trouble brings one warning in a process.
 """
 
 from __future__ import annotations
@@ -21,16 +21,22 @@ from opwise.linkers.trusted import Folder, Refused
 
 # regular expressions, compiled when they are needed
 _KERNEL = r"[0-9a-f]{32}\.so|[0-9a-f]{16}\.cubin"
+#: an optimized graph
+_GRAPH = r"[0-9a-f]{32}\.graph"
 #: a text that did not compile
 _SOURCE = r"[0-9a-f]{32}\.c"
 #: left by a process that was killed while it wrote; the second form is that of earlier versions
-_PARTIAL = rf"({_KERNEL}|{_SOURCE}|last-sweep)\.[0-9a-f]{{8}}\.part|tmp[a-z0-9_]{{8}}\.(so|json)"
+_PARTIAL = (
+    rf"({_KERNEL}|{_GRAPH}|{_SOURCE}|last-sweep)\.[0-9a-f]{{8}}\.part|tmp[a-z0-9_]{{8}}\.(so|json)"
+)
 #: its time is that of the last sweep
 _STAMP = "last-sweep"
 
 _HOUR, _DAY = 3600, 86400
 _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 _SEAL = hashlib.sha256().digest_size
+#: bytes that a graph counts as at least: many small files make a folder slow
+_LEAST = 1 << 14
 
 _folder: Folder | None = None
 _said: set[str] = set()
@@ -58,8 +64,8 @@ def _warn_refused(e: Refused) -> None:
     remedy = f"{e.remedy[0].upper()}{e.remedy[1:]}, or set" if e.remedy else "Set"
     _warn_once(
         "folder",
-        f"The cache of kernels {config.compiledir} is not used: {e.reason}. Kernels are compiled "
-        f"anew in every process. {remedy} the flag base_compiledir to a folder of your own.",
+        f"The cache of compiled code {config.compiledir} is not used: {e.reason}. Functions are "
+        f"compiled anew in every process. {remedy} the flag base_compiledir to a folder of your own.",
     )
 
 
@@ -114,7 +120,7 @@ def read(name: str, key: str) -> bytes | None:
         return None
     content, seal = content[:-_SEAL], content[-_SEAL:]
     if seal != _seal(key, content):
-        warn_damaged(name, "it is incomplete, was changed, or belongs to another kernel")
+        warn_damaged(name, "it is incomplete, was changed, or was renamed")
         return None
     return content
 
@@ -123,10 +129,18 @@ def warn_damaged(name: str, reason: str) -> None:
     """Warn, once, that a file of the cache is of no use."""
     _warn_once(
         "damaged",
-        f"{path(name)} is not loaded: {reason}. The kernel is compiled "
-        "anew. If this happens again, look at who else writes to the folder, or run: opwise cache "
-        "clear",
+        f"{path(name)} is not loaded: {reason}. The {_what(name)} anew. If this happens again, "
+        "look at who else writes to the folder, or run: opwise cache clear",
     )
+
+
+def _counted(name: str, size: int) -> int:
+    """Return how much of the bound a file of ``size`` bytes takes."""
+    return max(size, _LEAST) if re.fullmatch(_GRAPH, name) else size
+
+
+def _what(name: str) -> str:
+    return "graph is optimized" if re.fullmatch(_GRAPH, name) else "kernel is compiled"
 
 
 def keep(name: str, key: str, content: bytes) -> str:
@@ -142,7 +156,7 @@ def keep(name: str, key: str, content: bytes) -> str:
     except OSError as e:
         _warn_unwritable(e)
         return ""
-    if _is_due(where, len(content), most):
+    if _is_due(where, _counted(name, len(content)), most):
         sweep(where, most)
     return os.path.join(where.path, name)
 
@@ -169,9 +183,9 @@ def _warn_unwritable(e: OSError) -> None:
         trouble, remedy = "cannot be written to", "Look at its disk"
     _warn_once(
         "write",
-        f"The cache of kernels {config.compiledir} {trouble} ({e.strerror}): kernels that it lacks "
-        f"are compiled anew in every process. {remedy}, or set the flag base_compiledir to a "
-        "folder of your own.",
+        f"The cache of compiled code {config.compiledir} {trouble} ({e.strerror}): what it lacks is "
+        f"compiled anew in every process. {remedy}, or set the flag base_compiledir to a folder of "
+        "your own.",
     )
 
 
@@ -218,26 +232,36 @@ def _own(where: Folder, *patterns: str) -> list[tuple[str, os.stat_result]]:
 
 def kernels(where: Folder) -> list[tuple[str, int]]:
     """Return (name, bytes) of the compiled kernels in a cache folder."""
+    return _files(where, _KERNEL)
+
+
+def graphs(where: Folder) -> list[tuple[str, int]]:
+    """Return (name, bytes) of the optimized graphs in a cache folder."""
+    return _files(where, _GRAPH)
+
+
+def _files(where: Folder, pattern: str) -> list[tuple[str, int]]:
     found = [
         (name, info)
         for name in where.names()
-        if re.fullmatch(_KERNEL, name) and (info := where.stat(name)) and stat.S_ISREG(info.st_mode)
+        if re.fullmatch(pattern, name) and (info := where.stat(name)) and stat.S_ISREG(info.st_mode)
     ]
     return sorted((name, info.st_size) for name, info in found)
 
 
-def clear(where: Folder) -> tuple[int, int]:
-    """Delete compiled kernels and what is left of failed compilations; nothing else.
+def clear(where: Folder) -> tuple[int, int, int]:
+    """Delete kernels, graphs and what is left of failed compilations; nothing else.
 
-    Returns how many kernels were deleted, and how many files could not be.
+    Returns how many kernels and how many graphs were deleted, and how many files could not be.
     """
-    deleted = failed = 0
-    for name, _ in _own(where, _KERNEL, _SOURCE, _PARTIAL):
+    kernels = graphs = failed = 0
+    for name, _ in _own(where, _KERNEL, _GRAPH, _SOURCE, _PARTIAL):
         if not where.remove(name):
             failed += where.stat(name) is not None
-        elif re.fullmatch(_KERNEL, name):
-            deleted += 1
-    return deleted, failed
+        else:
+            kernels += re.fullmatch(_KERNEL, name) is not None
+            graphs += re.fullmatch(_GRAPH, name) is not None
+    return kernels, graphs, failed
 
 
 def _is_due(where: Folder, size: int, most: int) -> bool:
@@ -252,14 +276,14 @@ def _is_due(where: Folder, size: int, most: int) -> bool:
 
 
 def sweep(where: Folder, most: int) -> None:
-    """Delete what killed processes left, then the kernels unused for longest beyond ``most`` bytes.
+    """Delete what killed processes left, then what was unused for longest beyond ``most`` bytes.
 
     most: -1 for no bound.
     """
     now = time.time()
     try:
         where.write(_STAMP, b"")
-        found = _own(where, _KERNEL, _SOURCE, _PARTIAL)
+        found = _own(where, _KERNEL, _GRAPH, _SOURCE, _PARTIAL)
     except OSError:
         return
     kept = []
@@ -274,7 +298,7 @@ def sweep(where: Folder, most: int) -> None:
         elif re.fullmatch(_SOURCE, name) and now - used > 7 * _DAY:
             where.remove(name)
         else:
-            kept.append((used, name, info.st_size))
+            kept.append((used, name, _counted(name, info.st_size)))
     total = sum(size for _, _, size in kept)
     if not 0 <= most < total:
         return

@@ -164,16 +164,24 @@ def _of_one_call(apply: ApplyProfile) -> tuple[int, str]:
 
 
 #: the seconds of a CompileProfile, which are added up
-_SECONDS = tuple(f.name for f in fields(CompileProfile) if f.name not in ("cached", "slowest"))
+_SECONDS = tuple(f.name for f in fields(CompileProfile) if f.type == "float")
 
 
 def _compilations(same: list[CompileProfile]) -> CompileProfile:
     sums: dict[str, Any] = {
         name: whole_ns(math.fsum(getattr(c, name) for c in same)) for name in _SECONDS
     }
-    known = [c.cached for c in same if c.cached is not None]
     slowest = sorted((one for c in same for one in c.slowest), key=lambda one: (-one[1], one[0]))
-    return CompileProfile(**sums, cached=all(known) if known else None, slowest=tuple(slowest[:5]))
+    return CompileProfile(
+        **sums, cached=_all_known(c.cached for c in same),
+        graph_cached=_all_known(c.graph_cached for c in same), slowest=tuple(slowest[:5]),
+    )  # fmt: skip
+
+
+def _all_known(values: Iterable[bool | None]) -> bool | None:
+    """Return whether all of the known values are true; None if there are none."""
+    known = [value for value in values if value is not None]
+    return all(known) if known else None
 
 
 def _text(value: object) -> str:

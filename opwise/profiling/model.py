@@ -213,6 +213,8 @@ class CompileProfile:
     load: float = 0.0
     #: whether the kernels came from the cache; None for a function without kernels
     cached: bool | None = None
+    #: whether the rewritten graph came from the cache; None if that is not known
+    graph_cached: bool | None = None
     #: (text, seconds) of the Applys that took longest to prepare
     slowest: tuple[tuple[str, float], ...] = ()
 

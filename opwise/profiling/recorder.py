@@ -141,6 +141,8 @@ class CompileTimes(Protocol):
     def thunks(self) -> Mapping[Apply, float]: ...
     @property
     def kernels(self) -> Any: ...
+    @property
+    def graph_cached(self) -> bool: ...
 
 
 class Recorder:
@@ -321,6 +323,7 @@ class Recorder:
             compiler=whole_ns(kernels.compile_seconds) if kernels is not None else 0.0,
             load=whole_ns(kernels.load_seconds) if kernels is not None else 0.0,
             cached=kernels.hit if kernels is not None else None,
+            graph_cached=report.graph_cached,
             slowest=tuple(
                 (_apply_text(node), report.thunks[node])
                 for node in heapq.nlargest(SLOWEST, report.thunks, key=report.thunks.__getitem__)

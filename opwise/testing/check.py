@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.traversal import io_toposort
 from opwise.graph.variable import Variable
 from opwise.modes.debugging.perturbation import Perturbed, beyond
-from opwise.testing.configurations import CONFIGURATIONS, REFERENCE, mode_of
+from opwise.testing.configurations import CONFIGURATIONS, REFERENCE, compiled_in, mode_of
 from opwise.tuning import difference
 from opwise.tuning.candidate import Candidate
 from opwise.tuning.copies import copied
@@ -159,7 +160,7 @@ def _results(f: Function, configuration: str, args: Sequence[Any]) -> list[Any] 
     """Return the results of a call and the new values of shared variables, or the exception."""
     try:
         with change_flags(on_opt_error="raise", compute_test_value="off"):
-            candidate = Candidate(copied(f, mode_of(configuration)), tuple(args), {})
+            candidate = Candidate(compiled_in(configuration, partial(copied, f)), tuple(args), {})
             return candidate.results()
     except Exception as error:  # whatever it is, the report shows it
         return error
@@ -255,7 +256,7 @@ class _Written:
         used = [var for var in self.inputs if var in set(_leaves(node))]
         try:
             with change_flags(on_opt_error="raise", compute_test_value="off"):
-                f = function(used, node.outputs, mode=mode_of(configuration))
+                f = compiled_in(configuration, lambda mode: function(used, node.outputs, mode=mode))
                 found = f(*(self.values[var] for var in used))
         except Exception as error:  # see _results
             return f"raises {type(error).__name__}: {error}"

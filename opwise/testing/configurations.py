@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from opwise.compile.executable import Function
+from opwise.config import change_flags
 from opwise.graph.fgraph import FunctionGraph
 from opwise.linkers.base import Linker
 from opwise.modes.debugmode import DebugMode
@@ -18,6 +21,10 @@ class BuiltInKernels(Mode):
         linker: Linker = super().bound_linker(fgraph)
         linker.generate_kernels = False
         return linker
+
+
+class FromTheCache(BuiltInKernels):
+    """The same; functions are compiled twice, and the second takes its graph from the cache."""
 
 
 class Debugged(DebugMode):
@@ -55,6 +62,7 @@ CONFIGURATIONS: dict[str, tuple[Any, str | None, Query]] = {
     "FAST_RUN, vm": (BuiltInKernels, "vm", OPT_FAST_RUN),
     "FAST_RUN, cvm_nogc": (BuiltInKernels, "cvm_nogc", OPT_FAST_RUN),
     "unsafe": (BuiltInKernels, "c|py", OPT_UNSAFE),
+    "FAST_RUN, from the cache": (FromTheCache, "c|py", OPT_FAST_RUN),
 }
 #: configurations that run only if they are named, since they take long or need a device
 THOROUGH: dict[str, tuple[Any, str | None, Query]] = {
@@ -77,3 +85,13 @@ def mode_of(configuration: str) -> Mode:
     cls, linker, query = every[configuration]
     mode: Mode = cls(linker, query)
     return mode
+
+
+def compiled_in(configuration: str, make: Callable[[Mode], Function]) -> Function:
+    """Return the function that ``make`` compiles under a mode, in a configuration."""
+    mode = mode_of(configuration)
+    if not isinstance(mode, FromTheCache):
+        return make(mode)
+    with change_flags(cache_graphs=True):
+        make(mode)
+        return make(mode)

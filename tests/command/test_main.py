@@ -453,15 +453,16 @@ def kernels(use_cache, tmp_path, monkeypatch):
 def test_cache(call, kernels):
     (kernels / "notes.txt").write_text("mine")
     (kernels / f"{7:032x}.c").write_text("did not compile")
-    assert call("cache").output == f"{kernels}: 3 kernels, 1.5 of at most 536.9 MB\n"
-    assert call("cache", "clear").output == "3 kernels deleted\n"
+    (kernels / f"{8:032x}.graph").write_bytes(b"x" * 100)
+    assert call("cache").output == f"{kernels}: 3 kernels, 1 graphs, 1.5 of at most 536.9 MB\n"
+    assert call("cache", "clear").output == "3 kernels and 1 graphs deleted\n"
     assert sorted(os.listdir(kernels)) == ["last-sweep", "notes.txt"]
 
 
 def test_a_cache_that_does_not_exist_is_not_made(call, kernels):
     shutil.rmtree(kernels)
-    assert call("cache").output == f"{kernels}: 0 kernels, 0.0 of at most 536.9 MB\n"
-    assert call("cache", "clear").output == "0 kernels deleted\n"
+    assert call("cache").output == f"{kernels}: 0 kernels, 0 graphs, 0.0 of at most 536.9 MB\n"
+    assert call("cache", "clear").output == "0 kernels and 0 graphs deleted\n"
     assert call("doctor").exit_code == 0 and not kernels.exists()
 
 
@@ -483,7 +484,7 @@ def test_a_read_only_cache_says_so(call, kernels, monkeypatch):
     monkeypatch.setattr(trusted.Folder, "is_writable", lambda self: False)
     monkeypatch.setattr(trusted.Folder, "remove", lambda self, name: False)
     assert call("cache").output.endswith(" MB (read-only)\n")
-    assert "3 kernels, read-only" in call("doctor").output
+    assert "3 kernels, 0 graphs, read-only" in call("doctor").output
     result = call("cache", "clear")
     assert result.exit_code == 1
     assert "3 files in" in result.output and "make the folder writable" in result.output

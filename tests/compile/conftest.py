@@ -1,8 +1,15 @@
 """What the tests of functions share: all rewrites under each linker, without a C compiler."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from opwise.modes.mode import Mode
+from opwise.optimizers import stages
+from opwise.optimizers.database import _Generation
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 
 @pytest.fixture
@@ -15,3 +22,10 @@ def no_compiler(flags):
 def mode(request, no_compiler):
     """All rewrites, each linker."""
     return Mode(request.param, "fast_run")
+
+
+@pytest.fixture
+def only_own_rewrites(monkeypatch):
+    """Other tests may have registered rewrites."""
+    monkeypatch.setattr(_Generation, "changed", False)
+    monkeypatch.setattr(stages.declarations, "waiting", [])

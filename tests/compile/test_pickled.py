@@ -6,118 +6,34 @@ import sys
 
 import numpy as np
 import pytest
+from compiled_again import (
+    PROGRAMS,
+    RNG,
+    conditional,
+    from_graph,
+    nested_loops,
+    random_program,
+    recurrent,
+    regression,
+    same,
+)  # fmt: skip
 
 import theano
 import theano.tensor as T
-from opwise.compile import pickled
+from opwise.compile import graphcache, pickled
 from opwise.config import change_flags
 from opwise.modes.debugmode import DebugMode
 from opwise.modes.mode import Mode
 from opwise.optimizers.database import _Generation
 from opwise.optimizers.rule import local_optimizer
 from opwise.testing.fuzz.examine import compiled
-from opwise.testing.fuzz.grow import Rejected
-from opwise.testing.fuzz.shrink import Recorded
-from opwise.testing.fuzz.whole import LOOPS, grown
-from theano.ifelse import ifelse
-from theano.tensor.shared_randomstreams import RandomStreams
 
-RNG = np.random.RandomState(0)
-
-
-@pytest.fixture(autouse=True)
-def only_own_rewrites(monkeypatch):
-    """Other tests may have registered rewrites."""
-    monkeypatch.setattr(_Generation, "changed", False)
-    monkeypatch.setattr(pickled.stages.declarations, "waiting", [])
+pytestmark = pytest.mark.usefixtures("only_own_rewrites")
 
 
 def optimized(f):
     """Whether the rewrites ran for a function."""
     return f.compile_report.rewrites.name != "from a pickle"
-
-
-def regression():
-    x, y = T.dmatrix("x"), T.dvector("y")
-    w, b = theano.shared(RNG.randn(3), name="w"), theano.shared(0.0, name="b")
-    p = T.nnet.sigmoid(T.dot(x, w) + b)
-    cost = T.nnet.binary_crossentropy(p, y).mean() + 0.01 * (w**2).sum()
-    updates = [(v, v - 0.1 * T.grad(cost, v)) for v in (w, b)]
-    f = theano.function([x, y], [p, cost], updates=updates, name="step")
-    return f, [RNG.rand(5, 3), RNG.rand(5)]
-
-
-def recurrent():
-    xs, h0 = T.dmatrix("xs"), T.dvector("h0")
-    w = theano.shared(RNG.randn(3, 3), name="w")
-    h, _ = theano.scan(lambda x, h: T.tanh(x + T.dot(h, w)), sequences=xs, outputs_info=h0)
-    cost = (h[-1] ** 2).sum()
-    f = theano.function([xs, h0], cost, updates=[(w, w - 0.1 * T.grad(cost, w))])
-    return f, [RNG.randn(6, 3), RNG.randn(3)]
-
-
-def nested_loops():
-    m = T.dmatrix("m")
-
-    def of_row(row):
-        return theano.scan(lambda v, s: T.switch(v > 0, s * v, s - v), row, T.ones(()))[0][-1]
-
-    out, _ = theano.scan(of_row, m)
-    return theano.function([m], [out, T.grad(out.sum(), m)]), [RNG.randn(4, 5)]
-
-
-def conditional():
-    c, x = T.iscalar("c"), T.dvector("x")
-    return theano.function([c, x], ifelse(c > 0, T.exp(x).sum(), T.sqr(x).sum())), [1, RNG.randn(4)]
-
-
-def from_graph():
-    x, y = T.dvectors("xy")
-    op = theano.compile.builders.OpFromGraph([x, y], [T.exp(x) * y])
-    return theano.function([x, y], op(x, op(y, x)) + 1), [RNG.randn(4), RNG.randn(4)]
-
-
-def draws():
-    stream = RandomStreams(7)
-    x = T.dvector("x")
-    return theano.function([x], x + stream.normal(x.shape)), [RNG.randn(4)]
-
-
-def images():
-    x = T.dtensor4("x")
-    w = theano.shared(RNG.randn(2, 1, 3, 3), name="w")
-    y = T.nnet.relu(T.nnet.conv2d(x, w, border_mode="half"))
-    pooled = T.signal.pool.pool_2d(y, (2, 2), ignore_border=True)
-    return theano.function([x], [pooled, T.grad(pooled.sum(), w)]), [RNG.randn(2, 1, 6, 6)]
-
-
-def default_values():
-    x, s = T.dvector("x"), T.dvector("s")
-    inputs = [x, theano.In(s, value=np.ones(3), update=s + x, mutable=True, name="state")]
-    return theano.function(inputs, (s * x).sum()), [RNG.randn(3)]
-
-
-def numbers_as_outputs():
-    x = T.dscalar("x")
-    return theano.function([x], {"a": x, "b": T.constant(3.0), "c": x * 0 + 2}), [1.5]
-
-
-def from_givens():
-    x, data = T.dvector("x"), theano.shared(RNG.randn(4), name="data")
-    return theano.function([], T.exp(x).sum(), givens={x: data * 2}), []
-
-
-PROGRAMS = [
-    regression, recurrent, nested_loops, conditional, from_graph, draws, images, default_values,
-    numbers_as_outputs, from_givens,
-]  # fmt: skip
-
-
-def same(got, want):
-    got, want = ([*r.values()] if isinstance(r, dict) else r for r in (got, want))
-    got, want = ([*r] if isinstance(r, list) else [r] for r in (got, want))
-    for a, b in zip(got, want, strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
@@ -141,21 +57,13 @@ def test_steps_of_loops_are_not_optimized_either(monkeypatch):
         text = pickle.dumps(f, -1)
         with monkeypatch.context() as patch:
             patch.setattr(Mode, "optimize", None)
-            patch.setattr(pickled.Mode, "optimize", Mode.optimize)
+            patch.setattr(graphcache.Mode, "optimize", Mode.optimize)
             g = pickle.loads(text)
         same(g(*values), f(*values))
 
 
-def random_program(seed):
-    """A function of a random program, and its arguments; every second one has a loop."""
-    try:
-        program = grown(Recorded(seed=seed), preferred=LOOPS if seed % 2 else None)
-    except Rejected:
-        return None
-    if program is None:
-        return None
-    f = compiled(program, "FAST_RUN, built-in kernels")
-    return f, lambda: [leaf.argument() for leaf in program.arguments()]
+def arguments(program):
+    return [leaf.argument() for leaf in program.arguments()]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -163,10 +71,11 @@ def random_program(seed):
 def test_random_programs(first):
     found = [random_program(seed) for seed in range(first, first + 10)]
     assert any(found)
-    for f, arguments in filter(None, found):
+    for program in filter(None, found):
+        f = compiled(program, "FAST_RUN, built-in kernels")
         g = pickle.loads(pickle.dumps(f, -1))
         assert not optimized(g)
-        for a, b in zip(g(*arguments()), f(*arguments()), strict=True):
+        for a, b in zip(g(*arguments(program)), f(*arguments(program)), strict=True):
             np.testing.assert_array_equal(a, b)
         assert str(g.maker.fgraph) == str(f.maker.fgraph)
 
@@ -189,7 +98,7 @@ def test_another_process_loads_it(tmp_path):
 def test_a_new_version_compiles_the_graph_as_written(monkeypatch):
     f, values = regression()
     text = pickle.dumps(f, -1)
-    monkeypatch.setattr(pickled, "__version__", "0.0.1")
+    monkeypatch.setattr(graphcache, "__version__", "0.0.1")
     g = pickle.loads(text)
     assert optimized(g)
     same(g(*values), f(*values))

@@ -165,7 +165,9 @@ def test_a_cache_of_roots_is_read_by_others_and_not_written(public):
     before = sorted(os.listdir(kernels))
     first, second = run(AS_NOBODY, public, TMPDIR="/tmp").stdout.splitlines()
     assert first == "(1, True) []"
-    assert second.startswith(f"(2, False) (3, False) ['The cache of kernels {kernels} is read-only")
+    assert second.startswith(
+        f"(2, False) (3, False) ['The cache of compiled code {kernels} is read-only"
+    )
     assert second.count("is read-only (Permission denied)") == 1
     assert sorted(os.listdir(kernels)) == before
 
@@ -174,7 +176,7 @@ def test_a_cache_of_roots_is_read_by_others_and_not_written(public):
 def test_a_cache_that_cannot_be_read_says_so(public):
     run("answer(1)", public)
     first, second = run(AS_NOBODY, public, TMPDIR="/tmp").stdout.splitlines()
-    assert first.startswith("(1, False) ['The cache of kernels")
+    assert first.startswith("(1, False) ['The cache of compiled code")
     assert "kernels cannot be read (it belongs to root (uid 0), mode 0700)" in first
     assert second.startswith("(2, False) (3, False) [") and second.count("The cache") == 1
 

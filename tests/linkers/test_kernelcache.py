@@ -1,4 +1,4 @@
-"""The cache of kernels: how much it keeps, what it deletes, and what it leaves alone."""
+"""The cache: how much it keeps, what it deletes, and what it leaves alone."""
 
 import os
 import time
@@ -60,7 +60,7 @@ def test_what_is_kept_is_read_under_its_own_key_alone(cache):
     assert path == str(cache / name(1))
     assert kernelcache.read(name(1), key(1)) == b"content"
     assert kernelcache.read(name(2), key(2)) is None
-    with pytest.warns(UserWarning, match="belongs to another kernel"):
+    with pytest.warns(UserWarning, match="was renamed"):
         assert kernelcache.read(name(1), key(2)) is None
 
 
@@ -198,7 +198,7 @@ def test_clear_removes_its_own_files_alone(cache):
     fill(3)
     litter(cache)
     (cache / "0123456789abcdef.cubin").write_text("x")
-    assert kernelcache.clear(kernelcache.existing()) == (4, 0)
+    assert kernelcache.clear(kernelcache.existing()) == (4, 0, 0)
     assert survived(cache) == set()
 
 
@@ -206,14 +206,14 @@ def test_clear_removes_its_own_files_alone(cache):
 def test_clear_leaves_what_belongs_to_others(cache):
     fill(2)
     os.chown(cache / name(1), 65534, -1)
-    assert kernelcache.clear(kernelcache.existing()) == (1, 0)
+    assert kernelcache.clear(kernelcache.existing()) == (1, 0, 0)
     assert numbers(cache) == [1]
 
 
 def test_clear_says_what_could_not_be_deleted(cache, monkeypatch):
     fill(2)
     monkeypatch.setattr(Folder, "remove", lambda self, name: False)
-    assert kernelcache.clear(kernelcache.existing()) == (0, 2)
+    assert kernelcache.clear(kernelcache.existing()) == (0, 0, 2)
 
 
 def test_looking_does_not_make_the_folder(cache):
@@ -244,3 +244,23 @@ def test_an_unsafe_folder_is_replaced_by_one_of_the_process(cache):
     assert os.path.dirname(path) == private
     with open(path, "rb") as f:
         assert f.read() == b"binary"
+
+
+# --- graphs ---------------------------------------------------------------------------------------
+
+
+def test_small_graphs_count_as_16_kilobytes(use_cache, tmp_path):
+    """Many small files make a folder slow."""
+    cache = use_cache(tmp_path / "cache", compiledir_bytes=-1)
+    for number in range(10):
+        path = kernelcache.keep(f"{number:032x}.graph", key(number), b"x")
+        used = time.time() - 3600 * (10 - number)
+        os.utime(path, (used, used))
+    kernelcache.sweep(kernelcache.existing(), 5 * 16384)
+    assert sorted(n[-7] for n in os.listdir(cache) if n.endswith(".graph")) == list("6789")
+
+
+def test_a_damaged_graph_says_what_happens(cache):
+    kernelcache.keep(f"{1:032x}.graph", key(1), b"content")
+    with pytest.warns(UserWarning, match="The graph is optimized anew"):
+        assert kernelcache.read(f"{1:032x}.graph", key(2)) is None

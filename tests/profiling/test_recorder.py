@@ -42,6 +42,7 @@ class FakeReport:
     total, optimizer, validate, linker = 3.0, 2.0, 0.1, 0.5
     kernels = None
     thunks = {}
+    graph_cached = False
 
 
 def test_snapshot():

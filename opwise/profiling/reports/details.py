@@ -239,11 +239,12 @@ def compiling(profile: ProfileData) -> list[str]:
     def total(part: str) -> float:
         return float(sum(getattr(c, part) for c in made))
 
+    graphs = [c.graph_cached for c in made].count(True)
     cached = [c.cached for c in made if c.cached is not None]
-    kernels = ""
+    kernels = f"; rewritten graphs cached for {counted(graphs, 'function')}" if graphs else ""
     if cached:
         hits, misses = cached.count(True), cached.count(False)
-        kernels = f"; kernels cached for {counted(hits, 'function')}, compiled for {misses}"
+        kernels += f"; kernels cached for {counted(hits, 'function')}, compiled for {misses}"
     found = [
         "  compiled %s in %.3f s: rewriting %.3f, linking %.3f (C compiler %.3f, loading %.3f)%s"
         % (

@@ -13,7 +13,8 @@ from opwise.compile.io import In
 from opwise.config import change_flags
 from opwise.graph.variable import Variable
 from opwise.modes.debugging.perturbation import Perturbed, beyond
-from opwise.testing.configurations import mode_of
+from opwise.modes.mode import Mode
+from opwise.testing.configurations import compiled_in
 from opwise.testing.fuzz.grow import Fault
 from opwise.testing.fuzz.program import Leaf, RandomProgram
 
@@ -48,13 +49,17 @@ def compiled(program: RandomProgram, configuration: str) -> Function:
                   borrow=leaf.kind == "mutable")
         for leaf in program.arguments()
     ]  # fmt: skip
-    with change_flags(on_opt_error="raise", compute_test_value="off"):
+
+    def make(mode: Mode) -> Function:
         made: Function = function(
-            inputs, [variables[name] for name in program.outputs], mode=mode_of(configuration),
+            inputs, [variables[name] for name in program.outputs], mode=mode,
             updates=[(variables[s], variables[v]) for s, v in program.updates.items()],
             on_unused_input="ignore", no_default_updates=True,
         )  # fmt: skip
-    return made
+        return made
+
+    with change_flags(on_opt_error="raise", compute_test_value="off"):
+        return compiled_in(configuration, make)
 
 
 def _examine(program: RandomProgram, configuration: str) -> None:

@@ -1,0 +1,177 @@
+"""Optimized graphs in the cache folder: a graph that was optimized before is not rewritten again.
+
+The key is a digest of the graph as written (``graph.records``), the mode, and all that rewrites
+depend on besides; the content is the optimized graph, as data. Nothing is kept of a graph with code
+of the user, or of one whose rewriting gave a warning, which would be lost the next time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from opwise.compile.construct import Construction
+from opwise.config import config
+from opwise.config.registry import options
+from opwise.config.values import ConfigParam
+from opwise.graph import target, traversal
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.records import Data, Reader, Unreadable, Unwritable, Writer
+from opwise.linkers import cbuild, kernelcache, resources
+from opwise.modes.mode import Mode
+from opwise.optimizers import stages
+from opwise.optimizers.database import Query
+from opwise.version import __version__
+
+#: part of the key: the form of the records
+_FORM = 1
+#: graphs with more bytes of arrays are not kept
+_MOST_BYTES = 1 << 25
+#: flags on which no rewrite depends, by the beginnings of their names
+_NO_EFFECT = (
+    "base_compiledir", "compiledir", "profile", "profiling.", "print_", "reoptimize_unpickled",
+    "cache_graphs",
+)  # fmt: skip
+
+
+class Entry:
+    """The place of one graph in the cache.
+
+    construction: the graph as written, in variables that belong to no FunctionGraph yet.
+    circumstances: what rewrites depend on besides. Raises Unwritable for a graph that cannot be
+    kept.
+    """
+
+    def __init__(self, construction: Construction, circumstances: Data) -> None:
+        self._writer = Writer()
+        self._construction = construction
+        inputs, outputs = construction.graph_inputs, construction.graph_outputs
+        self._writer.inputs(inputs)
+        self._writer.graph(traversal.io_toposort(inputs, outputs), outputs)
+        records, arrays = self._writer.take()
+        if len(arrays) > _MOST_BYTES:
+            raise Unwritable(f"{len(arrays)} bytes of arrays")
+        import json  # only compiling needs it
+
+        text = json.dumps([_FORM, circumstances, _interface(construction), records])
+        digest = hashlib.sha256(text.encode())
+        digest.update(arrays)
+        self.key = digest.hexdigest()
+        self._name = f"{self.key[:32]}.graph"
+
+    def find(self) -> Construction | None:
+        """Return the construction with the optimized graph, None if the cache has none."""
+        import json
+
+        content = kernelcache.read(self._name, self.key)
+        if content is None:
+            return None
+        try:
+            text, _, arrays = content.partition(b"\n")
+            outputs = Reader(self._writer.numbered).graph(json.loads(text), arrays)
+            if len(outputs) != len(self._construction.graph_outputs):
+                raise Unreadable(f"it has {len(outputs)} outputs")
+        except (Unreadable, ValueError) as e:
+            kernelcache.warn_damaged(self._name, str(e))
+            return None
+        return replace(self._construction, graph_outputs=outputs)
+
+    def keep(self, fgraph: FunctionGraph) -> None:
+        """Put the optimized graph into the cache, if records can hold it."""
+        import json
+
+        try:
+            self._writer.graph(fgraph.toposort(), fgraph.outputs)
+        except Unwritable:
+            return
+        records, arrays = self._writer.take()
+        if len(arrays) <= _MOST_BYTES:
+            content = json.dumps(records, separators=(",", ":")).encode() + b"\n" + arrays
+            kernelcache.keep(self._name, self.key, content)
+
+
+def entry(construction: Construction, mode: Any) -> Entry | None:
+    """Return the Entry of a function that is compiled under a mode; None if it has none."""
+    if not config.cache_graphs or config.compiledir_bytes == 0:
+        return None
+    found = circumstances(mode)
+    if found is None:
+        return None
+    try:
+        return Entry(construction, found)
+    except Unwritable:
+        return None
+
+
+def _interface(construction: Construction) -> Data:
+    """Return what a function does with its inputs and outputs, as data."""
+    inputs = [[s.mutable, s.shared, s.implicit, s.resident, s.borrow] for s in construction.inputs]
+    borrowed = [out.borrow for out in construction.outputs]
+    return [inputs, borrowed, sorted(construction.update_of.items())]
+
+
+# --- what rewrites depend on ----------------------------------------------------------------------
+
+
+def circumstances(mode: Any) -> Data | None:
+    """Return what rewrites depend on besides the graph, as data.
+
+    None if they depend on code of the program, run for a device, or are to be recorded.
+    """
+    if getattr(type(mode), "optimize", None) is not Mode.optimize:
+        return None
+    query = mode._optimizer
+    if not isinstance(query, Query) or query.extra_optimizations:
+        return None
+    if target.device_name() != "cpu" or stages.changed_by_program():
+        return None
+    if config.profile_optimizer or config.tuning.functions or config.keep_shape_checks:
+        return None
+    if config.compute_test_value != "off" or config.compute_test_value_opt != "off":
+        return None
+    flags = [
+        (flag.fullname, repr(flag.stored()))
+        for flag in options.values()
+        if flag.used and not flag.fullname.startswith(_NO_EFFECT) and _is_changed(flag)
+    ]
+    return [
+        __version__, _sources(), np.__version__, cbuild.processor(), resources.processors(),
+        cbuild.compiler() is not None, sorted(flags), _described(mode.effective_query),
+    ]  # fmt: skip
+
+
+def _is_changed(flag: ConfigParam) -> bool:
+    """Return whether a flag has another value than its default."""
+    if callable(flag.default):  # it depends on the computer
+        return flag.source != "default"
+    return bool(flag.stored() != flag.default)
+
+
+def _described(query: Query | None) -> Data:
+    if query is None:
+        return None
+    return [
+        list(query.include), list(query.require), list(query.exclude), query.position_cutoff,
+        [[name, _described(inner)] for name, inner in sorted(query.subquery.items())],
+    ]  # fmt: skip
+
+
+@cache
+def _sources() -> Data:
+    """Return a digest of the sizes and times of opwise's modules; an edit changes it."""
+    digest = hashlib.sha256()
+    folders = [os.path.dirname(os.path.dirname(__file__))]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for one in sorted(entries, key=lambda each: each.name):
+                if one.is_dir(follow_symlinks=False):
+                    folders.append(one.path)
+                elif one.name.endswith((".py", ".so", ".pyd")):
+                    info = one.stat()
+                    digest.update(f"{one.name} {info.st_size} {info.st_mtime_ns}\0".encode())
+    return digest.hexdigest()

@@ -1,0 +1,326 @@
+"""The cache of optimized graphs: a function that was compiled before is not rewritten again."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiled_again import (
+    PROGRAMS,
+    RNG,
+    from_graph,
+    nested_loops,
+    random_program,
+    recurrent,
+    same,
+)  # fmt: skip
+
+import theano
+import theano.tensor as T
+from opwise.compile import graphcache
+from opwise.compile.construct import construct
+from opwise.config import change_flags
+from opwise.graph import provenance
+from opwise.linkers import kernelcache
+from opwise.modes.debugmode import DebugMode
+from opwise.modes.mode import Mode
+from opwise.optimizers.rule import local_optimizer
+from opwise.testing.fuzz.examine import compiled, examine
+
+pytestmark = pytest.mark.usefixtures("only_own_rewrites", "cached")
+
+
+@pytest.fixture
+def cached(use_cache, tmp_path, flags):
+    """Graphs are kept in a folder of the test."""
+    flags(cache_graphs=True)
+    return use_cache(tmp_path / "cache", compiledir_bytes=-1)
+
+
+def rewritten(f):
+    """Whether the rewrites ran for a function."""
+    return not f.compile_report.graph_cached
+
+
+def same_program(program):
+    """Return (function, arguments) of a program, the same ones each time."""
+    RNG.seed(0)
+    return program()
+
+
+def origins(f):
+    """The Applys of a function in order, with the functions that made their origins."""
+    return [
+        (str(node), [[frame[0].co_name for frame in o.trace or ()] for o in node.origins])
+        for node in f.maker.fgraph.toposort()
+    ]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_the_second_function_is_not_rewritten(program):
+    f, values = same_program(program)
+    g, _ = same_program(program)
+    assert rewritten(f)
+    assert not rewritten(g)
+    for _ in range(3):
+        same(g(*values), f(*values))
+    assert str(g.maker.fgraph) == str(f.maker.fgraph)
+    assert origins(g) == origins(f)
+
+
+@pytest.mark.parametrize("program", [recurrent, nested_loops, from_graph], ids=lambda p: p.__name__)
+def test_graphs_inside_ops_are_not_rewritten_either(program, monkeypatch):
+    f, values = same_program(program)
+    monkeypatch.setattr(Mode, "optimize", None)
+    monkeypatch.setattr(graphcache.Mode, "optimize", Mode.optimize)
+    g, _ = same_program(program)
+    same(g(*values), f(*values))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("first", range(0, 60, 10))
+def test_random_programs(first):
+    """Every random graph can be written, and is right when it was read."""
+    for program in filter(None, map(random_program, range(first, first + 10))):
+        f, g = (compiled(program, "FAST_RUN, built-in kernels") for _ in range(2))
+        assert rewritten(f)
+        assert not rewritten(g)
+        assert str(g.maker.fgraph) == str(f.maker.fgraph)
+        assert origins(g) == origins(f)
+        examine(program, ["FAST_RUN, from the cache"])
+
+
+_PROGRAM = """
+import sys
+from compiled_again import regression
+f, values = regression()
+print(f.compile_report.rewrites.name, float(f(*values)[1]).hex())
+print("opwise.optimizers.rules.canonicalize" in sys.modules)
+"""
+
+
+def test_another_process_finds_it(tmp_path):
+    """Hashes of texts differ between processes, keys do not."""
+    flags = f"base_compiledir={tmp_path / 'shared'},cache_graphs=True"
+    found = []
+    for seed in ("1", "2"):
+        out = subprocess.run(
+            [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True,
+            cwd=Path(__file__).parent,
+            env={**os.environ, "PYTHONHASHSEED": seed, "OPWISE_FLAGS": flags,
+                 "PYTHONPATH": os.pathsep.join(sys.path)},
+        )  # fmt: skip
+        found.append(out.stdout.splitlines())
+    (first, loaded), (second, none) = found
+    assert first.split()[0] == "OPT_FAST_RUN"
+    assert second == f"from the cache {first.split()[1]}"
+    assert (loaded, none) == ("True", "False")
+
+
+def test_profiles_tell(capsys):
+    for k in range(2):
+        f = theano.function(*graph(), mode="PROFILE_MODE")
+        f([1.0])
+        f.maker.mode.print_summary()
+        text = capsys.readouterr().out
+        assert ("rewritten graphs cached for 1 function;" in text) is (k == 1)
+
+
+# --- what makes another key -----------------------------------------------------------------------
+
+
+def graph(number=2.0, dtype="float64", name="x"):
+    x = T.vector(name, dtype=dtype)
+    return [x], T.exp(x * number) + 1
+
+
+@pytest.mark.parametrize(
+    "other", [{"number": 3.0}, {"number": -0.0}, {"dtype": "float32"}, {"name": "y"}], ids=str
+)
+def test_another_graph(other):
+    theano.function(*graph())
+    assert rewritten(theano.function(*graph(**other)))
+    assert not rewritten(theano.function(*graph()))
+
+
+@pytest.mark.parametrize(
+    "mode", [Mode("c|py", "fast_compile"), theano.compile.FAST_RUN.excluding("fusion")], ids=str
+)
+def test_another_mode(mode):
+    theano.function(*graph())
+    assert rewritten(theano.function(*graph(), mode=mode))
+    assert not rewritten(theano.function(*graph(), mode=mode))
+
+
+def test_another_linker_takes_the_same_graph():
+    theano.function(*graph())
+    assert not rewritten(theano.function(*graph(), mode=Mode("py", "fast_run")))
+
+
+def test_other_flags():
+    theano.function(*graph())
+    with change_flags(floatX="float32"):
+        assert rewritten(theano.function(*graph()))
+    with change_flags(profile_memory=True):  # no rewrite depends on it
+        assert not rewritten(theano.function(*graph()))
+    with change_flags(cache_graphs=False):
+        assert rewritten(theano.function(*graph()))
+
+
+@pytest.mark.parametrize("name", ["__version__", "_FORM", "_sources"])
+def test_another_opwise(name, monkeypatch):
+    theano.function(*graph())
+    monkeypatch.setattr(graphcache, name, (lambda: "other") if name == "_sources" else "other")
+    assert rewritten(theano.function(*graph()))
+
+
+def test_what_a_function_does_with_its_inputs():
+    """An argument that may be overwritten is, so the two graphs differ."""
+    inputs, out = graph()
+    theano.function(inputs, out)
+    f = theano.function([theano.In(inputs[0], mutable=True, borrow=True)], out)
+    assert rewritten(f)
+    x, w = T.dvector("x"), theano.shared(np.ones(3), name="w")
+    theano.function([x], w + x)
+    assert rewritten(theano.function([x], updates=[(w, w + x)]))
+
+
+# --- what is not kept -----------------------------------------------------------------------------
+
+
+@theano.compile.ops.as_op(itypes=[T.dvector], otypes=[T.dvector])
+def halved(x):
+    return x / 2
+
+
+class Doubled(theano.Op):
+    """An Op of a program, which may change."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        return theano.Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0] * 2
+
+
+def test_ops_of_programs():
+    x = T.dvector("x")
+    unnamed = theano.compile.ops.as_op([T.dvector], [T.dvector])(lambda value: value + 1)
+    for op in (Doubled(), halved, unnamed):
+        for _ in range(2):
+            f = theano.function([x], op(x) + 1)
+            assert rewritten(f)
+            assert f([4.0]).shape == (1,)
+
+
+@local_optimizer([T.exp])
+def exp_to_log(node):
+    return None
+
+
+def test_rewrites_of_programs():
+    theano.function(*graph())
+    name = "exp_to_log_of_test_graphcache"
+    theano.compile.optdb["canonicalize"].register(name, exp_to_log, "fast_run")
+    try:
+        assert rewritten(theano.function(*graph()))
+    finally:
+        theano.compile.optdb["canonicalize"].remove_tags(name, "fast_run")
+
+
+def test_rewriting_that_warns(monkeypatch):
+    """The warning comes each time."""
+
+    def optimize(self, fgraph):
+        provenance.warn("look here")
+        return genuine(self, fgraph)
+
+    genuine = Mode.optimize
+    monkeypatch.setattr(Mode, "optimize", optimize)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="look here"):
+            theano.function(*graph())
+
+
+def test_debug_mode_rewrites_each_time():
+    for _ in range(2):
+        assert rewritten(theano.function(*graph(), mode=DebugMode()))
+
+
+def test_recorded_rewrites():
+    for _ in range(2):
+        with change_flags(profile_optimizer=True):
+            assert rewritten(theano.function(*graph(), profile=True))
+
+
+def test_large_constants(monkeypatch):
+    monkeypatch.setattr(graphcache, "_MOST_BYTES", 1000)
+    x = T.dvector("x")
+    for size, kept in ((100, True), (200, False)):
+        theano.function([x], x + np.arange(float(size)))
+        assert rewritten(theano.function([x], x + np.arange(float(size)))) is not kept
+
+
+# --- files that are not as they were written ------------------------------------------------------
+
+
+def entry_file(cached):
+    (path,) = cached.glob("*.graph")
+    return path
+
+
+@pytest.mark.parametrize("size", [0, 10, 400])
+def test_a_file_that_was_cut(cached, size):
+    theano.function(*graph())
+    path = entry_file(cached)
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.warns(UserWarning, match=r"is not loaded: .* The graph is optimized anew"):
+        assert rewritten(theano.function(*graph()))
+    assert not rewritten(theano.function(*graph()))  # it was written again
+
+
+def test_a_flipped_bit(cached):
+    theano.function(*graph())
+    path = entry_file(cached)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.warns(UserWarning, match="was changed"):
+        assert rewritten(theano.function(*graph()))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"[]", b"nonsense\n", b'[["x"]]\n', b'[["g", [99]]]\n', b'[["g", 1]]\n', b"{}\n",
+        b'[["o", "os:system", ["true"], null]]\n', b'[["c", "os:system", ["true"], null]]\n',
+        b'[["c", "opwise.errors:similar", [], null]]\n',
+        b'[["o", "opwise.tensor.type:Nothing", [], null]]\n',
+        b'[["l", 0, "x", ["d", ["values_eq_approx", ["f", "os:system"]]]]]\n',
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_sealed_content_of_another_form(cached, content, monkeypatch):
+    """Nothing outside opwise is looked up or called, whatever a file names."""
+    theano.function(*graph())
+    monkeypatch.setattr(os, "system", None)
+    path = entry_file(cached)
+    kept = path.read_bytes()
+    key = graphcache.entry(construct(*graph()), theano.compile.FAST_RUN).key
+    path.write_bytes(content + kernelcache._seal(key, content))
+    with pytest.warns(UserWarning, match="is not loaded"):
+        f = theano.function(*graph())
+    assert rewritten(f)
+    np.testing.assert_allclose(f([0.0, 1]), [2, 1 + np.exp(2)])
+    assert path.read_bytes() == kept
+
+
+def test_a_bound_of_nothing_keeps_nothing(use_cache, tmp_path):
+    folder = use_cache(tmp_path / "none", compiledir_bytes=0)
+    theano.function(*graph())
+    assert rewritten(theano.function(*graph()))
+    assert not list(folder.glob("*.graph")) if folder.exists() else True
