@@ -65,7 +65,8 @@ def _warn_refused(e: Refused) -> None:
     _warn_once(
         "folder",
         f"The cache of compiled code {config.compiledir} is not used: {e.reason}. Functions are "
-        f"compiled anew in every process. {remedy} the flag base_compiledir to a folder of your own.",
+        f"compiled anew in every process. {remedy} the flag base_compiledir to a folder of your "
+        "own.",
     )
 
 
@@ -183,9 +184,9 @@ def _warn_unwritable(e: OSError) -> None:
         trouble, remedy = "cannot be written to", "Look at its disk"
     _warn_once(
         "write",
-        f"The cache of compiled code {config.compiledir} {trouble} ({e.strerror}): what it lacks is "
-        f"compiled anew in every process. {remedy}, or set the flag base_compiledir to a folder of "
-        "your own.",
+        f"The cache of compiled code {config.compiledir} {trouble} ({e.strerror}): what it lacks "
+        f"is compiled anew in every process. {remedy}, or set the flag base_compiledir to a folder "
+        "of your own.",
     )
 
 
