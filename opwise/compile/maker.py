@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from opwise.compile import graphcache, pickled
+from opwise.compile import graphcache
 from opwise.compile.construct import Construction, construct
 from opwise.compile.executable import Function, input_containers
 from opwise.compile.report import CompileReport
@@ -90,8 +90,8 @@ class FunctionMaker:
 
     name: the function's name. profile: the ProfileStats to record in. on_unused_input: kept for
     Theano's programs; ``construct`` has checked. accept_inplace: allow Applys in the graph that
-    overwrite inputs. output_none: a call returns None instead of an empty list. kept: the optimized
-    graph from a pickle, which is used if it fits.
+    overwrite inputs. output_none: a call returns None instead of an empty list. anew: rewrite the
+    graph even if the cache has the result.
     """
 
     def __init__(
@@ -103,13 +103,10 @@ class FunctionMaker:
         on_unused_input: str | None = None,
         accept_inplace: bool = False,
         output_none: bool = False,
-        kept: pickled.Kept | None = None,
+        anew: bool = False,
     ) -> None:
         self._started = time.perf_counter()
         self._device = target.device_name()
-        restored = pickled.restore(kept, construction, mode)
-        if restored is not None:
-            construction = restored.construction
         self.construction = construction
         #: the In and Out objects
         self.inputs = construction.inputs
@@ -124,24 +121,22 @@ class FunctionMaker:
         self.output_none = output_none
         self.unpack_single = construction.unpack_single
         self.output_keys = construction.keys
-        if restored is not None:
-            record = OptimizationProfile(name="from a pickle")
-            self.optimized = Optimized(restored.fgraph, 0.0, record)
-        else:
-            self.optimized = self._optimized_anew()
+        self.optimized = self._optimize(anew)
         #: the optimized graph
         self.fgraph = self.optimized.fgraph
         with target.pinned(self._device):
-            _compile_inside(self.fgraph, mode, bool(profile), restored is not None)
+            _compile_inside(self.fgraph, mode, bool(profile))
             self.linker = mode.bound_linker(self.fgraph)
 
-    def _optimized_anew(self) -> Optimized:
+    def _optimize(self, anew: bool) -> Optimized:
         """Return the graph of the construction after the rewrites, with copies of outputs.
 
-        If the cache has it, no rewrite runs.
+        If the cache has it, no rewrite runs, unless ``anew``.
         """
         start = time.perf_counter()
-        entry = None if self.accept_inplace else graphcache.entry(self.construction, self.mode)
+        entry = None
+        if not anew and not self.accept_inplace:
+            entry = graphcache.entry(self.construction, self.mode)
         found = None if entry is None else entry.find()
         fgraph = _graph_of(found or self.construction, self.name)
         if found is not None:
@@ -221,20 +216,16 @@ class FunctionMaker:
     def recipe(self, function: Function) -> tuple[Any, tuple[Any, ...]]:
         """Return (rebuild, arguments) that make an equal function; a pickle contains them.
 
-        The graph as written can be compiled anywhere. The optimized one, if it can be pickled,
-        saves the rewrites where they would be the same.
+        The graph as written is pickled, not the optimized one: the cache has that, where the
+        hardware is the same.
         """
         values = [
             container if spec.value is not None and not spec.shared else None
             for spec, container in zip(self.inputs, function.input_storage, strict=True)
         ]
-        kept = None
-        if not self.profile and not self.optimized.dropped_checks:
-            kept = pickled.keep(self.fgraph, self.construction, self.mode)
-        inside = function.fn.allow_gc if getattr(function.fn, "inside", False) else None
         return _rebuild, (
             self.construction.arguments, self.mode, self.name, self.output_none, values,
-            self.accept_inplace, function.trust_input, kept, inside,
+            self.accept_inplace, function.trust_input,
         )  # fmt: skip
 
     @collector_paused()
@@ -283,21 +274,15 @@ class FunctionMaker:
 def _rebuild(
     arguments: dict[str, Any], mode: Any, name: str | None, output_none: bool,
     values: Sequence[Any], accept_inplace: bool, trust_input: bool,
-    kept: pickled.Kept | None = None, inside: bool | None = None,
 ) -> Function:  # fmt: skip
-    """Compile a function from the arguments of ``FunctionMaker.recipe``.
-
-    inside: for a function that an Op runs, whether its VM frees what it computes.
-    """
+    """Compile a function from the arguments of ``FunctionMaker.recipe``."""
     with thread_flags(**_BUILT_BEFORE):
         maker = FunctionMaker(
             construct(**arguments), mode, name=name, accept_inplace=accept_inplace,
-            output_none=output_none, kept=kept,
+            output_none=output_none, anew=config.reoptimize_unpickled_function,
         )  # fmt: skip
     function = maker.create(values)
     function.trust_input = trust_input
-    if inside is not None:
-        function.fn.inside, function.fn.allow_gc = True, inside
     return function
 
 
@@ -348,20 +333,17 @@ def _optimized(fgraph: FunctionGraph, mode: Any) -> Optimized:
     return Optimized(fgraph, seconds, rewrites, dropped)
 
 
-def _compile_inside(
-    fgraph: FunctionGraph, mode: Any, profiled: bool, pickled: bool = False
-) -> None:
+def _compile_inside(fgraph: FunctionGraph, mode: Any, profiled: bool) -> None:
     """Compile the graphs inside Ops that have some, by ``op.compile_inside(node, mode, own)``.
 
-    own: whether nothing else may run what is compiled, because it is timed for its Apply. pickled:
-    whether the graph comes from a pickle, with those functions.
+    own: whether nothing else may run what is compiled, because it is timed for its Apply.
     """
     having = {key for key, op in fgraph.ops().items() if hasattr(op, "compile_inside")}
     if not having:
         return
     inside = mode.inside() if hasattr(mode, "inside") else mode
     for node in fgraph.toposort():
-        if id(node.op) in having and not (pickled and hasattr(node.tag, "inside")):
+        if id(node.op) in having:
             node.op.compile_inside(node, inside, profiled or inside is not mode)
 
 

@@ -50,8 +50,8 @@ _VALUES = (
     ("pickle_test_value", BoolParam(True),
      "Keep tag.test_value when a variable is pickled."),
     ("reoptimize_unpickled_function", BoolParam(False),
-     "Optimize functions again when they are unpickled, also where the optimized graph in the "
-     "pickle could be used."),
+     "Optimize functions again when they are unpickled, even if the cache has the optimized "
+     "graph."),
     ("tensor.cmp_sloppy", IntParam(0, up_to(2)),
      "The tolerance of comparisons for approximate equality: 0 the usual one, 1 ten times and "
      "2 a hundred times as large.", LOCKED),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -92,17 +91,6 @@ def _covered() -> set[Apply]:
     if found is None:
         found = _pickling.covered = set()
     return found
-
-
-@contextmanager
-def separate() -> Iterator[None]:
-    """Write a pickle of its own inside: what this thread is writing now does not count there."""
-    outer = getattr(_pickling, "covered", None)
-    _pickling.covered = set()
-    try:
-        yield
-    finally:
-        _pickling.covered = outer
 
 
 class _Dependencies:

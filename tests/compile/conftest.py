@@ -29,3 +29,10 @@ def only_own_rewrites(monkeypatch):
     """Other tests may have registered rewrites."""
     monkeypatch.setattr(_Generation, "changed", False)
     monkeypatch.setattr(stages.declarations, "waiting", [])
+
+
+@pytest.fixture
+def cached(use_cache, tmp_path, flags):
+    """Graphs are kept in a folder of the test."""
+    flags(cache_graphs=True)
+    return use_cache(tmp_path / "cache", compiledir_bytes=-1)

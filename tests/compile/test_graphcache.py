@@ -32,13 +32,6 @@ from opwise.testing.fuzz.examine import compiled, examine
 pytestmark = pytest.mark.usefixtures("only_own_rewrites", "cached")
 
 
-@pytest.fixture
-def cached(use_cache, tmp_path, flags):
-    """Graphs are kept in a folder of the test."""
-    flags(cache_graphs=True)
-    return use_cache(tmp_path / "cache", compiledir_bytes=-1)
-
-
 def rewritten(f):
     """Whether the rewrites ran for a function."""
     return not f.compile_report.graph_cached
