@@ -128,7 +128,9 @@ def circumstances(mode: Any) -> Data | None:
     query = mode._optimizer
     if not isinstance(query, Query) or query.extra_optimizations:
         return None
-    if target.device_name() != "cpu" or stages.changed_by_program():
+    if target.device_name() != "cpu" or getattr(mode.used_linker, "required", ()):
+        return None  # for a device: what the linker requires also marks the graph
+    if stages.changed_by_program():
         return None
     if config.profile_optimizer or config.tuning.functions or config.keep_shape_checks:
         return None

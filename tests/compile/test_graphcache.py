@@ -244,6 +244,14 @@ def test_debug_mode_rewrites_each_time():
         assert rewritten(theano.function(*graph(), mode=DebugMode()))
 
 
+def test_graphs_for_a_device(monkeypatch):
+    """A device's linker reads marks of its rewrites, which are not written."""
+    mode = Mode("c|py", "fast_run")
+    assert graphcache.circumstances(mode) is not None
+    monkeypatch.setattr(type(mode.linker), "required", ("gpu",))
+    assert graphcache.circumstances(mode) is None
+
+
 def test_recorded_rewrites():
     for _ in range(2):
         with change_flags(profile_optimizer=True):
