@@ -128,11 +128,14 @@ def circumstances(mode: Any) -> Data | None:
     query = mode._optimizer
     if not isinstance(query, Query) or query.extra_optimizations:
         return None
-    if target.device_name() != "cpu" or getattr(mode.used_linker, "required", ()):
-        return None  # for a device: what the linker requires also marks the graph
+    required: tuple[str, ...] = getattr(mode.used_linker, "required", ())
+    if target.device_name() != "cpu" or required:
+        return None  # for a device: its linker reads marks of the rewrites that it requires
     if stages.changed_by_program():
         return None
-    if config.profile_optimizer or config.tuning.functions or config.keep_shape_checks:
+    if config.profile_optimizer or config.optimizer_verbose or config.keep_shape_checks:
+        return None
+    if config.tuning.functions:  # advice reads the record of the rewrites
         return None
     if config.compute_test_value != "off" or config.compute_test_value_opt != "off":
         return None
@@ -142,7 +145,7 @@ def circumstances(mode: Any) -> Data | None:
         if flag.used and not flag.fullname.startswith(_NO_EFFECT) and _is_changed(flag)
     ]
     return [
-        __version__, _sources(), np.__version__, cbuild.processor(), resources.processors(),
+        __version__, _sources(), np.__version__, cbuild.hardware(), resources.processors(),
         cbuild.compiler() is not None, sorted(flags), _described(mode.effective_query),
     ]  # fmt: skip
 

@@ -23,6 +23,7 @@ from opwise.graph.provenance import made_by
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers.linked import Linked
 from opwise.optimizers.passes import OptimizationProfile
+from opwise.optimizers.shapefeature import ShapeFeature
 from opwise.tensor.convert import deep_copy_op, view_op
 
 
@@ -140,6 +141,7 @@ class FunctionMaker:
         found = None if entry is None else entry.find()
         fgraph = _graph_of(found or self.construction, self.name)
         if found is not None:
+            fgraph.attach_feature(ShapeFeature())  # as the rewrites leave one
             record = OptimizationProfile(name="from the cache")
             optimized = Optimized(fgraph, time.perf_counter() - start, record, cached=True)
         else:

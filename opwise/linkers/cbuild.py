@@ -190,13 +190,19 @@ def processor() -> str:
 def _environment(path: str) -> str:
     """Return what determines the binary besides the C text and the flags, as text for the key."""
     info = os.stat(path)
+    return "\0".join(
+        map(str, (os.path.realpath(path), info.st_size, info.st_mtime_ns, *hardware()))
+    )
+
+
+@cache
+def hardware() -> tuple[str | None, str]:
+    """Return (version of the C library, what differs between processors)."""
     try:
         library = os.confstr("CS_GNU_LIBC_VERSION")
     except (ValueError, OSError, AttributeError):
         library = platform.libc_ver()[1]
-    return "\0".join(
-        map(str, (os.path.realpath(path), info.st_size, info.st_mtime_ns, library, processor()))
-    )
+    return library, processor()
 
 
 def _kernel_recipe(text: str) -> Recipe | None:

@@ -29,7 +29,7 @@ class ShapeFeature(Feature):
     the variable. Shapes never depend on Applys that have left the graph.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.fgraph = None
         self.forget()
 

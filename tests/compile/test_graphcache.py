@@ -252,10 +252,21 @@ def test_graphs_for_a_device(monkeypatch):
     assert graphcache.circumstances(mode) is None
 
 
-def test_recorded_rewrites():
-    for _ in range(2):
-        with change_flags(profile_optimizer=True):
-            assert rewritten(theano.function(*graph(), profile=True))
+def test_recorded_rewrites(capsys):
+    for flag in ("profile_optimizer", "optimizer_verbose", "keep_shape_checks"):
+        for _ in range(2):
+            with change_flags({flag: True}):
+                assert rewritten(theano.function(*graph()))
+
+
+def test_shapes_are_tracked():
+    """Programs read ``f.maker.fgraph.shape_feature``, whether the graph was rewritten or not."""
+    for k in range(2):
+        f = theano.function(*graph())
+        fgraph = f.maker.fgraph
+        assert rewritten(f) is (k == 0)
+        (length,) = fgraph.shape_feature.shape_of[fgraph.outputs[0]]
+        assert length.eval({fgraph.inputs[0]: [1.0, 2, 3]}) == 3
 
 
 def test_large_constants(monkeypatch):
