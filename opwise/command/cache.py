@@ -2,29 +2,73 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import click
 
+from opwise.command import tables
 from opwise.config import config
 from opwise.linkers import kernelcache
 from opwise.linkers.trusted import Folder, Refused
+from opwise.profiling.reports.wording import counted
+
+#: how many damaged files are named
+_LISTED = 10
 
 
-@click.group(invoke_without_command=True, short_help="Show or clear the cache.")
+@click.group(invoke_without_command=True, short_help="Show, verify or clear the cache.")
 @click.pass_context
 def cache(context: click.Context) -> None:
     """Show the folder of compiled kernels and optimized graphs, how many it has, and their size."""
     if context.invoked_subcommand is None:
-        folder = _folder()
-        kernels = [] if folder is None else kernelcache.kernels(folder)
-        graphs = [] if folder is None else kernelcache.graphs(folder)
-        total = sum(size for _, size in kernels + graphs)
-        most = config.compiledir_bytes
-        bound = "" if most < 0 else f" of at most {most / 1e6:.1f}"
-        read_only = "" if folder is None or folder.is_writable() else " (read-only)"
-        click.echo(
-            f"{config.compiledir}: {len(kernels)} kernels, {len(graphs)} graphs, "
-            f"{total / 1e6:.1f}{bound} MB{read_only}"
+        context.invoke(info)
+
+
+@cache.command(short_help="Show the folder, and how much is in it.")
+def info() -> None:
+    """Show the folder of compiled kernels and optimized graphs, how many it has, and their size."""
+    folder = _folder()
+    files = [] if folder is None else kernelcache.files(folder)
+    kinds = [file.kind for file in files]
+    total = sum(file.size for file in files)
+    most = config.compiledir_bytes
+    bound = "" if most < 0 else f" of at most {most / 1e6:.1f}"
+    read_only = "" if folder is None or folder.is_writable() else " (read-only)"
+    click.echo(
+        f"{config.compiledir}: {kinds.count('kernel')} kernels, {kinds.count('graph')} graphs, "
+        f"{total / 1e6:.1f}{bound} MB{read_only}"
+    )
+
+
+@cache.command("list", short_help="List the files, those that were used last first.")
+@click.option("-n", default=None, type=click.IntRange(0), metavar="N", help="Show N files only.")
+def list_files(n: int | None) -> None:
+    """List the files, those that were used last first. The day of the last use is recorded."""
+    folder = _folder()
+    files = [] if folder is None else kernelcache.files(folder)
+    table = tables.Table(
+        [tables.name("last used"), tables.name("kind"), tables.Column("kB"), tables.text("file")]
+    )
+    for file in sorted(files, key=lambda file: -file.used)[:n]:
+        day = datetime.fromtimestamp(file.used).date().isoformat()
+        table.add([day, file.kind, f"{file.size / 1e3:.1f}", file.name])
+    tables.show(table)
+
+
+@cache.command(short_help="Check that no file is damaged.")
+def verify() -> None:
+    """Compare the content of each file with its digest; the exit status is 1 if one is damaged."""
+    folder = _folder()
+    files = [] if folder is None else kernelcache.files(folder)
+    damaged = [f.name for f in files if folder is None or not kernelcache.is_whole(folder, f.name)]
+    if damaged:
+        listed = [*damaged[:_LISTED], *["..."] * (len(damaged) > _LISTED)]
+        raise click.ClickException(
+            f"{len(damaged)} of {counted(len(files), 'file')} in {config.compiledir} are damaged, or "
+            "of an earlier opwise. Programs do not use them, and make them again: "
+            f"{', '.join(listed)}"
         )
+    click.echo(f"{counted(len(files), 'file')} checked, none is damaged")
 
 
 def _folder() -> Folder | None:

@@ -141,9 +141,9 @@ def _cache() -> str:
         folder = kernelcache.existing()
     except Refused as error:
         return f"{config.compiledir}, not used: {error.reason}"
-    kernels = 0 if folder is None else len(kernelcache.kernels(folder))
-    graphs = 0 if folder is None else len(kernelcache.graphs(folder))
+    kinds = [] if folder is None else [file.kind for file in kernelcache.files(folder)]
     read_only = "" if folder is None or folder.is_writable() else ", read-only"
+    kernels, graphs = kinds.count("kernel"), kinds.count("graph")
     return f"{config.compiledir}, {kernels} kernels, {graphs} graphs{read_only}"
 
 

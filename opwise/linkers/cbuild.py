@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import subprocess
 
 #: part of the key: the form of the files in the cache
-FORM = "2"
+FORM = "3"
 FLAGS = ("-march=native", "-fPIC", "-shared", "-std=gnu11", "-w", *csource.FLAGS)
 #: what of -O3 such loops gain from; the rest of it costs time to compile and gives them nothing
 _GCC_LEVEL = (

@@ -13,6 +13,7 @@ import os
 import re
 import stat
 import time
+from typing import NamedTuple
 
 from opwise.config import config
 from opwise.graph import provenance
@@ -34,7 +35,8 @@ _STAMP = "last-sweep"
 
 _HOUR, _DAY = 3600, 86400
 _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
-_SEAL = hashlib.sha256().digest_size
+#: bytes of a digest; the seal of a file is that of its key, and that of both
+_DIGEST = hashlib.sha256().digest_size
 #: bytes that a graph counts as at least: many small files make a folder slow
 _LEAST = 1 << 14
 
@@ -99,10 +101,26 @@ def temporary_places() -> list[str]:
 
 
 def _seal(key: str, content: bytes) -> bytes:
-    """Return the digest of content and key: a renamed file has another key than its seal."""
-    digest = hashlib.sha256(f"{key}\0".encode())
+    """Return what ``content`` is followed by: a renamed file has another key than its seal."""
+    return _sealed(hashlib.sha256(key.encode()).digest(), content)
+
+
+def _sealed(key: bytes, content: bytes) -> bytes:
+    digest = hashlib.sha256(key)
     digest.update(content)
-    return digest.digest()
+    return key + digest.digest()
+
+
+def is_whole(where: Folder, name: str) -> bool:
+    """Return whether a file of the cache is as it was written; False if it cannot be read."""
+    try:
+        file = where.read(name)
+    except Refused:
+        return False
+    if file is None:
+        return True  # it was deleted meanwhile
+    content, seal = file[: -2 * _DIGEST], file[-2 * _DIGEST :]
+    return seal == _sealed(seal[:_DIGEST], content)
 
 
 def read(name: str, key: str) -> bytes | None:
@@ -119,7 +137,7 @@ def read(name: str, key: str) -> bytes | None:
         return None
     if content is None:
         return None
-    content, seal = content[:-_SEAL], content[-_SEAL:]
+    content, seal = content[: -2 * _DIGEST], content[-2 * _DIGEST :]
     if seal != _seal(key, content):
         warn_damaged(name, "it is incomplete, was changed, or was renamed")
         return None
@@ -231,23 +249,27 @@ def _own(where: Folder, *patterns: str) -> list[tuple[str, os.stat_result]]:
     return found
 
 
-def kernels(where: Folder) -> list[tuple[str, int]]:
-    """Return (name, bytes) of the compiled kernels in a cache folder."""
-    return _files(where, _KERNEL)
+class Kept(NamedTuple):
+    """A file of the cache."""
+
+    name: str
+    #: 'kernel' or 'graph'
+    kind: str
+    #: its size in bytes
+    size: int
+    #: when it was used last, in seconds since 1970; exact to a day
+    used: float
 
 
-def graphs(where: Folder) -> list[tuple[str, int]]:
-    """Return (name, bytes) of the optimized graphs in a cache folder."""
-    return _files(where, _GRAPH)
-
-
-def _files(where: Folder, pattern: str) -> list[tuple[str, int]]:
-    found = [
-        (name, info)
-        for name in where.names()
-        if re.fullmatch(pattern, name) and (info := where.stat(name)) and stat.S_ISREG(info.st_mode)
-    ]
-    return sorted((name, info.st_size) for name, info in found)
+def files(where: Folder) -> list[Kept]:
+    """Return the kernels and graphs in a cache folder, by name."""
+    found = []
+    for name in where.names():
+        for kind, pattern in (("kernel", _KERNEL), ("graph", _GRAPH)):
+            info = where.stat(name) if re.fullmatch(pattern, name) else None
+            if info is not None and stat.S_ISREG(info.st_mode):
+                found.append(Kept(name, kind, info.st_size, info.st_mtime))
+    return sorted(found)
 
 
 def clear(where: Folder) -> tuple[int, int, int]:

@@ -446,7 +446,7 @@ def kernels(use_cache, tmp_path, monkeypatch):
         module = importlib.import_module(f"opwise.command.{module}")
         monkeypatch.setattr(module, "config", kernelcache.config)
     for k in range(3):
-        kernelcache.keep(f"{k:032x}.so", f"{k:064x}", b"x" * (500_000 - 32))
+        kernelcache.keep(f"{k:032x}.so", f"{k:064x}", b"x" * (500_000 - 64))
     return folder
 
 
@@ -459,8 +459,36 @@ def test_cache(call, kernels):
     assert sorted(os.listdir(kernels)) == ["last-sweep", "notes.txt"]
 
 
+def test_the_files_of_a_cache(call, kernels):
+    kernelcache.keep(f"{8:032x}.graph", f"{8:064x}", b"graph")
+    os.utime(kernels / f"{1:032x}.so", (0, 86400 * 400))
+    lines = call("cache", "list").output.splitlines()
+    assert lines[0].split() == ["last", "used", "kind", "kB", "file"]
+    assert lines[-1].split() == ["1971-02-05", "kernel", "500.0", f"{1:032x}.so"]
+    assert sum("graph" in line for line in lines) == 1
+    assert len(lines) == 5
+    assert len(call("cache", "list", "-n", "2").output.splitlines()) == 3
+    assert call("cache", "info").output == call("cache").output
+
+
+def test_verifying_a_cache(call, kernels):
+    assert call("cache", "verify").output == "3 files checked, none is damaged\n"
+    damaged = kernels / f"{1:032x}.so"
+    content = bytearray(damaged.read_bytes())
+    content[1000] ^= 1
+    damaged.write_bytes(content)
+    (kernels / f"{2:032x}.so").write_bytes(b"")
+    result = call("cache", "verify")
+    assert result.exit_code == 1
+    assert result.output.startswith(f"Error: 2 of 3 files in {kernels} are damaged, or of an ")
+    assert result.output.endswith(f" again: {1:032x}.so, {2:032x}.so\n")
+    assert len(list(kernels.glob("*.so"))) == 3
+
+
 def test_a_cache_that_does_not_exist_is_not_made(call, kernels):
     shutil.rmtree(kernels)
+    assert call("cache", "verify").output == "0 files checked, none is damaged\n"
+    assert call("cache", "list").exit_code == 0
     assert call("cache").output == f"{kernels}: 0 kernels, 0 graphs, 0.0 of at most 536.9 MB\n"
     assert call("cache", "clear").output == "0 kernels and 0 graphs deleted\n"
     assert call("doctor").exit_code == 0 and not kernels.exists()
@@ -468,7 +496,7 @@ def test_a_cache_that_does_not_exist_is_not_made(call, kernels):
 
 def test_a_cache_that_others_can_write_to_is_not_touched(call, kernels):
     kernels.chmod(0o777)
-    for words in (["cache"], ["cache", "clear"]):
+    for words in (["cache"], ["cache", "list"], ["cache", "verify"], ["cache", "clear"]):
         result = call(*words)
         assert result.exit_code == 1
         assert result.output == (

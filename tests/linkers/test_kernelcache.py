@@ -74,9 +74,9 @@ def test_a_seal_is_not_the_digest_of_key_and_content_run_together():
 def test_the_kernels_that_were_used_last_are_kept(use_cache, tmp_path):
     cache = use_cache(tmp_path / "cache", compiledir_bytes=-1)
     fill(10)
-    kernelcache.sweep(kernelcache.existing(), 5 * 1032)
+    kernelcache.sweep(kernelcache.existing(), 5 * 1064)
     assert numbers(cache) == [6, 7, 8, 9]  # room for an eighth, so that not every file sweeps
-    kernelcache.sweep(kernelcache.existing(), 5 * 1032)
+    kernelcache.sweep(kernelcache.existing(), 5 * 1064)
     assert numbers(cache) == [6, 7, 8, 9]
 
 
@@ -85,7 +85,7 @@ def test_reading_a_kernel_keeps_it(use_cache, tmp_path):
     fill(10)
     os.utime(cache / name(0), (time.time() - 2 * DAY,) * 2)
     assert kernelcache.read(name(0), key(0))
-    kernelcache.sweep(kernelcache.existing(), 5 * 1032)
+    kernelcache.sweep(kernelcache.existing(), 5 * 1064)
     assert 0 in numbers(cache)
 
 
@@ -95,7 +95,7 @@ def test_kernels_of_the_future_are_used_now_and_grow_old(use_cache, tmp_path):
     fill(10)
     for number in range(5):
         os.utime(cache / name(number), (time.time() + 1000 * DAY,) * 2)
-    kernelcache.sweep(kernelcache.existing(), 8 * 1032)
+    kernelcache.sweep(kernelcache.existing(), 8 * 1064)
     assert len(numbers(cache)) == 7
     assert all(os.stat(cache / n).st_mtime < time.time() + 60 for n in os.listdir(cache))
 
@@ -105,7 +105,7 @@ def test_all_kernels_of_the_future(use_cache, tmp_path):
     fill(10)
     for number in range(10):
         os.utime(cache / name(number), (2**33,) * 2)
-    kernelcache.sweep(kernelcache.existing(), 4 * 1032)
+    kernelcache.sweep(kernelcache.existing(), 4 * 1064)
     assert len(numbers(cache)) == 3
 
 
