@@ -64,8 +64,8 @@ def verify() -> None:
     if damaged:
         listed = [*damaged[:_LISTED], *["..."] * (len(damaged) > _LISTED)]
         raise click.ClickException(
-            f"{len(damaged)} of {counted(len(files), 'file')} in {config.compiledir} are damaged, or "
-            "of an earlier opwise. Programs do not use them, and make them again: "
+            f"{len(damaged)} of {counted(len(files), 'file')} in {config.compiledir} are damaged, "
+            "or of an earlier opwise. Programs do not use them, and make them again: "
             f"{', '.join(listed)}"
         )
     click.echo(f"{counted(len(files), 'file')} checked, none is damaged")
