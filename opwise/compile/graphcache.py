@@ -30,8 +30,10 @@ from opwise.version import __version__
 
 #: part of the key: the form of the records
 _FORM = 1
-#: graphs with more bytes of arrays are not kept
-_MOST_BYTES = 1 << 25
+#: graphs with more bytes of constants are not kept: reading all of them takes longer than rewriting
+_MOST_READ = 1 << 25
+#: nor are graphs whose rewriting computed more bytes of constants
+_MOST_KEPT = 1 << 20
 #: flags on which no rewrite depends, by the beginnings of their names
 _NO_EFFECT = (
     "base_compiledir", "compiledir", "profile", "profiling.", "print_", "reoptimize_unpickled",
@@ -54,7 +56,7 @@ class Entry:
         self._writer.inputs(inputs)
         self._writer.graph(traversal.io_toposort(inputs, outputs), outputs)
         records, arrays = self._writer.take()
-        if len(arrays) > _MOST_BYTES:
+        if len(arrays) > _MOST_READ:
             raise Unwritable(f"{len(arrays)} bytes of arrays")
         import json  # only compiling needs it
 
@@ -90,7 +92,7 @@ class Entry:
         except Unwritable:
             return
         records, arrays = self._writer.take()
-        if len(arrays) <= _MOST_BYTES:
+        if len(arrays) <= _MOST_KEPT:
             content = json.dumps(records, separators=(",", ":")).encode() + b"\n" + arrays
             kernelcache.keep(self._name, self.key, content)
 

@@ -270,11 +270,16 @@ def test_shapes_are_tracked():
 
 
 def test_large_constants(monkeypatch):
-    monkeypatch.setattr(graphcache, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(graphcache, "_MOST_READ", 10_000)
+    monkeypatch.setattr(graphcache, "_MOST_KEPT", 1000)
     x = T.dvector("x")
-    for size, kept in ((100, True), (200, False)):
+    for size, kept in ((1000, True), (2000, False)):
         theano.function([x], x + np.arange(float(size)))
         assert rewritten(theano.function([x], x + np.arange(float(size)))) is not kept
+    for size, kept in ((100, True), (200, False)):  # the product is computed once
+        product = T.constant(np.arange(float(size))) * 2.5
+        theano.function([x], x + product)
+        assert rewritten(theano.function([x], x + product)) is not kept
 
 
 # --- files that are not as they were written ------------------------------------------------------
