@@ -170,15 +170,22 @@ def _described(query: Query | None) -> Data:
 
 @cache
 def _sources() -> Data:
-    """Return a digest of the sizes and times of opwise's modules; an edit changes it."""
+    """Return a digest of the sizes and times of opwise's modules; an edit changes it.
+
+    It is that of nothing if they are not in a folder, as in an archive.
+    """
     digest = hashlib.sha256()
     folders = [os.path.dirname(os.path.dirname(__file__))]
     while folders:
-        with os.scandir(folders.pop()) as entries:
-            for one in sorted(entries, key=lambda each: each.name):
-                if one.is_dir(follow_symlinks=False):
-                    folders.append(one.path)
-                elif one.name.endswith((".py", ".so", ".pyd")):
-                    info = one.stat()
-                    digest.update(f"{one.name} {info.st_size} {info.st_mtime_ns}\0".encode())
+        try:
+            with os.scandir(folders.pop()) as entries:
+                found = sorted(entries, key=lambda each: each.name)
+        except OSError:
+            continue
+        for one in found:
+            if one.is_dir(follow_symlinks=False):
+                folders.append(one.path)
+            elif one.name.endswith((".py", ".so", ".pyd")):
+                info = one.stat()
+                digest.update(f"{one.name} {info.st_size} {info.st_mtime_ns}\0".encode())
     return digest.hexdigest()
