@@ -128,7 +128,7 @@ class Composite(HashedOnce, ScalarOp):
         return self.in_dtypes, self.instructions, self.outs
 
     def __getstate__(self):
-        return {**super().__getstate__(), "_computation": None}
+        return {**super().__getstate__(), "_text": None, "_computation": None}
 
     def slot_dtype(self, slot):
         """Return the dtype of a slot."""
