@@ -129,6 +129,11 @@ def test_compiling(build):
     one = function(apply("exp", 1))
     cached = replace(one, compile=replace(one.compile, cached=True))
     compiled = replace(one, compile=replace(one.compile, cached=False, compiler=0.125))
+    read = replace(cached, compile=replace(cached.compile, graph_cached=True))
+    (line,) = details.compiling(Profile((read,)))
+    assert line.endswith(
+        "); rewritten graphs cached for 1 function; kernels cached for 1 function, compiled for 0"
+    )
     (line,) = details.compiling(Profile((one, cached, compiled)))
     assert line == (
         "  compiled 3 functions in 0.900 s: rewriting 0.300, linking 0.600 (C compiler 0.125, "

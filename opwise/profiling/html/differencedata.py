@@ -161,6 +161,7 @@ def _side(profile: ProfileData, texts: Texts) -> Data:
         "python_ns": sum(a.total for a in profile.applys if not a.c),
         "compile_ns": round(sum(f.compile.total for f in functions) * 1e9),
         "cached": [f.compile.cached for f in functions],
+        "graphs_cached": [f.compile.graph_cached for f in functions],
         "peak": max((f.memory.peak for f in functions if f.memory), default=None),
     }
 

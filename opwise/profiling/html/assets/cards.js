@@ -70,6 +70,13 @@ const compileParts = (functions) => COMPILE.map(([name, k, seconds]) =>
   [name, functions.reduce((sum, f) => sum + Math.max(seconds(f.compile), 0) * 1e9, 0), k]);
 
 function cacheText(functions) {
+  const graphs = functions.filter((f) => f.compile.graph_cached).length;
+  const of = graphs === functions.length ? "" : ` of ${graphs} of ${functions.length} functions`;
+  const rewritten = graphs ? `rewritten graphs${of} from the cache, ` : "";
+  return rewritten + kernelsText(functions);
+}
+
+function kernelsText(functions) {
   const cached = functions.map((f) => f.compile.cached).filter((hit) => hit !== null);
   if (!cached.length) return "no kernels were generated";
   const hits = cached.filter(Boolean).length;

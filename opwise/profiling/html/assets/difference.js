@@ -42,6 +42,12 @@ function pair(label, before, after, units, note) {
       : el("b", { class: ratio > 1 ? "is-slower" : "is-faster" }, times(ratio)), note ? ` ${note}` : ""));
 }
 
+/** What compiling a profile's functions took from the cache. */
+function compiledHow(one) {
+  if (!one.cached.every((kernels) => kernels === true)) return "compiled";
+  return one.graphs_cached.some((graph) => graph === false) ? "rewritten, kernels cached" : "cached";
+}
+
 function showCards() {
   const { before, after } = D;
   byId("cards").append(...[
@@ -51,7 +57,7 @@ function showCards() {
     before.python_ns || after.python_ns ? pair("In Python", before.python_ns, after.python_ns, TIMES) : null,
     known(before.peak) || known(after.peak) ? pair("Peak memory", before.peak, after.peak, SIZES) : null,
     pair("Compilation", before.compile_ns, after.compile_ns, TIMES,
-      [before, after].map((one) => (one.cached.every((c) => c === true) ? "cached" : "compiled")).join(" → ")),
+      [before, after].map(compiledHow).join(" → ")),
     pair("Applys", before.applys, after.applys, COUNTS),
   ].filter(Boolean));
 }
