@@ -3,8 +3,8 @@
     python -m benchmark.compile_time [--json FILE] [--quick] [--only FAMILY ...] [--sizes N ...]
 
 Each figure comes from a fresh process that has compiled another function before, as imports do not
-count; the median of repeats is printed. Cold: nothing is in the cache of compiled kernels; warm:
-everything is.
+count; the median of repeats is printed. Cold: the cache is empty; warm: it has the kernels; graphs:
+it has the optimized graph too, so that nothing is rewritten.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from benchmark.call_cost import child, machine
 
 SIZES = (100, 1_000, 10_000, 100_000)
 QUICK_SIZES = (100, 1_000)
-#: mode, and whether the kernels are in the cache
-WAYS = (("FAST_RUN", "cold"), ("FAST_RUN", "warm"), ("FAST_COMPILE", "warm"))
+#: mode, and what is in the cache
+WAYS = (
+    ("FAST_RUN", "cold"), ("FAST_RUN", "warm"), ("FAST_RUN", "graphs"), ("FAST_COMPILE", "warm"),
+)  # fmt: skip
 #: stages of the pipeline that take less than this share of a compilation are not printed
 SHARE = 0.03
 
@@ -142,15 +144,16 @@ def measure(family: str, applys: int, mode: str, cache: str, repeats: int) -> di
     """The medians of ``compile_child`` in fresh processes."""
     found = []
     with tempfile.TemporaryDirectory() as kept:
-        for k in range(repeats + (cache == "warm")):
+        for k in range(repeats + (cache != "cold")):
             with tempfile.TemporaryDirectory() as fresh:
-                folder = kept if cache == "warm" else fresh
-                flags = ",".join(
-                    filter(None, (os.environ.get("OPWISE_FLAGS"), f"base_compiledir={folder}"))
-                )
+                flags = [
+                    *filter(None, [os.environ.get("OPWISE_FLAGS")]),
+                    f"base_compiledir={fresh if cache == 'cold' else kept}",
+                    f"cache_graphs={cache == 'graphs'}",
+                ]
                 one = child(
                     "compile_child", family, applys, mode,
-                    module="benchmark.compile_time", OPWISE_FLAGS=flags,
+                    module="benchmark.compile_time", OPWISE_FLAGS=",".join(flags),
                 )  # fmt: skip
             if cache == "cold" or k > 0:  # the first one fills the cache
                 found.append(one)

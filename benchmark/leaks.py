@@ -24,6 +24,7 @@ import numpy as np
 
 import opwise
 import opwise.tensor as T
+from opwise.config import config
 from opwise.errors import UnusedInputError
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
@@ -419,6 +420,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     wanted = args.only or [*CALLS, *COMPILATIONS]
     print(TITLE)
+    config.cache_graphs = False  # each compilation rewrites
     failed = False
     for found in (
         *([] if not (names := [n for n in wanted if n in CALLS]) else [calls(args.calls, names)]),

@@ -27,8 +27,7 @@ def cache(context: click.Context) -> None:
 @cache.command(short_help="Show the folder, and how much is in it.")
 def info() -> None:
     """Show the folder of compiled kernels and optimized graphs, how many it has, and their size."""
-    folder = _folder()
-    files = [] if folder is None else kernelcache.files(folder)
+    folder, files = _contents()
     kinds = [file.kind for file in files]
     total = sum(file.size for file in files)
     most = config.compiledir_bytes
@@ -44,8 +43,7 @@ def info() -> None:
 @click.option("-n", default=None, type=click.IntRange(0), metavar="N", help="Show N files only.")
 def list_files(n: int | None) -> None:
     """List the files, those that were used last first. The day of the last use is recorded."""
-    folder = _folder()
-    files = [] if folder is None else kernelcache.files(folder)
+    _, files = _contents()
     table = tables.Table(
         [tables.name("last used"), tables.name("kind"), tables.Column("kB"), tables.text("file")]
     )
@@ -58,9 +56,8 @@ def list_files(n: int | None) -> None:
 @cache.command(short_help="Check that no file is damaged.")
 def verify() -> None:
     """Compare the content of each file with its digest; the exit status is 1 if one is damaged."""
-    folder = _folder()
-    files = [] if folder is None else kernelcache.files(folder)
-    damaged = [f.name for f in files if folder is None or not kernelcache.is_whole(folder, f.name)]
+    folder, files = _contents()
+    damaged = [f.name for f in files if folder and not kernelcache.is_whole(folder, f.name)]
     if damaged:
         listed = [*damaged[:_LISTED], *["..."] * (len(damaged) > _LISTED)]
         raise click.ClickException(
@@ -69,6 +66,12 @@ def verify() -> None:
             f"{', '.join(listed)}"
         )
     click.echo(f"{counted(len(files), 'file')} checked, none is damaged")
+
+
+def _contents() -> tuple[Folder | None, list[kernelcache.CachedFile]]:
+    """Return the cache folder, None if it does not exist, and its files."""
+    folder = _folder()
+    return folder, [] if folder is None else kernelcache.files(folder)
 
 
 def _folder() -> Folder | None:

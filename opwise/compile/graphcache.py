@@ -8,6 +8,7 @@ of the user, or of one whose rewriting gave a warning, which would be lost the n
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from dataclasses import replace
 from functools import cache
@@ -30,7 +31,7 @@ from opwise.version import __version__
 
 #: part of the key: the form of the records
 _FORM = 1
-#: graphs with more bytes of constants are not kept: reading all of them takes longer than rewriting
+#: graphs with more bytes of constants are not kept: their digest would take longer than rewriting
 _MOST_READ = 1 << 25
 #: nor are graphs whose rewriting computed more bytes of constants
 _MOST_KEPT = 1 << 20
@@ -50,16 +51,12 @@ class Entry:
     """
 
     def __init__(self, construction: Construction, circumstances: Data) -> None:
-        self._writer = Writer()
+        self._writer = Writer(_MOST_READ)
         self._construction = construction
         inputs, outputs = construction.graph_inputs, construction.graph_outputs
         self._writer.inputs(inputs)
         self._writer.graph(traversal.io_toposort(inputs, outputs), outputs)
         records, arrays = self._writer.take()
-        if len(arrays) > _MOST_READ:
-            raise Unwritable(f"{len(arrays)} bytes of arrays")
-        import json  # only compiling needs it
-
         text = json.dumps([_FORM, circumstances, _interface(construction), records])
         digest = hashlib.sha256(text.encode())
         digest.update(arrays)
@@ -68,8 +65,6 @@ class Entry:
 
     def find(self) -> Construction | None:
         """Return the construction with the optimized graph, None if the cache has none."""
-        import json
-
         content = kernelcache.read(self._name, self.key)
         if content is None:
             return None
@@ -79,22 +74,20 @@ class Entry:
             if len(outputs) != len(self._construction.graph_outputs):
                 raise Unreadable(f"it has {len(outputs)} outputs")
         except (Unreadable, ValueError) as e:
-            kernelcache.warn_damaged(self._name, str(e))
+            kernelcache.warn_damaged(self._name, f"its content cannot be read ({e})")
             return None
         return replace(self._construction, graph_outputs=outputs)
 
     def keep(self, fgraph: FunctionGraph) -> None:
         """Put the optimized graph into the cache, if records can hold it."""
-        import json
-
+        self._writer.most_bytes = _MOST_KEPT
         try:
             self._writer.graph(fgraph.toposort(), fgraph.outputs)
         except Unwritable:
             return
         records, arrays = self._writer.take()
-        if len(arrays) <= _MOST_KEPT:
-            content = json.dumps(records, separators=(",", ":")).encode() + b"\n" + arrays
-            kernelcache.keep(self._name, self.key, content)
+        content = json.dumps(records, separators=(",", ":")).encode() + b"\n" + arrays
+        kernelcache.keep(self._name, self.key, content)
 
 
 def entry(construction: Construction, mode: Any) -> Entry | None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from opwise.compile import graphcache
 from opwise.compile.construct import Construction, construct
 from opwise.compile.executable import Function, input_containers
 from opwise.compile.report import CompileReport
@@ -134,6 +133,8 @@ class FunctionMaker:
 
         If the cache has it, no rewrite runs, unless ``anew``.
         """
+        from opwise.compile import graphcache  # only compiling needs it
+
         start = time.perf_counter()
         entry = None
         if not anew and not self.accept_inplace:
@@ -144,6 +145,7 @@ class FunctionMaker:
             fgraph.attach_feature(ShapeFeature())  # as the rewrites leave one
             record = OptimizationProfile(name="from the cache")
             optimized = Optimized(fgraph, time.perf_counter() - start, record, cached=True)
+            _add_time(self.mode, optimized.seconds)
         else:
             if fgraph.has_destroyers and not self.accept_inplace:
                 raise _inplace_refused(fgraph)
@@ -331,8 +333,13 @@ def _optimized(fgraph: FunctionGraph, mode: Any) -> Optimized:
         else:
             rewrites = mode.optimize(fgraph)
     seconds = time.perf_counter() - start
-    mode.optimizer_time = getattr(mode, "optimizer_time", 0.0) + seconds
+    _add_time(mode, seconds)
     return Optimized(fgraph, seconds, rewrites, dropped)
+
+
+def _add_time(mode: Any, seconds: float) -> None:
+    """Add the time of getting an optimized graph to that of a mode, which ProfileMode prints."""
+    mode.optimizer_time = getattr(mode, "optimizer_time", 0.0) + seconds
 
 
 def _compile_inside(fgraph: FunctionGraph, mode: Any, profiled: bool) -> None:

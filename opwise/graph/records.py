@@ -5,14 +5,16 @@ process. It writes the graph as written by the user first, which identifies it, 
 graph, which refers to it. A Reader has the same objects under the same numbers, and makes the later
 ones again: Applys with their traces and origins.
 
-Records hold numbers, texts, arrays, and objects of classes of opwise with their attributes: Types,
-Ops, scalar operations, settings. Anything else is ``Unwritable``, as is an Op of a user, whose code
-may change.
+Records hold numbers, texts, arrays, and Types, Ops, scalar operations and their settings with their
+attributes, of the modules of opwise that define such. Anything else is ``Unwritable``, as is an Op
+of a user, whose code may change.
 """
 
 from __future__ import annotations
 
 import importlib
+import json
+import math
 from collections.abc import Callable, Iterable, Sequence
 from types import EllipsisType, FunctionType, MappingProxyType
 from typing import Any
@@ -28,7 +30,12 @@ from opwise.graph.variable import Constant, Scratchpad, Variable
 #: what a record contains: what JSON does
 Data = Any
 
-_PACKAGE = "opwise."
+#: the modules whose classes records may name, by the beginnings of their names; none of them loads
+#: or runs files
+_MODULES = (
+    "opwise.compile.fromgraph", "opwise.gradient", "opwise.graph.null", "opwise.loops.",
+    "opwise.scalar.", "opwise.sparse.", "opwise.tensor.",
+)  # fmt: skip
 #: what makes a copy of an object by its attributes, in the terms of ``__reduce_ex__``
 _NEW: Any = object().__reduce_ex__(4)[0]
 #: the attributes of tags that opwise reads; their values are written
@@ -56,9 +63,13 @@ class Numbered:
 
 
 class Writer:
-    """Writes graphs; ``take`` returns what it has written."""
+    """Writes graphs; ``take`` returns what it has written.
 
-    def __init__(self) -> None:
+    most_bytes: graphs with larger arrays, all together, are Unwritable.
+    """
+
+    def __init__(self, most_bytes: float = math.inf) -> None:
+        self.most_bytes = most_bytes
         self.numbered = Numbered()
         self._records: list[Data] = []
         self._arrays: list[bytes] = []
@@ -122,8 +133,8 @@ class Writer:
             return self._array(value)
         if isinstance(value, np.dtype):
             return ["y", _dtype_text(value)]
-        if isinstance(value, type):
-            return self._class(value)
+        if isinstance(value, type) and issubclass(value, np.generic):
+            return ["Y", _dtype_text(np.dtype(value))]
         return ["r", self._object(value)]
 
     # --- objects ----------------------------------------------------------------------------------
@@ -142,13 +153,13 @@ class Writer:
         make, args, state = (*reduced, None)[:3]
         called = make is not _NEW
         cls, args = (make, args) if called else (args[0], args[1:])
-        if cls is not type(value):
+        if cls is not type(value) or (called and not issubclass(cls, Type)):
             raise Unwritable(f"{value!r} of {type(value)} is made by {make}")
         record = [
             "c" if called else "o", _class_name(cls), [self.value(one) for one in args],
             self.value(state),
         ]  # fmt: skip
-        text = _text(record) if not isinstance(value, Op) or hasattr(cls, "__props__") else ""
+        text = json.dumps(record) if not isinstance(value, Op) or hasattr(cls, "__props__") else ""
         number = self._texts.get(text) if text else None
         if number is None:
             number = len(self.numbered.objects)
@@ -167,17 +178,14 @@ class Writer:
         text = _dtype_text(dtype)
         if isinstance(value, np.generic):
             return ["g", text, value.tobytes().hex()]
+        if self._nbytes + value.nbytes > self.most_bytes:
+            raise Unwritable(f"arrays of more than {self.most_bytes} bytes")
         by_columns = value.flags.f_contiguous and not value.flags.c_contiguous
         content = value.tobytes("F" if by_columns else "C")
         start = self._nbytes
         self._arrays.append(content)
         self._nbytes += len(content)
         return ["n", text, list(value.shape), by_columns, start, len(content)]
-
-    def _class(self, value: type) -> Data:
-        if issubclass(value, np.generic):
-            return ["Y", _dtype_text(np.dtype(value))]
-        return ["C", _class_name(value)]
 
     # --- variables and Applys ---------------------------------------------------------------------
 
@@ -257,9 +265,8 @@ class Writer:
 
     def _origin(self, node: Apply) -> int:
         number = self._origins.get(id(node))
-        if (
-            number is None
-        ):  # a copy of it, or an Apply that the same line made for the same gradient
+        if number is None:
+            # a copy of it is in the graph, or another Apply of its line
             number = self._traces.get((id(node.trace), id(node.context)))
         if number is None:
             raise Unwritable(f"{node} is an origin, but not in the graph as written")
@@ -278,20 +285,13 @@ class Writer:
         return ["f", name]
 
 
-def _text(data: Data) -> str:
-    """Return data as a text."""
-    import json  # only compiling needs it
-
-    return json.dumps(data)
-
-
 def _write_sequence(mark: str) -> Callable[[Writer, Any], Data]:
     return lambda writer, values: [mark, *map(writer.value, values)]
 
 
 def _write_set(mark: str) -> Callable[[Writer, Any], Data]:
     def write(writer: Writer, values: Any) -> Data:
-        return [mark, *sorted(map(writer.value, values), key=_text)]
+        return [mark, *sorted(map(writer.value, values), key=json.dumps)]
 
     return write
 
@@ -356,8 +356,8 @@ class Reader:
 
     def _object(self, name: str, args: Sequence[Data], state: Data, called: bool = False) -> None:
         cls = _found(name)
-        if not isinstance(cls, type):
-            raise Unreadable(f"{name} is no class")
+        if not isinstance(cls, type) or (called and not issubclass(cls, Type)):
+            raise Unreadable(f"{name} is no class of a type or an operation")
         values = [self.value(one) for one in args]
         made = cls(*values) if called else cls.__new__(cls, *values)
         attributes = self.value(state)
@@ -459,7 +459,6 @@ _READ: dict[str, Callable[..., Any]] = {
     "g": lambda reader, dtype, text: np.frombuffer(bytes.fromhex(text), np.dtype(dtype))[0],
     "y": lambda reader, dtype: np.dtype(dtype),
     "Y": lambda reader, dtype: np.dtype(dtype).type,
-    "C": lambda reader, name: _found(name),
     "f": lambda reader, name: _comparison(name),
 }
 
@@ -474,7 +473,7 @@ def _dtype_text(dtype: np.dtype[Any]) -> str:
 
 
 def _class_name(cls: Any) -> str:
-    """Return 'module:class' for a class of opwise; raise Unwritable for any other."""
+    """Return 'module:class' for a class that records may name; raise Unwritable for any other."""
     if not isinstance(cls, type):
         raise Unwritable(f"{cls}")
     name = f"{cls.__module__}:{cls.__qualname__}"
@@ -488,10 +487,10 @@ def _class_name(cls: Any) -> str:
 
 
 def _found(name: str) -> Any:
-    """Return what opwise has under 'module:name'."""
+    """Return what a module of ``_MODULES`` has under 'module:name'."""
     module, _, path = name.partition(":")
-    if not module.startswith(_PACKAGE):
-        raise Unreadable(f"{name} is not of opwise")
+    if not module.startswith(_MODULES):
+        raise Unreadable(f"{name} is no class of a type or an operation")
     found: Any = importlib.import_module(module)
     for part in path.split("."):
         found = getattr(found, part)

@@ -146,9 +146,10 @@ def read(name: str, key: str) -> bytes | None:
 
 def warn_damaged(name: str, reason: str) -> None:
     """Warn, once, that a file of the cache is of no use."""
+    made = "graph is optimized" if re.fullmatch(_GRAPH, name) else "kernel is compiled"
     _warn_once(
         "damaged",
-        f"{path(name)} is not loaded: {reason}. The {_what(name)} anew. If this happens again, "
+        f"{path(name)} is not loaded: {reason}. The {made} anew. If this happens again, "
         "look at who else writes to the folder, or run: opwise cache clear",
     )
 
@@ -156,10 +157,6 @@ def warn_damaged(name: str, reason: str) -> None:
 def _counted(name: str, size: int) -> int:
     """Return how much of the bound a file of ``size`` bytes takes."""
     return max(size, _LEAST) if re.fullmatch(_GRAPH, name) else size
-
-
-def _what(name: str) -> str:
-    return "graph is optimized" if re.fullmatch(_GRAPH, name) else "kernel is compiled"
 
 
 def keep(name: str, key: str, content: bytes) -> str:
@@ -249,8 +246,8 @@ def _own(where: Folder, *patterns: str) -> list[tuple[str, os.stat_result]]:
     return found
 
 
-class Kept(NamedTuple):
-    """A file of the cache."""
+class CachedFile(NamedTuple):
+    """A kernel or a graph in the cache."""
 
     name: str
     #: 'kernel' or 'graph'
@@ -261,14 +258,14 @@ class Kept(NamedTuple):
     used: float
 
 
-def files(where: Folder) -> list[Kept]:
+def files(where: Folder) -> list[CachedFile]:
     """Return the kernels and graphs in a cache folder, by name."""
     found = []
     for name in where.names():
         for kind, pattern in (("kernel", _KERNEL), ("graph", _GRAPH)):
             info = where.stat(name) if re.fullmatch(pattern, name) else None
             if info is not None and stat.S_ISREG(info.st_mode):
-                found.append(Kept(name, kind, info.st_size, info.st_mtime))
+                found.append(CachedFile(name, kind, info.st_size, info.st_mtime))
     return sorted(found)
 
 

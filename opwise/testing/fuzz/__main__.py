@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic, process_time
 
+from opwise.config import config
 from opwise.testing.configurations import CONFIGURATIONS, REFERENCE, THOROUGH
 from opwise.testing.fuzz.examine import examine
 from opwise.testing.fuzz.grow import Fault, Rejected
@@ -225,6 +226,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Search, and return 1 if a fault was found, else 0."""
     args = _arguments(argv)
     warnings.simplefilter("ignore")
+    config.cache_graphs = False  # each configuration rewrites
     search = _Search(args)
     seed = args.seed * 1_000_000_007
     try:
