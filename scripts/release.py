@@ -39,9 +39,13 @@ assert (generated is not None and generated.path != "") is (sys.argv[1] == "comp
 """
 
 
+#: without the flags of the caller, and without packages that he has elsewhere
+PLAIN = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "OPWISE", "THEANO"))}
+
+
 def run(*command: str | Path, **kwargs) -> None:
     print("+", *command, flush=True)
-    subprocess.run(list(map(str, command)), check=True, **kwargs)
+    subprocess.run(list(map(str, command)), check=True, **{"env": PLAIN, **kwargs})
 
 
 def environment(folder: Path, *packages: str | Path) -> Path:
@@ -80,14 +84,11 @@ def try_wheel(path: Path, folder: Path) -> None:
     python = environment(folder / "user", path)
     program = folder / "program.py"
     program.write_text(PROGRAM)
-    plain = {
-        k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "OPWISE", "THEANO"))
-    }
     for what, flags in (("compiler", ""), ("none", "cxx=,")):
         cache = folder / f"cache-{what}"
-        given = {**plain, "OPWISE_FLAGS": f"{flags}base_compiledir={cache}"}
+        given = {**PLAIN, "OPWISE_FLAGS": f"{flags}base_compiledir={cache}"}
         run(python, "-I", program, what, cwd=folder, env=given)
-    run(python, "-I", "-m", "opwise", "doctor", cwd=folder, env=plain)
+    run(python, "-I", "-m", "opwise", "doctor", cwd=folder)
 
 
 def main(argv: list[str] | None = None) -> int:
