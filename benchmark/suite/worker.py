@@ -44,6 +44,7 @@ class Worker:
 
     def calibrate(self, seconds: float) -> int:
         """How many calls take so long; the most of three answers, in case the machine was busy."""
+        self._contender.settle(self._step)
         return max(calls_for(self._step, seconds, self._workload.holds) for _ in range(3))
 
     def time(self, calls: int) -> float:

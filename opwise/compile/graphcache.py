@@ -38,7 +38,7 @@ _MOST_KEPT = 1 << 20
 #: flags on which no rewrite depends, by the beginnings of their names
 _NO_EFFECT = (
     "base_compiledir", "compiledir", "profile", "profiling.", "print_", "reoptimize_unpickled",
-    "cache_graphs",
+    "cache_graphs", "background_compilation",
 )  # fmt: skip
 
 

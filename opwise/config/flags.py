@@ -152,6 +152,10 @@ _COMPILED_CODE = (
     ("compiledir_bytes", IntParam(1 << 29, at_least(-1)),
      "About how many bytes of compiled kernels and optimized graphs compiledir keeps; those used "
      "longest ago are deleted. 0: no new ones, -1: no limit."),
+    ("background_compilation", BoolParam(True),
+     "Let a function run on built-in loops while its kernels are compiled in the background, if "
+     "both give the same bits. Functions that are profiled wait for the C compiler, and so do all "
+     "functions if the flag is False."),
     ("cache_graphs", BoolParam(True),
      "Keep optimized graphs in compiledir: a function that was compiled before, in this process or "
      "another, is not rewritten again."),

@@ -22,6 +22,7 @@ from opwise.linkers import (  # noqa: F401  (register lowerings)
     errors,
     imagesteps,
     lowering,
+    opwise_c,
     resources,
     rowsteps,
 )
@@ -98,13 +99,16 @@ class Linker:
         kernels = Kernels(self.generate_kernels) if "c" in self.implementations else None
         c_steps, seconds = self._lower(kernels)
         if kernels is not None:
-            kernels.start()  # while they are compiled, the rest is prepared
+            # while they are compiled, the rest is prepared
+            kernels.start(later=config.background_compilation and self.vm == "compiled")
         program = self.make_program()
         storages = _storages(program, input_storage, output_storage, storage_map)
         if kernels is not None:
             kernels.finish()
         steps = [_with_loop(c_steps[step.node]) for step in program.steps]
         vm, thunks = self.make_vm(program, storages, steps)
+        if kernels is not None and kernels.pending is not None and isinstance(vm, opwise_c.VM):
+            vm.expect_kernels(kernels.pending)
         return Linked(
             vm=vm,
             program=program,
@@ -118,6 +122,7 @@ class Linker:
             ),
             thunks=None if thunks is None else tuple(thunks),
             build=kernels.report if kernels is not None else None,
+            on_demand=kernels.on_demand if kernels is not None else (),
             seconds=seconds,
             uses_compiler=self.generate_kernels and kernels is not None,
         )

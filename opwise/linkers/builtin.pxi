@@ -15,6 +15,7 @@ def use_vectors(str name):
     """
     if not ow_use_kernels(name.encode()):
         raise ValueError(f"this processor has no kernels for {name!r}")
+    LOOPS.update(_find_loops())
 
 
 def needs_blas():
@@ -55,8 +56,13 @@ def conv_algorithm(str kind, ints, image, kernel, bint f64):
 
 
 cdef dict _find_loops():
-    return {ow_loop_rows[i].name.decode(): <uintptr_t>ow_loop_rows[i].fn
-            for i in range(ow_loop_count)}
+    cdef const ow_loop_row *row
+    cdef dict loops = {ow_loop_rows[i].name.decode(): <uintptr_t>ow_loop_rows[i].fn
+                       for i in range(ow_loop_count)}
+    for i in range(ow_kernels.float_loop_count):
+        row = &ow_kernels.float_loops[i]
+        loops[row.name.decode()] = <uintptr_t>row.fn
+    return loops
 
 #: built-in loops by name, ``<row>_<type>`` or ``cast_<from>_<to>``: address of the C function
 LOOPS = _find_loops()

@@ -205,7 +205,7 @@ def hardware() -> tuple[str | None, str]:
     return library, processor()
 
 
-def _kernel_recipe(text: str) -> Recipe | None:
+def kernel_recipe(text: str) -> Recipe | None:
     """Return how to compile a generated kernel, or None if there is no compiler."""
     path = compiler()
     if path is None:
@@ -237,10 +237,11 @@ class Build:
     """A C text that becomes a library; a compiler runs in the background if the cache lacks it.
 
     Several can be made before the first ``result`` is asked for: their compilers run side by side.
-    recipe: how to compile it (default: as a generated kernel, without headers).
+    recipe: how to compile it (default: as a generated kernel, without headers). start: whether the
+    compiler starts now, or when ``start`` is called.
     """
 
-    def __init__(self, text: str, recipe: Recipe | None = None) -> None:
+    def __init__(self, text: str, recipe: Recipe | None = None, start: bool = True) -> None:
         self._worker: threading.Thread | None = None
         self._error: BaseException | None = None
         self._library: opwise_c.Library | None = None
@@ -248,7 +249,7 @@ class Build:
         self._result: tuple[opwise_c.Library, BuildReport] | None = None
         self._key = ""
         self._seconds = 0.0
-        recipe = recipe or _kernel_recipe(text)
+        recipe = recipe or kernel_recipe(text)
         if recipe is None:
             self._error = CompileError("there is no C compiler: set the flag cxx to one")
             return
@@ -259,9 +260,35 @@ class Build:
         self._name = f"{self._key[:32]}.so"
         self._arguments = recipe, text, self._name
         self._content = kernelcache.read(self._name, self._key)
-        if self._content is None:
+        if start:
+            self.start()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether no compiler is needed: the library is loaded or cached, or cannot be made."""
+        found = self._library is not None or self._content is not None
+        return found or self._error is not None
+
+    def start(self) -> None:
+        """Start the compiler if the library is neither loaded nor in the cache."""
+        if self._worker is None and not self.is_known:
             self._worker = threading.Thread(target=self._compile)
             self._worker.start()
+
+    def keep(self) -> None:
+        """Put the library into the cache if the compiler has made one that nobody has asked for."""
+        if self._result is None and self._worker is not None and self.is_done and self._content:
+            kernelcache.keep(self._name, self._key, self._content)
+
+    def again(self) -> Build:
+        """Return a Build of the same text that has not started."""
+        recipe, text, _ = self._arguments
+        return Build(text, recipe, start=False)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether ``result`` need not wait."""
+        return self.is_known if self._worker is None else not self._worker.is_alive()
 
     def _compile(self) -> None:
         try:
@@ -273,6 +300,7 @@ class Build:
     def result(self) -> tuple[opwise_c.Library, BuildReport]:
         """Return (library, BuildReport) once it is compiled and loaded; raises CompileError."""
         if self._result is None:
+            self.start()
             self._result = self._finished()
         return self._result
 

@@ -23,7 +23,7 @@ from opwise.linkers.lowering import (
     plain,
 )
 from opwise.linkers.userops import reduction
-from opwise.scalar import csource
+from opwise.scalar import csource, loops
 from opwise.scalar.composite import Composite, Instruction
 from opwise.tensor.advanced_subtensor import (
     AdvancedIncSubtensor,
@@ -306,7 +306,7 @@ def map_reduce(node: Apply, kernels: Kernels) -> CStep | None:
         reduced.op.scalar_op.row,
         accumulator(reduced.op, reduced.outputs[0].type.dtype),
         reduced.outputs[0].type.ndim == 0,
-        ints[0],
+        _interpreted(reduced, ints, len(every)),
         node.op.scalar_op,
         [v.type.dtype for v in node.inputs],
         [v.type.dtype for v in mapped.outputs],
@@ -346,9 +346,23 @@ def _reduction(
     return index, join, axes, int(narrow or apart), int(of_nothing), ndim
 
 
-def _reducer(row: Any, element: str, acc: str) -> int | None:
+def _interpreted(reduced: Apply, ints: tuple[int, ...], n_acc: int) -> tuple[int, int, int]:
+    """Return the built-in reductions with which the interpreter fills n_acc accumulators.
+
+    They are those of results side by side, of a run, and of accumulators. The sums of a run are in
+    the order of compiled loops if there is a reduction for n_acc accumulators.
+    """
+    index, join = ints[:2]
+    acc = accumulator(reduced.op, reduced.outputs[0].type.dtype)
+    kind, element = f"_{loops.lane_sets(n_acc)}", reduced.inputs[0].type.dtype
+    run = _reducer(reduced.op.scalar_op.row, element, acc, kind) if n_acc > 1 else None
+    return index, index if run is None else run, join
+
+
+def _reducer(row: Any, element: str, acc: str, kind: str = "") -> int | None:
     """Return the index of a reduction among the built-in ones, or None."""
-    return opwise_c.REDUCERS.get(f"{row.name}_{csource.short(element)}_{csource.short(acc)}")
+    name = f"{row.name}_{csource.short(element)}_{csource.short(acc)}{kind}"
+    return opwise_c.REDUCERS.get(name)
 
 
 @c_lowering(MaxAndArgmax, Argmax)

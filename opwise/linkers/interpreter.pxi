@@ -5,16 +5,23 @@ cdef class Code:
     """A Composite as instructions over built-in loops, for the interpreter.
 
     itemsizes: bytes of each register, the operands first. results: the registers that are outputs.
-    reducer: index of the reduction that folds the only result into the accumulator, or -1.
-    instructions: (address of the loop, output register, input registers).
+    reducers: indices of the reductions that fold results into accumulators side by side, a run of
+    them into one, and accumulators; empty: there is no reduction. instructions: (address of the
+    loop, output register, input registers).
     """
 
     cdef ow_code code
 
-    def __cinit__(self, int nin, list itemsizes, list results, list instructions, int reducer=-1):
+    def __cinit__(self, int nin, list itemsizes, list results, list instructions,
+                  tuple reducers=()):
         cdef int i, j
         cdef ow_code *c = &self.code
-        c.reducer = &ow_kernels.reducers[reducer] if reducer >= 0 else NULL
+        c.reducer = c.run = c.join = NULL
+        if reducers:
+            rows, run, join = reducers
+            c.reducer = &ow_kernels.reducers[<int>rows]
+            c.run = &ow_kernels.reducers[<int>run]
+            c.join = &ow_kernels.reducers[<int>join]
         c.nin, c.nout, c.nreg, c.ninstr = nin, len(results), len(itemsizes), len(instructions)
         c.itemsize = <int32_t *>malloc(sizeof(int32_t) * max(1, c.nreg))
         c.results = <int32_t *>malloc(sizeof(int32_t) * max(1, c.nout))

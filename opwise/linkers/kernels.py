@@ -6,6 +6,9 @@ interpreter runs the same scalar program, chunk by chunk, over loops that are bu
 
 from __future__ import annotations
 
+import atexit
+import os
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -34,14 +37,14 @@ class Loop:
     """A loop that ``Kernels.finish`` looks up or compiles."""
 
     __slots__ = (
-        "address", "broadcast", "context", "definitions", "functions", "keep", "name", "program",
-        "reducer",
+        "address", "broadcast", "context", "definitions", "functions", "keep", "name", "on_demand",
+        "program", "reducers",
     )  # fmt: skip
 
-    def __init__(self, program: LoopProgram, reducer: int = -1) -> None:
+    def __init__(self, program: LoopProgram, reducers: tuple[int, ...] = ()) -> None:
         self.program = program
-        #: index of the built-in reduction that the interpreter ends with, or -1
-        self.reducer = reducer
+        #: the built-in reductions that the interpreter ends with, as ``opwise_c.Code`` takes them
+        self.reducers = reducers
         #: its C function, and the texts that define it; None for built-in loops
         self.name: str | None = None
         self.definitions: Sequence[str] | None = None
@@ -54,6 +57,8 @@ class Loop:
         self.keep: opwise_c.Library | opwise_c.Code | None = None
         #: mask of the inputs that may be broadcast; -1 if the loop takes any strides
         self.broadcast = -1
+        #: a loop that its step needs for some operands only, the address of which is the context
+        self.on_demand: opwise_c.OnDemand | None = None
 
     @property
     def needs_gil(self) -> bool:
@@ -69,6 +74,10 @@ def as_program(
         return op.instructions, op.outs
     n = len(in_dtypes)
     return (Instruction(op, tuple(range(n)), out_dtypes[0]),), (n,)
+
+
+#: loops, and the library that they are compiled to
+Builds = list[tuple[list[Loop], cbuild.Build]]
 
 
 class Compiled(Protocol):
@@ -89,7 +98,9 @@ class Kernels:
         self._loops: dict[tuple[Any, ...], Loop] = {}
         #: loops that the interpreter cannot run
         self._special: dict[Recurrence | RowProgram, Loop] = {}
-        self._builds: list[tuple[list[Loop], cbuild.Build]] | None = None
+        self._builds: Builds | None = None
+        #: what is compiled later, after ``start``
+        self.pending: Pending | None = None
         self._codes: list[Compiled] = []
         #: builds of users' code by key: equal Applys share one
         self._shared: dict[str, cbuild.Build] = {}
@@ -118,7 +129,7 @@ class Kernels:
         row: Any,
         acc: str,
         whole: bool,
-        reducer: int,
+        reducers: tuple[int, int, int],
         op: ScalarOp,
         in_dtypes: Sequence[str],
         out_dtypes: Sequence[str],
@@ -127,12 +138,12 @@ class Kernels:
     ) -> Loop | None:
         """Return a Loop that folds the results of a scalar op by the operation ``row``, or None.
 
-        acc: dtype of the accumulators. whole: whether each result is one number. reducer: index of
-        the built-in reduction of plain elements.
+        acc: dtype of the accumulators. whole: whether each result is one number. reducers: the
+        built-in reductions of its results, as ``opwise_c.Code`` takes them.
         """
         return self._loop(
             loops.reduction_text, (row.name, acc, "run" if whole else "any"), op, in_dtypes,
-            out_dtypes, constant_inputs, maybe_broadcast, reducer,
+            out_dtypes, constant_inputs, maybe_broadcast, reducers,
         )  # fmt: skip
 
     def recurrence(self, repeated: Recurrence) -> Loop | None:
@@ -140,8 +151,24 @@ class Kernels:
         return self._special_loop(repeated, repeated.instructions)
 
     def rows(self, program: RowProgram) -> Loop | None:
-        """Return a Loop that runs a row program; None if no kernels are generated."""
-        return self._special_loop(program, program.scalar_program())
+        """Return a Loop that runs a row program; None if no kernels are generated.
+
+        The loop over turned rows is compiled on demand.
+        """
+        loop = self._special_loop(program, program.scalar_program())
+        if loop is not None and loop.on_demand is None:
+            turned = Loop(loop.program)
+            turned.name = f"{loop.name}_turned"
+            turned.definitions = program.turned_text(turned.name)
+            loop.on_demand = opwise_c.OnDemand(_compiling(turned))
+            loop.context = loop.on_demand.address
+        return loop
+
+    @property
+    def on_demand(self) -> tuple[opwise_c.OnDemand, ...]:
+        """The loops that are compiled when a step first needs them."""
+        found = (loop.on_demand for loop in self._special.values())
+        return tuple(one for one in found if one is not None)
 
     def _special_loop(
         self, program: Recurrence | RowProgram, instructions: Sequence[Instruction]
@@ -168,7 +195,7 @@ class Kernels:
         out_dtypes: Sequence[str],
         constant_inputs: Sequence[int],
         maybe_broadcast: Sequence[int],
-        reducer: int = -1,
+        reducers: tuple[int, ...] = (),
     ) -> Loop | None:
         if not C_DTYPES.issuperset(in_dtypes) or not C_DTYPES.issuperset(out_dtypes):
             return None
@@ -177,7 +204,7 @@ class Kernels:
         if loop is not None:
             return loop
         steps, outs = as_program(op, in_dtypes, out_dtypes)
-        loop = Loop((steps, outs, tuple(in_dtypes)), reducer)
+        loop = Loop((steps, outs, tuple(in_dtypes)), reducers)
         if self.generate or any(usercode.is_c_only(one.op) for one in steps):
             loop.name = name = f"ow_k{len(self._loops)}"
             loop.functions = usercode.functions_of([(steps, in_dtypes)])
@@ -200,44 +227,38 @@ class Kernels:
         """Compile the code of a user too."""
         self._codes.append(code)
 
-    def start(self) -> list[tuple[list[Loop], cbuild.Build]]:
-        """Start to compile what the cache lacks; return the builds of loops."""
+    def start(self, later: bool = False) -> Builds:
+        """Start to compile what the cache lacks; return the builds of loops.
+
+        later: if built-in loops give the same bits, only look into the cache; what it lacks becomes
+        ``pending``.
+        """
         for code in self._codes:
             code.start(self._shared)
         every = (*self._loops.values(), *self._special.values())
         generated = [loop for loop in every if loop.definitions is not None]
         shares = _shares([loop for loop in generated if not loop.functions])
-        self._builds = [(wanted, cbuild.Build(source_text(wanted))) for wanted in shares]
+        builds = [(loops, cbuild.Build(source_text(loops), start=False)) for loops in shares]
         users = [loop for loop in generated if loop.functions]
+        known = all(build.is_known for _, build in builds)
+        others = users or self._special  # the interpreter cannot run these
+        if later and not known and not others and all(map(_has_same_bits, generated)):
+            self.pending, builds = Pending(builds), []
+        for _, build in builds:
+            build.start()
         if users:
-            self._builds.append((users, loopcode.build(source_text(users), _functions(users))))
-        return self._builds
+            builds.append((users, loopcode.build(source_text(users), _functions(users))))
+        self._builds = builds
+        return builds
 
     def finish(self) -> None:
-        """Wait for the compilers; the interpreter runs loops that could not be compiled.
+        """Wait for the compilers; the interpreter runs loops that are not compiled.
 
         Raises CompileError for the code of users.
         """
         builds = self.start() if self._builds is None else self._builds
-        failure = None
-        for wanted, build in builds:
-            try:
-                library, report = build.result()
-            except CompileError as e:
-                if wanted[0].functions:
-                    raise loopcode.explained(e, _functions(wanted)) from e
-                failure = e
-                continue
-            self._note(report)
-            for loop in wanted:
-                assert loop.name is not None
-                loop.address = library.symbol(loop.name)
-                loop.keep = library
-        if failure is not None:
-            provenance.warn(
-                f"opwise uses its slower, built-in loops: {failure}. Check the flags cxx (the "
-                "compiler) and gcc.cxxflags; to use no compiler and silence this message, set cxx="
-            )
+        for loop, (address, library) in _compiled(builds, self._note).items():
+            loop.address, loop.keep = address, library
         for loop in self._loops.values():
             if not loop.address:
                 _interpret(loop)
@@ -246,6 +267,92 @@ class Kernels:
 
     def _note(self, report: cbuild.BuildReport) -> None:
         self.report = report if self.report is None else self.report + report
+
+
+#: nanoseconds in calls after which kernels are compiled: the time that starting a compiler takes
+_WORTH_COMPILING = 2_000_000
+
+
+class Pending:
+    """Kernels that are compiled while a function runs on built-in loops with the same results.
+
+    The compiler starts once calls have taken some time, so functions that are hardly used need
+    none. Its work is in the cache for other processes, even if this one ends before.
+    """
+
+    def __init__(self, builds: Builds) -> None:
+        self._builds = builds
+        #: the process in which the compiler was started; None: it was not
+        self._process: int | None = None
+
+    def take(self, ns: int, wait: bool) -> dict[Loop, tuple[int, opwise_c.Library]] | None:
+        """Return {Loop: (address, library)} once the compiler is done, without what it refused.
+
+        Called before each call of the function; None: that call runs built-in loops. ns: of earlier
+        calls. wait: wait for the compiler.
+        """
+        if not wait and ns < _WORTH_COMPILING:
+            return None
+        if self._process != os.getpid():
+            self._start()
+        if not wait and not all(build.is_done for _, build in self._builds):
+            return None
+        _started.discard(self)
+        return _compiled(self._builds)
+
+    def _start(self) -> None:
+        if self._process is not None:  # this is a fork, without the thread that ran the compiler
+            self._builds = [(loops, build.again()) for loops, build in self._builds]
+        for _, build in self._builds:
+            build.start()
+        self._process = os.getpid()
+        _started.add(self)
+
+    def keep(self) -> None:
+        """Put what was compiled in this process into the cache."""
+        if self._process == os.getpid():
+            for _, build in self._builds:
+                build.keep()
+
+
+#: whose compilers were started, but whose kernels are not in use yet
+_started: weakref.WeakSet[Pending] = weakref.WeakSet()
+
+
+@atexit.register
+def _keep_pending() -> None:
+    """At exit, when the threads that ran compilers have ended."""
+    for pending in list(_started):
+        pending.keep()
+
+
+def _compiled(
+    builds: Builds, note: Callable[[cbuild.BuildReport], None] | None = None
+) -> dict[Loop, tuple[int, opwise_c.Library]]:
+    """Wait for compilers; return {Loop: (address, library)} without those that failed, and warn.
+
+    note: called with the report of each library. Raises CompileError for the code of users.
+    """
+    found, failure = {}, None
+    for loops_, build in builds:
+        try:
+            library, report = build.result()
+        except CompileError as e:
+            if loops_[0].functions:
+                raise loopcode.explained(e, _functions(loops_)) from e
+            failure = e
+            continue
+        if note is not None:
+            note(report)
+        for loop in loops_:
+            assert loop.name is not None
+            found[loop] = library.symbol(loop.name), library
+    if failure is not None:
+        provenance.warn(
+            f"opwise uses its slower, built-in loops: {failure}. Check the flags cxx (the "
+            "compiler) and gcc.cxxflags; to use no compiler and silence this message, set cxx="
+        )
+    return found
 
 
 def _functions(wanted: Sequence[Loop]) -> list[UserFunction]:
@@ -257,8 +364,28 @@ def _interpret(loop: Loop) -> None:
     """Let the interpreter run a loop, if it can."""
     steps, outs, in_dtypes = loop.program
     if interpretable(steps, in_dtypes):
-        code = interpreter_code(steps, outs, in_dtypes, loop.reducer)
+        code = interpreter_code(steps, outs, in_dtypes, loop.reducers)
         loop.keep, loop.address, loop.context = code, opwise_c.INTERPRET, code.address
+
+
+def _compiling(loop: Loop) -> Callable[[], tuple[int, opwise_c.Library] | None]:
+    """Return a function that compiles a loop, with the compiler and the flags of now.
+
+    It returns (address, library), or None with a warning if the compiler fails.
+    """
+    text = source_text([loop])
+    recipe = cbuild.kernel_recipe(text)
+
+    def compiled() -> tuple[int, opwise_c.Library] | None:
+        assert loop.name is not None
+        try:
+            library, _ = cbuild.Build(text, recipe).result()
+        except CompileError as e:
+            provenance.warn(f"opwise uses a slower loop: {e}")
+            return None
+        return library.symbol(loop.name), library
+
+    return compiled
 
 
 def _shares(wanted: list[Loop]) -> list[list[Loop]]:
@@ -291,23 +418,47 @@ def source_text(wanted: Sequence[Loop]) -> str:
 _Instruction = tuple[int, int, tuple[int, ...]]
 
 
+#: functions of the math library whose results are rounded correctly, with vectors and without
+_EXACT = frozenset(
+    ("ceil", "copysign", "fabs", "floor", "fma", "fmod", "rint", "round", "sqrt", "trunc")
+)
+
+
+def _has_same_bits(loop: Loop) -> bool:
+    """Return whether the interpreter gives the same bits for a loop as compiled C.
+
+    Vector functions of the math library differ from the others in their last bits. Of reductions to
+    several accumulators, only some are built in with the order of compiled loops.
+    """
+    steps, outs, in_dtypes = loop.program
+    if len(outs) > 1 and len(set(loop.reducers[:2])) == 1:
+        return False
+    if not steps or not interpretable(steps, in_dtypes):
+        return False
+    rows = [one.op.row for one in steps if not isinstance(one.op, Cast)]
+    return all(row is not None and _EXACT.issuperset(row.libm) for row in rows)
+
+
 def interpretable(steps: Sequence[Instruction], in_dtypes: Sequence[str]) -> bool:
     """Return whether every step has a built-in loop."""
     return _instructions(steps, in_dtypes) is not None
 
 
 def interpreter_code(
-    steps: Sequence[Instruction], outs: Sequence[int], in_dtypes: Sequence[str], reducer: int = -1
+    steps: Sequence[Instruction],
+    outs: Sequence[int],
+    in_dtypes: Sequence[str],
+    reducers: tuple[int, ...] = (),
 ) -> opwise_c.Code:
     """Return an interpretable program as instructions of the interpreter.
 
-    reducer: index of the built-in reduction that it ends with, or -1.
+    reducers: the built-in reductions of its results, as ``opwise_c.Code`` takes them.
     """
     found = _instructions(steps, in_dtypes)
     assert found is not None
     itemsizes, results, instructions = found
     n = len(in_dtypes)
-    return opwise_c.Code(n, itemsizes, [results[s] for s in outs], instructions, reducer)
+    return opwise_c.Code(n, itemsizes, [results[s] for s in outs], instructions, reducers)
 
 
 def _instructions(

@@ -1,4 +1,5 @@
-# Library: a loaded shared library of generated kernels. Included by opwise_c.pyx.
+# Generated kernels: loaded shared libraries, and loops that are compiled when they are needed.
+# Included by opwise_c.pyx.
 
 @cython.final
 cdef class Library:
@@ -27,3 +28,47 @@ cdef class Library:
         if address == NULL:
             raise OSError(f"{self.name} has no {name}")
         return <uintptr_t>address
+
+
+@cython.final
+cdef class OnDemand:
+    """A loop that is compiled when a step first needs it.
+
+    compile: returns (address, what owns the memory there), or None if that cannot be done.
+    """
+
+    cdef ow_on_demand demanded
+    cdef object compile, keep
+
+    def __init__(self, compile):
+        self.compile = compile
+        self.demanded.owner = <void *>self
+
+    @property
+    def address(self):
+        return <uintptr_t>&self.demanded
+
+    def load(self):
+        """Compile the loop now, unless that was tried before."""
+        if self.demanded.loop != NULL or self.demanded.missing:
+            return
+        found = self.compile()
+        if found is None:
+            self.demanded.missing = 1
+        else:
+            address, self.keep = found
+            self.demanded.loop = <ow_loop><uintptr_t>address
+
+
+cdef int _compile_on_demand(ow_on_demand *demanded) noexcept with gil:
+    """Called by a step before its first run that needs the loop."""
+    global _load_error
+    try:
+        (<OnDemand>demanded.owner).load()
+        return OW_OK
+    except BaseException as e:
+        _load_error = e
+        return OW_PYTHON_ERROR
+
+
+ow_set_compile_on_demand(_compile_on_demand)

@@ -10,6 +10,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.variable import Variable
 from opwise.linkers import lowering
 from opwise.linkers.cbuild import BuildReport
+from opwise.linkers.opwise_c import OnDemand
 from opwise.linkers.program import Program
 from opwise.linkers.storage import Container, Storage
 from opwise.linkers.vm import AnyVM, Thunk
@@ -34,6 +35,8 @@ class Linked:
     thunks: tuple[Thunk, ...] | None = None
     #: what the cache and the compiler did for generated kernels; None if there are none
     build: BuildReport | None = None
+    #: generated kernels that are compiled when a step first needs them
+    on_demand: tuple[OnDemand, ...] = ()
     #: {Apply: seconds that it took to choose what runs it}
     seconds: Mapping[Apply, float] = field(default_factory=dict)
     #: whether loops are compiled if there is a C compiler

@@ -82,6 +82,12 @@ cdef extern from "runtime.h":
     void ow_copy(ow_slot *, ow_slot *)
     void ow_c_strides(ow_slot *)
 
+cdef extern from "on_demand.h":
+    ctypedef struct ow_on_demand:
+        ow_loop loop
+        int32_t missing
+        void *owner
+
 cdef extern from "kinds.h":
     ctypedef struct ow_kind:
         const char *name
@@ -115,6 +121,10 @@ cdef extern from *:
     {
         ow_load_blas = blas;
         ow_load_lapack = lapack;
+    }
+    static void ow_set_compile_on_demand(int (*compile)(ow_on_demand *))
+    {
+        ow_compile_on_demand = compile;
     }
     static int ow_has_blas(void) { return ow_blas.sger != NULL; }
     static int ow_has_lapack(void) { return ow_lapack.s.orgqr != NULL; }
@@ -160,6 +170,7 @@ cdef extern from *:
     """
     const char *ow_set_blas(const char *, void *)
     void ow_set_loaders(int (*)(char *), int (*)(char *))
+    void ow_set_compile_on_demand(int (*)(ow_on_demand *))
     bint ow_has_blas()
     bint ow_has_lapack()
     object ow_wrap(int, int, cnp.npy_intp *, cnp.npy_intp *, void *, int)
@@ -211,10 +222,16 @@ cdef extern from *:
 cdef extern from "simd.h":
     ctypedef struct ow_reducer:
         const char *name
+    ctypedef void (*ow_chunk_fn)(void *, const void *const *, int64_t) noexcept nogil
+    ctypedef struct ow_loop_row:
+        const char *name
+        ow_chunk_fn fn
     ctypedef struct ow_simd:
         const char *name
         const ow_reducer *reducers
         int reducer_count
+        const ow_loop_row *float_loops
+        int float_loop_count
         int products
     const ow_simd *ow_kernels
     int ow_use_kernels(const char *)
@@ -228,7 +245,6 @@ cdef extern from "numpy/arrayobject.h":
     PyArray_ArrFuncs *PyDataType_GetArrFuncs(cnp.dtype dtype)
 
 cdef extern from "elemwise.h":
-    ctypedef void (*ow_chunk_fn)(void *, const void *const *, int64_t) noexcept nogil
     int OW_MAXREG
     ctypedef struct ow_instr:
         ow_chunk_fn fn
@@ -241,6 +257,8 @@ cdef extern from "elemwise.h":
         int32_t *results
         ow_instr *instr
         const ow_reducer *reducer
+        const ow_reducer *run
+        const ow_reducer *join
     void ow_interpret(const void *, char **, const int64_t *, int64_t) noexcept nogil
     void ow_warm_thread() noexcept nogil
 
@@ -284,9 +302,6 @@ cdef extern from "index.h":
     int ow_adder_count
 
 cdef extern from "loops.h":
-    ctypedef struct ow_loop_row:
-        const char *name
-        ow_chunk_fn fn
     const ow_loop_row *ow_loop_rows
     int ow_loop_count
 

@@ -34,6 +34,11 @@ def rowwise(node: Apply, kernels: Kernels) -> CStep | None:
         len(program.buffers),
         sum(np.dtype(program.dtypes[slot]).itemsize for slot in program.turned),
         *(broadcast_mask(v.type.broadcastable) for v in node.inputs),
+        len(program.reducers),
+        *(
+            opwise_c.REDUCERS[f"{row}_{csource.short(element)}_{csource.short(acc)}"]
+            for row, element, acc in program.reducers.values()
+        ),
     )
     return CStep("rowwise", ints, (program.nanoseconds,), loop=loop)
 

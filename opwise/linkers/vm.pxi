@@ -97,6 +97,11 @@ cdef class VM:
     cdef ow_pop pop
     cdef bytes call_label
     cdef list labels
+    # kernels that calls do not have yet, and run built-in loops instead; None if there are none
+    cdef object pending
+    # nanoseconds of the calls that ran built-in loops instead, and how many there were
+    cdef int64_t built_in_ns
+    cdef readonly int64_t built_in_calls
     cdef object keep_marks
     cdef int open_ranges
 
@@ -782,10 +787,14 @@ cdef class VM:
 
     cdef int run(self) except -1:
         """Run the program on what the input storages hold; leave results in the output storages."""
+        cdef int64_t start = 0
         if self.running:
             raise RuntimeError(BUSY)
         self.running = True
         try:
+            if self.pending is not None:
+                self._take_kernels(False)
+                start = ow_clock()
             if self.marked:
                 self._open(self.call_label)
             self._load_inputs()
@@ -794,6 +803,9 @@ cdef class VM:
             else:
                 self._run_steps()
             self._finish()
+            if self.pending is not None:
+                self.built_in_ns += ow_clock() - start
+                self.built_in_calls += 1
         except BaseException:
             self._abandon()
             raise
@@ -801,6 +813,37 @@ cdef class VM:
             while self.open_ranges:  # that of the call; where it fails, that of a step too
                 self._close()
             self.running = False
+        return 0
+
+    def expect_kernels(self, pending):
+        """Run built-in loops until kernels are compiled; see ``tiers.Pending``."""
+        self.pending = pending
+
+    def wait_for_kernels(self):
+        """Use compiled kernels from the next call on, once the compiler is done."""
+        if self.running:
+            raise RuntimeError(BUSY)
+        self.running = True
+        try:
+            if self.pending is not None:
+                self._take_kernels(True)
+        finally:
+            self.running = False
+
+    cdef int _take_kernels(self, bint wait) except -1:
+        """Use the kernels that are pending if they are compiled; wait: until they are."""
+        cdef int i
+        found = self.pending.take(self.built_in_ns, wait)
+        if found is None:
+            return 0
+        for i in range(self.nsteps):  # no signal handler runs in between
+            kernel = found.get(self.keep[i])
+            if kernel is not None:
+                address, library = kernel
+                self.steps[i].loop = <ow_loop><uintptr_t>address
+                self.steps[i].ctx = NULL
+                self.keep[i] = library
+        self.pending = None
         return 0
 
     cdef int _run_timed(self) except -1:

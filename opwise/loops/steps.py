@@ -20,6 +20,7 @@ def _scan(node: Apply, kernels: Kernels) -> LoopStep | None:
     vm = getattr(step, "fn", None)
     if not isinstance(vm, opwise_c.VM) or not all(step.linked.in_c):
         return None
+    vm.wait_for_kernels()  # calls of the loop do not call this VM
     return LoopStep(vm, node.op.layout, _small(node, step.linked.program.fgraph, kernels))
 
 

@@ -48,7 +48,13 @@ def record(
     """
     linked = function.linked
     loops = list(_loops(linked))
-    _load_blas(any(any(each.in_c) for each in (linked, *(inner for _, inner in loops))))
+    linked_graphs = (linked, *(inner for _, inner in loops))
+    _load_blas(any(any(each.in_c) for each in linked_graphs))
+    for each in linked_graphs:
+        if isinstance(each.vm, opwise_c.VM):
+            each.vm.wait_for_kernels()
+        for loop in each.on_demand:
+            loop.load()
     if time_thunks:
         vms = [inner.vm for _, inner in loops]
         cast(TimedVM, linked.vm).start_timing(ignore_first_call, vms)

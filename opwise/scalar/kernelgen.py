@@ -15,21 +15,24 @@ _DTYPES = [d for d in dtypes.ALL if csource.has_c(d)]
 
 
 def generate() -> dict[str, str]:
-    """Return {file name: text}: loops by family of dtypes, and the table of all of them."""
-    names, files = [], {}
-    for family, members in (
-        ("float", ("float32", "float64")),
-        ("integer", [d for d in _DTYPES if not d.startswith("float")]),
-    ):
-        loops = [loop for d in members for op in OPS.values() if (loop := _row_loop(op, d))]
-        names += [name for name, _ in loops]
-        files[f"loops_{family}.c"] = _file(members, loops)
+    """Return {file name: text}: loops by family of dtypes, and the tables of them.
+
+    Loops of floats and reductions are for simd_body.h, which is compiled for several processors.
+    """
+    integers = _row_loops([d for d in _DTYPES if d not in dtypes.FLOATS])
     casts = [_cast_loop(a, b) for a in _DTYPES for b in _DTYPES if a != b]
-    names += [name for name, _ in casts]
-    files["loops_cast.c"] = _file([], casts)
-    files["loops.h"] = _table(names)
-    files["reducers_body.h"] = _reducers()
-    return files
+    return {
+        "loops_float_body.h": _float_loops(),
+        "loops_integer.c": _file(integers),
+        "loops_cast.c": _file(casts),
+        "loops.h": _table([name for name, _ in (*integers, *casts)]),
+        "reducers_body.h": _reducers(),
+    }
+
+
+def _row_loops(computing):
+    """Return (name, text) of the loops of all rows that compute in some dtypes."""
+    return [loop for d in computing for op in OPS.values() if (loop := _row_loop(op, d))]
 
 
 def _row_loop(op, computing):
@@ -68,15 +71,20 @@ def _reducers():
     """Return the C text of the reductions and the table of them, for simd_body.h."""
     texts: list[str] = []
     rows = []
-    for row, element, acc in loops.REDUCTIONS:
+    sums = [each for each in loops.REDUCTIONS if each[0] == "add" and each[1] in dtypes.FLOATS]
+    several = [(*each, sets) for each in sums for sets in (2, loops.MOST_SETS)]
+    for row, element, acc, sets in (*((*each, 1) for each in loops.REDUCTIONS), *several):
         kind = f"{row}_{csource.short(element)}_{csource.short(acc)}"
+        if sets > 1:
+            kind += f"_{sets}"
         name = f"ow_reduce_{kind}"
         texts += (
             loops.reduction_text(
-                name, row, acc, "any", [], [0], [element], prefix="static ", apart=True
+                name, row, acc, "any" if sets == 1 else "run", [], [0], [element],
+                prefix="static ", apart=sets == 1, beside=sets - 1,
             )
             or []
-        )
+        )  # fmt: skip
         fold, type_ = loops.FOLDS[row], csource.c_type(acc)
         start = csource.literal(fold.start(acc), acc)
         texts.append(f"static const {type_} {name}_start = {start};")
@@ -143,16 +151,30 @@ def _loop(name, text, in_dtypes, out_dtype, first=()):
     return name, "\n".join(lines)
 
 
-def _file(members, loops):
+def _file(loops):
+    """Return the C file of some loops of integers or casts."""
     support = {name for row in ROWS.values() for name in row.c_support}
-    libm = {name for row in ROWS.values() for name in row.libm}
-    # the build runs on other hardware too: it must not rely on vector functions of libmvec
-    head = [
-        "/* made by opwise/scalar/kernelgen.py */",
-        csource.prototypes(libm, members, simd=False) if members else "",
-        csource.support(support, members) if members else csource.support([], []),
-    ]
+    integers = [d for d in _DTYPES if d not in dtypes.FLOATS]
+    head = ["/* made by opwise/scalar/kernelgen.py */", csource.support(support, integers)]
     return "\n".join([*head, *(text for _, text in loops), ""])
+
+
+def _float_loops():
+    """Return the C text of the loops of floats and the table of them, for simd_body.h.
+
+    They call no vector function of libmvec, since the build may run on other hardware.
+    """
+    loops = _row_loops([d for d in _DTYPES if d in dtypes.FLOATS])
+    return "\n".join([
+        "/* made by opwise/scalar/kernelgen.py */",
+        *(f"static {text}" for _, text in loops),
+        "static const ow_loop_row ow_float_loop_rows[] = {",
+        *(f'    {{"{name}", ow_loop_{name}}},' for name, _ in loops),
+        "};",
+        "static const int ow_float_loop_count ="
+        " sizeof(ow_float_loop_rows) / sizeof(ow_float_loop_rows[0]);",
+        "",
+    ])  # fmt: skip
 
 
 def _table(names):
@@ -164,14 +186,9 @@ def _table(names):
 #ifndef OW_LOOPS_H
 #define OW_LOOPS_H
 
-#include "elemwise.h"
+#include "simd.h"
 
 {declared}
-
-typedef struct ow_loop_row {{
-    const char *name;
-    ow_chunk_fn fn;
-}} ow_loop_row;
 
 static const ow_loop_row ow_loop_rows[] = {{
 {rows}

@@ -88,6 +88,8 @@ FOLDS = {
 }
 
 
+#: the most accumulators of which opwise is built with reductions in the order of a loop for all
+MOST_SETS = 4
 _C_DTYPES = [d for d in dtypes.ALL if csource.has_c(d)]
 _C_FLOATS = [d for d in _C_DTYPES if d in dtypes.FLOATS]
 _C_INTEGERS = [d for d in _C_DTYPES if d not in dtypes.FLOATS]
@@ -104,6 +106,11 @@ REDUCTIONS = (
     ("or_", "bool", "bool"),
     ("and_", "bool", "bool"),
 )
+
+
+def lane_sets(n_acc: int) -> int:
+    """Return into how many parts the lanes of a reduction are divided, for so many accumulators."""
+    return 1 << (n_acc - 1).bit_length()
 
 
 def is_cheap(instructions: Sequence[Instruction]) -> bool:
@@ -277,6 +284,7 @@ def reduction_text(
     prefix: str = "",
     apart: bool = False,
     count: int | None = None,
+    beside: int = 0,
 ) -> list[str] | None:
     """Return the C definitions of a loop that folds what a program computes, or None.
 
@@ -285,16 +293,16 @@ def reduction_text(
     accumulator beside it. order: "run" or "rows" if every call is of that kind, else "any". outs:
     the slots to fold, each into accumulators of its own. prefix: C text before the function.
     apart: whether the elements of a run of the only input may not be contiguous. count: how many
-    elements every call has, if that is known.
+    elements every call has, if that is known. beside: how many accumulators other calls fill at the
+    same time; the order is that of a loop that fills all of them.
     """
     body = body_text(name, instructions, outs, in_dtypes)
     if body is None:
         return None
     n_acc = len(outs)
     elements = [slot_dtype(out, instructions, in_dtypes) for out in outs]
-    size = np.dtype(acc_dtype).itemsize * (1 << (n_acc - 1).bit_length())
-    lanes = max(1, _LANES_BYTES // size) if is_cheap(instructions) else 1
-    lines = _Fold(FOLDS[row_name], elements, acc_dtype, lanes)
+    size = np.dtype(acc_dtype).itemsize * lane_sets(n_acc + beside)
+    lines = _Fold(FOLDS[row_name], elements, acc_dtype, max(1, _LANES_BYTES // size))
 
     operands = _Operands(in_dtypes, n_acc, constant_inputs, maybe_broadcast)
 
@@ -435,13 +443,31 @@ class _Fold:
             f"    for (; i + {lanes} <= m; i += {lanes})",
             f"        for (ow_i32 j = 0; j < {lanes}; j++)",
             f"            {self.take('s{k}[j]', value, ('from + i', 'j'))}",
-            f"    for (ow_i32 w = {lanes // 2}; w; w /= 2)",
-            "        for (ow_i32 j = 0; j < w; j++) {",
-            *self.each(f"            s{{k}}[j] = {self.join('s{k}[j]', 's{k}[j + w]')};"),
-            "        }",
+            *(f"    {line}" for line in self._joined(lanes)),
             *self.each(f"    total{{k}} = {self.join('total{k}', 's{k}[0]')};"),
             "}",
         ]
+
+    def _joined(self, lanes):
+        """Return the lines that fold the upper half of some lanes into the lower half, to the end.
+
+        Compilers are slower at a loop over the halves, and at loops over a few numbers.
+        """
+        lines, half = [], lanes // 2
+        while half >= _FEW // 2:
+            lines += [
+                f"for (ow_i32 j = 0; j < {half}; j++) {{",
+                *self.each(f"    s{{k}}[j] = {self.join('s{k}[j]', f's{{k}}[j + {half}]')};"),
+                "}",
+            ]
+            half //= 2
+        while half:
+            for j in range(half):
+                lines += self.each(
+                    f"s{{k}}[{j}] = {self.join(f's{{k}}[{j}]', f's{{k}}[{j + half}]')};"
+                )
+            half //= 2
+        return lines
 
     def _in_vectors(self, value):
         clause = self.fold.clause

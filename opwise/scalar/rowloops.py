@@ -8,8 +8,7 @@ of arrays by columns, are turned: the loops go over the same element of many row
 A row program has slots like a Composite's. Each is *wide*, a row of elements, or *narrow*, one
 number for each row. The function is ``void name(const void *ctx, char **p, const ow_i64 *st,
 ow_i64 rows)``: the outputs and the inputs are at ``p``, the bytes from row to row in ``st``, and an
-``ow_rowwise_context`` of csupport/rowwise.h at ``ctx``. Its memory holds ``RowProgram.buffers`` for
-one row, or ``turned`` for ``TURNED_ROWS`` rows. Rows that are not turned are contiguous.
+``ow_rowwise_context`` of csupport/rowwise.h at ``ctx``. Rows that are not turned are contiguous.
 """
 
 from __future__ import annotations
@@ -29,16 +28,19 @@ from opwise.scalar.op import cast_op
 MAX_FREE_COST = 1.5
 #: how many rows are turned at once
 TURNED_ROWS = 64
+#: the most reductions of ``loops.REDUCTIONS`` that a program calls
+MOST_REDUCERS = 8
 #: bytes of a cache line
 _LINE = 64
 #: C text of the ow_rowwise_context of csupport/rowwise.h
 _CONTEXT = """\
 struct ow_rows {
-    ow_i64 n, turned;
+    ow_i64 n;
     char *memory;
     const ow_i64 *along;
     void (*gather)(void *, const void *, ow_i64, ow_i64, ow_i64, ow_i64, ow_i64);
     void (*scatter)(void *, const void *, ow_i64, ow_i64, ow_i64, ow_i64, ow_i64);
+    void (*reducers[])(const void *, char **, const ow_i64 *, ow_i64);
 };"""
 
 
@@ -148,48 +150,62 @@ class RowProgram:
 
     def text(self, name: str) -> list[str] | None:
         """Return the C definitions, the function last; None if a part of it has no C."""
-        straight, turned = _Straight(self, name), _Turned(self, f"{name}_t")
-        definitions = [_CONTEXT]
-        for lines in (straight, turned):
-            for loop in self.loops:
-                text = lines.definitions(loop)
-                if text is None:
-                    return None
-                definitions += text
-        buffers, at = [], "c->memory"
+        lines = _Straight(self, name)
+        definitions, at = [], "c->memory"
         for k, dtype in enumerate(self.buffers):
-            buffers.append(f"char *const b{k} = {at};")
+            definitions.append(f"char *const b{k} = {at};")
             at += f" + (n * {np.dtype(dtype).itemsize} + {_LINE - 1}) / {_LINE} * {_LINE}"
-        function = [
-            f"static void {name}_turned(const struct ow_rows *c, char **p, const ow_i64 *st, "
-            "ow_i64 rows)",
-            "{",
-            "    const ow_i64 n = c->n, *along = c->along;",
-            "    char *memory = c->memory;",
-            *(f"    {line}" for line in turned.buffers()),
-            f"    for (ow_i64 row = 0; row < rows; row += {TURNED_ROWS}) {{",
-            f"        const ow_i64 m = rows - row < {TURNED_ROWS} ? rows - row : {TURNED_ROWS};",
-            *(f"        {line}" for line in turned.lines()),
-            "    }",
+        return self._text(name, lines, [
+            *definitions,
+            "for (ow_i64 row = 0; row < rows; row++) {",
+            *(f"    {line}" for line in lines.lines()),
             "}",
-            "",
+        ])  # fmt: skip
+
+    def turned_text(self, name: str) -> list[str] | None:
+        """Return the C definitions for turned rows, as ``text`` does for the others."""
+        lines = _Turned(self, name)
+        return self._text(name, lines, [
+            "const ow_i64 *along = c->along;",
+            "char *memory = c->memory;",
+            *lines.buffers(),
+            f"for (ow_i64 row = 0; row < rows; row += {TURNED_ROWS}) {{",
+            f"    const ow_i64 m = rows - row < {TURNED_ROWS} ? rows - row : {TURNED_ROWS};",
+            *(f"    {line}" for line in lines.lines()),
+            "}",
+        ])  # fmt: skip
+
+    def _text(self, name: str, lines: _Lines, statements: list[str]) -> list[str] | None:
+        definitions = [_CONTEXT]
+        for loop in self.loops:
+            text = lines.definitions(loop)
+            if text is None:
+                return None
+            definitions += text
+        function = [
             f"void {name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 rows)",
             "{",
             "    const struct ow_rows *const c = ctx;",
             "    const ow_i64 n = c->n;",
-            "    if (c->turned) {",
-            f"        {name}_turned(c, p, st, rows);",
-            "        return;",
-            "    }",
-            *(f"    {line}" for line in buffers),
-            "    for (ow_i64 row = 0; row < rows; row++) {",
-            *(f"        {line}" for line in straight.lines()),
-            "    }",
+            *(f"    {line}" for line in statements),
             "}",
         ]
         return [*definitions, "\n".join(function)]
 
     # --- the plan -------------------------------------------------------------------------------
+
+    @cached_property
+    def reducers(self) -> dict[_Loop, tuple[str, str, str]]:
+        """The loops that are one of ``loops.REDUCTIONS``, as they reduce what is in memory."""
+        found: dict[_Loop, tuple[str, str, str]] = {}
+        for loop in self.loops:
+            if loop.fold is not None and len(loop.roots) == 1 and len(found) < MOST_REDUCERS:
+                (slot,) = loop.roots
+                row, acc = loop.fold
+                kind = row, self.dtypes[slot], acc
+                if kind in loops.REDUCTIONS and slot in self.loop_program(loop)[0]:
+                    found[loop] = kind
+        return found
 
     @property
     def loops(self) -> tuple[_Loop, ...]:
@@ -351,9 +367,13 @@ class _Lines:
     def __init__(self, program: RowProgram, name: str) -> None:
         self.of, self.n_out = program, len(program.outs)
         self.names = {loop: f"{name}_{k}" for k, loop in enumerate(program.loops)}
+        for k, loop in enumerate(program.reducers):
+            self.names[loop] = f"c->reducers[{k}]"
 
     def definitions(self, loop: _Loop) -> list[str] | None:
         """Return the C definitions of a loop, or None if a part of it has no C."""
+        if loop in self.of.reducers:
+            return []
         if loop.window is not None:
             return [_window_text(self.names[loop], loop.window, self.by_rows)]
         takes, instructions, outs = self.of.loop_program(loop)

@@ -384,7 +384,8 @@ def several_kernels(number):
 
 
 @pytest.mark.c
-def test_one_call_of_the_compiler_a_function(compilations):
+def test_one_call_of_the_compiler_a_function(compilations, monkeypatch):
+    monkeypatch.setattr(kernels, "SHARE", 10**6)
     mode = Mode("c|py", "fast_run")
     f = function(*several_kernels(0.84321), mode=mode)
     assert len(compilations) == 1 and f.compile_report.kernels.hit is False

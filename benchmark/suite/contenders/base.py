@@ -76,6 +76,9 @@ class Contender:
         """The callable that makes one call and returns when its outputs are there."""
         raise NotImplementedError
 
+    def settle(self, step: Callable[[], object]) -> None:
+        """Wait until later calls of what ``build`` returned are as fast as they will be."""
+
     def outputs(self, returned) -> list[np.ndarray]:
         """What the callable returned, as arrays of numpy."""
         return [np.array(value) for value in returned]

@@ -426,8 +426,6 @@ static int ow_elemwise_run(ow_step *s)
 
 #define OW_MAXREG 128
 
-typedef void (*ow_chunk_fn)(void *out, const void *const *in, int64_t n);
-
 typedef struct ow_instr {
     ow_chunk_fn fn;
     int32_t out;
@@ -441,6 +439,8 @@ typedef struct ow_code {
     int32_t *results;   /* register of each output */
     ow_instr *instr;
     const ow_reducer *reducer;  /* folds the only result into the accumulator; NULL: no reduction */
+    const ow_reducer *run;      /* the same for a run of elements and one accumulator */
+    const ow_reducer *join;     /* folds accumulators */
 } ow_code;
 
 /* The registers of the interpreter: chunks of 8 * OW_CHUNK bytes, for each thread. */
@@ -461,46 +461,89 @@ static inline void ow_gather(char *to, const char *from, int64_t stride, int ite
     ow_copy_run(p, st, n, itemsize);
 }
 
+/* Compute m elements of each register, from number `start` of the operands on. */
+static inline void ow_interpret_chunk(const ow_code *code, const void **reg, char **p,
+                                      const int64_t *st, int64_t start, int64_t m)
+{
+    const int nout = code->nout;
+    for (int i = 0; i < code->nin; i++) {
+        const int64_t stride = st[nout + i];
+        const int size = code->itemsize[i];
+        const char *from = p[nout + i] + start * stride;
+        if (stride == size)
+            reg[i] = from;
+        else if (stride != 0 || start == 0) {
+            ow_gather(ow_registers[i], from, stride, size, m);
+            reg[i] = ow_registers[i];
+        }
+    }
+    for (int k = 0; k < code->ninstr; k++) {
+        const ow_instr *in = code->instr + k;
+        const void *args[4];
+        for (int j = 0; j < in->nin; j++)
+            args[j] = reg[in->in[j]];
+        in->fn((void *)reg[in->out], args, m);
+    }
+}
+
+/* Elements that generated loops fold into one number, before such numbers are joined pairwise: _RUN of
+ * loops.py. */
+#define OW_RUN 1024
+
+/* Fold result k of a run of elements into its accumulator, in the order of generated loops. */
+static void ow_interpret_run(const ow_code *code, const void **reg, char **p, const int64_t *st,
+                             int64_t n, int k)
+{
+    static _Thread_local char values[8 * OW_RUN] __attribute__((aligned(64)));
+    const ow_reducer *reducer = code->reducer, *join = code->join;
+    const int result = code->results[k], size = code->itemsize[result];
+    const long long one[4] = {0, reducer->accsize, 1, 0}, run[4] = {0, size, 1, 0};
+    char total[8], part[64][8]; /* part[j]: of 2 ** j blocks */
+    uint64_t blocks = 0;
+    int j;
+    for (int64_t from = 0; from < n; from += OW_RUN, blocks++) {
+        const int64_t m = n - from < OW_RUN ? n - from : OW_RUN;
+        for (int64_t start = 0; start < m; start += OW_CHUNK) {
+            const int64_t some = m - start < OW_CHUNK ? m - start : OW_CHUNK;
+            ow_interpret_chunk(code, reg, p, st, from + start, some);
+            memcpy(values + start * size, reg[result], (size_t)(some * size));
+        }
+        memcpy(total, reducer->start, (size_t)reducer->accsize);
+        code->run->loop(NULL, (char *[]){total, values}, run, m);
+        for (j = 0; blocks >> j & 1; j++) {
+            join->loop(NULL, (char *[]){part[j], total}, one, 1);
+            memcpy(total, part[j], (size_t)reducer->accsize);
+        }
+        memcpy(part[j], total, (size_t)reducer->accsize);
+    }
+    for (j = 0; blocks >> j; j++)
+        if (blocks >> j & 1)
+            join->loop(NULL, (char *[]){p[k], part[j]}, one, 1);
+}
+
 /* An ow_loop: operands are the outputs, then the inputs. */
 static void ow_interpret(const void *ctx, char **p, const int64_t *st, int64_t n)
 {
     const ow_code *code = ctx;
     const void *reg[OW_MAXREG];
-    int nout = code->nout;
     for (int r = 0; r < code->nreg; r++)
         reg[r] = ow_registers[r];
+    if (code->reducer && st[0] == 0) {
+        for (int k = 0; k < code->nout; k++)
+            ow_interpret_run(code, reg, p, st, n, k);
+        return;
+    }
     for (int64_t start = 0; start < n; start += OW_CHUNK) {
-        int64_t m = n - start < OW_CHUNK ? n - start : OW_CHUNK;
-        for (int i = 0; i < code->nin; i++) {
-            int64_t stride = st[nout + i];
-            int size = code->itemsize[i];
-            const char *from = p[nout + i] + start * stride;
-            char *own = ow_registers[i];
-            if (stride == size)
-                reg[i] = from;
-            else if (stride != 0 || start == 0) {
-                ow_gather(own, from, stride, size, m);
-                reg[i] = own;
-            }
-        }
-        for (int k = 0; k < code->ninstr; k++) {
-            const ow_instr *in = code->instr + k;
-            const void *args[4];
-            for (int j = 0; j < in->nin; j++)
-                args[j] = reg[in->in[j]];
-            in->fn((void *)reg[in->out], args, m);
-        }
-        for (int k = 0; k < nout; k++) {
-            int r = code->results[k], size = code->itemsize[r];
-            if (code->reducer) {
-                char *q[2] = {p[k] + start * st[k], (char *)reg[r]};
-                long long qs[4] = {st[k], size, 1, 0};
-                code->reducer->loop(NULL, q, qs, m);
-                continue;
-            }
+        const int64_t m = n - start < OW_CHUNK ? n - start : OW_CHUNK;
+        ow_interpret_chunk(code, reg, p, st, start, m);
+        for (int k = 0; k < code->nout; k++) {
+            const int r = code->results[k], size = code->itemsize[r];
             char *q[2] = {p[k] + start * st[k], (char *)reg[r]};
-            int64_t qs[2] = {st[k], size};
-            ow_copy_run(q, qs, m, size);
+            const long long steps[4] = {st[k], size, 1, 0};
+            if (code->reducer)
+                code->reducer->loop(NULL, q, steps, m);
+            else
+                ow_copy_run(q, (const int64_t *)steps, m, size);
         }
     }
 }

@@ -4,12 +4,14 @@
 #define OW_ROWWISE_H
 
 #include "elemwise.h"
+#include "on_demand.h"
 #include "view.h"
 
 /* reals: about how many nanoseconds an element takes.
  * ints: ndim; mask of the outputs of one number a row; the reducer that needs elements, or -1; bytes
  * of buffers for each element of a row; the number of buffers; bytes for each element of turned rows;
- * for each input the mask of its broadcastable dimensions. */
+ * for each input the mask of its broadcastable dimensions; how many reducers the loops call, and which. The context
+ * of the step is the loop over turned rows. */
 enum {
     OW_ROWWISE_NDIM = 0,
     OW_ROWWISE_NARROW,
@@ -25,6 +27,8 @@ enum {
 #define OW_ROWWISE_ROWS 64
 /* Rows of fewer elements are turned, and rows that lie side by side if they take at most so many bytes. */
 #define OW_ROWWISE_SHORT 32
+/* Reducers that the loops of one program call, as in rowloops.py. */
+#define OW_ROWWISE_REDUCERS 8
 #define OW_ROWWISE_TURN_BYTES (1 << 21)
 
 /* Copies m rows of n elements between an array, `row` bytes from row to row and `along` from element to
@@ -85,10 +89,10 @@ static void ow_rowwise_scatter(void *to, const void *from, int64_t row, int64_t 
 /* What a generated loop gets besides its operands. */
 typedef struct ow_rowwise_context {
     int64_t n;                         /* elements of a row */
-    int64_t turned;                    /* whether loops go over the same element of many rows */
     char *memory;                      /* of the buffers */
     const int64_t *along;              /* bytes from element to element of each operand's rows */
     ow_rowwise_turn *gather, *scatter; /* of an array to a buffer, and back */
+    ow_loop reducers[OW_ROWWISE_REDUCERS]; /* reductions of elements that are in memory */
 } ow_rowwise_context;
 
 typedef struct ow_rowwise_job {
@@ -136,8 +140,8 @@ static int64_t ow_rowwise_bytes(const ow_step *s, int64_t n, int turned)
                        s->ints[OW_ROWWISE_BUFFERS] * OW_ROWWISE_LINE);
 }
 
-/* Whether to turn rows: short ones, and those of arrays by columns. */
-static int ow_rowwise_turns(const ow_step *s, int64_t n)
+/* Whether rows are better turned: short ones, and those of arrays by columns. */
+static int ow_rowwise_should_turn(const ow_step *s, int64_t n)
 {
     int across = 0;
     if (n < OW_ROWWISE_SHORT)
@@ -148,6 +152,12 @@ static int ow_rowwise_turns(const ow_step *s, int64_t n)
             across |= c->shape[d] > 1 && c->strides[d] == c->itemsize;
     }
     return across && ow_rowwise_turned_bytes(s, n) <= OW_ROWWISE_TURN_BYTES;
+}
+
+/* The loop over turned rows for these operands; NULL if rows are not turned, or it cannot be compiled. */
+static ow_loop ow_rowwise_turned(const ow_step *s, int64_t n)
+{
+    return ow_rowwise_should_turn(s, n) ? ((const ow_on_demand *)s->ctx)->loop : NULL;
 }
 
 static int ow_rowwise_prep(ow_step *s)
@@ -161,7 +171,9 @@ static int ow_rowwise_prep(ow_step *s)
     if (n == 0 && s->ints[OW_ROWWISE_NEEDS] >= 0)
         return OW_FAIL(s, OW_VALUE_ERROR, "Input of CAReduce{%.7s} has zero-size on axis %d",
                        ow_kernels->reducers[s->ints[OW_ROWWISE_NEEDS]].name, nd - 1);
-    const int turned = ow_rowwise_turns(s, n);
+    if (ow_rowwise_should_turn(s, n))
+        rc = ow_demand((ow_on_demand *)s->ctx);
+    const int turned = ow_rowwise_turned(s, n) != NULL;
     for (int k = 0; k < s->nout && !rc; k++) {
         const int narrow = s->ints[OW_ROWWISE_NARROW] >> k & 1;
         ow_set_shape(s->out[k], nd, shape);
@@ -200,10 +212,14 @@ static int ow_rowwise_run(ow_step *s)
     ow_common_shape(s, nd, s->ints + OW_ROWWISE_MASKS, shape);
     int64_t along[OW_MAXARG];
     ow_rowwise_job job = {.loop = s->loop, .chunks = ow_rowwise_chunks(s, shape)};
-    const int turned = ow_rowwise_turns(s, shape[nd - 1]);
-    job.bytes = ow_rowwise_bytes(s, shape[nd - 1], turned);
-    job.context = (ow_rowwise_context){
-        shape[nd - 1], turned, s->scratch, along, ow_rowwise_gather, ow_rowwise_scatter};
+    const ow_loop turned = ow_rowwise_turned(s, shape[nd - 1]);
+    if (turned)
+        job.loop = turned;
+    job.bytes = ow_rowwise_bytes(s, shape[nd - 1], turned != NULL);
+    job.context = (ow_rowwise_context){shape[nd - 1], s->scratch, along, ow_rowwise_gather, ow_rowwise_scatter, {0}};
+    const int64_t *reducers = s->ints + OW_ROWWISE_MASKS + s->nin;
+    for (int k = 0; k < reducers[0]; k++)
+        job.context.reducers[k] = (ow_loop)ow_kernels->reducers[reducers[1 + k]].loop;
     char *free_memory = s->scratch + job.bytes * job.chunks;
     for (int k = 0; k < s->nout; k++)
         slots[k] = s->out[k];

@@ -18,6 +18,14 @@ typedef struct ow_reducer {
     int needs_elements;  /* 1 where an empty reduction has no value */
 } ow_reducer;
 
+/* One scalar operation on n contiguous elements. */
+typedef void (*ow_chunk_fn)(void *out, const void *const *in, int64_t n);
+
+typedef struct ow_loop_row {
+    const char *name; /* <row>_<type> or cast_<from>_<to> */
+    ow_chunk_fn fn;
+} ow_loop_row;
+
 /* Rows `first` to `end` of a step of nnet.h. */
 typedef void (*ow_rows_fn)(ow_step *s, int64_t first, int64_t end);
 
@@ -148,6 +156,8 @@ typedef struct ow_simd {
     const char *name;
     const ow_reducer *reducers;
     int reducer_count;
+    const ow_loop_row *float_loops;
+    int float_loop_count;
     /* for float and double */
     ow_rows_fn softmax[2], logsoftmax[2], softmax_grad[2], xent[2], xent_dx[2], onehot[2],
         onehot_grad[2];

@@ -6,6 +6,8 @@
 
 #include "scalar.h"
 
+#include "loops_float_body.h"
+
 #define OW_WITHIN static inline __attribute__((always_inline))
 #define OW_GLUE_(name, s) name##_##s
 #define OW_GLUE(name, s) OW_GLUE_(name, s)
@@ -133,6 +135,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 
 const ow_simd OW_TABLE = {
     OW_TABLE_NAME,           ow_reducer_rows,          ow_reducer_rows_count,
+    ow_float_loop_rows,      ow_float_loop_count,
     OW_BOTH(ow_softmax),     OW_BOTH(ow_logsoftmax),   OW_BOTH(ow_softmax_grad),
     OW_BOTH(ow_xent),        OW_BOTH(ow_xent_dx),      OW_BOTH(ow_onehot),
     OW_BOTH(ow_onehot_grad), OW_BOTH(ow_gemm),         OW_BOTH(ow_pack_all),

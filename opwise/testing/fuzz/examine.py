@@ -12,6 +12,7 @@ from opwise.compile.function import function
 from opwise.compile.io import In
 from opwise.config import change_flags
 from opwise.graph.variable import Variable
+from opwise.linkers import opwise_c
 from opwise.modes.debugging.perturbation import Perturbed, beyond
 from opwise.modes.mode import Mode
 from opwise.testing.configurations import compiled_in
@@ -106,6 +107,8 @@ def _call_again(
         if leaf.kind == "shared":
             program.variables[name].set_value(leaf.argument(), borrow=True)
     try:
+        if k == _CALLS and isinstance(f.fn, opwise_c.VM):
+            f.fn.wait_for_kernels()
         again = f(*[leaf.argument() for leaf in leaves])
     except Exception as error:  # as above
         raise Fault(f"call {k} raises {type(error).__name__}: {error}", program, configuration,

@@ -1,0 +1,319 @@
+"""Functions that begin on built-in loops, while their kernels are compiled."""
+
+import itertools
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import opwise.tensor as T
+from opwise.compile.function import function
+from opwise.compile.shared import shared
+from opwise.linkers import cbuild, kernels, opwise_c
+from opwise.modes.mode import Mode
+from opwise.modes.profilemode import ProfileMode
+from opwise.testing.fuzz.examine import examine
+from opwise.testing.fuzz.grow import Rejected
+from opwise.testing.fuzz.shrink import Recorded
+from opwise.testing.fuzz.whole import grown
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def begun(flags):
+    """Compile kernels in the background, with flags for which the cache has none."""
+
+    def compile_begun(inputs, outputs, **options):
+        options.setdefault("mode", "FAST_RUN")
+        unknown = f"-DOW_PENDING={os.getpid()}{next(_numbers)}"
+        flags({"background_compilation": True, "gcc.cxxflags": unknown})
+        return function(inputs, outputs, **options)
+
+    return compile_begun
+
+
+@pytest.fixture
+def compilers(monkeypatch):
+    """The texts that were given to a compiler."""
+    texts = []
+    run = cbuild._compile
+
+    def counted(recipe, text, name):
+        texts.append(text)
+        return run(recipe, text, name)
+
+    monkeypatch.setattr(cbuild, "_compile", counted)
+    return texts
+
+
+def same_bits(one, two):
+    for a, b in zip(one, two, strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        assert a.dtype == b.dtype and a.shape == b.shape
+        assert a.tobytes() == b.tobytes(), (a, b)
+
+
+def softened(x):
+    return T.tanh(x * 1.5) - T.log(T.exp(-x) + 1) * T.nnet.sigmoid(x + 0.25)
+
+
+def test_the_compiler_starts_when_calls_have_taken_time(begun, compilers, monkeypatch):
+    x = T.dvector("x")
+    f = begun([x], softened(x))
+    first = f(np.arange(9.0))
+    assert f.fn.built_in_calls == 1
+    for _ in range(3):
+        f(np.arange(9.0))
+    assert compilers == []
+    monkeypatch.setattr(kernels, "_WORTH_COMPILING", 0)
+    f(np.arange(9.0))
+    f.fn.wait_for_kernels()
+    assert len(compilers) == 1
+    calls = f.fn.built_in_calls
+    same_bits([f(np.arange(9.0))], [first])
+    assert f.fn.built_in_calls == calls
+    assert len(compilers) == 1
+
+
+def test_kernels_are_used_between_two_calls(begun, monkeypatch):
+    monkeypatch.setattr(kernels, "_WORTH_COMPILING", 0)
+    x = T.dvector("x")
+    f = begun([x], softened(x))
+    value = np.linspace(-3, 3, 1000)
+    first = f(value)
+    for _ in range(100000):
+        same_bits([f(value)], [first])
+        if f.fn.built_in_calls < _ + 2:
+            break
+    else:
+        pytest.fail("the compiled kernel was never used")
+
+
+SIZES = [0, 1, 7, 8, 31, 33, 63, 64, 65, 511, 513, 1023, 1025, 2049, 5000, 70001]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_same_bits_for_any_length(begun, dtype):
+    x, y = T.vector("x", dtype=dtype), T.vector("y", dtype=dtype)
+    z = softened(x) * y
+    sums = [z.sum(), (x * y).sum(), abs(z).max(), T.exp(x).sum(), T.sqr(x - y).mean()]
+    f = begun([x, y], [z, *sums])
+    random = np.random.RandomState(0)
+    values = [(random.randn(n).astype(dtype), random.randn(n).astype(dtype)) for n in SIZES if n]
+    before = [f(*each) for each in values]
+    assert f.fn.built_in_calls == len(values)
+    f.fn.wait_for_kernels()
+    for results, each in zip(before, values, strict=True):
+        same_bits(f(*each), results)
+    assert f.fn.built_in_calls == len(values)
+
+
+@pytest.mark.parametrize("axis", [0, 1, (0, 2), (1, 2), 2])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_same_bits_for_any_axis_and_layout(begun, dtype, axis):
+    x = T.TensorType(dtype, (False,) * 3)("x")
+    row = T.TensorType(dtype, (True, True, False))("row")
+    z = softened(x + row)
+    f = begun([x, row], [z, z.sum(axis), (x * row).sum(axis), z.max(axis)])
+    random = np.random.RandomState(1)
+    values = []
+    for shape in ((3, 5, 7), (1, 2, 130), (40, 6, 9), (2, 300, 33), (64, 65, 66)):
+        given = random.randn(*shape).astype(dtype)
+        layouts = given, given[::-1, :, ::-1], np.asfortranarray(given), given.transpose(2, 1, 0)
+        for a in layouts:
+            values.append((a, random.randn(1, 1, a.shape[2]).astype(dtype)))
+    before = [f(*each) for each in values]
+    f.fn.wait_for_kernels()
+    for results, each in zip(before, values, strict=True):
+        same_bits(f(*each), results)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64", "bool"])
+def test_same_bits_for_integers(begun, dtype):
+    x, y = T.vector("x", dtype=dtype), T.vector("y", dtype=dtype)
+    z = T.switch(x > y, x, y) + x
+    f = begun([x, y], [z, z.sum(), T.maximum(x, y).astype("float32") / 3])
+    random = np.random.RandomState(2)
+    given = [random.randint(0, 2 if dtype == "bool" else 100, 3000).astype(dtype) for _ in "xy"]
+    before = f(*given)
+    f.fn.wait_for_kernels()
+    same_bits(f(*given), before)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("first", range(0, 24, 8))
+def test_random_programs(first):
+    for seed in range(first, first + 8):
+        try:
+            program = grown(Recorded(seed=seed))
+        except Rejected:
+            continue
+        examine(program, ["FAST_RUN, begun on built-in loops"])
+
+
+def test_functions_of_the_math_library_wait(begun, compilers):
+    """Vector functions of the library differ from the others in their last bits."""
+    x = T.dvector("x")
+    f = begun([x], T.sin(x) + T.erf(x))
+    assert len(compilers) == 1
+    f(np.arange(4.0))
+    assert f.fn.built_in_calls == 0
+
+
+def test_loops_over_rows_wait(begun, compilers):
+    x = T.dmatrix("x")
+    centred = x - x.mean(1, keepdims=True)
+    f = begun([x], centred / T.sqrt(T.sqr(centred).mean(1, keepdims=True)))
+    assert compilers
+    f(np.random.RandomState(6).randn(5, 100))
+    assert f.fn.built_in_calls == 0
+    assert all(f.linked.in_c)
+
+
+def test_updates(begun):
+    w = shared(np.zeros(5), name="w")
+    x, y = T.dmatrix("x"), T.dvector("y")
+    cost = T.sqr(T.nnet.sigmoid(T.dot(x, w)) - y).mean()
+    f = begun([x, y], cost, updates=[(w, w - 0.1 * T.grad(cost, w))])
+    random = np.random.RandomState(3)
+    given = random.randn(20, 5), random.rand(20)
+    costs = []
+    for k in range(20):
+        costs.append(f(*given))
+        if k == 9:
+            f.fn.wait_for_kernels()
+    assert 0 < f.fn.built_in_calls == 10
+    g = function([x, y], cost, updates=[(w, w - 0.1 * T.grad(cost, w))])
+    w.set_value(np.zeros(5))
+    same_bits([g(*given) for _ in range(20)], costs)
+
+
+def test_a_compiler_that_fails_costs_one_warning(begun, flags, tmp_path):
+    wrong = tmp_path / "cc"
+    wrong.write_text("#!/bin/sh\necho 'wrong: error' >&2\nexit 1\n")
+    wrong.chmod(0o700)
+    x = T.dvector("x")
+    flags(cxx=str(wrong))
+    f = begun([x], softened(x))
+    first = f(np.arange(9.0))
+    with pytest.warns(UserWarning, match="built-in loops: .*failed: wrong: error"):
+        f.fn.wait_for_kernels()
+    for _ in range(3):
+        same_bits([f(np.arange(9.0))], [first])
+
+
+def test_profiled_functions_wait(begun, compilers):
+    x = T.dvector("x")
+    f = begun([x], softened(x), profile=True)
+    mode = ProfileMode()
+    g = begun([x], T.sqr(softened(x)), mode=mode)
+    for h in (f, g):
+        h(np.arange(4.0))
+        assert h.fn.built_in_calls == 0
+    assert len(compilers) == 2
+
+
+def test_the_flag_waits(begun, flags, compilers):
+    x = T.dvector("x")
+    flags({"background_compilation": False, "gcc.cxxflags": "-DOW_WAITS"})
+    f = function([x], softened(x), mode=Mode("c|py", "fast_run"))
+    f(np.arange(4.0))
+    assert len(compilers) == 1 and f.fn.built_in_calls == 0
+
+
+def test_steps_of_loops_wait(begun):
+    from opwise.loops import scan
+
+    x = T.dmatrix("x")
+    ys, _ = scan(lambda row, h: T.tanh(row * h) + softened(row), x, T.ones(3000))
+    f = begun([x], ys)
+    given = np.random.RandomState(4).randn(6, 3000)
+    first = f(given)
+    f.fn.wait_for_kernels()
+    same_bits([f(given)], [first])
+
+
+def test_calls_of_several_threads(begun, monkeypatch):
+    monkeypatch.setattr(kernels, "_WORTH_COMPILING", 0)
+    x = T.dvector("x")
+    f = begun([x], softened(x))
+    value = np.linspace(-2, 2, 3000)
+    expected, wrong = f(value).tobytes(), []
+
+    def work():
+        for _ in range(300):
+            if f(value).tobytes() != expected:
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_fork_while_the_compiler_runs(begun, monkeypatch):
+    monkeypatch.setattr(kernels, "_WORTH_COMPILING", 0)
+    x = T.dvector("x")
+    f = begun([x], softened(x))
+    value = np.linspace(-2, 2, 300)
+    expected = f(value)
+    f(value)  # starts the compiler
+    child = os.fork()
+    if child == 0:
+        try:
+            same_bits([f(value)], [expected])
+            f.fn.wait_for_kernels()
+            before = f.fn.built_in_calls
+            same_bits([f(value)], [expected])
+            os._exit(0 if f.fn.built_in_calls == before else 3)
+        finally:
+            os._exit(4)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    f.fn.wait_for_kernels()
+    same_bits([f(value)], [expected])
+
+
+_ENDS = """
+import numpy as np, os, sys
+import opwise, opwise.tensor as T
+from opwise.linkers import kernels
+kernels._WORTH_COMPILING = 0
+x = T.dvector("x")
+f = opwise.function([x], T.tanh(x) * 3 + 1)
+print(f.fn.built_in_calls, f(np.ones(3)).tobytes().hex())
+print(f(np.ones(3)).tobytes().hex(), f.fn.built_in_calls, flush=True)
+"""
+
+
+def test_a_process_that_ends_leaves_its_kernels(tmp_path):
+    flags = f"base_compiledir={tmp_path / 'cache'},background_compilation=True"
+    runs = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", _ENDS], env={**os.environ, "OPWISE_FLAGS": flags},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert done.stderr == ""
+        runs.append(done.stdout.split())
+    assert runs[0][1:3] == runs[1][1:3]
+    assert runs[0][3] == "2"  # calls on built-in loops
+    assert runs[1][3] == "0"  # the kernel was in the cache
+
+
+def test_every_width_of_vectors_gives_the_bits_of_compiled_loops(begun):
+    """The built-in loops in use are compiled for the processor, as kernels are."""
+    x = T.dvector("x")
+    f = begun([x], [T.exp(x), T.log(x), T.tanh(x), T.nnet.sigmoid(x), T.nnet.softplus(x)])
+    value = np.abs(np.random.RandomState(5).randn(4099)) * 30
+    before = f(value)
+    assert f.fn.built_in_calls == 1
+    assert opwise_c.VECTORS in ("base", "avx2", "avx512")
+    f.fn.wait_for_kernels()
+    same_bits(f(value), before)
