@@ -1,6 +1,7 @@
 """Benchmarks: programs that measure opwise as a user would run it. They are not installed.
 
-They measure compiled kernels: functions wait for the C compiler, unless OPWISE_FLAGS says otherwise.
+They measure compiled kernels: functions wait for the C compiler, unless OPWISE_FLAGS says
+otherwise.
 """
 
 import os
