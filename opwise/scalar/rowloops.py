@@ -315,7 +315,7 @@ class RowProgram:
             if slot in given or slot in stored:
                 again[slot] = 0.0
             elif cost > MAX_FREE_COST and (len(users[slot]) > 1 or users[slot] & folds):
-                # a fold that calls a function would have one accumulator, and wait for it
+                # and a fold that calls a function takes longer to compile
                 kept.append(slot)
                 again[slot] = 0.0
         kept.sort()

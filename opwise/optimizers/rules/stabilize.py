@@ -140,6 +140,8 @@ def local_log_sum_exp(fgraph, node):
     if inside is None:
         return None
     op, (x,) = summed.owner.op, inside
+    if _is_shifted(x, op.axis):
+        return None
     shift, beside = _shift(cast(x, summed.owner.inputs[0].type.dtype), op.axis)
     new = _add(shift, _log(op(_exp(_sub(x, beside)))))
     if order is not None:
@@ -225,16 +227,26 @@ def _summed_beside(divisor):
         return None
     if list(divisor.owner.op.new_order) != _order_beside(e, reduction.op.axis):
         return None
-    return None if any(s < 0 and _is_maximum(x) for s, x in signed_terms(inside[0])) else e
+    return None if _is_shifted(inside[0], reduction.op.axis) else e
 
 
-def _is_maximum(x):
+def _is_shifted(x, axis):
+    """Return whether the user subtracts a maximum along ``axis`` from exponents."""
+    return any(s < 0 and _is_maximum(term, axis) for s, term in signed_terms(x))
+
+
+def _is_maximum(x, axis):
     while x.owner is not None and isinstance(x.owner.op, DimShuffle):
         (x,) = x.owner.inputs
-    return x.owner is not None and (
-        isinstance(x.owner.op, MaxAndArgmax)
-        or (isinstance(x.owner.op, CAReduce) and x.owner.op.scalar_op == OPS["maximum"])
+    op = x.owner and x.owner.op
+    is_maximum = isinstance(op, MaxAndArgmax) or (
+        isinstance(op, CAReduce) and op.scalar_op == OPS["maximum"]
     )
+    return is_maximum and _axes(op.axis, x.owner.inputs[0]) == _axes(axis, x.owner.inputs[0])
+
+
+def _axes(axis, x):
+    return set(range(x.type.ndim) if axis is None else axis)
 
 
 @rule("row:sub", stage="stabilize")

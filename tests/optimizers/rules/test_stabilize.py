@@ -345,6 +345,23 @@ def test_what_is_no_log_sum_exp_stays(build):
     log_sum_exp(build, changed=False)
 
 
+@pytest.mark.null
+@pytest.mark.parametrize("axis", [0, 1, (0, 2), None])
+def test_a_maximum_that_the_user_subtracts_is_not_sought_again(axis):
+    x = T.dtensor3("x")
+    for other in (axis, 1 if axis == 0 else 0):
+        shift = x.max(axis=other, keepdims=True)
+        sums = T.exp(x - shift).sum(axis=axis, keepdims=True)
+        f = function([x], T.log(sums) + shift, mode=Mode("py", "fast_run"))
+        ops = [str(node.op) for node in f.maker.fgraph.toposort()]
+        assert sum(op.count("maximum") for op in ops) == (1 if other == axis else 2), ops
+        value = np.random.default_rng(2).normal(0, 300, (2, 3, 4))
+        shifted = value - value.max(axis=other, keepdims=True)
+        largest = shifted.max(axis=axis, keepdims=True)
+        expected = np.log(np.exp(shifted - largest).sum(axis=axis, keepdims=True)) + largest
+        np.testing.assert_allclose(f(value), expected + value.max(axis=other, keepdims=True))
+
+
 # --- values far out -----------------------------------------------------------------------------
 
 INF = math.inf
