@@ -33,6 +33,7 @@ LAYERS = [
     ("modes",),
     ("compile",),
     ("loops",),
+    ("distributed",),
     ("tuning",),
     ("testing",),
     ("py2",),
