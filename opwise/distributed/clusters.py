@@ -8,15 +8,16 @@ from typing import Any
 
 import distributed
 
-#: a word that Dask leaves out of the name of a task, because it looks like a hash
-_LIKE_A_HASH = re.compile(r"[a-f0-9]{8}")
+#: a word that Dask takes for a hash, and leaves out of the name of a task
+_LIKE_A_HASH = re.compile(r"[a-f].{7}")
 
 
 def cluster(workers: int, threads: int = 1, **options: Any) -> Any:
     """Return a ``distributed.LocalCluster`` of worker processes on this computer.
 
     workers: how many processes. threads: how many threads one kernel, and BLAS, use in each of
-    them; each process runs one task at a time. options: passed to LocalCluster. Programs that call
+    them; each process runs one task at a time. options: passed to LocalCluster; the dashboard is at
+    ``dashboard_link`` of the result, on any free port, if Bokeh is installed. Programs that call
     this need the guard ``if __name__ == "__main__":``, since workers import the program. Raises
     ValueError unless both numbers are at least 1.
     """
@@ -26,7 +27,8 @@ def cluster(workers: int, threads: int = 1, **options: Any) -> Any:
     environment = dict(options.pop("env", None) or {})
     flags = environment.get("OPWISE_FLAGS", os.environ.get("OPWISE_FLAGS", ""))
     environment["OPWISE_FLAGS"] = ",".join(filter(None, [flags, f"threads={threads}"]))
-    settings = {"processes": True, "threads_per_worker": 1, "dashboard_address": None, **options}
+    # any free port: a second cluster on this computer would find the usual one taken
+    settings = {"dashboard_address": "127.0.0.1:0", "threads_per_worker": 1, **options}
     return distributed.LocalCluster(n_workers=workers, env=environment, **settings)
 
 
@@ -57,8 +59,9 @@ def client_for(client: Any, what: str) -> Any:
 def task_name(name: str | None, what: str = "") -> str:
     """Return the name of the tasks of a function, which keys begin with and dashboards show.
 
-    name: that of the function, or file:line. It is ``opwise-NAME``, or ``opwise_NAME`` if the name
-    has other characters than letters, since Dask cuts names with hyphens there. what: appended.
+    name: that of the function, or file:line. It is ``opwise-NAME``, but ``opwise_NAME`` if Dask
+    would cut it: at a hyphen before a word that has other characters than letters, or looks like a
+    hash. what: appended.
     """
     name = os.path.basename(name or "function")
     words = [word for word in re.split(r"[^\w.:]+", name) if word] or ["function"]

@@ -76,7 +76,7 @@ class Recipe:
                 f"The worker cannot load the function {self.name}: {error}. The modules that its "
                 "Ops come from must be installed on every worker; client.upload_file sends one."
             ) from error
-        return rebuild(*arguments, profile)
+        return rebuild(*(*arguments, profile))
 
 
 @dataclass(frozen=True)

@@ -124,8 +124,7 @@ def _send(client: Any, arrays: Sequence[Any], starts: range, rows: int) -> list[
     arrays = [np.asarray(a) for a in arrays]
     workers = list(client.scheduler_info(n_workers=-1)["workers"])
     futures = []
-    # Dask advises against large data in tasks; here they are meant to be part of them
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
+    with _large_tasks():
         for k, start in enumerate(starts):
             place = {"workers": [workers[k * len(workers) // len(starts)]]} if workers else {}
             futures.append(
@@ -136,6 +135,14 @@ def _send(client: Any, arrays: Sequence[Any], starts: range, rows: int) -> list[
                 )
             )  # fmt: skip
     return futures
+
+
+def _large_tasks() -> Any:
+    """Return a context manager: within it, Dask does not warn of large data in tasks.
+
+    Data are part of tasks on purpose: Dask then has them again when it has lost a worker.
+    """
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"})
 
 
 # --- sums -----------------------------------------------------------------------------------------
@@ -178,15 +185,13 @@ class _Sum:
         token = f"0{uuid.uuid4().hex}"
         made = recipe.recipe_of(self.f, self.what)
         values = recipe.values_of(self.f, token)
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
-            function = client.submit(
-                remote.given, made, key=f"{task_name(name, 'recipe')}-{made.key}"
-            )
-            kept: Any = values
+        key = f"{task_name(name, 'recipe')}-{made.key}"
+        kept: Any = values
+        with _large_tasks():
+            function = client.submit(remote.given, made, key=key)
             if values is not None:
-                kept = client.submit(
-                    remote.given, values, key=f"{task_name(name, 'values')}-{token}"
-                )
+                key = f"{task_name(name, 'values')}-{token}"
+                kept = client.submit(remote.given, values, key=key)
         n = len(chunks)
         level = client.map(
             remote.call_chunk, [function] * n, [kept] * n, chunks.futures,
@@ -201,7 +206,7 @@ class _Sum:
                 key=[f"{task_name(name, 'sum')}-{token}-{height}-{k}" for k in range(len(pairs))],
             )  # fmt: skip
             level = added + level[2 * len(pairs) :]
-        return [np.asarray(value) for value in level[0].result()]
+        return [remote.aligned(np.asarray(value)) for value in level[0].result()]
 
 
 # --- gradient steps -------------------------------------------------------------------------------
