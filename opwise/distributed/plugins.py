@@ -67,13 +67,17 @@ class CollectProfiles(SchedulerPlugin):
         self.scheduler = scheduler
         # it stays for good: a message may come in after the Profiler has stopped
         scheduler.stream_handlers[remote.OPERATION] = partial(_receive, scheduler)
+        now = time()
         for address in scheduler.workers:
-            self.add_worker(scheduler, address)
+            self._add(address, now)
 
     def add_worker(self, scheduler: Any, worker: str) -> None:
-        state = scheduler.workers[worker]
-        found = _Worker(str(state.name), state.nthreads, time())
-        self._workers.setdefault(worker, []).append(found)
+        self._add(worker, time())
+
+    def _add(self, address: str, joined: float) -> None:
+        state = self.scheduler.workers[address]
+        found = _Worker(str(state.name), state.nthreads, joined)
+        self._workers.setdefault(address, []).append(found)
 
     def remove_worker(self, scheduler: Any, worker: str, **about: Any) -> None:
         for found in self._workers.get(worker, [])[-1:]:

@@ -90,7 +90,7 @@ def _assembled(
 
     found: from the scheduler. last: from each worker, by address, what it had not reported yet.
     """
-    collected = sorted(found["workers"], key=lambda w: w["joined"])
+    collected = sorted(found["workers"], key=lambda w: (w["joined"], len(w["name"]), w["name"]))
     names = named_apart([_label(worker["name"]) for worker in collected])
     workers = []
     by_address: dict[str, str] = {}

@@ -47,8 +47,8 @@ class WorkerProfile:
 
     @property
     def calls(self) -> int:
-        """The number of calls of compiled functions."""
-        return sum(f.calls + f.failed for f in self.profile.functions)
+        """The number of calls of compiled functions, those that raised included."""
+        return sum(f.calls for f in self.profile.functions)
 
     @property
     def in_calls(self) -> float:
