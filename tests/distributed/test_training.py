@@ -24,7 +24,11 @@ def alone():
         yield found
 
 
-def model(mean=True, name="train"):
+def compiled(inputs, outputs, name):
+    return opwise.function(inputs, outputs, mode="FAST_COMPILE", name=name)
+
+
+def model(mean=True, mode="FAST_COMPILE"):
     """A step of logistic regression with momentum, and its parameters."""
     x, y = T.dmatrix("x"), T.dvector("y")
     w, b = opwise.shared(np.full(7, 0.1), name="w"), opwise.shared(0.0, name="b")
@@ -37,7 +41,7 @@ def model(mean=True, name="train"):
         step = 0.9 * velocity - rate * gradients[0]
         return [(velocity, step), (w, w + step), (b, b - rate * gradients[1])]
 
-    return od.DataParallel([x, y], cost, [w, b], updates, mean=mean, name=name), [w, b, velocity]
+    return od.DataParallel([x, y], cost, [w, b], updates, mean=mean, mode=mode), [w, b, velocity]
 
 
 def trained(client, rows, steps=4, **options):
@@ -63,7 +67,8 @@ def by_hand(mean=True, steps=4):
 
 @pytest.mark.parametrize("mean", [True, False])
 def test_one_and_two_workers_give_the_same_bits(client, alone, mean):
-    one, two = trained(alone, 50, mean=mean), trained(client, 50, mean=mean)
+    options = {"mean": mean, "mode": "FAST_RUN" if mean else "FAST_COMPILE"}
+    one, two = trained(alone, 50, **options), trained(client, 50, **options)
     assert one == two
     for bits, wanted in zip(one, by_hand(mean), strict=True):
         np.testing.assert_allclose(np.frombuffer(bits), np.ravel(wanted), rtol=1e-9)
@@ -72,7 +77,7 @@ def test_one_and_two_workers_give_the_same_bits(client, alone, mean):
 def test_the_bits_are_those_of_a_fixed_tree(client):
     """Neighbours are added in pairs, and the last of an odd number goes on as it is."""
     x = T.dvector("x")
-    f = opwise.function([x], [x.sum(), T.exp(x).sum()], name="sums")
+    f = compiled([x], [x.sum(), T.exp(x).sum()], "sums")
     data = RNG.randn(11) * 10.0 ** RNG.randint(-8, 8, 11)
     level = [f(data[k : k + 1]) for k in range(11)]
     while len(level) > 1:
@@ -109,7 +114,7 @@ def test_blocks_of_dask_arrays_are_the_default(client):
 
 def test_some_of_the_chunks(client):
     x = T.dvector("x")
-    f = opwise.function([x], x.sum(), name="total")
+    f = compiled([x], x.sum(), "total")
     chunks = od.load_chunks([np.arange(12.0)], 2)
     assert len(chunks) == 6 and len(chunks[1:3]) == 2
     assert od.tree_sum(f, chunks)[0] == 66
@@ -121,7 +126,7 @@ def test_some_of_the_chunks(client):
 def test_each_sum_has_the_values_of_its_moment(client):
     x = T.dvector("x")
     w = opwise.shared(0.0, name="w")
-    f = opwise.function([x], (x * w).sum(), name="weighted")
+    f = compiled([x], (x * w).sum(), "weighted")
     chunks = od.load_chunks([np.arange(8.0)], 1)
     for k in range(5):
         w.set_value(float(k))
@@ -132,7 +137,8 @@ def test_a_failing_step_changes_nothing(client):
     x = T.dmatrix("x")
     w = opwise.shared(np.zeros(7), name="w")
     cost = T.dot(x, w).sum()  # here
-    step = od.DataParallel([x], cost, [w], lambda g: [(w, w - g[0])], name="failing")
+    step = od.DataParallel([x], cost, [w], lambda g: [(w, w - g[0])],
+                           mode="FAST_COMPILE", name="failing")  # fmt: skip
     bad = od.load_chunks([ROWS[:, :6]], 100)
     with pytest.raises(ValueError, match="# here"):
         step(bad)
@@ -155,7 +161,7 @@ def test_float32_stays_float32(client):
 
 def test_results_whose_shapes_differ(client):
     x = T.dvector("x")
-    f = opwise.function([x], 2 * x, name="doubled")
+    f = compiled([x], 2 * x, "doubled")
     with pytest.raises(ValueError, match=r"different shapes, \(2,\) and \(1,\).*sum over the rows"):
         od.tree_sum(f, od.load_chunks([np.arange(3.0)], 2))
 
@@ -163,7 +169,7 @@ def test_results_whose_shapes_differ(client):
 def test_the_names_of_the_tasks(client):
     x = T.dvector("x")
     w = opwise.shared(1.0, name="w")
-    f = opwise.function([x], (x * w).sum(), name="named")
+    f = compiled([x], (x * w).sum(), "named")
     od.tree_sum(f, od.load_chunks([np.arange(4.0)], 1))
     names = set(client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes)))
     assert {"opwise-chunk", "opwise-named", "opwise-named-sum", "opwise-named-recipe",
