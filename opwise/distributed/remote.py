@@ -311,9 +311,17 @@ def call_chunk(recipe: Recipe, values: Values | None, chunk: Sequence[Any]) -> l
     return result if isinstance(result, list) else [result]
 
 
-def add(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
-    """Return the sums of two lists of arrays of the same shapes, element by element."""
-    return [_sum(x, y) for x, y in zip(a, b, strict=True)]
+def add(*parts: Sequence[Any]) -> list[Any]:
+    """Return the sums of lists of arrays of the same shapes, element by element.
+
+    Neighbours are added in pairs, then these sums, and so on; the last of an odd number goes on.
+    """
+    level = list(parts)
+    while len(level) > 1:
+        pairs = zip(level[::2], level[1::2], strict=False)
+        added = [[_sum(x, y) for x, y in zip(a, b, strict=True)] for a, b in pairs]
+        level = added + level[2 * len(added) :]
+    return list(level[0])
 
 
 def _sum(x: Any, y: Any) -> Any:

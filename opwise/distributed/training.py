@@ -25,6 +25,8 @@ from opwise.distributed.clusters import client_for, task_name
 from opwise.gradient import grad
 from opwise.graph.variable import Variable
 
+#: how many results one task adds up, a power of 2: as in a tree of pairs, with fewer tasks
+_TOGETHER = 8
 #: from the gradients to (shared variable, new value) pairs
 Rule = Callable[[list[Any]], Pairs]
 
@@ -171,7 +173,6 @@ class _Sum:
         recipe.check(f, what)
         if f.construction.keys is not None or not f.outputs:
             raise TypeError(f"{what} takes a function that returns a tensor or a list of tensors")
-        self._steps = itertools.count()
 
     def of(self, chunks: Chunks) -> list[np.ndarray]:
         """Return the sums over chunks."""
@@ -200,12 +201,12 @@ class _Sum:
         for height in itertools.count():
             if len(level) == 1:
                 break
-            pairs = [(level[k], level[k + 1]) for k in range(0, len(level) - 1, 2)]
-            added = client.map(
-                remote.add, *map(list, zip(*pairs, strict=True)),
-                key=[f"{task_name(name, 'sum')}-{token}-{height}-{k}" for k in range(len(pairs))],
-            )  # fmt: skip
-            level = added + level[2 * len(pairs) :]
+            groups = [level[k : k + _TOGETHER] for k in range(0, len(level), _TOGETHER)]
+            keys = [f"{task_name(name, 'sum')}-{token}-{height}-{k}" for k in range(len(groups))]
+            level = [
+                client.submit(remote.add, *group, key=key)
+                for group, key in zip(groups, keys, strict=True)
+            ]
         return [remote.aligned(np.asarray(value)) for value in level[0].result()]
 
 

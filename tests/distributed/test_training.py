@@ -10,7 +10,6 @@ import opwise
 import opwise.distributed as od
 import opwise.tensor as T
 from opwise.compile.streams import RandomStreams
-from opwise.distributed import remote
 
 RNG = np.random.RandomState(1)
 ROWS = RNG.randn(330, 7)
@@ -78,13 +77,15 @@ def test_the_bits_are_those_of_a_fixed_tree(client):
     """Neighbours are added in pairs, and the last of an odd number goes on as it is."""
     x = T.dvector("x")
     f = compiled([x], [x.sum(), T.exp(x).sum()], "sums")
-    data = RNG.randn(11) * 10.0 ** RNG.randint(-8, 8, 11)
-    level = [f(data[k : k + 1]) for k in range(11)]
-    while len(level) > 1:
-        pairs = [remote.add(level[k], level[k + 1]) for k in range(0, len(level) - 1, 2)]
-        level = pairs + level[2 * len(pairs) :]
-    found = od.tree_sum(f, od.load_chunks([data], 1))
-    assert [v.tobytes() for v in found] == [v.tobytes() for v in level[0]]
+    for n in (1, 2, 7, 11, 64, 75):
+        data = RNG.randn(n) * 10.0 ** RNG.randint(-8, 3, n)
+        level = [f(data[k : k + 1]) for k in range(n)]
+        while len(level) > 1:
+            odd = level[len(level) // 2 * 2 :]
+            pairs = zip(level[::2], level[1::2], strict=False)
+            level = [[x + y for x, y in zip(a, b, strict=True)] for a, b in pairs] + odd
+        found = od.tree_sum(f, od.load_chunks([data], 1))
+        assert [v.tobytes() for v in found] == [v.tobytes() for v in level[0]]
 
 
 def test_dask_arrays_and_delayed_values_are_chunks(client):
