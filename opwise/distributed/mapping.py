@@ -66,14 +66,14 @@ def map_blocks(
     ]
     options = {"drop_axis": list(drop), "new_axis": list(new) or None}
     mapped = da.map_blocks(
-        remote.MapBlock(name, several), *args, **sent, **options, token=name, chunks=all_chunks[0],
+        remote.MapBlock(name, several), *args, **sent, **options, chunks=all_chunks[0],
         meta=_meta(len(axes), object if several else outputs[0].dtype),
     )  # fmt: skip
     if not several:
         return mapped
     return tuple(
         da.map_blocks(
-            remote.pick, mapped, k, token=task_name(f.name, "output"), chunks=sizes,
+            remote.Pick(task_name(f.name, "output"), k), mapped, chunks=sizes,
             meta=_meta(len(axes), var.dtype),
         )
         for k, (var, sizes) in enumerate(zip(outputs, all_chunks, strict=True))

@@ -290,9 +290,18 @@ def call_delayed(
     return tuple(result) if isinstance(result, list) else result
 
 
-def pick(results: tuple[Any, ...], k: int) -> Any:
-    """Return the k-th of several outputs."""
-    return results[k]
+class Pick:
+    """A task that takes the k-th of several outputs. name: of the task."""
+
+    def __init__(self, name: str, k: int) -> None:
+        self.__name__ = name
+        self.k = k
+
+    def __call__(self, results: tuple[Any, ...]) -> Any:
+        return results[self.k]
+
+    def __dask_tokenize__(self) -> tuple[str, str, int]:
+        return "opwise output", self.__name__, self.k
 
 
 def given(value: Any) -> Any:

@@ -15,7 +15,12 @@ from opwise.distributed import recipe, remote
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 
-pytestmark = [pytest.mark.null, pytest.mark.usefixtures("sync")]
+pytestmark = [
+    pytest.mark.null,
+    pytest.mark.usefixtures("sync"),
+    # versions of Dask warn of this if there is a client, as there is after other tests
+    pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler:UserWarning"),
+]
 
 DATA = np.random.RandomState(0).rand(10, 6)
 
