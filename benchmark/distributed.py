@@ -30,7 +30,7 @@ from typing import Any
 
 import dask
 import numpy as np
-from distributed import Client
+from distributed import Client, wait
 
 import opwise
 import opwise.distributed as od
@@ -114,6 +114,7 @@ def measure(n: int, rows: int, count: int) -> dict[str, Any]:
     for workers in (1, 2):
         with od.cluster(workers) as cluster, Client(cluster) as client:
             chunks = od.load_chunks([data(k, rows) for k in range(n)])
+            wait(chunks.futures)
             seconds, parameters = steps(client, chunks, count)
             found["steps"][workers] = seconds
             bits.add(parameters)
