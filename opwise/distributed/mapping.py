@@ -47,7 +47,7 @@ def map_blocks(
             "map_blocks needs a Dask array among its arguments: dask.array.from_array(x, chunks=n) "
             "makes one of a numpy array."
         )
-    _check_arguments(f, args)
+    f.check_arguments([_like_blocks(arg) for arg in args])
     ndim = max(array.ndim for array in arrays)
     drop, new = _axes("drop_axis", drop_axis, ndim), _plain(new_axis)
     axes: list[int | None] = [i for i in range(ndim) if i not in drop]
@@ -93,7 +93,10 @@ def map_bag(f: Function, *bags: Any) -> Any:
     for bag in bags:
         if not isinstance(bag, db.Bag):
             raise TypeError(f"map_bag takes Dask bags; {bag!r:.80} is not one")
-    _check_count(f, bags)
+    if len(bags) != f.arity:
+        raise TypeError(
+            f"map_bag: {f.name or 'the function'} takes {f.arity} bags, not {len(bags)}"
+        )
     name = task_name(f.name)
     return db.map_partitions(remote.MapPartition(name), *bags, **_sent(f, name, what))
 
@@ -137,24 +140,12 @@ def _token(node: Any) -> Any:
 # --- arguments ------------------------------------------------------------------------------------
 
 
-def _check_arguments(f: Function, args: Sequence[Any]) -> None:
-    """Raise what f would raise for its arguments, as far as dtypes and dimensions tell."""
-    _check_count(f, args)
-    for i, arg in enumerate(args):
-        value = arg
-        if isinstance(arg, da.Array):
-            # two elements are as good as many; one is another broadcast pattern
-            shape = tuple(1 if set(sizes) == {1} else 2 for sizes in arg.chunks)
-            value = np.zeros(shape, arg.dtype)
-        f._converted(f._explicit[i], value)
-
-
-def _check_count(f: Function, args: Sequence[Any]) -> None:
-    if len(args) != len(f._explicit):
-        raise TypeError(
-            f"{f.name or 'The function'} has {len(f._explicit)} inputs, but got {len(args)} "
-            f"arguments. {f._usage()}"
-        )
+def _like_blocks(arg: Any) -> Any:
+    """Return an array with the dtype and the dimensions of the blocks of an argument."""
+    if not isinstance(arg, da.Array):
+        return arg
+    # two elements are as good as many; one makes a dimension that is broadcast
+    return np.zeros([1 if set(sizes) == {1} else 2 for sizes in arg.chunks], arg.dtype)
 
 
 def _axes(name: str, axes: int | Iterable[int], ndim: int) -> tuple[int, ...]:

@@ -23,6 +23,7 @@ from opwise.compile.shared import SharedVariable
 from opwise.distributed import recipe, remote
 from opwise.distributed.clusters import client_for, task_name
 from opwise.gradient import grad
+from opwise.graph import provenance
 from opwise.graph.variable import Variable
 
 #: how many results one task adds up, a power of 2: as in a tree of pairs, with fewer tasks
@@ -173,6 +174,8 @@ class _Sum:
         recipe.check(f, what)
         if f.construction.keys is not None or not f.outputs:
             raise TypeError(f"{what} takes a function that returns a tensor or a list of tensors")
+        for out in f.outputs:
+            _check_summand(out.variable, what)
 
     def of(self, chunks: Chunks) -> list[np.ndarray]:
         """Return the sums over chunks."""
@@ -208,6 +211,21 @@ class _Sum:
                 for group, key in zip(groups, keys, strict=True)
             ]
         return [remote.aligned(np.asarray(value)) for value in level[0].result()]
+
+
+def _check_summand(var: Any, what: str) -> None:
+    """Raise TypeError unless the values of a variable can be added."""
+    dtype = getattr(var.type, "dtype", None)
+    if not hasattr(var.type, "numpy_dtype"):
+        raise TypeError(
+            f"{what} adds tensors, but the function returns {var.type}."
+            f"{provenance.created_at(var.made_at)}"
+        )
+    if dtype == "bool":
+        raise TypeError(
+            f"{what} adds what the function returns, and sums of booleans are booleans: return "
+            f"T.cast(..., 'int64').{provenance.created_at(var.made_at)}"
+        )
 
 
 # --- gradient steps -------------------------------------------------------------------------------

@@ -348,6 +348,8 @@ def test_a_variable_is_not_compiled_yet(x, array):
 def test_something_must_be_an_array_of_dask(x):
     with pytest.raises(TypeError, match="needs a Dask array"):
         od.map_blocks(compiled([x], x + 1), DATA)
+    with pytest.raises(TypeError, match="takes 1 bags, not 0"):
+        od.map_bag(compiled([x], x + 1))
     with pytest.raises(TypeError, match="map_bag takes Dask bags"):
         od.map_bag(compiled([x], x + 1), [DATA])
 

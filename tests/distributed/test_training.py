@@ -9,6 +9,7 @@ from distributed import Client
 import opwise
 import opwise.distributed as od
 import opwise.tensor as T
+from opwise import sparse
 from opwise.compile.streams import RandomStreams
 
 RNG = np.random.RandomState(1)
@@ -202,6 +203,12 @@ def test_functions_that_cannot_be_summed(client):
         od.tree_sum(opwise.function([x], x.sum()), [np.ones(3)])
     with pytest.raises(ValueError, match="at least one chunk"):
         od.tree_sum(opwise.function([x], x.sum()), chunks[:0])
+    flag = x.sum() > 0  # a boolean
+    with pytest.raises(TypeError, match=r"(?s)sums of booleans are booleans.*# a boolean"):
+        od.tree_sum(opwise.function([x], flag), chunks)
+    rows = sparse.csr_from_dense(T.dmatrix("m"))
+    with pytest.raises(TypeError, match="adds tensors, but the function returns Sparse"):
+        od.tree_sum(opwise.function([rows.owner.inputs[0]], rows), chunks)
     noisy = x.sum() * RandomStreams(1).normal()  # noise
     with pytest.raises(ValueError, match=r"(?s)draws random numbers.*# noise"):
         od.tree_sum(opwise.function([x], noisy), chunks)
