@@ -95,7 +95,8 @@ def map_bag(f: Function, *bags: Any) -> Any:
             raise TypeError(f"map_bag takes Dask bags; {bag!r:.80} is not one")
     if len(bags) != f.arity:
         raise TypeError(
-            f"map_bag: {f.name or 'the function'} takes {f.arity} bags, not {len(bags)}"
+            f"Wrong number of bags for {f.name or 'the function'}: got {len(bags)}, expected "
+            f"{f.arity}, one for each input"
         )
     name = task_name(f.name)
     return db.map_partitions(remote.MapPartition(name), *bags, **_sent(f, name, what))
