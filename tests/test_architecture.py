@@ -33,6 +33,7 @@ LAYERS = [
     ("modes",),
     ("compile",),
     ("loops",),
+    ("distributed",),
     ("tuning",),
     ("testing",),
     ("py2",),
@@ -231,7 +232,8 @@ def test_import_is_light(package):
         f"import {package}\n"
         "print(*sorted({'cupy', 'scipy.linalg', 'scipy.special', 'scipy.sparse', 'pdb', 'yaml',\n"
         "               'opwise.testing', 'hypothesis', 'json', 'shutil',\n"
-        "               'multiprocessing', 'IPython', 'pytest', 'jinja2'} & set(sys.modules)))\n"
+        "               'multiprocessing', 'IPython', 'pytest', 'jinja2', 'dask', 'distributed'}\n"
+        "              & set(sys.modules)))\n"
     )
     done = subprocess.run(
         [sys.executable, "-W", "error", "-B", "-c", program], capture_output=True, text=True,

@@ -133,6 +133,11 @@ class Function(CallPath):
         )  # fmt: skip
 
     @property
+    def arity(self) -> int:
+        """How many arguments a call may give."""
+        return len(self._explicit)
+
+    @property
     def outputs(self) -> list[SymbolicOutput]:
         """The outputs as ``function`` got them."""
         return self.construction.outputs
@@ -233,6 +238,19 @@ class Function(CallPath):
         except Exception as error:  # of any class, which stays
             self.explain(error, self._explicit.index(i) if i in self._explicit else i, value)
             raise
+
+    def check_arguments(self, values: Sequence[Any]) -> None:
+        """Raise what a call with these arguments, by position, would raise before it computes.
+
+        Every input must have one, also if it has a default value.
+        """
+        if len(values) != len(self._explicit):
+            raise TypeError(
+                f"Wrong number of arguments for {self.name or 'the function'}: got {len(values)}, "
+                f"expected {len(self._explicit)}. {self._usage()}"
+            )
+        for i, value in zip(self._explicit, values, strict=True):
+            self._converted(i, value)
 
     def explain(self, error: BaseException, index: int, value: Any = None) -> NoReturn:
         """Raise the error of a refused argument again, naming the input and what to pass.

@@ -227,7 +227,7 @@ class FunctionMaker:
             container if spec.value is not None and not spec.shared else None
             for spec, container in zip(self.inputs, function.input_storage, strict=True)
         ]
-        return _rebuild, (
+        return rebuild, (
             self.construction.arguments, self.mode, self.name, self.output_none, values,
             self.accept_inplace, function.trust_input,
         )  # fmt: skip
@@ -275,15 +275,19 @@ class FunctionMaker:
 
 
 @collector_paused()
-def _rebuild(
+def rebuild(
     arguments: dict[str, Any], mode: Any, name: str | None, output_none: bool,
-    values: Sequence[Any], accept_inplace: bool, trust_input: bool,
+    values: Sequence[Any], accept_inplace: bool, trust_input: bool, profile: Any = None,
 ) -> Function:  # fmt: skip
-    """Compile a function from the arguments of ``FunctionMaker.recipe``."""
+    """Compile a function from the arguments of ``FunctionMaker.recipe``.
+
+    profile: the ProfileStats to record in.
+    """
     with thread_flags(**_BUILT_BEFORE):
         maker = FunctionMaker(
-            construct(**arguments), mode, name=name, accept_inplace=accept_inplace,
-            output_none=output_none, anew=config.reoptimize_unpickled_function,
+            construct(**arguments), mode, name=name, profile=profile,
+            accept_inplace=accept_inplace, output_none=output_none,
+            anew=config.reoptimize_unpickled_function,
         )  # fmt: skip
     function = maker.create(values)
     function.trust_input = trust_input

@@ -37,10 +37,10 @@ def merge(several: Iterable[P]) -> P:
     profiles = list(several)
     if not profiles:
         return cast(P, ProfileData())
-    functions: dict[_Identity, list[FunctionProfile]] = {}
+    functions: dict[Identity, list[FunctionProfile]] = {}
     for profile in profiles:
         for function in profile.functions:
-            functions.setdefault(_identity(function), []).append(function)
+            functions.setdefault(identity(function), []).append(function)
     environments = [e for p in profiles for e in p.environments]
     messages = {part for p in profiles for part in (p.message or "").split(" + ") if part}
     return replace(
@@ -55,7 +55,7 @@ def merge(several: Iterable[P]) -> P:
 
 
 #: equal for the same function: its name and what its Applys are
-_Identity = tuple[str, tuple[tuple[Any, ...], ...]]
+Identity = tuple[str, tuple[tuple[Any, ...], ...]]
 
 
 def _one_of_each(
@@ -91,7 +91,8 @@ _SUMMED = frozenset(
 )
 
 
-def _identity(function: FunctionProfile) -> _Identity:
+def identity(function: FunctionProfile) -> Identity:
+    """Return a key that is equal for the same function: its name and what its Applys are."""
     return function.name, tuple(
         (a.op_key, a.text, a.keys, a.inputs, a.outputs, a.c, a.device, a.inside)
         for a in function.applys

@@ -1,0 +1,43 @@
+"""Names of tasks: what Dask makes of the keys."""
+
+import pytest
+from dask.utils import key_split
+
+from opwise.distributed.clusters import cluster, task_name
+
+pytestmark = pytest.mark.null
+
+
+@pytest.mark.parametrize("name, wanted", [
+    ("train", "opwise-train"),
+    ("first-layer", "opwise-first-layer"),
+    ("f1", "opwise_f1"),
+    ("layer-2", "opwise_layer_2"),
+    ("/home/me/train.py:9", "opwise_train.py:9"),
+    ("deadbeef", "opwise_deadbeef"),
+    ("distance", "opwise_distance"),
+    ("a b", "opwise-a-b"),
+    (None, "opwise_function"),
+    ("???", "opwise_function"),
+])  # fmt: skip
+def test_dask_shows_the_name(name, wanted):
+    assert task_name(name) == wanted
+    for key in (
+        f"{wanted}-0123456789abcdef0123456789abcdef",
+        f"{wanted}-0f-3",
+        (f"{wanted}-0a", 1),
+    ):
+        assert key_split(key) == wanted
+
+
+def test_what_is_appended():
+    assert task_name("train", "sum") == "opwise-train-sum"
+    assert key_split(task_name("f1", "sum") + "-0a") == "opwise_f1_sum"
+
+
+@pytest.mark.parametrize(
+    "numbers", [{"workers": 0}, {"workers": 2.0}, {"workers": 2, "threads": 0}]
+)
+def test_numbers_of_a_cluster(numbers):
+    with pytest.raises(ValueError, match="must be a whole number of at least 1"):
+        cluster(**numbers)
