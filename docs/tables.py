@@ -23,15 +23,19 @@ class Flags(SphinxDirective):
     """Every flag of ``opwise.config``: its default, what it accepts, what it does."""
 
     def run(self) -> list[nodes.Node]:
-        used = [flag for flag in options.values() if flag.used]
-        rows = [
-            (f"`{flag.fullname}`", f"{_cell(flag.doc)} {_values(flag)}")
-            for flag in sorted(used, key=lambda flag: flag.fullname.lower())
-        ]
-        ignored = sorted(f"`{flag.fullname}`" for flag in options.values() if not flag.used)
-        text = _table(("flag", "what it does"), rows)
-        text += f"\n\nAccepted and ignored, as old settings name them: {', '.join(ignored)}.\n"
-        return self.parse_text_to_nodes(text)
+        return self.parse_text_to_nodes(flags())
+
+
+def flags() -> str:
+    """Return the table of the flags that are used, and the names of the others."""
+    used = [flag for flag in options.values() if flag.used]
+    rows = [
+        (f"`{flag.fullname}`", f"{_cell(flag.doc)} {_values(flag)}")
+        for flag in sorted(used, key=lambda flag: flag.fullname.lower())
+    ]
+    ignored = sorted(f"`{flag.fullname}`" for flag in options.values() if not flag.used)
+    text = _table(("flag", "what it does"), rows)
+    return f"{text}\n\nAccepted and ignored, as old settings name them: {', '.join(ignored)}.\n"
 
 
 #: how the type of a flag's values is called

@@ -96,7 +96,7 @@ def try_wheel(wheel: Path, sources: Path, folder: Path) -> None:
         shutil.rmtree(unpacked / package)
     run(python, "-m", "pip", "install", "--quiet", "pytest", "pytest-xdist", "hypothesis")
     run(python, "-P", "-m", "pytest", "-q", "-n", "2", "-m", "null and not c", *TESTS,
-        cwd=unpacked, env=without)  # fmt: skip
+        cwd=unpacked, env={**without, "OPWISE_TEST_FLAGS": "cxx="})  # fmt: skip
 
 
 def main(argv: list[str] | None = None) -> int:

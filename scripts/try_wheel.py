@@ -72,7 +72,8 @@ def train(wanted: str) -> None:
 
     print(
         f"opwise {opwise.__version__} in {os.path.dirname(opwise.__file__)}, Python "
-        f"{sys.version.split()[0]}, {opwise_c.VECTORS} vectors, compiler: {wanted}: all steps in C"
+        f"{sys.version.split()[0]}, vectors: {opwise_c.VECTORS}; all steps run in C, "
+        + ("on compiled kernels" if wanted == "compiler" else "without a compiler")
     )
 
 

@@ -92,7 +92,7 @@ def code_of(page):
 
 #: files that programs make or users have, by the end of their names
 MADE = re.compile(
-    r"(^|/)(\.?theanorc|\.opwiserc)|\.profile\.json$|\.trace\.json$|^(build|dist)/|^~"
+    r"^[\w-]+\.html$|(^|/)(\.?theanorc|\.opwiserc)|\.profile\.json$|\.trace\.json$|^(build|dist)/|^~"
 )
 #: folders that are planned, as ARCHITECTURE.md says
 PLANNED = {"distributed/"}
