@@ -167,7 +167,7 @@ cdef class CallPath:
                 and PyArray_CheckExact(value)
                 and cnp.PyArray_TYPE(<cnp.ndarray>value) == argument.typenum
                 and cnp.PyArray_NDIM(<cnp.ndarray>value) == argument.ndim
-                and PyArray_ISBEHAVED_RO(value)
+                and PyArray_ISBEHAVED_RO(<cnp.ndarray>value)
             ):
                 number = _number(value, argument.typenum) if argument.number else None
                 if number is not None:

@@ -51,7 +51,14 @@ _GCC_LEVEL = (
 @cache
 def _level(path: str) -> tuple[str, ...]:
     """Return the optimization flags for a compiler."""
-    return ("-O3",) if "clang" in os.path.basename(os.path.realpath(path)) else _GCC_LEVEL
+    return ("-O3",) if _is_clang(path) else _GCC_LEVEL
+
+
+def _is_clang(path: str) -> bool:
+    """Return whether a compiler is clang; on macOS, cc and gcc of the system are."""
+    if sys.platform == "darwin" and os.path.dirname(path) == "/usr/bin":
+        return True
+    return "clang" in os.path.basename(os.path.realpath(path))
 
 
 @dataclass(frozen=True)

@@ -302,7 +302,7 @@ cdef class VM:
             and PyArray_CheckExact(value)
             and cnp.PyArray_TYPE(<cnp.ndarray>value) == c.typenum
             and cnp.PyArray_NDIM(<cnp.ndarray>value) == c.ndim
-            and PyArray_ISBEHAVED_RO(value)
+            and PyArray_ISBEHAVED_RO(<cnp.ndarray>value)
         ):
             c.data = <char *>cnp.PyArray_DATA(<cnp.ndarray>value)
             for d in range(c.ndim):

@@ -544,6 +544,21 @@ print(opwise.advise(opwise.function([x], T.tanh(x), mode="FAST_RUN"), np.ones((2
 """
 
 
+@pytest.mark.parametrize("system, path, clang", [
+    ("linux", "/usr/bin/cc", False),
+    ("darwin", "/usr/bin/cc", True),
+    ("darwin", "/opt/homebrew/bin/gcc-14", False),
+    ("linux", "/usr/lib/llvm/bin/clang-19", True),
+])  # fmt: skip
+def test_the_level_fits_the_compiler(system, path, clang, monkeypatch):
+    """cc of macOS is clang, which gets nothing from gcc's single options."""
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(os.path, "realpath", lambda path: path)
+    cbuild._level.cache_clear()
+    assert (cbuild._level(path) == ("-O3",)) == clang
+    cbuild._level.cache_clear()
+
+
 @pytest.mark.parametrize("flags, reason, warned", [
     ("", "There is no C compiler (no cc, gcc or clang is on the PATH)", True),
     ("cxx=/nowhere/gcc", "The C compiler of the flag cxx, /nowhere/gcc, was not found", True),

@@ -101,8 +101,10 @@ static void ow_ctc_sequence(ow_step *s, int64_t b, char *memory)
 
     for (int64_t t = 0; t < steps; t++) {
         double high = -INFINITY, sum = 0, *now = forward + t * most, *before = now - most;
-        for (int64_t k = 0; k < symbols; k++)
-            high = fmax(high, ow_ctc_get(x, t, b, k));
+        for (int64_t k = 0; k < symbols; k++) { /* gcc 12 fails at a loop of fmax on ARM */
+            double value = ow_ctc_get(x, t, b, k);
+            high = value > high ? value : high;
+        }
         for (int64_t k = 0; k < symbols; k++)
             sum += exp(ow_ctc_get(x, t, b, k) - high);
         norm[t] = high + log(sum);
