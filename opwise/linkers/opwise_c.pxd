@@ -242,7 +242,6 @@ cdef extern from "elemwise.h":
         ow_instr *instr
         const ow_reducer *reducer
     void ow_interpret(const void *, char **, const int64_t *, int64_t) noexcept nogil
-    void ow_warm_thread() noexcept nogil
 
 cdef extern from "clock.h":
     void ow_clock_begin()
