@@ -232,7 +232,7 @@ def test_kernels_are_compiled_for_another_computer(other, tmp_path, monkeypatch)
             g, again = (pickle.loads(text) for _ in range(2))
     finally:
         cbuild._environment.cache_clear()
-    assert optimized(g) is (other != "compiler")
+    assert optimized(g)
     assert not g.compile_report.kernels.hit
     assert not optimized(again) and again.compile_report.kernels.hit
     same(g(*values), expected)
