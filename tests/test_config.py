@@ -12,6 +12,8 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import platformdirs.macos
+import platformdirs.unix
 import pytest
 
 import opwise
@@ -310,6 +312,17 @@ def test_compiledir_lies_in_the_cache_folder_of_the_user(load, tmp_path):
     assert load(XDG_CACHE_HOME="relative").config.base_compiledir == str(
         tmp_path / ".cache" / "opwise"
     )
+
+
+@pytest.mark.parametrize(
+    ("system", "variable"),
+    [(platformdirs.unix.Unix, None), (platformdirs.unix.Unix, "/var/caches"),
+     (platformdirs.macos.MacOS, None)],
+)  # fmt: skip
+def test_the_cache_folder_is_that_of_platformdirs(load, monkeypatch, tmp_path, system, variable):
+    monkeypatch.setattr(sys, "platform", "darwin" if "MacOS" in system.__name__ else "linux")
+    given = {} if variable is None else {"XDG_CACHE_HOME": variable}
+    assert load(**given).config.base_compiledir == system("opwise").user_cache_dir
 
 
 def test_base_compiledir_format_and_compiledir_are_respected(load, tmp_path):
