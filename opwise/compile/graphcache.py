@@ -42,6 +42,12 @@ _NO_EFFECT = (
 )  # fmt: skip
 
 
+#: folders of opwise on whose modules no rewrite for the CPU depends
+_APART = frozenset(
+    ("__pycache__", "command", "gpu", "hardware", "legacy", "profiling", "py2", "testing", "tuning")
+)
+
+
 class Entry:
     """The place of one graph in the cache.
 
@@ -165,7 +171,8 @@ def _described(query: Query | None) -> Data:
 def _sources() -> str:
     """Return a digest of the names, sizes and times of opwise's modules; an edit changes it.
 
-    It is that of nothing if they are not in a folder, as in an archive.
+    Modules on which no rewrite depends are left out. It is that of nothing if the modules are not
+    in a folder, as in an archive.
     """
     package = os.path.dirname(os.path.dirname(__file__))
     found, folders = [], [package]
@@ -176,7 +183,7 @@ def _sources() -> str:
                     if one.name.endswith((".py", ".so", ".pyd")):
                         info = one.stat()
                         found.append((one.path, info.st_size, info.st_mtime_ns))
-                    elif one.name != "__pycache__" and one.is_dir(follow_symlinks=False):
+                    elif one.name not in _APART and one.is_dir(follow_symlinks=False):
                         folders.append(one.path)
         except OSError:
             continue

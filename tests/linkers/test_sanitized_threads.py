@@ -19,8 +19,8 @@ import ctypes, threading
 import opwise
 from opwise.linkers import cbuild
 
-text = "long ow_s%s; void broken(long n) { for (long i = 0; i < n; i++) %s; }\\n"
-library, _ = cbuild.load(text % {texts})
+text = "long ow_s; void broken(long n) {{ for (long i = 0; i < n; i++) {statement}; }}\\n"
+library, _ = cbuild.load(text)
 broken = ctypes.CFUNCTYPE(None, ctypes.c_long)(library.symbol("broken"))
 threads = [threading.Thread(target=broken, args=(100_000,)) for _ in range(2)]
 for thread in threads:
@@ -32,14 +32,14 @@ print("survived")
 
 
 @pytest.mark.parametrize(
-    ("texts", "reported"),
-    [(("", "ow_s++"), True), (("", "__atomic_add_fetch(&ow_s, 1, __ATOMIC_SEQ_CST)"), False)],
+    ("statement", "reported"),
+    [("ow_s++", True), ("__atomic_add_fetch(&ow_s, 1, __ATOMIC_SEQ_CST)", False)],
     ids=["plain", "atomic"],
 )
-def test_a_planted_race_is_reported(texts, reported, tmp_path):
+def test_a_planted_race_is_reported(statement, reported, tmp_path):
     options = [o for o in os.environ["TSAN_OPTIONS"].split(":") if not o.startswith("log_path")]
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(texts=texts)], cwd=tmp_path, capture_output=True,
+        [sys.executable, "-c", PROGRAM.format(statement=statement)], cwd=tmp_path, capture_output=True,
         text=True, timeout=300, check=False, env={**os.environ, "TSAN_OPTIONS": ":".join(options)},
     )  # fmt: skip
     assert done.stdout == "survived\n", done.stderr
