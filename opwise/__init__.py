@@ -30,6 +30,7 @@ from opwise.compile.fromgraph import OpFromGraph
 from opwise.compile.function import function
 from opwise.compile.io import In, Out, Param, SymbolicInput, SymbolicOutput
 from opwise.compile.maker import FunctionMaker
+from opwise.compile.perthread import PerThread
 from opwise.compile.shared import SharedVariable, shared
 from opwise.config import change_flags, config
 from opwise.gradient import Lop, Rop, grad, subgraph_grad, verify_grad
@@ -106,6 +107,7 @@ __all__ = [
     "OpenMPOp",
     "Out",
     "Param",
+    "PerThread",
     "PerformLinker",
     "ProfileMode",
     "Rop",

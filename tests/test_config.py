@@ -12,6 +12,8 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import platformdirs.macos
+import platformdirs.unix
 import pytest
 
 import opwise
@@ -119,7 +121,7 @@ def test_every_flag_has_a_sentence_and_one_place(load):
     # fourteen of its own: background_compilation, threads, recycle_bytes, tuning.functions,
     # tuning.budget, profiling.nvtx, profiling.nvtx_library, cuda.graphs, cuda.tf32,
     # compiledir_bytes, keep_shape_checks, conv.algo, conv.winograd and conv.fft.
-    assert len(names) == 141 + 4 + 2 + 14
+    assert len(names) == 142 + 4 + 2 + 14
 
 
 def test_flags_that_count_as_used_are_read_somewhere(defaults):
@@ -141,7 +143,7 @@ def test_print_lists_each_flag_with_its_value(defaults):
         f"floatX (('float64', 'float32', 'float16')) \n    Doc:  {doc}\n    Value:  float64\n\n"
     )
     assert "\nprofiling.n_apply (<class 'int'>) \n" in text
-    assert text.count("    Value:  ") == 161
+    assert text.count("    Value:  ") == 162
     assert str(defaults.dnn.conv).count("    Value:  ") == 7
 
 
@@ -310,6 +312,17 @@ def test_compiledir_lies_in_the_cache_folder_of_the_user(load, tmp_path):
     assert load(XDG_CACHE_HOME="relative").config.base_compiledir == str(
         tmp_path / ".cache" / "opwise"
     )
+
+
+@pytest.mark.parametrize(
+    ("system", "variable"),
+    [(platformdirs.unix.Unix, None), (platformdirs.unix.Unix, "/var/caches"),
+     (platformdirs.macos.MacOS, None)],
+)  # fmt: skip
+def test_the_cache_folder_is_that_of_platformdirs(load, monkeypatch, tmp_path, system, variable):
+    monkeypatch.setattr(sys, "platform", "darwin" if "MacOS" in system.__name__ else "linux")
+    given = {} if variable is None else {"XDG_CACHE_HOME": variable}
+    assert load(**given).config.base_compiledir == system("opwise").user_cache_dir
 
 
 def test_base_compiledir_format_and_compiledir_are_respected(load, tmp_path):

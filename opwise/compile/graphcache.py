@@ -30,7 +30,7 @@ from opwise.optimizers.database import Query
 from opwise.version import __version__
 
 #: part of the key: the form of the records
-_FORM = 1
+_FORM = 2
 #: graphs with more bytes of constants are not kept: their digest would take longer than rewriting
 _MOST_READ = 1 << 25
 #: nor are graphs whose rewriting computed more bytes of constants
@@ -38,8 +38,14 @@ _MOST_KEPT = 1 << 20
 #: flags on which no rewrite depends, by the beginnings of their names
 _NO_EFFECT = (
     "base_compiledir", "compiledir", "profile", "profiling.", "print_", "reoptimize_unpickled",
-    "cache_graphs", "background_compilation",
+    "pickle_", "cache_graphs", "background_compilation",
 )  # fmt: skip
+
+
+#: folders of opwise on whose modules no rewrite for the CPU depends
+_APART = frozenset(
+    ("__pycache__", "command", "gpu", "hardware", "legacy", "profiling", "py2", "testing", "tuning")
+)
 
 
 class Entry:
@@ -57,7 +63,7 @@ class Entry:
         self._writer.inputs(inputs)
         self._writer.graph(traversal.io_toposort(inputs, outputs), outputs)
         records, arrays = self._writer.take()
-        text = json.dumps([_FORM, circumstances, _interface(construction), records])
+        text = repr([_FORM, circumstances, _interface(construction), records])
         digest = hashlib.sha256(text.encode())
         digest.update(arrays)
         self.key = digest.hexdigest()
@@ -162,23 +168,24 @@ def _described(query: Query | None) -> Data:
 
 
 @cache
-def _sources() -> Data:
-    """Return a digest of the sizes and times of opwise's modules; an edit changes it.
+def _sources() -> str:
+    """Return a digest of the names, sizes and times of opwise's modules; an edit changes it.
 
-    It is that of nothing if they are not in a folder, as in an archive.
+    Modules on which no rewrite depends are left out. It is that of nothing if the modules are not
+    in a folder, as in an archive.
     """
-    digest = hashlib.sha256()
-    folders = [os.path.dirname(os.path.dirname(__file__))]
+    package = os.path.dirname(os.path.dirname(__file__))
+    found, folders = [], [package]
     while folders:
         try:
             with os.scandir(folders.pop()) as entries:
-                found = sorted(entries, key=lambda each: each.name)
+                for one in entries:
+                    if one.name.endswith((".py", ".so", ".pyd")):
+                        info = one.stat()
+                        found.append((one.path, info.st_size, info.st_mtime_ns))
+                    elif one.name not in _APART and one.is_dir(follow_symlinks=False):
+                        folders.append(one.path)
         except OSError:
             continue
-        for one in found:
-            if one.is_dir(follow_symlinks=False):
-                folders.append(one.path)
-            elif one.name.endswith((".py", ".so", ".pyd")):
-                info = one.stat()
-                digest.update(f"{one.name} {info.st_size} {info.st_mtime_ns}\0".encode())
-    return digest.hexdigest()
+    found = [(path[len(package) :], size, time) for path, size, time in sorted(found)]
+    return hashlib.sha256(repr(found).encode()).hexdigest()

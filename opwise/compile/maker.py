@@ -240,8 +240,12 @@ class FunctionMaker:
         delete_updates: bool = False,
         name: str | None = None,
         profile: Any = None,
+        returns_list: bool = True,
     ) -> Function:
-        """Return a function of the same graph; see ``Function.copy``."""
+        """Return a function of the same graph; see ``Function.copy``.
+
+        returns_list: it returns a list of its outputs, whatever the function returns.
+        """
         arguments = dict(self.construction.arguments)
         if delete_updates:
             arguments["updates"], arguments["no_default_updates"] = [], True
@@ -262,7 +266,8 @@ class FunctionMaker:
             # what was swapped into this function may be swapped again
             earlier = {old: swap.get(new, new) for old, new in arguments["swap"].items()}
             arguments["swap"] = {**swap, **earlier}
-        arguments["outputs"] = list(self.outputs)
+        if returns_list:
+            arguments["outputs"] = list(self.outputs)
         if name is None and self.name is not None:
             name = f"{self.name} copy"
         with thread_flags(**_BUILT_BEFORE):

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from opwise.config import config
 from opwise.graph import provenance
 from opwise.graph.type import Type, generic
 from opwise.graph.variable import Variable
@@ -21,6 +22,26 @@ from opwise.scalar import dtypes
 from opwise.tensor.random.state import copied, random_state_type
 from opwise.tensor.type import TensorType, tensor_type
 from opwise.tensor.variable import _tensor_py_operators
+
+
+class SharedContainer(Container):
+    """The container of a shared variable; pickles leave out its value if a flag says so."""
+
+    __slots__ = ()
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        cls, state = super().__getstate__()
+        if not config.pickle_shared_values:
+            state["storage"] = [None]
+        return cls, state
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SharedContainer:
+        """Copy the value, whatever the flag says."""
+        _, state = super().__getstate__()
+        new = memo[id(self)] = SharedContainer.__new__(SharedContainer)
+        for name, value in state.items():
+            setattr(new, name, copy.deepcopy(value, memo))
+        return new
 
 
 class SharedVariable(Variable):
@@ -48,7 +69,7 @@ class SharedVariable(Variable):
             self._trace = provenance.capture()
         if container is None:
             value = type.filter(value, strict=bool(strict), allow_downcast=allow_downcast)
-            container = Container(
+            container = SharedContainer(
                 self, storage=[value], strict=bool(strict), allow_downcast=allow_downcast
             )
         elif value is not None or strict:

@@ -49,6 +49,9 @@ _VALUES = (
      "floor, an error, or a quotient of dtype floatX. In Python 3, / is true division."),
     ("pickle_test_value", BoolParam(True),
      "Keep tag.test_value when a variable is pickled."),
+    ("pickle_shared_values", BoolParam(True),
+     "Keep the values of shared variables when they are pickled, alone or in a function. Without "
+     "them a variable that is unpickled has no value until set_value gives it one."),
     ("reoptimize_unpickled_function", BoolParam(False),
      "Optimize functions again when they are unpickled, even if the cache has the optimized "
      "graph."),

@@ -134,11 +134,16 @@ class FolderParam(ConfigParam):
 
 
 def default_base_compiledir() -> str:
-    """Return ``opwise`` in the user's cache folder, or a temporary folder if there is no home."""
+    """Return ``opwise`` in the user's cache folder, or a temporary folder if there is no home.
+
+    It is the folder that the package platformdirs gives, whose import would take longer than all
+    of this package.
+    """
     cache = os.environ.get("XDG_CACHE_HOME")
     if cache is None or not os.path.isabs(cache):
         # The XDG Base Directory Specification says to ignore a relative one.
-        cache = expand_home(os.path.join("~", ".cache"))
+        own = ("Library", "Caches") if sys.platform == "darwin" else (".cache",)
+        cache = expand_home(os.path.join("~", *own))
     if cache is None:
         import tempfile
 

@@ -114,25 +114,33 @@ def _write(source: str, outfile: str, format: str) -> str:
         data = rendered(source, format)
     except FileNotFoundError as error:
         picture, outfile = outfile, f"{outfile.removesuffix(format)}dot"
-        data = source.encode()
+        data = _encoded(source)
+        import shlex  # for this message alone
+
+        command = shlex.join(["dot", f"-T{format}", outfile, "-o", picture])
         provenance.warn(
-            f"{error} The text is now in {outfile}; where Graphviz is installed, draw it by: dot "
-            f"-T{format} {outfile} -o {picture}"
+            f"{error} The text is now in {outfile}; where Graphviz is installed, draw it by: "
+            f"{command}"
         )
     with open(outfile, "wb") as f:
         f.write(data)
     return outfile
 
 
+def _encoded(source: str) -> bytes:
+    """Return a text as UTF-8; lone surrogates, which UTF-8 cannot hold, become escapes."""
+    return source.encode("utf-8", "backslashreplace")
+
+
 def rendered(source: str, format: str) -> bytes:
     """Return a picture of DOT text."""
     if format == "dot":
-        return source.encode()
+        return _encoded(source)
     import subprocess  # slow to import
 
     try:
         done = subprocess.run(
-            ["dot", f"-T{format}"], input=source.encode(), capture_output=True, check=False
+            ["dot", f"-T{format}"], input=_encoded(source), capture_output=True, check=False
         )
     except FileNotFoundError as e:
         raise FileNotFoundError(
@@ -367,4 +375,4 @@ def _brackets(attributes: Mapping[str, str]) -> str:
 
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    return f'"{escaped}"'.replace("\0", "\\\\0")

@@ -15,6 +15,7 @@ import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.drawing import default_colorCodes, pydotprint, pydotprint_variables
+from opwise.graph.escaping import printable_lines
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.op import Op
 from opwise.graph.variable import Scratchpad, Variable
@@ -86,7 +87,8 @@ def debugprint(
     lines: list[str] = []
     target = sys.stdout if file is None else file
     # line by line, because the text of a long chain may be larger than the memory
-    tree.write = lines.append if file == "str" else target.write
+    write = lines.append if file == "str" else target.write
+    tree.write = lambda text: write(printable_lines(text))
     for root in _roots(obj, print_storage):
         tree.print_root(root, depth)
     tree.print_inner_graphs(depth)
@@ -571,7 +573,7 @@ class PPrinter:
                 "f.maker.fgraph.outputs[0]"
             )
         if _nested.level is None:
-            return self._process_all(r, pstate)
+            return printable_lines(self._process_all(r, pstate))
         key = (self, r, tuple(sorted(pstate.__dict__.items(), key=_attribute_name)))
         try:
             text = _nested.texts.get(key)

@@ -13,7 +13,6 @@ of a user, whose code may change.
 from __future__ import annotations
 
 import importlib
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from types import EllipsisType, FunctionType, MappingProxyType
@@ -159,7 +158,7 @@ class Writer:
             "c" if called else "o", _class_name(cls), [self.value(one) for one in args],
             self.value(state),
         ]  # fmt: skip
-        text = json.dumps(record) if not isinstance(value, Op) or hasattr(cls, "__props__") else ""
+        text = repr(record) if not isinstance(value, Op) or hasattr(cls, "__props__") else ""
         number = self._texts.get(text) if text else None
         if number is None:
             number = len(self.numbered.objects)
@@ -291,7 +290,7 @@ def _write_sequence(mark: str) -> Callable[[Writer, Any], Data]:
 
 def _write_set(mark: str) -> Callable[[Writer, Any], Data]:
     def write(writer: Writer, values: Any) -> Data:
-        return [mark, *sorted(map(writer.value, values), key=json.dumps)]
+        return [mark, *sorted(map(writer.value, values), key=repr)]
 
     return write
 

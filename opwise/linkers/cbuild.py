@@ -425,6 +425,8 @@ def _run(recipe: Recipe, text: str, folder: trusted.Folder, name: str) -> bytes:
         [recipe.compiler, *recipe.flags, "-x", recipe.language, "-", "-x", "none", "-o", out,
          *recipe.libraries],
         input=text, capture_output=True, text=True, errors="replace", close_fds=False, check=False,
+        # Ctrl-C in a terminal is for the program, which may handle it and go on
+        process_group=0,
         # its files go where nobody can exchange them, and its messages are read below
         env={**os.environ, "TMPDIR": folder.path, "LC_ALL": "C"},
     )  # fmt: skip

@@ -19,6 +19,7 @@ from opwise.config import config
 from opwise.errors import with_message
 from opwise.graph import printing, provenance
 from opwise.graph.apply import Apply
+from opwise.graph.escaping import printable_lines
 from opwise.graph.variable import Constant, Variable
 from opwise.tensor.creation import AllocEmpty
 
@@ -42,7 +43,8 @@ def annotated(
     if not isinstance(exception, Exception) or getattr(exception, "_opwise_annotated", False):
         return exception
     details = describe_failure(exception, node, order, values, storage)
-    new = with_message(exception, f"{exception}\n{details}", details)
+    text = printable_lines(f"{exception}\n{details}")
+    new = with_message(exception, text, printable_lines(details))
     vars(new).update(_opwise_annotated=True, node=node)
     return new.with_traceback(exception.__traceback__)
 

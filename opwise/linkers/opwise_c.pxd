@@ -260,7 +260,6 @@ cdef extern from "elemwise.h":
         const ow_reducer *run
         const ow_reducer *join
     void ow_interpret(const void *, char **, const int64_t *, int64_t) noexcept nogil
-    void ow_warm_thread() noexcept nogil
 
 cdef extern from "clock.h":
     void ow_clock_begin()

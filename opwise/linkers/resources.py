@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import cache
 from typing import Any
 
@@ -36,7 +37,20 @@ def threads() -> int:
 
 
 def _threads_by_flags() -> int:
-    return int(config.threads) or processors()
+    asked = int(config.threads)
+    if asked:
+        return asked
+    return processors() if _omp_threads() or not is_worker() else 1
+
+
+def is_worker() -> bool:
+    """Return whether multiprocessing, or a library built on it, has started this process."""
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is None:
+        return False
+    # a worker that was not forked reads what it works on before it knows its parent
+    starting = getattr(processes.current_process(), "_inheriting", False)
+    return starting or processes.parent_process() is not None
 
 
 def _parallelism() -> dict[str, Any]:
@@ -51,10 +65,13 @@ hooks.threads = threads
 @cache
 def processors() -> int:
     """Return OMP_NUM_THREADS, or how many processors this process may run on."""
+    return _omp_threads() or available()
+
+
+def _omp_threads() -> int:
+    """Return OMP_NUM_THREADS, or 0 if it is not set to a number."""
     given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    if given.isdigit() and int(given) > 0:
-        return int(given)
-    return available()
+    return int(given) if given.isdigit() else 0
 
 
 def available() -> int:
@@ -71,3 +88,26 @@ def _kept_by_default() -> int:
     except (ValueError, OSError, AttributeError):
         return _GIB // 4
     return min(_GIB, memory // 8)
+
+
+# --- workers that are forked ----------------------------------------------------------------------
+# They have functions that were linked in their parent, which used all processors.
+
+_registered = False
+
+
+def _before_fork() -> None:
+    """Have multiprocessing call ``_as_worker`` in its child, if it is what forks."""
+    global _registered
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None and not _registered:
+        _registered = True
+        util.register_after_fork(_as_worker, lambda act: act())
+
+
+def _as_worker() -> None:
+    opwise_c.set_threads(_threads_by_flags())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork)

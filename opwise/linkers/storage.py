@@ -104,7 +104,7 @@ class Container:
         """Move the value to the host: there may be no device where the pickle is loaded."""
         with self.writing():
             self.storage[0] = hooks.to_host(self.storage[0])
-        return None, {name: getattr(self, name) for name in self.__slots__}
+        return None, {name: getattr(self, name) for name in Container.__slots__}
 
     def __str__(self) -> str:
         return f"<{self.storage[0]}>"

@@ -111,7 +111,6 @@ cdef class VM:
         cdef int i
         cdef ow_step *s
         cdef ow_slot *c
-        ow_warm_thread()
         self.nslots, self.nsteps = len(slots), len(steps)
         self.ninputs, self.noutputs = len(inputs), len(outputs)
         self.commit, self.on_error, self.allow_gc = commit, on_error, allow_gc

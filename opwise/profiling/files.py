@@ -10,22 +10,10 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from opwise.graph.escaping import printable as printable
+
 #: the largest file that is read, in bytes: a profile of 100,000 Applys has some 150 MB
 MOST_BYTES = 1 << 29
-
-
-def printable(text: str) -> str:
-    """Return a text with control characters and the like escaped, as ``\\x1b``.
-
-    So no name moves a terminal's cursor, changes its colours or turns the direction of writing.
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else _escaped(c) for c in text)
-
-
-def _escaped(c: str) -> str:
-    return c.encode("unicode_escape").decode("ascii")
 
 
 def read_limited(path: str | Path, most: int = MOST_BYTES) -> bytes:

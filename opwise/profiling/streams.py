@@ -9,6 +9,8 @@ import os
 import sys
 from typing import Any
 
+from opwise.graph.escaping import printable_lines
+
 
 def show(text: str, name: str = "stdout", at_end: bool = False) -> None:
     """Print a text on the stream of ``sys`` called ``name``; on the other one if that fails.
@@ -24,7 +26,8 @@ def show(text: str, name: str = "stdout", at_end: bool = False) -> None:
 
 
 def write(text: str, stream: Any) -> None:
-    """Write a text to a stream; escape what the stream cannot encode."""
+    """Write a text to a stream; escape what controls a terminal or the stream cannot encode."""
+    text = printable_lines(text)
     try:
         stream.write(text)
     except UnicodeEncodeError as error:

@@ -80,7 +80,7 @@ def function_of(op: ScalarOp, in_dtypes: tuple[str, ...], out_dtype: str) -> Use
     digest = hashlib.blake2b(identity.encode(), digest_size=8)
     name = f"ow_user_{digest.hexdigest()}"
     body, support = _texts(op, node, f"node_{digest.hexdigest()}", in_dtypes, out_dtype)
-    both = f"{type(op).__name__}.c_code", f"{type(op).__name__}.c_support_code"
+    both = line_name(op, "c_code"), line_name(op, "c_support_code")
     return UserFunction(
         op=op,
         name=name,
@@ -111,6 +111,14 @@ def _texts(op: Any, node: Any, name: str, in_dtypes: Sequence[str], out: str) ->
         (f"{code}\n__label_1: ;\n{''.join(cleanup)}" if cleanup else f"{{{code}\n}}\n__label_1: ;"),
         "\n".join(support),
     )
+
+
+def line_name(owner: Any, method: str) -> str:
+    """Return the name that a ``#line`` directive gives to the text of a method.
+
+    Characters that could end the C string in the directive are replaced: a class may have any name.
+    """
+    return re.sub(r"[^\w.<>]", "_", f"{type(owner).__name__}.{method}")
 
 
 def _definition(name: str, lines: str, body: str, in_dtypes: Sequence[str], out: str) -> str:

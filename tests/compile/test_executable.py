@@ -104,7 +104,7 @@ def test_attributes(counter, a):
     assert callable(counter.fn)
     assert counter.unpack_single and not function([a], [a], mode=QUICK).unpack_single
     assert counter.get_shared() == [counter.state]
-    assert [type(c) for c in counter.input_storage] == [Container, Container]
+    assert [isinstance(c, Container) for c in counter.input_storage] == [True, True]
     assert [c.data for c in counter.output_storage] == [None, None]
     assert counter.profile is None
 

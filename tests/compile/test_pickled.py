@@ -1,9 +1,12 @@
 """Pickled functions: where the cache has the optimized graph, loading one runs no rewrite."""
 
+import copy
 import os
 import pickle
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ import theano
 import theano.tensor as T
 from opwise.compile import graphcache
 from opwise.config import change_flags
+from opwise.linkers import cbuild
 from opwise.modes.debugmode import DebugMode
 from opwise.modes.mode import Mode
 from opwise.testing.fuzz.examine import compiled
@@ -153,3 +157,116 @@ def test_errors_name_the_line_of_the_user():
     assert not optimized(g)
     with pytest.raises(ValueError, match=r"# here"):
         g([1.0, 2], [1.0, 2, 3])
+
+
+# --- shared values, by choice ---------------------------------------------------------------------
+
+
+def with_large_value():
+    x, w = T.dvector("x"), theano.shared(RNG.randn(5000), name="w")
+    return theano.function([x], (x * w[:3]).sum(), updates=[(w, w + 1)]), w
+
+
+def test_a_pickle_may_leave_out_shared_values():
+    f, w = with_large_value()
+    whole = pickle.dumps(f, -1)
+    with change_flags(pickle_shared_values=False):
+        text, alone = pickle.dumps(f, -1), pickle.dumps(w, -1)
+    assert len(whole) - len(text) >= w.get_value().nbytes
+    g, v = pickle.loads(text), pickle.loads(alone)
+    (loaded,) = g.get_shared()
+    assert loaded.get_value() is None and v.get_value() is None
+    assert not optimized(g)
+    with pytest.raises(ValueError, match="w has no value, or its value is None"):
+        g([1.0, 2, 3])
+    for value in (w.get_value(), 2 * w.get_value()):
+        loaded.set_value(value)
+        w.set_value(value)
+        same(g([1.0, 2, 3]), f([1.0, 2, 3]))
+        same(loaded.get_value(), w.get_value())
+
+
+def test_functions_pickled_together_share_a_variable_without_a_value():
+    f, w = with_large_value()
+    g = theano.function([], w.sum())
+    with change_flags(pickle_shared_values=False):
+        one, other = pickle.loads(pickle.dumps([f, g], -1))
+    one.get_shared()[0].set_value(np.zeros(5000))
+    one([1.0, 2, 3])
+    assert other() == 5000
+
+
+def test_copies_keep_shared_values_whatever_the_flag_says():
+    f, w = with_large_value()
+    with change_flags(pickle_shared_values=False):
+        g, v = copy.deepcopy((f, w))
+    same(v.get_value(), w.get_value())
+    same(g([1.0, 2, 3]), f([1.0, 2, 3]))
+    assert v.container is not w.container and g.get_shared() == [v]
+
+
+# --- another computer -----------------------------------------------------------------------------
+
+
+@pytest.mark.c
+@pytest.mark.parametrize("other", ["processor", "library", "compiler"])
+def test_kernels_are_compiled_for_another_computer(other, tmp_path, monkeypatch):
+    """Nothing of this one is loaded there, and nothing is said about it."""
+    f, values = regression()
+    text = pickle.dumps(f, -1)
+    expected = f(*values)
+    cbuild._environment.cache_clear()
+    flags = {}
+    if other == "compiler":
+        compiler = tmp_path / "another-cc"
+        compiler.write_text(f'#!/bin/sh\nexec {cbuild.compiler()} "$@"\n')
+        compiler.chmod(0o755)
+        flags["cxx"] = str(compiler)
+    else:
+        library, processor = cbuild.hardware()
+        there = ("another", processor) if other == "library" else (library, "another")
+        monkeypatch.setattr(cbuild, "hardware", lambda: there)
+    try:
+        with change_flags(flags):
+            cbuild._loaded.clear()
+            g, again = (pickle.loads(text) for _ in range(2))
+    finally:
+        cbuild._environment.cache_clear()
+    assert optimized(g)
+    assert not g.compile_report.kernels.hit
+    assert not optimized(again) and again.compile_report.kernels.hit
+    same(g(*values), expected)
+
+
+_PROGRAM = """
+import numpy as np, pickle, theano, theano.tensor as T
+x, w = T.dvector("x"), theano.shared(np.ones(3), name="w")
+f = theano.function([x], T.exp(x * w), updates=[(w, w + x)], name="step")
+pickle.dump(f, open("f.pkl", "wb"), -1)
+"""
+
+
+@pytest.mark.c
+@pytest.mark.parametrize("compiler", [True, False], ids=["with a compiler", "without"])
+def test_another_machine_loads_it(tmp_path, compiler):
+    """It has neither the program that made the function, nor its folders, nor its cache."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+    (here / "program.py").write_text(_PROGRAM)
+    root = Path(theano.__file__).parents[1]
+    env = {**os.environ, "PYTHONPATH": str(root), "OPWISE_FLAGS": f"base_compiledir={here}/cache"}
+    subprocess.run([sys.executable, "program.py"], check=True, cwd=here, env=env)
+    (here / "f.pkl").rename(there / "f.pkl")
+    shutil.rmtree(here)
+    code = (
+        "import pickle, warnings; warnings.simplefilter('error')\n"
+        "f = pickle.load(open('f.pkl', 'rb'))\n"
+        "print(f.compile_report.graph_cached, f.name, f([0.0] * 3).tolist())\n"
+    )
+    flags = f"base_compiledir={there}/cache" + ("" if compiler else ",cxx=")
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=there, capture_output=True, text=True, check=False,
+        env={**env, "HOME": str(there), "OPWISE_FLAGS": flags},
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("False step [1.0, 1.0, 1.0]\n", "")

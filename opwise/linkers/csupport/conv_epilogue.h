@@ -68,10 +68,11 @@ static void ow_then_finish(const ow_epilogue *t, int64_t image, int64_t channel,
         t->loop(t->ctx, p, t->st, n);
         return;
     }
+    ow_operand_copy *const operand = ow_operand_copies();
     for (int64_t done = 0; done < n; done += OW_CHUNK) {
         const int64_t m = n - done < OW_CHUNK ? n - done : OW_CHUNK;
         for (int i = 0; i < t->n; i++) {
-            q[i] = t->gathered[i] ? ow_operand[i] : p[i] + done * t->st[i];
+            q[i] = t->gathered[i] ? operand[i] : p[i] + done * t->st[i];
             if (t->gathered[i])
                 ow_then_gather(t, i, p[i], first + done, m, q[i]);
         }

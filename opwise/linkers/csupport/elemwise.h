@@ -3,6 +3,7 @@
 #define OW_ELEMWISE_H
 
 #include "simd.h"
+#include "buffers.h"
 #include "runtime.h"
 
 /* The shape of `nd` dimensions that all inputs have, but for those that `mask` says to broadcast. */
@@ -83,7 +84,13 @@ typedef struct ow_gathered {
     int accumulates;    /* whether the output is read too, and may be broadcast */
 } ow_gathered;
 
-static _Thread_local char ow_operand[OW_MAXARG][(OW_CHUNK + OW_SPARE) * 8];
+typedef char ow_operand_copy[(OW_CHUNK + OW_SPARE) * 8];
+
+/* Memory of this thread for a chunk of each operand. */
+static inline ow_operand_copy *ow_operand_copies(void)
+{
+    return (ow_operand_copy *)ow_thread_buffer(OW_BUFFER_OPERANDS, sizeof(ow_operand_copy) * OW_MAXARG);
+}
 
 static inline int ow_direct(const ow_gathered *g, const int64_t *st, int i)
 {
@@ -110,6 +117,7 @@ static inline int ow_all_direct(const ow_gathered *g, ow_walk *w)
 static void ow_gather_loop(const void *ctx, char **p, const int64_t *st, int64_t n)
 {
     const ow_gathered *g = ctx;
+    ow_operand_copy *const operand = ow_operand_copies();
     for (int64_t start = 0; start < n; start += OW_CHUNK) {
         int64_t m = n - start < OW_CHUNK ? n - start : OW_CHUNK;
         char *q[OW_MAXARG];
@@ -121,17 +129,17 @@ static void ow_gather_loop(const void *ctx, char **p, const int64_t *st, int64_t
             qs[i] = st[i];
             if (ow_direct(g, st, i))
                 continue;
-            char *copy[2] = {ow_operand[i], q[i]};
+            char *copy[2] = {operand[i], q[i]};
             int64_t strides[2] = {size, st[i]};
             if (i >= g->nout || g->accumulates)
                 ow_copy_run(copy, strides, m, size);
-            q[i] = ow_operand[i];
+            q[i] = operand[i];
             qs[i] = size;
         }
         g->loop(g->ctx, q, qs, m);
         for (int i = 0; i < g->nout; i++)
             if (!ow_direct(g, st, i)) {
-                char *copy[2] = {p[i] + start * st[i], ow_operand[i]};
+                char *copy[2] = {p[i] + start * st[i], operand[i]};
                 int64_t strides[2] = {st[i], g->slots[i]->itemsize};
                 ow_copy_run(copy, strides, m, g->slots[i]->itemsize);
             }
@@ -152,6 +160,7 @@ static void ow_tile_loop(const void *ctx, char **p, const int64_t *st, int64_t n
 {
     const ow_tiled *t = ctx;
     const ow_gathered *g = t->g;
+    ow_operand_copy *const operand = ow_operand_copies();
     ow_copy_unit unit = {0};
     int64_t steps[2 * OW_MAXARG + 2], down[OW_MAXARG];
     steps[g->n] = 1; /* row */
@@ -168,13 +177,13 @@ static void ow_tile_loop(const void *ctx, char **p, const int64_t *st, int64_t n
                     continue;
                 steps[i] = unit.itemsize = g->slots[i]->itemsize;
                 down[i] = OW_TILE_COLUMNS * steps[i];
-                char *copy[2] = {ow_operand[i], tile[i]};
+                char *copy[2] = {operand[i], tile[i]};
                 const int64_t between[2] = {down[i], st[i]};
                 unit.st[0] = steps[i];
                 unit.st[1] = t->st[i];
                 if (i >= g->nout)
                     ow_copy_tiles(&unit, copy, between, rows);
-                tile[i] = ow_operand[i];
+                tile[i] = operand[i];
             }
             for (int64_t r = 0; r < rows; r++) {
                 for (int i = 0; i < g->n; i++)
@@ -182,7 +191,7 @@ static void ow_tile_loop(const void *ctx, char **p, const int64_t *st, int64_t n
                 g->loop(g->ctx, q, steps, unit.len);
             }
             for (int i = 0; i < g->nout; i++)
-                if (tile[i] == ow_operand[i]) {
+                if (tile[i] == operand[i]) {
                     char *copy[2] = {p[i] + row * st[i] + column * t->st[i], tile[i]};
                     const int64_t between[2] = {st[i], down[i]};
                     unit.itemsize = g->slots[i]->itemsize;
@@ -279,6 +288,7 @@ static void ow_joined_loop(const void *ctx, char **p, const int64_t *st, int64_t
 {
     const ow_joined *j = ctx;
     const ow_gathered *g = j->g;
+    ow_operand_copy *const operand = ow_operand_copies();
     const int64_t most = OW_CHUNK / j->len;
     int64_t steps[2 * OW_MAXARG + 2];
     char *q[OW_MAXARG];
@@ -289,7 +299,7 @@ static void ow_joined_loop(const void *ctx, char **p, const int64_t *st, int64_t
             const int joined = j->kind[i] == OW_ROW_JOINED;
             char *at = p[i] + row * st[i];
             steps[i] = joined ? j->st[i] : g->slots[i]->itemsize;
-            q[i] = joined ? at : ow_operand[i];
+            q[i] = joined ? at : operand[i];
             /* rows that are the same as those before are there already */
             if (!joined && i >= g->nout && (st[i] || !row))
                 ow_write_rows(j, i, q[i], at, st[i], rows, 0);
@@ -297,7 +307,7 @@ static void ow_joined_loop(const void *ctx, char **p, const int64_t *st, int64_t
         g->loop(g->ctx, q, steps, rows * j->len);
         for (int i = 0; i < g->nout; i++)
             if (j->kind[i] != OW_ROW_JOINED)
-                ow_write_rows(j, i, p[i] + row * st[i], ow_operand[i], st[i], rows, 1);
+                ow_write_rows(j, i, p[i] + row * st[i], operand[i], st[i], rows, 1);
     }
 }
 
@@ -443,15 +453,12 @@ typedef struct ow_code {
     const ow_reducer *join;     /* folds accumulators */
 } ow_code;
 
-/* The registers of the interpreter: chunks of 8 * OW_CHUNK bytes, for each thread. */
-static _Thread_local char ow_registers[OW_MAXREG][8 * OW_CHUNK] __attribute__((aligned(64)));
+typedef char ow_register[8 * OW_CHUNK];
 
-/* Have the memory of this thread ready: the buffers of all kernels, 1.5 MB, are cleared at the first
- * use of any, which takes 400 page faults and some 0.9 ms that no step should seem to need. */
-static inline void ow_warm_thread(void)
+/* The registers of the interpreter in this thread, a chunk each. */
+static inline ow_register *ow_registers(void)
 {
-    volatile char *first = ow_registers[0];
-    *first = 0;
+    return (ow_register *)ow_thread_buffer(OW_BUFFER_REGISTERS, sizeof(ow_register) * OW_MAXREG);
 }
 
 static inline void ow_gather(char *to, const char *from, int64_t stride, int itemsize, int64_t n)
@@ -462,8 +469,8 @@ static inline void ow_gather(char *to, const char *from, int64_t stride, int ite
 }
 
 /* Compute m elements of each register, from number `start` of the operands on. */
-static inline void ow_interpret_chunk(const ow_code *code, const void **reg, char **p,
-                                      const int64_t *st, int64_t start, int64_t m)
+static inline void ow_interpret_chunk(const ow_code *code, ow_register *registers, const void **reg,
+                                      char **p, const int64_t *st, int64_t start, int64_t m)
 {
     const int nout = code->nout;
     for (int i = 0; i < code->nin; i++) {
@@ -473,8 +480,8 @@ static inline void ow_interpret_chunk(const ow_code *code, const void **reg, cha
         if (stride == size)
             reg[i] = from;
         else if (stride != 0 || start == 0) {
-            ow_gather(ow_registers[i], from, stride, size, m);
-            reg[i] = ow_registers[i];
+            ow_gather(registers[i], from, stride, size, m);
+            reg[i] = registers[i];
         }
     }
     for (int k = 0; k < code->ninstr; k++) {
@@ -491,8 +498,8 @@ static inline void ow_interpret_chunk(const ow_code *code, const void **reg, cha
 #define OW_RUN 1024
 
 /* Fold result k of a run of elements into its accumulator, in the order of generated loops. */
-static void ow_interpret_run(const ow_code *code, const void **reg, char **p, const int64_t *st,
-                             int64_t n, int k)
+static void ow_interpret_run(const ow_code *code, ow_register *registers, const void **reg, char **p,
+                             const int64_t *st, int64_t n, int k)
 {
     static _Thread_local char values[8 * OW_RUN] __attribute__((aligned(64)));
     const ow_reducer *reducer = code->reducer, *join = code->join;
@@ -505,7 +512,7 @@ static void ow_interpret_run(const ow_code *code, const void **reg, char **p, co
         const int64_t m = n - from < OW_RUN ? n - from : OW_RUN;
         for (int64_t start = 0; start < m; start += OW_CHUNK) {
             const int64_t some = m - start < OW_CHUNK ? m - start : OW_CHUNK;
-            ow_interpret_chunk(code, reg, p, st, from + start, some);
+            ow_interpret_chunk(code, registers, reg, p, st, from + start, some);
             memcpy(values + start * size, reg[result], (size_t)(some * size));
         }
         memcpy(total, reducer->start, (size_t)reducer->accsize);
@@ -526,16 +533,17 @@ static void ow_interpret(const void *ctx, char **p, const int64_t *st, int64_t n
 {
     const ow_code *code = ctx;
     const void *reg[OW_MAXREG];
+    ow_register *const registers = ow_registers();
     for (int r = 0; r < code->nreg; r++)
-        reg[r] = ow_registers[r];
+        reg[r] = registers[r];
     if (code->reducer && st[0] == 0) {
         for (int k = 0; k < code->nout; k++)
-            ow_interpret_run(code, reg, p, st, n, k);
+            ow_interpret_run(code, registers, reg, p, st, n, k);
         return;
     }
     for (int64_t start = 0; start < n; start += OW_CHUNK) {
         const int64_t m = n - start < OW_CHUNK ? n - start : OW_CHUNK;
-        ow_interpret_chunk(code, reg, p, st, start, m);
+        ow_interpret_chunk(code, registers, reg, p, st, start, m);
         for (int k = 0; k < code->nout; k++) {
             const int r = code->results[k], size = code->itemsize[r];
             char *q[2] = {p[k] + start * st[k], (char *)reg[r]};

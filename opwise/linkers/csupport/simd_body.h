@@ -1,4 +1,5 @@
 /* What simd.h promises, compiled for one kind of processor: OW_TABLE is the table of it. */
+#include "buffers.h"
 #include "labels.h"
 #include "simd.h"
 

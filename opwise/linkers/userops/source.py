@@ -17,6 +17,7 @@ from opwise.errors import MethodNotDefined
 from opwise.graph.apply import Apply, NoParams
 from opwise.graph.clinker import called, texts
 from opwise.graph.variable import Variable
+from opwise.scalar.usercode import line_name
 
 #: part of the text, and so of the key of the cache: change it when the meaning of the text changes
 VERSION = 1
@@ -78,7 +79,7 @@ class _Texts:
         """Return a text between directives that name its lines in the compiler's messages."""
         if not text.strip():
             return ""
-        name = f"{type(owner).__name__}.{method}"
+        name = line_name(owner, method)
         while self.parts.get(name, text) != text:
             name += "'"
         self.parts[name] = text
