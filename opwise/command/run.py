@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ from opwise.command import files, measuring, overview, programs
 from opwise.command.programs import Ended, PythonProgram
 from opwise.errors import ProfileFormatError
 from opwise.profiling.files import printable
+from opwise.profiling.live import LiveReader
 from opwise.profiling.profile import Profile
 from opwise.profiling.reports import wording
 
@@ -37,6 +39,11 @@ from opwise.profiling.reports import wording
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
     help="Write the profile to FILE (default: SCRIPT.profile.json, without .py).",
 )  # fmt: skip
+@click.option(
+    "--live", is_flag=True,
+    help="Show the Applys that take longest while the program runs; no effect unless stderr is a "
+    "terminal.",
+)  # fmt: skip
 @programs.program
 def run(
     mode: str | None,
@@ -44,6 +51,7 @@ def run(
     memory: bool,
     limits: bool,
     output: Path | None,
+    live: bool,
     program: PythonProgram,
 ) -> None:
     """Run SCRIPT with ARGS, as python would, and write a profile of all its functions.
@@ -62,12 +70,24 @@ def run(
     if limits:
         measuring.cpu()
         measuring.gpu_of_flags(flags)
-    ended = programs.run(program.command(), environment)
+    ended = _run(program, environment, live)
     written = [path for path in _profiles(output) if _version(path) != before.get(path)]
     _report_end(ended, output, output in written)
     _describe_children([path for path in written if path != output])
     failed = any(message.get("event") == "failed" for message in ended.messages)
     sys.exit(ended.exit_code or int(failed))
+
+
+def _run(program: PythonProgram, environment: dict[str, str], live: bool) -> Ended:
+    """Run a program. live: show its Applys meanwhile, if there is a terminal for that."""
+    if live:
+        from opwise.command.live import LiveTerminal, is_possible
+
+        if is_possible():
+            with closing(LiveReader()) as reader:
+                environment = {**environment, **reader.environment()}
+                return programs.run(program.command(), environment, terminal=LiveTerminal(reader))
+    return programs.run(program.command(), environment)
 
 
 def _profiles(output: Path) -> list[Path]:

@@ -118,6 +118,15 @@ class Table:
         return made, sum(widths[k] for k in shown) + _GAP * len(shown)
 
 
+#: shares of the time from which a row is yellow, and red
+_MUCH, _MOST = 0.1, 0.25
+
+
+def share_style(share: float) -> str | None:
+    """Return the colour of a row that took a share of the time, None for that of the text."""
+    return "red" if share >= _MOST else "yellow" if share >= _MUCH else None
+
+
 def is_terminal() -> bool:
     """Return whether stdout is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()

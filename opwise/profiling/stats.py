@@ -17,7 +17,7 @@ from typing import Any
 
 from opwise.config import config
 from opwise.graph import hooks
-from opwise.profiling import process
+from opwise.profiling import live, process
 from opwise.profiling.files import uninterrupted, write_whole
 from opwise.profiling.methods import ProfileMethods
 from opwise.profiling.model import ApplyProfile, FunctionProfile
@@ -65,6 +65,11 @@ class ProfileStats(ProfileMethods):
     def add(self, recorder: Recorder) -> None:
         """Add a function."""
         self._recorders.append(recorder)
+        self._publish(recorder)
+
+    def _publish(self, recorder: Recorder) -> None:
+        """Let another process read the counters of a function, if it wants to."""
+        live.publish(recorder)
 
     def profile(self) -> Profile:
         """Return what has been recorded up to now, as plain data."""
@@ -298,6 +303,9 @@ class ScanProfileStats(ProfileStats):
         super().__init__(atexit_print, **kwargs)
         self.name = name
 
+    def _publish(self, recorder: Recorder) -> None:
+        """Do nothing: the function around the loop publishes its step."""
+
     def _of_vms(self, name: str) -> int:
         return sum(getattr(recorder.vm, name) for recorder in self._recorders)
 
@@ -516,6 +524,7 @@ def _has_own() -> bool:
 def _after_fork() -> None:
     """Forget in a forked process what its parent recorded; the parent reports it."""
     _forked[:] = [True]
+    live.forget_after_fork()  # before the counters are reset, which are those of the parent
     process.reset_times()
     for stats in _at_exit:
         stats.reset()
