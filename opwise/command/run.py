@@ -110,12 +110,20 @@ def _report_end(ended: Ended, output: Path, is_written: bool) -> None:
     """Print how the program ended, and what is in its profile or why there is none."""
     if ended.interrupted or ended.signal_name:
         how = "interrupted" if ended.interrupted else f"ended by {ended.signal_name}"
-        click.echo(f"{how}; the profile up to then was written" if is_written else how, err=True)
+        if is_written:
+            then = "then" if _wrote_at_end(ended) else "the last `opwise ask`"
+            how = f"{how}; the profile up to {then} was written"
+        click.echo(how, err=True)
     if is_written:
-        _describe(output)
-        click.echo(f"to read it: opwise report {_shell_word(output)}", err=True)
+        describe(output)
+        click.echo(f"to read it: opwise report {shell_word(output)}", err=True)
     else:
         click.echo(f"no profile was written: {_why_none(ended)}", err=True)
+
+
+def _wrote_at_end(ended: Ended) -> bool:
+    """Return whether a program that a signal ended wrote a profile as it ended."""
+    return ended.interrupted or any(m.get("event") == "written" for m in ended.messages)
 
 
 def _why_none(ended: Ended) -> str:
@@ -132,7 +140,7 @@ def _why_none(ended: Ended) -> str:
     return "the program imported neither theano nor opwise, or ended by os._exit"
 
 
-def _describe(path: Path) -> None:
+def describe(path: Path) -> None:
     """Print what is in the file of a profile."""
     profile = files.one([path])
     seconds = profile.local_ns * 1e-9
@@ -154,13 +162,13 @@ def _describe_children(paths: list[Path]) -> None:
         program = wording.short(str(about.get("program", "")), 60)
         click.echo(printable(f"process {about.get('process')}{name} ({program}):"), err=True)
         click.echo("  ", nl=False, err=True)
-        _describe(path)
+        describe(path)
     if len(paths) > _PROCESSES:
         click.echo(f"and {len(paths) - _PROCESSES} more processes", err=True)
     if paths:
         folder = paths[0].parent
-        click.echo(f"all together: opwise report {_shell_word(folder)}/*.json", err=True)
+        click.echo(f"all together: opwise report {shell_word(folder)}/*.json", err=True)
 
 
-def _shell_word(path: Path) -> str:
+def shell_word(path: Path) -> str:
     return shlex.quote(str(path))

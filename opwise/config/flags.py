@@ -219,6 +219,10 @@ _PROFILING = (
      "Add the lowest peak memory that any order of the Applys can reach to memory profiles."),
     ("profiling.destination", StrParam("stdout"),
      "Where profiles are printed when the process ends: stdout, stderr or the name of a file."),
+    ("profiling.signal", EnumStr("none", "SIGUSR1", "SIGUSR2"),
+     "The signal upon which the program writes its profile and goes on; opwise ask sends it. The "
+     "file is profiling.destination if that ends in .json, else PROGRAM.PID.profile.json in the "
+     "working directory."),
     ("profiling.debugprint", BoolParam(False),
      "Print the graphs of functions, with times, after their profile when the process ends."),
     ("profiling.ignore_first_call", BoolParam(False),
