@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 import uuid
 from pathlib import Path
@@ -74,7 +73,8 @@ def _chosen(process: int | None) -> Askable:
 
 
 def _listed(found: list[Askable]) -> str:
-    return "\n".join(f"  {one.process}  {printable(wording.short(one.program, 80))}" for one in found)
+    lines = (f"  {one.process}  {wording.short(one.program, 80)}" for one in found)
+    return "\n".join(map(printable, lines))
 
 
 def _refuse(process: int) -> NoReturn:
@@ -113,7 +113,6 @@ def _answer(asked: Askable, output: Path | None, timeout: float) -> Path:
             )
         time.sleep(0.02)
     if "path" not in answer:
-        error = printable(str(answer.get("error")))
-        click.echo(f"Error: process {asked.process} cannot write its profile: {error}", err=True)
-        sys.exit(1)
+        reason = printable(str(answer.get("error")))
+        raise click.ClickException(f"process {asked.process} cannot write its profile: {reason}")
     return Path(answer["path"])

@@ -182,9 +182,7 @@ def profiled(
 def _given(flags: str) -> set[str]:
     """Return the names of the flags that the environment, or the text of an option, sets."""
     texts = (os.environ.get("OPWISE_FLAGS", ""), os.environ.get("THEANO_FLAGS", ""), flags)
-    return {
-        name for text in texts for name in parse_config_string(text, issue_warnings=False)
-    }
+    return {name for text in texts for name in parse_config_string(text, issue_warnings=False)}
 
 
 def with_flags(*flags: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
 from rich.segment import Segment
 from rich.text import Text
@@ -103,9 +103,7 @@ class _Times:
         if not self.reader.functions:
             return f"{seconds:.1f} s: no function is compiled yet"
         ns = sum(one.ns for one in self.sums.values())
-        processes = (
-            f" in {self.reader.processes} processes" if self.reader.processes > 1 else ""
-        )
+        processes = f" in {self.reader.processes} processes" if self.reader.processes > 1 else ""
         functions = wording.counted(self.reader.functions, "function")
         calls = wording.counted(self.reader.calls, "call")
         return (
@@ -262,9 +260,8 @@ class LiveTerminal:
         rows = max(1, min(_ROWS, height // 2 - 3))
         table, _ = self._times.table(rows).laid_out(width)
         begun = self._line.decode("utf-8", "replace").rpartition("\r")[2]
-        shown = Text.from_ansi(printable_line(begun)) if begun else None
-        parts = [
-            *([shown] if shown is not None else []),
+        parts: list[RenderableType] = [Text.from_ansi(printable_line(begun))] if begun else []
+        parts += [
             Text("─" * min(width, 60), style="dim"),
             Text(printable(self._times.headline()), style="bold", no_wrap=True),
             table,

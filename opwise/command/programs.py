@@ -168,6 +168,8 @@ def run(
     this process goes on. capture: drop its stdout, and return its stderr. terminal: has its stdout
     and stderr, and attends to it until it ends.
     """  # fmt: skip
+    stdout = subprocess.DEVNULL if capture else terminal.stdout if terminal else None
+    stderr = subprocess.PIPE if capture else terminal.stderr if terminal else None
     reading, writing = os.pipe()
     with open(reading, "rb") as messages:
         try:
@@ -177,20 +179,19 @@ def run(
             with _passed_on() as signals:
                 process = subprocess.Popen(
                     command, env=environment, cwd=cwd, pass_fds=(writing,),
-                    stdout=subprocess.DEVNULL if capture else terminal and terminal.stdout,
-                    stderr=subprocess.PIPE if capture else terminal and terminal.stderr,
+                    stdout=stdout, stderr=stderr,
                 )  # fmt: skip
                 signals.process = process
                 if terminal is not None:
                     terminal.attend(process)
-                _, stderr = process.communicate()
+                _, captured = process.communicate()
         finally:
             os.close(writing)
         sent = messages.read() or b""
     return Ended(
         process.returncode,
         signals.interrupted,
-        (stderr or b"").decode("utf-8", "backslashreplace"),
+        (captured or b"").decode("utf-8", "backslashreplace"),
         tuple(_messages(sent)),
     )
 

@@ -85,7 +85,9 @@ def _run(program: PythonProgram, environment: dict[str, str], live: bool) -> End
 
         if is_possible():
             with closing(LiveReader()) as reader:
-                environment = {**environment, **reader.environment()}
+                # bars of the program would be drawn into its lines above the table
+                flags = f"{environment['OPWISE_FLAGS']},show_progress=False"
+                environment = {**environment, **reader.environment(), "OPWISE_FLAGS": flags}
                 return programs.run(program.command(), environment, terminal=LiveTerminal(reader))
     return programs.run(program.command(), environment)
 

@@ -95,6 +95,9 @@ _COMPILATION = (
      "How many times per Apply of the graph one rewrite may act before it is stopped."),
     ("on_opt_error", EnumStr(*_IF_BAD, "ignore"),
      "What to do when a rewrite raises an exception."),
+    ("show_progress", BoolParam(True),
+     "Show on a terminal how far a compilation, a tune or a search is if it takes longer than a "
+     "second."),
     ("on_unused_input", EnumStr("raise", "warn", "ignore"),
      "What to do about an input that no output depends on."),
     ("on_shape_error", EnumStr("warn", "raise"),

@@ -86,7 +86,8 @@ def graph(
     """
     order = _order(shown)
     if len(order) <= MOST_DRAWN:
-        return {"drawing": _drawn(shown, shares or {}, names or {}), "applys": len(order), "ops": ()}
+        drawing = _drawn(shown, shares or {}, names or {})
+        return {"drawing": drawing, "applys": len(order), "ops": ()}
     counts = Counter(short_op(text_of(node.op)) for node in order)
     return {
         "drawing": None, "applys": len(order), "ops": counts.most_common(_OPS),
@@ -224,8 +225,8 @@ def _apart(nodes: Sequence[_Node]) -> list[_Node]:
             middles[k] -= moved
     left = min((m - n.width / 2 for m, n in zip(middles, nodes, strict=True)), default=0.0)
     return [
-        replace(node, x=round(middle - node.width / 2 - left + 4, 1), opacity=round(node.opacity, 2))
-        for node, middle in zip(nodes, middles, strict=True)
+        replace(n, x=round(m - n.width / 2 - left + 4, 1), opacity=round(n.opacity, 2))
+        for n, m in zip(nodes, middles, strict=True)
     ]
 
 

@@ -15,7 +15,7 @@ def cell(file: str) -> str:
     """Return ``In[3]`` for the file of a cell of this process, "" for other files."""
     ipython: Any = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    compiler = getattr(shell, "compile", None)
+    compiler: Any = getattr(shell, "compile", None)
     try:
         kind, name = compiler.format_code_name(file)
     except (AttributeError, TypeError, ValueError):
