@@ -15,7 +15,7 @@ from typing import Any
 
 from opwise.config import config
 
-#: seconds before a bar is shown
+#: seconds before a bar is shown (default)
 PATIENCE = 1.0
 
 
@@ -26,14 +26,18 @@ def is_wanted() -> bool:
 
 
 class Bar:
-    """The progress of some work; nothing is drawn before it has taken ``PATIENCE`` seconds.
+    """The progress of some work.
 
     text: what is done. total: the amount of work; None if it is not known. alone: whether only
     calls of ``update`` draw, no thread: a thread would take processor time from what is measured.
+    patience: seconds before anything is drawn.
     """
 
-    def __init__(self, text: str, total: float | None, alone: bool) -> None:
+    def __init__(
+        self, text: str, total: float | None, alone: bool, patience: float = PATIENCE
+    ) -> None:
         self.title = self.text = text
+        self._patience = patience
         self.total, self.alone = total, alone
         self.done = 0.0
         self._started = time.monotonic()
@@ -42,7 +46,7 @@ class Bar:
         self._shown: Any = None
         self._timer: threading.Timer | None = None
         if not alone:
-            self._timer = threading.Timer(PATIENCE, self._show)
+            self._timer = threading.Timer(patience, self._show)
             self._timer.daemon = True
             self._timer.start()
 
@@ -53,7 +57,11 @@ class Bar:
         self.done = self.done if done is None else done
         self.total = self.total if total is None else total
         self.text = self.text if text is None else text
-        if self._shown is None and self.alone and time.monotonic() - self._started >= PATIENCE:
+        if (
+            self._shown is None
+            and self.alone
+            and time.monotonic() - self._started >= self._patience
+        ):
             self._show()
         drawn = self._shown
         if drawn is not None:
@@ -68,13 +76,23 @@ class Bar:
     def _show(self) -> None:
         """Begin to draw."""
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            ProgressColumn,
+            SpinnerColumn,
+            TaskProgressColumn,
+            TextColumn,
+            TimeElapsedColumn,
+        )
 
         with self._lock:
             if self._is_over or self._shown is not None:
                 return
             text = TextColumn("{task.description}", markup=False)
-            amount = [BarColumn()] if self.total is not None else [SpinnerColumn()]
+            amount: list[ProgressColumn] = [SpinnerColumn()]
+            if self.total is not None:
+                amount = [BarColumn(), TaskProgressColumn()]
             shown = Progress(
                 *amount, text, TimeElapsedColumn(), console=Console(stderr=True), transient=True,
                 auto_refresh=not self.alone, redirect_stdout=self.alone,
@@ -117,7 +135,9 @@ _current: Bar = _none
 
 
 @contextmanager
-def shown(text: str, total: float | None = None, alone: bool = True) -> Iterator[Bar]:
+def shown(
+    text: str, total: float | None = None, alone: bool = True, patience: float = PATIENCE
+) -> Iterator[Bar]:
     """Yield the Bar of some work; the arguments are those of ``Bar``.
 
     It shows nothing if nobody waits at a terminal, or inside work that has a bar.
@@ -126,7 +146,7 @@ def shown(text: str, total: float | None = None, alone: bool = True) -> Iterator
     if _current is not _none or not is_wanted():
         yield _none
         return
-    bar = _current = Bar(text, total, alone)
+    bar = _current = Bar(text, total, alone, patience)
     try:
         yield bar
     finally:

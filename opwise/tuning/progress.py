@@ -13,6 +13,7 @@ Progress = Callable[[float, float, str], object]
 
 @contextmanager
 def shown(seconds: float) -> Iterator[Progress]:
-    """Yield a function that shows the progress of trials that take so many seconds."""
-    with progress.shown("", seconds) as bar:
+    """Yield a function that shows the progress of trials that take so many seconds, at once."""
+    patience = 0.0 if seconds > progress.PATIENCE else progress.PATIENCE
+    with progress.shown("", seconds, patience=patience) as bar:
         yield bar.update
