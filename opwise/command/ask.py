@@ -86,8 +86,8 @@ def _refuse(process: int) -> NoReturn:
     except PermissionError:
         raise click.ClickException(f"process {process} belongs to another user") from None
     raise click.ClickException(
-        f"process {process} cannot be asked: it is not profiled, or has compiled no function yet. "
-        f"{_START}"
+        f"process {process} cannot be asked: it is not profiled, has compiled no function yet, or "
+        f"has another base_compiledir than this command. {_START}"
     )
 
 

@@ -156,7 +156,7 @@ def shown(
 
 def compiling(name: str | None) -> Any:
     """Return a context that shows the progress of compiling a function of this name."""
-    return shown(f"compiling {name or 'a function'}", alone=False)
+    return shown(f"compiling {name or 'a function'}", alone=False, patience=PATIENCE)
 
 
 def say(what: str) -> None:

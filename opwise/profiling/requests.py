@@ -22,7 +22,6 @@ from types import FrameType
 from typing import Any
 
 from opwise.config import config
-from opwise.config.folders import default_base_compiledir
 from opwise.profiling.files import read_limited, write_whole
 from opwise.profiling.process import start_time
 from opwise.profiling.profile import Profile
@@ -34,9 +33,9 @@ _MOST = 1 << 16
 
 
 def _places() -> list[Path]:
-    """Return where the folder may be: in the cache of the user, else among temporary files."""
+    """Return where the folder may be: in base_compiledir, else among temporary files."""
     temporary = Path(tempfile.gettempdir(), f"opwise-running-{os.getuid()}")
-    return [Path(default_base_compiledir(), "running"), temporary]
+    return [Path(config.base_compiledir, "running"), temporary]
 
 
 def _is_private(folder: Path) -> bool:
