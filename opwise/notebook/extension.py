@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
-from IPython.display import HTML, display
+from IPython.display import display
 
 from opwise.compile.executable import Function
 from opwise.config import change_flags, check_setting, config
@@ -95,12 +95,12 @@ class Recording:
         recorder.inherited = True  # it was compiled before
         self._borrowed.append((f, recorder))
 
-    def profile(self) -> Profile:
-        """Return what happened in the block."""
+    def profile(self, message: str) -> Profile:
+        """Return what happened in the block. message: the name of the profile."""
         before = {id(recorder): snapshot for recorder, snapshot in self._before}
         recorders = [*(r for r, _ in self._before), *(r for _, r in self._borrowed)]
         called = [r for r in recorders if _calls(r) > _calls_of(before.get(id(r)))]
-        found = profile_of([*self._compiled, *called])
+        found = profile_of([*self._compiled, *called], message)
         functions = [
             since(one, before[id(r)]) if id(r) in before else one
             for r, one in zip([*self._compiled, *called], found.functions, strict=True)
@@ -156,7 +156,7 @@ class OpwiseMagics(Magics):
             with change_flags(**flags), recording.running():
                 self._run(line if cell is None else cell)
         finally:
-            profile = recording.profile()
+            profile = recording.profile(f"In[{self.shell.execution_count}]")
             if options.name:
                 self.shell.user_ns[options.name] = profile
             if options.output:
@@ -164,7 +164,7 @@ class OpwiseMagics(Magics):
             if profile.functions:
                 display(_Shown(profile, options.rows))
             else:
-                display(_NOTHING)
+                display(_Nothing())
 
     def _run(self, text: str) -> None:
         """Run a cell as IPython does: its last expression is shown."""
@@ -181,7 +181,14 @@ class OpwiseMagics(Magics):
                 sys.displayhook(value)
 
 
-_NOTHING = HTML("<div>opwise: the cell neither compiled nor called a function.</div>")
+class _Nothing:
+    """What is shown of a cell without functions."""
+
+    def __repr__(self) -> str:
+        return "opwise: the cell neither compiled nor called a function."
+
+    def _repr_html_(self) -> str:
+        return f"<div>{self!r}</div>"
 
 
 def _checked(mode: str) -> str:

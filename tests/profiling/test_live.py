@@ -8,6 +8,7 @@ import pytest
 
 import opwise
 import opwise.tensor as T
+from opwise import loops
 from opwise.profiling import live
 
 pytestmark = pytest.mark.null
@@ -62,7 +63,7 @@ def test_a_reset_clears_the_counters(reader):
 
 def test_steps_of_loops_are_not_counted_twice(reader):
     v = T.dmatrix("v")
-    h, _ = opwise.loops.scan(lambda s: T.tanh(T.dot(v, s)), None, T.ones((3,)), n_steps=9)
+    h, _ = loops.scan(lambda s: T.tanh(T.dot(v, s)), None, T.ones((3,)), n_steps=9)
     f = opwise.function([v], h[-1], profile=True)
     reader.find()
     f(np.eye(3))

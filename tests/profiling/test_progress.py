@@ -20,15 +20,20 @@ class _Terminal(io.StringIO):
 
 
 @pytest.fixture
-def terminal(monkeypatch):
-    stream = _Terminal()
-    monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "120")
-    return stream
+def open_terminal(monkeypatch):
+    """``open_terminal()``: a terminal in the place of stderr, within the test."""
+
+    def opened():
+        monkeypatch.setattr(sys, "stderr", _Terminal())
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("COLUMNS", "120")
+        return sys.stderr
+
+    return opened
 
 
-def test_a_bar_shows_text_and_share(terminal):
+def test_a_bar_shows_text_and_share(open_terminal):
+    terminal = open_terminal()
     with progress.shown("searching [red]", 8, patience=0.0) as bar:
         bar.update(2)
         bar.update(text="found one")
@@ -37,7 +42,8 @@ def test_a_bar_shows_text_and_share(terminal):
     assert "searching [red]" in shown and "25%" in shown and "found one" in shown and "38%" in shown
 
 
-def test_quick_work_shows_nothing(terminal):
+def test_quick_work_shows_nothing(open_terminal):
+    terminal = open_terminal()
     with progress.shown("work", 8) as bar:
         bar.update(8)
     with trials(0.5) as update:
@@ -45,13 +51,15 @@ def test_quick_work_shows_nothing(terminal):
     assert terminal.getvalue() == ""
 
 
-def test_trials_are_shown_at_once(terminal):
+def test_trials_are_shown_at_once(open_terminal):
+    terminal = open_terminal()
     with trials(30.0) as update:
         update(3.0, 30.0, "float32")
     assert "float32" in terminal.getvalue() and "10%" in terminal.getvalue()
 
 
-def test_a_pipe_and_the_flag_show_nothing(terminal, flags, monkeypatch):
+def test_a_pipe_and_the_flag_show_nothing(open_terminal, flags, monkeypatch):
+    terminal = open_terminal()
     with monkeypatch.context() as changes:
         changes.setattr(sys, "stderr", io.StringIO())
         with progress.shown("work", 8, patience=0.0) as bar:
@@ -66,7 +74,8 @@ def test_a_pipe_and_the_flag_show_nothing(terminal, flags, monkeypatch):
     assert terminal.getvalue() == ""
 
 
-def test_work_inside_other_work_has_no_bar_of_its_own(terminal):
+def test_work_inside_other_work_has_no_bar_of_its_own(open_terminal):
+    terminal = open_terminal()
     with progress.shown("outer", 8, patience=0.0) as outer:
         with progress.shown("inner", 8, patience=0.0) as inner:
             inner.update(4)
@@ -75,7 +84,8 @@ def test_work_inside_other_work_has_no_bar_of_its_own(terminal):
     assert progress._current is progress._none
 
 
-def test_a_compilation_says_what_it_does(terminal, monkeypatch):
+def test_a_compilation_says_what_it_does(open_terminal, monkeypatch):
+    terminal = open_terminal()
     said = []
     monkeypatch.setattr(progress, "PATIENCE", 3600.0)
     update = progress.Bar.update
@@ -90,7 +100,8 @@ def test_a_compilation_says_what_it_does(terminal, monkeypatch):
     assert progress._current is progress._none
 
 
-def test_a_thread_draws_while_a_compilation_lasts(terminal):
+def test_a_thread_draws_while_a_compilation_lasts(open_terminal):
+    terminal = open_terminal()
     with progress.shown("compiling f", alone=False, patience=0.0) as bar:
         bar._timer.join()
         progress.say("linking")

@@ -23,6 +23,7 @@ def path(flags, monkeypatch, tmp_path):
     path = tmp_path / "own.json"
     monkeypatch.setattr(stats, "_at_exit", [])
     monkeypatch.setenv("OPWISE_PROFILE_OWNER", str(os.getpid()))
+    monkeypatch.setattr(requests, "_places", lambda: [tmp_path / "running"])
     monkeypatch.setattr(requests, "_program", requests._Program())
     monkeypatch.setattr(requests, "listen", requests._program.listen)
     flags({"profiling.signal": "SIGUSR1", "profiling.destination": str(path)})
