@@ -55,6 +55,7 @@ from opwise.linkers.storage import Container
 from opwise.linkers.wrap import DualLinker, WrapLinker, WrapLinkerMany
 from opwise.modes.mode import Mode, get_default_mode, get_mode, register_mode
 from opwise.modes.profilemode import ProfileMode
+from opwise.notebook import rich as _rich  # noqa: F401
 from opwise.profiling import process as _process
 from opwise.tensor.products import dot
 from opwise.tuning.advise import advise
@@ -166,8 +167,8 @@ _LEGACY = {
 
 
 def __getattr__(name):
-    """Import ``opwise.sparse``, ``opwise.testing`` and ``opwise.legacy`` when they are first used:
-    most programs never use them."""
+    """Import ``opwise.sparse``, ``opwise.testing``, ``opwise.legacy`` and the extension of IPython
+    when they are first used: most programs never use them."""
     if name == "testing":
         import opwise.testing
 
@@ -176,6 +177,10 @@ def __getattr__(name):
         import opwise.sparse
 
         return opwise.sparse
+    if name in ("load_ipython_extension", "unload_ipython_extension"):  # %load_ext opwise
+        from opwise.notebook import extension
+
+        return getattr(extension, name)
     if name in _LEGACY:
         import importlib
 

@@ -38,6 +38,7 @@ LAYERS = [
     ("testing",),
     ("py2",),
     ("command",),
+    ("notebook",),
     ("legacy",),
     ("opwise", "__main__"),
     ("theano",),

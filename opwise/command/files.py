@@ -170,11 +170,19 @@ def profiled(
         )
     check_flags(flags, mode)
     own = ["profile=True", f"profile_memory={memory}", f"profiling.destination={output}"]
+    if "profiling.signal" not in _given(flags):
+        own.append("profiling.signal=SIGUSR1")
     if mode:
         own.append(f"mode={mode}")
     environment = with_flags(flags, *own)
     environment.pop("OPWISE_PROFILE_OWNER", None)
     return environment
+
+
+def _given(flags: str) -> set[str]:
+    """Return the names of the flags that the environment, or the text of an option, sets."""
+    texts = (os.environ.get("OPWISE_FLAGS", ""), os.environ.get("THEANO_FLAGS", ""), flags)
+    return {name for text in texts for name in parse_config_string(text, issue_warnings=False)}
 
 
 def with_flags(*flags: str) -> dict[str, str]:

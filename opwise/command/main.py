@@ -12,6 +12,7 @@ from typing import Any
 import click
 from click import shell_completion
 
+from opwise.command.ask import ask
 from opwise.command.cache import cache
 from opwise.command.diff import diff
 from opwise.command.doctor import doctor
@@ -61,7 +62,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-for command in (cache, diff, doctor, export, report, run, tune, versus):
+for command in (ask, cache, diff, doctor, export, report, run, tune, versus):
     main.add_command(command)
 
 

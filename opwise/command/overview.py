@@ -15,8 +15,6 @@ from opwise.profiling.reports import details, device, wording
 if TYPE_CHECKING:
     from opwise.profiling.profile import ApplyProfile, FunctionProfile, Profile
 
-#: shares of the time from which a row is yellow, and red
-_MUCH, _MOST = 0.1, 0.25
 #: what the rows of Applys can be sorted by: the time taken, or the possible gain
 SORTS = ("time", "gain")
 
@@ -169,7 +167,7 @@ def _applys(profile: Profile, n: int, sort: str) -> tables.Table:
                 tables.place(wording.line_of(a)),
                 a.title,
             ],
-            style=_style(share),
+            style=tables.share_style(share),
         )
     if rest := rows[n:]:
         ns = sum(a.total for _, a in rest)
@@ -271,13 +269,9 @@ def _sums(profile: Profile, rows: list[Any], n: int) -> tables.Table:
                 f"{100 * row.gradient / row.ns:.0f}%" if row.gradient else "",
                 *([tables.place(place), text] if is_line else [place]),
             ],
-            style=_style(share),
+            style=tables.share_style(share),
         )
     if rows[n:]:
         ns = sum(row.ns for row in rows[n:])
         _add_sum(table, ns, f"{len(rows) - n} more", 100 * ns / profile.local_ns)
     return table
-
-
-def _style(share: float) -> str | None:
-    return "red" if share >= _MOST else "yellow" if share >= _MUCH else None

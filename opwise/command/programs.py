@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
@@ -145,17 +145,31 @@ class Ended:
             return f"signal {-self.returncode}"
 
 
+class Attendant(Protocol):
+    """What shows the output of a program; see ``opwise.command.live.LiveTerminal``."""
+
+    @property
+    def stdout(self) -> int | None: ...
+    @property
+    def stderr(self) -> int | None: ...
+    def attend(self, process: subprocess.Popen[bytes]) -> None: ...
+
+
 def run(
     command: list[str],
     environment: Mapping[str, str],
     cwd: Path | None = None,
     capture: bool = False,
+    terminal: Attendant | None = None,
 ) -> Ended:
     """Run a command to its end, and return how it ended.
 
     Signals that ask this process to stop go to the command, which can still write its profile;
-    this process goes on. capture: drop its stdout, and return its stderr.
+    this process goes on. capture: drop its stdout, and return its stderr. terminal: has its stdout
+    and stderr, and attends to it until it ends.
     """  # fmt: skip
+    stdout = subprocess.DEVNULL if capture else terminal.stdout if terminal else None
+    stderr = subprocess.PIPE if capture else terminal.stderr if terminal else None
     reading, writing = os.pipe()
     with open(reading, "rb") as messages:
         try:
@@ -165,18 +179,19 @@ def run(
             with _passed_on() as signals:
                 process = subprocess.Popen(
                     command, env=environment, cwd=cwd, pass_fds=(writing,),
-                    stdout=subprocess.DEVNULL if capture else None,
-                    stderr=subprocess.PIPE if capture else None,
+                    stdout=stdout, stderr=stderr,
                 )  # fmt: skip
                 signals.process = process
-                _, stderr = process.communicate()
+                if terminal is not None:
+                    terminal.attend(process)
+                _, captured = process.communicate()
         finally:
             os.close(writing)
         sent = messages.read() or b""
     return Ended(
         process.returncode,
         signals.interrupted,
-        (stderr or b"").decode("utf-8", "backslashreplace"),
+        (captured or b"").decode("utf-8", "backslashreplace"),
         tuple(_messages(sent)),
     )
 

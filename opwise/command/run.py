@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ from opwise.command import files, measuring, overview, programs
 from opwise.command.programs import Ended, PythonProgram
 from opwise.errors import ProfileFormatError
 from opwise.profiling.files import printable
+from opwise.profiling.live import LiveReader
 from opwise.profiling.profile import Profile
 from opwise.profiling.reports import wording
 
@@ -37,6 +39,11 @@ from opwise.profiling.reports import wording
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
     help="Write the profile to FILE (default: SCRIPT.profile.json, without .py).",
 )  # fmt: skip
+@click.option(
+    "--live", is_flag=True,
+    help="Show the Applys that take longest while the program runs; no effect unless stderr is a "
+    "terminal.",
+)  # fmt: skip
 @programs.program
 def run(
     mode: str | None,
@@ -44,6 +51,7 @@ def run(
     memory: bool,
     limits: bool,
     output: Path | None,
+    live: bool,
     program: PythonProgram,
 ) -> None:
     """Run SCRIPT with ARGS, as python would, and write a profile of all its functions.
@@ -62,12 +70,26 @@ def run(
     if limits:
         measuring.cpu()
         measuring.gpu_of_flags(flags)
-    ended = programs.run(program.command(), environment)
+    ended = _run(program, environment, live)
     written = [path for path in _profiles(output) if _version(path) != before.get(path)]
     _report_end(ended, output, output in written)
     _describe_children([path for path in written if path != output])
     failed = any(message.get("event") == "failed" for message in ended.messages)
     sys.exit(ended.exit_code or int(failed))
+
+
+def _run(program: PythonProgram, environment: dict[str, str], live: bool) -> Ended:
+    """Run a program. live: show its Applys meanwhile, if there is a terminal for that."""
+    if live:
+        from opwise.command.live import LiveTerminal, is_possible
+
+        if is_possible():
+            with closing(LiveReader()) as reader:
+                # bars of the program would be drawn into its lines above the table
+                flags = f"{environment['OPWISE_FLAGS']},show_progress=False"
+                environment = {**environment, **reader.environment(), "OPWISE_FLAGS": flags}
+                return programs.run(program.command(), environment, terminal=LiveTerminal(reader))
+    return programs.run(program.command(), environment)
 
 
 def _profiles(output: Path) -> list[Path]:
@@ -90,12 +112,20 @@ def _report_end(ended: Ended, output: Path, is_written: bool) -> None:
     """Print how the program ended, and what is in its profile or why there is none."""
     if ended.interrupted or ended.signal_name:
         how = "interrupted" if ended.interrupted else f"ended by {ended.signal_name}"
-        click.echo(f"{how}; the profile up to then was written" if is_written else how, err=True)
+        if is_written:
+            then = "then" if _wrote_at_end(ended) else "the last `opwise ask`"
+            how = f"{how}; the profile up to {then} was written"
+        click.echo(how, err=True)
     if is_written:
-        _describe(output)
-        click.echo(f"to read it: opwise report {_shell_word(output)}", err=True)
+        describe(output)
+        click.echo(f"to read it: opwise report {shell_word(output)}", err=True)
     else:
         click.echo(f"no profile was written: {_why_none(ended)}", err=True)
+
+
+def _wrote_at_end(ended: Ended) -> bool:
+    """Return whether a program that a signal ended wrote a profile as it ended."""
+    return ended.interrupted or any(m.get("event") == "written" for m in ended.messages)
 
 
 def _why_none(ended: Ended) -> str:
@@ -112,7 +142,7 @@ def _why_none(ended: Ended) -> str:
     return "the program imported neither theano nor opwise, or ended by os._exit"
 
 
-def _describe(path: Path) -> None:
+def describe(path: Path) -> None:
     """Print what is in the file of a profile."""
     profile = files.one([path])
     seconds = profile.local_ns * 1e-9
@@ -134,13 +164,13 @@ def _describe_children(paths: list[Path]) -> None:
         program = wording.short(str(about.get("program", "")), 60)
         click.echo(printable(f"process {about.get('process')}{name} ({program}):"), err=True)
         click.echo("  ", nl=False, err=True)
-        _describe(path)
+        describe(path)
     if len(paths) > _PROCESSES:
         click.echo(f"and {len(paths) - _PROCESSES} more processes", err=True)
     if paths:
         folder = paths[0].parent
-        click.echo(f"all together: opwise report {_shell_word(folder)}/*.json", err=True)
+        click.echo(f"all together: opwise report {shell_word(folder)}/*.json", err=True)
 
 
-def _shell_word(path: Path) -> str:
+def shell_word(path: Path) -> str:
     return shlex.quote(str(path))

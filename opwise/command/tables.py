@@ -1,19 +1,16 @@
-"""Tables, coloured in a terminal and plain elsewhere; lines that fit the width; progress."""
+"""Tables, coloured in a terminal and plain elsewhere; lines that fit the width."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import textwrap
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import click
 from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -26,8 +23,6 @@ _WIDE = 10_000
 _READABLE = 36
 #: blanks between two columns
 _GAP = 2
-#: seconds after which progress is shown
-_PATIENCE = 1.0
 
 
 @dataclass(frozen=True)
@@ -118,6 +113,15 @@ class Table:
         return made, sum(widths[k] for k in shown) + _GAP * len(shown)
 
 
+#: shares of the time from which a row is yellow, and red
+_MUCH, _MOST = 0.1, 0.25
+
+
+def share_style(share: float) -> str | None:
+    """Return the colour of a row that took a share of the time, None for that of the text."""
+    return "red" if share >= _MOST else "yellow" if share >= _MUCH else None
+
+
 def is_terminal() -> bool:
     """Return whether stdout is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
@@ -163,27 +167,3 @@ def _print_plain(made: RichTable, needed: int) -> None:
         console.print(made)
     for line in capture.get().splitlines():
         click.echo(line.rstrip())
-
-
-@contextlib.contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """Yield a function to call after each step; shows the progress if stderr is a terminal.
-
-    Shows nothing during the first second.
-    """
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield lambda: None
-        return
-    shown = Progress(console=Console(stderr=True), transient=True)
-    task = shown.add_task(what, total=total)
-    start = time.monotonic()
-
-    def advance() -> None:
-        shown.advance(task)
-        if not shown.live.is_started and time.monotonic() - start > _PATIENCE:
-            shown.start()
-
-    try:
-        yield advance
-    finally:
-        shown.stop()

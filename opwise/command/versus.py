@@ -15,8 +15,9 @@ from typing import Any
 
 import click
 
-from opwise.command import diff, files, programs, tables
+from opwise.command import diff, files, programs
 from opwise.command.programs import Ended, PythonProgram
+from opwise.profiling import progress
 from opwise.profiling.files import printable
 
 
@@ -120,12 +121,12 @@ def _alternate(before: _Side, after: _Side, times: int) -> int:
 
     Return -1 if Ctrl-C ended the warm-up run.
     """
-    with tables.progress("running", 2 * (times + 1)) as advance:
+    with progress.shown("running", 2 * (times + 1)) as bar:
         for number in range(times + 1):
             try:
                 for side in (before, after):
                     side.run(number)
-                    advance()
+                    bar.advance()
             except KeyboardInterrupt:
                 for side in (before, after):  # one of them may have no counterpart
                     side.path(number).unlink(missing_ok=True)

@@ -13,6 +13,7 @@ from opwise.compile.io import In, SymbolicOutput
 from opwise.compile.report import CompileReport
 from opwise.compile.shared import SharedVariable
 from opwise.errors import AliasedMemoryError, similar, with_message
+from opwise.graph import hooks
 from opwise.graph.provenance import format_trace, warn
 from opwise.graph.variable import Variable
 from opwise.linkers.linked import Linked
@@ -425,6 +426,10 @@ class Function(CallPath):
                         "nevertheless."
                     )
                 warn(text)
+
+    def _repr_html_(self) -> str:
+        """Return what Jupyter shows: the signature, how it was compiled, and the graph."""
+        return hooks.html(self)
 
     def __copy__(self) -> Function:
         return self.copy()

@@ -14,6 +14,7 @@ from opwise.graph import hooks
 from opwise.graph.provenance import is_internal
 from opwise.graph.variable import Variable
 from opwise.modes.mode import get_mode
+from opwise.profiling import progress
 
 
 def function(
@@ -59,7 +60,7 @@ def function(
         )
     name = name or _caller()
     profile = stats_for(profile, name, mode)
-    with collector_paused():
+    with progress.compiling(name), collector_paused():
         construction = construct(
             inputs,
             outputs,

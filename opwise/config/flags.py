@@ -98,6 +98,9 @@ _COMPILATION = (
      "How many times per Apply of the graph one rewrite may act before it is stopped."),
     ("on_opt_error", EnumStr(*_IF_BAD, "ignore"),
      "What to do when a rewrite raises an exception."),
+    ("show_progress", BoolParam(True),
+     "Show on a terminal how far a compilation, a tune or a search is if it takes longer than a "
+     "second."),
     ("on_unused_input", EnumStr("raise", "warn", "ignore"),
      "What to do about an input that no output depends on."),
     ("on_shape_error", EnumStr("warn", "raise"),
@@ -226,6 +229,10 @@ _PROFILING = (
      "Add the lowest peak memory that any order of the Applys can reach to memory profiles."),
     ("profiling.destination", StrParam("stdout"),
      "Where profiles are printed when the process ends: stdout, stderr or the name of a file."),
+    ("profiling.signal", EnumStr("none", "SIGUSR1", "SIGUSR2"),
+     "The signal upon which the program writes its profile and goes on; opwise ask sends it. The "
+     "file is profiling.destination if that ends in .json, else PROGRAM.PID.profile.json in the "
+     "working directory."),
     ("profiling.debugprint", BoolParam(False),
      "Print the graphs of functions, with times, after their profile when the process ends."),
     ("profiling.ignore_first_call", BoolParam(False),

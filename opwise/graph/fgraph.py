@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from opwise.config import config
 from opwise.errors import InconsistencyError, MissingInputError
-from opwise.graph import aliasing, flat, provenance, traversal
+from opwise.graph import aliasing, flat, hooks, provenance, traversal
 from opwise.graph.apply import Apply
 from opwise.graph.features import AlreadyThere
 from opwise.graph.op import Op
@@ -603,6 +603,10 @@ class FunctionGraph:
 
     def __str__(self) -> str:
         return f"[{', '.join(traversal.as_string(self.inputs, self.outputs))}]"
+
+    def _repr_html_(self) -> str:
+        """Return what Jupyter shows: the graph."""
+        return hooks.html(self)
 
     def __repr__(self) -> str:
         return str(self)

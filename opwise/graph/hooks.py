@@ -48,6 +48,9 @@ compile_function: Callable[..., Callable[..., Any]] = _not_set
 #: (function, *arguments, budget=, file=) -> Advice; set by tuning.advise
 advise: Callable[..., Any] = _not_set
 
+#: (Function, Variable, Apply or FunctionGraph) -> HTML, for notebooks; set by notebook.rich
+html: Callable[[Any], str] = _not_set
+
 #: (value) -> value: copies a device's array to the host, returns any other value as it is; set by
 #: gpu.device when the first device is used
 to_host: Callable[[Any], Any] = _same_value

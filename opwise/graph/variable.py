@@ -157,6 +157,10 @@ class Variable(Tagged):
                 return f"{self}\n{get_test_value(self)!r}"
         return str(self)
 
+    def _repr_html_(self) -> str:
+        """Return what Jupyter shows: the graph that computes the variable."""
+        return hooks.html(self)
+
     def clone(self) -> Self:
         """Return a new variable of this type and name, without an owner."""
         # without the constructor, whose arguments differ in subclasses

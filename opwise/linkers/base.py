@@ -34,6 +34,7 @@ from opwise.linkers.program import Program, make_program
 from opwise.linkers.storage import Container, Storage
 from opwise.linkers.userops import thunks as _thunks  # noqa: F401  (registers c_code, make_thunk)
 from opwise.linkers.vm import AnyVM, PlainVM, Thunk
+from opwise.profiling import progress
 
 hooks.load_with["opwise.sparse"].append("opwise.linkers.sparsesteps")
 
@@ -96,6 +97,7 @@ class Linker:
         are added.
         """
         resources.obey_flags()
+        progress.say("linking")
         kernels = Kernels(self.generate_kernels) if "c" in self.implementations else None
         c_steps, seconds = self._lower(kernels)
         if kernels is not None:
@@ -104,7 +106,9 @@ class Linker:
         program = self.make_program()
         storages = _storages(program, input_storage, output_storage, storage_map)
         if kernels is not None:
+            progress.say("waiting for the C compiler")
             kernels.finish()
+            progress.say("linking")
         steps = [_with_loop(c_steps[step.node]) for step in program.steps]
         vm, thunks = self.make_vm(program, storages, steps)
         if kernels is not None and kernels.pending is not None and isinstance(vm, opwise_c.VM):

@@ -144,6 +144,10 @@ cdef class CallPath:
         """Count calls and their time from now on, or from the second one on."""
         self.timed, self.ignoring = True, ignore_first_call
 
+    def stop_timing(self):
+        """Count no more calls; the numbers up to now stay."""
+        self.timed = False
+
     def reset_calls(self):
         """Forget how often and how long the function was called."""
         self.calls = self.failed = self.total_ns = self.fn_ns = self.first_ns = 0

@@ -271,18 +271,19 @@ cdef extern from "timing.h":
     int64_t ow_timer_ns
     ctypedef struct ow_times:
         int64_t count, sum, least, most
-        int64_t *histogram
     ctypedef struct ow_call:
         int64_t number, start, total
     ctypedef struct ow_timing:
         int64_t nsteps
         ow_times *steps
+        int64_t **histograms
         ow_call *kept
         int64_t *rows
         int64_t *now
     ow_timing *ow_timing_new(int64_t) noexcept nogil
     void ow_timing_free(ow_timing *) noexcept nogil
     void ow_timing_forget(ow_timing *) noexcept nogil
+    int ow_timing_move(ow_timing *, ow_times *) noexcept nogil
     void ow_timer_measure() noexcept nogil
     void ow_note(ow_timing *, int64_t, int64_t) noexcept nogil
     void ow_timing_begin(ow_timing *) noexcept nogil

@@ -84,6 +84,8 @@ cdef class VM:
     cdef readonly bint timed
     cdef bint ignoring
     cdef ow_timing *times
+    # what the counters of steps are in, if it is memory of somebody else
+    cdef readonly object counters
     cdef readonly int64_t calls, total_ns, first_ns
     # whether an Apply of another program runs this one; its loop counts its runs and their steps
     cdef public bint inside
@@ -1010,6 +1012,34 @@ cdef class VM:
         self.timed = True
         return 0
 
+    def stop_timing(self):
+        """Record no more times; those up to now stay."""
+        self.timed = False
+        for vm in self.loops:
+            vm.stop_timing()
+
+    def keep_times_in(self, memory):
+        """Keep the counters of the steps in other memory, which another process may read.
+
+        memory: a writable buffer of 32 bytes for each step, which gets its count, sum, least and
+        most as int64; None: memory of the VM's own again.
+        """
+        cdef cnp.ndarray where
+        if self.times == NULL:
+            raise RuntimeError("the VM times no steps: call start_timing first")
+        if memory is None:
+            if ow_timing_move(self.times, NULL) < 0:
+                raise MemoryError()
+            self.counters = None
+            return
+        where = np.frombuffer(memory, np.int64)
+        if not PyArray_ISWRITEABLE(where) or where.size != 4 * self.nsteps:
+            raise ValueError(f"the counters of {self.nsteps} steps take {4 * self.nsteps} writable "
+                             f"int64, not {where.size}")
+        if self.nsteps:
+            ow_timing_move(self.times, <ow_times *>cnp.PyArray_DATA(where))
+            self.counters = where
+
     def reset_timing(self):
         """Forget all recorded times."""
         if self.times != NULL:
@@ -1054,8 +1084,8 @@ cdef class VM:
         for k in range(self.nsteps if self.times != NULL else 0):
             t = self.times.steps + k
             found.append((t.count, t.sum, t.least, t.most,
-                          tuple([(b, t.histogram[b]) for b in range(OW_BUCKETS)
-                                 if t.histogram[b]])))
+                          tuple([(b, self.times.histograms[k][b]) for b in range(OW_BUCKETS)
+                                 if self.times.histograms[k][b]])))
         return found
 
     def detail(self):

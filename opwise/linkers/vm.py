@@ -225,6 +225,8 @@ class PlainVM(PythonVM):
         self.intermediate = [s for c, s in enumerate(storages) if c not in kept]
         self._ends = [storages[c] for c in program.ends if c not in kept]
         self.timed = self.ignoring = False
+        #: where counters are kept too, for another process
+        self.counters: memoryview[int] | None = None
         #: whether an Apply of another program runs this one; its loop counts its runs
         self.inside = False
         #: the VMs of loops in the program, which are timed with it
@@ -422,6 +424,32 @@ class PlainVM(PythonVM):
         """Record the time of every thunk of a program that a loop repeats."""
         self.timed = self.inside = True
 
+    def stop_timing(self) -> None:
+        """Record no more times; those up to now stay."""
+        self.timed = False
+        for vm in self.loops:
+            vm.stop_timing()
+
+    def keep_times_in(self, memory: memoryview | None) -> None:
+        """Keep counters of the thunks in other memory too, which another process may read.
+
+        memory: a writable buffer of 32 bytes for each thunk, which gets its count, sum, least and
+        most as int64; None: no longer.
+        """
+        self.counters = None if memory is None else memory.cast("B").cast("q")
+        if self.counters is not None and len(self.counters) != 4 * len(self.thunks):
+            raise ValueError(
+                f"the counters of {len(self.thunks)} thunks take {4 * len(self.thunks)} int64, "
+                f"not {len(self.counters)}"
+            )
+        self._place_counters()
+
+    def _place_counters(self) -> None:
+        """Let each thunk's times be copied to the counters, if there are some."""
+        for k, times in enumerate(self._times):
+            rows = self.counters
+            times.copy_to(None if rows is None else rows[4 * k : 4 * k + 4])
+
     def count_run(self, ns: int, steps: int) -> None:
         """Count a call, or a run of the loop that repeats this program."""
         self.total_ns += ns
@@ -445,6 +473,7 @@ class PlainVM(PythonVM):
     def reset_timing(self) -> None:
         """Forget all recorded times."""
         self._times = [_Times() for _ in self.thunks]
+        self._place_counters()
         self._now = [0] * len(self.thunks)
         #: (nanoseconds, number, start, nanoseconds by step) of calls
         self._first: list[tuple[int, int, int, list[int]]] = []
@@ -491,6 +520,7 @@ class _Times:
     def __init__(self) -> None:
         self.count = self.sum = self.least = self.most = 0
         self.histogram: Counter[int] = Counter()
+        self.copy: memoryview[int] | None = None
 
     def add(self, ns: int) -> None:
         self.least = min(self.least, ns) if self.count else ns
@@ -498,6 +528,15 @@ class _Times:
         self.count += 1
         self.sum += ns
         self.histogram[bucket(ns)] += 1
+        if self.copy is not None:
+            self.copy_to(self.copy)
+
+    def copy_to(self, counters: memoryview[int] | None) -> None:
+        """Write the numbers to four counters, now and after each run; None: no longer."""
+        self.copy = counters
+        if counters is not None:
+            values = self.count, self.sum, self.least, self.most
+            counters[0], counters[1], counters[2], counters[3] = values
 
 
 @cache

@@ -40,15 +40,17 @@ def record(
     ignore_first_call: bool = False,
     memory: bool = False,
     rewrites: dict[str, Any] | None = None,
+    loops: bool = True,
 ) -> Recorder:
     """Start to time the calls of a function, and return its Recorder.
 
     time_thunks: time each Apply too. ignore_first_call: start with the second call. memory: record
-    which values were alive in the last call. rewrites: the optimizer's record, to keep.
+    which values were alive in the last call. rewrites: the optimizer's record, to keep. loops: time
+    the steps of loops too, which belong to this function alone if it was compiled with a profile.
     """
     linked = function.linked
-    loops = list(_loops(linked))
-    linked_graphs = (linked, *(inner for _, inner in loops))
+    inside = list(_loops(linked)) if loops else []
+    linked_graphs = (linked, *(inner for _, inner in inside))
     _load_blas(any(any(each.in_c) for each in linked_graphs))
     for each in linked_graphs:
         if isinstance(each.vm, opwise_c.VM):
@@ -56,14 +58,14 @@ def record(
         for loop in each.on_demand:
             loop.load()
     if time_thunks:
-        vms = [inner.vm for _, inner in loops]
+        vms = [inner.vm for _, inner in inside]
         cast(TimedVM, linked.vm).start_timing(ignore_first_call, vms)
     function.start_timing(ignore_first_call)
     device = getattr(linked.vm, "device", None)
     return Recorder(
         name=function.name,
         linked=cast(recorder.RecordedLink, linked),
-        loops=cast(list[tuple[int, recorder.RecordedLink]], loops),
+        loops=cast(list[tuple[int, recorder.RecordedLink]], inside),
         calls=function,
         report=function.compile_report,
         limits=cpu.known,

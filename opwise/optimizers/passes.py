@@ -17,6 +17,7 @@ from opwise.graph import provenance
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.optimizers.rule import check_destroyers
+from opwise.profiling import progress
 
 
 def logger():
@@ -109,6 +110,7 @@ def failed(what: str, error: Exception, node: Apply | None = None) -> None:
             error.add_note(f"{message} To go on without it: mode.excluding({what!r}).")
         raise error
     if action == "pdb":
+        progress.interrupt()
         print(message, file=sys.stderr)
         import pdb  # slow to import
 
@@ -271,12 +273,11 @@ class SeqOptimizer(Optimizer, list):
         labels = (
             self.labels if self.labels and len(self.labels) == len(self) else [None] * len(self)
         )
-        return PassRecord(
-            passes=[
-                run_pass(fgraph, one, index, label, on_failure)
-                for index, (one, label) in enumerate(zip(self, labels, strict=True))
-            ]
-        )
+        passes = []
+        for index, (one, label) in enumerate(zip(self, labels, strict=True)):
+            progress.say(f"rewriting, {label or one} ({index + 1} of {len(self)})")
+            passes.append(run_pass(fgraph, one, index, label, on_failure))
+        return PassRecord(passes=passes)
 
     @staticmethod
     def warn(exc, self, optimizer):

@@ -52,6 +52,18 @@ def system_times() -> dict[str, float]:
     }
 
 
+def start_time(process: int) -> str:
+    """Return when a process started, as text that no later process of its number has.
+
+    "" where the system does not say it.
+    """
+    try:
+        with open(f"/proc/{process}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[19].decode()
+    except (OSError, IndexError):
+        return ""
+
+
 def grad_seconds() -> float:
     """Return the seconds spent building gradients."""
     return _grad[0]

@@ -206,8 +206,7 @@ class Recorder:
     def snapshot(self) -> FunctionProfile:
         """Return what has been recorded so far."""
         times = [row for part in self.parts for row in _timing(part.linked)]
-        if self._static is None:
-            self._static = self._describe()
+        described = self.described()
         has_run = any(count for count, *_ in times)
         arrays = self._arrays() if has_run else {}
         devices = {
@@ -242,7 +241,7 @@ class Recorder:
                 **arrays.get(k, {}),
                 **devices.get(k, {}),
             )
-            for k, (static, row) in enumerate(zip(self._static, times, strict=True))
+            for k, (static, row) in enumerate(zip(described, times, strict=True))
         )
         return FunctionProfile(
             name=text_of(self.name),
@@ -329,6 +328,17 @@ class Recorder:
                 for node in heapq.nlargest(SLOWEST, report.thunks, key=report.thunks.__getitem__)
             ),
         )
+
+    @property
+    def on_device(self) -> bool:
+        """Whether it runs on a device, with some Applys on the host perhaps."""
+        return hasattr(self.vm, "device_times")
+
+    def described(self) -> list[dict[str, Any]]:
+        """Return, for each Apply, the fields of ApplyProfile that no call changes."""
+        if self._static is None:
+            self._static = self._describe()
+        return self._static
 
     def _describe(self) -> list[dict[str, Any]]:
         """Return, for each Apply, the fields of ApplyProfile that no call changes."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from opwise.config import config
 from opwise.graph import hooks
-from opwise.profiling import process
+from opwise.profiling import live, process, requests
 from opwise.profiling.files import uninterrupted, write_whole
 from opwise.profiling.methods import ProfileMethods
 from opwise.profiling.model import ApplyProfile, FunctionProfile
@@ -65,6 +65,12 @@ class ProfileStats(ProfileMethods):
     def add(self, recorder: Recorder) -> None:
         """Add a function."""
         self._recorders.append(recorder)
+        self._publish(recorder)
+
+    def _publish(self, recorder: Recorder) -> None:
+        """Let other processes read the counters of a function, and ask for its profile."""
+        live.publish(recorder)
+        requests.listen(_requested)
 
     def profile(self) -> Profile:
         """Return what has been recorded up to now, as plain data."""
@@ -298,6 +304,9 @@ class ScanProfileStats(ProfileStats):
         super().__init__(atexit_print, **kwargs)
         self.name = name
 
+    def _publish(self, recorder: Recorder) -> None:
+        """Do nothing: the function around the loop publishes its step."""
+
     def _of_vms(self, name: str) -> int:
         return sum(getattr(recorder.vm, name) for recorder in self._recorders)
 
@@ -443,6 +452,15 @@ def destination() -> str | Path:
     return path if _first_process() else path.with_suffix(f".{os.getpid()}{path.suffix}")
 
 
+def _requested() -> tuple[Profile, Path]:
+    """Return the profile of all functions up to now, and the path of its file."""
+    where = destination()
+    if isinstance(where, Path) and where.suffix == ".json":
+        return _everything(), where
+    name = Path(sys.argv[0] or "python").stem
+    return _everything(), Path(f"{name}.{os.getpid()}.profile.json")
+
+
 def _first_process() -> bool:
     if _forked:
         return False
@@ -488,7 +506,7 @@ def _print_at_end(where: str | Path) -> None:
 def _write(path: Path, content: Callable[[], str]) -> None:
     """Write what ``content`` returns to a file; if that fails, print all profiles on stderr."""
     try:
-        with uninterrupted():
+        with uninterrupted(), requests.undisturbed():
             write_whole(path, content())
     except Exception as error:  # whatever is wrong, the profile must not be lost
         send_status(event="failed", path=str(path), error=str(error))
@@ -516,11 +534,13 @@ def _has_own() -> bool:
 def _after_fork() -> None:
     """Forget in a forked process what its parent recorded; the parent reports it."""
     _forked[:] = [True]
+    live.forget_after_fork()  # before the counters are reset, which are those of the parent
     process.reset_times()
     for stats in _at_exit:
         stats.reset()
         for recorder in stats._recorders:
             recorder.inherited = True
+    requests.announce_after_fork()
     _watch_multiprocessing()
 
 

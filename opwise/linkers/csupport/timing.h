@@ -9,10 +9,12 @@
 
 enum { OW_BUCKETS = 320, OW_FIRST = 4, OW_SLOWEST = 4, OW_KEPT = OW_FIRST + OW_SLOWEST };
 
+/* Another process may read these while they are written (VM.keep_times_in). */
 typedef struct {
     int64_t count, sum, least, most;
-    int64_t histogram[OW_BUCKETS];
 } ow_times;
+
+typedef int64_t ow_histogram[OW_BUCKETS];
 
 /* A call whose times are kept; number 0: none. Its times are in the row of this number. */
 typedef struct {
@@ -22,6 +24,9 @@ typedef struct {
 typedef struct {
     int64_t nsteps;
     ow_times *steps;
+    /* whether that is memory of somebody else */
+    int borrowed;
+    ow_histogram *histograms;
     ow_call kept[OW_KEPT];
     /* nsteps times for each kept call; behind them those of the call under way, in which the steps
      * of a loop run several times */
@@ -54,7 +59,7 @@ static inline void ow_note(ow_timing *t, int64_t k, int64_t ns)
         step->most = ns;
     step->count++;
     step->sum += ns;
-    step->histogram[ow_bucket(ns)]++;
+    t->histograms[k][ow_bucket(ns)]++;
     t->now[k] += ns;
 }
 
@@ -87,13 +92,16 @@ static inline int ow_keep(ow_timing *t, int64_t number, int64_t start, int64_t t
 static inline void ow_timing_forget(ow_timing *t)
 {
     memset(t->steps, 0, (size_t)t->nsteps * sizeof(ow_times));
+    memset(t->histograms, 0, (size_t)t->nsteps * sizeof(ow_histogram));
     memset(t->kept, 0, sizeof t->kept);
 }
 
 static inline void ow_timing_free(ow_timing *t)
 {
     if (t != NULL) {
-        free(t->steps);
+        if (!t->borrowed)
+            free(t->steps);
+        free(t->histograms);
         free(t->rows);
         free(t);
     }
@@ -108,13 +116,37 @@ static inline ow_timing *ow_timing_new(int64_t nsteps)
         return NULL;
     t->nsteps = (int64_t)n;
     t->steps = (ow_times *)calloc(n, sizeof(ow_times));
+    t->histograms = (ow_histogram *)calloc(n, sizeof(ow_histogram));
     t->rows = (int64_t *)calloc(n * (OW_KEPT + 1), sizeof(int64_t));
     t->now = t->rows + n * OW_KEPT;
-    if (t->steps == NULL || t->rows == NULL) {
+    if (t->steps == NULL || t->histograms == NULL || t->rows == NULL) {
         ow_timing_free(t);
         return NULL;
     }
     return t;
+}
+
+/* Keep the counters in other memory from now on: in that of the caller, or, for NULL, in memory of
+ * its own again. Returns -1 without memory. */
+static inline int ow_timing_move(ow_timing *t, ow_times *to)
+{
+    const size_t size = (size_t)t->nsteps * sizeof(ow_times);
+    ow_times *from = t->steps;
+    const int was_borrowed = t->borrowed;
+    if (to == NULL && was_borrowed == 0)
+        return 0;
+    t->borrowed = to != NULL;
+    if (to == NULL)
+        to = (ow_times *)malloc(size);
+    if (to == NULL) {
+        t->borrowed = was_borrowed;
+        return -1;
+    }
+    memcpy(to, from, size);
+    t->steps = to;
+    if (!was_borrowed)
+        free(from);
+    return 0;
 }
 
 /* Some fifty nanoseconds of work of which much goes on at once, as in most steps. */

@@ -13,12 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from opwise.profiling import cells
 from opwise.profiling.environments import Triple, describe_sides
 from opwise.profiling.files import write_whole
 from opwise.profiling.html import differencedata, profiledata
 from opwise.profiling.memory import readable
 from opwise.profiling.merge import merge
-from opwise.profiling.model import ProfileData
+from opwise.profiling.model import ApplyProfile, ProfileData
 
 _HERE = Path(__file__).parent
 
@@ -85,8 +86,9 @@ def _names(profile: ProfileData) -> list[str]:
 
 def brief(profile: ProfileData, rows: int = 10) -> str:
     """Return the main figures and the slowest Applys as a piece of HTML without scripts."""
-    applys = sorted(profile.applys, key=lambda apply: -apply.total)
-    return _render(
+    applys = [(function, apply) for function in profile.functions for apply in function.applys]
+    applys.sort(key=lambda pair: -pair[1].total)
+    return render(
         "brief.html.j2",
         profile=profile,
         calls=sum(f.calls for f in profile.functions),
@@ -106,7 +108,7 @@ def _page(kind: str, shown: profiledata.Data, title: str, brief_html: str) -> st
         _asset("vendor/tabulator.min.js"),
         _own_script(kind),
     ]
-    return _render(
+    return render(
         f"{kind}.html.j2",
         title=title,
         hashes=" ".join(f"'sha256-{_sha256(script)}'" for script in scripts),
@@ -126,13 +128,13 @@ def standalone(template: str, script: str, data: object, title: str) -> str:
     import markupsafe
 
     text = f'(() => {{\n"use strict";\n{_asset(f"assets/{script}.js")}}})();\n'
-    return _render(
+    return render(
         template, title=title, hashes=f"'sha256-{_sha256(text)}'", script=markupsafe.Markup(text),
         data=markupsafe.Markup(embedded(data)),
     )  # fmt: skip
 
 
-def _render(template: str, **values: Any) -> str:
+def render(template: str, **values: Any) -> str:
     """Return a template with values filled in; jinja2 escapes them."""
     return str(_environment().get_template(template).render(**values))
 
@@ -170,8 +172,15 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(duration=duration, bytesize=readable)
+    environment.filters.update(
+        duration=duration, bytesize=readable, cells=cells.names, place=_place
+    )
     return environment
+
+
+def _place(apply: ApplyProfile) -> str:
+    """Return the line of an Apply without its folder, in a notebook with its cell."""
+    return cells.place(*apply.lines[0]) if apply.lines else ""
 
 
 def duration(ns: float) -> str:

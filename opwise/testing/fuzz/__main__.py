@@ -12,6 +12,8 @@ from pathlib import Path
 from time import monotonic, process_time
 
 from opwise.config import config
+from opwise.profiling import progress
+from opwise.profiling.progress import Bar
 from opwise.testing.configurations import CONFIGURATIONS, REFERENCE, THOROUGH
 from opwise.testing.fuzz.examine import examine
 from opwise.testing.fuzz.grow import Fault, Rejected
@@ -33,6 +35,8 @@ class _Search:
         self.args = args
         self.end = monotonic() + 60 * args.minutes
         self.started = self.shown = monotonic()
+        #: the bar on a terminal, where it takes the place of printed figures
+        self.bar: Bar | None = None
         self.graphs = 0
         self.statements = 0
         #: how many faults of each kind were found
@@ -107,8 +111,11 @@ class _Search:
         return bool(self.graphs == self.args.graphs or len(self.faults) == self.args.faults)
 
     def progress(self) -> None:
-        """Print the figures every few seconds."""
+        """Show the figures on a terminal, else print them every few seconds."""
         now = monotonic()
+        if self.bar is not None:
+            self.bar.update(now - self.started, text=self.figures())
+            return
         if now - self.shown < self.args.every:
             return
         self.shown = now
@@ -230,9 +237,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     search = _Search(args)
     seed = args.seed * 1_000_000_007
     try:
-        while monotonic() < search.end and not search.enough():
-            search.one(seed)
-            seed += 1
+        with progress.shown("", 60 * args.minutes) as bar:
+            search.bar = bar if progress.is_wanted() else None
+            while monotonic() < search.end and not search.enough():
+                search.one(seed)
+                seed += 1
     except KeyboardInterrupt:
         pass  # print the figures up to now
     print(search.figures())

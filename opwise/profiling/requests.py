@@ -1,0 +1,264 @@
+"""A program that runs writes its profile when a signal asks for it, and goes on.
+
+Such a program says so in a file of a private folder, where ``opwise ask`` finds it, puts a request
+beside it, sends the signal, and waits for the answer. A signal without a request works as well.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import signal
+import stat
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from opwise.config import config
+from opwise.profiling.files import read_limited, write_whole
+from opwise.profiling.process import start_time
+from opwise.profiling.profile import Profile
+
+#: bytes of a file of the folder, at most
+_MOST = 1 << 16
+
+# --- the folder -----------------------------------------------------------------------------------
+
+
+def _places() -> list[Path]:
+    """Return where the folder may be: in base_compiledir, else among temporary files."""
+    temporary = Path(tempfile.gettempdir(), f"opwise-running-{os.getuid()}")
+    return [Path(config.base_compiledir, "running"), temporary]
+
+
+def _is_private(folder: Path) -> bool:
+    """Return whether a folder is there that only this user can use."""
+    try:
+        about = folder.lstat()
+    except OSError:
+        return False
+    mode = stat.S_IMODE(about.st_mode)
+    return stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and not mode & 0o077
+
+
+def _folder() -> Path | None:
+    """Return the folder, which is made if need be; None if there can be none."""
+    for folder in _places():
+        with contextlib.suppress(OSError):
+            if not folder.exists():
+                folder.parent.mkdir(parents=True, exist_ok=True)
+                folder.mkdir(mode=0o700)
+            if _is_private(folder) and os.access(folder, os.W_OK):
+                return folder
+    return None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the content of a file of the folder; {} without such a file."""
+    try:
+        content = json.loads(read_limited(path, _MOST))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+# --- the program ----------------------------------------------------------------------------------
+
+
+class _Program:
+    """This process as a program that can be asked."""
+
+    def __init__(self) -> None:
+        #: what the signal did before: a handler of the program, or SIG_DFL, SIG_IGN or None
+        self.before: Any = None
+        #: the number of the signal; None: it cannot be asked
+        self.number: signal.Signals | None = None
+        self.process = 0
+        self.folder: Path | None = None
+        #: whether a profile is being written
+        self.busy = False
+        #: returns the profile, and the path of its file if no other is asked for
+        self.read: Callable[[], tuple[Profile, Path]]
+
+    def listen(self, read: Callable[[], tuple[Profile, Path]]) -> None:
+        """Write the profile upon the signal from now on. read: returns it and the path."""
+        name = config.profiling.signal
+        if name == "none" or threading.current_thread() is not threading.main_thread():
+            return
+        self.read = read
+        number = signal.Signals[name]
+        if signal.getsignal(number) != self._receive:
+            # a handler that the program has set, perhaps since this was called last
+            self.before = signal.signal(number, self._receive)
+        self.number = number
+        if self.process != os.getpid():
+            self.announce()
+
+    def announce(self) -> None:
+        """Say in the folder that this process can be asked."""
+        assert self.number is not None
+        self.process, self.folder = os.getpid(), _folder()
+        if self.folder is None:
+            return
+        about = {
+            "process": self.process,
+            "parent": os.getppid(),
+            "started": start_time(self.process),
+            "signal": self.number.name,
+            "program": " ".join(sys.argv)[:200],
+        }
+        with contextlib.suppress(OSError):
+            write_whole(self.folder / f"{self.process}.json", json.dumps(about))
+        atexit.register(self.forget, self.process)
+
+    def forget(self, process: int) -> None:
+        """Say no longer that a process can be asked, if it is this one."""
+        if self.folder is not None and process == os.getpid():
+            for suffix in ("json", "request"):
+                with contextlib.suppress(OSError):
+                    (self.folder / f"{process}.{suffix}").unlink()
+
+    def announce_after_fork(self) -> None:
+        """Say that this process, which was forked, can be asked as its parent can."""
+        if self.number is not None:
+            self.busy = False
+            self.announce()
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        """Handle the signal: write the profile, or pass on what nobody of opwise has sent."""
+        request = self._request()
+        answer = self._answer(request.get("output"))
+        if request and self.folder is not None:
+            answer["token"] = request.get("token")
+            with contextlib.suppress(OSError):
+                write_whole(self.folder / f"{os.getpid()}.answer", json.dumps(answer))
+        elif callable(self.before):
+            self.before(number, frame)
+
+    def _request(self) -> dict[str, Any]:
+        """Take the request that lies in the folder; {} without one."""
+        if self.folder is None:
+            return {}
+        path = self.folder / f"{os.getpid()}.request"
+        request = _read(path)
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return request
+
+    def _answer(self, output: Any) -> dict[str, Any]:
+        """Write the profile, and return what to say of it."""
+        if self.busy:
+            return {"error": "the program is writing its profile at this moment"}
+        self.busy = True
+        try:
+            profile, path = self.read()
+            path = Path(output) if isinstance(output, str) else path.absolute()
+            profile.save(path)
+            return {"path": str(path)}
+        except Exception as error:  # the program goes on, whatever is wrong with its profile
+            return {"error": f"{type(error).__name__}: {error}"}
+        finally:
+            self.busy = False
+
+
+_program = _Program()
+listen = _program.listen
+announce_after_fork = _program.announce_after_fork
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Answer no request in a block that writes the profile anyway."""
+    busy, _program.busy = _program.busy, True
+    try:
+        yield
+    finally:
+        _program.busy = busy
+
+
+# --- those who ask --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Askable:
+    """A process that says that it can be asked for its profile."""
+
+    process: int
+    #: the process that started it
+    parent: int
+    signal: signal.Signals
+    #: its command line
+    program: str
+    #: the folder of its files
+    folder: Path
+    started: str
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it still runs."""
+        try:
+            os.kill(self.process, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return start_time(self.process) == self.started
+
+    @property
+    def handles_signal(self) -> bool:
+        """Whether it survives the signal: a process that has become another program may not."""
+        try:
+            status = Path(f"/proc/{self.process}/status").read_text()
+        except OSError:  # no Linux
+            return True
+        caught = next((line for line in status.splitlines() if line.startswith("SigCgt:")), "")
+        return not caught or bool(int(caught.split()[1], 16) >> (self.signal - 1) & 1)
+
+    def send(self, token: str, output: Path | None) -> None:
+        """Leave a request and send the signal. output: of the profile (default: its own file)."""
+        request = {"token": token, "output": output and str(output)}
+        write_whole(self.folder / f"{self.process}.request", json.dumps(request))
+        os.kill(self.process, self.signal)
+
+    def answer(self, token: str) -> Mapping[str, Any] | None:
+        """Return the answer to a request, None before it is there."""
+        path = self.folder / f"{self.process}.answer"
+        found = _read(path)
+        if found.get("token") != token:
+            return None
+        path.unlink(missing_ok=True)
+        return found
+
+
+def askable() -> list[Askable]:
+    """Return the processes of this user that can be asked; forget those that have gone."""
+    found = []
+    for folder in _places():
+        if not _is_private(folder):
+            continue
+        for path in sorted(folder.glob("*.json")):
+            one = _said(path)
+            if one is not None and one.is_there:
+                found.append(one)
+            else:
+                for each in folder.glob(f"{path.stem}.*"):
+                    each.unlink(missing_ok=True)
+    return found
+
+
+def _said(path: Path) -> Askable | None:
+    about = _read(path)
+    try:
+        return Askable(
+            int(about["process"]), int(about["parent"]), signal.Signals[about["signal"]],
+            str(about["program"]), path.parent, str(about["started"]),
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError):
+        return None

@@ -1,0 +1,151 @@
+"""``opwise ask``: a program that runs writes its profile, and goes on."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from opwise.profiling.profile import Profile
+
+FUNCTION = """
+import sys, time
+import numpy as np
+import theano
+import theano.tensor as T
+
+x = T.dvector("x")
+f = theano.function([x], T.exp(x) * 2, name="f")
+for _ in range(3):
+    f(np.ones(1000))
+"""
+READY = "open('ready', 'w').close()\n"
+SLEEPS = f"{FUNCTION}{READY}time.sleep(100)\n"
+#: one call that takes minutes, in one kernel
+LONG = f"""
+import numpy as np
+import theano
+import theano.tensor as T
+
+x = T.dvector("x")
+h, _ = theano.scan(lambda s: T.tanh(s + 1), None, T.zeros((3,)), n_steps=2_000_000_000)
+f = theano.function([x], [h[-1], x * 2], name="long")
+{READY}f(np.ones(3))
+"""
+
+
+@pytest.fixture
+def started(tmp_path, monkeypatch):
+    """``started(text, *options)``: a program under ``opwise run`` when it is ready; its process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPWISE_PROFILE_OWNER", raising=False)
+    running = []
+
+    def start(text, *options):
+        (tmp_path / "program.py").write_text(text)
+        words = [sys.executable, "-m", "opwise", "run", "--no-limits", *options, "program.py"]
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                   text=True, start_new_session=True)  # fmt: skip
+        running.append(process)
+        end = time.monotonic() + 120
+        while not (tmp_path / "ready").exists():
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.02)
+        return process
+
+    yield start
+    for process in running:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def test_a_program_that_sleeps_writes_its_file_and_goes_on(started, call, tmp_path):
+    process = started(SLEEPS)
+    done = call("ask", process.pid)  # the number of opwise run
+    assert done.exit_code == 0, done.output
+    assert "1 function, 3 calls" in done.stderr
+    assert "to read it: opwise report" in done.stderr and "program.profile.json" in done.stderr
+    assert Profile.load("program.profile.json").functions[0].calls == 3
+    done = call("ask", "-o", "other.json", process.pid)
+    assert done.exit_code == 0 and Profile.load("other.json").functions[0].calls == 3
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=100)
+    assert "ended by SIGTERM; the profile up to the last `opwise ask` was written" in said
+
+
+def test_a_program_in_a_call_of_minutes(started, call):
+    process = started(LONG)
+    done = call("ask", "-o", "now.json", process.pid)
+    assert done.exit_code == 0, done.output
+    (f,) = Profile.load("now.json").functions
+    assert f.name == "long" and f.calls == 0
+    assert process.poll() is None
+
+
+def test_a_program_with_a_handler_of_its_own_and_another_signal(started, call, tmp_path):
+    text = SLEEPS.replace(
+        "import sys, time\n",
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGUSR2, lambda *_: open('handled', 'w').close())\n",
+    )
+    process = started(text, "--flags", "profiling.signal=SIGUSR2")
+    assert call("ask", process.pid).exit_code == 0
+    assert not (tmp_path / "handled").exists()
+
+
+def test_a_program_that_replaced_the_handler_is_named(started, call):
+    text = f"{FUNCTION}import signal\nsignal.signal(signal.SIGUSR1, lambda *_: None)\n"
+    process = started(f"{text}{READY}time.sleep(100)\n")
+    done = call("ask", "--timeout", 0.3, process.pid)
+    assert done.exit_code == 1
+    assert "has not answered for 0.3 s" in done.stderr
+    assert "profiling.signal=SIGUSR2" in done.stderr
+
+
+@pytest.mark.null
+def test_processes_that_cannot_be_asked(call):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    done = call("ask", gone.pid)
+    assert done.exit_code == 1 and f"there is no process {gone.pid}" in done.stderr
+    done = call("ask", os.getppid())
+    assert done.exit_code == 1 and "it is not profiled" in done.stderr
+    assert "opwise run" in done.stderr
+    done = call("ask", "-o", "x.txt", os.getppid())
+    assert done.exit_code == 2 and "does not end in .json" in done.stderr
+
+
+@pytest.mark.null
+def test_a_process_of_another_user(call, monkeypatch):
+    def refuse(process, number):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "kill", refuse)
+    done = call("ask", 1)
+    assert done.exit_code == 1 and "process 1 belongs to another user" in done.stderr
+
+
+def test_without_a_number_the_only_program_is_asked(started, call, monkeypatch, tmp_path):
+    from opwise.profiling import requests
+
+    monkeypatch.setattr(requests, "_places", lambda: [tmp_path / "none"])
+    done = call("ask")
+    assert done.exit_code == 1 and "no program that runs can be asked" in done.stderr
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "cache"
+    flags = f"base_compiledir={folder}"
+    monkeypatch.setattr(requests, "_places", lambda: [folder / "running"])
+    started(SLEEPS, "--flags", flags)
+    done = call("ask", "-o", "now.json")
+    assert done.exit_code == 0, done.output
+    (tmp_path / "ready").unlink()
+    started(SLEEPS, "--flags", flags)
+    done = call("ask")
+    assert done.exit_code == 2
+    assert "several programs can be asked" in done.stderr
+    assert done.stderr.count("  program.py") == 2

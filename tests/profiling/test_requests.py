@@ -1,0 +1,172 @@
+"""A signal writes the profile of a program, which goes on."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import opwise
+import opwise.tensor as T
+from opwise.profiling import requests, stats
+from opwise.profiling.profile import Profile
+
+pytestmark = pytest.mark.null
+
+x = T.dvector("x")
+
+
+@pytest.fixture
+def path(flags, monkeypatch, tmp_path):
+    """A process that can be asked; the path of its profile."""
+    path = tmp_path / "own.json"
+    monkeypatch.setattr(stats, "_at_exit", [])
+    monkeypatch.setenv("OPWISE_PROFILE_OWNER", str(os.getpid()))
+    monkeypatch.setattr(requests, "_places", lambda: [tmp_path / "running"])
+    monkeypatch.setattr(requests, "_program", requests._Program())
+    monkeypatch.setattr(requests, "listen", requests._program.listen)
+    flags({"profiling.signal": "SIGUSR1", "profiling.destination": str(path)})
+    before = signal.getsignal(signal.SIGUSR1)
+    yield path
+    signal.signal(signal.SIGUSR1, before)
+    requests._program.forget(os.getpid())
+
+
+def compiled():
+    return opwise.function([x], T.exp(x).sum(), mode="FAST_COMPILE", name="f", profile=True)
+
+
+def raised():
+    """Send the signal; Python handles it before this returns."""
+    signal.raise_signal(signal.SIGUSR1)
+
+
+def asked(output=None):
+    """Ask this process as another one would; return its answer."""
+    (one,) = (one for one in requests.askable() if one.process == os.getpid())
+    one.send("a token", output)
+    assert one.answer("another token") is None
+    return one.answer("a token")
+
+
+def test_the_signal_writes_the_profile_again_and_again(path):
+    f = compiled()
+    for calls in (1, 2):
+        f(np.ones(3))
+        raised()
+        assert Profile.load(path).functions[0].calls == calls
+
+
+def test_a_request_names_another_file(path, tmp_path):
+    compiled()(np.ones(3))
+    other = tmp_path / "other.json"
+    assert asked(other) == {"path": str(other), "token": "a token"}
+    assert Profile.load(other).functions[0].calls == 1
+    assert not path.exists()
+
+
+def test_a_program_without_a_json_destination_writes_beside_itself(path, flags, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    monkeypatch.setattr("sys.argv", ["/somewhere/model.py"])
+    flags({"profiling.destination": "stderr"})
+    compiled()(np.ones(3))
+    raised()
+    assert Profile.load(f"model.{os.getpid()}.profile.json").functions[0].calls == 1
+
+
+def test_the_handler_of_the_program_gets_signals_that_nobody_asked_with(path):
+    received = []
+    signal.signal(signal.SIGUSR1, lambda number, frame: received.append(number))
+    compiled()
+    raised()
+    assert received == [signal.SIGUSR1] and path.exists()
+    assert "path" in asked()
+    assert received == [signal.SIGUSR1]
+
+
+def test_a_handler_that_is_set_later_is_called_from_the_next_function_on(path):
+    compiled()
+    received = []
+    signal.signal(signal.SIGUSR1, lambda number, frame: received.append(number))
+    compiled()
+    raised()
+    assert received == [signal.SIGUSR1] and len(Profile.load(path).functions) == 2
+
+
+def test_a_file_that_cannot_be_written_is_an_answer(path, tmp_path):
+    f = compiled()
+    answer = asked(tmp_path / "none" / "p.json")
+    assert answer["error"].startswith("FileNotFoundError: ") and "path" not in answer
+    assert f(np.zeros(3)) == 3
+
+
+def test_a_profile_that_cannot_be_made_does_not_end_the_program(path, monkeypatch):
+    compiled()
+    monkeypatch.setattr(requests._program, "read", lambda: 1 / 0)
+    assert asked()["error"] == "ZeroDivisionError: division by zero"
+
+
+def test_a_request_while_the_profile_is_written(path):
+    compiled()
+    with requests.undisturbed():
+        assert "is writing its profile" in asked()["error"]
+    assert "path" in asked()
+
+
+def test_without_the_flag_nothing_is_announced(path, flags):
+    flags({"profiling.signal": "none"})
+    before = signal.getsignal(signal.SIGUSR1)
+    compiled()
+    assert signal.getsignal(signal.SIGUSR1) is before
+    assert os.getpid() not in [one.process for one in requests.askable()]
+
+
+def test_a_forked_process_can_be_asked_too(path):
+    f = compiled()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        requests._program.announce_after_fork()
+        f(np.ones(3))
+        os.write(writing, b"x")
+        signal.pause()  # until it has been asked
+        os._exit(0)
+    os.read(reading, 1)
+    (one,) = (one for one in requests.askable() if one.process == child)
+    assert one.parent == os.getpid()
+    one.send("t", None)
+    os.waitpid(child, 0)
+    found = one.answer("t")
+    assert found["path"] == str(path.with_suffix(f".{child}.json"))
+    assert Profile.load(found["path"]).functions[0].calls == 1
+
+
+def test_what_processes_left_that_are_gone_is_removed(path):
+    compiled()
+    folder = requests._program.folder
+    own = json.loads((folder / f"{os.getpid()}.json").read_text())
+    gone = folder / "1.json"
+    gone.write_text(json.dumps({**own, "process": 1, "started": "other"}))
+    (folder / "1.answer").write_text("{}")
+    (folder / "2.json").write_text("no JSON")
+    assert [one.process for one in requests.askable()] == [os.getpid()]
+    assert [p.name for p in folder.iterdir()] == [f"{os.getpid()}.json"]
+
+
+def test_a_folder_that_others_can_use_is_not_used(path, tmp_path, monkeypatch):
+    shared, own = tmp_path / "shared", tmp_path / "own"
+    shared.mkdir(mode=0o777)
+    shared.chmod(0o777)
+    monkeypatch.setattr(requests, "_places", lambda: [shared, own])
+    compiled()
+    assert requests._program.folder == own
+    assert own.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_process_that_no_longer_handles_the_signal_is_known(path):
+    compiled()
+    (one,) = requests.askable()
+    assert one.handles_signal
+    signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+    assert one.handles_signal is not os.path.exists("/proc/self/status")
