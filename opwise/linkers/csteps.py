@@ -23,7 +23,7 @@ from opwise.linkers.lowering import (
     plain,
 )
 from opwise.linkers.userops import reduction
-from opwise.scalar import csource
+from opwise.scalar import csource, loops
 from opwise.scalar.composite import Composite, Instruction
 from opwise.tensor.advanced_subtensor import (
     AdvancedIncSubtensor,
@@ -281,8 +281,6 @@ def ca_reduce(node: Apply, kernels: Kernels) -> AnyStep | None:
     x, out = node.inputs[0], node.outputs[0]
     if node.op.scalar_op.row is None:
         return reduction.lower(node, kernels, accumulator(node.op, out.type.dtype))
-    if not plain(x, out):
-        return None
     ints = _reduction(node.op, x, out)
     if ints is None:
         return None
@@ -304,7 +302,7 @@ def map_reduce(node: Apply, kernels: Kernels) -> CStep | None:
     _, patterns, constant, maybe_broadcast = _operands(node)
     loop = kernels.reduction(
         reduced.op.scalar_op.row,
-        accumulator(reduced.op, reduced.outputs[0].type.dtype),
+        loops.held_in(accumulator(reduced.op, reduced.outputs[0].type.dtype)),
         reduced.outputs[0].type.ndim == 0,
         ints[0],
         node.op.scalar_op,
@@ -331,10 +329,10 @@ def _reduction(
 
     apart: whether the accumulators are copied to the results.
     """
-    acc = accumulator(op, out.type.dtype)
-    if not csource.has_c(acc):
+    acc = loops.held_in(accumulator(op, out.type.dtype))
+    if not csource.has_c(acc) or not csource.has_c(x.type.dtype):
         return None
-    narrow = acc == "float64" and out.type.dtype == "float32"
+    narrow = (acc, out.type.dtype) in loops.NARROWED
     index = _reducer(op.scalar_op.row, x.type.dtype, acc)
     if index is None or (acc != out.type.dtype and not narrow):
         return None

@@ -229,7 +229,7 @@ cdef extern from "numpy/arrayobject.h":
 
 cdef extern from "elemwise.h":
     ctypedef void (*ow_chunk_fn)(void *, const void *const *, int64_t) noexcept nogil
-    int OW_MAXREG
+    int OW_MAXREG, OW_CHUNK
     ctypedef struct ow_instr:
         ow_chunk_fn fn
         int32_t out
@@ -241,6 +241,7 @@ cdef extern from "elemwise.h":
         int32_t *results
         ow_instr *instr
         const ow_reducer *reducer
+        int64_t chunk
     void ow_interpret(const void *, char **, const int64_t *, int64_t) noexcept nogil
     void ow_warm_thread() noexcept nogil
 

@@ -81,9 +81,20 @@ typedef struct ow_gathered {
     int nout, n;
     int64_t broadcast;  /* the inputs that may be broadcast in `loop` */
     int accumulates;    /* whether the output is read too, and may be broadcast */
+    int64_t chunk;      /* elements that are copied at once: see ow_chunk_of */
 } ow_gathered;
 
-static _Thread_local char ow_operand[OW_MAXARG][(OW_CHUNK + OW_SPARE) * 8];
+/* A chunk of an operand. */
+static _Thread_local char ow_operand[OW_MAXARG][OW_CHUNK * 8 + OW_SPARE * 16];
+
+/* The elements of a chunk: of 16 bytes half as many. */
+static inline int64_t ow_chunk_of(ow_slot *const *slots, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (slots[i]->itemsize > 8)
+            return OW_CHUNK / 2;
+    return OW_CHUNK;
+}
 
 static inline int ow_direct(const ow_gathered *g, const int64_t *st, int i)
 {
@@ -110,8 +121,8 @@ static inline int ow_all_direct(const ow_gathered *g, ow_walk *w)
 static void ow_gather_loop(const void *ctx, char **p, const int64_t *st, int64_t n)
 {
     const ow_gathered *g = ctx;
-    for (int64_t start = 0; start < n; start += OW_CHUNK) {
-        int64_t m = n - start < OW_CHUNK ? n - start : OW_CHUNK;
+    for (int64_t start = 0; start < n; start += g->chunk) {
+        int64_t m = n - start < g->chunk ? n - start : g->chunk;
         char *q[OW_MAXARG];
         int64_t qs[2 * OW_MAXARG + 2];
         qs[g->n] = 1;  /* row */
@@ -145,21 +156,21 @@ typedef struct ow_tiled {
 } ow_tiled;
 
 #define OW_TILE_ROWS 8
-#define OW_TILE_COLUMNS (OW_CHUNK / OW_TILE_ROWS)
 
 /* An ow_loop over tiles: an operand that lies by columns is copied by whole cache lines. */
 static void ow_tile_loop(const void *ctx, char **p, const int64_t *st, int64_t n)
 {
     const ow_tiled *t = ctx;
     const ow_gathered *g = t->g;
+    const int64_t across = g->chunk / OW_TILE_ROWS;
     ow_copy_unit unit = {0};
     int64_t steps[2 * OW_MAXARG + 2], down[OW_MAXARG];
     steps[g->n] = 1; /* row */
     for (int64_t row = 0; row < n; row += OW_TILE_ROWS)
-        for (int64_t column = 0; column < t->len; column += OW_TILE_COLUMNS) {
+        for (int64_t column = 0; column < t->len; column += across) {
             const int64_t rows = n - row < OW_TILE_ROWS ? n - row : OW_TILE_ROWS;
             char *tile[OW_MAXARG], *q[OW_MAXARG];
-            unit.len = t->len - column < OW_TILE_COLUMNS ? t->len - column : OW_TILE_COLUMNS;
+            unit.len = t->len - column < across ? t->len - column : across;
             for (int i = 0; i < g->n; i++) {
                 tile[i] = p[i] + row * st[i] + column * t->st[i];
                 steps[i] = t->st[i];
@@ -167,7 +178,7 @@ static void ow_tile_loop(const void *ctx, char **p, const int64_t *st, int64_t n
                 if (ow_direct(g, t->st, i))
                     continue;
                 steps[i] = unit.itemsize = g->slots[i]->itemsize;
-                down[i] = OW_TILE_COLUMNS * steps[i];
+                down[i] = across * steps[i];
                 char *copy[2] = {ow_operand[i], tile[i]};
                 const int64_t between[2] = {down[i], st[i]};
                 unit.st[0] = steps[i];
@@ -254,6 +265,10 @@ OW_WRITE_ROWS(int8_t, ow_rows_1)
 OW_WRITE_ROWS(int16_t, ow_rows_2)
 OW_WRITE_ROWS(int32_t, ow_rows_4)
 OW_WRITE_ROWS(int64_t, ow_rows_8)
+typedef struct ow_item_16 {
+    int64_t half[2];
+} ow_item_16;
+OW_WRITE_ROWS(ow_item_16, ow_rows_16)
 
 /* Write `rows` rows of operand `i`, `step` bytes apart, behind each other; `back`: the other way. */
 static inline void ow_write_rows(const ow_joined *j, int i, char *to, const char *from, int64_t step,
@@ -269,8 +284,11 @@ static inline void ow_write_rows(const ow_joined *j, int i, char *to, const char
     case 4:
         (back ? ow_rows_4_back : ow_rows_4)(j, i, to, from, step, rows);
         break;
-    default:
+    case 8:
         (back ? ow_rows_8_back : ow_rows_8)(j, i, to, from, step, rows);
+        break;
+    default:
+        (back ? ow_rows_16_back : ow_rows_16)(j, i, to, from, step, rows);
     }
 }
 
@@ -279,7 +297,7 @@ static void ow_joined_loop(const void *ctx, char **p, const int64_t *st, int64_t
 {
     const ow_joined *j = ctx;
     const ow_gathered *g = j->g;
-    const int64_t most = OW_CHUNK / j->len;
+    const int64_t most = g->chunk / j->len;
     int64_t steps[2 * OW_MAXARG + 2];
     char *q[OW_MAXARG];
     steps[g->n] = 1; /* row */
@@ -408,7 +426,7 @@ static int ow_elemwise_run(ow_step *s)
     int64_t size = ow_walk_start(&w, shape->ndim, shape->shape, s->nout + s->nin, slots, 0);
     if (!size)
         return OW_OK;
-    ow_gathered g = {s->loop, s->ctx, slots, s->nout, w.n, broadcast, 0};
+    ow_gathered g = {s->loop, s->ctx, slots, s->nout, w.n, broadcast, 0, ow_chunk_of(slots, w.n)};
     double ns = s->reals[0] * (double)size;
     int across = -1;
     for (int i = s->nout; i < w.n && across < 0; i++)
@@ -441,6 +459,7 @@ typedef struct ow_code {
     int32_t *results;   /* register of each output */
     ow_instr *instr;
     const ow_reducer *reducer;  /* folds the only result into the accumulator; NULL: no reduction */
+    int64_t chunk;      /* elements of a register: half of OW_CHUNK if some have 16 bytes */
 } ow_code;
 
 /* The registers of the interpreter: chunks of 8 * OW_CHUNK bytes, for each thread. */
@@ -469,8 +488,8 @@ static void ow_interpret(const void *ctx, char **p, const int64_t *st, int64_t n
     int nout = code->nout;
     for (int r = 0; r < code->nreg; r++)
         reg[r] = ow_registers[r];
-    for (int64_t start = 0; start < n; start += OW_CHUNK) {
-        int64_t m = n - start < OW_CHUNK ? n - start : OW_CHUNK;
+    for (int64_t start = 0; start < n; start += code->chunk) {
+        int64_t m = n - start < code->chunk ? n - start : code->chunk;
         for (int i = 0; i < code->nin; i++) {
             int64_t stride = st[nout + i];
             int size = code->itemsize[i];

@@ -3,6 +3,8 @@
 #define OW_REDUCE_H
 
 #include "elemwise.h"
+#include "scalar.h"
+#include "complexes.h" /* after scalar.h */
 
 /* How many accumulators side by side are kept in the second cache while many rows go into them. */
 #define OW_ROW_BLOCK 8192
@@ -29,13 +31,29 @@ static void ow_fill(char *p, int64_t n, const void *value, int size)
     }
 }
 
-static void ow_narrow(float *to, const double *from, int64_t n)
+/* Copy n accumulators to results, which may be narrower. */
+#define OW_NARROW_LOOP(T, EXPRESSION)                                                              \
+    for (int64_t i = 0; i < n && !ow_stops(&left, OW_BLOCK);) {                                    \
+        const int64_t end = n - i < OW_BLOCK ? n : i + OW_BLOCK;                                   \
+        for (; i < end; i++)                                                                       \
+            ((T *)to)[i] = (EXPRESSION);                                                           \
+    }
+
+static void ow_narrow(ow_slot *z, const char *from, int size)
 {
+    const int64_t n = ow_size(z);
+    char *to = z->data;
     double left = OW_LONGEST_CHUNK_NS;
-    for (int64_t i = 0; i < n && !ow_stops(&left, OW_BLOCK);) {
-        const int64_t end = n - i < OW_BLOCK ? n : i + OW_BLOCK;
-        for (; i < end; i++)
-            to[i] = (float)from[i];
+    if (z->itemsize == size)
+        memcpy(to, from, (size_t)(n * size));
+    else if (z->typenum == OW_COMPLEX64_TYPENUM) {
+        OW_NARROW_LOOP(ow_c64, ow_c64_of_c128(((const ow_c128 *)from)[i]))
+    } else if (z->typenum == OW_FLOAT_TYPENUM) {
+        OW_NARROW_LOOP(float, (float)((const double *)from)[i])
+    } else if (size == sizeof(double)) {
+        OW_NARROW_LOOP(ow_f16, ow_to_f16(ow_round_f64_to_f16(((const double *)from)[i])))
+    } else {
+        OW_NARROW_LOOP(ow_f16, ow_to_f16(ow_round_f16(((const float *)from)[i])))
     }
 }
 
@@ -115,7 +133,7 @@ static void ow_wide_loop(const void *ctx, char **p, const int64_t *st, int64_t n
 {
     const ow_wide *w = ctx;
     const int64_t many = OW_WIDE / w->len, size = w->reducer->accsize, rows = n / many;
-    char wide[OW_MOST_WIDE][OW_WIDE * sizeof(int64_t)] __attribute__((aligned(64)));
+    char wide[OW_MOST_WIDE][OW_WIDE * 16] __attribute__((aligned(64)));
     int64_t steps[2 * OW_MAXARG + 2];
     char *q[OW_MAXARG];
     for (int a = 0; a < w->n_acc; a++)
@@ -310,7 +328,7 @@ static int ow_reduce_run(ow_step *s)
     const void *ctx = s->ctx;
     const int last = w.ndim - 1;
     int64_t block = INT64_MAX / 2;
-    ow_gathered g = {loop, ctx, slots, n_acc, w.n, masks[s->nin], 1};
+    ow_gathered g = {loop, ctx, slots, n_acc, w.n, masks[s->nin], 1, ow_chunk_of(slots, w.n)};
     ow_wide wide = {loop, ctx, r, &ow_kernels->reducers[s->ints[OW_RED_JOIN]], n_acc, 0, 0, {0}};
     const int is_short = last && w.shape[last] < OW_SHORT_ROW;
     if (is_short && !each && ow_walk_wide(&w, &wide, &g)) {
@@ -361,12 +379,8 @@ static int ow_reduce_run(ow_step *s)
         }
     }
 narrow:
-    for (int k = 0; k < n_acc && s->ints[OW_RED_APART]; k++) {
-        if (s->out[k]->itemsize != r->accsize)
-            ow_narrow((float *)s->out[k]->data, (const double *)(acc + k * plane), n_out);
-        else if (n_out)
-            memcpy(s->out[k]->data, acc + k * plane, (size_t)plane);
-    }
+    for (int k = 0; k < n_acc && s->ints[OW_RED_APART]; k++)
+        ow_narrow(s->out[k], acc + k * plane, r->accsize);
     return OW_OK;
 }
 
@@ -547,7 +561,7 @@ static void ow_argmax_side_by_side(ow_step *s, const char *p, int64_t i, int alo
     const ow_slot *x = s->in[0];
     const int64_t n = x->shape[along], st = x->strides[along];
     int64_t *where = (int64_t *)s->out[s->nout - 1]->data + i;
-    char own[OW_ARGMAX_ROW * 8] __attribute__((aligned(8)));
+    char own[OW_ARGMAX_ROW * 16] __attribute__((aligned(16)));
     char *best = own;
     for (int64_t first = 0; first < n; first += OW_ARGMAX_ROW) {
         const int64_t length = n - first < OW_ARGMAX_ROW ? n - first : OW_ARGMAX_ROW;
@@ -572,7 +586,7 @@ static int ow_argmax_run(ow_step *s)
     const int along = ow_argmax_across(s, &reduced);
     const int64_t each = along < 0 ? 1 : x->shape[along];
     for (int64_t i = 0; i < n && !ow_stops(&left, OW_ARGMAX_NS); i += each) {
-        char best[8] = {0};
+        char best[16] __attribute__((aligned(16))) = {0};
         int64_t where = -1;
         if (along >= 0)
             ow_argmax_side_by_side(s, p, i, along, reduced, &left);
