@@ -142,6 +142,7 @@ def support_parts(
     if "f16" in wanted:
         add("half")
     if wanted & {"c64", "c128"}:
+        wanted |= {"c64", "c128"}  # accumulators have more bits
         add("complex")
     for name in sorted(names):
         add(name)
