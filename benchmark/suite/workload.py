@@ -30,11 +30,12 @@ class Data:
         return {**self.inputs, **self.state}
 
     def astype(self, dtype: str) -> Data:
-        """A copy with floats of that dtype; integers stay as they are."""
+        """A copy with floats, or complex numbers, of that dtype; integers stay as they are."""
 
         def cast(arrays: Arrays) -> Arrays:
+            kind = np.dtype(dtype).kind
             return {
-                name: np.array(value, dtype if value.dtype.kind == "f" else value.dtype)
+                name: np.array(value, dtype if value.dtype.kind == kind else value.dtype)
                 for name, value in arrays.items()
             }
 

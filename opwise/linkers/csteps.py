@@ -23,9 +23,11 @@ from opwise.linkers.lowering import (
     plain,
 )
 from opwise.linkers.userops import reduction
-from opwise.scalar import csource, loops
+from opwise.scalar import csource, dtypes, loops
 from opwise.scalar.composite import Composite, Instruction
 from opwise.tensor.advanced_subtensor import (
+    AdvancedBooleanIncSubtensor,
+    AdvancedBooleanSubtensor,
     AdvancedIncSubtensor,
     AdvancedIncSubtensor1,
     AdvancedSubtensor,
@@ -62,8 +64,10 @@ from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.reduce import Argmax, CAReduce, FirstAlong, MaxAndArgmax
 from opwise.tensor.selection import Choose, Nonzero
 from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i
+from opwise.tensor.slices import NoneTypeT, SliceConstant
 from opwise.tensor.sort import ArgSortOp, SortOp, TopKOp
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
+from opwise.tensor.type import TensorType
 
 
 def broadcast_mask(pattern: Sequence[bool]) -> int:
@@ -240,8 +244,20 @@ def _blas(node: Apply) -> bool:
     )
 
 
-@c_lowering(Dot22, Dot22Scalar)
+def _one_dtype(node: Apply) -> bool:
+    """Return whether all operands and the result have the same dtype."""
+    return all(v.type.dtype == node.outputs[0].type.dtype for v in node.inputs)
+
+
+@c_lowering(Dot22)
 def dot22(node: Apply, kernels: Kernels) -> CStep | None:
+    if not _one_dtype(node):
+        return None
+    return CStep("dot22" if _blas(node) else "any_dot")
+
+
+@c_lowering(Dot22Scalar)
+def dot22_scalar(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("dot22") if _blas(node) else None
 
 
@@ -262,14 +278,16 @@ def ger(node: Apply, kernels: Kernels) -> CStep | None:
 
 @c_lowering(BatchedDot)
 def batched_dot(node: Apply, kernels: Kernels) -> CStep | None:
-    if not _blas(node) or any(v.type.ndim != 3 for v in node.inputs):
+    if not _one_dtype(node) or any(v.type.ndim != 3 for v in node.inputs):
         return None
-    return CStep("batched_dot")
+    return CStep("batched_dot" if _blas(node) else "any_batched_dot")
 
 
 @c_lowering(Dot)
 def dot(node: Apply, kernels: Kernels) -> CStep | None:
-    return CStep("dot") if _blas(node) else None
+    if not _one_dtype(node):
+        return None
+    return CStep("dot" if _blas(node) else "any_dot")
 
 
 def _axis_mask(axis: Sequence[int] | None, ndim: int) -> int:
@@ -281,8 +299,6 @@ def ca_reduce(node: Apply, kernels: Kernels) -> AnyStep | None:
     x, out = node.inputs[0], node.outputs[0]
     if node.op.scalar_op.row is None:
         return reduction.lower(node, kernels, accumulator(node.op, out.type.dtype))
-    if not plain(x, out):
-        return None
     ints = _reduction(node.op, x, out)
     if ints is None:
         return None
@@ -304,7 +320,7 @@ def map_reduce(node: Apply, kernels: Kernels) -> CStep | None:
     _, patterns, constant, maybe_broadcast = _operands(node)
     loop = kernels.reduction(
         reduced.op.scalar_op.row,
-        accumulator(reduced.op, reduced.outputs[0].type.dtype),
+        loops.held_in(accumulator(reduced.op, reduced.outputs[0].type.dtype)),
         reduced.outputs[0].type.ndim == 0,
         _interpreted(reduced, ints, len(every)),
         node.op.scalar_op,
@@ -331,10 +347,10 @@ def _reduction(
 
     apart: whether the accumulators are copied to the results.
     """
-    acc = accumulator(op, out.type.dtype)
-    if not csource.has_c(acc):
+    acc = loops.held_in(accumulator(op, out.type.dtype))
+    if not csource.has_c(acc) or not csource.has_c(x.type.dtype):
         return None
-    narrow = acc == "float64" and out.type.dtype == "float32"
+    narrow = (acc, out.type.dtype) in loops.NARROWED
     index = _reducer(op.scalar_op.row, x.type.dtype, acc)
     if index is None or (acc != out.type.dtype and not narrow):
         return None
@@ -353,7 +369,7 @@ def _interpreted(reduced: Apply, ints: tuple[int, ...], n_acc: int) -> tuple[int
     the order of compiled loops if there is a reduction for n_acc accumulators.
     """
     index, join = ints[:2]
-    acc = accumulator(reduced.op, reduced.outputs[0].type.dtype)
+    acc = loops.held_in(accumulator(reduced.op, reduced.outputs[0].type.dtype))
     kind, element = f"_{loops.lane_sets(n_acc)}", reduced.inputs[0].type.dtype
     run = _reducer(reduced.op.scalar_op.row, element, acc, kind) if n_acc > 1 else None
     return index, index if run is None else run, join
@@ -368,9 +384,9 @@ def _reducer(row: Any, element: str, acc: str, kind: str = "") -> int | None:
 @c_lowering(MaxAndArgmax, Argmax)
 def argmax(node: Apply, kernels: Kernels) -> CStep | None:
     x = node.inputs[0]
-    if not plain(x) or node.outputs[-1].type.dtype != "int64":
+    index = opwise_c.ARGMAXERS.get(csource.short(x.type.dtype))
+    if index is None or node.outputs[-1].type.dtype != "int64":
         return None
-    index = opwise_c.ARGMAXERS[csource.short(x.type.dtype)]
     return CStep("argmax", (index, _axis_mask(node.op.axis, x.type.ndim)))
 
 
@@ -381,7 +397,7 @@ def _adder(node: Apply) -> int | None:
         return None
     if node.op.set_instead_of_inc:
         return -1
-    return opwise_c.ADDERS.get(csource.short(x.type.dtype)) if plain(x) else None
+    return opwise_c.ADDERS.get(csource.short(x.type.dtype))
 
 
 @c_lowering(IncSubtensor)
@@ -412,20 +428,63 @@ def _one_part_each(indices: Sequence[Variable]) -> bool:
     return _integers(indices) and max(i.type.ndim for i in indices) == 1
 
 
-@c_lowering(AdvancedSubtensor)
+@c_lowering(AdvancedSubtensor, AdvancedBooleanSubtensor, any_type=True)
 def take_parts(node: Apply, kernels: Kernels) -> CStep | None:
-    return CStep("take_parts") if _one_part_each(node.inputs[1:]) else None
+    x, *indices = node.inputs
+    entries = _pick_entries(x, node.outputs[0], indices)
+    if entries is None:
+        return None
+    if all(isinstance(i.type, TensorType) for i in indices) and _one_part_each(indices):
+        return CStep("take_parts")
+    return CStep("pick", entries)
 
 
-@c_lowering(AdvancedIncSubtensor)
+@c_lowering(AdvancedIncSubtensor, AdvancedBooleanIncSubtensor, any_type=True)
 def inc_parts(node: Apply, kernels: Kernels) -> CStep | None:
     x, y, *indices = node.inputs
-    adder = _adder(node)
-    if adder is None or not _one_part_each(indices):
-        return None
-    if y.type.ndim > x.type.ndim - len(indices) + 1:
+    adder, inplace = _adder(node), int(node.op.inplace)
+    selected = node.op.getter.make_node(x, *indices).outputs[0]
+    entries = _pick_entries(x, selected, indices)
+    if adder is None or entries is None or y.type.ndim > selected.type.ndim:
         return None  # numpy drops dimensions of length 1 from the front
-    return CStep("inc_parts", (int(node.op.inplace), adder))
+    if all(isinstance(i.type, TensorType) for i in indices) and _one_part_each(indices):
+        return CStep("inc_parts", (inplace, adder))
+    return CStep("put_picked", (inplace, adder, *entries))
+
+
+_PICK_NONE = -(1 << 63)
+
+
+def _pick_entries(
+    x: Variable, selected: Variable, indices: Sequence[Any]
+) -> tuple[int, ...] | None:
+    """Return the ints that describe an index by arrays, masks, slices and None, or None.
+
+    They are the number of entries, then four for each: see csupport/pick.h.
+    """
+    entries: list[int] = [len(indices)]
+    arrays = 0
+    if max(x.type.ndim, selected.type.ndim, len(indices)) > MAX_DIMENSIONS:
+        return None
+    for k, index in enumerate(indices):
+        if isinstance(index.type, NoneTypeT):
+            entries += [0, 0, 0, 0]
+        elif isinstance(index, SliceConstant):
+            parts = (index.data.start, index.data.stop, index.data.step)
+            if any(p is not None and abs(p) > 1 << 62 for p in parts) or parts[2] == 0:
+                return None
+            entries += [1, *(_PICK_NONE if p is None else int(p) for p in parts)]
+        elif not isinstance(index.type, TensorType) or index.type.ndim > MAX_DIMENSIONS:
+            return None
+        elif index.type.dtype == "bool":
+            if index.type.ndim == 0:
+                return None
+            entries += [3, k, 0, 0]
+            arrays += 1
+        else:
+            entries += [2, k, 0, 0]
+            arrays += 1
+    return tuple(entries) if arrays else None
 
 
 @c_lowering(Join)
@@ -459,7 +518,7 @@ def _single_axis(axis: int | None, x: Variable) -> int | None:
 def cumulate(node: Apply, kernels: Kernels) -> CStep | None:
     x = node.inputs[0]
     axis = _single_axis(node.op.axis, x)
-    adder = opwise_c.ADDERS.get(csource.short(x.type.dtype)) if plain(x) else None
+    adder = opwise_c.ADDERS.get(csource.short(x.type.dtype))
     if axis is None or adder is None:
         return None
     return CStep("cumulate", (adder, int(node.op.mode == "mul"), axis))
@@ -487,10 +546,15 @@ def assert_(node: Apply, kernels: Kernels) -> CStep | None:
 # --- sorting and selection ----------------------------------------------------------------------
 
 
+def _sortable(*variables: Variable) -> bool:
+    """Return whether C compares the elements of variables: complex numbers are left to numpy."""
+    return all(v.type.dtype not in dtypes.COMPLEX for v in variables)
+
+
 @c_lowering(SortOp, ArgSortOp)
 def sort(node: Apply, kernels: Kernels) -> CStep | None:
     x, axis = node.inputs
-    if not plain(x) or not isinstance(axis, Constant) or axis.data != int(axis.data):
+    if not _sortable(x) or not isinstance(axis, Constant) or axis.data != int(axis.data):
         return None
     if not -x.type.ndim <= int(axis.data) < x.type.ndim:
         return None
@@ -501,7 +565,7 @@ def sort(node: Apply, kernels: Kernels) -> CStep | None:
 @c_lowering(TopKOp)
 def largest(node: Apply, kernels: Kernels) -> CStep | None:
     (x, k), op = node.inputs, node.op
-    if not plain(x, k):
+    if not _sortable(x) or not plain(k):
         return None
     ints = (op.axis % x.type.ndim, op.sorted, op.return_values, op.return_indices)
     return CStep("select", tuple(map(int, ints)))
@@ -509,7 +573,7 @@ def largest(node: Apply, kernels: Kernels) -> CStep | None:
 
 @c_lowering(Nonzero)
 def nonzero(node: Apply, kernels: Kernels) -> CStep | None:
-    return CStep("nonzero") if plain(node.inputs[0]) else None
+    return CStep("nonzero")
 
 
 @c_lowering(Choose)
@@ -526,7 +590,7 @@ def choose(node: Apply, kernels: Kernels) -> CStep | None:
 @c_lowering(SearchsortedOp)
 def search(node: Apply, kernels: Kernels) -> CStep | None:
     x, v, *sorter = node.inputs
-    if sorter or x.type.dtype != v.type.dtype or not plain(x):
+    if sorter or x.type.dtype != v.type.dtype or not _sortable(x):
         return None
     return CStep("search", (int(node.op.side == "right"),))
 
@@ -559,7 +623,7 @@ def fill_diagonal(node: Apply, kernels: Kernels) -> CStep | None:
 @c_lowering(Eye, Tri)
 def diagonal_matrix(node: Apply, kernels: Kernels) -> CStep | None:
     out = node.outputs[0]
-    if not plain(out):
+    if out.type.numpy_dtype.itemsize > 8:
         return None
     one = int.from_bytes(np.ones((), out.type.dtype).tobytes(), sys.byteorder)
     return CStep("diagonal_matrix", (int(isinstance(node.op, Tri)), one))

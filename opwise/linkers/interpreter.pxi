@@ -28,6 +28,7 @@ cdef class Code:
         c.instr = <ow_instr *>calloc(max(1, c.ninstr), sizeof(ow_instr))
         if not (c.itemsize and c.results and c.instr):
             raise MemoryError()
+        c.chunk = OW_CHUNK if max(itemsizes, default=0) <= 8 else OW_CHUNK // 2
         for i in range(c.nreg):
             c.itemsize[i] = itemsizes[i]
         for i in range(c.nout):

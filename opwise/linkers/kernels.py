@@ -15,10 +15,11 @@ from typing import Any, Protocol
 from opwise.errors import CompileError
 from opwise.graph import provenance
 from opwise.linkers import cbuild, opwise_c, resources
-from opwise.linkers.lowering import C_DTYPES
+from opwise.linkers.lowering import LOOP_DTYPES
 from opwise.linkers.userops import loopcode
 from opwise.scalar import csource, loops, usercode
 from opwise.scalar.composite import Composite, Instruction
+from opwise.scalar.dtypes import COMPLEX
 from opwise.scalar.op import Cast, ScalarOp
 from opwise.scalar.recurrence import Recurrence
 from opwise.scalar.rowloops import RowProgram
@@ -28,7 +29,7 @@ from opwise.scalar.usercode import UserFunction
 LoopProgram = tuple[Sequence[Instruction], Sequence[int], tuple[str, ...]]
 
 #: part of the cache key of generated code: change it when the text's meaning changes
-VERSION = 8
+VERSION = 9
 #: characters of loops for which another compiler is started: fewer take less time than its start
 SHARE = 1500
 
@@ -197,7 +198,7 @@ class Kernels:
         maybe_broadcast: Sequence[int],
         reducers: tuple[int, ...] = (),
     ) -> Loop | None:
-        if not C_DTYPES.issuperset(in_dtypes) or not C_DTYPES.issuperset(out_dtypes):
+        if not LOOP_DTYPES.issuperset(in_dtypes) or not LOOP_DTYPES.issuperset(out_dtypes):
             return None
         key = (first, op, tuple(in_dtypes), tuple(constant_inputs), tuple(maybe_broadcast))
         loop = self._loops.get(key)
@@ -428,15 +429,24 @@ def _has_same_bits(loop: Loop) -> bool:
     """Return whether the interpreter gives the same bits for a loop as compiled C.
 
     Vector functions of the math library differ from the others in their last bits. Of reductions to
-    several accumulators, only some are built in with the order of compiled loops.
+    several accumulators, only some are built in with the order of compiled loops. Built-in loops of
+    complex numbers are compiled for any processor.
     """
     steps, outs, in_dtypes = loop.program
+    if any(dtype in COMPLEX for dtype in (*in_dtypes, *(one.dtype for one in steps))):
+        return False
     if len(outs) > 1 and len(set(loop.reducers[:2])) == 1:
         return False
     if not steps or not interpretable(steps, in_dtypes):
         return False
     rows = [one.op.row for one in steps if not isinstance(one.op, Cast)]
     return all(row is not None and _EXACT.issuperset(row.libm) for row in rows)
+
+
+#: bytes of an element
+_SIZES = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
+          "float16": 2, "float32": 4, "int64": 8, "uint64": 8, "float64": 8, "complex64": 8,
+          "complex128": 16}  # fmt: skip
 
 
 def interpretable(steps: Sequence[Instruction], in_dtypes: Sequence[str]) -> bool:
@@ -486,7 +496,7 @@ def _instructions(
     for step in steps:
         args = [registers[a] for a in step.args]
         arg_dtypes = [slot_dtypes[a] for a in step.args]
-        if any(d not in C_DTYPES for d in (*arg_dtypes, step.dtype)):
+        if any(d not in LOOP_DTYPES for d in (*arg_dtypes, step.dtype)):
             return None
         if isinstance(step.op, Cast):
             register = converted(args[0], arg_dtypes[0], step.dtype)
@@ -496,9 +506,7 @@ def _instructions(
             return None
         registers.append(register)
         slot_dtypes.append(step.dtype)
-    sizes = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
-             "float32": 4, "int64": 8, "uint64": 8, "float64": 8}  # fmt: skip
-    return [sizes[d] for d in dtypes], registers, instructions
+    return [_SIZES[d] for d in dtypes], registers, instructions
 
 
 def _emit_row(
@@ -512,12 +520,18 @@ def _emit_row(
     if row is None:
         return None
     computing = row.compute_dtype(arg_dtypes, step.dtype)
+    # what is computed in float16 is computed in float32, and rounded after each operation
+    rounded = computing == "float16"
+    computing = "float32" if rounded else computing
     first_kept = row.first_is_condition
     if row.ignores_first:
         args, arg_dtypes = args[1:], arg_dtypes[1:]
     ready: list[int] = []
     for i, (register, dtype) in enumerate(zip(args, arg_dtypes, strict=True)):
-        made = converted(register, dtype, "bool" if first_kept and i == 0 else computing)
+        wanted = "bool" if first_kept and i == 0 else computing
+        made = converted(register, dtype, wanted)
+        if made is not None and rounded and wanted != "bool" and dtype != "float16":
+            made = _rounded(made, converted)
         if made is None:
             return None
         ready.append(made)
@@ -529,11 +543,24 @@ def _emit_row(
         result = ready[0]
         for register in ready[1:]:
             result = None if result is None else emit(loop, [result, register], computing)
+            if rounded and result is not None:
+                result = _rounded(result, converted)
         if len(ready) == 1:
             result = emit(f"identity_{csource.short(computing)}", ready, computing)
-    return None if result is None else converted(result, row_result(row, computing), step.dtype)
+    given = row_result(row, computing)
+    if result is not None and rounded and given == "float32" and step.dtype != "float16":
+        result = _rounded(result, converted)
+    return None if result is None else converted(result, given, step.dtype)
+
+
+def _rounded(register: int, converted: Callable[[int, str, str], int | None]) -> int | None:
+    """Return the register of values of float32 rounded to those of float16, or None."""
+    half = converted(register, "float32", "float16")
+    return None if half is None else converted(half, "float16", "float32")
 
 
 def row_result(row: Any, computing: str) -> str:
     """Return the dtype that the built-in loop of a row gives for a computing dtype."""
-    return "bool" if row.out(*([computing] * max(1, row.nin))) == "bool" else computing
+    if row.out(*([computing] * max(1, row.nin))) == "bool":
+        return "bool"
+    return csource.result_dtype(row, computing)

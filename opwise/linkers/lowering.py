@@ -17,6 +17,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.clinker import CLinkerOp
 from opwise.graph.op import Op
 from opwise.graph.variable import Variable
+from opwise.scalar import csource, dtypes
 from opwise.scalar.types import Scalar
 from opwise.tensor.type import TensorType
 
@@ -26,11 +27,10 @@ if TYPE_CHECKING:
     from opwise.linkers.userops.code import UserCode
     from opwise.scalar.recurrence import Recurrence
 
-#: dtypes that C steps compute with; views also pass others through
-C_DTYPES = frozenset(
-    ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-     "float32", "float64")
-)  # fmt: skip
+#: dtypes that loops, and steps that say so, compute with
+LOOP_DTYPES = frozenset(dtypes.ALL)
+#: dtypes that all C steps compute with; views also pass others through
+C_DTYPES = LOOP_DTYPES - csource.SPECIAL
 MAX_DIMENSIONS = 8
 MAX_OPERANDS = 40
 
@@ -174,9 +174,9 @@ def why_not(node: Apply) -> str:
     for var in (*node.inputs, *node.outputs):
         if not _fits(var):
             return f"{var.type} has no C implementation"
-    dtypes = {v.type.dtype for v in (*node.inputs, *node.outputs)} - C_DTYPES
-    if dtypes:
-        return f"no C implementation for {', '.join(sorted(dtypes))}"
+    special = {v.type.dtype for v in (*node.inputs, *node.outputs)} - C_DTYPES
+    if special:
+        return f"no C implementation for {', '.join(sorted(special))}"
     return "no C implementation for these arguments"
 
 

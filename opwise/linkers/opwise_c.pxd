@@ -245,7 +245,7 @@ cdef extern from "numpy/arrayobject.h":
     PyArray_ArrFuncs *PyDataType_GetArrFuncs(cnp.dtype dtype)
 
 cdef extern from "elemwise.h":
-    int OW_MAXREG
+    int OW_MAXREG, OW_CHUNK
     ctypedef struct ow_instr:
         ow_chunk_fn fn
         int32_t out
@@ -259,6 +259,7 @@ cdef extern from "elemwise.h":
         const ow_reducer *reducer
         const ow_reducer *run
         const ow_reducer *join
+        int64_t chunk
     void ow_interpret(const void *, char **, const int64_t *, int64_t) noexcept nogil
 
 cdef extern from "clock.h":

@@ -194,6 +194,7 @@ RULE_MODULES = [
     "opwise.optimizers.rules.reductions",
     "opwise.optimizers.rules.shape",
     "opwise.optimizers.rules.subtensor",
+    "opwise.optimizers.rules.masks",
     "opwise.optimizers.rules.convolution",
     "opwise.optimizers.rules.pooling",
     "opwise.optimizers.rules.stabilize",

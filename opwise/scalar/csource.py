@@ -33,13 +33,21 @@ USES_LIBM = "/* links with libm */\n"
 
 _SHORT = {
     "bool": "b", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",
-    "uint16": "u16", "uint32": "u32", "uint64": "u64", "float32": "f32", "float64": "f64",
+    "uint16": "u16", "uint32": "u32", "uint64": "u64", "float16": "f16", "float32": "f32",
+    "float64": "f64", "complex64": "c64", "complex128": "c128",
 }  # fmt: skip
-_C_TYPES = {"float32": "float", "float64": "double"}
+_C_TYPES = {"float16": "float", "float32": "float", "float64": "double"}
+#: the dtypes of which the text of an element differs from that of a value, or a value has parts
+SPECIAL = frozenset(("float16", *dtypes.COMPLEX))
 _ARITY = {
     "atan2": 2, "copysign": 2, "fdim": 2, "fmax": 2, "fmin": 2, "fmod": 2, "hypot": 2,
-    "nextafter": 2, "pow": 2, "remainder": 2, "fma": 3,
+    "nextafter": 2, "pow": 2, "remainder": 2, "fma": 3, "cpow": 2,
 }  # fmt: skip
+#: the functions of complex numbers
+_COMPLEX_FUNCTIONS = frozenset(
+    "cexp clog csqrt cpow csin ccos ctan casin cacos catan csinh ccosh ctanh casinh cacosh catanh"
+    .split()
+)  # fmt: skip
 #: the functions that glibc's libmvec may have; ``vector_functions`` looks them up
 _VECTOR_CANDIDATES = (
     "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erfc exp exp10 exp2 expm1 hypot log "
@@ -51,8 +59,16 @@ _VECTOR_CANDIDATES = (
 
 
 def has_c(dtype: str) -> bool:
-    """Return whether C text supports ``dtype``; it does not support float16 and complex."""
+    """Return whether C text supports ``dtype``."""
     return dtype in _SHORT
+
+
+def is_plain(dtype: str) -> bool:
+    """Return whether elements of ``dtype`` are values of a C type of real numbers.
+
+    Those of float16 are not: they are computed with as float. Complex numbers are structs.
+    """
+    return dtype in _SHORT and dtype not in SPECIAL
 
 
 def short(dtype: str) -> str:
@@ -61,8 +77,31 @@ def short(dtype: str) -> str:
 
 
 def c_type(dtype: str) -> str:
-    """Return the C type of ``dtype``: float, double, or a typedef from ``support``."""
+    """Return the C type of a value of ``dtype``: float, double, or a typedef from ``support``.
+
+    A value of float16 is a float that float16 represents.
+    """
     return _C_TYPES.get(dtype) or f"ow_{_SHORT[dtype]}"
+
+
+def stored(dtype: str) -> str:
+    """Return the C type of an element of an array of ``dtype``."""
+    return "ow_f16" if dtype == "float16" else c_type(dtype)
+
+
+def load(text: str, dtype: str) -> str:
+    """Return the expression of the value of an element, whose expression is ``text``."""
+    return f"ow_from_f16({text})" if dtype == "float16" else text
+
+
+def store(text: str, dtype: str) -> str:
+    """Return the expression of an element that holds a value."""
+    return f"ow_to_f16({text})" if dtype == "float16" else text
+
+
+def real_of(dtype: str) -> str:
+    """Return the dtype with whose C functions a dtype is computed: its parts, or itself."""
+    return "float32" if dtype == "float16" else dtypes.real_part(dtype)
 
 
 # --- declarations --------------------------------------------------------------------------------
@@ -76,15 +115,16 @@ def support(names: Iterable[str], dtypes: Iterable[str]) -> str:
 def support_parts(
     names: Iterable[str], dtypes: Iterable[str], instead: str | None = None
 ) -> list[str]:
-    """Return typedefs, the functions that ``convert`` calls, and functions of csupport/scalar.h.
+    """Return typedefs, the functions that ``convert`` calls, and functions of csupport/.
 
     names: of functions ``ow_<name>_<short>``, as in a row's ``c_support``; dtypes: for which of
     them. A function that does not exist for a dtype is left out: the row's expression does not call
     it there. instead: the path of a file like scalar.h, whose parts replace those of the same name.
     Raises KeyError for an unknown name.
     """
-    wanted = {_SHORT[d] for d in dtypes if d in _SHORT}
-    parts = _support_parts(_SCALAR_H)
+    every = {d for d in dtypes if d in _SHORT}
+    wanted = {_SHORT[d] for d in (*every, *map(real_of, every))}
+    parts = _support_parts(_SCALAR_H) | _support_parts(_COMPLEX_H)
     if instead is not None:
         parts = parts | _support_parts(instead)
     needed: list[str] = []
@@ -99,6 +139,11 @@ def support_parts(
 
     add("types")
     add("of_float")
+    if "f16" in wanted:
+        add("half")
+    if wanted & {"c64", "c128"}:
+        wanted |= {"c64", "c128"}  # accumulators have more bits
+        add("complex")
     for name in sorted(names):
         add(name)
     texts = []
@@ -117,7 +162,8 @@ _PART = re.compile(
 )
 
 
-_SCALAR_H = os.path.join(os.path.dirname(__file__), "csupport", "scalar.h")
+_CSUPPORT = os.path.join(os.path.dirname(__file__), "csupport")
+_SCALAR_H, _COMPLEX_H = (os.path.join(_CSUPPORT, name) for name in ("scalar.h", "complexes.h"))
 
 
 @cache
@@ -140,9 +186,11 @@ def prototypes(libm_functions: Iterable[str], dtypes: Iterable[str], simd: bool 
     """
     lines = []
     vector = vector_functions() if simd else frozenset()
-    versions = [("double", ""), ("float", "f")][: 1 + ("float32" in set(dtypes))]
+    narrow = "float32" in map(real_of, dtypes)
+    versions = [("double", ""), ("float", "f")][: 1 + narrow]
     for name in sorted(set(libm_functions)):
-        for type_, suffix in versions:
+        for part, suffix in versions:
+            type_ = f"{part} _Complex" if name in _COMPLEX_FUNCTIONS else part
             arguments = ", ".join([type_] * _ARITY.get(name, 1))
             mark = '__attribute__((simd("notinbranch"), const)) ' if name in vector else ""
             lines.append(f"{mark}{type_} {name}{suffix}({arguments});\n")
@@ -169,10 +217,13 @@ def requirements(
     op: ScalarOp, in_dtypes: Sequence[str], out_dtype: str
 ) -> tuple[set[str], set[str], set[str]]:
     """Return what ``step_c``'s text needs: names for ``support`` and ``prototypes``, and dtypes."""
+    given = {d for d in (*in_dtypes, out_dtype) if d in SPECIAL}
     if op.row is None:
-        return set(), set(), set()
-    computing = op.row.compute_dtype(in_dtypes, out_dtype)
-    return set(op.row.c_support), set(op.row.libm), {computing}
+        return set(), set(), given
+    row, computing = op.row, op.row.compute_dtype(in_dtypes, out_dtype)
+    if computing in dtypes.COMPLEX:
+        return set(row.complex_support), set(row.complex_libm), {*given, computing}
+    return set(row.c_support), set(row.libm), {*given, computing}
 
 
 # --- expressions ---------------------------------------------------------------------------------
@@ -203,30 +254,48 @@ def _row_c(row, args, in_dtypes, out_dtype, cuda):
     template = row.c_expression(computing, cuda) if has_c(computing) else None
     if template is None:
         return None
-    operands = [
-        _parenthesised(arg) if i < row.n_uncast else convert(arg, dtype, computing)
-        for i, (arg, dtype) in enumerate(zip(args, in_dtypes, strict=True))
-    ]
+    result = result_dtype(row, computing)
+    operands = []
+    for i, (arg, dtype) in enumerate(zip(args, in_dtypes, strict=True)):
+        if i >= row.n_uncast:
+            operands.append(convert(arg, dtype, computing))
+        else:
+            is_struct = row.first_is_condition and dtype in dtypes.COMPLEX
+            operands.append(convert(arg, dtype, "bool") if is_struct else _parenthesised(arg))
+    rounded = result == "float16" and not row.exact
     if row.nin < 0:
         text = operands[0]
         for operand in operands[1:]:
-            text = f"({_fill(template, [text, operand], computing)})"
+            text = f"({_fill(template, [text, operand], computing, result)})"
+            text = f"ow_round_f16{text}" if rounded else text
     else:
-        text = _fill(template, operands, computing)
-    if row.out is dtypes.always_bool or (text in operands and computing == out_dtype):
+        text = _fill(template, operands, computing, result)
+        text = f"ow_round_f16({text})" if rounded else text
+    if row.out is dtypes.always_bool or (text in operands and result == out_dtype):
         return _parenthesised(text)
     # C computes in int if the dtype is narrower, or if no operand is used
-    exact = computing in dtypes.FLOATS and any(o in text for o in operands)
-    return convert(text, computing, out_dtype, exact)
+    exact = result in dtypes.CONTINUOUS and any(o in text for o in operands)
+    return convert(text, result, out_dtype, exact)
 
 
-def _fill(template, operands, computing):
+def result_dtype(row, computing):
+    """Return the dtype of the value of a row's expression for a computing dtype."""
+    if row.out is dtypes.always_bool:
+        return computing
+    given = [computing] * max(1, row.nin)
+    if computing in dtypes.COMPLEX or row.makes_complex:
+        return row.out(*given)
+    return computing
+
+
+def _fill(template, operands, computing, result):
     return template.format(
         *operands,
         **dict(zip("xyw", operands, strict=False)),
         T=c_type(computing),
-        f="f" if computing == "float32" else "",
-        S=_SHORT[computing],
+        f="f" if real_of(computing) == "float32" else "",
+        S=_SHORT["float32" if computing == "float16" else computing],
+        Z=c_type(result),
     )
 
 
@@ -239,8 +308,19 @@ def convert(text: str, from_dtype: str, to_dtype: str, exact: bool = True) -> st
     text = _parenthesised(text)
     if from_dtype == to_dtype and exact:
         return text
+    if from_dtype in dtypes.COMPLEX:
+        return _convert_complex(text, from_dtype, to_dtype)
+    if to_dtype in dtypes.COMPLEX:
+        part = convert(text, from_dtype, dtypes.real_part(to_dtype), exact)
+        return f"(({c_type(to_dtype)}){{{part}, 0}})"
     if to_dtype == "bool":
         return f"({text} != 0)"
+    if to_dtype == "float16":
+        return _convert_to_half(text, from_dtype, exact)
+    if from_dtype == "float16":
+        from_dtype = "float32"
+        if to_dtype == "float32" and exact:
+            return text
     if from_dtype in dtypes.FLOATS and to_dtype in dtypes.INTEGERS:
         wide = TRUNCATED_TO[to_dtype]
         call = f"ow_{_SHORT[wide]}_of_{_SHORT[from_dtype]}({text})"
@@ -251,13 +331,39 @@ def convert(text: str, from_dtype: str, to_dtype: str, exact: bool = True) -> st
     return f"(({c_type(to_dtype)}){text})"
 
 
+def _convert_complex(text, from_dtype, to_dtype):
+    if to_dtype == "bool":
+        return f"ow_true_{_SHORT[from_dtype]}({text})"
+    if to_dtype in dtypes.COMPLEX:
+        return f"ow_{_SHORT[to_dtype]}_of_{_SHORT[from_dtype]}({text})"
+    # numpy drops the imaginary part
+    return convert(f"{text}.r", dtypes.real_part(from_dtype), to_dtype)
+
+
+def _convert_to_half(text, from_dtype, exact):
+    """Return a number as the nearest one of float16; integers become float first, as in numpy."""
+    if from_dtype == "float16":
+        return f"((float){text})"
+    if from_dtype == "float64":
+        return f"ow_round_f64_to_f16({text})"
+    if from_dtype in ("bool", "int8", "uint8"):
+        return convert(text, from_dtype, "float32", exact)
+    if from_dtype != "float32":
+        text = f"(float){text}"
+    return f"ow_round_f16({text})"
+
+
 def literal(value: Any, dtype: str) -> str:
     """Return a C expression of ``dtype`` for a number."""
     value = np.dtype(dtype).type(value)
     if dtype == "bool":
         return "1" if value else "0"
+    if dtype in dtypes.COMPLEX:
+        part = dtypes.real_part(dtype)
+        parts = f"{literal(value.real, part)}, {literal(value.imag, part)}"
+        return f"(({c_type(dtype)}){{{parts}}})"
     if dtype in dtypes.FLOATS:
-        return _float_literal(float(value), "f" if dtype == "float32" else "")
+        return _float_literal(float(value), "" if dtype == "float64" else "f")
     if dtype == "int64" and value == np.iinfo("int64").min:
         return "(-9223372036854775807LL - 1)"
     suffix = {"int32": "", "int64": "LL", "uint64": "ULL", "uint32": "U"}.get(dtype)

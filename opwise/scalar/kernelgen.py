@@ -11,7 +11,7 @@ from opwise.scalar import csource, dtypes, loops
 from opwise.scalar.op import OPS, cast_op
 from opwise.scalar.spec import ROWS
 
-_DTYPES = [d for d in dtypes.ALL if csource.has_c(d)]
+_DTYPES = dtypes.ALL
 
 
 def generate() -> dict[str, str]:
@@ -19,13 +19,14 @@ def generate() -> dict[str, str]:
 
     Loops of floats and reductions are for simd_body.h, which is compiled for several processors.
     """
-    integers = _row_loops([d for d in _DTYPES if d not in dtypes.FLOATS])
-    casts = [_cast_loop(a, b) for a in _DTYPES for b in _DTYPES if a != b]
+    integers, complexes = _row_loops(dtypes.DISCRETE), _row_loops(dtypes.COMPLEX)
+    casts = [_cast_loop(a, b) for a in _DTYPES for b in _DTYPES if _is_cast(a, b)]
     return {
         "loops_float_body.h": _float_loops(),
-        "loops_integer.c": _file(integers),
-        "loops_cast.c": _file(casts),
-        "loops.h": _table([name for name, _ in (*integers, *casts)]),
+        "loops_integer.c": _file(dtypes.DISCRETE, integers),
+        "loops_complex.c": _file(dtypes.COMPLEX, complexes),
+        "loops_cast.c": _file(_DTYPES, casts, []),
+        "loops.h": _table([name for name, _ in (*integers, *complexes, *casts)]),
         "reducers_body.h": _reducers(),
     }
 
@@ -47,7 +48,9 @@ def _row_loop(op, computing):
         (out,) = op.output_dtypes(operands)
     except TypeError:
         return None
-    if out not in ("bool", computing) or row.compute_dtype(operands, out) != computing:
+    if row.compute_dtype(operands, out) != computing:
+        return None
+    if out not in ("bool", csource.result_dtype(row, computing)):
         return None
     if row.ignores_first:
         operands = operands[1:]
@@ -61,8 +64,15 @@ def _row_loop(op, computing):
     return _loop(name, text, operands, out, _equal_exponents(computing) if is_power else ())
 
 
+def _is_cast(source, target):
+    """Return whether there is a cast: complex numbers are cast to others, and tested."""
+    is_part = source in dtypes.COMPLEX and target not in (*dtypes.COMPLEX, "bool")
+    return source != target and not is_part
+
+
 def _cast_loop(source, target):
-    text = csource.step_c(cast_op(target), ["a0[i]"], [source], target)
+    value = csource.load("a0[i]", source)
+    text = csource.store(csource.step_c(cast_op(target), [value], [source], target), target)
     name = f"cast_{csource.short(source)}_{csource.short(target)}"
     return _loop(name, text, [source], target)
 
@@ -98,7 +108,7 @@ def _reducers():
         "static const int ow_reducer_rows_count ="
         " sizeof(ow_reducer_rows) / sizeof(ow_reducer_rows[0]);",
     ]
-    return loops.file_text([*texts, *table], [], head="/* made by opwise/scalar/kernelgen.py */")
+    return loops.file_text([*texts, *table], [((), _DTYPES)], head="/* made by opwise/scalar/kernelgen.py */")
 
 
 #: exponents for which a chunk of powers with equal exponents needs no call of pow; infinities and
@@ -141,8 +151,8 @@ def _loop(name, text, in_dtypes, out_dtype, first=()):
     """Return (name, text) of a loop. first: lines that may compute the chunk and return."""
     lines = [f"void ow_loop_{name}(void *out, const void *const *in, ow_i64 n)", "{"]
     for i, dtype in enumerate(in_dtypes):
-        lines.append(f"    const {csource.c_type(dtype)} *a{i} = in[{i}];")
-    lines.append(f"    {csource.c_type(out_dtype)} *z = out;")
+        lines.append(f"    const {csource.stored(dtype)} *a{i} = in[{i}];")
+    lines.append(f"    {csource.stored(out_dtype)} *z = out;")
     lines += [f"    {line}" for line in first]
     lines.append('    _Pragma("GCC ivdep")')
     lines.append("    for (ow_i64 i = 0; i < n; i++)")
@@ -151,11 +161,24 @@ def _loop(name, text, in_dtypes, out_dtype, first=()):
     return name, "\n".join(lines)
 
 
-def _file(loops):
-    """Return the C file of some loops of integers or casts."""
-    support = {name for row in ROWS.values() for name in row.c_support}
-    integers = [d for d in _DTYPES if d not in dtypes.FLOATS]
-    head = ["/* made by opwise/scalar/kernelgen.py */", csource.support(support, integers)]
+def _file(members, loops, rows=None):
+    """Return the C file of some loops that compute in ``members``.
+
+    rows: those of the loops (default: all).
+    """
+    rows = list(ROWS.values()) if rows is None else rows
+    supported, libms = ["c_support"], ["libm"]
+    if members is dtypes.COMPLEX:
+        supported.append("complex_support")
+        libms.append("complex_libm")
+    support = {name for row in rows for field in supported for name in getattr(row, field)}
+    libm = {name for row in rows for field in libms for name in getattr(row, field)}
+    # the build runs on other hardware too: it must not rely on vector functions of libmvec
+    head = [
+        "/* made by opwise/scalar/kernelgen.py */",
+        csource.prototypes(libm, members, simd=False),
+        csource.support(support, members),
+    ]
     return "\n".join([*head, *(text for _, text in loops), ""])
 
 
@@ -164,7 +187,7 @@ def _float_loops():
 
     They call no vector function of libmvec, since the build may run on other hardware.
     """
-    loops = _row_loops([d for d in _DTYPES if d in dtypes.FLOATS])
+    loops = _row_loops(("float32", "float64"))
     return "\n".join([
         "/* made by opwise/scalar/kernelgen.py */",
         *(f"static {text}" for _, text in loops),

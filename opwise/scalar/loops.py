@@ -62,6 +62,8 @@ class Fold:
                 return -np.inf if lowest else np.inf
             if dtype == "bool":
                 return 0 if lowest else 1
+            if dtype in dtypes.COMPLEX:
+                return complex(-np.inf, -np.inf) if lowest else complex(np.inf, np.inf)
             return np.iinfo(dtype).min if lowest else np.iinfo(dtype).max
         return {"+": 0, "|": 0, "*": 1, "&": 1}[self.clause]
 
@@ -70,6 +72,9 @@ class Fold:
 
         dtype: of the accumulators, whose C type is ``type_``.
         """
+        if dtype in dtypes.COMPLEX:
+            name = {"+": "add", "*": "mul", "max": "maximum", "min": "minimum"}[self.clause]
+            return f"ow_{name}_{csource.short(dtype)}({a}, {x})"
         if self.clause in ("max", "min") and dtype in dtypes.FLOATS:
             # a NaN stays: both comparisons with it are false
             sign = ">" if self.clause == "max" else "<"
@@ -90,22 +95,38 @@ FOLDS = {
 
 #: the most accumulators of which opwise is built with reductions in the order of a loop for all
 MOST_SETS = 4
-_C_DTYPES = [d for d in dtypes.ALL if csource.has_c(d)]
-_C_FLOATS = [d for d in _C_DTYPES if d in dtypes.FLOATS]
-_C_INTEGERS = [d for d in _C_DTYPES if d not in dtypes.FLOATS]
-#: (row, element, accumulator) of the reductions that opwise is built with
+_SUMS, _EXTREMA = ("add", "mul"), ("maximum", "minimum")
+#: (row, element, accumulator) of the reductions that opwise is built with; float16 has accumulators
+#: of float32
 REDUCTIONS = (
-    *((row, d, "float64") for row in ("add", "mul") for d in _C_FLOATS),
-    *((row, "float32", "float32") for row in ("add", "mul")),
+    *((row, d, "float64") for row in _SUMS for d in dtypes.FLOATS),
+    *((row, d, "float32") for row in _SUMS for d in ("float16", "float32")),
+    *((row, d, "complex128") for row in _SUMS for d in dtypes.COMPLEX),
+    *((row, "complex64", "complex64") for row in _SUMS),
     *(
         (row, d, "uint64" if d.startswith("uint") else "int64")
-        for row in ("add", "mul")
-        for d in _C_INTEGERS
+        for row in _SUMS
+        for d in dtypes.DISCRETE
     ),
-    *((row, d, d) for row in ("maximum", "minimum") for d in _C_DTYPES),
+    *((row, d, "float32" if d == "float16" else d) for row in _EXTREMA for d in dtypes.ALL),
     ("or_", "bool", "bool"),
     ("and_", "bool", "bool"),
 )
+
+
+#: (accumulator, result) of reductions whose accumulators are wider than their results
+NARROWED = frozenset((
+    ("float64", "float32"), ("float64", "float16"), ("float32", "float16"),
+    ("complex128", "complex64"),
+))  # fmt: skip
+
+
+def held_in(acc: str) -> str:
+    """Return the dtype of the accumulators of a reduction that accumulates in ``acc``.
+
+    Those of float16 hold float32: elements of float16 are values of it, and so are numpy's sums.
+    """
+    return "float32" if acc == "float16" else acc
 
 
 def lane_sets(n_acc: int) -> int:
@@ -129,10 +150,12 @@ def body_text(
     outs: Sequence[int],
     in_dtypes: Sequence[str],
     printer: Any = csource,
+    stored: bool = False,
 ) -> str | None:
     """Return the C function ``name_one(inputs, pointers to outputs)`` of a scalar program.
 
     printer: the module ``csource``, or an object with the same functions for another language.
+    stored: whether outputs are elements of arrays, and not values.
     Returns None if an operation of the program has no expression.
     """
     names = [f"x{i}" for i in range(len(in_dtypes))]
@@ -146,9 +169,11 @@ def body_text(
         lines.append(f"    const {printer.c_type(one.dtype)} t{k} = {text};")
         names.append(f"t{k}")
         slots.append(one.dtype)
-    lines += [f"    *z{k} = {names[s]};" for k, s in enumerate(outs)]
+    store = printer.store if stored else lambda text, dtype: text
+    lines += [f"    *z{k} = {store(names[s], slots[s])};" for k, s in enumerate(outs)]
     parameters = [f"{printer.c_type(d)} x{i}" for i, d in enumerate(in_dtypes)]
-    parameters += [f"{printer.c_type(slots[s])} *z{k}" for k, s in enumerate(outs)]
+    type_of = printer.stored if stored else printer.c_type
+    parameters += [f"{type_of(slots[s])} *z{k}" for k, s in enumerate(outs)]
     head = f"OW_INLINE void {name}_one({', '.join(parameters)})"
     return "\n".join([head, "{", *lines, "}"])
 
@@ -175,13 +200,13 @@ def elemwise_text(
     """
     parts = fission.split(instructions, outs, in_dtypes)
     if len(parts) == 1:  # as a sub-loop its slots would have other numbers
-        bodies = [body_text(name, instructions, outs, in_dtypes)]
+        bodies = [body_text(name, instructions, outs, in_dtypes, stored=True)]
     else:
-        bodies = [body_text(NAME, p.instructions, p.outs, p.in_dtypes) for p in parts]
+        bodies = [body_text(NAME, p.instructions, p.outs, p.in_dtypes, stored=True) for p in parts]
     if None in bodies:
         return None
     n_out = len(outs)
-    results = [csource.c_type(slot_dtype(s, instructions, in_dtypes)) for s in outs]
+    results = [csource.stored(slot_dtype(s, instructions, in_dtypes)) for s in outs]
     operands = _Operands(in_dtypes, n_out, constant_inputs, maybe_broadcast)
     pointers = [f"{type_} *z{k} = ({type_} *)p[{k}];" for k, type_ in enumerate(results)]
     if len(parts) > 1:
@@ -245,7 +270,7 @@ def _in_blocks(parts, bodies, in_dtypes, operands):
         calls.append(f"{name}({', '.join([*(args[slot] for slot in part.takes), *to, 'm'])});")
     return definitions, [
         *operands.declared(block),
-        *(f"{csource.c_type(d)} b{k}[{block}];" for k, d in enumerate(dtypes)),
+        *(f"{csource.stored(d)} b{k}[{block}];" for k, d in enumerate(dtypes)),
         *_blocks(block, calls),
     ]
 
@@ -255,10 +280,13 @@ def _sub_loop(part, body, still):
 
     The name is a hash of the text, so equal sub-loops have one definition.
     """
-    types = [csource.c_type(d) for d in part.in_dtypes]
-    results = [csource.c_type(slot_dtype(s, part.instructions, part.in_dtypes)) for s in part.outs]
-    args = [f"x{i}" if i in still else f"a{i}[i]" for i in range(len(types))]
-    parameters = [f"{t} x{i}" if i in still else f"const {t} *a{i}" for i, t in enumerate(types)]
+    types = part.in_dtypes
+    results = [csource.stored(slot_dtype(s, part.instructions, part.in_dtypes)) for s in part.outs]
+    args = [f"x{i}" if i in still else csource.load(f"a{i}[i]", d) for i, d in enumerate(types)]
+    parameters = [
+        f"{csource.c_type(d)} x{i}" if i in still else f"const {csource.stored(d)} *a{i}"
+        for i, d in enumerate(types)
+    ]
     parameters += [f"{t} *z{k}" for k, t in enumerate(results)]
     text = "\n".join([
         body,
@@ -315,9 +343,11 @@ def reduction_text(
 
     def apart_at(row=""):
         """Return the text of elements in steps of any length."""
-        element = csource.c_type(in_dtypes[0])
+        element = csource.stored(in_dtypes[0])
         at = f"(p[1] + {row} * to_next[0])" if row else "p[1]"
-        return lambda start, i: [f"*(const {element} *)({at} + (({start}) + {i}) * st[1])"]
+        return lambda start, i: [
+            csource.load(f"*(const {element} *)({at} + (({start}) + {i}) * st[1])", in_dtypes[0])
+        ]
 
     def rows(count, scattered=False):
         declared, values = [], []
@@ -344,7 +374,7 @@ def reduction_text(
     elif order == "rows":
         text = [*side_by_side, *near]
     elif apart:
-        steps = f"st[1] != sizeof({csource.c_type(in_dtypes[0])})"
+        steps = f"st[1] != sizeof({csource.stored(in_dtypes[0])})"
         scattered = lines.run(value(operands, apart_at()))
         text = [
             *_if("st[0] == 0", [*_if(steps, scattered), *run]),
@@ -370,6 +400,7 @@ class _Fold:
 
     def __init__(self, fold, elements, acc, lanes):
         self.fold, self.dtype = fold, acc
+        self.dtypes = elements
         self.elements, self.acc = [csource.c_type(e) for e in elements], csource.c_type(acc)
         self.start = csource.literal(fold.start(acc), acc)
         self.lanes = lanes
@@ -391,7 +422,10 @@ class _Fold:
             v = f"v{k}"
             if element != self.acc:
                 v = f"w{k}"
-                steps.append(f"const {self.acc} w{k} = ({self.acc})v{k};")
+                widened = f"({self.acc})v{k}"
+                if self.dtype in dtypes.COMPLEX:
+                    widened = csource.convert(f"v{k}", self.dtypes[k], self.dtype)
+                steps.append(f"const {self.acc} w{k} = {widened};")
             to = into.format(k=k)
             steps.append(f"{to} = {self.join(to, v)};")
         return f"{{ {' '.join([*declared, value(*at), *steps])} }}"
@@ -534,11 +568,12 @@ class _Operands:
         """Return the lines that declare them; copies: how many of an element that is broadcast."""
         lines = []
         for i, dtype in enumerate(self.dtypes):
-            type_, at, of = csource.c_type(dtype), f"p[{self.first + i}]", f"{i}{self.suffix}"
+            type_, at, of = csource.stored(dtype), f"p[{self.first + i}]", f"{i}{self.suffix}"
             if self.row:
                 at = f"({at} + {self.row} * to_next[{i}])"
             if i in self.constant:
-                lines.append(f"const {type_} x{of} = *({type_} *){at};")
+                value = csource.load(f"*({type_} *){at}", dtype)
+                lines.append(f"const {csource.c_type(dtype)} x{of} = {value};")
                 continue
             lines.append(f"const {type_} *a{of} = (const {type_} *){at};")
             if i in self.maybe:
@@ -552,7 +587,7 @@ class _Operands:
 
     def definitions(self) -> list[str]:
         """Return the C definitions that the declarations need."""
-        types = dict.fromkeys(csource.c_type(self.dtypes[i]) for i in self.maybe)
+        types = dict.fromkeys(csource.stored(self.dtypes[i]) for i in self.maybe)
         # inlined, each would be vectorized again, which takes the compiler long
         return [
             f"static __attribute__((noinline)) const {type_} *ow_copies_{type_}("
@@ -573,7 +608,7 @@ class _Operands:
     def elements(self, start: str, i: str) -> list[str]:
         """Return the text of each one's element ``i`` of the block that starts at an index."""
         return [
-            text if k in self.constant else f"({text})[{i}]"
+            text if k in self.constant else csource.load(f"({text})[{i}]", self.dtypes[k])
             for k, text in enumerate(self.pointers(start))
         ]
 
@@ -600,6 +635,7 @@ def file_text(
     needed: tuple[set, set, set] = (set(), set(), set())
     for instructions, in_dtypes in programs:
         slots = list(in_dtypes)
+        needed[2].update(csource.SPECIAL.intersection(in_dtypes))
         for one in instructions:
             parts = csource.requirements(one.op, [slots[a] for a in one.args], one.dtype)
             for all_of, part in zip(needed, parts, strict=True):

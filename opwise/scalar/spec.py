@@ -48,6 +48,16 @@ class ScalarSpec:
     label: str | None = None
     #: the operator that is printed between operands
     infix: str | None = None
+    #: C expression of complex operands, which are structs with the parts r and i; {Z} is the C type
+    #: of its value
+    complex_c: str | None = None
+    #: as ``c_support`` and ``libm``, of ``complex_c``
+    complex_support: tuple[str, ...] = ()
+    complex_libm: tuple[str, ...] = ()
+    #: whether the result is complex for real operands
+    makes_complex: bool = False
+    #: whether the result for operands of float16 needs no rounding
+    exact: bool = False
     #: CUDA expression, as ``c`` (default: the same)
     cuda: CText = None
     #: functions of ``csupport/scalar.h`` that the expression calls
@@ -100,10 +110,12 @@ class ScalarSpec:
 
     def c_expression(self, dtype, cuda=False):
         """Return the C template for a computing dtype, or that for CUDA; None if there is none."""
+        if dtypes.kind(dtype) == "c":
+            return None if cuda else self.complex_c
+        if cuda and self.makes_complex:
+            return None
         text = self.cuda if cuda and self.cuda is not None else self.c
-        if isinstance(text, dict):
-            return text.get(dtypes.kind(dtype))
-        return text if dtypes.kind(dtype) != "c" else None
+        return text.get(dtypes.kind(dtype)) if isinstance(text, dict) else text
 
 
 def row(

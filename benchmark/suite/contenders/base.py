@@ -4,6 +4,11 @@ The namespace ``xp`` of a contender has, spelled as users of its library spell t
 
 - ``exp log sqrt sin tanh sigmoid erf`` of an array, ``dot(a, b)``, and ``sum mean max`` with
   ``axis``;
+- ``argmax argmin cumsum sort`` with ``axis``, ``searchsorted(x, v)``, ``where(c, x, y)``,
+  ``matmul(x, y)`` of pages of matrices, ``swapped(x)``, pages with rows for columns, and
+  ``softmax_last(x)`` along the last axis;
+- ``masked_sum(x, mask)``, the sum of the elements of x where a mask is true, and
+  ``take_columns(x, index)``;
 - ``softmax(x)`` along rows, ``layer_norm(x, gain, bias)`` of rows, and
   ``cross_entropy(scores, labels)``, the mean over rows of the negative log likelihood;
 - ``take(table, index)`` for rows, and ``add_at(table, index, rows)`` and ``set_at``, the table

@@ -20,6 +20,11 @@ def softmax(x):
     return e / e.sum(axis=1, keepdims=True)
 
 
+def softmax_last(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
 def power_spectrum(x):
     z = np.fft.rfft(x)
     return z.real**2 + z.imag**2
@@ -92,6 +97,17 @@ xp = SimpleNamespace(
     sum=np.sum,
     mean=np.mean,
     max=np.max,
+    argmax=np.argmax,
+    argmin=np.argmin,
+    cumsum=np.cumsum,
+    sort=np.sort,
+    searchsorted=np.searchsorted,
+    where=np.where,
+    matmul=np.matmul,
+    swapped=lambda x: x.swapaxes(1, 2),
+    softmax_last=softmax_last,
+    masked_sum=lambda x, mask: x[mask].sum(),
+    take_columns=lambda x, index: x.take(index, axis=1),
     softmax=softmax,
     cholesky=partial(scipy.linalg.cholesky, lower=True),
     solve=scipy.linalg.solve,

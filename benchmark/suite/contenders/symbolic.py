@@ -12,11 +12,20 @@ from benchmark.suite.contenders.usercode import c_op
 from benchmark.suite.workload import SEED
 
 LETTERS = {"float32": "f", "float64": "d", "int64": "l", "int32": "i"}
+FLOATS = {"float16": "float16", "float32": "float32", "complex64": "float32"}
 RANKS = ("scalar", "vector", "matrix", "tensor3", "tensor4")
 
 
 def doubled(x):
     return 2 * x
+
+
+def softmax_last_of(tensor):
+    def softmax_last(x):
+        e = tensor.exp(x - x.max(axis=-1, keepdims=True))
+        return e / e.sum(axis=-1, keepdims=True)
+
+    return softmax_last
 
 
 class Symbolic(base.Contender):
@@ -37,7 +46,8 @@ class Symbolic(base.Contender):
     def load(self, workload):
         self.lib = importlib.import_module(self.library)
         self.tensor = importlib.import_module(f"{self.library}.tensor")
-        self.lib.config.floatX = workload.dtype  # Python's numbers become of that dtype
+        # Python's numbers become of that dtype, or of that of its parts
+        self.lib.config.floatX = FLOATS.get(workload.dtype, "float64")
         self.workload = workload
         self.data = workload.data()
 
@@ -55,7 +65,10 @@ class Symbolic(base.Contender):
         return partial(function, *self.data.inputs.values())
 
     def symbol(self, name, value):
-        return getattr(self.tensor, LETTERS[value.dtype.name] + RANKS[value.ndim])(name)
+        letter = LETTERS.get(value.dtype.name)
+        if letter is None:
+            return self.tensor.TensorType(value.dtype.name, (False,) * value.ndim)(name)
+        return getattr(self.tensor, letter + RANKS[value.ndim])(name)
 
     def state(self):
         return {name: shared.get_value() for name, shared in self.shared.items()}
@@ -75,6 +88,17 @@ class Symbolic(base.Contender):
             sum=tensor.sum,
             mean=tensor.mean,
             max=tensor.max,
+            argmax=tensor.argmax,
+            argmin=tensor.argmin,
+            cumsum=tensor.cumsum,
+            sort=tensor.sort,
+            searchsorted=tensor.extra_ops.searchsorted,
+            where=tensor.switch,
+            matmul=tensor.batched_dot,
+            swapped=lambda x: x.dimshuffle(0, 2, 1),
+            softmax_last=softmax_last_of(tensor),
+            masked_sum=lambda x, mask: x[mask].sum(),
+            take_columns=lambda x, index: x.take(index, axis=1),
             take=lambda table, index: table[index],
             add_at=lambda table, index, rows: tensor.inc_subtensor(table[index], rows),
             set_at=lambda table, index, rows: tensor.set_subtensor(table[index], rows),

@@ -27,7 +27,7 @@ VECTOR_BYTES = 16
 
 def has_text(dtype: str) -> bool:
     """Return whether kernels can hold values of ``dtype``. They cannot hold complex numbers."""
-    return dtype == "float16" or csource.has_c(dtype)
+    return dtype == "float16" or csource.is_plain(dtype)
 
 
 def held(dtype: str) -> str:

@@ -142,8 +142,11 @@ static void ow_gemm_chunk(void *arg, int64_t c)
         j->fn(j->q, 0, j->q->m, first, end);
 }
 
+/* Bytes of an element of a type of gemm kernels. */
+static inline int64_t ow_item(int type) { return type & 1 ? 8 : 4; }
+
 typedef struct ow_packed_job {
-    int f64;
+    int type;
     const ow_product *q;
     char *memory;
     int64_t high, wide, across; /* rows and columns of a chunk; chunks side by side */
@@ -153,25 +156,25 @@ static void ow_pack_chunk(void *arg, int64_t c)
 {
     const ow_packed_job *j = arg;
     const int64_t first = c * j->wide, end = first + j->wide;
-    ow_kernels->pack_part[j->f64](j->q, j->memory, first, end < j->q->n ? end : j->q->n);
+    ow_kernels->pack_part[j->type](j->q, j->memory, first, end < j->q->n ? end : j->q->n);
 }
 
 static void ow_packed_chunk(void *arg, int64_t c)
 {
     const ow_packed_job *j = arg;
     const int64_t i = c / j->across * j->high, k = c % j->across * j->wide, low = i + j->high, right = k + j->wide;
-    ow_kernels->packed_gemm[j->f64](j->q, i, low < j->q->m ? low : j->q->m, k, right < j->q->n ? right : j->q->n);
+    ow_kernels->packed_gemm[j->type](j->q, i, low < j->q->m ? low : j->q->m, k, right < j->q->n ? right : j->q->n);
 }
 
 /* A product whose operands are copied: y once for the team, or by each chunk as it comes to it, and rows
  * of x by each chunk. Returns 0 if there is no memory. */
-static int ow_packed_gemm(int f64, ow_product *q)
+static int ow_packed_gemm(int type, ow_product *q)
 {
-    const int64_t tile = ow_kernels->wide[f64], most = ow_kernels->product_rows;
+    const int64_t tile = ow_kernels->wide[type], most = ow_kernels->product_rows;
     const int64_t down = (q->m + most - 1) / most;
-    ow_packed_job job = {f64, q, NULL, 0, ow_kernels->pack_columns[f64], 1};
+    ow_packed_job job = {type, q, NULL, 0, ow_kernels->pack_columns[type], 1};
     if (down > 2) { /* few chunks of rows read columns again faster than they read a copy of all */
-        const int64_t bytes = q->k * ow_round_up(q->n, tile) * (f64 ? 8 : 4);
+        const int64_t bytes = q->k * ow_round_up(q->n, tile) * ow_item(type);
         const int64_t parts = (q->n + job.wide - 1) / job.wide;
         job.memory = ow_alloc(bytes);
         if (job.memory == NULL)
@@ -181,7 +184,7 @@ static int ow_packed_gemm(int f64, ow_product *q)
         else
             ow_in_order(ow_pack_chunk, &job, parts);
     }
-    const int64_t chunks = ow_chunks((double)q->m * (double)q->n * (double)q->k / (f64 ? 20 : 40));
+    const int64_t chunks = ow_chunks((double)q->m * (double)q->n * (double)q->k / (160.0 / ow_item(type)));
     /* chunks beside each other copy the same rows, which few columns would not pay for */
     int64_t across = (chunks + down - 1) / down;
     if (across > q->n / (8 * tile))
@@ -196,9 +199,9 @@ static int ow_packed_gemm(int f64, ow_product *q)
 }
 
 /* The same in parts, so that the copy of y takes little memory. Sums are cut where kernels cut them. */
-static void ow_large_gemm(int f64, const ow_product *q)
+static void ow_large_gemm(int type, const ow_product *q)
 {
-    const int64_t item = f64 ? 8 : 4, least = 4 * ow_kernels->pack_columns[f64];
+    const int64_t item = ow_item(type), least = 4 * ow_kernels->pack_columns[type];
     int64_t n = q->n, k = q->k;
     while (n * k > OW_PACKED_BYTES / item)
         if (n > least)
@@ -214,42 +217,50 @@ static void ow_large_gemm(int f64, const ow_product *q)
             part.x += p * q->xc * item;
             part.y += (p * q->yr + j * q->yc) * item;
             part.z += j * item;
-            if (!ow_packed_gemm(f64, &part))
-                ow_kernels->gemm[f64](&part, 0, part.m, 0, part.n);
+            if (!ow_packed_gemm(type, &part))
+                ow_kernels->gemm[type](&part, 0, part.m, 0, part.n);
         }
 }
 
-/* z = b z + a x y, where columns of z lie side by side. */
-static void ow_own_gemm(int f64, const ow_mat *z, const ow_mat *x, const ow_mat *y, double a, double b)
+/* By the kernels of a type. */
+static void ow_own_product(int type, const ow_product *given)
 {
-    ow_product q = {z->rows, z->cols, x->cols, a, b, x->data, y->data, z->data,
-                    x->by_rows ? x->ld : 1, x->by_rows ? 1 : x->ld,
-                    y->by_rows ? y->ld : 1, y->by_rows ? 1 : y->ld, z->ld, NULL};
-    const double work = (double)q.m * (double)q.n * (double)q.k, ns = work / (f64 ? 20 : 40);
-    if (work >= OW_PACKED && q.m > OW_NARROW && q.n >= 2 * ow_kernels->wide[f64] && q.k > OW_NARROW) {
-        ow_large_gemm(f64, &q);
+    ow_product q = *given;
+    const double work = (double)q.m * (double)q.n * (double)q.k, ns = work / (160.0 / ow_item(type));
+    if (work >= OW_PACKED && q.m > OW_NARROW && q.n >= 2 * ow_kernels->wide[type] && q.k > OW_NARROW) {
+        ow_large_gemm(type, &q);
         return;
     }
-    ow_gemm_job job = {ow_kernels->gemm[f64], &q, ow_chunks(ns), 1, 0};
+    ow_gemm_job job = {ow_kernels->gemm[type], &q, ow_chunks(ns), 1, 0};
     /* chunks of columns copy each its own part of y, those of rows all of y */
-    job.by_rows = q.m >= 4 * q.n || (q.m >= q.n && q.n < job.chunks * ow_kernels->wide[f64]);
+    job.by_rows = q.m >= 4 * q.n || (q.m >= q.n && q.n < job.chunks * ow_kernels->wide[type]);
     if (job.chunks <= 1) {
         if (!ow_should_stop())
             job.fn(&q, 0, q.m, 0, q.n);
         return;
     }
-    job.step = job.by_rows ? 12 : ow_kernels->wide[f64];
+    job.step = job.by_rows ? 12 : ow_kernels->wide[type];
     char *copy = NULL;
-    if (job.by_rows && q.n <= ow_kernels->pack_columns[f64]) {
+    if (job.by_rows && q.n <= ow_kernels->pack_columns[type]) {
         /* once for all chunks; without memory each does it for itself */
-        copy = ow_alloc(q.k * ow_kernels->pack_columns[f64] * (f64 ? 8 : 4));
+        copy = ow_alloc(q.k * ow_kernels->pack_columns[type] * ow_item(type));
         if (copy)
-            ow_kernels->pack[f64](&q, copy);
+            ow_kernels->pack[type](&q, copy);
         q.packed = copy;
     }
     ow_parallel(ow_gemm_chunk, &job, job.chunks);
     ow_free(copy);
 }
+
+/* z = b z + a x y, where columns of z lie side by side. */
+static void ow_own_gemm(int f64, const ow_mat *z, const ow_mat *x, const ow_mat *y, double a, double b)
+{
+    const ow_product q = {z->rows, z->cols, x->cols, a, b, x->data, y->data, z->data,
+                          x->by_rows ? x->ld : 1, x->by_rows ? 1 : x->ld,
+                          y->by_rows ? y->ld : 1, y->by_rows ? 1 : y->ld, z->ld, NULL};
+    ow_own_product(f64, &q);
+}
+
 
 /* --- calls of BLAS -------------------------------------------------------------------------------
  * A call cannot be left, so products of which one would take long are computed in blocks, and
@@ -728,7 +739,7 @@ static void ow_page(ow_slot *page, const ow_slot *c, int64_t i)
 }
 
 /* in: x, y of three dimensions: z[i] = x[i] y[i] */
-static int ow_batched_dot_prep(ow_step *s)
+static int ow_batched_shape(ow_step *s)
 {
     ow_slot *x = s->in[0], *y = s->in[1], *z = s->out[0];
     if (x->shape[0] != y->shape[0])
@@ -744,7 +755,14 @@ static int ow_batched_dot_prep(ow_step *s)
     z->shape[0] = x->shape[0];
     z->shape[1] = x->shape[1];
     z->shape[2] = y->shape[2];
-    int rc = ow_ensure(s, z);
+    return OW_OK;
+}
+
+static int ow_batched_dot_prep(ow_step *s)
+{
+    ow_slot *x = s->in[0], *y = s->in[1], *z = s->out[0];
+    int rc = ow_batched_shape(s);
+    rc = rc ? rc : ow_ensure(s, z);
     if (rc || z->shape[0] == 0)
         return rc;
     ow_slot px, py, pz;

@@ -11,42 +11,62 @@ typedef struct ow_cumulation {
     int64_t len, st[2];
 } ow_cumulation;
 
+/* About how long it takes to cumulate an element. */
+#define OW_CUMULATE_NS 0.7
 /* Runs of a result whose rows stay in the first cache while the next row is added to them. */
 #define OW_CUMULATED 512
 
+#define OW_BOTH_TRUE(a, b) ((a) & (b))
+#define OW_TIMES(a, b) ((a) * (b))
+#define OW_TIMES_F16(a, b) ow_to_f16(ow_round_f16(ow_from_f16(a) * ow_from_f16(b)))
 #define OW_CUMULATE(NAME, T, OP)                                                                   \
     static void ow_##NAME(const void *ctx, char **p, const int64_t *st, int64_t n)                 \
     {                                                                                              \
         const ow_cumulation *c = ctx;                                                              \
         const int64_t out = c->st[0], in = c->st[1];                                               \
-        for (int64_t i = 0; i < n && (n == 1 || llabs(in) < llabs(st[1])); i++) {                  \
+        int64_t i = 0;                                                                             \
+        const int runs = n == 1 || llabs(in) < llabs(st[1]);                                       \
+        /* additions of several runs do not wait for each other */                                 \
+        for (; runs && i + 4 <= n; i += 4) {                                                       \
+            const char *from = p[1] + i * st[1];                                                   \
+            char *to = p[0] + i * st[0];                                                           \
+            T so_far[4];                                                                           \
+            for (int m = 0; m < 4; m++)                                                            \
+                *(T *)(to + m * st[0]) = so_far[m] = *(const T *)(from + m * st[1]);               \
+            for (int64_t k = 1; k < c->len; k++)                                                   \
+                for (int m = 0; m < 4; m++) {                                                      \
+                    so_far[m] = OP(so_far[m], *(const T *)(from + m * st[1] + k * in));            \
+                    *(T *)(to + m * st[0] + k * out) = so_far[m];                                  \
+                }                                                                                  \
+        }                                                                                          \
+        for (; runs && i < n; i++) {                                                               \
             T so_far = *(const T *)(p[1] + i * st[1]);                                             \
             *(T *)(p[0] + i * st[0]) = so_far;                                                     \
             for (int64_t k = 1; k < c->len; k++) {                                                 \
-                so_far = (T)(so_far OP *(const T *)(p[1] + i * st[1] + k * in));                   \
+                so_far = OP(so_far, *(const T *)(p[1] + i * st[1] + k * in));                      \
                 *(T *)(p[0] + i * st[0] + k * out) = so_far;                                       \
             }                                                                                      \
         }                                                                                          \
-        if (n == 1 || llabs(in) < llabs(st[1]))                                                    \
+        if (runs)                                                                                  \
             return;                                                                                \
         for (int64_t first = 0; first < n; first += OW_CUMULATED) {                                \
             const int64_t end = n - first < OW_CUMULATED ? n : first + OW_CUMULATED;               \
-            for (int64_t i = first; i < end; i++)                                                  \
+            for (i = first; i < end; i++)                                                          \
                 *(T *)(p[0] + i * st[0]) = *(const T *)(p[1] + i * st[1]);                         \
             for (int64_t k = 1; k < c->len; k++) {                                                 \
                 char *to = p[0] + k * out;                                                         \
                 const char *from = p[1] + k * in;                                                  \
                 if (st[0] == sizeof(T) && st[1] == sizeof(T))                                      \
-                    for (int64_t i = first; i < end; i++)                                          \
-                        ((T *)to)[i] = (T)(((T *)(to - out))[i] OP((const T *)from)[i]);           \
+                    for (i = first; i < end; i++)                                                  \
+                        ((T *)to)[i] = OP(((T *)(to - out))[i], ((const T *)from)[i]);               \
                 else                                                                               \
-                    for (int64_t i = first; i < end; i++)                                          \
+                    for (i = first; i < end; i++)                                                  \
                         *(T *)(to + i * st[0]) =                                                   \
-                            (T)(*(T *)(to - out + i * st[0]) OP *(const T *)(from + i * st[1]));   \
+                            OP(*(T *)(to - out + i * st[0]), *(const T *)(from + i * st[1]));     \
             }                                                                                      \
         }                                                                                          \
     }
-#define OW_CUMULATES(S, T) OW_CUMULATE(cumsum_##S, T, +) OW_CUMULATE(cumprod_##S, T, *)
+#define OW_CUMULATES(S, T) OW_CUMULATE(cumsum_##S, T, OW_PLUS) OW_CUMULATE(cumprod_##S, T, OW_TIMES)
 OW_CUMULATES(i8, int8_t)
 OW_CUMULATES(i16, int16_t)
 OW_CUMULATES(i32, int32_t)
@@ -57,13 +77,22 @@ OW_CUMULATES(u32, uint32_t)
 OW_CUMULATES(u64, uint64_t)
 OW_CUMULATES(f32, float)
 OW_CUMULATES(f64, double)
+OW_CUMULATE(cumsum_f16, ow_f16, OW_PLUS_F16)
+OW_CUMULATE(cumprod_f16, ow_f16, OW_TIMES_F16)
+OW_CUMULATE(cumsum_c64, ow_c64, ow_add_c64)
+OW_CUMULATE(cumprod_c64, ow_c64, ow_mul_c64)
+OW_CUMULATE(cumsum_c128, ow_c128, ow_add_c128)
+OW_CUMULATE(cumprod_c128, ow_c128, ow_mul_c128)
+OW_CUMULATE(cumsum_b, uint8_t, OW_EITHER)
+OW_CUMULATE(cumprod_b, uint8_t, OW_BOTH_TRUE)
 
 /* in the order of ow_adders */
 #define OW_CUMULATORS(S) {ow_cumsum_##S, ow_cumprod_##S}
 static const ow_loop ow_cumulators[][2] = {
     OW_CUMULATORS(i8),  OW_CUMULATORS(i16), OW_CUMULATORS(i32), OW_CUMULATORS(i64),
     OW_CUMULATORS(u8),  OW_CUMULATORS(u16), OW_CUMULATORS(u32), OW_CUMULATORS(u64),
-    OW_CUMULATORS(f32), OW_CUMULATORS(f64),
+    OW_CUMULATORS(f32), OW_CUMULATORS(f64), OW_CUMULATORS(f16), OW_CUMULATORS(c64),
+    OW_CUMULATORS(c128), OW_CUMULATORS(b),
 };
 
 /* ints: index of the adder of the dtype, whether factors and not terms are cumulated, the axis */
@@ -84,7 +113,8 @@ static int ow_cumulate_run(ow_step *s)
     heads[0].shape[axis] = heads[1].shape[axis] = 1;
     const int64_t runs = ow_walk_start(&w, z->ndim, heads[0].shape, 2, slots, 0);
     if (runs)
-        ow_walk_in_order(&w, ow_cumulators[s->ints[0]][s->ints[1]], &c, ow_mul_size(runs, c.len));
+        ow_walk_share(&w, ow_cumulators[s->ints[0]][s->ints[1]], &c, OW_CUMULATE_NS * (double)runs * (double)c.len,
+                      INT64_MAX / 2);
     return OW_OK;
 }
 

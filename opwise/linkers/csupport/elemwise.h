@@ -82,14 +82,24 @@ typedef struct ow_gathered {
     int nout, n;
     int64_t broadcast;  /* the inputs that may be broadcast in `loop` */
     int accumulates;    /* whether the output is read too, and may be broadcast */
+    int64_t chunk;      /* elements that are copied at once: see ow_chunk_of */
 } ow_gathered;
 
-typedef char ow_operand_copy[(OW_CHUNK + OW_SPARE) * 8];
+typedef char ow_operand_copy[OW_CHUNK * 8 + OW_SPARE * 16];
 
 /* Memory of this thread for a chunk of each operand. */
 static inline ow_operand_copy *ow_operand_copies(void)
 {
     return (ow_operand_copy *)ow_thread_buffer(OW_BUFFER_OPERANDS, sizeof(ow_operand_copy) * OW_MAXARG);
+}
+
+/* The elements of a chunk: of 16 bytes half as many. */
+static inline int64_t ow_chunk_of(ow_slot *const *slots, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (slots[i]->itemsize > 8)
+            return OW_CHUNK / 2;
+    return OW_CHUNK;
 }
 
 static inline int ow_direct(const ow_gathered *g, const int64_t *st, int i)
@@ -118,8 +128,8 @@ static void ow_gather_loop(const void *ctx, char **p, const int64_t *st, int64_t
 {
     const ow_gathered *g = ctx;
     ow_operand_copy *const operand = ow_operand_copies();
-    for (int64_t start = 0; start < n; start += OW_CHUNK) {
-        int64_t m = n - start < OW_CHUNK ? n - start : OW_CHUNK;
+    for (int64_t start = 0; start < n; start += g->chunk) {
+        int64_t m = n - start < g->chunk ? n - start : g->chunk;
         char *q[OW_MAXARG];
         int64_t qs[2 * OW_MAXARG + 2];
         qs[g->n] = 1;  /* row */
@@ -153,7 +163,6 @@ typedef struct ow_tiled {
 } ow_tiled;
 
 #define OW_TILE_ROWS 8
-#define OW_TILE_COLUMNS (OW_CHUNK / OW_TILE_ROWS)
 
 /* An ow_loop over tiles: an operand that lies by columns is copied by whole cache lines. */
 static void ow_tile_loop(const void *ctx, char **p, const int64_t *st, int64_t n)
@@ -161,14 +170,15 @@ static void ow_tile_loop(const void *ctx, char **p, const int64_t *st, int64_t n
     const ow_tiled *t = ctx;
     const ow_gathered *g = t->g;
     ow_operand_copy *const operand = ow_operand_copies();
+    const int64_t across = g->chunk / OW_TILE_ROWS;
     ow_copy_unit unit = {0};
     int64_t steps[2 * OW_MAXARG + 2], down[OW_MAXARG];
     steps[g->n] = 1; /* row */
     for (int64_t row = 0; row < n; row += OW_TILE_ROWS)
-        for (int64_t column = 0; column < t->len; column += OW_TILE_COLUMNS) {
+        for (int64_t column = 0; column < t->len; column += across) {
             const int64_t rows = n - row < OW_TILE_ROWS ? n - row : OW_TILE_ROWS;
             char *tile[OW_MAXARG], *q[OW_MAXARG];
-            unit.len = t->len - column < OW_TILE_COLUMNS ? t->len - column : OW_TILE_COLUMNS;
+            unit.len = t->len - column < across ? t->len - column : across;
             for (int i = 0; i < g->n; i++) {
                 tile[i] = p[i] + row * st[i] + column * t->st[i];
                 steps[i] = t->st[i];
@@ -176,7 +186,7 @@ static void ow_tile_loop(const void *ctx, char **p, const int64_t *st, int64_t n
                 if (ow_direct(g, t->st, i))
                     continue;
                 steps[i] = unit.itemsize = g->slots[i]->itemsize;
-                down[i] = OW_TILE_COLUMNS * steps[i];
+                down[i] = across * steps[i];
                 char *copy[2] = {operand[i], tile[i]};
                 const int64_t between[2] = {down[i], st[i]};
                 unit.st[0] = steps[i];
@@ -263,6 +273,10 @@ OW_WRITE_ROWS(int8_t, ow_rows_1)
 OW_WRITE_ROWS(int16_t, ow_rows_2)
 OW_WRITE_ROWS(int32_t, ow_rows_4)
 OW_WRITE_ROWS(int64_t, ow_rows_8)
+typedef struct ow_item_16 {
+    int64_t half[2];
+} ow_item_16;
+OW_WRITE_ROWS(ow_item_16, ow_rows_16)
 
 /* Write `rows` rows of operand `i`, `step` bytes apart, behind each other; `back`: the other way. */
 static inline void ow_write_rows(const ow_joined *j, int i, char *to, const char *from, int64_t step,
@@ -278,8 +292,11 @@ static inline void ow_write_rows(const ow_joined *j, int i, char *to, const char
     case 4:
         (back ? ow_rows_4_back : ow_rows_4)(j, i, to, from, step, rows);
         break;
-    default:
+    case 8:
         (back ? ow_rows_8_back : ow_rows_8)(j, i, to, from, step, rows);
+        break;
+    default:
+        (back ? ow_rows_16_back : ow_rows_16)(j, i, to, from, step, rows);
     }
 }
 
@@ -289,7 +306,7 @@ static void ow_joined_loop(const void *ctx, char **p, const int64_t *st, int64_t
     const ow_joined *j = ctx;
     const ow_gathered *g = j->g;
     ow_operand_copy *const operand = ow_operand_copies();
-    const int64_t most = OW_CHUNK / j->len;
+    const int64_t most = g->chunk / j->len;
     int64_t steps[2 * OW_MAXARG + 2];
     char *q[OW_MAXARG];
     steps[g->n] = 1; /* row */
@@ -418,7 +435,7 @@ static int ow_elemwise_run(ow_step *s)
     int64_t size = ow_walk_start(&w, shape->ndim, shape->shape, s->nout + s->nin, slots, 0);
     if (!size)
         return OW_OK;
-    ow_gathered g = {s->loop, s->ctx, slots, s->nout, w.n, broadcast, 0};
+    ow_gathered g = {s->loop, s->ctx, slots, s->nout, w.n, broadcast, 0, ow_chunk_of(slots, w.n)};
     double ns = s->reals[0] * (double)size;
     int across = -1;
     for (int i = s->nout; i < w.n && across < 0; i++)
@@ -451,6 +468,7 @@ typedef struct ow_code {
     const ow_reducer *reducer;  /* folds the only result into the accumulator; NULL: no reduction */
     const ow_reducer *run;      /* the same for a run of elements and one accumulator */
     const ow_reducer *join;     /* folds accumulators */
+    int64_t chunk;      /* elements of a register: half of OW_CHUNK if some have 16 bytes */
 } ow_code;
 
 typedef char ow_register[8 * OW_CHUNK];
@@ -501,17 +519,17 @@ static inline void ow_interpret_chunk(const ow_code *code, ow_register *register
 static void ow_interpret_run(const ow_code *code, ow_register *registers, const void **reg, char **p,
                              const int64_t *st, int64_t n, int k)
 {
-    static _Thread_local char values[8 * OW_RUN] __attribute__((aligned(64)));
+    static _Thread_local char values[16 * OW_RUN] __attribute__((aligned(64)));
     const ow_reducer *reducer = code->reducer, *join = code->join;
     const int result = code->results[k], size = code->itemsize[result];
     const long long one[4] = {0, reducer->accsize, 1, 0}, run[4] = {0, size, 1, 0};
-    char total[8], part[64][8]; /* part[j]: of 2 ** j blocks */
+    char total[16], part[64][16]; /* part[j]: of 2 ** j blocks */
     uint64_t blocks = 0;
     int j;
     for (int64_t from = 0; from < n; from += OW_RUN, blocks++) {
         const int64_t m = n - from < OW_RUN ? n - from : OW_RUN;
-        for (int64_t start = 0; start < m; start += OW_CHUNK) {
-            const int64_t some = m - start < OW_CHUNK ? m - start : OW_CHUNK;
+        for (int64_t start = 0; start < m; start += code->chunk) {
+            const int64_t some = m - start < code->chunk ? m - start : code->chunk;
             ow_interpret_chunk(code, registers, reg, p, st, from + start, some);
             memcpy(values + start * size, reg[result], (size_t)(some * size));
         }
@@ -541,8 +559,8 @@ static void ow_interpret(const void *ctx, char **p, const int64_t *st, int64_t n
             ow_interpret_run(code, registers, reg, p, st, n, k);
         return;
     }
-    for (int64_t start = 0; start < n; start += OW_CHUNK) {
-        const int64_t m = n - start < OW_CHUNK ? n - start : OW_CHUNK;
+    for (int64_t start = 0; start < n; start += code->chunk) {
+        const int64_t m = n - start < code->chunk ? n - start : code->chunk;
         ow_interpret_chunk(code, registers, reg, p, st, start, m);
         for (int k = 0; k < code->nout; k++) {
             const int r = code->results[k], size = code->itemsize[r];

@@ -3,37 +3,51 @@
 #define OW_INDEX_H
 
 #include "blas.h"
+#include "scalar.h"
+#include "complexes.h" /* after scalar.h */
 #include "view.h"
 
 /* --- adding one array into another ----------------------------------------------------------- */
 
-#define OW_ADDTO(S, T)                                                                             \
+/* The sum of two elements: numbers of float16 are added as float. */
+#define OW_PLUS(a, b) ((a) + (b)) /* narrow ones wrap */
+#define OW_PLUS_F16(a, b) ow_to_f16(ow_round_f16(ow_from_f16(a) + ow_from_f16(b)))
+#define OW_EITHER(a, b) ((a) | (b))
+#define OW_ADDTO(S, T, PLUS)                                                                       \
     static void ow_addto_##S(const void *ctx, char **p, const int64_t *st, int64_t n)              \
     {                                                                                              \
         (void)ctx;                                                                                 \
         if (st[0] == sizeof(T) && st[1] == sizeof(T))                                              \
             for (int64_t i = 0; i < n; i++)                                                        \
-                ((T *)p[0])[i] += ((T *)p[1])[i];                                                  \
+                ((T *)p[0])[i] = PLUS(((T *)p[0])[i], ((T *)p[1])[i]);                          \
         else                                                                                       \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                *(T *)(p[0] + i * st[0]) += *(T *)(p[1] + i * st[1]);                              \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                T *to = (T *)(p[0] + i * st[0]);                                                   \
+                *to = PLUS(*to, *(T *)(p[1] + i * st[1]));                                      \
+            }                                                                                      \
     }                                                                                              \
     static void ow_addat_##S(char *to, const int64_t *offset, const char *from, int64_t step,      \
                              int64_t n)                                                            \
     {                                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            *(T *)(to + offset[i]) += *(const T *)(from + i * step);                               \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T *at = (T *)(to + offset[i]);                                                         \
+            *at = PLUS(*at, *(const T *)(from + i * step));                                     \
+        }                                                                                          \
     }
-OW_ADDTO(i8, int8_t)
-OW_ADDTO(i16, int16_t)
-OW_ADDTO(i32, int32_t)
-OW_ADDTO(i64, int64_t)
-OW_ADDTO(u8, uint8_t)
-OW_ADDTO(u16, uint16_t)
-OW_ADDTO(u32, uint32_t)
-OW_ADDTO(u64, uint64_t)
-OW_ADDTO(f32, float)
-OW_ADDTO(f64, double)
+OW_ADDTO(i8, int8_t, OW_PLUS)
+OW_ADDTO(i16, int16_t, OW_PLUS)
+OW_ADDTO(i32, int32_t, OW_PLUS)
+OW_ADDTO(i64, int64_t, OW_PLUS)
+OW_ADDTO(u8, uint8_t, OW_PLUS)
+OW_ADDTO(u16, uint16_t, OW_PLUS)
+OW_ADDTO(u32, uint32_t, OW_PLUS)
+OW_ADDTO(u64, uint64_t, OW_PLUS)
+OW_ADDTO(f32, float, OW_PLUS)
+OW_ADDTO(f64, double, OW_PLUS)
+OW_ADDTO(f16, ow_f16, OW_PLUS_F16)
+OW_ADDTO(c64, ow_c64, ow_add_c64)
+OW_ADDTO(c128, ow_c128, ow_add_c128)
+OW_ADDTO(b, uint8_t, OW_EITHER)
 
 typedef struct ow_adder {
     const char *name;
@@ -47,6 +61,7 @@ typedef struct ow_adder {
 static const ow_adder ow_adders[] = {
     OW_ADDER(i8),  OW_ADDER(i16), OW_ADDER(i32), OW_ADDER(i64), OW_ADDER(u8),
     OW_ADDER(u16), OW_ADDER(u32), OW_ADDER(u64), OW_ADDER(f32), OW_ADDER(f64),
+    OW_ADDER(f16), OW_ADDER(c64), OW_ADDER(c128), OW_ADDER(b),
 };
 static const int ow_adder_count = sizeof(ow_adders) / sizeof(ow_adders[0]);
 

@@ -12,7 +12,9 @@
 #include "lapack.h"
 #include "neighbours.h"
 #include "nnet.h"
+#include "pick.h"
 #include "pool.h"
+#include "products.h"
 #include "random.h"
 #include "reduce.h"
 #include "rowwise.h"
@@ -59,6 +61,9 @@ static const ow_kind ow_kinds[] = {
      .reads = 1},
     {"inc_parts", ow_inc_parts_prep, ow_inc_parts_run, OW_STATIC | OW_CHECKED,
      .check = ow_inc_parts_check, .reads = 2},
+    {"pick", ow_prep_nothing, ow_pick_run, 0},
+    {"put_picked", ow_put_picked_prep, ow_put_picked_run, OW_STATIC | OW_CHECKED,
+     .check = ow_put_picked_check, .reads = 2},
     {"join", ow_join_prep, ow_join_run, OW_STATIC | OW_TOTAL},
     {"split", ow_split_prep, ow_split_run, OW_TOTAL},
     {"repeat", ow_repeat_prep, ow_repeat_run, OW_TOTAL},
@@ -81,6 +86,8 @@ static const ow_kind ow_kinds[] = {
     {"gemv", ow_gemv_prep, ow_gemv_run, OW_STATIC | OW_TOTAL},
     {"ger", ow_ger_prep, ow_ger_run, OW_STATIC | OW_TOTAL},
     {"batched_dot", ow_batched_dot_prep, ow_batched_dot_run, OW_STATIC | OW_TOTAL},
+    {"any_dot", ow_any_dot_prep, ow_any_dot_run, OW_STATIC | OW_TOTAL},
+    {"any_batched_dot", ow_any_batched_prep, ow_any_batched_run, OW_STATIC | OW_TOTAL},
     {"conv", ow_conv_prep, ow_conv_run, OW_STATIC},
     {"conv_kernels", ow_prep_nothing, ow_conv_kernels_run, 0},
     {"conv_images", ow_prep_nothing, ow_conv_images_run, 0},

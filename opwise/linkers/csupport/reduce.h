@@ -3,6 +3,8 @@
 #define OW_REDUCE_H
 
 #include "elemwise.h"
+#include "scalar.h"
+#include "complexes.h" /* after scalar.h */
 
 /* How many accumulators side by side are kept in the second cache while many rows go into them. */
 #define OW_ROW_BLOCK 8192
@@ -29,13 +31,29 @@ static void ow_fill(char *p, int64_t n, const void *value, int size)
     }
 }
 
-static void ow_narrow(float *to, const double *from, int64_t n)
+/* Copy n accumulators to results, which may be narrower. */
+#define OW_NARROW_LOOP(T, EXPRESSION)                                                              \
+    for (int64_t i = 0; i < n && !ow_stops(&left, OW_BLOCK);) {                                    \
+        const int64_t end = n - i < OW_BLOCK ? n : i + OW_BLOCK;                                   \
+        for (; i < end; i++)                                                                       \
+            ((T *)to)[i] = (EXPRESSION);                                                           \
+    }
+
+static void ow_narrow(ow_slot *z, const char *from, int size)
 {
+    const int64_t n = ow_size(z);
+    char *to = z->data;
     double left = OW_LONGEST_CHUNK_NS;
-    for (int64_t i = 0; i < n && !ow_stops(&left, OW_BLOCK);) {
-        const int64_t end = n - i < OW_BLOCK ? n : i + OW_BLOCK;
-        for (; i < end; i++)
-            to[i] = (float)from[i];
+    if (z->itemsize == size)
+        memcpy(to, from, (size_t)(n * size));
+    else if (z->typenum == OW_COMPLEX64_TYPENUM) {
+        OW_NARROW_LOOP(ow_c64, ow_c64_of_c128(((const ow_c128 *)from)[i]))
+    } else if (z->typenum == OW_FLOAT_TYPENUM) {
+        OW_NARROW_LOOP(float, (float)((const double *)from)[i])
+    } else if (size == sizeof(double)) {
+        OW_NARROW_LOOP(ow_f16, ow_to_f16(ow_round_f64_to_f16(((const double *)from)[i])))
+    } else {
+        OW_NARROW_LOOP(ow_f16, ow_to_f16(ow_round_f16(((const float *)from)[i])))
     }
 }
 
@@ -115,7 +133,7 @@ static void ow_wide_loop(const void *ctx, char **p, const int64_t *st, int64_t n
 {
     const ow_wide *w = ctx;
     const int64_t many = OW_WIDE / w->len, size = w->reducer->accsize, rows = n / many;
-    char wide[OW_MOST_WIDE][OW_WIDE * sizeof(int64_t)] __attribute__((aligned(64)));
+    char wide[OW_MOST_WIDE][OW_WIDE * 16] __attribute__((aligned(64)));
     int64_t steps[2 * OW_MAXARG + 2];
     char *q[OW_MAXARG];
     for (int a = 0; a < w->n_acc; a++)
@@ -310,7 +328,7 @@ static int ow_reduce_run(ow_step *s)
     const void *ctx = s->ctx;
     const int last = w.ndim - 1;
     int64_t block = INT64_MAX / 2;
-    ow_gathered g = {loop, ctx, slots, n_acc, w.n, masks[s->nin], 1};
+    ow_gathered g = {loop, ctx, slots, n_acc, w.n, masks[s->nin], 1, ow_chunk_of(slots, w.n)};
     ow_wide wide = {loop, ctx, r, &ow_kernels->reducers[s->ints[OW_RED_JOIN]], n_acc, 0, 0, {0}};
     const int is_short = last && w.shape[last] < OW_SHORT_ROW;
     if (is_short && !each && ow_walk_wide(&w, &wide, &g)) {
@@ -361,12 +379,8 @@ static int ow_reduce_run(ow_step *s)
         }
     }
 narrow:
-    for (int k = 0; k < n_acc && s->ints[OW_RED_APART]; k++) {
-        if (s->out[k]->itemsize != r->accsize)
-            ow_narrow((float *)s->out[k]->data, (const double *)(acc + k * plane), n_out);
-        else if (n_out)
-            memcpy(s->out[k]->data, acc + k * plane, (size_t)plane);
-    }
+    for (int k = 0; k < n_acc && s->ints[OW_RED_APART]; k++)
+        ow_narrow(s->out[k], acc + k * plane, r->accsize);
     return OW_OK;
 }
 
@@ -396,58 +410,50 @@ static int ow_first_along_run(ow_step *s)
 /* Whether an element takes the place of the largest one before it: NaN is larger than any. */
 #define OW_LARGER(x, before) ((before) == (before) && ((x) > (before) || (x) != (x)))
 
-#define OW_ARGMAX(S, T)                                                                            \
+#define OW_ARGMAX(S, T, V, VALUE)                                                                   \
     static void ow_argmax_##S(const char *p, int64_t st, int64_t n, int64_t from, void *best,      \
                               int64_t *where)                                                      \
     {                                                                                              \
-        T b = *(T *)best;                                                                          \
+        V b = *(V *)best;                                                                          \
         int64_t at = *where;                                                                       \
         for (int64_t i = 0; i < n; i++) {                                                          \
-            T x = *(const T *)(p + i * st);                                                        \
+            V x = VALUE(*(const T *)(p + i * st));                                                     \
             if (at < 0 || OW_LARGER(x, b)) {                                                       \
                 b = x;                                                                             \
                 at = from + i;                                                                     \
             }                                                                                      \
         }                                                                                          \
-        *(T *)best = b;                                                                            \
+        *(V *)best = b;                                                                            \
         *where = at;                                                                               \
-    }                                                                                              \
-    /* Elements of `n` results side by side, as number `k` of those that each is chosen from */    \
-    static void ow_argmax_row_##S(const char *p, int64_t st, int64_t n, int64_t k, void *best,     \
-                                  int64_t *where)                                                  \
-    {                                                                                              \
-        T *b = best;                                                                               \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            const T x = *(const T *)(p + i * st), before = b[i];                                   \
-            const int taken = k == 0 || OW_LARGER(x, before);                                      \
-            b[i] = taken ? x : before;                                                             \
-            where[i] = taken ? k : where[i];                                                       \
-        }                                                                                          \
     }
-OW_ARGMAX(b, uint8_t)
-OW_ARGMAX(i8, int8_t)
-OW_ARGMAX(i16, int16_t)
-OW_ARGMAX(i32, int32_t)
-OW_ARGMAX(i64, int64_t)
-OW_ARGMAX(u8, uint8_t)
-OW_ARGMAX(u16, uint16_t)
-OW_ARGMAX(u32, uint32_t)
-OW_ARGMAX(u64, uint64_t)
-OW_ARGMAX(f32, float)
-OW_ARGMAX(f64, double)
+OW_ARGMAX(b, uint8_t, uint8_t, )
+OW_ARGMAX(i8, int8_t, int8_t, )
+OW_ARGMAX(i16, int16_t, int16_t, )
+OW_ARGMAX(i32, int32_t, int32_t, )
+OW_ARGMAX(i64, int64_t, int64_t, )
+OW_ARGMAX(u8, uint8_t, uint8_t, )
+OW_ARGMAX(u16, uint16_t, uint16_t, )
+OW_ARGMAX(u32, uint32_t, uint32_t, )
+OW_ARGMAX(u64, uint64_t, uint64_t, )
+OW_ARGMAX(f32, float, float, )
+OW_ARGMAX(f64, double, double, )
+/* the largest elements of float16 are held as float */
+OW_ARGMAX(f16, ow_f16, float, ow_from_f16)
 
 typedef struct ow_argmaxer {
     const char *name;
     void (*fn)(const char *, int64_t, int64_t, int64_t, void *, int64_t *);
-    void (*row)(const char *, int64_t, int64_t, int64_t, void *, int64_t *);
+    /* the same of values: those of float16 are float */
+    void (*fn_of_values)(const char *, int64_t, int64_t, int64_t, void *, int64_t *);
 } ow_argmaxer;
 
-#define OW_ARGMAXER(S) {#S, ow_argmax_##S, ow_argmax_row_##S}
+#define OW_ARGMAXER(S) {#S, ow_argmax_##S, ow_argmax_##S}
 
 static const ow_argmaxer ow_argmaxers[] = {
     OW_ARGMAXER(b),   OW_ARGMAXER(i8),  OW_ARGMAXER(i16), OW_ARGMAXER(i32),
     OW_ARGMAXER(i64), OW_ARGMAXER(u8),  OW_ARGMAXER(u16), OW_ARGMAXER(u32),
     OW_ARGMAXER(u64), OW_ARGMAXER(f32), OW_ARGMAXER(f64),
+    {"f16", ow_argmax_f16, ow_argmax_f32},
 };
 static const int ow_argmaxer_count = sizeof(ow_argmaxers) / sizeof(ow_argmaxers[0]);
 
@@ -479,12 +485,19 @@ static int ow_argmax_prep(ow_step *s)
 static void ow_argmax_run_of(const ow_step *s, const char *p, int64_t st, int64_t n, int64_t from,
                              void *best, int64_t *where)
 {
-    const ow_argmaxer *a = &ow_argmaxers[s->ints[0]];
-    const int size = s->in[0]->itemsize, is_float = a->name[0] == 'f';
-    if (is_float && st == size && n >= OW_SHORT_ROW)
-        ow_kernels->argmax[size == 8](p, n, from, best, where);
+    if (st == s->in[0]->itemsize && n >= OW_SHORT_ROW)
+        ow_kernels->argmax[s->ints[0]](p, n, from, best, where);
     else
-        a->fn(p, st, n, from, best, where);
+        ow_argmaxers[s->ints[0]].fn(p, st, n, from, best, where);
+}
+
+/* Store a largest element, which is held as float for float16. */
+static void ow_argmax_store(const ow_slot *z, int64_t i, const void *best)
+{
+    if (z->typenum == OW_HALF_TYPENUM)
+        ((ow_f16 *)z->data)[i] = ow_to_f16(*(const float *)best);
+    else
+        memcpy(z->data + i * z->itemsize, best, (size_t)z->itemsize);
 }
 
 /* Visit the reduced dimensions of one result in order; returns how many elements were seen. */
@@ -517,9 +530,6 @@ static int64_t ow_argmax_one(ow_step *s, const char *p, int d, int64_t from, voi
     return seen;
 }
 
-/* How many results are chosen side by side; their best elements stay in the first cache. */
-#define OW_ARGMAX_ROW 1024
-
 /* The last dimension that is not reduced, if results along it are better chosen side by side, all
  * with one element of the only reduced dimension, which is `*reduced`; or -1. */
 static int ow_argmax_across(const ow_step *s, int *reduced)
@@ -540,59 +550,144 @@ static int ow_argmax_across(const ow_step *s, int *reduced)
     return apart || x->shape[*reduced] < OW_SHORT_ROW ? along : -1;
 }
 
-/* The results along dimension `along` that begin at `p`, of which the first is number `i`. */
-static void ow_argmax_side_by_side(ow_step *s, const char *p, int64_t i, int along, int reduced,
-                                   double *left)
+/* Results are shared out: of those that are chosen side by side, some that lie along one dimension. */
+typedef struct ow_argmax_job {
+    ow_step *s;
+    int along, reduced;
+    int64_t units, chunks, each;  /* units of `each` results */
+} ow_argmax_job;
+
+/* Bytes of elements that are copied to lie side by side. */
+#define OW_ARGMAX_COPY 32768
+
+/* Results `first` to `end` along dimension `along` that begin at `p`, of which the first is number `i`. */
+static void ow_argmax_side_by_side(const ow_argmax_job *j, const char *p, int64_t i, int64_t first,
+                                   int64_t end, double *left)
 {
-    const ow_slot *x = s->in[0];
-    const int64_t n = x->shape[along], st = x->strides[along];
+    const ow_step *s = j->s;
+    const ow_slot *x = s->in[0], *largest = s->nout == 2 ? s->out[0] : NULL;
+    const int64_t rows = x->shape[j->reduced], st = x->strides[j->reduced];
     int64_t *where = (int64_t *)s->out[s->nout - 1]->data + i;
-    char own[OW_ARGMAX_ROW * 8] __attribute__((aligned(8)));
-    char *best = own;
-    for (int64_t first = 0; first < n; first += OW_ARGMAX_ROW) {
-        const int64_t length = n - first < OW_ARGMAX_ROW ? n - first : OW_ARGMAX_ROW;
-        if (s->nout == 2)
-            best = s->out[0]->data + (i + first) * x->itemsize;
-        for (int64_t k = 0; k < x->shape[reduced]; k++) {
-            if (ow_stops(left, (double)length))
+    char best[OW_ARGMAX_ROW * 8] __attribute__((aligned(64)));
+    char copy[OW_ARGMAX_COPY] __attribute__((aligned(64)));
+    const int64_t item = x->itemsize, between = x->strides[j->along];
+    const int size = x->typenum == OW_HALF_TYPENUM ? 4 : (int)item;
+    const int64_t most = between == item ? OW_ARGMAX_ROW : OW_ARGMAX_ROW / 4;
+    for (int64_t n; first < end; first += n) {
+        n = end - first < most ? end - first : most;
+        const int64_t at_once = between == item ? 1024 : OW_ARGMAX_COPY / (n * item);
+        for (int64_t k = 0; k < rows; k += at_once) {
+            const int64_t some = rows - k < at_once ? rows - k : at_once;
+            const char *from = p + first * between + k * st;
+            int64_t step = st;
+            if (ow_stops(left, (double)(n * some)))
                 return;
-            ow_argmaxers[s->ints[0]].row(p + first * st + k * x->strides[reduced], st, length, k, best,
-                                         where + first);
+            if (between != item) {
+                const int64_t steps[2] = {item, between};
+                for (int64_t row = 0; row < some; row++) {
+                    char *both[2] = {copy + row * n * item, (char *)from + row * st};
+                    ow_copy_run(both, steps, n, (int)item);
+                }
+                from = copy;
+                step = n * item;
+            }
+            ow_kernels->argmax_rows[s->ints[0]](from, step, n, some, k, best, where + first);
         }
+        for (int64_t k = 0; k < n && largest; k++)
+            ow_argmax_store(largest, i + first + k, best + k * size);
     }
+}
+
+static void ow_argmax_chunk(void *arg, int64_t c)
+{
+    const ow_argmax_job *j = arg;
+    ow_step *s = j->s;
+    const ow_slot *x = s->in[0];
+    int64_t end, first = ow_chunk_range(c, j->chunks, j->units, 1, &end);
+    double left = OW_LONGEST_CHUNK_NS;
+    const int64_t length = j->along < 0 ? 1 : x->shape[j->along], across = (length + j->each - 1) / j->each;
+    for (int64_t unit = first; unit < end && !ow_stops(&left, OW_ARGMAX_NS); unit++) {
+        const int64_t from = j->along < 0 ? 0 : unit % across * j->each;
+        int64_t rest = unit / across, i = j->along < 0 ? unit : rest * length;
+        const char *p = x->data;
+        for (int d = x->ndim - 1; d >= 0; d--)
+            if (!(s->ints[1] >> d & 1) && d != j->along) {
+                p += rest % x->shape[d] * x->strides[d];
+                rest /= x->shape[d];
+            }
+        if (j->along >= 0) {
+            const int64_t until = length - from < j->each ? length : from + j->each;
+            ow_argmax_side_by_side(j, p, i, from, until, &left);
+            continue;
+        }
+        double best[2] = {0};
+        int64_t where = -1;
+        ow_argmax_one(s, p, 0, 0, best, &where, &left);
+        ((int64_t *)s->out[s->nout - 1]->data)[i] = where;
+        if (s->nout == 2)
+            ow_argmax_store(s->out[0], i, best);
+    }
+}
+
+/* The parts of one result, of elements that lie side by side. */
+#define OW_ARGMAX_PARTS 32
+typedef struct ow_argmax_parts {
+    ow_step *s;
+    int64_t n;
+    double best[OW_ARGMAX_PARTS];
+    int64_t where[OW_ARGMAX_PARTS];
+} ow_argmax_parts;
+
+static void ow_argmax_part(void *arg, int64_t k)
+{
+    ow_argmax_parts *j = arg;
+    int64_t end, first = ow_chunk_range(k, OW_ARGMAX_PARTS, j->n, 1024, &end);
+    const ow_slot *x = j->s->in[0];
+    j->where[k] = -1;
+    if (first < end)
+        ow_kernels->argmax[j->s->ints[0]](x->data + first * x->itemsize, end - first, first, &j->best[k],
+                                          &j->where[k]);
+}
+
+static void ow_argmax_of_all(ow_step *s)
+{
+    const ow_argmaxer *a = &ow_argmaxers[s->ints[0]];
+    ow_argmax_parts j = {.s = s, .n = ow_size(s->in[0])};
+    double best = 0;
+    int64_t where = -1;
+    ow_parallel(ow_argmax_part, &j, OW_ARGMAX_PARTS);
+    for (int k = 0; k < OW_ARGMAX_PARTS; k++)
+        if (j.where[k] >= 0) {
+            const int64_t before = where;
+            int64_t at = before;
+            a->fn_of_values((const char *)&j.best[k], 0, 1, j.where[k], &best, &at);
+            where = at;
+        }
+    *(int64_t *)s->out[s->nout - 1]->data = where;
+    if (s->nout == 2)
+        ow_argmax_store(s->out[0], 0, &best);
 }
 
 static int ow_argmax_run(ow_step *s)
 {
-    ow_slot *x = s->in[0], *position = s->out[s->nout - 1];
-    int64_t n = ow_size(position), at[OW_MAXDIM] = {0};
-    const char *p = x->data;
-    double left = OW_LONGEST_CHUNK_NS;
-    int reduced;
-    const int along = ow_argmax_across(s, &reduced);
-    const int64_t each = along < 0 ? 1 : x->shape[along];
-    for (int64_t i = 0; i < n && !ow_stops(&left, OW_ARGMAX_NS); i += each) {
-        char best[8] = {0};
-        int64_t where = -1;
-        if (along >= 0)
-            ow_argmax_side_by_side(s, p, i, along, reduced, &left);
-        else {
-            ow_argmax_one(s, p, 0, 0, best, &where, &left);
-            ((int64_t *)position->data)[i] = where;
-            if (s->nout == 2)
-                memcpy(s->out[0]->data + i * x->itemsize, best, (size_t)x->itemsize);
-        }
-        for (int d = x->ndim - 1; d >= 0; d--) {
-            if (s->ints[1] >> d & 1 || d == along)
-                continue;
-            if (++at[d] < x->shape[d]) {
-                p += x->strides[d];
-                break;
-            }
-            at[d] = 0;
-            p -= x->strides[d] * (x->shape[d] - 1);
-        }
+    const ow_slot *x = s->in[0];
+    const int64_t n = ow_size(s->out[s->nout - 1]);
+    const double ns = 0.3 * (double)ow_size(x);
+    ow_argmax_job j = {.s = s, .units = n, .chunks = 1, .each = 1};
+    if (!n)
+        return OW_OK;
+    if (n == 1 && ow_is_c_contiguous(x) && ns > OW_WORTH) {
+        ow_argmax_of_all(s);
+        return OW_OK;
     }
+    j.along = ow_argmax_across(s, &j.reduced);
+    if (j.along >= 0) {
+        const int64_t length = x->shape[j.along];
+        j.each = OW_ARGMAX_ROW;
+        j.units = n / length * ((length + j.each - 1) / j.each);
+    }
+    j.chunks = ow_chunks(ns);
+    ow_parallel(ow_argmax_chunk, &j, j.chunks);
     return OW_OK;
 }
 

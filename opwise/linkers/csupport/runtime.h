@@ -51,7 +51,13 @@ enum {
 };
 
 /* numpy's type numbers of these */
-enum { OW_FLOAT_TYPENUM = 11, OW_DOUBLE_TYPENUM = 12 };
+enum {
+    OW_FLOAT_TYPENUM = 11,
+    OW_DOUBLE_TYPENUM = 12,
+    OW_COMPLEX64_TYPENUM = 14,
+    OW_COMPLEX128_TYPENUM = 15,
+    OW_HALF_TYPENUM = 23,
+};
 
 enum { OW_STATIC = 1, OW_TOTAL = 2, OW_CHECKED = 4 };
 

@@ -8,7 +8,9 @@
 /* --- positions of elements that are not 0 --------------------------------------------------------- */
 
 /* How many of n elements, `st` bytes apart, are not 0: in parts that narrow vectors hold. */
-#define OW_COUNTED(NAME, T)                                                                        \
+#define OW_NONZERO(x) ((x) != 0)
+#define OW_NONZERO_F16(x) (((x) & 0x7fff) != 0)
+#define OW_COUNTED(NAME, T, TEST)                                                                        \
     static int64_t ow_counted_##NAME(const char *x, int64_t st, int64_t n)                         \
     {                                                                                              \
         int64_t count = 0;                                                                         \
@@ -17,10 +19,10 @@
             int16_t part = 0;                                                                      \
             if (st == sizeof(T))                                                                   \
                 for (int i = 0; i < some; i++)                                                     \
-                    part = (int16_t)(part + (((const T *)x)[first + i] != 0));                     \
+                    part = (int16_t)(part + TEST(((const T *)x)[first + i]));                     \
             else                                                                                   \
                 for (int i = 0; i < some; i++)                                                     \
-                    part = (int16_t)(part + (*(const T *)(x + (first + i) * st) != 0));            \
+                    part = (int16_t)(part + TEST(*(const T *)(x + (first + i) * st)));            \
             count += part;                                                                         \
         }                                                                                          \
         return count;                                                                              \
@@ -31,16 +33,19 @@
         int64_t count = 0;                                                                         \
         for (int64_t i = 0; i < n; i++) {                                                          \
             to[count] = from + i;                                                                  \
-            count += *(const T *)(x + i * st) != 0;                                                \
+            count += TEST(*(const T *)(x + i * st));                                                \
         }                                                                                          \
         return count;                                                                              \
     }
-OW_COUNTED(1, int8_t)
-OW_COUNTED(2, int16_t)
-OW_COUNTED(4, int32_t)
-OW_COUNTED(8, int64_t)
-OW_COUNTED(f32, float)
-OW_COUNTED(f64, double)
+OW_COUNTED(1, int8_t, OW_NONZERO)
+OW_COUNTED(2, int16_t, OW_NONZERO)
+OW_COUNTED(4, int32_t, OW_NONZERO)
+OW_COUNTED(8, int64_t, OW_NONZERO)
+OW_COUNTED(f32, float, OW_NONZERO)
+OW_COUNTED(f64, double, OW_NONZERO)
+OW_COUNTED(f16, ow_f16, OW_NONZERO_F16)
+OW_COUNTED(c64, ow_c64, ow_true_c64)
+OW_COUNTED(c128, ow_c128, ow_true_c128)
 
 typedef int64_t (*ow_counted_fn)(const char *x, int64_t st, int64_t n);
 typedef int64_t (*ow_found_fn)(const char *x, int64_t st, int64_t n, int64_t from, int64_t *to);
@@ -49,6 +54,10 @@ static ow_counted_fn ow_counted(const ow_slot *x)
 {
     if (x->typenum == OW_FLOAT_TYPENUM || x->typenum == OW_DOUBLE_TYPENUM)
         return x->itemsize == 4 ? ow_counted_f32 : ow_counted_f64;
+    if (x->typenum == OW_HALF_TYPENUM)
+        return ow_counted_f16;
+    if (x->typenum == OW_COMPLEX64_TYPENUM || x->typenum == OW_COMPLEX128_TYPENUM)
+        return x->itemsize == 8 ? ow_counted_c64 : ow_counted_c128;
     return x->itemsize == 1   ? ow_counted_1
            : x->itemsize == 2 ? ow_counted_2
            : x->itemsize == 4 ? ow_counted_4
@@ -59,6 +68,10 @@ static ow_found_fn ow_found(const ow_slot *x)
 {
     if (x->typenum == OW_FLOAT_TYPENUM || x->typenum == OW_DOUBLE_TYPENUM)
         return x->itemsize == 4 ? ow_found_f32 : ow_found_f64;
+    if (x->typenum == OW_HALF_TYPENUM)
+        return ow_found_f16;
+    if (x->typenum == OW_COMPLEX64_TYPENUM || x->typenum == OW_COMPLEX128_TYPENUM)
+        return x->itemsize == 8 ? ow_found_c64 : ow_found_c128;
     return x->itemsize == 1   ? ow_found_1
            : x->itemsize == 2 ? ow_found_2
            : x->itemsize == 4 ? ow_found_4
@@ -213,32 +226,33 @@ static int ow_choose_run(ow_step *s)
 /* --- places in sorted vectors ------------------------------------------------------------------------ */
 
 /* NaN is larger than all other numbers. */
-#define OW_SEARCH(NAME, T)                                                                         \
-    static inline int ow_less_##NAME(T a, T b) { return a < b || (b != b && a == a); }             \
+#define OW_SEARCH(NAME, T, V, VALUE)                                                                \
+    static inline int ow_less_##NAME(V a, V b) { return a < b || (b != b && a == a); }             \
     static int64_t ow_search_##NAME(const ow_slot *x, const char *value, int right)                \
     {                                                                                              \
-        const T v = *(const T *)value;                                                             \
+        const V v = VALUE(*(const T *)value);                                                             \
         const int64_t st = x->strides[0];                                                          \
         int64_t low = 0, n = x->shape[0];                                                          \
         while (n > 0) {                                                                            \
             const int64_t half = n / 2;                                                            \
-            const T middle = *(const T *)(x->data + (low + half) * st);                            \
+            const V middle = VALUE(*(const T *)(x->data + (low + half) * st));                            \
             const int after = right ? !ow_less_##NAME(v, middle) : ow_less_##NAME(middle, v);      \
             low = after ? low + half + 1 : low;                                                    \
             n = after ? n - half - 1 : half;                                                       \
         }                                                                                          \
         return low;                                                                                \
     }
-OW_SEARCH(b, uint8_t)
-OW_SEARCH(i8, int8_t)
-OW_SEARCH(i16, int16_t)
-OW_SEARCH(i32, int32_t)
-OW_SEARCH(i64, int64_t)
-OW_SEARCH(u16, uint16_t)
-OW_SEARCH(u32, uint32_t)
-OW_SEARCH(u64, uint64_t)
-OW_SEARCH(f32, float)
-OW_SEARCH(f64, double)
+OW_SEARCH(b, uint8_t, uint8_t, )
+OW_SEARCH(i8, int8_t, int8_t, )
+OW_SEARCH(i16, int16_t, int16_t, )
+OW_SEARCH(i32, int32_t, int32_t, )
+OW_SEARCH(i64, int64_t, int64_t, )
+OW_SEARCH(u16, uint16_t, uint16_t, )
+OW_SEARCH(u32, uint32_t, uint32_t, )
+OW_SEARCH(u64, uint64_t, uint64_t, )
+OW_SEARCH(f32, float, float, )
+OW_SEARCH(f64, double, double, )
+OW_SEARCH(f16, ow_f16, float, ow_from_f16)
 
 typedef int64_t (*ow_search_fn)(const ow_slot *x, const char *value, int right);
 
@@ -249,6 +263,8 @@ static ow_search_fn ow_search_of(const ow_slot *x)
         return ow_search_f32;
     if (x->typenum == OW_DOUBLE_TYPENUM)
         return ow_search_f64;
+    if (x->typenum == OW_HALF_TYPENUM)
+        return ow_search_f16;
     switch (x->itemsize) {
     case 1:
         return is_unsigned ? ow_search_b : ow_search_i8;

@@ -85,6 +85,11 @@ typedef void (*ow_polar_normals_fn)(double *z, int64_t n);
 /* The first NaN or else the first of the largest of n elements, n > 0, that lie side by side; the
  * first of them is number `from`. *where < 0 before the first of several calls; *best: the element. */
 typedef void (*ow_argmax_fn)(const char *p, int64_t n, int64_t from, void *best, int64_t *where);
+/* The same for n <= OW_ARGMAX_ROW results side by side, of elements in `rows` rows, `step` bytes apart;
+ * the first row is number `from`, which is 0 in the first of several calls. */
+#define OW_ARGMAX_ROW 512
+typedef void (*ow_argmax_rows_fn)(const char *p, int64_t step, int64_t n, int64_t rows, int64_t from,
+                                  void *best, int64_t *where);
 
 /* z[r, j] = (z[r, j] +) the sum over terms of g[r] x[offset[j]]; strides and offsets in elements. There
  * are `terms` terms for each image, a multiple of the lanes of a vector. Tiles of one row follow each
@@ -161,15 +166,16 @@ typedef struct ow_simd {
     /* for float and double */
     ow_rows_fn softmax[2], logsoftmax[2], softmax_grad[2], xent[2], xent_dx[2], onehot[2],
         onehot_grad[2];
-    ow_gemm_fn gemm[2];
-    ow_pack_fn pack[2];
-    ow_gemm_fn packed_gemm[2]; /* of at most product_rows rows */
-    ow_pack_part_fn pack_part[2];
+    /* for float, double, int32 and int64 */
+    ow_gemm_fn gemm[4];
+    ow_pack_fn pack[4];
+    ow_gemm_fn packed_gemm[4]; /* of at most product_rows rows */
+    ow_pack_part_fn pack_part[4];
     ow_matvec_fn gemv[2], column_gemv[2]; /* without threads; column_gemv: for long columns */
     int products;         /* whether products are as fast as those of BLAS, whatever their sizes */
     int product_rows;     /* a multiple of the rows of a tile */
-    int wide[2];          /* columns of a tile of gemm */
-    int pack_columns[2];
+    int wide[4];          /* columns of a tile of gemm */
+    int pack_columns[4];
     ow_lifted_fn lifted[2];
     ow_pack_rows_fn pack_rows[2];
     ow_gather_fn gather[2];
@@ -188,7 +194,9 @@ typedef struct ow_simd {
     ow_twister_double_fn twister_doubles;
     ow_polar_points_fn polar_points;
     ow_polar_normals_fn polar_normals;
-    ow_argmax_fn argmax[2];
+    /* in the order of ow_argmaxers in reduce.h */
+    ow_argmax_fn argmax[12];
+    ow_argmax_rows_fn argmax_rows[12];
     ow_sort_fn sort;
     ow_select_fn select;
     ow_sparse_product_fn sparse_product[2], sparse_scatter[2];

@@ -33,7 +33,6 @@
 #define OW_BITS 32
 #define OW_LOG logf
 #include "vectors.h"
-#include "argmax_rows.h"
 #include "nnet_rows.h"
 #undef OW_T
 #undef OW_S
@@ -45,12 +44,124 @@
 #define OW_BITS 64
 #define OW_LOG log
 #include "vectors.h"
-#include "argmax_rows.h"
 #include "nnet_rows.h"
 #undef OW_T
 #undef OW_S
 #undef OW_BITS
 #undef OW_LOG
+
+#define OW_VALUE(x) (x)
+#define OW_S b
+#define OW_T uint8_t
+#define OW_V uint8_t
+#define OW_P int8_t
+#include "argmax_rows.h"
+#undef OW_S
+#undef OW_T
+#undef OW_V
+#undef OW_P
+#define OW_S i8
+#define OW_T int8_t
+#define OW_V int8_t
+#define OW_P int8_t
+#include "argmax_rows.h"
+#undef OW_S
+#undef OW_T
+#undef OW_V
+#undef OW_P
+#define OW_S i16
+#define OW_T int16_t
+#define OW_V int16_t
+#define OW_P int16_t
+#include "argmax_rows.h"
+#undef OW_S
+#undef OW_T
+#undef OW_V
+#undef OW_P
+#define OW_S i32
+#define OW_T int32_t
+#define OW_V int32_t
+#define OW_P int32_t
+#include "argmax_rows.h"
+#undef OW_S
+#undef OW_T
+#undef OW_V
+#undef OW_P
+#define OW_S i64
+#define OW_T int64_t
+#define OW_V int64_t
+#define OW_P int64_t
+#include "argmax_rows.h"
+#undef OW_S
+#undef OW_T
+#undef OW_V
+#undef OW_P
+#define OW_S u8
+#define OW_T uint8_t
+#define OW_V uint8_t
+#define OW_P int8_t
+#include "argmax_rows.h"
+#undef OW_S
+#undef OW_T
+#undef OW_V
+#undef OW_P
+#define OW_S u16
+#define OW_T uint16_t
+#define OW_V uint16_t
+#define OW_P int16_t
+#include "argmax_rows.h"
+#undef OW_S
+#undef OW_T
+#undef OW_V
+#undef OW_P
+#define OW_S u32
+#define OW_T uint32_t
+#define OW_V uint32_t
+#define OW_P int32_t
+#include "argmax_rows.h"
+#undef OW_S
+#undef OW_T
+#undef OW_V
+#undef OW_P
+#define OW_S u64
+#define OW_T uint64_t
+#define OW_V uint64_t
+#define OW_P int64_t
+#include "argmax_rows.h"
+#undef OW_S
+#undef OW_T
+#undef OW_V
+#undef OW_P
+#define OW_S f32
+#define OW_T float
+#define OW_V float
+#define OW_P int32_t
+#include "argmax_rows.h"
+#undef OW_S
+#undef OW_T
+#undef OW_V
+#undef OW_P
+#define OW_S f64
+#define OW_T double
+#define OW_V double
+#define OW_P int64_t
+#include "argmax_rows.h"
+#undef OW_S
+#undef OW_T
+#undef OW_V
+#undef OW_P
+#undef OW_VALUE
+#define OW_S f16
+#define OW_T ow_f16
+#define OW_V float
+#define OW_P int32_t
+#define OW_VALUE(x) ow_from_f16(x)
+#include "argmax_rows.h"
+#undef OW_S
+#undef OW_T
+#undef OW_V
+#undef OW_P
+#undef OW_VALUE
 
 #include "table_rows.h"
 
@@ -128,22 +239,43 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #undef OW_MASK
 #undef OW_RATE
 #include "winograd_tiles.h"
+#define OW_T int32_t
+#define OW_S i32
+#define OW_BITS 32
+#include "vectors.h"
+#include "gemm_tiles.h"
+#undef OW_T
+#undef OW_S
+#undef OW_BITS
+#define OW_T int64_t
+#define OW_S i64
+#define OW_BITS 64
+#include "vectors.h"
+#include "gemm_tiles.h"
+#undef OW_T
+#undef OW_S
+#undef OW_BITS
 #ifndef __clang__
 #pragma GCC pop_options
 #endif
 
 #define OW_BOTH(name) {name##_f32, name##_f64}
+#define OW_GEMMS(name) {name##_f32, name##_f64, name##_i32, name##_i64}
+#define OW_EACH(name)                                                                              \
+    {name##_b, name##_i8, name##_i16, name##_i32, name##_i64, name##_u8, name##_u16, name##_u32,   \
+     name##_u64, name##_f32, name##_f64, name##_f16}
 
 const ow_simd OW_TABLE = {
     OW_TABLE_NAME,           ow_reducer_rows,          ow_reducer_rows_count,
     ow_float_loop_rows,      ow_float_loop_count,
     OW_BOTH(ow_softmax),     OW_BOTH(ow_logsoftmax),   OW_BOTH(ow_softmax_grad),
     OW_BOTH(ow_xent),        OW_BOTH(ow_xent_dx),      OW_BOTH(ow_onehot),
-    OW_BOTH(ow_onehot_grad), OW_BOTH(ow_gemm),         OW_BOTH(ow_pack_all),
-    OW_BOTH(ow_packed_gemm), OW_BOTH(ow_pack_part),    OW_BOTH(ow_small_gemv),
+    OW_BOTH(ow_onehot_grad), OW_GEMMS(ow_gemm),         OW_GEMMS(ow_pack_all),
+    OW_GEMMS(ow_packed_gemm), OW_GEMMS(ow_pack_part),    OW_BOTH(ow_small_gemv),
     OW_BOTH(ow_column_gemv), OW_VECTOR >= 32, OW_PACK_ROWS,
-    {2 * OW_VECTOR / (int)sizeof(float), 2 * OW_VECTOR / (int)sizeof(double)},
-    {OW_PANELS * 2 * OW_VECTOR / (int)sizeof(float), OW_PANELS * 2 * OW_VECTOR / (int)sizeof(double)},
+    {OW_VECTOR / 2, OW_VECTOR / 4, OW_VECTOR / 2, OW_VECTOR / 4},
+    {OW_PANELS * OW_VECTOR / 2, OW_PANELS * OW_VECTOR / 4, OW_PANELS * OW_VECTOR / 2,
+     OW_PANELS * OW_VECTOR / 4},
     OW_BOTH(ow_lifted),      OW_BOTH(ow_pack_rows),    OW_BOTH(ow_gather),
     OW_BOTH(ow_spread),
     ow_winograd_kernels,     ow_winograd_block,        ow_winograd_sum,
@@ -153,7 +285,8 @@ const ow_simd OW_TABLE = {
     OW_BOTH(ow_mrg),
     ow_twister_f32,          ow_twister_f64,           ow_polar_points,
     ow_polar_normals,
-    OW_BOTH(ow_argmax_run),
+    OW_EACH(ow_argmax_run),
+    OW_EACH(ow_argmax_rows),
     ow_sort_row,
     ow_select_row,
     OW_BOTH(ow_sparse_product),

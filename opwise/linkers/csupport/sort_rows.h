@@ -49,7 +49,14 @@ OW_KEYS_OF(ow_keys_u64, uint64_t, uint64_t, v)
 OW_KEYS_OF(ow_keys_i64, uint64_t, int64_t, (uint64_t)v ^ OW_SIGN64)
 OW_KEYS_OF(ow_keys_f32, uint32_t, float, ow_key_of_f32(v))
 OW_KEYS_OF(ow_keys_f64, uint64_t, double, ow_key_of_f64(v))
+static inline uint32_t ow_key_of_f16(uint16_t bits)
+{
+    const uint32_t key = (uint32_t)bits ^ (bits & 0x8000 ? 0xffffu : 0x8000u);
+    return (bits & 0x7fff) > 0x7c00 ? UINT32_MAX : key;
+}
+OW_KEYS_OF(ow_keys_f16, uint32_t, uint16_t, ow_key_of_f16(v))
 /* -0.0 is equal to 0.0 */
+OW_KEYS_OF(ow_keys_f16_equal, uint32_t, uint16_t, ow_key_of_f16(v == 0x8000 ? 0 : v))
 OW_KEYS_OF(ow_keys_f32_equal, uint32_t, float, ow_key_of_f32(v + 0.0f))
 OW_KEYS_OF(ow_keys_f64_equal, uint64_t, double, ow_key_of_f64(v + 0.0))
 
@@ -57,6 +64,8 @@ static void ow_keys_32(const ow_sorting *j, const char *x, int64_t st, uint32_t 
 {
     if (j->typenum == OW_FLOAT_TYPENUM)
         (j->positions ? ow_keys_f32_equal : ow_keys_f32)(x, st, j->n, flip, keys);
+    else if (j->typenum == OW_HALF_TYPENUM)
+        (j->positions ? ow_keys_f16_equal : ow_keys_f16)(x, st, j->n, flip, keys);
     else if (j->typenum % 2)
         (j->itemsize == 1 ? ow_keys_i8 : j->itemsize == 2 ? ow_keys_i16 : ow_keys_i32)(
             x, st, j->n, flip, keys);
@@ -78,6 +87,8 @@ static inline void ow_put_key_32(const ow_sorting *j, char *to, uint32_t key)
 {
     if (j->typenum == OW_FLOAT_TYPENUM)
         key ^= (uint32_t)~((int32_t)key >> 31) | OW_SIGN32;
+    else if (j->typenum == OW_HALF_TYPENUM)
+        key ^= key & 0x8000 ? 0x8000u : 0xffffu;
     else if (j->typenum % 2)
         key ^= OW_SIGN32;
     if (j->itemsize == 4)

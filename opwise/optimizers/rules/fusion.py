@@ -538,9 +538,9 @@ def reduces_in_c(node: Apply) -> bool:
     if node.inputs[0].type.ndim > MAX_DIMENSIONS:
         return False
     element, out = node.inputs[0].type.dtype, node.outputs[0].type.dtype
-    acc = getattr(op, "acc_dtype", None) or out
+    acc = loops.held_in(getattr(op, "acc_dtype", None) or out)
     return (op.scalar_op.row.name, element, acc) in loops.REDUCTIONS and (
-        acc == out or (acc, out) == ("float64", "float32")
+        acc == out or (acc, out) in loops.NARROWED
     )
 
 
@@ -669,22 +669,26 @@ def why_alone(node: Apply) -> str | None:
 def _has_c(op, node):
     dtypes = [v.type.dtype for v in node.inputs]
     out = node.outputs[0].type.dtype
-    if not all(map(csource.has_c, (*dtypes, out))):
+    on_host = target.device_name() == "cpu"
+    has_c = csource.has_c if on_host else csource.is_plain
+    if not all(map(has_c, (*dtypes, out))):
         return False
     if isinstance(op, Composite | Cast):
         return True
     row = op.row
     if row is None:
         # on a device it would keep what it is fused with on the host
-        on_host = target.device_name() == "cpu"
         return on_host and usercode.function_of(op, tuple(dtypes), out) is not None
     return row.c_expression(row.compute_dtype(dtypes, out)) is not None
 
 
 def runs_in_loops(node: Apply) -> bool:
-    """Return whether a loop in C, which calls no code of users, computes an elementwise Apply."""
+    """Return whether a loop in C, which calls no code of users, computes an elementwise Apply.
+
+    Those of float16 and complex numbers do not count: only Elemwise and reductions have them.
+    """
     op, types = node.op.scalar_op, [var.type.dtype for var in (*node.inputs, *node.outputs)]
-    if not all(map(csource.has_c, types)) or node.inputs[0].type.ndim > MAX_DIMENSIONS:
+    if not all(map(csource.is_plain, types)) or node.inputs[0].type.ndim > MAX_DIMENSIONS:
         return False
     if isinstance(op, Composite):
         return not any(usercode.has_c_code(one.op) for one in op.instructions)

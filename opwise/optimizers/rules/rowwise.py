@@ -21,8 +21,8 @@ from opwise.graph import guards
 from opwise.optimizers.passes import Optimizer
 from opwise.optimizers.rules.fusion import MAX_DIMENSIONS, joins, reduces_in_c
 from opwise.optimizers.rules.matching import shuffled
-from opwise.scalar import loops
-from opwise.scalar.composite import Instruction, append_inlined
+from opwise.scalar import csource, loops
+from opwise.scalar.composite import Composite, Instruction, append_inlined
 from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
 from opwise.tensor.elemwise import Elemwise, elemwise
 from opwise.tensor.nnet.rowsoftmax import Softmax, SoftmaxGrad
@@ -85,7 +85,7 @@ def _has_company(node):
     clients = [client for client, _ in out._clients if client != "output"]
     return _has_rows(out) and any(
         _reduces_rows(near)
-        or (joins(near) and near.outputs[0].type.broadcastable == out.type.broadcastable)
+        or (_joins(near) and near.outputs[0].type.broadcastable == out.type.broadcastable)
         for near in (*owners, *clients)
     )
 
@@ -107,11 +107,21 @@ def _spread(numbers):
 _FORMULAS: dict[type, Any] = {Softmax: _softmax, SoftmaxGrad: _softmax_gradient}
 
 
+def _joins(node):
+    """Return whether an Apply is elementwise work that a loop over rows can do."""
+    op = node.op.scalar_op if isinstance(node.op, Elemwise) else None
+    inside = [one.dtype for one in op.instructions] if isinstance(op, Composite) else []
+    types = [v.type.dtype for v in (*node.inputs, *node.outputs)]
+    return joins(node) and all(map(csource.is_plain, (*types, *inside)))
+
+
 def _reduces_rows(node):
     """Return whether an Apply reduces the last axis of rows of elements."""
-    if not reduces_in_c(node):
+    (x,), (out,) = node.inputs[:1], node.outputs[:1]
+    if not reduces_in_c(node) or not csource.is_plain(x.type.dtype):
         return False
-    (x,) = node.inputs
+    if not csource.is_plain(out.type.dtype):
+        return False
     last = x.type.ndim - 1
     return node.op.axis == (last,) and _has_rows(x)
 
@@ -185,7 +195,7 @@ class _Groups:
         """Find the groups of Applys on rows of elements of which some are reduced or added up."""
         wide, windows = [], [node for node in self._usable if _is_window(node)]
         for node in self._usable:
-            if joins(node) and 1 < node.outputs[0].type.ndim <= MAX_DIMENSIONS:
+            if _joins(node) and 1 < node.outputs[0].type.ndim <= MAX_DIMENSIONS:
                 wide.append(node)
                 pattern = node.outputs[0].type.broadcastable
                 for var in node.inputs:
@@ -222,7 +232,7 @@ class _Groups:
                 if _reduces_rows(node):
                     numbers[node.outputs[0]] = group
                 continue
-            if not (_spreads(node) or _drops(node) or joins(node)):
+            if not (_spreads(node) or _drops(node) or _joins(node)):
                 continue
             found = {numbers[var] for var in node.inputs if var in numbers}
             if len(found) != 1:
@@ -323,7 +333,7 @@ class _Region:
             wide = [var for var in self._inputs() if self._has_rows(var)]
             for var in wide:
                 owner = var.owner
-                if owner is None or not joins(owner) or not self._is_wide(owner):
+                if owner is None or not _joins(owner) or not self._is_wide(owner):
                     continue
                 more = [v for v in owner.inputs if self._has_rows(v) and v not in wide]
                 if not more and _cost(owner) <= MAX_FREE_COST:
@@ -352,7 +362,7 @@ class _Region:
             others = [client for client in clients if client not in again]
             if (
                 clients
-                and joins(node)
+                and _joins(node)
                 and self._is_pass(node)
                 and all(client != "output" and reduces_in_c(client) for client in others)
                 and _cost(node) <= MAX_FREE_COST

@@ -24,6 +24,9 @@ typedef unsigned short ow_u16;
 typedef unsigned int ow_u32;
 typedef unsigned long long ow_u64;
 typedef unsigned char ow_b;
+typedef unsigned short ow_f16; /* the bits of a float16: values of it are floats */
+typedef struct ow_c64 { float r, i; } ow_c64;
+typedef struct ow_c128 { double r, i; } ow_c128;
 #ifndef OW_INLINE
 #define OW_INLINE static inline
 #endif
@@ -64,6 +67,59 @@ typedef unsigned char ow_b;
 #define OW_FLOATS
 OW_OF_FLOAT(f32, float, x >= -2147483648.0f)
 OW_OF_FLOAT(f64, double, x > -2147483649.0)
+#endif
+/*@ end */
+
+/* --- float16 --------------------------------------------------------------------------------- */
+
+/*@ half */
+#ifndef OW_HALF
+#define OW_HALF
+/* The exponent of a float16 is smaller by 112 than that of a float; infinities and NaN have the
+ * largest exponent of either. */
+OW_INLINE float ow_from_f16(ow_f16 h)
+{
+    union { float value; ow_u32 bits; } x;
+    const ow_u32 size = (ow_u32)(h & 0x7fff) << 13, sign = (ow_u32)(h & 0x8000) << 16;
+    x.bits = size;
+    x.value *= 5192296858534827628530496329220096.0f;
+    x.bits |= size >= 0x0f800000u ? 0x7f800000u : 0;
+    x.bits |= sign;
+    return x.value;
+}
+/* The bits of a float16 whose value is x. */
+OW_INLINE ow_f16 ow_to_f16(float x)
+{
+    union { float value; ow_u32 bits; } y;
+    y.value = x;
+    const ow_u32 size = y.bits & 0x7fffffffu, sign = y.bits >> 16 & 0x8000u;
+    y.bits = size;
+    y.value *= 1.925929944387236e-34f;
+    const ow_u32 special = size > 0x7f800000u ? 0x7e00u : 0x7c00u;
+    return (ow_f16)((size >= 0x7f800000u ? special : y.bits >> 13) | sign);
+}
+/* The nearest value of a float16, of two the even one: a number of the same exponent plus 13 leaves
+ * 10 bits of a float, and 42 those of a double. */
+#define OW_ROUND_TO_HALF(NAME, F, U, SIGN, EXPONENT, SHIFT)                    \
+    OW_INLINE float NAME(F x)                                                  \
+    {                                                                          \
+        union { F value; U bits; } m, r;                                       \
+        m.value = x;                                                           \
+        const U sign = m.bits & (SIGN);                                        \
+        m.bits &= (EXPONENT);                                                  \
+        m.value = m.value < (F)6.103515625e-05 ? (F)6.103515625e-05 : m.value; \
+        m.value = m.value > (F)65536.0 ? (F)65536.0 : m.value;                 \
+        m.value *= (F)(SHIFT);                                                 \
+        m.bits |= sign;                                                        \
+        r.value = (x + m.value) - m.value;                                     \
+        r.bits &= ~(U)(SIGN);                                                  \
+        r.value = r.value > (F)65504.0 ? (F)__builtin_inf() : r.value;         \
+        r.bits |= sign;                                                        \
+        return (float)r.value;                                                 \
+    }
+OW_ROUND_TO_HALF(ow_round_f16, float, ow_u32, 0x80000000u, 0x7f800000u, 8192.0)
+OW_ROUND_TO_HALF(ow_round_f64_to_f16, double, ow_u64, 0x8000000000000000ull, 0x7ff0000000000000ull,
+                 4398046511104.0)
 #endif
 /*@ end */
 

@@ -86,7 +86,7 @@ row(
     "add", "Add", -1, d.upcast, _sum, "{x} + {y}",
     lambda F, *a: tuple(a[-1] for _ in a[:-2]),
     label="add", infix="+", commutative=True, associative=True, flops=1,
-    doc="Sum of the operands.",
+    complex_c="ow_add_{S}({x}, {y})", doc="Sum of the operands.",
 )  # fmt: skip
 row(
     "mul", "Mul", -1, d.upcast, _product, "{x} * {y}",
@@ -95,18 +95,19 @@ row(
         for i in range(len(a) - 2)
     ),
     label="mul", infix="*", commutative=True, associative=True, flops=1,
-    doc="Product of the operands.",
+    complex_c="ow_mul_{S}({x}, {y})", doc="Product of the operands.",
 )  # fmt: skip
 row(
     "sub", "Sub", 2, _no_bool(d.upcast), np.subtract, "{x} - {y}",
     lambda F, x, y, z, g: (g, -g),
-    label="sub", infix="-", flops=1, kinds="iufc", doc="Difference x - y.",
+    label="sub", infix="-", flops=1, kinds="iufc", complex_c="ow_sub_{S}({x}, {y})",
+    doc="Difference x - y.",
 )  # fmt: skip
 row(
     "true_div", "TrueDiv", 2, d.true_div, np.true_divide, "{x} / {y}",
     lambda F, x, y, z, g: (g / y, -(g * x) / (y * y)),
     label="true_div", infix="/", flops=1, cost=1.0, domain=((-3.0, 3.0), (0.5, 3.0)),
-    doc="Quotient x / y; two integers give floatX.",
+    complex_c="ow_div_{S}({x}, {y})", doc="Quotient x / y; two integers give floatX.",
 )  # fmt: skip
 row(
     "int_div", "IntDiv", 2, d.upcast, _int_div,
@@ -133,55 +134,60 @@ row(
     ),
     label="pow", infix="**", c_support=("ipow",), libm=("pow",), cost=8.0,
     domain=((0.5, 3.0), (-2.0, 2.0)), kinds="iufc",
+    complex_c="ow_cpow_{S}({x}, {y})",
+    complex_support=("cpow",), complex_libm=("cpow",),
     doc="x to the power y; an integer to a negative power gives 0, 1 or -1.",
 )  # fmt: skip
 row(
     "neg", "Neg", 1, _no_bool(d.same), np.negative, "-{x}", lambda F, x, z, g: -g,
-    label="neg", flops=1, kinds="iufc", doc="-x",
+    label="neg", flops=1, kinds="iufc", complex_c="ow_neg_{S}({x})", exact=True, doc="-x",
 )  # fmt: skip
 row(
     "inv", "Inv", 1, d.to_float_same, np.reciprocal, "1 / {x}",
     lambda F, x, z, g: -g / (x * x),
-    label="inv", flops=1, cost=1.0, domain=((0.5, 3.0),), doc="1 / x",
+    label="inv", flops=1, cost=1.0, domain=((0.5, 3.0),), complex_c="ow_inv_{S}({x})", doc="1 / x",
 )  # fmt: skip
 row(
     "sqr", "Sqr", 1, d.same, np.square, "{x} * {x}", lambda F, x, z, g: g * x * 2,
-    label="sqr", flops=1, doc="x * x",
+    label="sqr", flops=1, complex_c="ow_mul_{S}({x}, {x})", doc="x * x",
 )  # fmt: skip
 row(
     "abs_", "Abs", 1, _real_abs, np.abs,
     {"f": "fabs{f}({x})", "i": "({x} < 0 ? -{x} : {x})", "u": "{x}", "b": "{x}"},
     lambda F, x, z, g: g * x / z if x.dtype.startswith("complex") else g * F.sgn(x),
-    libm=("fabs",), compute=d.same, doc="Absolute value.",
+    libm=("fabs",), compute=d.same, complex_c="hypot{f}({x}.r, {x}.i)",
+    complex_libm=("hypot",), exact=True, doc="Absolute value.",
 )  # fmt: skip
 row(
     "sgn", "Sgn", 1, d.no_complex(_no_bool(d.same)), np.sign,
     {"f": "(({x} > 0) ? 1 : (({x} < 0) ? -1 : (({x} == 0) ? 0 : {x})))",
      "i": "({x} > 0) - ({x} < 0)", "u": "({x} > 0)"},
     lambda F, x, z, g: 0,
-    label="sgn", kinds="iuf", doc="-1, 0 or 1 by the sign of x; NaN for NaN.",
+    label="sgn", kinds="iuf", exact=True, doc="-1, 0 or 1 by the sign of x; NaN for NaN.",
 )  # fmt: skip
 row(
     "ceil", "Ceil", 1, _rounded, np.ceil, {"f": "ceil{f}({x})"}, lambda F, x, z, g: 0,
-    label="ceil", libm=("ceil",), kinds="biuf", doc="Smallest whole number not below x.",
+    label="ceil", libm=("ceil",), kinds="biuf", exact=True,
+    doc="Smallest whole number not below x.",
 )  # fmt: skip
 row(
     "floor", "Floor", 1, _rounded, np.floor, {"f": "floor{f}({x})"}, lambda F, x, z, g: 0,
-    label="floor", libm=("floor",), kinds="biuf", doc="Largest whole number not above x.",
+    label="floor", libm=("floor",), kinds="biuf", exact=True,
+    doc="Largest whole number not above x.",
 )  # fmt: skip
 row(
     "trunc", "Trunc", 1, _rounded, np.trunc, {"f": "trunc{f}({x})"}, lambda F, x, z, g: 0,
-    label="trunc", libm=("trunc",), kinds="biuf", doc="x without its fraction.",
+    label="trunc", libm=("trunc",), kinds="biuf", exact=True, doc="x without its fraction.",
 )  # fmt: skip
 row(
     "round_half_to_even", "RoundHalfToEven", 1, _float_only, np.rint, {"f": "rint{f}({x})"},
     lambda F, x, z, g: 0,
-    libm=("rint",), kinds="f", doc="Nearest whole number; a half goes to the even one.",
+    libm=("rint",), kinds="f", exact=True, doc="Nearest whole number; a half goes to the even one.",
 )  # fmt: skip
 row(
     "round_half_away_from_zero", "RoundHalfAwayFromZero", 1, _float_only, _round_away,
     {"f": "round{f}({x})"}, lambda F, x, z, g: 0,
-    libm=("round",), kinds="f", doc="Nearest whole number; a half goes away from zero.",
+    libm=("round",), kinds="f", exact=True, doc="Nearest whole number; a half goes away from zero.",
 )  # fmt: skip
 # GCC vectorizes chains of these two in this form, and not where the condition has || or x != x
 row(
@@ -190,6 +196,7 @@ row(
      "u": "({x} > {y} ? {x} : {y})", "b": "{x} | {y}"},
     lambda F, x, y, z, g: (F.switch(F.ge(x, y), g, 0), F.switch(F.ge(x, y), 0, g)),
     label="maximum", commutative=True, associative=True, kinds="biuf",
+    complex_c="ow_maximum_{S}({x}, {y})", exact=True,
     doc="The larger operand; NaN if one is NaN. A tie gives its gradient to x.",
 )  # fmt: skip
 row(
@@ -198,6 +205,7 @@ row(
      "u": "({x} < {y} ? {x} : {y})", "b": "{x} & {y}"},
     lambda F, x, y, z, g: (F.switch(F.le(x, y), g, 0), F.switch(F.le(x, y), 0, g)),
     label="minimum", commutative=True, associative=True, kinds="biuf",
+    complex_c="ow_minimum_{S}({x}, {y})", exact=True,
     doc="The smaller operand; NaN if one is NaN. A tie gives its gradient to x.",
 )  # fmt: skip
 row(
@@ -210,21 +218,22 @@ row(
         F.switch(F.and_(F.gt(x, hi), F.ge(x, lo)), g, 0),
     ),
     label="clip", kinds="biuf", domain=((-3.0, 3.0), (-1.0, -0.5), (0.5, 1.0)),
-    doc="x held between the second and the third operand.",
+    exact=True, doc="x held between the second and the third operand.",
 )  # fmt: skip
 row(
     "switch", "Switch", 3, lambda c, x, y: d.upcast(x, y), np.where, "({x} ? {y} : {w})",
     lambda F, c, x, y, z, g: (0, F.switch(c, g, 0), F.switch(c, 0, g)),
     compute=None, first_is_condition=True,
+    complex_c="ow_pick_{S}({x} != 0, {y}, {w})", exact=True,
     doc="The second operand where the first is not 0, else the third.",
 )  # fmt: skip
 row(
     "second", "Second", 2, lambda x, y: y, _second, "{y}",
     lambda F, x, y, z, g: (0, g),
     label="second", flops=0, ignores_first=True,
-    doc="The second operand, with the shape of both.",
+    complex_c="{y}", exact=True, doc="The second operand, with the shape of both.",
 )  # fmt: skip
 row(
     "identity", "Identity", 1, d.same, lambda x: np.array(x), "{x}", lambda F, x, z, g: g,
-    label="identity", flops=0, doc="x",
+    label="identity", flops=0, complex_c="{x}", exact=True, doc="x",
 )  # fmt: skip

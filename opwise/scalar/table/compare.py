@@ -14,26 +14,26 @@ _NO_GRADIENT: dict[int, Callable[..., Any]] = {
 }
 
 
-def _compare(name, cls, numpy, operator, commutative=False):
+def _compare(name, cls, numpy, operator, complex_c, commutative=False):
     row(
         name, cls, 2, d.always_bool, numpy, f"{{x}} {operator} {{y}}", _NO_GRADIENT[2],
-        compute=d.upcast, commutative=commutative, doc=f"x {operator} y",
+        compute=d.upcast, complex_c=complex_c, commutative=commutative, doc=f"x {operator} y",
     )  # fmt: skip
 
 
-_compare("lt", "LT", np.less, "<")
-_compare("gt", "GT", np.greater, ">")
-_compare("le", "LE", np.less_equal, "<=")
-_compare("ge", "GE", np.greater_equal, ">=")
-_compare("eq", "EQ", np.equal, "==", commutative=True)
-_compare("neq", "NEQ", np.not_equal, "!=", commutative=True)
+_compare("lt", "LT", np.less, "<", "ow_lt_{S}({x}, {y})")
+_compare("gt", "GT", np.greater, ">", "ow_lt_{S}({y}, {x})")
+_compare("le", "LE", np.less_equal, "<=", "ow_le_{S}({x}, {y})")
+_compare("ge", "GE", np.greater_equal, ">=", "ow_le_{S}({y}, {x})")
+_compare("eq", "EQ", np.equal, "==", "ow_eq_{S}({x}, {y})", commutative=True)
+_compare("neq", "NEQ", np.not_equal, "!=", "!ow_eq_{S}({x}, {y})", commutative=True)
 row(
     "isnan", "IsNan", 1, d.always_bool, np.isnan,
     {"f": "{x} != {x}", "i": "0", "u": "0", "b": "0"}, _NO_GRADIENT[1],
-    compute=d.same, doc="Whether x is not a number.",
+    compute=d.same, complex_c="ow_isnan_{S}({x})", doc="Whether x is not a number.",
 )  # fmt: skip
 row(
     "isinf", "IsInf", 1, d.always_bool, np.isinf,
     {"f": "({x} == {x} && {x} - {x} != 0)", "i": "0", "u": "0", "b": "0"}, _NO_GRADIENT[1],
-    compute=d.same, doc="Whether x is infinite.",
+    compute=d.same, complex_c="ow_isinf_{S}({x})", doc="Whether x is infinite.",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Parts of complex numbers. These run in numpy: the C kernels have no complex numbers."""
+"""Parts of complex numbers."""
 
 import numpy as np
 
@@ -25,34 +25,38 @@ def _angle(x):
 row(
     "real", "Real", 1, d.real_part, lambda x: np.array(np.real(x)), "{x}",
     lambda F, x, z, g: F.complex(g, 0) if x.dtype.startswith("complex") else g,
-    compute=d.same, label="real", doc="Real part.",
+    compute=d.same, label="real", complex_c="{x}.r", exact=True, doc="Real part.",
 )  # fmt: skip
 row(
     "imag", "Imag", 1, d.real_part, lambda x: np.array(np.imag(x)), "0",
     lambda F, x, z, g: F.complex(0, g) if x.dtype.startswith("complex") else 0,
-    compute=d.same, label="imag", doc="Imaginary part.",
+    compute=d.same, label="imag", complex_c="{x}.i", exact=True, doc="Imaginary part.",
 )  # fmt: skip
 row(
     "angle", "Angle", 1, d.always_float64, _angle, {}, None,
-    compute=d.same, label="angle", kinds="c", doc="Angle of a complex number.",
+    compute=d.same, label="angle", kinds="c",
+    complex_c="atan2((double){x}.i, (double){x}.r)", complex_libm=("atan2",), cost=8.0,
+    doc="Angle of a complex number.",
 )  # fmt: skip
 row(
-    "complex", "Complex", 2, d.no_complex(d.to_complex), _complex, {},
+    "complex", "Complex", 2, d.no_complex(d.to_complex), _complex, "(({Z}){{{x}, {y}}})",
     lambda F, x, y, z, g: (F.real(g), F.imag(g)),
-    compute=lambda x, y: d.upcast(x, y), label="complex", kinds="f",
+    compute=lambda x, y: d.upcast(x, y), label="complex", kinds="f", makes_complex=True,
     doc="x + iy",
 )  # fmt: skip
 row(
-    "complex_from_polar", "ComplexFromPolar", 2, d.no_complex(d.to_complex), _from_polar, {},
+    "complex_from_polar", "ComplexFromPolar", 2, d.no_complex(d.to_complex), _from_polar,
+    {"f": "(({Z}){{{x} * cos{f}({y}), {x} * sin{f}({y})}})"},
     lambda F, x, y, z, g: (
         F.real(g) * F.cos(y) + F.imag(g) * F.sin(y),
         x * (F.imag(g) * F.cos(y) - F.real(g) * F.sin(y)),
     ),
-    compute=lambda x, y: d.upcast(x, y), label="complex_from_polar", kinds="f",
+    compute=lambda x, y: d.upcast(x, y, "float32"), label="complex_from_polar", kinds="f",
+    makes_complex=True, libm=("cos", "sin"), cost=6.0,
     domain=((0.0, 3.0), (-3.0, 3.0)),
     doc="Complex number by its magnitude and its angle (in radians).",
 )  # fmt: skip
 row(
     "conj", "Conj", 1, d.not_bool(d.same), np.conj, "{x}",
-    lambda F, x, z, g: F.conj(g), label="conj", doc="Complex conjugate.",
+    lambda F, x, z, g: F.conj(g), label="conj", complex_c="ow_conj_{S}({x})", exact=True, doc="Complex conjugate.",
 )  # fmt: skip

@@ -25,12 +25,41 @@ def _ultra_fast(x):
     return (0.5 * (np.copysign(curve, half) + 1)).astype(x.dtype)
 
 
+def _of_complex(function, factor=None):
+    """Return the fields of a function of the C library of complex numbers, times a number."""
+    text = f"OW_CLIBM_{{S}}({function}{{f}}, {{x}})"
+    support = ("clibm",) if factor is None else ("clibm", "cscale")
+    if factor is not None:
+        text = f"ow_scale_{{S}}(({factor!r}{{f}}), {text})"
+    return {"complex_c": text, "complex_support": support, "complex_libm": (function,)}
+
+
+def _own_complex(name, support, *libm):
+    return {"complex_c": f"ow_{name}_{{S}}({{x}})", "complex_support": (support,),
+            "complex_libm": libm}  # fmt: skip
+
+
+_PARTS = ("sin", "cos", "exp", "expm1", "log", "hypot", "atan2")
+#: the fields of complex operands
+_COMPLEX = {
+    "exp": _own_complex("cexp", "cexp", "sin", "cos"),
+    "exp2": {},
+    "expm1": _own_complex("cexpm1", "cexpm1", *_PARTS),
+    "log": _of_complex("clog"),
+    "log2": _of_complex("clog", float(np.log2(np.e))),
+    "log10": _of_complex("clog", float(np.log10(np.e))),
+    "log1p": _own_complex("clog1p", "cexpm1", *_PARTS),
+    "sqrt": _of_complex("csqrt"),
+}
+
+
 def _function(name, cls, grad, cost, domain=(-3.0, 3.0), doc="", own=False, **more):
     """A row whose numpy function, C function and label share the row's name.
 
     own: the C function is one of csupport/scalar.h, not one of the mathematics library.
     """
     c, where = (f"ow_{name}_{{S}}({{x}})", "c_support") if own else (f"{name}{{f}}({{x}})", "libm")
+    more |= _COMPLEX[name]
     row(
         name, cls, 1, d.to_float_same, getattr(np, name), {"f": c}, grad, label=name, cost=cost,
         domain=(domain,), doc=doc, **{where: (name,)}, **more,

@@ -8,10 +8,16 @@ from opwise.scalar.spec import row
 _DEGREE = float(np.pi / 180)
 
 
+def _of_complex(c_name):
+    """Return the fields of the function of complex numbers of the C library."""
+    return {"complex_c": f"OW_CLIBM_{{S}}(c{c_name}{{f}}, {{x}})", "complex_support": ("clibm",),
+            "complex_libm": (f"c{c_name}",)}  # fmt: skip
+
+
 def _function(name, cls, c_name, grad, cost=3.0, domain=(-1.5, 1.5), doc=""):
     row(
         name, cls, 1, d.to_float_same, getattr(np, name), {"f": f"{c_name}{{f}}({{x}})"}, grad,
-        label=name, libm=(c_name,), cost=cost, domain=(domain,), doc=doc,
+        label=name, libm=(c_name,), cost=cost, domain=(domain,), doc=doc, **_of_complex(c_name),
     )  # fmt: skip
 
 
@@ -35,7 +41,7 @@ _function("cosh", "Cosh", "cosh", lambda F, x, z, g: g * F.sinh(x), 4.0, doc="Hy
 row(
     "tanh", "Tanh", 1, d.to_float_same, np.tanh, {"f": "ow_tanh_{S}({x})"},
     lambda F, x, z, g: g * (1 - F.sqr(z)),
-    label="tanh", c_support=("tanh",), cost=1.8, domain=((-1.5, 1.5),), doc="Hyperbolic tangent.",
+    label="tanh", c_support=("tanh",), **_of_complex("tanh"), cost=1.8, domain=((-1.5, 1.5),), doc="Hyperbolic tangent.",
 )  # fmt: skip
 _function(
     "arcsinh", "ArcSinh", "asinh", lambda F, x, z, g: g / F.sqrt(F.sqr(x) + 1), 5.0,

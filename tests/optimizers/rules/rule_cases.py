@@ -552,6 +552,16 @@ RULES = {
         lambda x: x[::-1],
         "",
     ),
+    "local_sum_of_masked": (
+        lambda x, p: x[p].sum(),
+        lambda x, p: x[p[:, 0]].sum(),
+        "",
+    ),
+    "local_number_by_mask": (
+        lambda x, p: set_subtensor(x[p], 1.0),
+        lambda x, p: set_subtensor(x[p], x[p] + 1.0),
+        "",
+    ),
     "local_subtensor_remove_broadcastable_index": (
         lambda r: r[0],
         lambda c: c[1:, 0],

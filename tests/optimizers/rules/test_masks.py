@@ -1,0 +1,66 @@
+"""Rules on parts that a mask of the same shape selects."""
+
+import numpy as np
+import pytest
+
+import opwise.tensor as T
+from opwise.compile.function import function
+from opwise.gradient import grad
+from opwise.tensor.advanced_subtensor import AdvancedBooleanIncSubtensor, AdvancedBooleanSubtensor
+from opwise.tensor.type import TensorType
+
+SELECTS = (AdvancedBooleanSubtensor, AdvancedBooleanIncSubtensor)
+
+
+def compiled(build, dtype="float64"):
+    x, mask = TensorType(dtype, (False, False))(), TensorType("bool", (False, False))()
+    f = function([x, mask], build(x, mask))
+    return f, [n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, SELECTS)]
+
+
+def arrays(dtype="float64"):
+    rng = np.random.RandomState(2)
+    return rng.uniform(-9, 9, (30, 40)).astype(dtype), rng.rand(30, 40) < 0.5
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "complex64"])
+def test_sums_and_products_of_a_masked_part_need_no_part(dtype):
+    for name in ("sum", "prod"):
+        f, left = compiled(lambda x, m, name=name: getattr(T, name)(x[m]), dtype)
+        assert left == []
+        x, mask = arrays(dtype)
+        x = x if name == "sum" else np.sign(x.real).astype(dtype)
+        np.testing.assert_allclose(f(x, mask), getattr(x[mask], name)(), rtol=1e-5)
+        assert f(x, np.zeros_like(mask)) == (0 if name == "sum" else 1)
+
+
+def test_what_is_not_selected_does_not_count():
+    f, _ = compiled(lambda x, m: x[m].sum())
+    assert f(np.array([[np.nan, 1.0, np.inf]]), np.array([[False, True, False]])) == 1
+
+
+def test_a_part_that_is_read_twice_or_in_another_shape_stays():
+    for build in (lambda x, m: [x[m].sum(), x[m]], lambda x, m: x[m[:, 0]].sum(),
+                  lambda x, m: x[m].max()):  # fmt: skip
+        _, left = compiled(build)
+        assert len(left) == 1
+
+
+def test_numbers_by_a_mask_are_chosen():
+    cases = {
+        "set": (lambda x, m: T.set_subtensor(x[m], 3), lambda x, m: np.where(m, 3, x)),
+        "inc": (lambda x, m: T.inc_subtensor(x[m], 3), lambda x, m: np.where(m, x + 3, x)),
+        "grad": (lambda x, m: grad(x[m].sum(), x), lambda x, m: m.astype(x.dtype)),
+    }
+    for name, (build, expected) in cases.items():
+        f, left = compiled(build)
+        assert left == [], name
+        x, mask = arrays()
+        np.testing.assert_array_equal(f(x, mask), expected(x, mask), err_msg=name)
+
+
+def test_a_mask_of_another_shape_is_an_error():
+    for build in (lambda x, m: x[m].sum(), lambda x, m: T.set_subtensor(x[m], 3)):
+        f, _ = compiled(build)
+        with pytest.raises((ValueError, IndexError)):
+            f(np.zeros((2, 3)), np.zeros((2, 4), bool))
