@@ -219,7 +219,7 @@ class Kernels:
             if loop.needs_gil:
                 loop.definitions = [*loop.definitions, f"OW_WITH_GIL({loop.name}, {name})"]
             loop.broadcast = sum(1 << i for i in (*constant_inputs, *maybe_broadcast))
-        elif not interpretable(steps, in_dtypes):
+        elif not interpretable(steps, outs, in_dtypes):
             return None
         self._loops[key] = loop
         return loop
@@ -364,7 +364,7 @@ def _functions(wanted: Sequence[Loop]) -> list[UserFunction]:
 def _interpret(loop: Loop) -> None:
     """Let the interpreter run a loop, if it can."""
     steps, outs, in_dtypes = loop.program
-    if interpretable(steps, in_dtypes):
+    if interpretable(steps, outs, in_dtypes):
         code = interpreter_code(steps, outs, in_dtypes, loop.reducers)
         loop.keep, loop.address, loop.context = code, opwise_c.INTERPRET, code.address
 
@@ -437,7 +437,7 @@ def _has_same_bits(loop: Loop) -> bool:
         return False
     if len(outs) > 1 and len(set(loop.reducers[:2])) == 1:
         return False
-    if not steps or not interpretable(steps, in_dtypes):
+    if not steps or not interpretable(steps, outs, in_dtypes):
         return False
     rows = [one.op.row for one in steps if not isinstance(one.op, Cast)]
     return all(row is not None and _EXACT.issuperset(row.libm) for row in rows)
@@ -449,9 +449,11 @@ _SIZES = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4,
           "complex128": 16}  # fmt: skip
 
 
-def interpretable(steps: Sequence[Instruction], in_dtypes: Sequence[str]) -> bool:
+def interpretable(
+    steps: Sequence[Instruction], outs: Sequence[int], in_dtypes: Sequence[str]
+) -> bool:
     """Return whether every step has a built-in loop."""
-    return _instructions(steps, in_dtypes) is not None
+    return _instructions(steps, outs, in_dtypes) is not None
 
 
 def interpreter_code(
@@ -464,17 +466,16 @@ def interpreter_code(
 
     reducers: the built-in reductions of its results, as ``opwise_c.Code`` takes them.
     """
-    found = _instructions(steps, in_dtypes)
+    found = _instructions(steps, outs, in_dtypes)
     assert found is not None
     itemsizes, results, instructions = found
-    n = len(in_dtypes)
-    return opwise_c.Code(n, itemsizes, [results[s] for s in outs], instructions, reducers)
+    return opwise_c.Code(len(in_dtypes), itemsizes, results, instructions, reducers)
 
 
 def _instructions(
-    steps: Sequence[Instruction], in_dtypes: Sequence[str]
+    steps: Sequence[Instruction], outs: Sequence[int], in_dtypes: Sequence[str]
 ) -> tuple[list[int], list[int], list[_Instruction]] | None:
-    """Return (item size of each register, register of each slot, instructions), or None."""
+    """Return (item size of each register, register of each output, instructions), or None."""
     dtypes = list(in_dtypes)
     registers = list(range(len(in_dtypes)))  # by slot
     slot_dtypes = list(in_dtypes)
@@ -502,11 +503,39 @@ def _instructions(
             register = converted(args[0], arg_dtypes[0], step.dtype)
         else:
             register = _emit_row(step, args, arg_dtypes, emit, converted)
-        if register is None or len(dtypes) > opwise_c.MAXREG:
+        if register is None:
             return None
         registers.append(register)
         slot_dtypes.append(step.dtype)
-    return [_SIZES[d] for d in dtypes], registers, instructions
+    shared = _shared_registers(
+        len(in_dtypes), [_SIZES[d] for d in dtypes], [registers[s] for s in outs], instructions
+    )
+    return shared if len(shared[0]) <= opwise_c.MAXREG else None
+
+
+def _shared_registers(
+    n_in: int, itemsizes: list[int], results: list[int], instructions: list[_Instruction]
+) -> tuple[list[int], list[int], list[_Instruction]]:
+    """Return what ``_instructions`` returns, with registers that take several values in turn.
+
+    Those of operands, the first ``n_in``, and of results hold the same one to the end.
+    """
+    last_read = {r: k for k, (_, _, args) in enumerate(instructions) for r in args}
+    kept, places, sizes = set(results), list(range(n_in)), itemsizes[:n_in]
+    places += [-1] * (len(itemsizes) - n_in)
+    free: list[int] = []
+    shared = []
+    for k, (address, out, args) in enumerate(instructions):
+        # an instruction never writes to a register that it reads: element sizes may differ
+        place = free.pop() if free else len(sizes)
+        if place == len(sizes):
+            sizes.append(0)
+        places[out], sizes[place] = place, itemsizes[out]
+        shared.append((address, place, tuple(places[a] for a in args)))
+        for r in {out, *args}:
+            if r >= n_in and r not in kept and last_read.get(r, k) == k:
+                free.append(places[r])
+    return sizes, [places[r] for r in results], shared
 
 
 def _emit_row(

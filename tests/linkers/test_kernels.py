@@ -463,14 +463,17 @@ def test_where_the_compiler_fails(monkeypatch):
 
 @pytest.mark.c
 def test_a_kernel_that_neither_the_compiler_nor_the_interpreter_makes(monkeypatch):
-    """It has more registers than the interpreter: ``perform`` is left."""
-    x = T.dvector("x")
-    steps = [Instruction(OPS["add"], (k, 0), "float64") for k in range(200)]
-    op = Elemwise(Composite.from_program(["float64"], steps, [200]))
-    assert not kernels.interpretable(op.scalar_op.instructions, ["float64"])
+    """It needs more registers at a time than the interpreter has: ``perform`` is left."""
+    x, n = T.dvector("x"), 200
+    steps = [Instruction(OPS["add"], (k, 0), "float64") for k in range(n)]
+    assert kernels.interpretable(steps, [n], ["float64"])
+    steps += [Instruction(OPS["add"], (n + k, k + 1), "float64") for k in range(n)]
+    op = Elemwise(Composite.from_program(["float64"], steps, [2 * n]))
+    assert not kernels.interpretable(op.scalar_op.instructions, op.scalar_op.outs, ["float64"])
+    total = sum(range(2, n + 2)) + n + 1
     f = function([x], [op(x), x * x], mode=Mode("c|py", None))
     assert f.linked.in_c == (True, True)
-    np.testing.assert_allclose(f([1.0, 2.0])[0], [201, 402])
+    np.testing.assert_allclose(f([1.0, 2.0])[0], [total, 2 * total])
 
     def fail(*args):
         raise CompileError("broken")
@@ -479,7 +482,7 @@ def test_a_kernel_that_neither_the_compiler_nor_the_interpreter_makes(monkeypatc
     with pytest.warns(UserWarning, match="broken"):
         f = function([x], [op(x), x * x], mode=Mode("c|py", None))
     assert sorted(f.linked.in_c) == [False, True]
-    np.testing.assert_allclose(f([1.0, 2.0])[0], [201, 402])
+    np.testing.assert_allclose(f([1.0, 2.0])[0], [total, 2 * total])
 
 
 def test_scalar_ops_without_c_run_perform():
