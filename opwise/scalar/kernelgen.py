@@ -100,7 +100,9 @@ def _reducers():
         "static const int ow_reducer_rows_count ="
         " sizeof(ow_reducer_rows) / sizeof(ow_reducer_rows[0]);",
     ]
-    return loops.file_text([*texts, *table], [((), _DTYPES)], head="/* made by opwise/scalar/kernelgen.py */")
+    return loops.file_text(
+        [*texts, *table], [((), _DTYPES)], head="/* made by opwise/scalar/kernelgen.py */"
+    )
 
 
 #: exponents for which a chunk of powers with equal exponents needs no call of pow; infinities and
@@ -156,9 +158,11 @@ def _loop(name, text, in_dtypes, out_dtype, first=()):
 def _file(members, loops, rows=None):
     """Return the text of a file of loops. rows: those of the loops (default: all)."""
     rows = list(ROWS.values()) if rows is None else rows
-    fields = ["complex_support", "complex_libm"] if members is dtypes.COMPLEX else []
-    support = {name for row in rows for field in ("c_support", *fields[:1]) for name in getattr(row, field)}
-    libm = {name for row in rows for field in ("libm", *fields[1:]) for name in getattr(row, field)}
+    support = {name for row in rows for name in row.c_support}
+    libm = {name for row in rows for name in row.libm}
+    if members is dtypes.COMPLEX:
+        support |= {name for row in rows for name in row.complex_support}
+        libm |= {name for row in rows for name in row.complex_libm}
     # the build runs on other hardware too: it must not rely on vector functions of libmvec
     head = [
         "/* made by opwise/scalar/kernelgen.py */",

@@ -31,6 +31,8 @@ _COPIES = 64
 _MAX_CHEAP = 8
 #: bytes of the accumulators of a cheap reduction: four of the widest vectors
 _LANES_BYTES = 256
+#: bytes of the widest vectors
+_WIDEST = 64
 #: elements of a run that are folded into one number, before such numbers are joined pairwise
 _RUN = 1024
 #: bytes of the operands, results and buffers of one block of a split loop
@@ -323,6 +325,9 @@ def reduction_text(
     size = np.dtype(acc_dtype).itemsize * (1 << (n_acc - 1).bit_length())
     in_lanes = is_cheap(instructions) or acc_dtype in dtypes.COMPLEX
     lanes = max(1, _LANES_BYTES // size) if in_lanes else 1
+    if lanes > 1 and n_acc == 1 and instructions:
+        # gcc takes as many elements at once as fill a vector of the narrowest operand
+        lanes = max(lanes, _WIDEST // min(np.dtype(d).itemsize for d in in_dtypes))
     lines = _Fold(FOLDS[row_name], elements, acc_dtype, lanes)
 
     operands = _Operands(in_dtypes, n_acc, constant_inputs, maybe_broadcast)

@@ -1,4 +1,4 @@
-"""What goes along an axis, or picks elements: cumulative sums, sorting, searching, indices, masks."""
+"""Work along an axis and by indices: cumulative sums, sorting, searching, masks, attention."""
 
 from __future__ import annotations
 
