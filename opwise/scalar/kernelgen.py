@@ -69,7 +69,9 @@ def _is_cast(source, target):
 
 def _cast_loop(source, target):
     value = csource.load("a0[i]", source)
-    text = csource.store(csource.step_c(cast_op(target), [value], [source], target), target)
+    text = csource.step_c(cast_op(target), [value], [source], target)
+    assert text is not None
+    text = csource.store(text, target)
     name = f"cast_{csource.short(source)}_{csource.short(target)}"
     return _loop(name, text, [source], target)
 
