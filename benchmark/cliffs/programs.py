@@ -105,8 +105,9 @@ OPERATIONS = {
 }
 
 
-#: dtypes that have no loops in C
-NO_C = {"float16", "complex64", "complex128"}
+COMPLEX = {"complex64", "complex128"}
+#: functions of complex numbers that the C library computes one by one
+ONE_BY_ONE = {"tanh", "sin"}
 
 
 @dataclass(frozen=True)
@@ -230,7 +231,8 @@ class Program:
         dtypes = {leaf.dtype for leaf in self.leaves} | {
             p for s in self.statements for p in s.params if s.name == "cast"
         }
-        return "complex numbers and float16 run numpy's loops" if dtypes & NO_C else None
+        has_functions = any(s.name in ONE_BY_ONE for s in self.statements)
+        return "functions of complex numbers" if dtypes & COMPLEX and has_functions else None
 
     def only_used(self) -> Program:
         """Return the program without what its results do not need."""

@@ -52,9 +52,10 @@ class Limits:
 
     def seconds(self, least: Least, dtype: str) -> tuple[float, str]:
         """The least time of a call, and what sets it: ``memory``, ``matrix`` or ``call``."""
+        rate = self.flops.get({"complex64": "float32"}.get(dtype, dtype))
         bounds = {
             "call": self.call,
-            "matrix": least.flops / self.flops[dtype],
+            "matrix": least.flops / rate if rate else 0.0,
             "memory": self.moving(least),
         }
         bound = max(bounds, key=bounds.get)

@@ -19,7 +19,7 @@ from opwise.linkers.lowering import LOOP_DTYPES
 from opwise.linkers.userops import loopcode
 from opwise.scalar import csource, loops, usercode
 from opwise.scalar.composite import Composite, Instruction
-from opwise.scalar.dtypes import COMPLEX
+from opwise.scalar.dtypes import COMPLEX, CONTINUOUS
 from opwise.scalar.op import Cast, ScalarOp
 from opwise.scalar.recurrence import Recurrence
 from opwise.scalar.rowloops import RowProgram
@@ -39,13 +39,15 @@ class Loop:
 
     __slots__ = (
         "address", "broadcast", "context", "definitions", "functions", "keep", "name", "on_demand",
-        "program", "reducers",
+        "program", "reducers", "same_order",
     )  # fmt: skip
 
     def __init__(self, program: LoopProgram, reducers: tuple[int, ...] = ()) -> None:
         self.program = program
         #: the built-in reductions that the interpreter ends with, as ``opwise_c.Code`` takes them
         self.reducers = reducers
+        #: whether the interpreter reduces in the order of the compiled loop
+        self.same_order = True
         #: its C function, and the texts that define it; None for built-in loops
         self.name: str | None = None
         self.definitions: Sequence[str] | None = None
@@ -142,10 +144,15 @@ class Kernels:
         acc: dtype of the accumulators. whole: whether each result is one number. reducers: the
         built-in reductions of its results, as ``opwise_c.Code`` takes them.
         """
-        return self._loop(
+        loop = self._loop(
             loops.reduction_text, (row.name, acc, "run" if whole else "any"), op, in_dtypes,
             out_dtypes, constant_inputs, maybe_broadcast, reducers,
         )  # fmt: skip
+        if loop is not None and acc in CONTINUOUS:
+            n_acc, rows, run = len(out_dtypes), *reducers[:2]
+            lanes = (loops.lanes(acc, n_acc, given) for given in (in_dtypes, ()))
+            loop.same_order = len(set(lanes)) == 1 and (n_acc == 1 or run != rows)
+        return loop
 
     def recurrence(self, repeated: Recurrence) -> Loop | None:
         """Return a Loop that repeats a scalar program; None if no kernels are generated."""
@@ -428,16 +435,13 @@ _EXACT = frozenset(
 def _has_same_bits(loop: Loop) -> bool:
     """Return whether the interpreter gives the same bits for a loop as compiled C.
 
-    Vector functions of the math library differ from the others in their last bits. Of reductions to
-    several accumulators, only some are built in with the order of compiled loops. Built-in loops of
-    complex numbers are compiled for any processor.
+    Vector functions of the math library differ from the others in their last bits. Built-in loops
+    of complex numbers are compiled for any processor.
     """
     steps, outs, in_dtypes = loop.program
     if any(dtype in COMPLEX for dtype in (*in_dtypes, *(one.dtype for one in steps))):
         return False
-    if len(outs) > 1 and len(set(loop.reducers[:2])) == 1:
-        return False
-    if not steps or not interpretable(steps, outs, in_dtypes):
+    if not loop.same_order or not steps or not interpretable(steps, outs, in_dtypes):
         return False
     rows = [one.op.row for one in steps if not isinstance(one.op, Cast)]
     return all(row is not None and _EXACT.issuperset(row.libm) for row in rows)

@@ -260,8 +260,7 @@ def _row_c(row, args, in_dtypes, out_dtype, cuda):
         if i >= row.n_uncast:
             operands.append(convert(arg, dtype, computing))
         else:
-            is_struct = row.first_is_condition and dtype in dtypes.COMPLEX
-            operands.append(convert(arg, dtype, "bool") if is_struct else _parenthesised(arg))
+            operands.append(_uncast(row, arg, dtype, computing))
     rounded = result == "float16" and not row.exact
     if row.nin < 0:
         text = operands[0]
@@ -278,13 +277,23 @@ def _row_c(row, args, in_dtypes, out_dtype, cuda):
     return convert(text, result, out_dtype, exact)
 
 
-def result_dtype(row, computing):
+def _uncast(row, arg, dtype, computing):
+    """Return the operand that is not cast to the computing dtype."""
+    if row.first_is_condition and dtype in dtypes.COMPLEX:
+        return convert(arg, dtype, "bool")
+    if row.first_is_condition and dtype == "bool" and computing in ("float64", "int64", "uint64"):
+        # GCC selects among elements of 8 bytes by vectors of conditions of 8 bytes
+        return f"((ow_i64){_parenthesised(arg)})"
+    return _parenthesised(arg)
+
+
+def result_dtype(row: Any, computing: str) -> str:
     """Return the dtype of the value of a row's expression for a computing dtype."""
     if row.out is dtypes.always_bool:
         return computing
     given = [computing] * max(1, row.nin)
     if computing in dtypes.COMPLEX or row.makes_complex:
-        return row.out(*given)
+        return str(row.out(*given))
     return computing
 
 

@@ -72,7 +72,9 @@ def _is_cast(source, target):
 
 def _cast_loop(source, target):
     value = csource.load("a0[i]", source)
-    text = csource.store(csource.step_c(cast_op(target), [value], [source], target), target)
+    text = csource.step_c(cast_op(target), [value], [source], target)
+    assert text is not None
+    text = csource.store(text, target)
     name = f"cast_{csource.short(source)}_{csource.short(target)}"
     return _loop(name, text, [source], target)
 
@@ -108,7 +110,9 @@ def _reducers():
         "static const int ow_reducer_rows_count ="
         " sizeof(ow_reducer_rows) / sizeof(ow_reducer_rows[0]);",
     ]
-    return loops.file_text([*texts, *table], [((), _DTYPES)], head="/* made by opwise/scalar/kernelgen.py */")
+    return loops.file_text(
+        [*texts, *table], [((), _DTYPES)], head="/* made by opwise/scalar/kernelgen.py */"
+    )
 
 
 #: exponents for which a chunk of powers with equal exponents needs no call of pow; infinities and
@@ -167,12 +171,11 @@ def _file(members, loops, rows=None):
     rows: those of the loops (default: all).
     """
     rows = list(ROWS.values()) if rows is None else rows
-    supported, libms = ["c_support"], ["libm"]
+    support = {name for row in rows for name in row.c_support}
+    libm = {name for row in rows for name in row.libm}
     if members is dtypes.COMPLEX:
-        supported.append("complex_support")
-        libms.append("complex_libm")
-    support = {name for row in rows for field in supported for name in getattr(row, field)}
-    libm = {name for row in rows for field in libms for name in getattr(row, field)}
+        support |= {name for row in rows for name in row.complex_support}
+        libm |= {name for row in rows for name in row.complex_libm}
     # the build runs on other hardware too: it must not rely on vector functions of libmvec
     head = [
         "/* made by opwise/scalar/kernelgen.py */",

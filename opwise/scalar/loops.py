@@ -31,6 +31,8 @@ _COPIES = 64
 _MAX_CHEAP = 8
 #: bytes of the accumulators of a cheap reduction: four of the widest vectors
 _LANES_BYTES = 256
+#: bytes of the widest vectors
+_WIDEST = 64
 #: elements of a run that are folded into one number, before such numbers are joined pairwise
 _RUN = 1024
 #: bytes of the operands, results and buffers of one block of a split loop
@@ -132,6 +134,18 @@ def held_in(acc: str) -> str:
 def lane_sets(n_acc: int) -> int:
     """Return into how many parts the lanes of a reduction are divided, for so many accumulators."""
     return 1 << (n_acc - 1).bit_length()
+
+
+def lanes(acc_dtype: str, n_acc: int, in_dtypes: Sequence[str]) -> int:
+    """Return in how many lanes a run is folded into each of ``n_acc`` accumulators.
+
+    in_dtypes: of the operands of a program; none if plain elements are folded.
+    """
+    found = max(1, _LANES_BYTES // (np.dtype(acc_dtype).itemsize * lane_sets(n_acc)))
+    if n_acc > 1 or not in_dtypes:
+        return found
+    # gcc takes as many elements at once as fill a vector of the narrowest operand
+    return max(found, _WIDEST // min(np.dtype(d).itemsize for d in in_dtypes))
 
 
 def is_cheap(instructions: Sequence[Instruction]) -> bool:
@@ -329,8 +343,8 @@ def reduction_text(
         return None
     n_acc = len(outs)
     elements = [slot_dtype(out, instructions, in_dtypes) for out in outs]
-    size = np.dtype(acc_dtype).itemsize * lane_sets(n_acc + beside)
-    lines = _Fold(FOLDS[row_name], elements, acc_dtype, max(1, _LANES_BYTES // size))
+    n_lanes = lanes(acc_dtype, n_acc + beside, in_dtypes if instructions else ())
+    lines = _Fold(FOLDS[row_name], elements, acc_dtype, n_lanes)
 
     operands = _Operands(in_dtypes, n_acc, constant_inputs, maybe_broadcast)
 

@@ -307,7 +307,7 @@ def take_pages(dtype):
 
 # --- several indices ----------------------------------------------------------------------------
 
-#: functions of a tensor of 3 dimensions, matrices i and j that broadcast, and a mask of its first two
+#: functions of a tensor of 3 dimensions, matrices i and j that broadcast, a mask of its first two
 PICKED = {
     "matrices": lambda x, i, j, m: x[i, j],
     "at the end": lambda x, i, j, m: x[:, i, j],
@@ -372,6 +372,7 @@ def test_indices_that_are_out_of_range(run_with):
 def test_a_change_at_bad_indices_changes_nothing(run_with):
     x, i, j, _ = _indexed("float64")
     run, linked = run_with([x, i, j], [T.inc_subtensor(x[i, :, j], 1.0)], c=True)
+    assert linked.in_c == [True]
     value = np.zeros((3, 4, 3))
     with pytest.raises(IndexError):
         run(value, np.array([[0, 5]]), np.array([[0, 0]], "int8"))

@@ -1,6 +1,7 @@
 """C text of types, numbers, conversions and declarations. That of the rows is in test_rows.py."""
 
 import ast
+import re
 import subprocess
 from pathlib import Path
 
@@ -18,7 +19,9 @@ def test_types():
         "float", "double", "ow_i64", "ow_b",
     ]  # fmt: skip
     assert [csource.short(d) for d in ("float64", "uint8", "bool")] == ["f64", "u8", "b"]
-    assert not csource.has_c("float16") and not csource.has_c("complex64")
+    assert [csource.c_type(d) for d in ("float16", "complex64")] == ["float", "ow_c64"]
+    assert csource.stored("float16") == "ow_f16" and csource.stored("complex64") == "ow_c64"
+    assert not csource.is_plain("float16") and csource.is_plain("float32")
 
 
 @pytest.mark.null
@@ -79,10 +82,17 @@ def test_convert(from_dtype, to_dtype, text):
         ("sin", ["int8"], "float32", "sinf(((float)a))"),
         ("exp", ["int8"], "float32", "ow_exp_f32(((float)a))"),
         ("switch", ["float64", "int8", "float32"], "float32", "(a ? ((float)b) : c)"),
-        ("second", ["complex64", "int8"], "int8", None),
+        ("second", ["complex64", "int8"], "int8", "b"),
+        ("switch", ["bool", "float64", "float64"], "float64", "(((ow_i64)a) ? b : c)"),
+        ("switch", ["complex64", "int8", "int8"], "int8", "((ow_i8)(ow_true_c64(a) ? b : c))"),
+        ("add", ["complex64"] * 3, "complex64", "(ow_add_c64((ow_add_c64(a, b)), c))"),
+        ("abs_", ["complex64"], "float32", "hypotf(a.r, a.i)"),
+        ("add", ["float16"] * 2, "float16", "ow_round_f16(a + b)"),
+        ("neg", ["float16"], "float16", "(-a)"),
         ("second", ["int64", "float32"], "float32", "b"),
         ("int_div", ["int32", "int32"], "int32", "((ow_i32)ow_floordiv_i32(a, b))"),
-        ("exp", ["float16"], "float16", None),
+        ("exp", ["float16"], "float16", "ow_round_f16(ow_exp_f32(a))"),
+        ("exp2", ["complex64"], "complex64", None),
         ("psi", ["float64"], "float64", None),
     ],
 )
@@ -113,13 +123,13 @@ def test_a_users_op_has_no_c():
 @pytest.mark.null
 def test_support_holds_just_what_is_asked_for():
     text = csource.support(["softplus", "floordiv"], ["float32", "int8", "float16"])
-    assert text.count("typedef") == 9
+    assert text.count("typedef") == 12
     for name in ("ow_expneg_f32(", "ow_softplus_f32(", "OW_FLOORDIV_NARROW(i8", "FLOAT(f32"):
         assert name in text
     assert text.index("ow_expneg_f32(float x)\n") < text.index("ow_softplus_f32(float x)\n")
     for name in ("_f64(double", "(i16", "sigmoid", "ipow", "@"):
         assert name not in text
-    assert csource.support([], []).count("typedef") == 9
+    assert csource.support([], []).count("typedef") == 12
     with pytest.raises(KeyError):
         csource.support(["no such function"], ["float32"])
 
@@ -127,14 +137,25 @@ def test_support_holds_just_what_is_asked_for():
 @pytest.mark.null
 def test_every_name_in_the_table_exists():
     for row in ROWS.values():
-        for dtype in filter(csource.has_c, dtypes.ALL):
+        for dtype in (*filter(csource.is_plain, dtypes.ALL), "float16"):
             template = row.c_expression(dtype)
             if template and "ow_" in template:
                 assert row.c_support
                 text = csource.support(row.c_support, [dtype])
-                name, short = row.c_support[0], csource.short(dtype)
+                name, short = row.c_support[0], csource.short(csource.real_of(dtype))
                 macro = f"OW_{name.upper()}", f"({short}", f"ow_{name}_{short}("
                 assert macro[2] in text or macro[1] in text, (row.name, dtype)
+
+
+@pytest.mark.null
+def test_every_function_of_complex_numbers_in_the_table_exists():
+    for row in ROWS.values():
+        for dtype in dtypes.COMPLEX:
+            text = csource.support(row.complex_support, [dtype])
+            for name in re.findall(r"(ow_\w+_|OW_CLIBM_)\{S\}", row.c_expression(dtype) or ""):
+                whole = name + csource.short(dtype)
+                called = re.sub("_c64|_c128", "_##S", whole)
+                assert f"{whole}(" in text or f"{called}(" in text, (row.name, dtype)
 
 
 @pytest.mark.null

@@ -22,8 +22,8 @@ from benchmark.suite.workloads import (
 )
 
 MODULES = (
-    elementwise, reductions, rows, training, images, chains, loops, lookup, along, numbers, linear, random,
-    sparse, transforms, userops,
+    elementwise, reductions, rows, training, images, chains, loops, lookup, along, numbers, linear,
+    random, sparse, transforms, userops,
 )  # fmt: skip
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload for module in MODULES for workload in module.WORKLOADS

@@ -1,4 +1,4 @@
-"""What goes along an axis, or picks elements: cumulative sums, sorting, searching, indices, masks."""
+"""Work along an axis and by indices: cumulative sums, sorting, searching, masks, attention."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def masked_sum(xp, x, mask):
 
 def clusters(rng, points, dimensions, centres):
     x = rng.normal(size=(points, dimensions))
-    return {"x": x, "ones": np.ones(points)}, {"c": x[:centres].copy()}
+    return {"x": x, "ones": np.ones(points), "c": x[:centres].copy()}, {}
 
 
 def kmeans(xp, x, ones, c):
@@ -100,7 +100,7 @@ def kmeans(xp, x, ones, c):
     near = xp.argmin(xp.sum(c * c, axis=1) - 2 * xp.dot(x, c.T), axis=1)
     sums = xp.add_at(0 * c, near, x)
     counts = xp.add_at(0 * c[:, 0], near, ones)
-    return (counts,), {"c": sums / counts[:, None]}
+    return (counts, sums / counts[:, None]), {}
 
 
 def kmeans_by_hand(x, ones, c):
@@ -108,8 +108,7 @@ def kmeans_by_hand(x, ones, c):
     sums, counts = np.zeros_like(c), np.zeros_like(c[:, 0])
     np.add.at(sums, near, x)
     np.add.at(counts, near, ones)
-    np.divide(sums, counts[:, None], out=c)
-    return (counts,), {"c": c}
+    return (counts, sums / counts[:, None]), {}
 
 
 def heads(rng, pages, words, width):

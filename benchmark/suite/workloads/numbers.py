@@ -1,4 +1,4 @@
-"""Numbers that are no single or double floats: halves, complex numbers, integers and truth values."""
+"""Other numbers than floats of 32 and 64 bits: halves, complex numbers, integers and truths."""
 
 from __future__ import annotations
 

@@ -16,7 +16,6 @@ typedef struct ow_cumulation {
 /* Runs of a result whose rows stay in the first cache while the next row is added to them. */
 #define OW_CUMULATED 512
 
-#define OW_BOTH_TRUE(a, b) ((a) & (b))
 #define OW_TIMES(a, b) ((a) * (b))
 #define OW_TIMES_F16(a, b) ow_to_f16(ow_round_f16(ow_from_f16(a) * ow_from_f16(b)))
 #define OW_CUMULATE(NAME, T, OP)                                                                   \
@@ -83,8 +82,6 @@ OW_CUMULATE(cumsum_c64, ow_c64, ow_add_c64)
 OW_CUMULATE(cumprod_c64, ow_c64, ow_mul_c64)
 OW_CUMULATE(cumsum_c128, ow_c128, ow_add_c128)
 OW_CUMULATE(cumprod_c128, ow_c128, ow_mul_c128)
-OW_CUMULATE(cumsum_b, uint8_t, OW_EITHER)
-OW_CUMULATE(cumprod_b, uint8_t, OW_BOTH_TRUE)
 
 /* in the order of ow_adders */
 #define OW_CUMULATORS(S) {ow_cumsum_##S, ow_cumprod_##S}
@@ -92,7 +89,7 @@ static const ow_loop ow_cumulators[][2] = {
     OW_CUMULATORS(i8),  OW_CUMULATORS(i16), OW_CUMULATORS(i32), OW_CUMULATORS(i64),
     OW_CUMULATORS(u8),  OW_CUMULATORS(u16), OW_CUMULATORS(u32), OW_CUMULATORS(u64),
     OW_CUMULATORS(f32), OW_CUMULATORS(f64), OW_CUMULATORS(f16), OW_CUMULATORS(c64),
-    OW_CUMULATORS(c128), OW_CUMULATORS(b),
+    OW_CUMULATORS(c128),
 };
 
 /* ints: index of the adder of the dtype, whether factors and not terms are cumulated, the axis */

@@ -12,7 +12,6 @@
 /* The sum of two elements: numbers of float16 are added as float. */
 #define OW_PLUS(a, b) ((a) + (b)) /* narrow ones wrap */
 #define OW_PLUS_F16(a, b) ow_to_f16(ow_round_f16(ow_from_f16(a) + ow_from_f16(b)))
-#define OW_EITHER(a, b) ((a) | (b))
 #define OW_ADDTO(S, T, PLUS)                                                                       \
     static void ow_addto_##S(const void *ctx, char **p, const int64_t *st, int64_t n)              \
     {                                                                                              \
@@ -47,7 +46,6 @@ OW_ADDTO(f64, double, OW_PLUS)
 OW_ADDTO(f16, ow_f16, OW_PLUS_F16)
 OW_ADDTO(c64, ow_c64, ow_add_c64)
 OW_ADDTO(c128, ow_c128, ow_add_c128)
-OW_ADDTO(b, uint8_t, OW_EITHER)
 
 typedef struct ow_adder {
     const char *name;
@@ -61,7 +59,7 @@ typedef struct ow_adder {
 static const ow_adder ow_adders[] = {
     OW_ADDER(i8),  OW_ADDER(i16), OW_ADDER(i32), OW_ADDER(i64), OW_ADDER(u8),
     OW_ADDER(u16), OW_ADDER(u32), OW_ADDER(u64), OW_ADDER(f32), OW_ADDER(f64),
-    OW_ADDER(f16), OW_ADDER(c64), OW_ADDER(c128), OW_ADDER(b),
+    OW_ADDER(f16), OW_ADDER(c64), OW_ADDER(c128),
 };
 static const int ow_adder_count = sizeof(ow_adders) / sizeof(ow_adders[0]);
 
@@ -217,7 +215,14 @@ static int64_t ow_parts_at_once(double ns)
         offset[k] += at * stride;                                                                  \
     }
 
-static int ow_add_offsets(int64_t *offset, const char *index, int64_t step, int itemsize,
+/* Compiled for wider vectors, too: which function runs is decided when the library is loaded. */
+#ifdef OW_X86_VECTORS
+#define OW_CLONED __attribute__((noinline, target_clones("avx2", "default")))
+#else
+#define OW_CLONED
+#endif
+
+static OW_CLONED int ow_add_offsets(int64_t *offset, const char *index, int64_t step, int itemsize,
                           int is_unsigned, int64_t n, int64_t length, int64_t stride)
 {
     int outside = 0;
@@ -235,6 +240,21 @@ static int ow_add_offsets(int64_t *offset, const char *index, int64_t step, int 
         OW_OFFSETS(uint8_t)
     else
         OW_OFFSETS(int8_t)
+    return outside;
+}
+
+/* As ow_find_parts, but returns only whether an index is out of range. */
+static int ow_offsets_of_parts(const ow_step *s, const ow_slot *x, int first, int64_t first_part, int64_t n,
+                               int64_t *offset)
+{
+    int outside = 0;
+    memset(offset, 0, sizeof(int64_t) * (size_t)n);
+    for (int d = 0; d < s->nin - first; d++) {
+        const ow_slot *index = s->in[first + d];
+        const int64_t step = index->ndim && index->shape[0] > 1 ? index->strides[0] : 0;
+        outside |= ow_add_offsets(offset, ow_at(index->data, first_part, step), step, index->itemsize,
+                                  index->typenum % 2 == 0, n, x->shape[d], x->strides[d]);
+    }
     return outside;
 }
 
@@ -280,8 +300,12 @@ static int ow_check_parts(ow_step *s, const ow_slot *x, int first, int64_t n)
 /* in: x, indices */
 static int ow_take_parts_prep(ow_step *s)
 {
+    ow_slot like = *s->in[0], *of = &like;
     int rc = ow_parts_shape(s, s->out[0], s->in[0], 1);
-    return rc ? rc : ow_ensure(s, s->out[0]);
+    if (rc || s->nin > 2)
+        return rc ? rc : ow_ensure(s, s->out[0]);
+    like.shape[0] = s->out[0]->shape[0]; /* with the steps of x */
+    return ow_ensure_like(s, s->out[0], &of, 1);
 }
 
 static int ow_take_parts_check(ow_step *s)
@@ -289,37 +313,82 @@ static int ow_take_parts_check(ow_step *s)
     return ow_check_parts(s, s->in[0], 1, s->out[0]->shape[0]);
 }
 
-static int ow_take_parts_run(ow_step *s)
+/* Parts are shared out; they may lie across the memory of x, and the result then does, too: its elements
+ * for one place in the parts are side by side, and are read from one row. */
+typedef struct ow_take_job {
+    ow_step *s;
+    ow_slot from;      /* the layout of a part */
+    int64_t chunks, bytes;
+    int whole, across, rc;
+} ow_take_job;
+
+static void ow_take_across(const ow_take_job *j, const int64_t *offset, int64_t first, int64_t parts)
 {
-    ow_slot *x = s->in[0], *z = s->out[0], from, to;
-    ow_part_layout(s, &from, x, 1);
-    ow_row(&to, z, 0);
-    const int whole = ow_is_c_contiguous(&from);
-    const int64_t bytes = ow_size(&from) * x->itemsize, n = z->shape[0];
-    const double ns = OW_ROW_NS * (s->nin - 1) + OW_COPY_NS * (double)ow_size(&from);
-    const int64_t most = ow_parts_at_once(ns);
-    double left = OW_LONGEST_CHUNK_NS;
-    int64_t offset[OW_PARTS], parts;
-    for (int64_t first = 0; first < n; first += parts) {
-        parts = n - first < most ? n - first : most;
-        int rc = ow_find_parts(s, x, 1, first, parts, offset);
-        if (rc)
-            return rc;
-        to.data = z->data + first * z->strides[0];
-        if (whole && bytes) {
-            ow_kernels->take_rows(to.data, z->strides[0], x->data, offset, parts, bytes);
-            if (ow_stops(&left, ns * (double)parts))
-                return OW_OK;
-            continue;
-        }
-        for (int64_t k = 0; k < parts; k++, to.data += z->strides[0]) {
-            from.data = x->data + offset[k];
-            if (ow_stops(&left, ns))
-                return OW_OK;
-            ow_copy(&to, &from);
+    const ow_slot *x = j->s->in[0], *z = j->s->out[0];
+    const int64_t places = ow_size(&j->from);
+    int64_t at[OW_MAXDIM] = {0};
+    const char *from = x->data;
+    char *to = z->data + first * z->strides[0];
+    for (int64_t k = 0; k < places; k++) {
+        ow_kernels->take_rows(to, z->strides[0], from, offset, parts, x->itemsize);
+        for (int d = j->from.ndim - 1; d >= 0; d--) {
+            from += j->from.strides[d];
+            to += z->strides[d + 1];
+            if (++at[d] < j->from.shape[d])
+                break;
+            from -= j->from.strides[d] * j->from.shape[d];
+            to -= z->strides[d + 1] * j->from.shape[d];
+            at[d] = 0;
         }
     }
-    return OW_OK;
+}
+
+static void ow_take_chunk(void *arg, int64_t c)
+{
+    ow_take_job *j = arg;
+    ow_step *s = j->s;
+    ow_slot *x = s->in[0], *z = s->out[0], from = j->from, to;
+    int64_t offset[OW_PARTS], parts, end;
+    int64_t first = ow_chunk_range(c, j->chunks, z->shape[0], OW_PARTS, &end);
+    double left = OW_LONGEST_CHUNK_NS;
+    const double ns = OW_ROW_NS * (s->nin - 1) + OW_COPY_NS * (double)ow_size(&from);
+    const int64_t most = j->across ? OW_PARTS : ow_parts_at_once(ns);
+    ow_row(&to, z, 0);
+    for (; first < end && !j->rc; first += parts) {
+        parts = end - first < most ? end - first : most;
+        if (ow_offsets_of_parts(s, x, 1, first, parts, offset)) {
+            j->rc = 1;
+            return;
+        }
+        to.data = z->data + first * z->strides[0];
+        if (j->across)
+            ow_take_across(j, offset, first, parts);
+        else if (j->whole && j->bytes)
+            ow_kernels->take_rows(to.data, z->strides[0], x->data, offset, parts, j->bytes);
+        else
+            for (int64_t k = 0; k < parts; k++, to.data += z->strides[0]) {
+                from.data = x->data + offset[k];
+                if (ow_stops(&left, ns))
+                    return;
+                ow_copy(&to, &from);
+            }
+        if (ow_stops(&left, ns * (double)parts))
+            return;
+    }
+}
+
+static int ow_take_parts_run(ow_step *s)
+{
+    ow_slot *x = s->in[0], *z = s->out[0];
+    ow_take_job j = {.s = s, .chunks = 1};
+    ow_part_layout(s, &j.from, x, 1);
+    j.whole = ow_is_c_contiguous(&j.from);
+    j.bytes = ow_size(&j.from) * x->itemsize;
+    j.across = !j.whole && z->shape[0] > 1 && z->strides[0] == z->itemsize && j.bytes;
+    const double size = (double)ow_size(z), n = (double)z->shape[0];
+    j.chunks = ow_chunks(OW_INDEX_NS * n + size * (j.whole || j.across ? 0.5 : OW_COPY_NS) * x->itemsize / 8);
+    ow_parallel(ow_take_chunk, &j, j.chunks);
+    return j.rc ? ow_check_parts(s, x, 1, z->shape[0]) : OW_OK;
 }
 
 /* Set or add to parts of `z` at n offsets what `y` has for each, in steps of `step`. */

@@ -247,7 +247,16 @@ static int ow_pick_offsets(const ow_pick *p, int64_t first, int64_t n, int64_t *
             const char *data = q->data;
             for (int d = 0; d <= last; d++)
                 data += at[d] * q->step[d];
-            if (q->length < 0)
+            if (q->step[last] == 0 && some > 1) { /* the same for all */
+                int64_t one = 0;
+                if (q->length < 0)
+                    one = *(const int64_t *)data;
+                else
+                    outside |= ow_add_offsets(&one, data, 0, q->itemsize, q->is_unsigned, 1, q->length,
+                                              q->stride);
+                for (int64_t i = 0; i < some; i++)
+                    offset[done + i] += one;
+            } else if (q->length < 0)
                 for (int64_t i = 0; i < some; i++)
                     offset[done + i] += *(const int64_t *)(data + i * q->step[last]);
             else
@@ -360,6 +369,66 @@ static void ow_pick_chunk(void *arg, int64_t c)
     }
 }
 
+/* --- rows and columns -----------------------------------------------------------------------------
+ * Where each array steps along one of two dimensions only, the offsets of all rows and of all columns are
+ * found once. */
+
+typedef struct ow_cross_job {
+    const ow_pick *p;
+    ow_slot *z;
+    const int64_t *rows, *columns;
+    int64_t chunks, bytes;
+} ow_cross_job;
+
+static int ow_is_cross(const ow_pick *p, const ow_slot *part)
+{
+    int is = p->nwalk == 2 && p->before.n == 0 && ow_is_c_contiguous(part) && p->walk[1] >= OW_SHORT_RUN;
+    for (int k = 0; k < p->pickers; k++)
+        is &= p->picker[k].step[0] == 0 || p->picker[k].step[1] == 0;
+    return is;
+}
+
+/* The offsets along dimension `d`; returns whether an index is out of range. */
+static int ow_cross_offsets(const ow_pick *p, int d, int64_t *offset)
+{
+    int outside = 0;
+    for (int64_t i = 0; i < p->walk[d]; i++)
+        offset[i] = d ? 0 : p->start;
+    for (int k = 0; k < p->pickers; k++) {
+        const ow_picker *q = &p->picker[k];
+        if (q->step[d] == 0 && (d || q->step[1]))
+            continue; /* what steps along neither dimension counts as a row */
+        if (q->length < 0)
+            for (int64_t i = 0; i < p->walk[d]; i++)
+                offset[i] += *(const int64_t *)(q->data + i * q->step[d]);
+        else
+            outside |= ow_add_offsets(offset, q->data, q->step[d], q->itemsize, q->is_unsigned, p->walk[d],
+                                      q->length, q->stride);
+    }
+    return outside;
+}
+
+static void ow_cross_chunk(void *arg, int64_t c)
+{
+    const ow_cross_job *j = arg;
+    int64_t end, row = ow_chunk_range(c, j->chunks, j->p->walk[0], 1, &end);
+    for (; row < end; row++)
+        ow_kernels->take_rows(j->z->data + row * j->p->walk[1] * j->bytes, j->bytes,
+                              j->p->x->data + j->rows[row], j->columns, j->p->walk[1], j->bytes);
+}
+
+/* Returns whether an index is out of range. */
+static int ow_pick_cross(const ow_pick *p, ow_slot *z, int64_t bytes, int64_t *room)
+{
+    ow_cross_job j = {p, z, room, room + p->walk[0], 1, bytes};
+    if (ow_cross_offsets(p, 0, room) | ow_cross_offsets(p, 1, room + p->walk[0]))
+        return 1;
+    j.chunks = ow_chunks((double)ow_size(z) * (0.5 + z->itemsize / 16.0));
+    if (bytes)
+        ow_parallel(ow_cross_chunk, &j, j.chunks);
+    return 0;
+}
+
 /* --- elements by a mask of the same shape -------------------------------------------------------- */
 
 #define OW_COMPRESS_BLOCK 8192
@@ -456,6 +525,16 @@ static int ow_pick_run(ow_step *s)
     rc = ow_ensure(s, z);
     if (rc)
         return rc;
+    ow_slot part;
+    ow_pick_part(&part, x, &p.after);
+    if (ow_is_cross(&p, &part)) {
+        int64_t *room = (int64_t *)ow_alloc((p.walk[0] + p.walk[1]) * 8);
+        if (room) {
+            const int outside = ow_pick_cross(&p, z, ow_size(&part) * z->itemsize, room);
+            ow_free((char *)room);
+            return outside ? ow_pick_error(s, &p) : OW_OK;
+        }
+    }
     ow_pick_job j = {&p, z, 1, ow_dims_size(&p.after) * z->itemsize, 0};
     const double each = (OW_INDEX_NS * p.pickers + 1) / (double)(p.before.n ? ow_dims_size(&p.before) + 1 : 1);
     const double ns = (double)p.n * each + (double)ow_size(z) * (0.3 + z->itemsize / 16.0);

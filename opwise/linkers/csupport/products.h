@@ -2,8 +2,7 @@
  * bool, float16 and complex numbers.
  *
  * Integers wrap, so narrow ones are multiplied as int32 and cut off. float16 is multiplied as float. A
- * complex matrix is two real ones, of every other element: four products of those are as much work as one
- * of complex numbers.
+ * complex matrix becomes two real ones: four products of those are as much work as one of complex numbers.
  */
 #ifndef OW_PRODUCTS_H
 #define OW_PRODUCTS_H
@@ -85,27 +84,59 @@ static void ow_cut(ow_slot *z, const char *from)
     }
 }
 
-static void ow_real_parts(ow_product *q, const ow_slot *x, const ow_slot *y, int ix, int iy)
+/* Copy the parts of a complex matrix to two real ones by rows, one after the other. */
+#define OW_SPLIT(C, R)                                                                             \
+    for (int64_t i = 0; i < c->shape[0]; i++) {                                                    \
+        const char *row = c->data + i * c->strides[0];                                             \
+        R *re = (R *)to + i * c->shape[1], *im = re + ow_size(c);                                  \
+        if (c->strides[1] == sizeof(C))                                                            \
+            for (int64_t j = 0; j < c->shape[1]; j++) {                                            \
+                re[j] = ((const C *)row)[j].r;                                                     \
+                im[j] = ((const C *)row)[j].i;                                                     \
+            }                                                                                      \
+        else                                                                                       \
+            for (int64_t j = 0; j < c->shape[1]; j++) {                                            \
+                re[j] = ((const C *)(row + j * c->strides[1]))->r;                                 \
+                im[j] = ((const C *)(row + j * c->strides[1]))->i;                                 \
+            }                                                                                      \
+    }
+
+/* What lies by columns is split so: `*by_rows` says how. */
+static void ow_split(char *to, const ow_slot *given, int *by_rows)
 {
-    const int64_t part = x->itemsize / 2;
-    q->x = x->data + ix * part;
-    q->y = y->data + iy * part;
+    ow_slot turned = *given, *c = &turned;
+    *by_rows = llabs(given->strides[1]) <= llabs(given->strides[0]);
+    if (!*by_rows)
+        for (int d = 0; d < 2; d++) {
+            turned.shape[d] = given->shape[1 - d];
+            turned.strides[d] = given->strides[1 - d];
+        }
+    if (c->typenum == OW_COMPLEX64_TYPENUM) {
+        OW_SPLIT(ow_c64, float)
+    } else {
+        OW_SPLIT(ow_c128, double)
+    }
 }
 
-/* z = x y of complex numbers, into two matrices of their parts at `room`. */
+/* z = x y of complex numbers; room: for the parts of all three. */
 static void ow_complex_product(ow_slot *z, const ow_slot *x, const ow_slot *y, char *room)
 {
     const int type = ow_gemm_type(z);
-    const int64_t part = z->itemsize / 2, n = ow_size(z);
-    ow_product q = {.m = z->shape[0], .n = z->shape[1], .k = x->shape[1],
-                    .xr = x->strides[0] / part, .xc = x->strides[1] / part,
-                    .yr = y->strides[0] / part, .yc = y->strides[1] / part, .zr = z->shape[1]};
+    const int64_t part = z->itemsize / 2, n = ow_size(z), nx = ow_size(x), ny = ow_size(y);
+    char *xs = room + 2 * n * part, *ys = xs + 2 * nx * part;
+    int x_by_rows, y_by_rows;
+    ow_split(xs, x, &x_by_rows);
+    ow_split(ys, y, &y_by_rows);
+    ow_product q = {.m = z->shape[0], .n = z->shape[1], .k = x->shape[1], .zr = z->shape[1],
+                    .xr = x_by_rows ? x->shape[1] : 1, .xc = x_by_rows ? 1 : x->shape[0],
+                    .yr = y_by_rows ? y->shape[1] : 1, .yc = y_by_rows ? 1 : y->shape[0]};
     for (int imaginary = 0; imaginary < 2; imaginary++)
         for (int second = 0; second < 2; second++) {
             q.z = room + imaginary * n * part;
             q.a = second && !imaginary ? -1 : 1;
             q.b = second;
-            ow_real_parts(&q, x, y, second, imaginary ^ second);
+            q.x = xs + second * nx * part;
+            q.y = ys + (imaginary ^ second) * ny * part;
             ow_own_product(type, &q);
         }
     if (part == 4)
@@ -128,7 +159,7 @@ static int ow_any_product(ow_slot *z, ow_slot *x, ow_slot *y)
         memset(z->data, 0, (size_t)(nz * z->itemsize));
         return 1;
     }
-    const int64_t bytes = is_complex ? nz * z->itemsize : narrow ? (nx + ny + nz) * size : 0;
+    const int64_t bytes = is_complex ? (nx + ny + nz) * z->itemsize : narrow ? (nx + ny + nz) * size : 0;
     char *room = bytes ? ow_alloc(bytes) : NULL;
     if (bytes && !room)
         return 0;

@@ -1,4 +1,4 @@
-"""Rules on parts that a mask of the same shape selects: sums of them, and numbers that replace them.
+"""Rules on what a mask of the same shape selects: sums of it, and numbers that replace it.
 
 The elementwise forms need no positions of elements, and are fused with the work around them.
 """

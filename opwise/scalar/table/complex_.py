@@ -58,5 +58,6 @@ row(
 )  # fmt: skip
 row(
     "conj", "Conj", 1, d.not_bool(d.same), np.conj, "{x}",
-    lambda F, x, z, g: F.conj(g), label="conj", complex_c="ow_conj_{S}({x})", exact=True, doc="Complex conjugate.",
+    lambda F, x, z, g: F.conj(g), label="conj", complex_c="ow_conj_{S}({x})", exact=True,
+    doc="Complex conjugate.",
 )  # fmt: skip

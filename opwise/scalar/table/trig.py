@@ -41,7 +41,8 @@ _function("cosh", "Cosh", "cosh", lambda F, x, z, g: g * F.sinh(x), 4.0, doc="Hy
 row(
     "tanh", "Tanh", 1, d.to_float_same, np.tanh, {"f": "ow_tanh_{S}({x})"},
     lambda F, x, z, g: g * (1 - F.sqr(z)),
-    label="tanh", c_support=("tanh",), **_of_complex("tanh"), cost=1.8, domain=((-1.5, 1.5),), doc="Hyperbolic tangent.",
+    label="tanh", c_support=("tanh",), **_of_complex("tanh"), cost=1.8,
+    domain=((-1.5, 1.5),), doc="Hyperbolic tangent.",
 )  # fmt: skip
 _function(
     "arcsinh", "ArcSinh", "asinh", lambda F, x, z, g: g / F.sqrt(F.sqr(x) + 1), 5.0,

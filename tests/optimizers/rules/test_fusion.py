@@ -437,14 +437,6 @@ def _in_place(x, y):
     return [T.sum(Elemwise(T.exp.scalar_op, {0: 0})(x * y))]
 
 
-def _complex(x, y):
-    return [T.sum(T.cast(x, "complex128") * y)]
-
-
-def _half(x, y):
-    return [T.sum(T.cast(x, "float16") * T.cast(y, "float16"))]
-
-
 def _without_c(x, y):
     return [T.sum(T.psi(x))]
 
@@ -458,8 +450,7 @@ def _several_results(x, y):
 @pytest.mark.parametrize(
     "build",
     [
-        _two_readers, _two_reductions, _an_output, _in_place, _complex, _half, _without_c,
-        _several_results,
+        _two_readers, _two_reductions, _an_output, _in_place, _without_c, _several_results,
         lambda x, y: [T.sum(x), T.prod(y, axis=0)],
         lambda x, y: [Sum(axis=())(x * y)],
         lambda x, y: [T.sum(T.sort(x * y))],
