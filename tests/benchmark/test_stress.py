@@ -1,4 +1,4 @@
-"""The stress of the cache runs, with few processes and kills, and ends with an error if one fails."""
+"""The stress of the cache runs, with few processes and kills, and reports a trial that fails."""
 
 import json
 
