@@ -1,4 +1,4 @@
-"""What two threads gain over one: calls of one function, of a function and its copy, of a PerThread.
+"""What two threads gain over one: calls of a function, of it and its copy, and of a PerThread.
 
     python -m benchmark.threads [--seconds N] [--json FILE]
 

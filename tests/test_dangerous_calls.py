@@ -1,4 +1,4 @@
-"""Calls that run texts or load objects: the source has none but those listed here, each with why."""
+"""Calls that run texts or load objects: the source has only those listed here, each with why."""
 
 import ast
 from pathlib import Path

@@ -27,9 +27,7 @@ def printable_lines(text: str) -> str:
 @cache
 def _controls() -> re.Pattern[str]:
     """Return the pattern of control characters, and of marks that turn or hide text."""
-    return re.compile(
-        "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
-    )
+    return re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
 def _escaped(c: str) -> str:

@@ -88,10 +88,11 @@ def test_16_threads_call_a_function_10000_times_each(per_thread):
 def test_16_threads_call_different_functions_10000_times_each():
     """Half of them update a variable that all read."""
     w, c, x = shared(np.zeros(4), name="w"), shared(0, name="c"), T.dvector("x")
+    updates = [(w, w + 1), (c, c + 1)]
     functions = [
-        function([x], [(x * k).sum(), w.min(), w.max()], updates=[(w, w + 1), (c, c + 1)][: 2 * (k % 2)])
+        function([x], [(x * k).sum(), w.min(), w.max()], updates=updates if k % 2 else [])
         for k in range(THREADS)
-    ]  # fmt: skip
+    ]
 
     def work(k):
         argument = np.arange(4.0)

@@ -1,4 +1,4 @@
-"""Processes that multiprocessing starts use one kernel thread each, unless a flag says otherwise."""
+"""Processes that multiprocessing starts use one kernel thread, unless a flag says otherwise."""
 
 import multiprocessing
 import os
