@@ -62,8 +62,10 @@ def test_what_was_not_reported_yet_is_fetched(client, array):
     """With a long interval workers report after their first task alone."""
     f = exponential()
     with od.Profiler(client, interval=1000) as profiler:
-        od.map_blocks(f, array).compute()
-    assert calls(profiler.result(), "exponential") == 10
+        for k in range(1, 4):
+            od.map_blocks(f, array + k).compute()
+            assert calls(profiler.result(), "exponential") == 10 * k
+    assert calls(profiler.result(), "exponential") == 30
 
 
 def test_several_profilers_count_for_themselves(client, array):
