@@ -20,6 +20,8 @@ from opwise.distributed import recipe, remote
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 
+pytestmark = pytest.mark.null
+
 DATA = np.random.RandomState(0).rand(40, 6)
 
 

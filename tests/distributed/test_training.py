@@ -12,6 +12,8 @@ import opwise.tensor as T
 from opwise import sparse
 from opwise.compile.streams import RandomStreams
 
+pytestmark = pytest.mark.c
+
 RNG = np.random.RandomState(1)
 ROWS = RNG.randn(330, 7)
 LABELS = (RNG.rand(330) > 0.5) * 1.0
