@@ -145,8 +145,8 @@ def _like_blocks(arg: Any) -> Any:
     """Return an array with the dtype and the dimensions of the blocks of an argument."""
     if not isinstance(arg, da.Array):
         return arg
-    # two elements are as good as many; one makes a dimension that is broadcast
-    return np.zeros([1 if set(sizes) == {1} else 2 for sizes in arg.chunks], arg.dtype)
+    # no element is as good as many; one makes a dimension that is broadcast
+    return np.zeros([1 if set(sizes) == {1} else 0 for sizes in arg.chunks], arg.dtype)
 
 
 def _axes(name: str, axes: int | Iterable[int], ndim: int) -> tuple[int, ...]:

@@ -36,8 +36,7 @@ _process = uuid.uuid4().hex
 #: flags that each worker chooses for itself, as do their sections, which end with a dot
 _OWN_FLAGS = (
     "threads", "recycle_bytes", "cxx", "gcc.", "compiledir_bytes", "cache_graphs", "mode", "linker",
-    "optimizer", "profile", "profile_memory", "profile_optimizer", "print_global_stats",
-    "profiling.", "tuning.", "ProfileMode.",
+    "optimizer", "profile", "print_global_stats", "profiling.", "tuning.", "ProfileMode.",
 )  # fmt: skip
 
 

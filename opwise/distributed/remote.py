@@ -7,6 +7,7 @@ it. What was recorded is sent to the scheduler before the result of the task is.
 from __future__ import annotations
 
 import asyncio
+import copy
 import itertools
 import threading
 import time
@@ -122,22 +123,31 @@ class Reports:
 
         The stream to it keeps the order: this arrives before the result of the task that runs now.
         """
-        for number, calls, text in self.collect():
+        for number, calls, text in self.collect_new():
             message = {
                 "op": OPERATION, "name": self.name, "number": number, "calls": calls, "text": text,
             }  # fmt: skip
             # the stream belongs to the thread of the event loop
             self.worker.loop.add_callback(self.worker.batched_send, message)
 
-    def collect(self, timeout: float = 0.0) -> list[tuple[str, int, str]]:
-        """Return the snapshots of the functions with new calls. timeout: see ``snapshot``."""
+    def collect_new(self) -> list[tuple[str, int, str]]:
+        """Return the snapshots of the functions with calls since the last report."""
         found = []
         for compiled, calls in list(self.functions.items()):
-            new = compiled.snapshot(calls, timeout)
+            new = compiled.snapshot(calls, timeout=0.0)
             if new is not None:
                 self.functions[compiled] = new[1]
                 found.append(new)
         return found
+
+    def everything(self) -> list[tuple[str, int, str]]:
+        """Return the snapshots of all functions, and send those that are new.
+
+        The scheduler gets them too, so that they outlive the worker.
+        """
+        self.send()
+        found = (compiled.snapshot(0, _PATIENCE) for compiled in list(self.functions))
+        return [each for each in found if each is not None]
 
 
 class _Process:
@@ -347,16 +357,22 @@ def _sum(x: Any, y: Any) -> Any:
 
 
 def aligned(value: Any) -> Any:
-    """Return an array that is aligned, a copy if needed, and any other value as it is.
+    """Return a value whose arrays are aligned: copies of those that are not.
 
     Arrays that came over the network lie anywhere in the memory of the message.
     """
-    is_loose = isinstance(value, np.ndarray) and not value.flags.aligned
-    return value.copy() if is_loose else value
+    if isinstance(value, np.ndarray):
+        return value if value.flags.aligned else value.copy()
+    if isinstance(value, list | tuple) and type(value) in (list, tuple):
+        return type(value)([aligned(part) for part in value])
+    if hasattr(value, "indptr"):  # a compressed matrix of scipy
+        parts = (value.data, value.indices, value.indptr)
+        return value if all(part.flags.aligned for part in parts) else value.copy()
+    return value
 
 
 def _copied(value: Any) -> Any:
-    return value.copy() if isinstance(value, np.ndarray) else value
+    return copy.deepcopy(value)
 
 
 def _all_copied(result: Any) -> Any:
@@ -370,9 +386,9 @@ _PATIENCE = 2.0
 
 
 async def collect(name: str, dask_worker: Any = None) -> list[tuple[str, int, str]]:
-    """Return the new snapshots of a worker for a Profiler, for ``Client.run``."""
+    """Return the snapshots of a worker for a Profiler, for ``Client.run``."""
     reports = functions_of(dask_worker).reports.get(name)
     if reports is None:
         return []
     loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(None, reports.collect, _PATIENCE)
+    return await loop.run_in_executor(None, reports.everything)

@@ -7,7 +7,9 @@ a fixed binary tree. Values of shared variables travel with each sum.
 from __future__ import annotations
 
 import itertools
+import math
 import uuid
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -74,6 +76,8 @@ def load_chunks(arrays: Sequence[Any], rows: int | None = None, client: Any = No
     if not arrays:
         raise ValueError("load_chunks needs at least one array")
     if all(isinstance(a, Delayed) for a in arrays):
+        if rows is not None:
+            raise ValueError("rows is given, but delayed values are chunks already: leave it out")
         return Chunks(client, client.compute(arrays))
     lengths = {_length(a) for a in arrays}
     if len(lengths) > 1:
@@ -92,6 +96,10 @@ def _length(array: Any) -> int:
     shape = array.shape if isinstance(array, da.Array) else np.shape(array)
     if not shape:
         raise TypeError(f"{array!r:.80} has no rows: each item of arrays is an array of rows")
+    if math.isnan(shape[0]):
+        raise ValueError(
+            "The number of rows of a Dask array is not known: call its method compute_chunk_sizes"
+        )
     return int(shape[0])
 
 
@@ -187,12 +195,10 @@ class _Sum:
         name = self.f.name
         # a new token each time: no worker can take what it computed for other values
         token = f"0{uuid.uuid4().hex}"
-        made = recipe.recipe_of(self.f, self.what)
-        values = recipe.values_of(self.f, token)
-        key = f"{task_name(name, 'recipe')}-{made.key}"
+        made, values = recipe.recipe_of(self.f, self.what), recipe.values_of(self.f, token)
         kept: Any = values
         with _large_tasks():
-            function = client.submit(remote.given, made, key=key)
+            function = _sent(self.f, made, client)
             if values is not None:
                 key = f"{task_name(name, 'values')}-{token}"
                 kept = client.submit(remote.given, values, key=key)
@@ -211,6 +217,21 @@ class _Sum:
                 for group, key in zip(groups, keys, strict=True)
             ]
         return [remote.aligned(np.asarray(value)) for value in level[0].result()]
+
+
+#: {function: (client, future of its recipe)}: workers keep the recipe for the next sum
+_recipes: weakref.WeakKeyDictionary[Function, tuple[Any, Any]] = weakref.WeakKeyDictionary()
+
+
+def _sent(f: Function, made: recipe.Recipe, client: Any) -> Any:
+    """Return the future of a function's recipe, sent now if the cluster does not have it."""
+    key = f"{task_name(f.name, 'recipe')}-{made.key}"
+    owner, future = _recipes.get(f, (None, None))
+    is_there = owner is client and future.key == key and future.status in ("pending", "finished")
+    if not is_there:
+        future = client.submit(remote.given, made, key=key)
+        _recipes[f] = client, future
+    return future
 
 
 def _check_summand(var: Any, what: str) -> None:

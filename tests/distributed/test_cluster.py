@@ -10,13 +10,17 @@ import dask.array as da
 import dask.bag as db
 import numpy as np
 import pytest
+import scipy.sparse
 
 import opwise
 import opwise.distributed as od
 import opwise.tensor as T
-from opwise.distributed import recipe
+from opwise import sparse
+from opwise.distributed import recipe, remote
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+
+pytestmark = pytest.mark.null
 
 DATA = np.random.RandomState(0).rand(40, 6)
 
@@ -156,6 +160,29 @@ def test_arrays_of_messages_are_aligned(client):
     later = [od.delayed(f)(np.full((k, 3), 1.0)) for k in range(1, 9)]
     for k, found in enumerate(dask.compute(*later), 1):
         np.testing.assert_array_equal(found, np.full((k, 3), 3.0))
+
+
+def test_sparse_matrices_are_aligned(client):
+    x, w = sparse.csr_matrix("x"), opwise.shared(np.arange(3.0), name="w")
+    f = compiled([x], sparse.dot(x, w.dimshuffle(0, "x")), "sparse")
+    for k in range(1, 4):
+        matrix = scipy.sparse.random_array((k, 3), density=0.7, format="csr", rng=k)
+        matrix = scipy.sparse.csr_matrix(matrix)
+        found = od.delayed(f)(matrix).compute()
+        np.testing.assert_allclose(found, matrix @ np.arange(3.0)[:, None])
+
+
+def test_what_came_over_the_network_is_copied_if_needed():
+    loose = np.frombuffer(b"x" + bytes(80), dtype="u1")[1:].view("f8")
+    assert not loose.flags.aligned
+    matrix = scipy.sparse.csr_matrix(np.eye(3))
+    assert remote.aligned(matrix) is matrix
+    matrix.data = loose[:3]
+    assert remote.aligned(matrix).data.flags.aligned
+    first, (second,) = remote.aligned([loose, (loose,)])
+    assert first.flags.aligned and second.flags.aligned
+    good = np.ones(3)
+    assert remote.aligned(good) is good
 
 
 def test_a_changed_function_is_another_recipe():

@@ -35,6 +35,17 @@ def test_what_is_appended():
     assert key_split(task_name("f1", "sum") + "-0a") == "opwise_f1_sum"
 
 
+def test_workers_of_a_cluster_use_so_many_threads(monkeypatch):
+    started = []
+    monkeypatch.setattr("distributed.LocalCluster", lambda **options: started.append(options))
+    monkeypatch.setenv("OPWISE_FLAGS", "floatX=float32")
+    cluster(3, threads=2, memory_limit="1GB", env={"A": "b"})
+    (options,) = started
+    assert options["env"] == {"A": "b", "OPWISE_FLAGS": "floatX=float32,threads=2"}
+    assert (options["n_workers"], options["threads_per_worker"]) == (3, 1)
+    assert options["memory_limit"] == "1GB"
+
+
 @pytest.mark.parametrize(
     "numbers", [{"workers": 0}, {"workers": 2.0}, {"workers": 2, "threads": 0}]
 )

@@ -166,9 +166,10 @@ def test_reports_are_sent_once_and_not_too_often(monkeypatch):
         reports.after_call()
     sent = [(message["op"], message["name"], message["calls"]) for message in reports.worker.sent]
     assert sent == [(remote.OPERATION, "p", 1), (remote.OPERATION, "p", 3)]
-    assert reports.collect() == []
+    assert reports.collect_new() == []
     function.calls = 4
-    assert reports.collect() == [("f", 4, "text")]
+    assert reports.everything() == [("f", 4, "text")] == reports.everything()
+    assert [message["calls"] for message in reports.worker.sent] == [1, 3, 4]
 
 
 def test_slow_reports_are_sent_less_often(monkeypatch):

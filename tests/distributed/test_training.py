@@ -12,6 +12,8 @@ import opwise.tensor as T
 from opwise import sparse
 from opwise.compile.streams import RandomStreams
 
+pytestmark = pytest.mark.c
+
 RNG = np.random.RandomState(1)
 ROWS = RNG.randn(330, 7)
 LABELS = (RNG.rand(330) > 0.5) * 1.0
@@ -188,6 +190,8 @@ def test_the_names_of_the_tasks(client):
     ([np.ones(3)], 0, ValueError, "rows is 0"),
     ([np.ones(0)], 5, ValueError, "have no rows"),
     ([np.float64(3)], 5, TypeError, "has no rows"),
+    ([dask.delayed(list)()], 5, ValueError, "are chunks already"),
+    ([da.arange(9, chunks=3)[da.arange(9, chunks=3) > 2]], None, ValueError, "is not known: call"),
 ])  # fmt: skip
 def test_arrays_that_make_no_chunks(client, arrays, rows, error, text):
     with pytest.raises(error, match=text):
