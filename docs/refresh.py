@@ -36,7 +36,8 @@ ROOT = Path(__file__).resolve().parent.parent
 #: every page that shows commands or snippets
 PAGES = [
     "README.md", "CONTRIBUTING.md", "docs/start.md", "docs/old-programs.md", "docs/modes.md",
-    "docs/extending.md", "docs/names.md", "docs/profiling.md", "docs/notebook.md", "benchmark/README.md",
+    "docs/extending.md", "docs/names.md", "docs/profiling.md", "docs/notebook.md",
+    "benchmark/README.md",
 ]  # fmt: skip
 BLOCK = re.compile(
     r"""

@@ -154,9 +154,10 @@ class OpwiseMagics(Magics):
         recording = Recording(memory=not options.no_memory)
         try:
             with change_flags(**flags), recording.running():
-                self._run(line if cell is None else cell)
+                # the line of the magic is the first one of the cell
+                self._run(line if cell is None else f"\n{cell}")
         finally:
-            profile = recording.profile(f"In[{self.shell.execution_count}]")
+            profile = recording.profile(f"In[{_number(self.shell)}]")
             if options.name:
                 self.shell.user_ns[options.name] = profile
             if options.output:
@@ -170,7 +171,7 @@ class OpwiseMagics(Magics):
         """Run a cell as IPython does: its last expression is shown."""
         shell: Any = self.shell
         transformed = shell.transform_cell(text)
-        name = shell.compile.cache(transformed, shell.execution_count, raw_code=text)
+        name = shell.compile.cache(transformed, _number(shell), raw_code=text)
         tree = shell.transform_ast(shell.compile.ast_parse(transformed, name))
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         exec(shell.compile(tree, name, "exec"), shell.user_ns)
@@ -189,6 +190,11 @@ class _Nothing:
 
     def _repr_html_(self) -> str:
         return f"<div>{self!r}</div>"
+
+
+def _number(shell: Any) -> int:
+    """Return the number of the cell that runs; ``execution_count`` may be that of the next one."""
+    return len(shell.history_manager.input_hist_raw) - 1
 
 
 def _checked(mode: str) -> str:
