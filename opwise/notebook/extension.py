@@ -154,8 +154,7 @@ class OpwiseMagics(Magics):
         recording = Recording(memory=not options.no_memory)
         try:
             with change_flags(**flags), recording.running():
-                # the line of the magic is the first one of the cell
-                self._run(line if cell is None else f"\n{cell}")
+                self._run(line if cell is None else cell, is_cell=cell is not None)
         finally:
             profile = recording.profile(f"In[{_number(self.shell)}]")
             if options.name:
@@ -167,10 +166,12 @@ class OpwiseMagics(Magics):
             else:
                 display(_Nothing())
 
-    def _run(self, text: str) -> None:
-        """Run a cell as IPython does: its last expression is shown."""
+    def _run(self, text: str, is_cell: bool) -> None:
+        """Run the rest of a cell, or a statement, as IPython does: the last expression is shown."""
         shell: Any = self.shell
         transformed = shell.transform_cell(text)
+        if is_cell:  # whose first line is that of the magic
+            transformed = f"\n{transformed}"
         name = shell.compile.cache(transformed, _number(shell), raw_code=text)
         tree = shell.transform_ast(shell.compile.ast_parse(transformed, name))
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
