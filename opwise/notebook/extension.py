@@ -154,9 +154,9 @@ class OpwiseMagics(Magics):
         recording = Recording(memory=not options.no_memory)
         try:
             with change_flags(**flags), recording.running():
-                self._run(line if cell is None else cell)
+                self._run(line if cell is None else cell, is_cell=cell is not None)
         finally:
-            profile = recording.profile(f"In[{self.shell.execution_count}]")
+            profile = recording.profile(f"In[{_number(self.shell)}]")
             if options.name:
                 self.shell.user_ns[options.name] = profile
             if options.output:
@@ -166,11 +166,13 @@ class OpwiseMagics(Magics):
             else:
                 display(_Nothing())
 
-    def _run(self, text: str) -> None:
-        """Run a cell as IPython does: its last expression is shown."""
+    def _run(self, text: str, is_cell: bool) -> None:
+        """Run the rest of a cell, or a statement, as IPython does: the last expression is shown."""
         shell: Any = self.shell
         transformed = shell.transform_cell(text)
-        name = shell.compile.cache(transformed, shell.execution_count, raw_code=text)
+        if is_cell:  # whose first line is that of the magic
+            transformed = f"\n{transformed}"
+        name = shell.compile.cache(transformed, _number(shell), raw_code=text)
         tree = shell.transform_ast(shell.compile.ast_parse(transformed, name))
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         exec(shell.compile(tree, name, "exec"), shell.user_ns)
@@ -189,6 +191,11 @@ class _Nothing:
 
     def _repr_html_(self) -> str:
         return f"<div>{self!r}</div>"
+
+
+def _number(shell: Any) -> int:
+    """Return the number of the cell that runs; ``execution_count`` may be that of the next one."""
+    return len(shell.history_manager.input_hist_raw) - 1
 
 
 def _checked(mode: str) -> str:

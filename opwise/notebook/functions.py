@@ -32,7 +32,7 @@ def html(f: Function) -> str:
     shares = _shares(f)
     return page.render(
         "function.html.j2",
-        name=wording.short(cells.names(f.name or "function"), 80),
+        name=wording.short(_name(f), 80),
         inputs=_listed([_input(spec) for spec in specs if not spec.implicit]),
         outputs=_listed([_output(f, k) for k in range(len(f.construction.outputs))]),
         updates=_listed([_update(f, k) for k in sorted(f.construction.update_of)]),
@@ -41,6 +41,13 @@ def html(f: Function) -> str:
         graph=graphs.graph(f, shares, _names(f)),
         timed=bool(shares),
     )
+
+
+def _name(f: Function) -> str:
+    """Return the name of a function; of its line in a file without the folder."""
+    name = f.name or "function"
+    file, colon, line = name.rpartition(":")
+    return cells.place(file, int(line)) if colon and line.isdigit() else name
 
 
 def _listed(rows: list[Any]) -> tuple[list[Any], int]:
@@ -97,7 +104,7 @@ def _mode(mode: Mode) -> str:
         optimizer = " ".join(map(str, parts))
     linkers = [name for name, known in predefined_linkers.items() if known is mode.linker]
     linker = linkers[0] if linkers else text_of(mode.linker)
-    return f"{type(mode).__name__}: {linker}, {wording.short(optimizer, 120)}"
+    return f"{type(mode).__name__}: {linker}, {wording.short(optimizer, 120) or 'no rewrites'}"
 
 
 def _facts(f: Function) -> list[tuple[str, str]]:

@@ -33,9 +33,7 @@ class Output:
     def __init__(self, outputs):
         self.outputs = outputs
         #: the error's class and text, or None
-        self.error = next(
-            ((o.ename, o.evalue) for o in outputs if o.output_type == "error"), None
-        )
+        self.error = next(((o.ename, o.evalue) for o in outputs if o.output_type == "error"), None)
         #: {stream: text}
         self.streams = {o.name: o.text for o in outputs if o.output_type == "stream"}
         #: the MIME bundles of what is displayed, then of the result
