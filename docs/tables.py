@@ -44,10 +44,15 @@ _TYPES = {bool: "True or False", int: "an integer", float: "a number", str: "a t
 
 def _values(flag: Any) -> str:
     """Return the default and the values of a flag; defaults of the computer are not shown."""
-    accepted = flag.accepts()
-    for type_, name in _TYPES.items():
-        accepted = accepted.replace(str(type_), name)
-    default = "" if callable(flag.default) else f"Default: `{flag.default!r}`. "
+    if hasattr(flag, "all"):
+        accepted = ", ".join(f"`{value}`" for value in flag.all)
+    else:
+        accepted = flag.accepts()
+        for type_, name in _TYPES.items():
+            accepted = accepted.replace(str(type_), name)
+    default = ""
+    if not callable(flag.default):
+        default = f"Default: `{flag.default}`. " if flag.default != "" else "Default: empty. "
     return _cell(f"{default}Values: {accepted}.")
 
 
