@@ -175,7 +175,8 @@ def _sources() -> str:
     in a folder, as in an archive.
     """
     package = os.path.dirname(os.path.dirname(__file__))
-    found, folders = [], [package]
+    found: list[tuple[str, int, int]] = []
+    folders = [package]
     while folders:
         try:
             with os.scandir(folders.pop()) as entries:
