@@ -3,9 +3,9 @@
     python scripts/bits.py write FILE             computes, and writes results to FILE, as .npz
     python scripts/bits.py compare FILE FILE...   prints how the others differ from the first file
 
-The programs use functions of arrays, sums, softmaxes, products, convolutions, pooling, random numbers
-and sorting, each on compiled kernels and on the loops of the extension, on seeded data. A difference
-is given in units in the last place (ulp) of the larger number.
+The programs use functions of arrays, sums, softmaxes, products, convolutions, pooling, random
+numbers and sorting, each on compiled kernels and on the loops of the extension, on seeded data. A
+difference is given in units in the last place (ulp) of the larger number.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ def scan(
     returned.
 
     Returns (outputs, updates), as ``opwise.loops.scan``; if n_steps is the constant 1, each output
-    has the row of that step only. Raises ValueError for taps without a buffer and without a number of
-    steps, otherwise as ``opwise.loops.scan``.
+    has the row of that step only. Raises ValueError for taps without a buffer and without a number
+    of steps, otherwise as ``opwise.loops.scan``.
     """
     if n_steps is None:
         raise ValueError("scan over memory buffers needs n_steps, the number of steps")
