@@ -1,4 +1,4 @@
-"""Directives for pages: tables that are made of the code, and of results, when the site is built."""
+"""Directives for pages: tables of the code and of results, made when the site is built."""
 
 from __future__ import annotations
 
@@ -113,7 +113,9 @@ def suite(run: Run) -> str:
     machine = dict(run.machine)
     again = machine.pop("measured again", "")
     versions = [f"{name} {machine[name]}" for name in _VERSIONS if machine.get(name)]
-    limits = [f"{dtype} products at {rate / 1e9:.0f} Gflop/s" for dtype, rate in run.limits.flops.items()]
+    limits = [
+        f"{dtype} products at {rate / 1e9:.0f} Gflop/s" for dtype, rate in run.limits.flops.items()
+    ]
     lines = [
         f"Measured on {machine['date']}: {machine['processor']} ({machine['vectors']}), "
         f"{machine['cores']} cores, {machine['system']}, {machine['compiler']}, {limits[0]}, "

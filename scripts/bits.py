@@ -3,9 +3,9 @@
     python scripts/bits.py write FILE             computes, and writes results to FILE, as .npz
     python scripts/bits.py compare FILE FILE...   prints how the others differ from the first file
 
-The programs use loops of the extension, compiled kernels, products, convolutions, transforms, random
-numbers, sorting and sparse products, on seeded data. A difference is given in units in the last
-place (ulp) of the larger number.
+The programs use functions of arrays, sums, softmaxes, products, convolutions, pooling, random
+numbers and sorting, each on compiled kernels and on the loops of the extension, on seeded data. A
+difference is given in units in the last place (ulp) of the larger number.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 FUNCTIONS = (
-    "abs_ ceil cos cosh erf exp exp2 expm1 floor log log10 log1p log2 round_half_to_even sigmoid sin "
-    "sinh softplus sqr sqrt tan tanh"
+    "abs_ ceil cos cosh erf exp exp2 expm1 floor log log10 log1p log2 round_half_to_even "
+    "sigmoid sin sinh softplus sqr sqrt tan tanh"
 ).split()
 
 
@@ -53,7 +53,12 @@ def programs():
                 f"convolution {algorithm} {dtype}", [images],
                 lambda x, k=kernels: conv2d(x, k), [pictures],
             )  # fmt: skip
-        yield f"pooling {dtype}", [images], lambda x: pool_2d(x, (2, 2), ignore_border=True), [pictures]
+        yield (
+            f"pooling {dtype}",
+            [images],
+            lambda x: pool_2d(x, (2, 2), ignore_border=True),
+            [pictures],
+        )
         draws = MRG_RandomStreams(seed=5)
         yield f"uniform {dtype}", [], lambda d=dtype, r=draws: r.uniform((999,), dtype=d), []
         yield f"normal {dtype}", [], lambda d=dtype, r=draws: r.normal((998,), dtype=d), []
@@ -105,7 +110,8 @@ def compare(first: Path, *others: Path) -> None:
         count = len(left.files) - 1
         print(f"  {count - len(rows)} of {count} results have the same bits")
         for relative, most, share, name in sorted(rows, reverse=True):
-            print(f"  {name}: {share:.1%} differ, by up to {most:.0f} ulp ({relative:.1e} of the largest)")
+            distance = f"{most:.0f} ulp ({relative:.1e} of the largest)"
+            print(f"  {name}: {share:.1%} differ, by up to {distance}")
 
 
 def main(argv: list[str] | None = None) -> None:

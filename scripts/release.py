@@ -2,8 +2,8 @@
 
     python scripts/release.py [--out DIR]        (default: dist/)
 
-The checkout must be clean. In new environments, the wheel is built from the source distribution, runs
-a program with a C compiler and without, and passes tests of the source distribution without one.
+The checkout must be clean. In new environments, the wheel is built from the source distribution,
+runs a program with a C compiler and without, and passes quick tests without one.
 Nothing is uploaded.
 """
 

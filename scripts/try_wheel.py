@@ -1,7 +1,7 @@
 """Use an installed opwise as its users do: train a small model, with a C compiler or without.
 
     python -I scripts/try_wheel.py compiler     fails unless kernels are compiled for the function
-    python -I scripts/try_wheel.py none         fails unless the built-in loops run, without a compiler
+    python -I scripts/try_wheel.py none              fails unless the built-in loops run
 
 It imports nothing of the checkout: -I keeps its folder off the path. The kernels go to a cache of
 their own. scripts/release.py and the builds of wheels run it.
@@ -49,6 +49,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def train(wanted: str) -> None:
     import numpy as np
+
     import theano
     import theano.tensor as T
 

@@ -76,7 +76,7 @@ PATH = re.compile(rf"(?:\$REPOSITORY/)?(\.?[\w*{{}},.-]+(?:/[\w*{{}},.-]+)*(?:/|
 
 
 def paths(code):
-    """Return the paths in a text between backticks: the text is one, or a command that names them."""
+    """Return the paths in a text between backticks: the text itself, or words of a command."""
     words = code.split()
     found = [PATH.fullmatch(word.strip("'\"(),:;")) for word in words]
     return [match[1] for match in found if match]
@@ -108,16 +108,14 @@ def test_paths_in_pages_exist(page):
         f"{page}:{line}: {path}"
         for line, code in code_of(page)
         for path in paths(code)
-        if not MADE.search(path)
-        and path not in written | PLANNED
-        and not exists(path, page)
+        if not MADE.search(path) and path not in written | PLANNED and not exists(path, page)
     ]
     assert not missing
 
 
 @cache
 def defined(module):
-    """Return the names at the top of a module of the checkout, or None if there is no such module."""
+    """Return the names at the top of a module, or None if the checkout has no such module."""
     path = ROOT / module.replace(".", "/")
     files = [path / "__init__.py", path.with_suffix(".py")]
     existing = [file for file in files if file.is_file()]

@@ -28,8 +28,8 @@ def scan(
 ) -> tuple[Any, OrderedUpdates]:
     """Repeat a step whose states are in buffers that the caller gives.
 
-    fn, mode, name, profile, allow_gc: as of ``opwise.loops.scan``. sequences: a variable or a list; no
-    taps. params: what all steps read. n_steps: the number of steps.
+    fn, mode, name, profile, allow_gc: as of ``opwise.loops.scan``. sequences: a variable or a list;
+    no taps. params: what all steps read. n_steps: the number of steps.
     states: for each output a buffer, whose first rows are the values before the first step. The
     number of its rows is the number of last rows that are returned, at most those before the first
     step and one for each step: a buffer of one row gives the last value, one of ``n_steps + 1``
@@ -37,9 +37,9 @@ def scan(
     taps. None, or ``{'steps': n}``: no step reads earlier values, and all, or the last n, are
     returned.
 
-    Returns (outputs, updates), as ``opwise.loops.scan``; if n_steps is the constant 1, each output has
-    the row of that step only. Raises ValueError for taps without a buffer and without a number of
-    steps, otherwise as ``opwise.loops.scan``.
+    Returns (outputs, updates), as ``opwise.loops.scan``; if n_steps is the constant 1, each output
+    has the row of that step only. Raises ValueError for taps without a buffer and without a number
+    of steps, otherwise as ``opwise.loops.scan``.
     """
     if n_steps is None:
         raise ValueError("scan over memory buffers needs n_steps, the number of steps")

@@ -69,7 +69,9 @@ def test_every_page_of_errors_is_in_the_catalogue():
     listed = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
     pages = sorted((ROOT / "tests" / "errors" / "pages").glob("*.md"))
     assert len(pages) > 10
-    assert [page.stem for page in pages if f"../tests/errors/pages/{page.stem}\n" not in listed] == []
+    assert [
+        page.stem for page in pages if f"../tests/errors/pages/{page.stem}\n" not in listed
+    ] == []
 
 
 def test_every_page_is_in_a_list_of_the_site():
