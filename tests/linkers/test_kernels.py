@@ -44,8 +44,8 @@ def numbers(row, k, dtype, shape, seed=0):
 
 def close(found, expected, case):
     assert found.dtype == expected.dtype and found.shape == expected.shape, case
-    if expected.dtype.kind == "f":
-        rtol = RTOL[expected.dtype.name]
+    if expected.dtype.kind in "fc":
+        rtol = RTOL[expected.real.dtype.name]
         np.testing.assert_allclose(found, expected, rtol, atol=rtol, err_msg=str(case))
     else:
         np.testing.assert_array_equal(found, expected, err_msg=str(case))
@@ -487,12 +487,12 @@ def test_a_kernel_that_neither_the_compiler_nor_the_interpreter_makes(monkeypatc
 
 def test_scalar_ops_without_c_run_perform():
     z = T.zvector("z")
-    f = function([z], z * 2 + 1, mode=Mode("c|py", None))
+    f = function([z], T.exp2(z), mode=Mode("c|py", None))
     assert not any(
         c for n, c in zip(f.linked.order, f.linked.in_c, strict=True)
         if isinstance(n.op, Elemwise)
     )  # fmt: skip
-    np.testing.assert_array_equal(f([1j]), [1 + 2j])
+    np.testing.assert_array_equal(f([2 + 0j]), [4])
 
 
 def test_the_text_can_be_read():

@@ -156,7 +156,7 @@ def test_op(name):
 # ======================================================================================
 
 FLOATS = ("float32", "float64")
-C_DTYPES = tuple(d for d in dtypes.ALL if csource.has_c(d))
+C_DTYPES = tuple(d for d in dtypes.ALL if csource.is_plain(d))
 
 # Rows on operands of several dtypes: what is cast to the computing dtype, and what is not.
 MIXED_C = [
@@ -196,7 +196,7 @@ def c_cases():
         count = 2 if row.nin < 0 else row.nin
         for dtype in C_DTYPES:
             out = dtype_of(OPS[name], [dtype] * count)
-            if out == "-" or not csource.has_c(out):
+            if out == "-" or not csource.is_plain(out):
                 continue
             if dtype not in FLOATS and row.compute_dtype([dtype] * count, out) != dtype:
                 continue  # converted first, as MIXED_C does for some

@@ -661,7 +661,7 @@ def why_alone(node: Apply) -> str | None:
         return f"has {len(node.inputs)} operands, more than a loop can have"
     if not _has_c(node.op.scalar_op, node):
         types = dict.fromkeys(v.type.dtype for v in (*node.inputs, *node.outputs))
-        without = ", ".join(dtype for dtype in types if not csource.has_c(dtype))
+        without = ", ".join(dtype for dtype in types if not csource.is_plain(dtype))
         return f"has no C implementation{' for ' * bool(without)}{without}"
     return None
 

@@ -109,10 +109,12 @@ _FORMULAS: dict[type, Any] = {Softmax: _softmax, SoftmaxGrad: _softmax_gradient}
 
 def _joins(node):
     """Return whether an Apply is elementwise work that a loop over rows can do."""
-    op = node.op.scalar_op if isinstance(node.op, Elemwise) else None
+    if not joins(node):
+        return False
+    op = node.op.scalar_op
     inside = [one.dtype for one in op.instructions] if isinstance(op, Composite) else []
     types = [v.type.dtype for v in (*node.inputs, *node.outputs)]
-    return joins(node) and all(map(csource.is_plain, (*types, *inside)))
+    return all(map(csource.is_plain, (*types, *inside)))
 
 
 def _reduces_rows(node):

@@ -5,6 +5,7 @@ import pytest
 
 from opwise import function
 from opwise import tensor as T
+from opwise.compile.streams import RandomStreams
 from opwise.gradient import grad, verify_grad
 from opwise.linkers import opwise_c
 from opwise.modes.debugmode import DebugMode
@@ -408,3 +409,16 @@ def test_an_error_names_the_users_line():
     f = function([x, y], soft_max(x * y))
     with pytest.raises(ValueError, match=r"test_rowwise\.py"):
         f(np.ones((3, 40)), np.ones((3, 41)))
+
+
+def test_draws_and_other_dtypes_are_no_work_on_rows():
+    """What reads or gives a state, float16 or complex numbers is left out of a Rowwise."""
+    draws = RandomStreams(3).normal((4, 5))
+    f = function([], draws - draws.max(axis=1, keepdims=True))
+    assert f().max() == 0
+    z = TensorType("float16", (False, False))()
+    f = function([z], z - z.max(axis=1, keepdims=True))
+    assert not any(isinstance(n.op, Rowwise) for n in f.maker.fgraph.apply_nodes)
+    assert all(f.linked.in_c)
+    half = np.arange(12, dtype="float16").reshape(3, 4)
+    np.testing.assert_array_equal(f(half), half - half.max(axis=1, keepdims=True))
