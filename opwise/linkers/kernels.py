@@ -28,7 +28,7 @@ from opwise.scalar.usercode import UserFunction
 LoopProgram = tuple[Sequence[Instruction], Sequence[int], tuple[str, ...]]
 
 #: part of the cache key of generated code: change it when the text's meaning changes
-VERSION = 8
+VERSION = 9
 #: characters of loops for which another compiler is started: fewer take less time than its start
 SHARE = 1500
 
@@ -435,8 +435,13 @@ def _has_same_bits(loop: Loop) -> bool:
         return False
     if not steps or not interpretable(steps, in_dtypes):
         return False
-    rows = [one.op.row for one in steps if not isinstance(one.op, Cast)]
-    return all(row is not None and _EXACT.issuperset(row.libm) for row in rows)
+    slots = list(in_dtypes)
+    for one in steps:
+        _, libm, _ = csource.requirements(one.op, [slots[a] for a in one.args], one.dtype)
+        if (one.op.row is None and not isinstance(one.op, Cast)) or not _EXACT.issuperset(libm):
+            return False
+        slots.append(one.dtype)
+    return True
 
 
 def interpretable(steps: Sequence[Instruction], in_dtypes: Sequence[str]) -> bool:

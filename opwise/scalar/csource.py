@@ -172,7 +172,7 @@ def requirements(
     if op.row is None:
         return set(), set(), set()
     computing = op.row.compute_dtype(in_dtypes, out_dtype)
-    return set(op.row.c_support), set(op.row.libm), {computing}
+    return set(op.row.c_support), set(op.row.libm_of(computing)), {computing}
 
 
 # --- expressions ---------------------------------------------------------------------------------
