@@ -443,8 +443,13 @@ def _has_same_bits(loop: Loop) -> bool:
         return False
     if not loop.same_order or not steps or not interpretable(steps, outs, in_dtypes):
         return False
-    rows = [one.op.row for one in steps if not isinstance(one.op, Cast)]
-    return all(row is not None and _EXACT.issuperset(row.libm) for row in rows)
+    slots = list(in_dtypes)
+    for one in steps:
+        _, libm, _ = csource.requirements(one.op, [slots[a] for a in one.args], one.dtype)
+        if (one.op.row is None and not isinstance(one.op, Cast)) or not _EXACT.issuperset(libm):
+            return False
+        slots.append(one.dtype)
+    return True
 
 
 #: bytes of an element

@@ -115,15 +115,19 @@ def _reducers():
     )
 
 
-#: exponents for which a chunk of powers with equal exponents needs no call of pow; infinities and
-#: zeros have the same result, and all but the cubes and those after them are as exact
+#: exponents for which a chunk of powers with equal exponents needs no call of pow: the results are
+#: those of ow_pow_f32, bit by bit
 _POWERS = {
     "2": "{x} * {x}",
     "1": "{x}",
     "0": "1",
+}
+#: more of them, for float64; infinities and zeros have the same result, and all but the cubes and
+#: those after them are as exact
+_POWERS_F64 = {
     "-1": "1 / {x}",
-    "0.5": "{x} == -__builtin_inf{f}() ? -{x} : sqrt{f}({x}) + 0",
-    "-0.5": "{x} == -__builtin_inf{f}() ? 0 : 1 / (sqrt{f}({x}) + 0)",
+    "0.5": "{x} == -__builtin_inf() ? -{x} : sqrt({x}) + 0",
+    "-0.5": "{x} == -__builtin_inf() ? 0 : 1 / (sqrt({x}) + 0)",
     "3": "{x} * {x} * {x}",
     "4": "({x} * {x}) * ({x} * {x})",
     "-2": "(1 / {x}) * (1 / {x})",
@@ -132,19 +136,19 @@ _POWERS = {
 
 def _equal_exponents(dtype):
     """Return the lines that compute a chunk of powers with one of the exponents above."""
-    suffix, type_ = "f" if dtype == "float32" else "", csource.c_type(dtype)
+    type_ = csource.c_type(dtype)
     lines = [
         f"const {type_} y = a1[0];",
         "ow_i64 equal = 0;",
         "for (ow_i64 i = 0; i < n; i++)",
         "    equal += a1[i] == y;",
     ]
-    for exponent, power in _POWERS.items():
+    for exponent, power in (_POWERS | (_POWERS_F64 if dtype == "float64" else {})).items():
         lines += [
             f"if (equal == n && y == ({type_}){exponent}) {{",
             '    _Pragma("GCC ivdep")',
             "    for (ow_i64 i = 0; i < n; i++)",
-            f"        z[i] = {power.format(x='a0[i]', f=suffix)};",
+            f"        z[i] = {power.format(x='a0[i]')};",
             "    return;",
             "}",
         ]

@@ -164,6 +164,27 @@ def test_functions_of_the_math_library_wait(begun, compilers):
     assert f.fn.built_in_calls == 0
 
 
+def test_float_functions_without_the_math_library_begin_at_once(begun):
+    """Whatever the exponents: a chunk of equal ones has loops of its own."""
+    x, y = T.fvector("x"), T.fvector("y")
+    f = begun([x, y], [x**y, T.gamma(x), T.erfinv(x)])
+    random = np.random.RandomState(7)
+    numbers = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 3e38, -1, 2], "float32")
+    given = []
+    for exponent in (None, 2, 1, 0, -1, 0.5, -0.5, 3, 4, -2):
+        base = np.concatenate([random.uniform(-3, 3, 5000).astype("float32"), numbers])
+        powers = random.uniform(-9, 9, base.size) if exponent is None else base * 0 + exponent
+        powers = np.nan_to_num(powers, nan=exponent or 0.0)
+        given.append((base, powers.astype("float32")))
+    with np.errstate(all="ignore"):
+        before = [f(*each) for each in given]
+        assert f.fn.built_in_calls == len(given)
+        f.fn.wait_for_kernels()
+        for results, each in zip(before, given, strict=True):
+            same_bits(f(*each), results)
+    assert f.fn.built_in_calls == len(given)
+
+
 def test_loops_over_rows_wait(begun, compilers):
     x = T.dmatrix("x")
     centred = x - x.mean(1, keepdims=True)

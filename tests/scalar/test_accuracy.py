@@ -1,11 +1,15 @@
 """Functions of built-in loops and of generated C against long double: at most 4 units in the last
 place, and what special values give."""
 
+import math
+
 import numpy as np
 import pytest
+from scipy import special as scipy_special
 
 import opwise.tensor as T
 from opwise.compile.function import function
+from opwise.linkers import opwise_c
 from opwise.modes.mode import Mode
 from opwise.scalar.op import OPS
 from opwise.tensor.elemwise import Elemwise
@@ -125,6 +129,63 @@ def test_powers(mode, dtype):
     with np.errstate(all="ignore"):
         error, where = worst(found, x.astype(LONG) ** y.astype(LONG), [x, y])
     assert error <= MAX_ULP, where
+
+
+_ALL = ["base", "avx2", "avx512"]
+
+
+@pytest.fixture(params=_ALL[: _ALL.index(opwise_c.VECTORS) + 1])
+def vectors(request):
+    """The built-in loops of one kind of processor."""
+    opwise_c.use_vectors(request.param)
+    yield request.param
+    opwise_c.use_vectors(opwise_c.VECTORS)
+
+
+def _gamma(x):
+    if np.isnan(x) or x == -np.inf or (x < 0 and x == np.floor(x)):
+        return np.nan
+    if x == 0:
+        return np.copysign(np.inf, x)
+    try:
+        return math.gamma(x)
+    except OverflowError:
+        return np.inf
+
+
+def check_own_functions_of_floats(mode):
+    """Functions that are computed in double (pow, gamma) or float (erfinv) and have no libm."""
+    x = points("float32")
+    inside = 1 - 10 ** np.random.RandomState(4).uniform(-7.5, 0, 3000)
+    near = np.concatenate([np.random.RandomState(5).uniform(-45, 38, 3000), np.arange(-45.0, 38)])
+    gamma_x = np.concatenate([x, near.astype("float32")])
+    erfinv_x = np.concatenate([x, inside.astype("float32"), -inside.astype("float32")])
+    base = abs(x[np.isfinite(x) & (x != 0) & (abs(x) != 1)])
+    y = np.random.RandomState(6).uniform(-105, 90, base.size) / np.log(base.astype("float64"))
+    cases = [
+        ("gamma", [gamma_x], np.array([_gamma(float(v)) for v in gamma_x]), 0.6),
+        ("erfinv", [erfinv_x], scipy_special.erfinv(erfinv_x.astype("float64")), 3.0),
+    ]
+    pairs = [(base, y.astype("float32")), np.meshgrid(special("float32"), special("float32"))]
+    for pair in pairs:
+        a, b = map(np.ravel, pair)
+        cases.append(("pow", [a, b], a.astype(LONG) ** b.astype(LONG), 0.6))
+    for name, inputs, exact, limit in cases:
+        (found,) = compiled(mode, "float32", [name], len(inputs))(*inputs)
+        if name == "erfinv":  # scipy's erfinv(-0.0) is 0.0
+            exact = np.copysign(exact, inputs[0])
+        error, where = worst(found, exact.astype(LONG), inputs)
+        assert error <= limit, (name, error, where)
+
+
+def test_own_functions_of_floats():
+    with np.errstate(all="ignore"):
+        check_own_functions_of_floats("generated")
+
+
+def test_own_functions_of_floats_for_every_processor(vectors):
+    with np.errstate(all="ignore"):
+        check_own_functions_of_floats("built-in")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

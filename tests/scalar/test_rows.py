@@ -377,7 +377,7 @@ def test_equal_exponents(exponent, dtype):
             expected = np.power(base.astype("longdouble"), exponents.astype("longdouble"))
         got = f(base, exponents)
         assert got.dtype == dtype and (ulps(got, expected) <= 4).all()
-    if exponent in (2, 1, 0, -1):  # one rounding, as numpy has it
+    if exponent in (2, 1, 0) or (exponent == -1 and dtype == "float64"):  # one rounding
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(f(base, power), np.power(base, base.dtype.type(exponent)))
 
@@ -394,7 +394,7 @@ def test_vectorised(compiled):
         (name, ins)
         for name, ins in C_CASES
         if ins in (("float32",) * len(ins), ("float64",) * len(ins))
-        and {*ROWS[name].libm} <= INSTRUCTIONS | csource.vector_functions()
+        and {*ROWS[name].libm_of(ins[0])} <= INSTRUCTIONS | csource.vector_functions()
         and expression(name, ins)[1] not in ("a", "b")  # copies
     }
     assert len(possible) > 90

@@ -127,12 +127,12 @@ row(
 )  # fmt: skip
 row(
     "pow", "Pow", 2, d.not_bool(d.upcast), _pow,
-    {"f": "pow{f}({x}, {y})", "i": "ow_ipow_{S}({x}, {y})", "u": "ow_ipow_{S}({x}, {y})"},
+    {"f": "ow_pow_{S}({x}, {y})", "i": "ow_ipow_{S}({x}, {y})", "u": "ow_ipow_{S}({x}, {y})"},
     lambda F, x, y, z, g: (
         g * y * x ** _one_less(F, y),
         g * F.switch(F.eq(x, 0), 0, F.log(x) * z),
     ),
-    label="pow", infix="**", c_support=("ipow",), libm=("pow",), cost=8.0,
+    label="pow", infix="**", c_support=("ipow", "pow"), libm_f64=("pow",), cost=4.0,
     domain=((0.5, 3.0), (-2.0, 2.0)), kinds="iufc",
     complex_c="ow_cpow_{S}({x}, {y})",
     complex_support=("cpow",), complex_libm=("cpow",),

@@ -72,19 +72,20 @@ _special(
 )  # fmt: skip
 _special(
     "erfinv", "Erfinv", 1, lambda F, x, z, g: g * g.like(_HALF_SQRT_PI) * F.exp(z * z),
-    "({T})ow_erfinv((double){x})", c_support=("erfinv",), cost=12.0,
-    libm=("erf", "erfc", "exp", "log", "sqrt"), out=_real, domain=((-0.9, 0.9),),
-    cuda={"f": "erfinv{f}({x})"}, doc="Inverse of erf.",
+    "ow_erfinv_{S}({x})", c_support=("erfinv",), cost=6.0,
+    libm_f64=("erf", "erfc", "exp"), out=_real, domain=((-0.9, 0.9),),
+    doc="Inverse of erf.",
 )  # fmt: skip
 _special(
     "erfcinv", "Erfcinv", 1, lambda F, x, z, g: -g * g.like(_HALF_SQRT_PI) * F.exp(z * z),
     out=_real, domain=((0.1, 1.9),), cuda={"f": "erfcinv{f}({x})"}, doc="Inverse of erfc.",
 )  # fmt: skip
-# The float versions of tgamma, j0 and j1 are off by more than 4 ulp, and that of log leaves no room
+# The float versions of j0 and j1 are off by more than 4 ulp, and that of log leaves no room
 # for the rounding of a product: float32 goes through double.
 _special(
-    "gamma", "Gamma", 1, lambda F, x, z, g: g * z * F.psi(x), "({T})tgamma((double){x})",
-    libm=("tgamma",), kinds="biufc", domain=((0.5, 5.0),), doc="Gamma function.",
+    "gamma", "Gamma", 1, lambda F, x, z, g: g * z * F.psi(x), "ow_gamma_{S}({x})",
+    c_support=("gamma",), libm_f64=("tgamma",), kinds="biufc", domain=((0.5, 5.0),),
+    doc="Gamma function.",
 )  # fmt: skip
 _special(
     "gammaln", "GammaLn", 1, lambda F, x, z, g: g * F.psi(x), "lgamma{f}({x})",

@@ -85,6 +85,24 @@ OW_INLINE float ow_round_f16(double x)
 /*@ tanh f64 */
 #define ow_tanh_f64(x) tanh(x)
 /*@ end */
+/*@ pow f32 */
+#define ow_pow_f32(x, y) powf(x, y)
+/*@ end */
+/*@ pow f64 */
+#define ow_pow_f64(x, y) pow(x, y)
+/*@ end */
+/*@ erfinv f32 */
+#define ow_erfinv_f32(x) erfinvf(x)
+/*@ end */
+/*@ erfinv f64 */
+#define ow_erfinv_f64(x) erfinv(x)
+/*@ end */
+/*@ gamma f32 */
+#define ow_gamma_f32(x) (float)tgamma((double)(x))
+/*@ end */
+/*@ gamma f64 */
+#define ow_gamma_f64(x) tgamma(x)
+/*@ end */
 
 /*@ complain */
 /* Keep in a word, 0 at first, the smallest position that something is wrong with: ~position, the
