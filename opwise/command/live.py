@@ -35,8 +35,8 @@ _EVERY = 0.5
 _RECENT = 2.0
 #: rows of the table, at most; fewer in a low terminal
 _ROWS = 12
-#: bytes that are read at once from what the program writes
-_CHUNK = 1 << 16
+#: bytes that are read at once from what the program writes, and that are kept until they are shown
+_CHUNK, _KEPT = 1 << 16, 1 << 20
 
 
 def is_possible() -> bool:
@@ -213,17 +213,18 @@ class LiveTerminal:
 
     def _written(self, process: subprocess.Popen[bytes]) -> Iterator[bytes]:
         """Yield what the program has written since the last time, every half second and at last."""
-        following = time.monotonic()
+        following = last = time.monotonic()
         found: list[bytes] = []
-        size = 0
         while True:
-            ended = process.poll() is not None
-            is_open = self._read(found, 0.0 if ended else min(0.05, _EVERY))
-            size = sum(map(len, found))
-            if ended and not is_open:
+            now = time.monotonic()
+            if process.poll() is None:
+                last = now + _EVERY
+            has_more = self._read(found, 0.05 if last > now else 0.0)
+            # a process that the program has left behind may go on writing
+            if now >= last or (process.returncode is not None and not has_more):
                 break
-            if time.monotonic() >= following or size > _CHUNK:
-                following = time.monotonic() + _EVERY
+            if now >= following or sum(map(len, found)) > _KEPT:
+                following = now + _EVERY
                 yield b"".join(found)
                 found.clear()
         yield b"".join(found)
@@ -246,7 +247,7 @@ class LiveTerminal:
     def _show(self, written: bytes) -> None:
         """Show what the program wrote, and the table as it is now."""
         lines, ended, rest = (self._line + written).rpartition(b"\n")
-        self._line = rest
+        self._line = _overwritten(rest)
         if ended:
             text = (lines + ended).decode("utf-8", "replace").replace("\r\n", "\n")
             self._console.print(_AsWritten(text), end="", soft_wrap=True)
@@ -259,8 +260,8 @@ class LiveTerminal:
         width, height = self._console.size
         rows = max(1, min(_ROWS, height // 2 - 3))
         table, _ = self._times.table(rows).laid_out(width)
-        begun = self._line.decode("utf-8", "replace").rpartition("\r")[2]
-        parts: list[RenderableType] = [Text.from_ansi(printable_line(begun))] if begun else []
+        begun = _coloured(self._line.decode("utf-8", "replace"))
+        parts: list[RenderableType] = [Text.from_ansi(begun)] if begun else []
         parts += [
             Text("─" * min(width, 60), style="dim"),
             Text(printable(self._times.headline()), style="bold", no_wrap=True),
@@ -269,6 +270,12 @@ class LiveTerminal:
         return Group(*parts)
 
 
-def printable_line(line: str) -> str:
+def _overwritten(line: bytes) -> bytes:
+    """Return what a terminal shows of a line that begins again at each carriage return."""
+    written = line.rstrip(b"\r")
+    return written.rpartition(b"\r")[2] + line[len(written) :][:1]
+
+
+def _coloured(line: str) -> str:
     """Return a line without control characters other than the escapes that colour it."""
     return "".join(c for c in line if c.isprintable() or c == "\x1b")

@@ -80,6 +80,17 @@ def test_all_that_a_program_prints_is_kept(script):
     assert "to read it: opwise report" in text.split("row 19999")[1]
 
 
+def test_a_line_that_is_written_over_is_kept_once(script):
+    bar = "for k in range(2000): print(f'\\rdone {k}', end='', flush=True); time.sleep(0.0005)\n"
+    shown = terminal.Terminal(
+        "-m", "opwise", "run", "--no-limits", "--live", script(f"{ENDS}{bar}print('!')\n")
+    )
+    assert shown.end() == 0
+    text = plain(shown.shown)
+    assert "done 1999!\n" in text
+    assert text.count("done ") < 200
+
+
 def test_the_exit_status_is_the_program_s(script):
     text = "import sys\nprint('bad', file=sys.stderr)\nsys.exit(7)\n"
     shown = terminal.Terminal("-m", "opwise", "run", "--no-limits", "--live", script(text))
