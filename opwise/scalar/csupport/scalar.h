@@ -574,10 +574,12 @@ OW_INLINE float ow_softplus_f32(float x)
 /*@ end */
 
 /* --- functions of floats that are computed in double, and rounded once --------------------------- */
-/* The coefficients of these functions are own minimax fits at 40 digits. */
+/* Their coefficients are fits of Chebyshev interpolation at 40 digits (chebyfit of mpmath), those of gamma
+ * the solution of linear equations. */
 
 /*@ log2_wide : fma */
-/* log2 of a positive, normal double, within 2**-35 of it: x = 2**k (1 + f), log2(1 + f) = f p(f) */
+/* log2 of a positive, normal double, within 2**-37 of it: x = 2**k m, log2(m) = s p(s * s)
+ * with s = (m - 1) / (m + 1) */
 OW_INLINE double ow_log2_wide(double x)
 {
     union { double value; ow_u64 bits; } m, e;
@@ -585,21 +587,14 @@ OW_INLINE double ow_log2_wide(double x)
     m.bits += 0x3ff0000000000000ull - 0x3fe6a09e667f3bcdull;
     e.bits = (m.bits >> 52) | 0x4330000000000000ull;
     m.bits = (m.bits & 0x000fffffffffffffull) + 0x3fe6a09e667f3bcdull;
-    const double k = e.value - (4503599627370496.0 + 1023.0), f = m.value - 1.0;
-    double p = 0.07553790398013412;
-    p = OW_FMA_f64(p, f, -0.1414478821058739);
-    p = OW_FMA_f64(p, f, 0.14495052999815844);
-    p = OW_FMA_f64(p, f, -0.14349039375280995);
-    p = OW_FMA_f64(p, f, 0.15878356832510718);
-    p = OW_FMA_f64(p, f, -0.1802710257711494);
-    p = OW_FMA_f64(p, f, 0.20617283226751987);
-    p = OW_FMA_f64(p, f, -0.24045433696411997);
-    p = OW_FMA_f64(p, f, 0.28853739437873954);
-    p = OW_FMA_f64(p, f, -0.3606736553159396);
-    p = OW_FMA_f64(p, f, 0.4808983601762459);
-    p = OW_FMA_f64(p, f, -0.7213475209631551);
-    p = OW_FMA_f64(p, f, 1.4426950408708794);
-    return OW_FMA_f64(p, f, k);
+    const double k = e.value - (4503599627370496.0 + 1023.0), s = (m.value - 1.0) / (m.value + 1.0);
+    const double z = s * s;
+    double p = 0.3407120415619086;
+    p = OW_FMA_f64(p, z, 0.41167376623771057);
+    p = OW_FMA_f64(p, z, 0.5770835660048659);
+    p = OW_FMA_f64(p, z, 0.9617966734515485);
+    p = OW_FMA_f64(p, z, 2.885390081789987);
+    return OW_FMA_f64(p, s, k);
 }
 /*@ end */
 /*@ exp2_wide : fma */
@@ -628,33 +623,32 @@ OW_INLINE double ow_pow_f64(double x, double y) { return pow(x, y); }
 /*@ end */
 /*@ pow f32 : log2_wide exp2_wide */
 /* 2**(y log2(|x|)), then what C says of zeros, infinities, NaN and negative bases, one selection after
- * the other. y / 2 - round(y / 2) is 0 for even y, and 1/2 or -1/2 for odd y. */
+ * the other. part = |y - 2 round(y / 2)| is 0 for even y, and 1 for odd y. */
 OW_INLINE float ow_pow_f32(float x, float y)
 {
-    union { double value; ow_u64 bits; } z, sign;
-    const double base = x, a = __builtin_fabs(base);
-    double v = y;
-    v = v > 3.4028234663852886e+38 ? 3.4028234663852886e+38 : v;
-    v = v < -3.4028234663852886e+38 ? -3.4028234663852886e+38 : v;
-    const double half = 0.5 * __builtin_fabs(v);
-    const double part = __builtin_fabs(half - ((half + 4503599627370496.0) - 4503599627370496.0));
-    const double on_zero = v < 0 ? __builtin_inf() : 0.0, on_infinity = v < 0 ? 0.0 : __builtin_inf();
-    double broken = part == 0 ? 0.0 : base;
-    broken = part == 0.5 ? 0.0 : broken;
+    union { float value; ow_u32 bits; } z, sign;
+    float a = __builtin_fabsf(x), size = __builtin_fabsf(y);
+    size = size > 16777216.0f ? 16777216.0f : size;
+    const float whole = (0.5f * size + 8388608.0f) - 8388608.0f, part = __builtin_fabsf(size - 2.0f * whole);
+    const float on_zero = y < 0 ? __builtin_inff() : 0.0f, on_infinity = y < 0 ? 0.0f : __builtin_inff();
+    float v = y, broken = part == 0 ? 0.0f : x;
+    broken = part == 1.0f ? 0.0f : broken;
+    v = v > 3.40282347e+38f ? 3.40282347e+38f : v;
+    v = v < -3.40282347e+38f ? -3.40282347e+38f : v;
     double w = v * ow_log2_wide(a);
     w = w < -200.0 ? -200.0 : w;
     w = w > 200.0 ? 200.0 : w;
-    z.value = ow_exp2_wide(w);
-    z.value = broken < 0 ? __builtin_nan("") : z.value;
+    z.value = (float)ow_exp2_wide(w);
+    z.value = broken < 0 ? __builtin_nanf("") : z.value;
     z.value = a == 0 ? on_zero : z.value;
-    z.value = a == __builtin_inf() ? on_infinity : z.value;
-    sign.value = base;
-    z.bits |= part == 0.5 ? sign.bits & 0x8000000000000000ull : 0;
-    z.value = base != base ? base : z.value;
-    z.value = v != v ? v : z.value;
-    z.value = v == 2.0 ? a * a : z.value;
-    z.value = v == 0 ? 1.0 : z.value;
-    return (float)(base == 1.0 ? 1.0 : z.value);
+    z.value = a == __builtin_inff() ? on_infinity : z.value;
+    sign.value = x;
+    z.bits |= part == 1.0f ? sign.bits & 0x80000000u : 0;
+    z.value = x != x ? x : z.value;
+    z.value = y != y ? y : z.value;
+    z.value = y == 2.0f ? x * x : z.value;
+    z.value = y == 0 ? 1.0f : z.value;
+    return x == 1.0f ? 1.0f : z.value;
 }
 /*@ end */
 
