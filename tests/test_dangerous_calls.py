@@ -35,6 +35,8 @@ ALLOWED = {
     ("opwise/testing/fuzz/grow.py", "add"): "a statement that the fuzzer has written",
     ("opwise/testing/fuzz/grow.py", "_check_reference"): "an expression of the fuzzer",
     ("opwise/testing/fuzz/steps.py", "gradient_of"): "an expression of the fuzzer",
+    ("opwise/notebook/extension.py", "_run"): "the cell of the user, as IPython runs it",
+    ("opwise/distributed/recipe.py", "_Reader"): "functions on a cluster (SECURITY.md)",
     ("benchmark/leaks.py", "step"): "a pickle that it has just written",
     ("benchmark/graph_cache.py", "load"): "a pickle that it has just written",
 }

@@ -4,6 +4,8 @@ Programs ask whether something is a variable by the name of its class: ``"theano
 ``type(x).__module__.startswith("theano.tensor")``.
 """
 
+import importlib
+
 from opwise.graph.variable import HOMES, Variable
 
 HOMES.update(
@@ -27,8 +29,13 @@ HOMES.update(
 
 
 def adopt():
-    """Rename the classes that exist already; ``HOMES`` names those that are made later."""
+    """Rename the classes that exist already; ``HOMES`` names those that are made later.
+
+    Their modules are imported: cloudpickle writes a class by name only if its module is loaded.
+    """
     classes = [Variable]
     for cls in classes:
         cls.name_home()
         classes += cls.__subclasses__()
+    for module in {cls.__module__ for cls in classes} & {*HOMES.values()}:
+        importlib.import_module(module)

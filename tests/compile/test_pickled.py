@@ -68,7 +68,7 @@ def test_another_process_loads_it(tmp_path, cached):
     (tmp_path / "f.pkl").write_bytes(pickle.dumps((f, values), -1))
     code = (
         "import pickle, sys\n"
-        f"f, values = pickle.load(open({str(tmp_path / 'f.pkl')!r}, 'rb'))\n"
+        f"with open({str(tmp_path / 'f.pkl')!r}, 'rb') as file: f, values = pickle.load(file)\n"
         "print(f.compile_report.graph_cached, float(f(*values)[1]).hex())\n"
         "print([m for m in sys.modules if m.startswith('opwise.optimizers.rules.')])\n"
     )
@@ -242,7 +242,8 @@ _PROGRAM = """
 import numpy as np, pickle, theano, theano.tensor as T
 x, w = T.dvector("x"), theano.shared(np.ones(3), name="w")
 f = theano.function([x], T.exp(x * w), updates=[(w, w + x)], name="step")
-pickle.dump(f, open("f.pkl", "wb"), -1)
+with open("f.pkl", "wb") as file:
+    pickle.dump(f, file, -1)
 """
 
 
@@ -261,7 +262,7 @@ def test_another_machine_loads_it(tmp_path, compiler):
     shutil.rmtree(here)
     code = (
         "import pickle, warnings; warnings.simplefilter('error')\n"
-        "f = pickle.load(open('f.pkl', 'rb'))\n"
+        "with open('f.pkl', 'rb') as file: f = pickle.load(file)\n"
         "print(f.compile_report.graph_cached, f.name, f([0.0] * 3).tolist())\n"
     )
     flags = f"base_compiledir={there}/cache" + ("" if compiler else ",cxx=")

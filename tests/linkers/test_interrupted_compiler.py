@@ -67,6 +67,7 @@ def test_ctrl_c_while_the_compiler_runs(tmp_path, program):
     compiler.write_text(COMPILER.format(place=place, compiler=cbuild.compiler()))
     compiler.chmod(0o755)
     flags = f"base_compiledir={tmp_path / 'cache'},compiledir_format=kernels,cxx={compiler}"
+    flags += ",background_compilation=False"
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, start_new_session=True,
