@@ -45,7 +45,7 @@ def trial(
         )
     measure.prepare()
     threads = resources.threads()
-    flags = {"tuning.functions": 0, "compute_test_value": "off"}
+    flags = {"tuning.functions": 0, "compute_test_value": "off", "background_compilation": False}
     try:
         with change_flags(flags):
             return _Trial(f, args, kwargs, budget, timer, progress).run(stopped)

@@ -56,7 +56,9 @@ def test_a_declaration_is_sound(name):
     data = small.data()
     assert name == workload.name and workload.what
     assert not data.inputs.keys() & data.state.keys()
-    assert {v.dtype.name for v in data.all.values()} <= {workload.dtype, "int32", "int64"}
+    kinds = {workload.dtype, "int32", "int64", "bool"}  # the dtype of floats, or of results
+    kinds |= {"float64"} if workload.dtype.startswith("int") else set()
+    assert {v.dtype.name for v in data.all.values()} <= kinds
     assert all(np.array_equal(v, small.data().all[k]) for k, v in data.all.items())  # seeded
     least = small.least(check.expected(small).outputs)
     assert (least.read > 0) == bool(data.all) and least.written > 0 and least.flops >= 0
