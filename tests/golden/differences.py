@@ -1313,6 +1313,18 @@ DIFFERENCES = (
         },
     ),
     Difference(
+        "adding a number where a mask is true is one loop",
+        {
+            "names.indexing:inc x[x > 0]/FAST_RUN": names(
+                without=[
+                    "AdvancedBooleanIncSubtensor{inplace=False,  set_instead_of_inc=False}",
+                    "Elemwise{gt,no_inplace}",
+                ],
+                but_with=["Elemwise{Composite{Switch(GT(i0, i1), (i0 + i2), i0)}}"],
+            ),
+        },
+    ),
+    Difference(
         "the sum of a whole array is added up from sums along the axes of another loop",
         {
             f"names.training_steps:regression layer/{mode}": names(

@@ -42,6 +42,17 @@ def test_sort_and_argsort(run, array, axis, kind):
     assert order.dtype == np.int64
 
 
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray, lambda x: x[::-1]])
+@pytest.mark.parametrize("shape", [(5, 1, 3), (1, 4, 2), (3, 2, 1), (0, 1, 2)])
+def test_rows_of_one_element_are_copied(run, shape, layout):
+    x = tensor("float64", 3)
+    value = layout(np.random.default_rng(3).normal(size=shape))
+    axis = shape.index(1)
+    found, order = run([sort(x, axis), argsort(x, axis)], {x: value})
+    np.testing.assert_array_equal(found, value)
+    np.testing.assert_array_equal(order, np.zeros(shape, "int64"))
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "float32", "complex64"])
 def test_sort_keeps_the_dtype(run, dtype):
     x = tensor(dtype, 1)

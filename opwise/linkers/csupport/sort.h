@@ -94,11 +94,18 @@ static void ow_sort_chunk(void *arg, int64_t k)
 static int ow_sort_run(ow_step *s)
 {
     ow_sort_share j = {0};
+    ow_slot *z = s->out[0];
     int rc = ow_sort_plan(s, &j, (int)s->ints[1], 0);
-    j.sorting.out = s->out[0]->strides[j.axis];
-    if (!rc)
+    j.sorting.out = z->strides[j.axis];
+    if (rc)
+        return rc;
+    if (z->shape[j.axis] != 1)
         ow_sort_begin(&j, ow_sort_chunk);
-    return rc;
+    else if (s->ints[1])
+        memset(z->data, 0, (size_t)(ow_size(z) * z->itemsize));
+    else
+        ow_copy(z, s->in[0]);
+    return OW_OK;
 }
 
 /* in: x, k: how many of the largest, or, below 0, of the smallest. out: elements, positions, as far as
