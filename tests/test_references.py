@@ -94,6 +94,8 @@ def code_of(page):
 MADE = re.compile(
     r"^[\w-]+\.html$|(^|/)(\.?theanorc|\.opwiserc)|\.profile\.json$|\.trace\.json$|^(build|dist)/|^~"
 )
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_paths_in_pages_exist(page):
     text = (ROOT / page).read_text(encoding="utf-8")

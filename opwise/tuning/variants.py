@@ -313,7 +313,7 @@ def _of_dtypes(subject: Subject) -> Iterator[Variant | Finding]:
             subject,
             "float16",
             "float32",
-            "declare the variables float32: C loops do not compute in float16",
+            "declare the variables float32: C loops round float16 after each operation",
         )
 
 

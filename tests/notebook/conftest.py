@@ -35,7 +35,10 @@ class Output:
         #: the error's class and text, or None
         self.error = next(((o.ename, o.evalue) for o in outputs if o.output_type == "error"), None)
         #: {stream: text}
-        self.streams = {o.name: o.text for o in outputs if o.output_type == "stream"}
+        self.streams = dict.fromkeys((o.name for o in outputs if o.output_type == "stream"), "")
+        for output in outputs:
+            if output.output_type == "stream":  # a text may come in several pieces
+                self.streams[output.name] += output.text
         #: the MIME bundles of what is displayed, then of the result
         self.shown = [dict(o.data) for o in outputs if hasattr(o, "data")]
 

@@ -29,9 +29,10 @@ def test_an_apply_in_python_is_named_with_its_reason_and_line(x, advised):
 
 
 def test_float16_is_tried_as_float32(advised):
-    h = T.TensorType("float16", (False,))("h")
-    f = opwise.function([h], T.exp(h) + h)
-    advice = advised(f, V.astype("float16"), rule=lambda c: 1.0 if c.args[0].itemsize == 2 else 0.2)
+    h = T.TensorType("float16", (False, False))("h")
+    f = opwise.function([h], T.nnet.softmax(h))
+    value = V[None].astype("float16")
+    advice = advised(f, value, rule=lambda c: 1.0 if c.args[0].itemsize == 2 else 0.2)
     assert [t.title for t in advice.tips] == ["float32 instead of float16"]
     assert advice.tips[0].relative < 2e-3
     found = texts(advice, "Python")
@@ -42,10 +43,9 @@ def test_float16_is_tried_as_float32(advised):
 
 def test_complex_numbers_have_no_other_dtype(advised):
     z = T.zvector("z")
-    advice = advised(opwise.function([z], T.exp(z) * z), V + 1j)
-    assert all("no other dtype holds complex" in t for t in texts(advice, "Python"))
-    assert any("its reader has no C implementation for complex128" in t
-               for t in texts(advice, "fusion"))  # fmt: skip
+    advice = advised(opwise.function([z], T.sort(z)), V + 1j)
+    found = texts(advice, "Python")
+    assert found and all("no other dtype holds complex" in t for t in found)
 
 
 def test_functions_in_c_have_no_findings(x, advised):
