@@ -283,7 +283,7 @@ ENDLESS = {
         (2,), lambda x: T.argmax(x, axis=0), (np.eye(3),),
         lambda: (far_apart(2_000_000, 1_000),),
     ),
-    "largest of all": ((1,), T.argmax, (np.ones(3),), lambda: (far_apart(3_000_000_000),)),
+    "largest of all": ((1,), T.argmax, (np.ones(3),), lambda: (far_apart(30_000_000_000),)),
     "sum over rows of many numbers": (
         (2,), lambda x: (x * x).sum(0), (np.ones((3, 4)),),
         lambda: (far_apart(4_000_000, 2_000),),

@@ -686,7 +686,9 @@ static int ow_argmax_run(ow_step *s)
         j.each = OW_ARGMAX_ROW;
         j.units = n / length * ((length + j.each - 1) / j.each);
     }
-    j.chunks = ow_chunks(ns);
+    /* only the caller looks for signals inside a chunk: long ones are not shared */
+    j.chunks = ns > OW_LONGEST_CHUNK_NS * (double)j.units ? 1 : ow_chunks(ns);
+    j.chunks = j.chunks < j.units ? j.chunks : j.units;
     ow_parallel(ow_argmax_chunk, &j, j.chunks);
     return OW_OK;
 }
