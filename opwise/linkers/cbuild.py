@@ -279,8 +279,9 @@ class Build:
     def start(self) -> None:
         """Start the compiler if the library is neither loaded nor in the cache."""
         if self._worker is None and not self.is_known:
-            self._worker = threading.Thread(target=self._compile)
-            self._worker.start()
+            worker = threading.Thread(target=self._compile)
+            worker.start()
+            self._worker = worker
 
     def keep(self) -> None:
         """Put the library into the cache if the compiler has made one that nobody has asked for."""

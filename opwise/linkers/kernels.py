@@ -10,6 +10,7 @@ import atexit
 import os
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from opwise.errors import CompileError
@@ -311,8 +312,9 @@ class Pending:
     def _start(self) -> None:
         if self._process is not None:  # this is a fork, without the thread that ran the compiler
             self._builds = [(loops, build.again()) for loops, build in self._builds]
-        for _, build in self._builds:
-            build.start()
+        with suppress(RuntimeError):  # Python starts no threads when it ends
+            for _, build in self._builds:
+                build.start()
         self._process = os.getpid()
         _started.add(self)
 

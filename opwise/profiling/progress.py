@@ -140,7 +140,7 @@ def shown(
 ) -> Iterator[Bar]:
     """Yield the Bar of some work; the arguments are those of ``Bar``.
 
-    It shows nothing if nobody waits at a terminal, or inside work that has a bar.
+    It shows nothing if stderr is no terminal, or if work around it has a bar already.
     """
     global _current
     if _current is not _none or not is_wanted():

@@ -116,7 +116,7 @@ def test_what_the_profile_says(client, array, tmp_path):
 
 
 def test_waiting_for_another_worker(client):
-    """A task of one worker needs what another computes; both are told where to run."""
+    """A task of one worker needs what another computes; each has a worker of its own."""
     first, second = sorted(client.scheduler_info(n_workers=-1)["workers"])
 
     def slow(x):

@@ -228,6 +228,25 @@ def test_a_compiler_that_fails_costs_one_warning(begun, flags, tmp_path):
         same_bits([f(np.arange(9.0))], [first])
 
 
+def test_calls_go_on_where_no_thread_can_start(begun, monkeypatch):
+    """As in functions that run when the process ends."""
+
+    def refuse(thread):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    x = T.dvector("x")
+    f = begun([x], softened(x))
+    monkeypatch.setattr(kernels, "_WORTH_COMPILING", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        first = f(np.arange(9.0))
+        for _ in range(3):
+            same_bits([f(np.arange(9.0))], [first])
+    assert f.fn.built_in_calls == 4
+    f.fn.wait_for_kernels()
+    same_bits([f(np.arange(9.0))], [first])
+
+
 def test_profiled_functions_wait(begun, compilers):
     x = T.dvector("x")
     f = begun([x], softened(x), profile=True)
