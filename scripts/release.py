@@ -94,7 +94,8 @@ def try_wheel(wheel: Path, sources: Path, folder: Path) -> None:
     run(python, "-I", "-m", "opwise", "doctor", cwd=folder, env=without)
     for package in ("opwise", "theano"):  # the tests import those that are installed
         shutil.rmtree(unpacked / package)
-    run(python, "-m", "pip", "install", "--quiet", "pytest", "pytest-xdist", "hypothesis")
+    run(python, "-m", "pip", "install", "--quiet", "pytest", "pytest-xdist", "pytest-timeout",
+        "hypothesis")  # fmt: skip
     run(python, "-P", "-m", "pytest", "-q", "-n", "2", "-m", "null and not c", *TESTS,
         cwd=unpacked, env={**without, "OPWISE_TEST_FLAGS": "cxx="})  # fmt: skip
 

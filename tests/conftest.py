@@ -4,8 +4,10 @@ import atexit
 import ctypes
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import threading
 from itertools import zip_longest
 
 import pytest
@@ -27,6 +29,11 @@ def _isolate():
     os.environ.pop("COLUMNS", None)
     os.unsetenv("COLUMNS")  # set by readline, which pytest imports, behind the back of os.environ
     os.environ["THEANORC"] = os.environ["OPWISERC"] = os.devnull
+    # a job in the background of a shell is started with Ctrl-C ignored, and would hand that on to
+    # every process that a test interrupts
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if ignored and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 _isolate()

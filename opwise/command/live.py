@@ -249,7 +249,8 @@ class LiveTerminal:
         lines, ended, rest = (self._line + written).rpartition(b"\n")
         self._line = _overwritten(rest)
         if ended:
-            text = (lines + ended).decode("utf-8", "replace").replace("\r\n", "\n")
+            shown = b"\n".join(map(_overwritten, lines.split(b"\n"))) + ended
+            text = shown.decode("utf-8", "replace").replace("\r\n", "\n")
             self._console.print(_AsWritten(text), end="", soft_wrap=True)
         self._like_ours()
         self._times.read()

@@ -655,7 +655,10 @@ def reduce_axes_of_length_1(dtype):
     return [x], [op(x, axis=axis) for op in (T.sum, T.prod, T.max) for axis in (0, 1, 2)]
 
 
-@case("argmax", [(40, 3)], [(3, 2100)], [(50, 40)], dtypes=("bool", "float16") + INTS + FLOATS)
+@case(
+    "argmax", [(40, 3)], [(3, 2100)], [(50, 40)], [(700, 2)], [(7200, 7)], [(130, 31)], [(300, 1)],
+    dtypes=("bool", "float16") + INTS + FLOATS,
+)
 def argmax_of_long_rows(dtype):
     x = var(dtype, 2)
     return [x], [*T.max_and_argmax(x, axis=0), T.argmax(x, axis=1), *T.max_and_argmax(x, axis=1)]
@@ -667,6 +670,17 @@ def _with_nans(dtype):
         x[1, list(places)] = np.nan
         x[2, -1] = np.inf
         yield [x]
+
+
+def _thin_with_nans(dtype):
+    for (x,) in _with_nans(dtype):
+        yield [np.ascontiguousarray(x.T)]
+
+
+@case("argmax", make=_thin_with_nans)
+def argmax_of_thin_matrices(dtype):
+    x = var(dtype, 2)
+    return [x], [*T.max_and_argmax(x, axis=0), T.argmax(-x, axis=0), T.argmax(x[:, 1], axis=0)]
 
 
 @case("argmax", make=_with_nans)

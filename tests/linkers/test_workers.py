@@ -77,3 +77,37 @@ def test_threads_of_workers(tmp_path, method, threads, expected):
     usual = expected if threads else 3
     calls = 6 if method == "fork" else 4
     assert done.stdout == f"{[usual, *[expected] * calls, usual]} 1\n", done.stderr
+
+
+JOBLIB = """
+import os, sys
+import joblib
+import numpy as np
+import opwise
+import opwise.tensor as T
+from opwise.linkers import opwise_c
+
+def call(f, k, parent):
+    return float(f(np.full(3, k))), opwise_c.threads(), os.getpid() != parent
+
+if __name__ == "__main__":
+    x, w = T.dvector("x"), opwise.shared(np.arange(3.0), name="w")
+    f = opwise.function([x], T.dot(x, w))
+    parallel = joblib.Parallel(n_jobs=2, backend=sys.argv[1])
+    print(parallel(joblib.delayed(call)(f, k, os.getpid()) for k in (0.0, 1.0, 2.0)))
+    print(list(map(float, parallel(joblib.delayed(f)(np.full(3, k)) for k in (0.0, 1.0, 2.0)))))
+"""
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
+def test_workers_of_joblib(tmp_path, backend):
+    (tmp_path / "program.py").write_text(JOBLIB)
+    env = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    env["PYTHONPATH"] = str(Path(opwise.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "program.py", backend], env=env,
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    calls = [(k, 1, True) for k in (0.0, 3.0, 6.0)]
+    assert done.stdout == f"{calls}\n[0.0, 3.0, 6.0]\n", done.stderr

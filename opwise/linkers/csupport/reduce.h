@@ -530,6 +530,21 @@ static int64_t ow_argmax_one(ow_step *s, const char *p, int d, int64_t from, voi
     return seen;
 }
 
+/* Places of several short rows that are compared as one row. */
+#define OW_ARGMAX_PLACES 64
+
+/* How many rows of `along`, which follow each other along `reduced`, are compared as one; 0: they are
+ * long enough, few, or do not lie so. */
+static int64_t ow_argmax_folded(const ow_slot *x, int along, int reduced)
+{
+    const int64_t length = x->shape[along];
+    if (length >= OW_SHORT_ROW || x->strides[along] != x->itemsize ||
+        x->strides[reduced] != length * x->itemsize)
+        return 0;
+    const int64_t folded = OW_ARGMAX_PLACES / length;
+    return x->shape[reduced] >= 4 * folded ? folded : 0;
+}
+
 /* The last dimension that is not reduced, if results along it are better chosen side by side, all
  * with one element of the only reduced dimension, which is `*reduced`; or -1. */
 static int ow_argmax_across(const ow_step *s, int *reduced)
@@ -544,7 +559,11 @@ static int ow_argmax_across(const ow_step *s, int *reduced)
             *reduced = d;
         else
             return -1;
-    if (along < 0 || *reduced < 0 || x->shape[along] < OW_SHORT_ROW)
+    if (along < 0 || *reduced < 0)
+        return -1;
+    if (ow_argmax_folded(x, along, *reduced))
+        return along;
+    if (x->shape[along] < OW_SHORT_ROW)
         return -1;
     const int apart = llabs(x->strides[*reduced]) > llabs(x->strides[along]);
     return apart || x->shape[*reduced] < OW_SHORT_ROW ? along : -1;
@@ -555,6 +574,7 @@ typedef struct ow_argmax_job {
     ow_step *s;
     int along, reduced;
     int64_t units, chunks, each;  /* units of `each` results */
+    int64_t folded;               /* rows that are compared as one, or 0 */
 } ow_argmax_job;
 
 /* Bytes of elements that are copied to lie side by side. */
@@ -598,6 +618,45 @@ static void ow_argmax_side_by_side(const ow_argmax_job *j, const char *p, int64_
     }
 }
 
+/* Results along a short dimension, of which the first is number `i`: those of several rows in one first,
+ * then the best of its places, in the order of their positions. */
+static void ow_argmax_of_folded(const ow_argmax_job *j, const char *p, int64_t i, double *left)
+{
+    const ow_step *s = j->s;
+    const ow_slot *x = s->in[0], *largest = s->nout == 2 ? s->out[0] : NULL;
+    const ow_argmaxer *a = &ow_argmaxers[s->ints[0]];
+    const int64_t length = x->shape[j->along], st = x->strides[j->reduced], rows = x->shape[j->reduced];
+    const int64_t n = j->folded * length, whole = rows / j->folded, rest = rows % j->folded;
+    const int size = x->typenum == OW_HALF_TYPENUM ? 4 : (int)x->itemsize;
+    char most[OW_ARGMAX_PLACES * 8] __attribute__((aligned(64)));
+    int64_t where[OW_ARGMAX_PLACES];
+    for (int64_t k = 0; k < whole; k += 1024) {
+        const int64_t some = whole - k < 1024 ? whole - k : 1024;
+        if (ow_stops(left, (double)(n * some)))
+            return;
+        ow_kernels->argmax_rows[s->ints[0]](p + k * j->folded * st, j->folded * st, n, some, k, most, where);
+    }
+    for (int64_t place = 0; place < n; place++)
+        where[place] = where[place] * j->folded + place / length;
+    for (int64_t c = 0; c < length; c++) {
+        double best = 0;
+        int64_t at = -1;
+        for (int64_t k = 0, seen = -1; k < j->folded; k++) {
+            int64_t next = -1;
+            for (int64_t place = c; place < n; place += length)
+                if (where[place] > seen && (next < 0 || where[place] < where[next]))
+                    next = place;
+            seen = where[next];
+            a->fn_of_values(most + next * size, 0, 1, seen, &best, &at);
+        }
+        if (rest)
+            a->fn(p + (rows - rest) * st + c * x->itemsize, st, rest, rows - rest, &best, &at);
+        ((int64_t *)s->out[s->nout - 1]->data)[i + c] = at;
+        if (largest)
+            ow_argmax_store(largest, i + c, &best);
+    }
+}
+
 static void ow_argmax_chunk(void *arg, int64_t c)
 {
     const ow_argmax_job *j = arg;
@@ -617,7 +676,10 @@ static void ow_argmax_chunk(void *arg, int64_t c)
             }
         if (j->along >= 0) {
             const int64_t until = length - from < j->each ? length : from + j->each;
-            ow_argmax_side_by_side(j, p, i, from, until, &left);
+            if (j->folded)
+                ow_argmax_of_folded(j, p, i, &left);
+            else
+                ow_argmax_side_by_side(j, p, i, from, until, &left);
             continue;
         }
         double best[2] = {0};
@@ -683,6 +745,7 @@ static int ow_argmax_run(ow_step *s)
     j.along = ow_argmax_across(s, &j.reduced);
     if (j.along >= 0) {
         const int64_t length = x->shape[j.along];
+        j.folded = ow_argmax_folded(x, j.along, j.reduced);
         j.each = OW_ARGMAX_ROW;
         j.units = n / length * ((length + j.each - 1) / j.each);
     }
