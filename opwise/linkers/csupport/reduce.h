@@ -542,7 +542,7 @@ static int64_t ow_argmax_folded(const ow_slot *x, int along, int reduced)
         x->strides[reduced] != length * x->itemsize)
         return 0;
     const int64_t folded = OW_ARGMAX_PLACES / length;
-    return x->shape[reduced] >= 4 * folded ? folded : 0;
+    return x->shape[reduced] >= 16 * folded ? folded : 0;
 }
 
 /* The last dimension that is not reduced, if results along it are better chosen side by side, all
