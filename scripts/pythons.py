@@ -162,7 +162,7 @@ def perform(run, arguments):
                 "installing opwise", [*install, "--no-build-isolation", "--editable", ".[test]"]
             )
             and step("listing versions", [python, "-c", VERSIONS])
-            and step("pytest", [python, "-m", "pytest", "-n", "auto", "-q", *arguments])
+            and step("pytest", [python, "-m", "pytest", "-n", "logical", "-q", *arguments])
         )
         if ok:
             run.outcome = "passed"

@@ -658,7 +658,7 @@ def reduce_axes_of_length_1(dtype):
 @case(
     "argmax", [(40, 3)], [(3, 2100)], [(50, 40)], [(700, 2)], [(7200, 7)], [(130, 31)], [(300, 1)],
     dtypes=("bool", "float16") + INTS + FLOATS,
-)
+)  # fmt: skip
 def argmax_of_long_rows(dtype):
     x = var(dtype, 2)
     return [x], [*T.max_and_argmax(x, axis=0), T.argmax(x, axis=1), *T.max_and_argmax(x, axis=1)]
