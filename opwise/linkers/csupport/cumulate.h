@@ -22,28 +22,31 @@ typedef struct ow_cumulation {
     static void ow_##NAME(const void *ctx, char **p, const int64_t *st, int64_t n)                 \
     {                                                                                              \
         const ow_cumulation *c = ctx;                                                              \
-        const int64_t out = c->st[0], in = c->st[1];                                               \
+        /* copies: elements of int64 might be the lengths that `c` and `st` point to */            \
+        const int64_t len = c->len, out = c->st[0], in = c->st[1], to_run = st[0], from_run = st[1]; \
         int64_t i = 0;                                                                             \
-        const int runs = n == 1 || llabs(in) < llabs(st[1]);                                       \
+        const int runs = n == 1 || llabs(in) < llabs(from_run);                                    \
         /* additions of several runs do not wait for each other */                                 \
         for (; runs && i + 4 <= n; i += 4) {                                                       \
-            const char *from = p[1] + i * st[1];                                                   \
-            char *to = p[0] + i * st[0];                                                           \
+            const char *from = p[1] + i * from_run;                                                \
+            char *to = p[0] + i * to_run;                                                          \
             T so_far[4];                                                                           \
             for (int m = 0; m < 4; m++)                                                            \
-                *(T *)(to + m * st[0]) = so_far[m] = *(const T *)(from + m * st[1]);               \
-            for (int64_t k = 1; k < c->len; k++)                                                   \
+                *(T *)(to + m * to_run) = so_far[m] = *(const T *)(from + m * from_run);           \
+            for (int64_t k = 1; k < len; k++)                                                      \
                 for (int m = 0; m < 4; m++) {                                                      \
-                    so_far[m] = OP(so_far[m], *(const T *)(from + m * st[1] + k * in));            \
-                    *(T *)(to + m * st[0] + k * out) = so_far[m];                                  \
+                    so_far[m] = OP(so_far[m], *(const T *)(from + m * from_run + k * in));         \
+                    *(T *)(to + m * to_run + k * out) = so_far[m];                                 \
                 }                                                                                  \
         }                                                                                          \
         for (; runs && i < n; i++) {                                                               \
-            T so_far = *(const T *)(p[1] + i * st[1]);                                             \
-            *(T *)(p[0] + i * st[0]) = so_far;                                                     \
-            for (int64_t k = 1; k < c->len; k++) {                                                 \
-                so_far = OP(so_far, *(const T *)(p[1] + i * st[1] + k * in));                      \
-                *(T *)(p[0] + i * st[0] + k * out) = so_far;                                       \
+            const char *from = p[1] + i * from_run;                                                \
+            char *to = p[0] + i * to_run;                                                          \
+            T so_far = *(const T *)from;                                                           \
+            *(T *)to = so_far;                                                                     \
+            for (int64_t k = 1; k < len; k++) {                                                    \
+                so_far = OP(so_far, *(const T *)(from + k * in));                                  \
+                *(T *)(to + k * out) = so_far;                                                     \
             }                                                                                      \
         }                                                                                          \
         if (runs)                                                                                  \
@@ -51,17 +54,17 @@ typedef struct ow_cumulation {
         for (int64_t first = 0; first < n; first += OW_CUMULATED) {                                \
             const int64_t end = n - first < OW_CUMULATED ? n : first + OW_CUMULATED;               \
             for (i = first; i < end; i++)                                                          \
-                *(T *)(p[0] + i * st[0]) = *(const T *)(p[1] + i * st[1]);                         \
-            for (int64_t k = 1; k < c->len; k++) {                                                 \
+                *(T *)(p[0] + i * to_run) = *(const T *)(p[1] + i * from_run);                     \
+            for (int64_t k = 1; k < len; k++) {                                                    \
                 char *to = p[0] + k * out;                                                         \
                 const char *from = p[1] + k * in;                                                  \
-                if (st[0] == sizeof(T) && st[1] == sizeof(T))                                      \
+                if (to_run == sizeof(T) && from_run == sizeof(T))                                  \
                     for (i = first; i < end; i++)                                                  \
-                        ((T *)to)[i] = OP(((T *)(to - out))[i], ((const T *)from)[i]);               \
+                        ((T *)to)[i] = OP(((T *)(to - out))[i], ((const T *)from)[i]);             \
                 else                                                                               \
                     for (i = first; i < end; i++)                                                  \
-                        *(T *)(to + i * st[0]) =                                                   \
-                            OP(*(T *)(to - out + i * st[0]), *(const T *)(from + i * st[1]));     \
+                        *(T *)(to + i * to_run) =                                                  \
+                            OP(*(T *)(to - out + i * to_run), *(const T *)(from + i * from_run));  \
             }                                                                                      \
         }                                                                                          \
     }
