@@ -406,6 +406,11 @@ def _if(condition, lines):
     return [f"if ({condition}) {{", *(f"    {line}" for line in (*lines, "return;")), "}"]
 
 
+def _or_nan(other, x):
+    """Return the C expression for x if it is NaN, else for the other."""
+    return f"({x} != {x} ? {x} : {other})"
+
+
 class _Fold:
     """The lines that fold, by one operation, elements of some types into accumulators of one type.
 
@@ -424,11 +429,12 @@ class _Fold:
         """Return the expression that takes an element, or another accumulator, into one."""
         return self.fold.join(a, x, self.dtype, self.acc)
 
-    def take(self, into, value, at):
+    def take(self, into, value, at, nans=None):
         """Return the statements that take the elements at an index into accumulators.
 
         into: a format string with the number of the accumulator, {k}. at: the two parts of the
-        index: where a block starts, and the place in it.
+        index: where a block starts, and the place in it. nans: as ``into``, what keeps the elements
+        that are NaN; the accumulators then need not take them.
         """
         declared, steps = [], []
         for k, element in enumerate(self.elements):
@@ -441,7 +447,11 @@ class _Fold:
                     widened = csource.convert(f"v{k}", self.dtypes[k], self.dtype)
                 steps.append(f"const {self.acc} w{k} = {widened};")
             to = into.format(k=k)
-            steps.append(f"{to} = {self.join(to, v)};")
+            if nans is None:
+                steps.append(f"{to} = {self.join(to, v)};")
+            else:
+                steps.append(f"{to} = {self.fold.step.format(a=to, x=v)};")
+                steps.append(f"{nans.format(k=k)} = {_or_nan(nans.format(k=k), v)};")
         return f"{{ {' '.join([*declared, value(*at), *steps])} }}"
 
     def each(self, line):
@@ -471,49 +481,67 @@ class _Fold:
         ]
 
     def _in_lanes(self, value):
+        nan = "nan{k}" if self.nan else None
         return [
             "ow_i64 i = 0;",
+            *(self.each(f"{self.acc} nan{{k}} = 0;") if nan else []),
             *self._by_lanes(value, self.lanes),
             # what is left over would wait for one addition after the other
             *(self._by_lanes(value, _FEW) if self.lanes > _FEW else []),
             "for (; i < m; i++)",
-            f"    {self.take('total{k}', value, ('from + i', '0'))}",
+            f"    {self.take('total{k}', value, ('from + i', '0'), nan)}",
+            *(self.each(f"total{{k}} = {_or_nan('total{k}', nan)};") if nan else []),
         ]
 
     def _by_lanes(self, value, lanes):
         """Return the lines that fold as many elements as fill some lanes, and these into one."""
+        nan = "q{k}[j]" if self.nan else None
         return [
             f"if (i + {lanes} <= m) {{",
             *self.each(f"    {self.acc} s{{k}}[{lanes}];"),
+            *(self.each(f"    {self.acc} q{{k}}[{lanes}];") if nan else []),
             f"    for (ow_i32 j = 0; j < {lanes}; j++) {{",
             *self.each(f"        s{{k}}[j] = {self.start};"),
+            *(self.each("        q{k}[j] = 0;") if nan else []),
             "    }",
             f"    for (; i + {lanes} <= m; i += {lanes})",
             f"        for (ow_i32 j = 0; j < {lanes}; j++)",
-            f"            {self.take('s{k}[j]', value, ('from + i', 'j'))}",
+            f"            {self.take('s{k}[j]', value, ('from + i', 'j'), nan)}",
             *(f"    {line}" for line in self._joined(lanes)),
-            *self.each(f"    total{{k}} = {self.join('total{k}', 's{k}[0]')};"),
+            *(f"    {line}" for line in self.each(self._pair("total{k}", "s{k}[0]"))),
+            *(self.each(f"    nan{{k}} = {_or_nan('nan{k}', 'q{k}[0]')};") if nan else []),
             "}",
         ]
+
+    def _pair(self, a, x):
+        """Return the statement that takes one lane into another; NaN is kept apart."""
+        text = self.fold.step.format(a=a, x=x) if self.nan else self.join(a, x)
+        return f"{a} = {text};"
 
     def _joined(self, lanes):
         """Return the lines that fold the upper half of some lanes into the lower half, to the end.
 
         Compilers are slower at a loop over the halves, and at loops over a few numbers.
         """
+
+        def pairs(j, half):
+            a, b = f"[{j}]", f"[{j} + {half}]"
+            lines = self.each(self._pair(f"s{{k}}{a}", f"s{{k}}{b}"))
+            if self.nan:
+                lines += self.each(f"q{{k}}{a} = {_or_nan(f'q{{k}}{a}', f'q{{k}}{b}')};")
+            return lines
+
         lines, half = [], lanes // 2
         while half >= _FEW // 2:
             lines += [
                 f"for (ow_i32 j = 0; j < {half}; j++) {{",
-                *self.each(f"    s{{k}}[j] = {self.join('s{k}[j]', f's{{k}}[j + {half}]')};"),
+                *(f"    {line}" for line in pairs("j", half)),
                 "}",
             ]
             half //= 2
         while half:
             for j in range(half):
-                lines += self.each(
-                    f"s{{k}}[{j}] = {self.join(f's{{k}}[{j}]', f's{{k}}[{j + half}]')};"
-                )
+                lines += pairs(j, half)
             half //= 2
         return lines
 
@@ -542,12 +570,16 @@ class _Fold:
     def rows(self, values, in_blocks):
         """Return the lines that take an element of each row into the accumulators beside them."""
         start, count = ("from", "m") if in_blocks else ("0", "n")
+        # of several elements, one instruction takes the larger; one for all that may be NaN guesses
+        nans = "q{k}" if self.nan and len(values) > 1 else None
+        found = _or_nan("s{k}", nans) if nans else "s{k}"
         lines = [
             '_Pragma("GCC ivdep")',
             f"for (ow_i64 i = 0; i < {count}; i++) {{",
             *self.each(f"    {self.acc} s{{k}} = z{{k}}[{start} + i];"),
-            *(f"    {self.take('s{k}', value, (start, 'i'))}" for value in values),
-            *self.each(f"    z{{k}}[{start} + i] = s{{k}};"),
+            *(self.each(f"    {self.acc} q{{k}} = 0;") if nans else []),
+            *(f"    {self.take('s{k}', value, (start, 'i'), nans)}" for value in values),
+            *self.each(f"    z{{k}}[{start} + i] = {found};"),
             "}",
         ]
         pointers = self.each(f"{self.acc} *z{{k}} = ({self.acc} *)p[{{k}}];")

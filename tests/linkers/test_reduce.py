@@ -263,6 +263,23 @@ def test_extremes_of_infinities_and_of_what_is_not_a_number(run_with, way, dtype
         check(run(*values), cases, shown, shown.shape)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("length", [2, 7, 8, 9, 17, 31, 33, 63, 65, 100, 131])
+def test_extremes_of_short_rows_with_what_is_not_a_number(run_with, way, length, dtype):
+    x, y = tensor(dtype, 2), tensor(dtype, 2)
+    operands = [x] if way == "plain" else [x, y]
+    run, cases = made(run_with, way, operands, ["max", "min"])
+    value = numbers(dtype, (3 * length, length), 5)
+    value[range(length), range(length)] = np.nan  # at every place, then beside infinities
+    value[length] = -np.inf
+    value[length + 1, ::2], value[length + 1, length // 2] = np.inf, np.nan
+    value[length + 2, : length // 2], value[length + 3, length // 2 :] = np.nan, np.nan
+    for shown in (value, value[:, ::-1], np.asfortranarray(value), value.repeat(2, 1)[:, ::2]):
+        values = [shown, np.ones_like(shown)][: len(operands)]
+        check(run(*values), cases, shown, shown.shape)
+
+
 @pytest.mark.parametrize("generate", [False, True], ids=["interpreter", "generated"])
 def test_long_sums_are_as_accurate_as_those_of_numpy(run_with, generate):
     x = tensor("float32", 1)
