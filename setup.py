@@ -102,6 +102,13 @@ class ParallelBuild(build_ext):
     set, or the folder is read-only, every process would compile them again.
     """
 
+    def finalize_options(self):
+        super().finalize_options()
+        # pip's folder for object files is another one each time: nothing in it would be current
+        if getattr(self, "editable_mode", False):
+            folder = f"temp.{self.plat_name}-{sys.implementation.cache_tag}"
+            self.build_temp = str(Path("build", folder))
+
     def run(self):
         super().run()
         if self.inplace:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -124,20 +125,30 @@ def test_without_the_flag_nothing_is_announced(path, flags):
 
 def test_a_forked_process_can_be_asked_too(path):
     f = compiled()
-    reading, writing = os.pipe()
+    (ready, is_ready), (waits, may_end) = os.pipe(), os.pipe()
     child = os.fork()
     if not child:
-        requests._program.announce_after_fork()
-        f(np.ones(3))
-        os.write(writing, b"x")
-        signal.pause()  # until it has been asked
-        os._exit(0)
-    os.read(reading, 1)
-    (one,) = (one for one in requests.askable() if one.process == child)
-    assert one.parent == os.getpid()
-    one.send("t", None)
-    os.waitpid(child, 0)
-    found = one.answer("t")
+        try:
+            os.close(may_end)
+            requests._program.announce_after_fork()
+            f(np.ones(3))
+            os.write(is_ready, b"x")
+            os.read(waits, 1)  # until the parent closes it; the signal is handled whenever it comes
+        finally:
+            os._exit(0)
+    os.close(is_ready)
+    try:
+        assert os.read(ready, 1) == b"x"
+        (one,) = (one for one in requests.askable() if one.process == child)
+        assert one.parent == os.getpid()
+        one.send("t", None)
+        until = time.monotonic() + 60
+        while not (found := one.answer("t")) and time.monotonic() < until:
+            time.sleep(0.01)
+    finally:
+        for end in (may_end, ready, waits):
+            os.close(end)
+        os.waitpid(child, 0)
     assert found["path"] == str(path.with_suffix(f".{child}.json"))
     assert Profile.load(found["path"]).functions[0].calls == 1
 
