@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy as copying
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -51,7 +52,7 @@ class Function(CallPath):
         self.maker = maker
         self.construction = construction = maker.construction
         self.linked = linked
-        self.compile_report = compile_report
+        self._compile_report = compile_report
         self.name = maker.name
         #: the ProfileStats that records the calls; None or False for none
         self.profile = maker.profile
@@ -132,6 +133,14 @@ class Function(CallPath):
             getattr(type_, "ndim", 0), exact, number,
             convert if hasattr(type_, "dtype") else type_.filter,
         )  # fmt: skip
+
+    @property
+    def compile_report(self) -> CompileReport:
+        """Where the time of compiling the function went, and what was done for its kernels."""
+        report = self._compile_report
+        if self.linked.kernels is not report.kernels:  # they were compiled while calls ran
+            report = self._compile_report = replace(report, kernels=self.linked.kernels)
+        return report
 
     @property
     def arity(self) -> int:

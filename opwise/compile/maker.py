@@ -174,6 +174,8 @@ class FunctionMaker:
         storages = [container.storage for container in containers]
         with target.pinned(self._device):
             linked = self.linker.link(input_storage=storages, storage_map=storage_map)
+        if self.profile or self.mode.times_calls:
+            linked.wait_for_kernels()  # as a part of what linking takes
         report = self._report(linked, start)
         function = Function(self, linked, containers, report)
         self.mode.linker_time = getattr(self.mode, "linker_time", 0.0) + report.linker
@@ -198,7 +200,7 @@ class FunctionMaker:
             thunks=linked.seconds,
             rewrites=self.optimized.rewrites,
             graph_cached=self.optimized.cached,
-            kernels=linked.build,
+            kernels=linked.kernels,
             applys=len(self.fgraph.apply_nodes),
             dropped_checks=self.optimized.dropped_checks,
         )

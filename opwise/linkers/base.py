@@ -111,8 +111,9 @@ class Linker:
             progress.say("linking")
         steps = [_with_loop(c_steps[step.node]) for step in program.steps]
         vm, thunks = self.make_vm(program, storages, steps)
-        if kernels is not None and kernels.pending is not None and isinstance(vm, opwise_c.VM):
-            vm.expect_kernels(kernels.pending)
+        pending = kernels.pending if kernels is not None else None
+        if isinstance(vm, opwise_c.VM) and pending is not None:
+            vm.expect_kernels(pending)
         return Linked(
             vm=vm,
             program=program,
@@ -126,6 +127,7 @@ class Linker:
             ),
             thunks=None if thunks is None else tuple(thunks),
             build=kernels.report if kernels is not None else None,
+            pending=pending,
             on_demand=kernels.on_demand if kernels is not None else (),
             seconds=seconds,
             uses_compiler=self.generate_kernels and kernels is not None,

@@ -291,6 +291,8 @@ class Pending:
 
     def __init__(self, builds: Builds) -> None:
         self._builds = builds
+        #: what the cache and the compiler did; None before the kernels are in use
+        self.report: cbuild.BuildReport | None = None
         #: the process in which the compiler was started; None: it was not
         self._process: int | None = None
 
@@ -307,7 +309,10 @@ class Pending:
         if not wait and not all(build.is_done for _, build in self._builds):
             return None
         _started.discard(self)
-        return _compiled(self._builds)
+        return _compiled(self._builds, self._note)
+
+    def _note(self, report: cbuild.BuildReport) -> None:
+        self.report = report if self.report is None else self.report + report
 
     def _start(self) -> None:
         if self._process is not None:  # this is a fork, without the thread that ran the compiler

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import cast
 
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Variable
-from opwise.linkers import lowering
+from opwise.linkers import lowering, opwise_c
 from opwise.linkers.cbuild import BuildReport
+from opwise.linkers.kernels import Pending
 from opwise.linkers.opwise_c import OnDemand
 from opwise.linkers.program import Program
 from opwise.linkers.storage import Container, Storage
@@ -35,12 +37,24 @@ class Linked:
     thunks: tuple[Thunk, ...] | None = None
     #: what the cache and the compiler did for generated kernels; None if there are none
     build: BuildReport | None = None
+    #: kernels that are compiled while the VM runs built-in loops; None if it does not
+    pending: Pending | None = None
     #: generated kernels that are compiled when a step first needs them
     on_demand: tuple[OnDemand, ...] = ()
     #: {Apply: seconds that it took to choose what runs it}
     seconds: Mapping[Apply, float] = field(default_factory=dict)
     #: whether loops are compiled if there is a C compiler
     uses_compiler: bool = False
+
+    @property
+    def kernels(self) -> BuildReport | None:
+        """What the cache and the compiler did for generated kernels that are in use now."""
+        return self.build if self.pending is None else self.pending.report
+
+    def wait_for_kernels(self) -> None:
+        """Run compiled kernels from the first call on."""
+        if self.pending is not None:
+            cast(opwise_c.VM, self.vm).wait_for_kernels()
 
     @property
     def order(self) -> list[Apply]:

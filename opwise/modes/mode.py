@@ -170,6 +170,8 @@ class Mode:
 
     #: whether functions can be profiled
     has_profiles = True
+    #: whether the mode times the calls of every function
+    times_calls = False
 
     def __init__(self, linker: Any = None, optimizer: Any = "default") -> None:
         self.provided_linker = linker

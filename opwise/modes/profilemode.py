@@ -27,6 +27,7 @@ class ProfileMode(Mode, ProfileMethods):
     summaries do not print it. Attributes have the times of ``print_summary``, in seconds.
     """
 
+    times_calls = True
     #: calls in the summary that was printed last
     _calls_printed = 0
 

@@ -247,6 +247,28 @@ def test_calls_go_on_where_no_thread_can_start(begun, monkeypatch):
     same_bits([f(np.arange(9.0))], [first])
 
 
+def test_the_report_has_the_compiler_once_it_has_run(begun):
+    x = T.dvector("x")
+    f = begun([x], softened(x))
+    assert f.compile_report.kernels is None
+    f.fn.wait_for_kernels()
+    report = f.compile_report
+    assert not report.kernels.hit and report.kernels.compile_seconds > 0
+    assert f.compile_report is report
+
+
+@pytest.mark.parametrize(
+    "options", [{"profile": True}, {"mode": ProfileMode()}], ids=["flag", "mode"]
+)
+def test_profiles_have_the_time_of_the_compiler(begun, options):
+    x = T.dvector("x")
+    f = begun([x], softened(x), **options)
+    report = f.compile_report
+    assert report.total >= report.linker >= report.kernels.compile_seconds > 0
+    found = f.profile.profile().functions[0].compile
+    assert found.linker >= found.compiler > 0 and found.cached is False
+
+
 def test_profiled_functions_wait(begun, compilers):
     x = T.dvector("x")
     f = begun([x], softened(x), profile=True)
