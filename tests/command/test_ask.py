@@ -66,8 +66,8 @@ def test_a_program_that_sleeps_writes_its_file_and_goes_on(started, call, tmp_pa
     process = started(SLEEPS)
     done = call("ask", process.pid)  # the number of opwise run
     assert done.exit_code == 0, done.output
-    assert "1 function, 3 calls" in done.stderr
-    assert "to read it: opwise report" in done.stderr and "program.profile.json" in done.stderr
+    assert "1 function, 3 calls" in done.output
+    assert "to read it: opwise report" in done.output and "program.profile.json" in done.output
     assert Profile.load("program.profile.json").functions[0].calls == 3
     done = call("ask", "-o", "other.json", process.pid)
     assert done.exit_code == 0 and Profile.load("other.json").functions[0].calls == 3
@@ -102,8 +102,8 @@ def test_a_program_that_replaced_the_handler_is_named(started, call):
     process = started(f"{text}{READY}time.sleep(100)\n")
     done = call("ask", "--timeout", 0.3, process.pid)
     assert done.exit_code == 1
-    assert "has not answered for 0.3 s" in done.stderr
-    assert "profiling.signal=SIGUSR2" in done.stderr
+    assert "has not answered for 0.3 s" in done.output
+    assert "profiling.signal=SIGUSR2" in done.output
 
 
 @pytest.mark.null
@@ -111,12 +111,12 @@ def test_processes_that_cannot_be_asked(call):
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     done = call("ask", gone.pid)
-    assert done.exit_code == 1 and f"there is no process {gone.pid}" in done.stderr
+    assert done.exit_code == 1 and f"there is no process {gone.pid}" in done.output
     done = call("ask", os.getppid())
-    assert done.exit_code == 1 and "it is not profiled" in done.stderr
-    assert "opwise run" in done.stderr
+    assert done.exit_code == 1 and "it is not profiled" in done.output
+    assert "opwise run" in done.output
     done = call("ask", "-o", "x.txt", os.getppid())
-    assert done.exit_code == 2 and "does not end in .json" in done.stderr
+    assert done.exit_code == 2 and "does not end in .json" in done.output
 
 
 @pytest.mark.null
@@ -126,7 +126,7 @@ def test_a_process_of_another_user(call, monkeypatch):
 
     monkeypatch.setattr(os, "kill", refuse)
     done = call("ask", 1)
-    assert done.exit_code == 1 and "process 1 belongs to another user" in done.stderr
+    assert done.exit_code == 1 and "process 1 belongs to another user" in done.output
 
 
 def test_without_a_number_the_only_program_is_asked(started, call, monkeypatch, tmp_path):
@@ -134,7 +134,7 @@ def test_without_a_number_the_only_program_is_asked(started, call, monkeypatch, 
 
     monkeypatch.setattr(requests, "_places", lambda: [tmp_path / "none"])
     done = call("ask")
-    assert done.exit_code == 1 and "no program that runs can be asked" in done.stderr
+    assert done.exit_code == 1 and "no program that runs can be asked" in done.output
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "cache"
@@ -147,5 +147,5 @@ def test_without_a_number_the_only_program_is_asked(started, call, monkeypatch, 
     started(SLEEPS, "--flags", flags)
     done = call("ask")
     assert done.exit_code == 2
-    assert "several programs can be asked" in done.stderr
-    assert done.stderr.count("  program.py") == 2
+    assert "several programs can be asked" in done.output
+    assert done.output.count("  program.py") == 2
