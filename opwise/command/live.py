@@ -249,7 +249,7 @@ class LiveTerminal:
         lines, ended, rest = (self._line + written).rpartition(b"\n")
         self._line = _overwritten(rest)
         if ended:
-            shown = b"\n".join(map(_overwritten, lines.split(b"\n"))) + ended
+            shown = b"\n".join(map(_kept, lines.split(b"\n"))) + ended
             text = shown.decode("utf-8", "replace").replace("\r\n", "\n")
             self._console.print(_AsWritten(text), end="", soft_wrap=True)
         self._like_ours()
@@ -275,6 +275,17 @@ def _overwritten(line: bytes) -> bytes:
     """Return what a terminal shows of a line that begins again at each carriage return."""
     written = line.rstrip(b"\r")
     return written.rpartition(b"\r")[2] + line[len(written) :][:1]
+
+
+def _kept(line: bytes) -> bytes:
+    """Return a line that has ended without the parts that later ones write over whole."""
+    parts: list[bytes] = []
+    for part in line.split(b"\r"):
+        width = len(part.decode("utf-8", "replace"))
+        while parts and b"\x1b" not in part and width >= len(parts[-1].decode("utf-8", "replace")):
+            parts.pop()
+        parts.append(part)
+    return b"\r".join(parts)
 
 
 def _coloured(line: str) -> str:

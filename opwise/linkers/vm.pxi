@@ -817,7 +817,7 @@ cdef class VM:
         return 0
 
     def expect_kernels(self, pending):
-        """Run built-in loops until kernels are compiled; see ``tiers.Pending``."""
+        """Run built-in loops until kernels are compiled; see ``kernels.Pending``."""
         self.pending = pending
 
     def wait_for_kernels(self):

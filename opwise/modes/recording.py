@@ -53,8 +53,7 @@ def record(
     linked_graphs = (linked, *(inner for _, inner in inside))
     _load_blas(any(any(each.in_c) for each in linked_graphs))
     for each in linked_graphs:
-        if isinstance(each.vm, opwise_c.VM):
-            each.vm.wait_for_kernels()
+        each.wait_for_kernels()
         for loop in each.on_demand:
             loop.load()
     if time_thunks:

@@ -570,7 +570,7 @@ class _Fold:
     def rows(self, values, in_blocks):
         """Return the lines that take an element of each row into the accumulators beside them."""
         start, count = ("from", "m") if in_blocks else ("0", "n")
-        # of several elements, one instruction takes the larger; one for all that may be NaN guesses
+        # where NaN is kept apart, one instruction takes the larger element, without a branch
         nans = "q{k}" if self.nan and len(values) > 1 else None
         found = _or_nan("s{k}", nans) if nans else "s{k}"
         lines = [

@@ -1,5 +1,7 @@
 """The command in the process of the test, and profiles for it."""
 
+import inspect
+
 import pytest
 from click.testing import CliRunner
 
@@ -13,6 +15,18 @@ def call():
 
     def run(*args):
         return CliRunner().invoke(main.main, list(map(str, args)))
+
+    return run
+
+
+@pytest.fixture
+def call_apart():
+    """As ``call``, with a result that has stderr apart from stdout, which click 8.1 mixes."""
+    mixes = "mix_stderr" in inspect.signature(CliRunner).parameters
+    runner = CliRunner(**({"mix_stderr": False} if mixes else {}))
+
+    def run(*args):
+        return runner.invoke(main.main, list(map(str, args)))
 
     return run
 

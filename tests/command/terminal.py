@@ -34,7 +34,7 @@ class Terminal:
                  **(env or {})},
         )  # fmt: skip
         os.close(slave)
-        self.until_then = time.monotonic() + _LONGEST
+        self.deadline = time.monotonic() + _LONGEST
         self.shown = ""
 
     def until(self, text):
@@ -55,7 +55,7 @@ class Terminal:
 
     def _read(self):
         ready, _, _ = select.select([self.master], [], [], _PATIENCE)
-        if not ready or time.monotonic() > self.until_then:
+        if not ready or time.monotonic() > self.deadline:
             self._abort()
             raise AssertionError(f"it hangs; it showed: {self.shown}")
         try:

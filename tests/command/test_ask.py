@@ -62,14 +62,14 @@ def started(tmp_path, monkeypatch):
         process.communicate()
 
 
-def test_a_program_that_sleeps_writes_its_file_and_goes_on(started, call, tmp_path):
+def test_a_program_that_sleeps_writes_its_file_and_goes_on(started, call_apart, tmp_path):
     process = started(SLEEPS)
-    done = call("ask", process.pid)  # the number of opwise run
+    done = call_apart("ask", process.pid)  # the number of opwise run
     assert done.exit_code == 0, done.output
-    assert "1 function, 3 calls" in done.output
-    assert "to read it: opwise report" in done.output and "program.profile.json" in done.output
+    assert "1 function, 3 calls" in done.stderr
+    assert "to read it: opwise report" in done.stderr and "program.profile.json" in done.stderr
     assert Profile.load("program.profile.json").functions[0].calls == 3
-    done = call("ask", "-o", "other.json", process.pid)
+    done = call_apart("ask", "-o", "other.json", process.pid)
     assert done.exit_code == 0 and Profile.load("other.json").functions[0].calls == 3
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
@@ -77,75 +77,75 @@ def test_a_program_that_sleeps_writes_its_file_and_goes_on(started, call, tmp_pa
     assert "ended by SIGTERM; the profile up to the last `opwise ask` was written" in said
 
 
-def test_a_program_in_a_call_of_minutes(started, call):
+def test_a_program_in_a_call_of_minutes(started, call_apart):
     process = started(LONG)
-    done = call("ask", "-o", "now.json", process.pid)
+    done = call_apart("ask", "-o", "now.json", process.pid)
     assert done.exit_code == 0, done.output
     (f,) = Profile.load("now.json").functions
     assert f.name == "long" and f.calls == 0
     assert process.poll() is None
 
 
-def test_a_program_with_a_handler_of_its_own_and_another_signal(started, call, tmp_path):
+def test_a_program_with_a_handler_of_its_own_and_another_signal(started, call_apart, tmp_path):
     text = SLEEPS.replace(
         "import sys, time\n",
         "import signal, sys, time\n"
         "signal.signal(signal.SIGUSR2, lambda *_: open('handled', 'w').close())\n",
     )
     process = started(text, "--flags", "profiling.signal=SIGUSR2")
-    assert call("ask", process.pid).exit_code == 0
+    assert call_apart("ask", process.pid).exit_code == 0
     assert not (tmp_path / "handled").exists()
 
 
-def test_a_program_that_replaced_the_handler_is_named(started, call):
+def test_a_program_that_replaced_the_handler_is_named(started, call_apart):
     text = f"{FUNCTION}import signal\nsignal.signal(signal.SIGUSR1, lambda *_: None)\n"
     process = started(f"{text}{READY}time.sleep(100)\n")
-    done = call("ask", "--timeout", 0.3, process.pid)
+    done = call_apart("ask", "--timeout", 0.3, process.pid)
     assert done.exit_code == 1
-    assert "has not answered for 0.3 s" in done.output
-    assert "profiling.signal=SIGUSR2" in done.output
+    assert "has not answered for 0.3 s" in done.stderr
+    assert "profiling.signal=SIGUSR2" in done.stderr
 
 
 @pytest.mark.null
-def test_processes_that_cannot_be_asked(call):
+def test_processes_that_cannot_be_asked(call_apart):
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    done = call("ask", gone.pid)
-    assert done.exit_code == 1 and f"there is no process {gone.pid}" in done.output
-    done = call("ask", os.getppid())
-    assert done.exit_code == 1 and "it is not profiled" in done.output
-    assert "opwise run" in done.output
-    done = call("ask", "-o", "x.txt", os.getppid())
-    assert done.exit_code == 2 and "does not end in .json" in done.output
+    done = call_apart("ask", gone.pid)
+    assert done.exit_code == 1 and f"there is no process {gone.pid}" in done.stderr
+    done = call_apart("ask", os.getppid())
+    assert done.exit_code == 1 and "it is not profiled" in done.stderr
+    assert "opwise run" in done.stderr
+    done = call_apart("ask", "-o", "x.txt", os.getppid())
+    assert done.exit_code == 2 and "does not end in .json" in done.stderr
 
 
 @pytest.mark.null
-def test_a_process_of_another_user(call, monkeypatch):
+def test_a_process_of_another_user(call_apart, monkeypatch):
     def refuse(process, number):
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "kill", refuse)
-    done = call("ask", 1)
-    assert done.exit_code == 1 and "process 1 belongs to another user" in done.output
+    done = call_apart("ask", 1)
+    assert done.exit_code == 1 and "process 1 belongs to another user" in done.stderr
 
 
-def test_without_a_number_the_only_program_is_asked(started, call, monkeypatch, tmp_path):
+def test_without_a_number_the_only_program_is_asked(started, call_apart, monkeypatch, tmp_path):
     from opwise.profiling import requests
 
     monkeypatch.setattr(requests, "_places", lambda: [tmp_path / "none"])
-    done = call("ask")
-    assert done.exit_code == 1 and "no program that runs can be asked" in done.output
+    done = call_apart("ask")
+    assert done.exit_code == 1 and "no program that runs can be asked" in done.stderr
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "cache"
     flags = f"base_compiledir={folder}"
     monkeypatch.setattr(requests, "_places", lambda: [folder / "running"])
     started(SLEEPS, "--flags", flags)
-    done = call("ask", "-o", "now.json")
+    done = call_apart("ask", "-o", "now.json")
     assert done.exit_code == 0, done.output
     (tmp_path / "ready").unlink()
     started(SLEEPS, "--flags", flags)
-    done = call("ask")
+    done = call_apart("ask")
     assert done.exit_code == 2
-    assert "several programs can be asked" in done.output
-    assert done.output.count("  program.py") == 2
+    assert "several programs can be asked" in done.stderr
+    assert done.stderr.count("  program.py") == 2

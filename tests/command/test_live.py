@@ -91,6 +91,18 @@ def test_a_line_that_is_written_over_is_kept_once(script):
     assert text.count("done ") < 200
 
 
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [(b"", b""), (b"a\r", b"a\r"), (b"1%\r22%\r333%\r", b"333%\r"), (b"\rdone", b"done"),
+     (b"hello\rab", b"hello\rab"), ("█\rab".encode(), b"ab"), (b"12\r\x1b[Kab", b"12\r\x1b[Kab"),
+     ("abcd\r██".encode(), "abcd\r██".encode())],
+)  # fmt: skip
+def test_what_later_parts_of_a_line_leave_is_kept(line, kept):
+    from opwise.command import live
+
+    assert live._kept(line) == kept
+
+
 def test_the_exit_status_is_the_program_s(script):
     text = "import sys\nprint('bad', file=sys.stderr)\nsys.exit(7)\n"
     shown = terminal.Terminal("-m", "opwise", "run", "--no-limits", "--live", script(text))
