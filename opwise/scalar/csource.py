@@ -124,9 +124,8 @@ def support_parts(
     """
     every = {d for d in dtypes if d in _SHORT}
     wanted = {_SHORT[d] for d in (*every, *map(real_of, every))}
-    parts = _support_parts(_SCALAR_H) | _support_parts(_COMPLEX_H)
-    if instead is not None:
-        parts = parts | _support_parts(instead)
+    files = [*_SUPPORT, *([] if instead is None else [instead])]
+    parts = {name: part for file in files for name, part in _support_parts(file).items()}
     needed: list[str] = []
 
     def add(name):
@@ -163,7 +162,7 @@ _PART = re.compile(
 
 
 _CSUPPORT = os.path.join(os.path.dirname(__file__), "csupport")
-_SCALAR_H, _COMPLEX_H = (os.path.join(_CSUPPORT, name) for name in ("scalar.h", "complexes.h"))
+_SUPPORT = [os.path.join(_CSUPPORT, name) for name in ("scalar.h", "special.h", "complexes.h")]
 
 
 @cache

@@ -60,7 +60,7 @@ class ScalarSpec:
     exact: bool = False
     #: CUDA expression, as ``c`` (default: the same)
     cuda: CText = None
-    #: functions of ``csupport/scalar.h`` that the expression calls
+    #: functions of ``csupport/`` that the expression calls
     c_support: tuple[str, ...] = ()
     #: math functions that the expression, or a function of ``c_support``, calls
     libm: tuple[str, ...] = ()
