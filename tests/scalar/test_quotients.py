@@ -1,4 +1,4 @@
-"""Quotients and remainders of int64 are exact, also where doubles do not hold the operands."""
+"""Quotients of int64 and remainders are numpy's to the bit, also of numbers far apart in size."""
 
 import numpy as np
 import pytest
@@ -42,3 +42,31 @@ def test_quotients_by_a_number(divisor):
     found = theano.function([x], [x // np.int64(divisor), x % np.int64(divisor)])(values)
     np.testing.assert_array_equal(found[0], values // np.int64(divisor))
     np.testing.assert_array_equal(found[1], values % np.int64(divisor))
+
+
+def float_pairs(dtype):
+    """Numbers of all sizes with numbers of all sizes, multiples and special values."""
+    limits, rng, n = np.finfo(dtype), np.random.default_rng(2), 20_000
+    logs = np.log2(float(limits.smallest_subnormal)), np.log2(float(limits.max))
+    sizes = [np.exp2(rng.uniform(*logs, n)) * rng.choice([-1, 1], n) for _ in range(2)]
+    whole = rng.integers(-(2**24), 2**24, n), rng.integers(1, 50, n)
+    special = [0, -0.0, 1, -1, 3.5, np.inf, -np.inf, np.nan, limits.max, -limits.max]
+    special += [limits.tiny, limits.smallest_subnormal]
+    corners = (a.ravel() for a in np.meshgrid(special, special))
+    return tuple(
+        np.concatenate(parts).astype(dtype) for parts in zip(sizes, whole, corners, strict=True)
+    )
+
+
+@pytest.mark.c
+@pytest.mark.parametrize("mode", ["FAST_RUN", "FAST_COMPILE"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_remainders_of_floats(dtype, mode):
+    x, y = T.vector("x", dtype), T.vector("y", dtype)
+    values = float_pairs(dtype)
+    with np.errstate(all="ignore"):
+        expected = np.remainder(*values)
+    found = theano.function([x, y], x % y, mode=mode)(*values)
+    np.testing.assert_array_equal(found, expected)
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])

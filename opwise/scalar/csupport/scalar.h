@@ -30,6 +30,11 @@ typedef struct ow_c128 { double r, i; } ow_c128;
 #ifndef OW_INLINE
 #define OW_INLINE static inline
 #endif
+/* A function of numbers of one type, of which gcc makes versions for vectors too. What is rare in it may
+ * branch and call what has no such version. */
+#ifndef OW_RARE
+#define OW_RARE static __attribute__((simd("notinbranch"), noinline, const))
+#endif
 #endif
 /*@ end */
 
@@ -232,23 +237,37 @@ OW_FLOORDIV_FLOAT(f32, float, floorf, fmaf)
 #define OW_MOD_UNSIGNED(S) \
     OW_INLINE ow_##S ow_mod_##S(ow_##S x, ow_##S y) { return y == 0 ? 0 : x % y; }
 /* Up to LARGEST, the quotient n in whole numbers is exact or, where rounding made it a whole number, 1
- * too far from 0; x - n y is exact in REST then, and gets its sign from y either way. fmod divides the
- * rest, bit by bit. What remains is the sign, of a zero too. */
-#define OW_MOD_FLOAT(S, T, WIDE, LARGEST, REST, FMOD, COPYSIGN)             \
-    OW_INLINE T ow_mod_##S(T x, T y)                                        \
-    {                                                                       \
-        const WIDE n = trunc((WIDE)x / (WIDE)y);                            \
-        const int exact = (n < 0 ? -n : n) < (LARGEST);                     \
-        T r = exact ? (T)REST(-n, (WIDE)y, (WIDE)x) : FMOD(x, y);           \
-        r = n == 0 ? x : r; /* infinite y too */                            \
-        T moved = (r < 0) != (y < 0) ? r + y : r;                           \
-        return r == 0 ? COPYSIGN((T)0, y) : moved;                          \
+ * too far from 0; x - n y is exact in REST then, and gets its sign from y either way. Beyond, fmod divides
+ * bit by bit, in a function of its own: a call of one that does this for a whole vector leaves the loop
+ * around it vector instructions, and little happens in it while all quotients are near. */
+#define OW_MOD_FLOAT(S, T, WIDE, LARGEST, REST, FMOD, COPYSIGN, FABS)                     \
+    OW_INLINE T ow_mod_signed_##S(T r, T y)                                               \
+    {                                                                                     \
+        T moved = (r < 0) != (y < 0) ? r + y : r;                                         \
+        return r == 0 ? COPYSIGN((T)0, y) : moved;                                        \
+    }                                                                                     \
+    OW_RARE T ow_mod_far_##S(T x, T y, T near, T n)                                       \
+    {                                                                                     \
+        const int is_near = FABS(n) < (T)(LARGEST);                                       \
+        return __builtin_expect(is_near, 1) ? near : ow_mod_signed_##S(FMOD(x, y), y);    \
+    }                                                                                     \
+    OW_INLINE T ow_mod_##S(T x, T y)                                                      \
+    {                                                                                     \
+        const WIDE n = trunc((WIDE)x / (WIDE)y);                                          \
+        T r = (T)REST(-n, (WIDE)y, (WIDE)x);                                              \
+        r = n == 0 ? x : r; /* infinite y too */                                          \
+        return ow_mod_far_##S(x, y, ow_mod_signed_##S(r, y), (T)n);                       \
     }
-#define OW_MOD_REST_f32(n, y, x) ((n) * (y) + (x))
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__CUDACC__)
+#define OW_MOD_WIDE_f32 float
+#define OW_MOD_REST_f32(n, y, x) fmaf(n, y, x)
+#define OW_MOD_LARGEST_f32 8388608.0
 #define OW_MOD_REST_f64(n, y, x) fma(n, y, x)
 #define OW_MOD_LARGEST_f64 4503599627370496.0
-#else /* a product and a sum are not exact */
+#else /* a product and a sum are exact in double for float operands, and not for others */
+#define OW_MOD_WIDE_f32 double
+#define OW_MOD_REST_f32(n, y, x) ((n) * (y) + (x))
+#define OW_MOD_LARGEST_f32 536870912.0
 #define OW_MOD_REST_f64(n, y, x) (x)
 #define OW_MOD_LARGEST_f64 1.0
 #endif
@@ -289,10 +308,11 @@ OW_INLINE ow_i64 ow_mod_i64(ow_i64 x, ow_i64 y)
 }
 /*@ end */
 /*@ mod f64 */
-OW_MOD_FLOAT(f64, double, double, OW_MOD_LARGEST_f64, OW_MOD_REST_f64, fmod, copysign)
+OW_MOD_FLOAT(f64, double, double, OW_MOD_LARGEST_f64, OW_MOD_REST_f64, fmod, copysign, __builtin_fabs)
 /*@ end */
 /*@ mod f32 */
-OW_MOD_FLOAT(f32, float, double, 536870912.0, OW_MOD_REST_f32, fmodf, copysignf)
+OW_MOD_FLOAT(f32, float, OW_MOD_WIDE_f32, OW_MOD_LARGEST_f32, OW_MOD_REST_f32, fmodf, copysignf,
+             __builtin_fabsf)
 /*@ end */
 
 /* --- ipow: integer power, wrapping; a negative exponent gives 0 unless the base is 1 or -1 --- */

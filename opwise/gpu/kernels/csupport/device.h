@@ -16,6 +16,7 @@ typedef unsigned char ow_b;
 #define OW_CHECK_RANGE /* a device would give the nearest integer, and 0 for NaN */
 typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
 #define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
+#define OW_RARE OW_INLINE
 #ifdef __CUDACC__
 #define OW_SHARED extern __shared__ __align__(16) unsigned char ow_shared[]
 #define OW_UNROLL _Pragma("unroll")
