@@ -174,7 +174,7 @@ class FunctionMaker:
         storages = [container.storage for container in containers]
         with target.pinned(self._device):
             linked = self.linker.link(input_storage=storages, storage_map=storage_map)
-        if self.profile or self.mode.times_calls:
+        if (self.profile or self.mode.times_calls) and config.profiling.wait_for_kernels:
             linked.wait_for_kernels()  # as a part of what linking takes
         report = self._report(linked, start)
         function = Function(self, linked, containers, report)

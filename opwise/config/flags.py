@@ -160,8 +160,8 @@ _COMPILED_CODE = (
      "longest ago are deleted. 0: no new ones, -1: no limit."),
     ("background_compilation", BoolParam(True),
      "Let a function run on built-in loops while its kernels are compiled in the background, if "
-     "both give the same bits. Functions that are profiled wait for the C compiler, and so do all "
-     "functions if the flag is False."),
+     "both give the same bits. Functions that are profiled wait for the C compiler (see "
+     "profiling.wait_for_kernels), and so do all functions if the flag is False."),
     ("cache_graphs", BoolParam(True),
      "Keep optimized graphs in compiledir: a function that was compiled before, in this process or "
      "another, is not rewritten again."),
@@ -217,6 +217,9 @@ _PROFILING = (
      "Print the times of the whole process when it ends."),
     ("profiling.time_thunks", BoolParam(True),
      "Time each Apply."),
+    ("profiling.wait_for_kernels", BoolParam(True),
+     "Let functions that are profiled wait for the C compiler. Otherwise their first calls may run "
+     "on built-in loops, as those of other functions do, and the profile tells how many did."),
     ("profiling.n_apply", IntParam(20, at_least(0)),
      "How many Applys a profile shows."),
     ("profiling.n_ops", IntParam(20, at_least(0)),

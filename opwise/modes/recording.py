@@ -53,7 +53,8 @@ def record(
     linked_graphs = (linked, *(inner for _, inner in inside))
     _load_blas(any(any(each.in_c) for each in linked_graphs))
     for each in linked_graphs:
-        each.wait_for_kernels()
+        if config.profiling.wait_for_kernels:
+            each.wait_for_kernels()
         for loop in each.on_demand:
             loop.load()
     if time_thunks:

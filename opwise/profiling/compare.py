@@ -245,8 +245,8 @@ def _scaled(function: FunctionProfile, calls: int) -> FunctionProfile:
         replace(a, **{name: round(getattr(a, name) * part) for name in _SCALED})
         for a in function.applys
     )
-    failed = round(function.failed * part)
-    return replace(function, applys=applys, calls=calls, failed=failed)
+    counts = {name: round(getattr(function, name) * part) for name in ("failed", "built_in_calls")}
+    return replace(function, applys=applys, calls=calls, **counts)
 
 
 # --- Applys ---------------------------------------------------------------------------------------

@@ -60,6 +60,7 @@ def _function(f: FunctionProfile) -> Document:
         "name": f.name,
         "calls": f.calls,
         "failed_calls": f.failed,
+        "built_in_calls": f.built_in_calls,
         "seconds_calls": _seconds(f.call_ns),
         "seconds_first_calls": _seconds(f.first_call_ns),
         "seconds_applys": _seconds(f.thunk_ns),
@@ -287,9 +288,9 @@ _REPORT: Document = {
     **_SIDE,
     "message": _TEXT,
     "functions": _rows(
-        name=_TEXT, calls=_COUNT, failed_calls=_COUNT, seconds_calls=_NUMBER,
-        seconds_first_calls=_NUMBER, seconds_applys=_NUMBER, seconds_compiling=_NUMBER,
-        applys=_COUNT, peak_bytes={"type": ["integer", "null"]},
+        name=_TEXT, calls=_COUNT, failed_calls=_COUNT, built_in_calls=_COUNT,
+        seconds_calls=_NUMBER, seconds_first_calls=_NUMBER, seconds_applys=_NUMBER,
+        seconds_compiling=_NUMBER, applys=_COUNT, peak_bytes={"type": ["integer", "null"]},
     ),
     "applys": _rows(
         function=_TEXT, position=_COUNT, op=_TEXT, apply=_TEXT, loop=_TEXT, lines=_TEXTS,

@@ -120,6 +120,7 @@ def _functions(same: list[FunctionProfile]) -> FunctionProfile:
 #: fields of a function that are summed
 _COUNTS = (
     "calls", "call_ns", "fn_ns", "first_call_ns", "first_calls", "failed", "timing_ns",
+    "built_in_calls",
 )  # fmt: skip
 
 

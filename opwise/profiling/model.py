@@ -258,6 +258,8 @@ class FunctionProfile:
     first_calls: int = 1
     #: number of calls that raised
     failed: int = 0
+    #: number of calls, before all others, that ran built-in loops instead of compiled kernels
+    built_in_calls: int = 0
     #: the first calls and the slowest ones
     detail: tuple[CallProfile, ...] = ()
     #: the record of the optimizer as plain data; None unless asked for

@@ -186,6 +186,8 @@ class Recorder:
         self.rewrites = rewrites
         #: whether a parent process compiled the function, and reports how long that took
         self.inherited = False
+        #: the calls on built-in loops that were made before recording began
+        self._built_in_before = self._built_in_calls()
         self._static: list[dict[str, Any]] | None = None
 
     @property
@@ -248,6 +250,7 @@ class Recorder:
             applys=applys,
             calls=self.called,
             failed=self.calls.failed,
+            built_in_calls=self._built_in_calls() - self._built_in_before,
             call_ns=self.calls.total_ns,
             fn_ns=self.calls.fn_ns,
             first_call_ns=self.calls.first_ns,
@@ -308,6 +311,11 @@ class Recorder:
         """Forget the calls up to now."""
         self.vm.reset_timing()
         self.function.reset_calls()
+        self._built_in_before = self._built_in_calls()
+
+    def _built_in_calls(self) -> int:
+        """How often the function was called while its kernels were compiled."""
+        return int(getattr(self.vm, "built_in_calls", 0))
 
     def _compile(self) -> CompileProfile:
         if self.inherited:

@@ -20,6 +20,7 @@ def since(now: FunctionProfile, before: FunctionProfile) -> FunctionProfile:
         applys=tuple(_since(a, b) for a, b in zip(now.applys, before.applys, strict=True)),
         calls=now.calls - before.calls,
         failed=now.failed - before.failed,
+        built_in_calls=now.built_in_calls - before.built_in_calls,
         call_ns=now.call_ns - before.call_ns,
         fn_ns=now.fn_ns - before.fn_ns,
         first_call_ns=now.first_call_ns if first else 0,

@@ -60,8 +60,8 @@ def _row_loop(op, computing):
     if text is None:
         return None
     name = f"{row.name}_{csource.short(computing)}"
-    is_power = row.name == "pow" and computing in dtypes.FLOATS
-    return _loop(name, text, operands, out, _equal_exponents(computing) if is_power else ())
+    first = _equal_exponents(csource.c_type(computing)) if name in ("pow_f32", "pow_f64") else ()
+    return _loop(name, text, operands, out, first)
 
 
 def _is_cast(source, target):
@@ -115,37 +115,26 @@ def _reducers():
     )
 
 
-#: exponents for which a chunk of powers with equal exponents needs no call of pow: the results are
-#: those of ow_pow_f32, bit by bit
+#: exponents of floats for which a chunk of powers needs no call of pow: the results are the same,
+#: bit by bit
 _POWERS = {
     "2": "{x} * {x}",
     "1": "{x}",
     "0": "1",
 }
-#: more of them, for float64; infinities and zeros have the same result, and all but the cubes and
-#: those after them are as exact
-_POWERS_F64 = {
-    "-1": "1 / {x}",
-    "0.5": "{x} == -__builtin_inf() ? -{x} : sqrt({x}) + 0",
-    "-0.5": "{x} == -__builtin_inf() ? 0 : 1 / (sqrt({x}) + 0)",
-    "3": "{x} * {x} * {x}",
-    "4": "({x} * {x}) * ({x} * {x})",
-    "-2": "(1 / {x}) * (1 / {x})",
-}
 
 
-def _equal_exponents(dtype):
+def _equal_exponents(type_):
     """Return the lines that compute a chunk of powers with one of the exponents above."""
-    type_ = csource.c_type(dtype)
     lines = [
         f"const {type_} y = a1[0];",
         "ow_i64 equal = 0;",
         "for (ow_i64 i = 0; i < n; i++)",
         "    equal += a1[i] == y;",
     ]
-    for exponent, power in (_POWERS | (_POWERS_F64 if dtype == "float64" else {})).items():
+    for exponent, power in _POWERS.items():
         lines += [
-            f"if (equal == n && y == ({type_}){exponent}) {{",
+            f"if (equal == n && y == {exponent}) {{",
             '    _Pragma("GCC ivdep")',
             "    for (ow_i64 i = 0; i < n; i++)",
             f"        z[i] = {power.format(x='a0[i]')};",
@@ -176,7 +165,7 @@ def _file(members, loops, rows=None):
     """
     rows = list(ROWS.values()) if rows is None else rows
     support = {name for row in rows for name in row.c_support}
-    libm = {name for row in rows for name in row.libm}
+    libm = {name for row in rows for name in (*row.libm, *row.libm_f64)}
     if members is dtypes.COMPLEX:
         support |= {name for row in rows for name in row.complex_support}
         libm |= {name for row in rows for name in row.complex_libm}

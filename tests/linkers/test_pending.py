@@ -15,6 +15,11 @@ from opwise.compile.shared import shared
 from opwise.linkers import cbuild, kernels, opwise_c
 from opwise.modes.mode import Mode
 from opwise.modes.profilemode import ProfileMode
+from opwise.modes.recording import record
+from opwise.profiling import jsonreports, serialization
+from opwise.profiling.profile import Profile
+from opwise.profiling.reports import details
+from opwise.profiling.since import since
 from opwise.testing.fuzz.examine import examine
 from opwise.testing.fuzz.grow import Rejected
 from opwise.testing.fuzz.shrink import Recorded
@@ -164,19 +169,24 @@ def test_functions_of_the_math_library_wait(begun, compilers):
     assert f.fn.built_in_calls == 0
 
 
-def test_float_functions_without_the_math_library_begin_at_once(begun):
+#: functions of floats that call nothing of the math library
+OWN = {"float32": [T.gamma, T.erfinv], "float64": []}
+
+
+@pytest.mark.parametrize("dtype", OWN)
+def test_float_functions_without_the_math_library_begin_at_once(dtype, begun):
     """Whatever the exponents: a chunk of equal ones has loops of its own."""
-    x, y = T.fvector("x"), T.fvector("y")
-    f = begun([x, y], [x**y, T.gamma(x), T.erfinv(x)])
+    x, y = T.vector("x", dtype), T.vector("y", dtype)
+    f = begun([x, y], [x**y, *(own(x) for own in OWN[dtype])])
     random = np.random.RandomState(7)
-    numbers = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 3e38, -1, 2], "float32")
+    numbers = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 3e38, -1, 2], dtype)
     given = []
     for exponent in (None, 2, 1, 0, -1, 0.5, -0.5, 3, 4, -2):
-        base = np.concatenate([random.uniform(-3, 3, 5000).astype("float32"), numbers])
+        base = np.concatenate([random.uniform(-3, 3, 5000).astype(dtype), numbers])
         powers = random.uniform(-9, 9, base.size)
         if exponent is not None:
             powers[:] = exponent
-        given.append((base, powers.astype("float32")))
+        given.append((base, powers.astype(dtype)))
     with np.errstate(all="ignore"):
         before = [f(*each) for each in given]
         assert f.fn.built_in_calls == len(given)
@@ -278,6 +288,44 @@ def test_profiled_functions_wait(begun, compilers):
         h(np.arange(4.0))
         assert h.fn.built_in_calls == 0
     assert len(compilers) == 2
+
+
+def test_profiles_tell_how_many_calls_ran_built_in_loops(begun, flags, monkeypatch):
+    flags({"profiling.wait_for_kernels": False})
+    x = T.dvector("x")
+    f = begun([x], softened(x), mode=ProfileMode())
+    value = np.arange(9.0)
+    first = f(value)
+    f(value)
+    (before,) = f.profile.profile().functions
+    assert (before.calls, before.built_in_calls) == (2, 2)
+    monkeypatch.setattr(kernels, "_WORTH_COMPILING", 0)
+    f.fn.wait_for_kernels()
+    same_bits([f(value)], [first])
+    profile = f.profile.profile()
+    (now,) = profile.functions
+    assert (now.calls, now.built_in_calls) == (3, 2)
+    assert now.applys[0].count == 3
+    assert since(now, before).built_in_calls == 0
+    written = serialization.from_json(serialization.to_json(profile), "a test", Profile)
+    assert written.functions == profile.functions
+    text = "\n".join(details.calls(profile))
+    assert "2 of 3 calls ran built-in loops, before compiled kernels were in use" in text
+    assert jsonreports.report(profile)["functions"][0]["built_in_calls"] == 2
+
+
+def test_calls_before_a_profile_are_not_in_it(begun, flags):
+    flags({"profiling.wait_for_kernels": False})
+    x = T.dvector("x")
+    f = begun([x], softened(x))
+    for _ in range(3):
+        f(np.arange(9.0))
+    assert f.fn.built_in_calls == 3
+    recorder = record(f)
+    f(np.arange(9.0))
+    assert recorder.snapshot().built_in_calls == 1
+    recorder.reset()
+    assert recorder.snapshot().built_in_calls == 0
 
 
 def test_the_flag_waits(begun, flags, compilers):

@@ -6,6 +6,7 @@
 #include "reducers_body.h"
 
 #include "scalar.h"
+#include "special.h" /* after scalar.h */
 
 #include "loops_float_body.h"
 

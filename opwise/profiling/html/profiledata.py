@@ -283,6 +283,7 @@ def _function(f: FunctionProfile, texts: Texts) -> Data:
         "applys": len(f.applys),
         "calls": f.calls,
         "failed": f.failed,
+        "built_in_calls": f.built_in_calls,
         "call_ns": f.call_ns,
         "fn_ns": f.fn_ns,
         "thunk_ns": f.thunk_ns,

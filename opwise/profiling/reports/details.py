@@ -116,6 +116,12 @@ def about_calls(profile: ProfileData) -> Iterator[str]:
     if first and later:
         mean = (sum(f.call_ns for f in called) - first) * 1e-3 / later
         yield f"  first calls: {first * 1e-9:.6f} s; later calls: {mean:.3f} µs on average"
+    if built_in := sum(f.built_in_calls for f in called):
+        total = sum(f.calls for f in called)
+        yield (
+            f"  {built_in} of {counted(total, 'call')} ran built-in loops, before compiled kernels "
+            "were in use"
+        )
     yield from _cold(profile)
     yield from _unreliable(profile)
     yield from busy(profile)

@@ -381,6 +381,23 @@ OW_UPOW(u64, ow_u64)
 #define OW_FMA_f32(a, b, c) ((a) * (b) + (c))
 #endif
 /*@ end */
+/*@ rest */
+/* c - a * b, which is a number of few bits: exactly, but for products of the low halves of a and b */
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define ow_rest_f64(c, a, b) __builtin_fma(-(a), b, c)
+#else
+OW_INLINE double ow_rest_f64(double c, double a, double b)
+{
+    union { double value; ow_u64 bits; } m, n;
+    m.value = a;
+    n.value = b;
+    m.bits &= 0xfffffffff8000000ull;
+    n.bits &= 0xfffffffff8000000ull;
+    const double a_low = a - m.value, b_low = b - n.value;
+    return ((c - m.value * n.value) - m.value * b_low - a_low * n.value) - a_low * b_low;
+}
+#endif
+/*@ end */
 /*@ expr f64 : fma */
 /* exp(x) = 2**k (1 + *r + *r**2 *q); returns a number whose low bits are k */
 OW_INLINE ow_u64 ow_expr_f64(double x, double *r, double *q)
@@ -637,8 +654,74 @@ OW_INLINE double ow_exp2_wide(double x)
 
 /* --- pow ----------------------------------------------------------------------------------------- */
 
-/*@ pow f64 */
-OW_INLINE double ow_pow_f64(double x, double y) { return pow(x, y); }
+/*@ pow f64 : fma rest */
+/* 2**(y log2(|x|)) within 1.3 ulp, and exact where the power is a number: the logarithm has a low part.
+ * |x| = 2**k m with m between sqrt(1/2) and sqrt(2); log2(m) = s (2 / log(2) + t (2 / (3 log(2)) + t p(t)))
+ * with s = (m - 1) / (m + 1) and t = s * s. Zeros, infinities and NaN are put in the place of the logarithm.
+ * part is 0 for even y, and 1 for odd y. */
+OW_INLINE double ow_pow_f64(double x, double y)
+{
+    union { double value; ow_u64 bits; } m, e, whole, scale, z, sign;
+    const double a = __builtin_fabs(x);
+    m.value = a < 2.2250738585072014e-308 ? a * 18014398509481984.0 : a;
+    m.bits += 0x3ff0000000000000ull - 0x3fe6a09e667f3bcdull;
+    e.bits = (m.bits >> 52) | 0x4330000000000000ull;
+    m.bits = (m.bits & 0x000fffffffffffffull) + 0x3fe6a09e667f3bcdull;
+    double k = e.value - (4503599627370496.0 + 1023.0);
+    k = a < 2.2250738585072014e-308 ? k - 54.0 : k;
+    const double f = m.value - 1.0, d = m.value + 1.0, d_low = m.value - (d - 1.0), inverse = 1.0 / d;
+    const double s = f * inverse, s_low = OW_FMA_f64(-s, d_low, ow_rest_f64(f, s, d)) * inverse;
+    const double t = s * s, t_low = OW_FMA_f64(s + s, s_low, -ow_rest_f64(t, s, s)), t2 = t * t;
+    double p = 0.1691278942313097, q = 0.16888546541382793;
+    p = OW_FMA_f64(p, t2, 0.1923805595228538);
+    q = OW_FMA_f64(q, t2, 0.22195278870475327);
+    p = OW_FMA_f64(p, t2, 0.2623081914670325);
+    q = OW_FMA_f64(q, t2, 0.3205988979671596);
+    p = OW_FMA_f64(p, t2, 0.4121985831111439);
+    q = OW_FMA_f64(q, t2, 0.5770780163555853);
+    p = OW_FMA_f64(q, t, p * t2);
+    const double v = p + 0.9617966939259756, v_low = (p - (v - 0.9617966939259756)) + 5.0577616648125907e-17;
+    const double w = OW_FMA_f64(t, v, 2.8853900817779268);
+    double w_low = OW_FMA_f64(t_low, v, 4.0710547481862066e-17) - ow_rest_f64(w - 2.8853900817779268, t, v);
+    w_low = OW_FMA_f64(t, v_low, w_low);
+    double high = OW_FMA_f64(s, w, k);
+    const double low = OW_FMA_f64(s, w_low, OW_FMA_f64(s_low, w, -ow_rest_f64(high - k, s, w)));
+    high = a < __builtin_inf() ? high : a;
+    high = a == 0 ? -__builtin_inf() : high;
+    const double all = y * high;
+    double b = all, b_low = OW_FMA_f64(y, low, -ow_rest_f64(all, y, high));
+    b = b > 1100.0 ? 1100.0 : b;
+    b = b < -1100.0 ? -1100.0 : b;
+    b_low = b == all ? 0.6931471805599453 * b_low : 0.0;
+    whole.value = b + 6755399441055744.0;
+    const double r = b - (whole.value - 6755399441055744.0), r2 = r * r;
+    p = 4.4549606019592226e-10;
+    q = 7.072585956347123e-09;
+    p = OW_FMA_f64(p, r2, 1.017806244582691e-07);
+    q = OW_FMA_f64(q, r2, 1.32154425878863e-06);
+    p = OW_FMA_f64(p, r2, 1.525273382983615e-05);
+    q = OW_FMA_f64(q, r2, 0.0001540353044173611);
+    p = OW_FMA_f64(p, r2, 0.0013333558146416936);
+    q = OW_FMA_f64(q, r2, 0.009618129107606888);
+    p = OW_FMA_f64(p, r2, 0.0555041086648216);
+    q = OW_FMA_f64(q, r2, 0.24022650695910097);
+    p = OW_FMA_f64(p, r2, 0.6931471805599453);
+    p = OW_FMA_f64(q, r, p);
+    p = OW_FMA_f64(p, r, OW_FMA_f64(b_low, p * r, b_low));
+    scale.bits = (whole.bits + (b < 0 ? 1623ull : 423ull)) << 52;
+    z.value = (1.0 + p) * scale.value * (b < 0 ? 2.409919865102884e-181 : 4.149515568880993e+180);
+    double size = __builtin_fabs(y);
+    size = size > 9007199254740992.0 ? 9007199254740992.0 : size;
+    const double half = OW_FMA_f64(0.5, size, 4503599627370496.0) - 4503599627370496.0;
+    const double part = __builtin_fabs(OW_FMA_f64(-2.0, half, size));
+    const int one = (y == 0) | (a == 1.0);
+    z.value = one ? 1.0 : z.value;
+    const int broken = (x < 0) & (a < __builtin_inf()) & (part != 0) & (part != 1.0);
+    z.value = broken ? __builtin_nan("") : z.value;
+    sign.value = x;
+    z.bits |= part == 1.0 ? sign.bits & 0x8000000000000000ull : 0;
+    return y == 2.0 ? x * x : z.value;
+}
 /*@ end */
 /*@ pow f32 : log2_wide exp2_wide */
 /* 2**(y log2(|x|)), then what C says of zeros, infinities, NaN and negative bases, one selection after

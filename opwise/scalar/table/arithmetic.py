@@ -132,7 +132,7 @@ row(
         g * y * x ** _one_less(F, y),
         g * F.switch(F.eq(x, 0), 0, F.log(x) * z),
     ),
-    label="pow", infix="**", c_support=("ipow", "pow"), libm_f64=("pow",), cost=4.0,
+    label="pow", infix="**", c_support=("ipow", "pow"), cost=4.0,
     domain=((0.5, 3.0), (-2.0, 2.0)), kinds="iufc",
     complex_c="ow_cpow_{S}({x}, {y})",
     complex_support=("cpow",), complex_libm=("cpow",),

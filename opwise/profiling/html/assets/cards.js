@@ -40,8 +40,9 @@ function callsCard() {
   const calls = sumOf("calls");
   const all = sumOf("call_ns");
   const failed = sumOf("failed") ? `, ${whole(sumOf("failed"))} failed` : "";
+  const builtIn = sumOf("built_in_calls") ? `, ${whole(sumOf("built_in_calls"))} on built-in loops` : "";
   return card("Time in calls", figureNode(all, TIMES),
-    calls ? `${plural(calls, "call")}${failed} · ${time(all / calls)} each` : "never called",
+    calls ? `${plural(calls, "call")}${failed}${builtIn} · ${time(all / calls)} each` : "never called",
     stacked(callParts(), TIMES, 0.002));
 }
 
