@@ -119,7 +119,6 @@ def _reducers():
 #: bit by bit
 _POWERS = {
     "2": "{x} * {x}",
-    "1": "{x}",
     "0": "1",
 }
 
