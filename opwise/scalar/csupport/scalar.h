@@ -398,6 +398,15 @@ OW_INLINE double ow_rest_f64(double c, double a, double b)
 }
 #endif
 /*@ end */
+/*@ beyond */
+/* Whether a number is above a limit, and not NaN; both by their bits, without signs. Here and below numbers
+ * are compared as integers: on some processors a comparison of floats takes the place of a product. */
+#define OW_BEYOND_f64(size, limit)                           \
+    ((ow_i64)((size) - ((limit) + 0x8000000000000001ull)) <  \
+     (ow_i64)(0xfff0000000000000ull - (limit)))
+#define OW_BEYOND_f32(size, limit) \
+    ((ow_i32)((size) - ((limit) + 0x80000001u)) < (ow_i32)(0xff800000u - (limit)))
+/*@ end */
 /*@ expr f64 : fma */
 /* exp(x) = 2**k (1 + *r + *r**2 *q); returns a number whose low bits are k */
 OW_INLINE ow_u64 ow_expr_f64(double x, double *r, double *q)
@@ -438,31 +447,34 @@ OW_INLINE ow_u32 ow_expr_f32(float x, float *r, float *q)
     return whole.bits;
 }
 /*@ end */
-/*@ exp f64 : expr */
-/* The scale is applied in two steps: 2**k alone may be too large or too small for a double. */
+/*@ exp f64 : expr beyond */
+/* Beyond 746 the result is infinite or 0, as at 746. The scale is applied in two steps: 2**k alone may be too
+ * large or too small for a double. */
 OW_INLINE double ow_exp_f64(double x)
 {
-    union { double value; ow_u64 bits; } scale;
-    double r, q, back;
-    x = x < -746.0 ? -746.0 : x;
-    x = x > 710.0 ? 710.0 : x;
-    ow_u64 k = ow_expr_f64(x, &r, &q);
-    scale.bits = (k + (x < 0 ? 1623ull : 423ull)) << 52; /* 2**(k + 600) or 2**(k - 600) */
-    back = x < 0 ? 2.409919865102884e-181 : 4.149515568880993e+180;
-    return (1.0 + OW_FMA_f64(r * r, q, r)) * scale.value * back;
+    union { double value; ow_u64 bits; } v, scale, back;
+    double r, q;
+    v.value = x;
+    const ow_u64 sign = v.bits & 0x8000000000000000ull, size = v.bits ^ sign;
+    v.bits = OW_BEYOND_f64(size, 0x4087500000000000ull) ? 0x4087500000000000ull | sign : v.bits;
+    const ow_u64 bias = sign ? 1623ull : 423ull, k = ow_expr_f64(v.value, &r, &q);
+    scale.bits = (k + bias) << 52; /* 2**(k + 600) or 2**(k - 600) */
+    back.bits = (2046ull - bias) << 52;
+    return (1.0 + OW_FMA_f64(r * r, q, r)) * scale.value * back.value;
 }
 /*@ end */
-/*@ exp f32 : expr */
+/*@ exp f32 : expr beyond */
 OW_INLINE float ow_exp_f32(float x)
 {
-    union { float value; ow_u32 bits; } scale;
-    float r, q, back;
-    x = x < -104.5f ? -104.5f : x;
-    x = x > 89.0f ? 89.0f : x;
-    ow_u32 k = ow_expr_f32(x, &r, &q);
-    scale.bits = (k + (x < 0 ? 191u : 63u)) << 23; /* 2**(k + 64) or 2**(k - 64) */
-    back = x < 0 ? 5.42101086e-20f : 1.84467441e+19f;
-    return (1.0f + OW_FMA_f32(r * r, q, r)) * scale.value * back;
+    union { float value; ow_u32 bits; } v, scale, back;
+    float r, q;
+    v.value = x;
+    const ow_u32 sign = v.bits & 0x80000000u, size = v.bits ^ sign;
+    v.bits = OW_BEYOND_f32(size, 0x42d10000u) ? 0x42d10000u | sign : v.bits;
+    const ow_u32 bias = sign ? 191u : 63u, k = ow_expr_f32(v.value, &r, &q);
+    scale.bits = (k + bias) << 23; /* 2**(k + 64) or 2**(k - 64) */
+    back.bits = (254u - bias) << 23;
+    return (1.0f + OW_FMA_f32(r * r, q, r)) * scale.value * back.value;
 }
 /*@ end */
 /*@ expneg f64 : expr */
@@ -510,18 +522,20 @@ OW_INLINE float ow_tanh_f32(float x)
 }
 /*@ end */
 /*@ log f64 : fma */
-/* x = 2**k (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); log(1 + f) by a polynomial in the square
- * of s = f / (2 + f) */
+/* x = 2**k (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); log(1 + f) = f - s (f - s**2 p(s**2)) with
+ * s = f / (2 + f) */
 OW_INLINE double ow_log_f64(double x)
 {
-    union { double value; ow_u64 bits; } m, e;
-    m.value = x < 2.2250738585072014e-308 ? x * 18014398509481984.0 : x;
+    union { double value; ow_u64 bits; } v, factor, m, e;
+    v.value = x;
+    const ow_u64 more = (ow_i64)v.bits < 0x0010000000000000ll ? 54ull : 0;
+    factor.bits = (1023ull + more) << 52;
+    m.value = x * factor.value;
     m.bits += 0x3ff0000000000000ull - 0x3fe6a09e667f3bcdull;
-    e.bits = (m.bits >> 52) | 0x4330000000000000ull;
+    e.bits = (m.bits >> 52) + (0x4330000000000400ull - more);
     m.bits = (m.bits & 0x000fffffffffffffull) + 0x3fe6a09e667f3bcdull;
-    double k = e.value - (4503599627370496.0 + 1023.0);
-    k = x < 2.2250738585072014e-308 ? k - 54.0 : k;
-    double f = m.value - 1.0, s = f / (2.0 + f), z = s * s, h = 0.5 * f * f, p;
+    const double k = e.value - (4503599627370496.0 + 2047.0);
+    double f = m.value - 1.0, s = f / (2.0 + f), z = s * s, p;
     p = 1.4630465387106197e-1;
     p = OW_FMA_f64(p, z, 1.5330581831836344e-1);
     p = OW_FMA_f64(p, z, 1.8182923591463206e-1);
@@ -529,30 +543,36 @@ OW_INLINE double ow_log_f64(double x)
     p = OW_FMA_f64(p, z, 2.8571428628903477e-1);
     p = OW_FMA_f64(p, z, 3.9999999999893016e-1);
     p = OW_FMA_f64(p, z, 6.6666666666666699e-1);
-    p = OW_FMA_f64(s, OW_FMA_f64(z, p, h), k * 1.9082149292705877e-10);
-    double y = OW_FMA_f64(k, 0.6931471803691238, -((h - p) - f));
-    y = x == __builtin_inf() ? x : y;
-    return x > 0 ? y : x == 0 ? -__builtin_inf() : __builtin_nan("");
+    p = OW_FMA_f64(-z, p, f);
+    p = OW_FMA_f64(s, p, -k * 1.9082149292705877e-10);
+    double y = OW_FMA_f64(k, 0.6931471803691238, f - p);
+    y = (ow_i64)v.bits < 0x7ff0000000000000ll ? y : x;
+    y = (ow_i64)v.bits < 0 ? __builtin_nan("") : y;
+    return v.bits << 1 == 0 ? -__builtin_inf() : y;
 }
 /*@ end */
 /*@ log f32 : fma */
 OW_INLINE float ow_log_f32(float x)
 {
-    union { float value; ow_u32 bits; } m;
-    m.value = x < 1.17549435e-38f ? x * 33554432.0f : x;
+    union { float value; ow_u32 bits; } v, factor, m;
+    v.value = x;
+    const ow_u32 more = (ow_i32)v.bits < 0x00800000 ? 25u : 0;
+    factor.bits = (127u + more) << 23;
+    m.value = x * factor.value;
     m.bits += 0x3f800000u - 0x3f3504f3u;
-    float k = (float)((ow_i32)(m.bits >> 23) - 127);
-    k = x < 1.17549435e-38f ? k - 25.0f : k;
+    const float k = (float)((ow_i32)((m.bits >> 23) - more) - 127);
     m.bits = (m.bits & 0x007fffffu) + 0x3f3504f3u;
-    float f = m.value - 1.0f, s = f / (2.0f + f), z = s * s, h = 0.5f * f * f, p;
+    float f = m.value - 1.0f, s = f / (2.0f + f), z = s * s, p;
     p = 2.33423100e-1f;
     p = OW_FMA_f32(p, z, 2.85503834e-1f);
     p = OW_FMA_f32(p, z, 4.00001257e-1f);
     p = OW_FMA_f32(p, z, 6.66666666e-1f);
-    p = OW_FMA_f32(s, OW_FMA_f32(z, p, h), k * 9.05800061e-6f);
-    float y = OW_FMA_f32(k, 0.693138123f, -((h - p) - f));
-    y = x == __builtin_inff() ? x : y;
-    return x > 0 ? y : x == 0 ? -__builtin_inff() : __builtin_nanf("");
+    p = OW_FMA_f32(-z, p, f);
+    p = OW_FMA_f32(s, p, -k * 9.05800061e-6f);
+    float y = OW_FMA_f32(k, 0.693138123f, f - p);
+    y = (ow_i32)v.bits < 0x7f800000 ? y : x;
+    y = (ow_i32)v.bits < 0 ? __builtin_nanf("") : y;
+    return v.bits << 1 == 0 ? -__builtin_inff() : y;
 }
 /*@ end */
 
@@ -573,40 +593,46 @@ OW_INLINE float ow_sigmoid_f32(float x)
 }
 /*@ end */
 
-/* max(x, 0) + log1p(e) with e = exp(-|x|). For e > sqrt(2) - 1, 1 + e = 2 (1 + f). With
+/* max(x, 0) + log1p(e) with e = exp(-|x|). For e > sqrt(2) - 1, |x| < 0.88, 1 + e = 2 (1 + f). With
  * s = f / (2 + f), log1p(f) = 2 atanh(s) = f - f**2 / 2 + s (f**2 / 2 + s**2 p(s**2)). */
 
-/*@ softplus f64 : expneg */
+/*@ softplus f64 : expneg fma */
 OW_INLINE double ow_softplus_f64(double x)
 {
+    union { double value; ow_i64 bits; } v;
+    v.value = x;
     double e = ow_expneg_f64(x > 0 ? -x : x);
-    double f = e > 0.41421356237309503 ? 0.5 * (e - 1.0) : e;
-    double high = e > 0.41421356237309503 ? 0.6931471804855391 : 0.0;
-    double low = e > 0.41421356237309503 ? 7.4406171100123967e-11 : 0.0;
+    const int large = (v.bits & 0x7fffffffffffffffll) < 0x3fec34366179d426ll;
+    double f = large ? 0.5 * (e - 1.0) : e;
+    double high = large ? 0.6931471804855391 : 0.0;
+    double low = large ? 7.4406171100123967e-11 : 0.0;
     double s = f / (2.0 + f), z = s * s, h = 0.5 * f * f, p;
     p = 1.4617807153417325e-1;
-    p = p * z + 1.5331611722055008e-1;
-    p = p * z + 1.8182892432536871e-1;
-    p = p * z + 2.2222211089379496e-1;
-    p = p * z + 2.8571428626253838e-1;
-    p = p * z + 3.9999999999898891e-1;
-    p = p * z + 6.6666666666666698e-1;
-    return (x > 0 ? x : 0.0) + (high - ((h - (s * (h + z * p) + low)) - f));
+    p = OW_FMA_f64(p, z, 1.5331611722055008e-1);
+    p = OW_FMA_f64(p, z, 1.8182892432536871e-1);
+    p = OW_FMA_f64(p, z, 2.2222211089379496e-1);
+    p = OW_FMA_f64(p, z, 2.8571428626253838e-1);
+    p = OW_FMA_f64(p, z, 3.9999999999898891e-1);
+    p = OW_FMA_f64(p, z, 6.6666666666666698e-1);
+    return (v.bits < 0 ? 0.0 : x) + (high - ((h - OW_FMA_f64(s, OW_FMA_f64(z, p, h), low)) - f));
 }
 /*@ end */
-/*@ softplus f32 : expneg */
+/*@ softplus f32 : expneg fma */
 OW_INLINE float ow_softplus_f32(float x)
 {
+    union { float value; ow_i32 bits; } v;
+    v.value = x;
     float e = ow_expneg_f32(x > 0 ? -x : x);
-    float f = e > 0.414213562f ? 0.5f * (e - 1.0f) : e;
-    float high = e > 0.414213562f ? 0.693359375f : 0.0f;
-    float low = e > 0.414213562f ? -2.12194440e-4f : 0.0f;
+    const int large = (v.bits & 0x7fffffff) < 0x3f61a1b3;
+    float f = large ? 0.5f * (e - 1.0f) : e;
+    float high = large ? 0.693359375f : 0.0f;
+    float low = large ? -2.12194440e-4f : 0.0f;
     float s = f / (2.0f + f), z = s * s, h = 0.5f * f * f, p;
     p = 2.33316145e-1f;
-    p = p * z + 2.85507786e-1f;
-    p = p * z + 4.00001222e-1f;
-    p = p * z + 6.66666666e-1f;
-    return (x > 0 ? x : 0.0f) + (high - ((h - (s * (h + z * p) + low)) - f));
+    p = OW_FMA_f32(p, z, 2.85507786e-1f);
+    p = OW_FMA_f32(p, z, 4.00001222e-1f);
+    p = OW_FMA_f32(p, z, 6.66666666e-1f);
+    return (v.bits < 0 ? 0.0f : x) + (high - ((h - OW_FMA_f32(s, OW_FMA_f32(z, p, h), low)) - f));
 }
 /*@ end */
 
