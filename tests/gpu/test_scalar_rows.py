@@ -26,6 +26,8 @@ pytestmark = pytest.mark.c
 
 #: rows that CUDA has functions for, and C has not
 CUDA_ALONE = ("erfcx", "erfinv", "erfcinv", "i0", "i1")
+#: where scipy and CUDA differ in kind
+DIFFERS = {**SCIPY_DIFFERS, "gammaln": lambda x: (x == -np.inf) | (np.abs(x) < 1e-30)}
 
 
 def cases():
@@ -104,8 +106,8 @@ def test_row(rows, name, ins):
     else:
         with np.errstate(over="ignore"):
             values = operands(row, ins)
-    if name in SCIPY_DIFFERS:
-        keep = ~SCIPY_DIFFERS[name](values[0].astype("float64"))
+    if name in DIFFERS:
+        keep = ~DIFFERS[name](values[0].astype("float64"))
         values = [x[keep] for x in values]
     arrays = [aligned(x, 8191) for x in values]
     got = rows[0][name, ins].run(rows[1], arrays)
@@ -155,6 +157,4 @@ def test_rows_without_a_kernel():
         out = dtype_of(OPS[name], ins)
         if out in dtypes.FLOATS and program(name, ins, out).missing():
             without.add(name)
-    assert without == set(
-        "angle psi tri_gamma chi2sf gammainc gammaincc gammal gammau jv iv".split()
-    )
+    assert without == set("angle chi2sf gammainc gammaincc gammal gammau jv iv".split())

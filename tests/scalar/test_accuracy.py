@@ -188,6 +188,115 @@ def test_own_functions_of_floats_for_every_processor(vectors):
         check_own_functions_of_floats("built-in")
 
 
+# ======================================================================================
+# GAMMA, ITS LOGARITHM AND THE DERIVATIVES OF THAT
+# ======================================================================================
+
+GAMMAS = {
+    "gamma": scipy_special.gamma,
+    "gammaln": scipy_special.gammaln,
+    "psi": scipy_special.psi,
+    "tri_gamma": lambda x: scipy_special.polygamma(1, x).astype(x.dtype),
+}
+#: largest errors in ulp of float32 and float64
+GAMMA_LIMITS = {"gamma": (0.6, 3), "gammaln": (0.6, 4), "psi": (0.6, 4), "tri_gamma": (0.6, 4)}
+#: for x < 0, where terms cancel, an ulp is that of the larger term; of this if that is less, and
+#: the dtype is float32
+SMALL = 2.0**-6
+ROOT_OF_PSI = 1.4616321449683623
+
+
+def gamma_points(dtype):
+    """Return numbers between and near the poles and zeros of these functions, and of all sizes."""
+    random = np.random.RandomState(7)
+    near = random.choice([-1, 1], 60) * 10 ** random.uniform(-16, -1, 60)
+    ends = [(0, 1), (0.5, 3), (1, 6), (5, 171.6), (-8, 0), (-171, -8)]
+    parts = [random.uniform(low, high, 60) for low, high in ends]
+    parts += [root + near for root in (1, 2, ROOT_OF_PSI, -1, -2, -40)]
+    parts += [10 ** random.uniform(-300, 300, 60), -(10 ** random.uniform(-300, 0, 60))]
+    parts += [np.arange(1, 31)]
+    with np.errstate(over="ignore", under="ignore"):
+        x = np.concatenate(parts).astype(dtype)
+    return x[np.isfinite(x) & (x != 0) & ((x > 0) | (x != np.floor(x)))]
+
+
+def gamma_exact(name, x):
+    """Return what mpmath gives for x, and the size of the terms that cancel in it for x < 0."""
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(40):
+        v = mpmath.mpf(float(x))
+        if name in ("gamma", "tri_gamma"):
+            y = mpmath.gamma(v) if name == "gamma" else mpmath.psi(1, v)
+            size = mpmath.mpf(0)
+        elif name == "gammaln":
+            y = mpmath.log(abs(mpmath.gamma(v)))
+            size = max(1, abs(mpmath.loggamma(-v))) if v < 0 else mpmath.mpf(0)
+        else:
+            y = mpmath.psi(0, v)
+            size = max(1, abs(mpmath.psi(0, 1 - v))) if v < 0 else mpmath.mpf(0)
+        high = float(y)
+        low = float(y - high) if math.isfinite(high) else 0.0
+        return LONG(high) + LONG(low), float(size)
+
+
+def check_gammas(mode, dtype):
+    x = gamma_points(dtype)
+    results = compiled(mode, dtype, GAMMAS, 1)(x)
+    for name, found in zip(GAMMAS, results, strict=True):
+        limit = GAMMA_LIMITS[name][dtype == "float64"]
+        pairs = [gamma_exact(name, v) for v in x]
+        exact = np.array([y for y, _ in pairs])
+        with np.errstate(over="ignore", under="ignore"):
+            rounded = exact.astype(dtype)
+        finite = np.isfinite(rounded)
+        np.testing.assert_array_equal(found[~finite], rounded[~finite])
+        sizes = np.array([size for _, size in pairs])
+        sizes = sizes if dtype == "float64" else np.minimum(sizes, SMALL)
+        unit = np.spacing(np.maximum(abs(rounded), sizes.astype(dtype)))
+        error = abs(found[finite] - exact[finite]) / unit[finite]
+        assert error.max() <= limit, (name, float(x[finite][error.argmax()]), error.max())
+
+
+def check_special_gammas(mode, dtype):
+    """Poles, zeros of either sign, NaN, infinities and overflows as scipy has them."""
+    x = [math.nan, math.inf, -math.inf, 0.0, -0.0, -1.0, -2.0, -30.0, 1.0, 2.0, 171.62437, 172.0]
+    x += [1e-300, -1e-300, 1e-310, -1e-310, 5e-324, 1e-155, -1e-155, 1e300, 2.5e305, 2.6e305]
+    x += [1.7e308, -1e17, -1e300, -1.7e308, -190.5, -191.5, 1e-40, 1e38, -1e38]
+    with np.errstate(all="ignore"):
+        given = np.array(x).astype(dtype)
+        results = compiled(mode, dtype, GAMMAS, 1)(given)
+        for (name, of_scipy), found in zip(GAMMAS.items(), results, strict=True):
+            expected = of_scipy(given)
+            np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(dtype).eps, err_msg=name)
+            sure = ~np.isnan(expected)
+            np.testing.assert_array_equal(np.signbit(found[sure]), np.signbit(expected[sure]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gammas(dtype):
+    check_gammas("generated", dtype)
+    check_special_gammas("generated", dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gammas_for_every_processor(dtype, vectors):
+    check_gammas("built-in", dtype)
+    check_special_gammas("built-in", dtype)
+
+
+def test_factorials_are_exact():
+    n = np.arange(1.0, 19.0)
+    (found,) = compiled("generated", "float64", ["gamma"], 1)(n)
+    np.testing.assert_array_equal(found, [math.factorial(int(k) - 1) for k in n])
+
+
+def test_trigamma_of_large_negative_numbers():
+    """scipy counts up to them."""
+    x = np.array([-1e9 - 0.5, -(2.0**51) - 0.5, -(2.0**52) + 0.5])
+    (found,) = compiled("generated", "float64", ["tri_gamma"], 1)(x)
+    np.testing.assert_allclose(found, np.pi**2, rtol=1e-8)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_loops_of_any_length_give_the_same(dtype):
     """What is left of a run beside whole vectors is computed as accurately."""

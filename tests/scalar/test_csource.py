@@ -93,7 +93,7 @@ def test_convert(from_dtype, to_dtype, text):
         ("int_div", ["int32", "int32"], "int32", "((ow_i32)ow_floordiv_i32(a, b))"),
         ("exp", ["float16"], "float16", "ow_round_f16(ow_exp_f32(a))"),
         ("exp2", ["complex64"], "complex64", None),
-        ("psi", ["float64"], "float64", None),
+        ("jv", ["float64"] * 2, "float64", None),
     ],
 )
 def test_step(name, ins, out, text):

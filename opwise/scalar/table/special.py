@@ -80,23 +80,22 @@ _special(
     "erfcinv", "Erfcinv", 1, lambda F, x, z, g: -g * g.like(_HALF_SQRT_PI) * F.exp(z * z),
     out=_real, domain=((0.1, 1.9),), cuda={"f": "erfcinv{f}({x})"}, doc="Inverse of erfc.",
 )  # fmt: skip
-# The float versions of j0 and j1 are off by more than 4 ulp, and that of log leaves no room
-# for the rounding of a product: float32 goes through double.
 _special(
     "gamma", "Gamma", 1, lambda F, x, z, g: g * z * F.psi(x), "ow_gamma_{S}({x})",
-    c_support=("gamma",), libm_f64=("tgamma",), kinds="biufc", domain=((0.5, 5.0),),
-    doc="Gamma function.",
+    c_support=("gamma",), cost=4.0, kinds="biufc", domain=((0.5, 5.0),), doc="Gamma function.",
 )  # fmt: skip
 _special(
-    "gammaln", "GammaLn", 1, lambda F, x, z, g: g * F.psi(x), "lgamma{f}({x})",
-    libm=("lgamma",), domain=((0.5, 5.0),), doc="log(|gamma(x)|)",
+    "gammaln", "GammaLn", 1, lambda F, x, z, g: g * F.psi(x), "ow_gammaln_{S}({x})",
+    c_support=("gammaln",), cost=4.0, domain=((0.5, 5.0),), doc="log(|gamma(x)|)",
 )  # fmt: skip
 _special(
-    "psi", "Psi", 1, lambda F, x, z, g: g * F.tri_gamma(x), kinds="biufc",
-    domain=((0.5, 5.0),), doc="Derivative of log(gamma(x)).",
+    "psi", "Psi", 1, lambda F, x, z, g: g * F.tri_gamma(x), "ow_psi_{S}({x})",
+    c_support=("psi",), cost=2.5, kinds="biufc", domain=((0.5, 5.0),),
+    doc="Derivative of log(gamma(x)).",
 )  # fmt: skip
 _special(
-    "tri_gamma", "TriGamma", 1, None, numpy=_polygamma1, domain=((0.5, 5.0),),
+    "tri_gamma", "TriGamma", 1, None, "ow_tri_gamma_{S}({x})", numpy=_polygamma1,
+    c_support=("tri_gamma",), cost=2.0, domain=((0.5, 5.0),),
     doc="Second derivative of log(gamma(x)).",
 )  # fmt: skip
 _special(
@@ -128,6 +127,8 @@ _special(
     numpy=_upper_gamma, domain=((0.5, 5.0), (0.5, 5.0)),
     doc="Upper incomplete gamma function of (k, x).",
 )  # fmt: skip
+# The float versions of j0 and j1 are off by more than 4 ulp, and that of log leaves no room
+# for the rounding of a product: float32 goes through double.
 _special(
     "j0", "J0", 1, lambda F, x, z, g: -g * F.j1(x), "({T})j0((double){x})", libm=("j0",),
     doc="Bessel function of the first kind of order 0.",

@@ -1266,7 +1266,7 @@ PASSES = {
     ),
     "place_on_device": (
         lambda x: T.exp(T.dot(x, x)),
-        lambda x: T.psi(x),
+        lambda x: T.jv(x, x),
         "",
     ),
 }

@@ -104,6 +104,12 @@ OW_INLINE float ow_round_f16(double x)
 /*@ gamma f64 */
 #define ow_gamma_f64(x) tgamma(x)
 /*@ end */
+/*@ gammaln f32 */
+#define ow_gammaln_f32(x) lgammaf(x)
+/*@ end */
+/*@ gammaln f64 */
+#define ow_gammaln_f64(x) lgamma(x)
+/*@ end */
 
 /*@ complain */
 /* Keep in a word, 0 at first, the smallest position that something is wrong with: ~position, the
