@@ -297,6 +297,90 @@ def test_trigamma_of_large_negative_numbers():
     np.testing.assert_allclose(found, np.pi**2, rtol=1e-8)
 
 
+def _bessel(x):
+    """Return j0 and j1 of positive numbers: by downward recurrence (Miller), or Hankel's series."""
+    near = np.clip(x, 1e-3, 30)
+    later, now, total = np.zeros_like(x), np.full_like(x, LONG("1e-900")), np.zeros_like(x)
+    for n in range(120, 0, -1):
+        total += now * (2 if n % 2 == 0 else 0)
+        later, now = now, 2 * n / near * now - later
+    near = now / (total + now), later / (total + now)
+    z = x * x / 4
+    tiny = 1 - z + z * z / 4, x / 2 * (1 - z / 2 + z * z / 12)
+    results = []
+    for order in (0, 1):
+        wide = np.maximum(x, 30)
+        term, sums = np.ones_like(x), [np.ones_like(x), np.zeros_like(x)]
+        for k in range(1, 40):
+            term = term * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k * wide)
+            sums[k % 2] += term * (-1) ** (k // 2)
+        quarter = np.arctan(LONG(1))
+        # the cosine of x - pi/4, or of x - 3 pi/4, from the sine and the cosine of x
+        sine, cosine = np.sin(wide), np.cos(wide)
+        a, b = (cosine + sine, sine - cosine) if order == 0 else (sine - cosine, -sine - cosine)
+        far = (sums[0] * a - sums[1] * b) / np.sqrt(4 * quarter * wide)
+        results.append(np.where(x < 1e-3, tiny[order], np.where(x < 30, near[order], far)))
+    return results
+
+
+def check_error_and_bessel_functions(mode, dtype):
+    random, f = np.random.RandomState(8), np.finfo(dtype)
+    edges = [edge * (1 + k * f.eps) for edge in (0.86, 1.15, 1.5, 2, 3.95, 5.95, 8)
+             for k in range(-20, 21)]  # fmt: skip
+    # erf, erfinv
+    x = np.concatenate([points(dtype), np.array(edges, dtype)])
+    x = np.concatenate([x, -x])
+    inside = 1 - 10 ** random.uniform(np.log10(f.epsneg), 0, 3000)
+    inside = np.concatenate([x, inside, -inside]).astype(dtype)
+    narrow = dtype == "float32"
+    inverse = scipy_special.erfinv(inside.astype("float64"))
+    inverse = np.copysign(inverse, inside)  # scipy's erfinv(-0.0) is 0.0
+    for name, given, exact, limit in [
+        ("erf", x, _erf(x.astype(LONG)), 1.7 if narrow else 1.5),
+        ("erfinv", inside, inverse.astype(LONG), 3.0),
+    ]:
+        (found,) = compiled(mode, dtype, [name], 1)(given)
+        error, where = worst(found, exact, [given])
+        assert error <= limit, (name, error, where)
+    # j0, j1: the absolute error, which a float adds the rounding to
+    zeros = [float(z) for n in (0, 1) for z in scipy_special.jn_zeros(n, 40)]
+    x = np.concatenate([random.uniform(0, 12, 4000), random.uniform(0, 60, 4000), edges,
+                        10 ** random.uniform(-38, 5.9, 4000), zeros])  # fmt: skip
+    x = x.astype(dtype)
+    for name, exact in zip(("j0", "j1"), _bessel(x.astype(LONG)), strict=True):
+        sign = 1 if name == "j0" else -1
+        f = compiled(mode, dtype, [name], 1)
+        (found,) = f(x)
+        error = abs(found - exact)
+        allowed = 0.6 * np.spacing(abs(found)) + 2e-15 if narrow else 3.5e-16
+        at = int(np.argmax(error - allowed))
+        assert (error <= allowed).all(), (name, float(x[at]), float(error[at]))
+        np.testing.assert_array_equal(f(-x)[0], sign * found)
+        if name == "j1" and not narrow:  # also relatively to small results
+            assert (error <= 2 * np.spacing(abs(found)))[x < 2].all()
+        numbers = np.array([0.0, -0.0, np.inf, -np.inf, np.nan], dtype)
+        (found,) = f(numbers)
+        expected = getattr(scipy_special, name)(numbers)
+        expected[2:4] = [0.0, sign * 0.0]  # scipy's are NaN
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(np.signbit(found[:4]), np.signbit(expected[:4]))
+        huge = np.array([1e7, 1e12, 1e15, 1e18, 1e30, np.finfo(dtype).max], dtype)
+        bound = np.sqrt(0.63662 / huge.astype("float64"))
+        assert (abs(f(huge)[0]) <= bound).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_error_and_bessel_functions(dtype):
+    with np.errstate(all="ignore"):
+        check_error_and_bessel_functions("generated", dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_error_and_bessel_functions_for_every_processor(vectors, dtype):
+    with np.errstate(all="ignore"):
+        check_error_and_bessel_functions("built-in", dtype)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_loops_of_any_length_give_the_same(dtype):
     """What is left of a run beside whole vectors is computed as accurately."""

@@ -59,7 +59,7 @@ def _special(name, cls, nin, grad, c=None, numpy=None, out=d.to_float, kinds="bi
 
 _special(
     "erf", "Erf", 1, lambda F, x, z, g: g * g.like(_TWO_OVER_SQRT_PI) * F.exp(-x * x),
-    "erf{f}({x})", libm=("erf",), cost=1.7, kinds="biufc", doc="Error function.",
+    "ow_erf_{S}({x})", c_support=("erf",), cost=1.0, kinds="biufc", doc="Error function.",
 )  # fmt: skip
 _special(
     "erfc", "Erfc", 1, lambda F, x, z, g: -g * g.like(_TWO_OVER_SQRT_PI) * F.exp(-x * x),
@@ -72,9 +72,8 @@ _special(
 )  # fmt: skip
 _special(
     "erfinv", "Erfinv", 1, lambda F, x, z, g: g * g.like(_HALF_SQRT_PI) * F.exp(z * z),
-    "ow_erfinv_{S}({x})", c_support=("erfinv",), cost=6.0,
-    libm_f64=("erf", "erfc", "exp"), out=_real, domain=((-0.9, 0.9),),
-    doc="Inverse of erf.",
+    "ow_erfinv_{S}({x})", c_support=("erfinv",), cost=3.0, out=_real,
+    domain=((-0.9, 0.9),), doc="Inverse of erf.",
 )  # fmt: skip
 _special(
     "erfcinv", "Erfcinv", 1, lambda F, x, z, g: -g * g.like(_HALF_SQRT_PI) * F.exp(z * z),
@@ -130,12 +129,12 @@ _special(
 # The float versions of j0 and j1 are off by more than 4 ulp, and that of log leaves no room
 # for the rounding of a product: float32 goes through double.
 _special(
-    "j0", "J0", 1, lambda F, x, z, g: -g * F.j1(x), "({T})j0((double){x})", libm=("j0",),
-    doc="Bessel function of the first kind of order 0.",
+    "j0", "J0", 1, lambda F, x, z, g: -g * F.j1(x), "ow_j0_{S}({x})", c_support=("j0",),
+    cost=3.0, doc="Bessel function of the first kind of order 0.",
 )  # fmt: skip
 _special(
-    "j1", "J1", 1, lambda F, x, z, g: g * (F.j0(x) - F.jv(2, x)) * 0.5, "({T})j1((double){x})",
-    libm=("j1",), doc="Bessel function of the first kind of order 1.",
+    "j1", "J1", 1, lambda F, x, z, g: g * (F.j0(x) - F.jv(2, x)) * 0.5, "ow_j1_{S}({x})",
+    c_support=("j1",), cost=3.0, doc="Bessel function of the first kind of order 1.",
 )  # fmt: skip
 _special(
     "jv", "Jv", 2, lambda F, v, x, z, g: (None, g * (F.jv(v - 1, x) - F.jv(v + 1, x)) * 0.5),
@@ -155,6 +154,7 @@ _special(
     "iv", "Iv", 2, lambda F, v, x, z, g: (None, g * (F.iv(v - 1, x) + F.iv(v + 1, x)) * 0.5),
     domain=((0.5, 3.0), (0.5, 3.0)), doc="Modified Bessel function of the first kind of order v.",
 )  # fmt: skip
+# The float version of log leaves no room for the rounding of a product: floats go through double.
 row(
     "xlogx", "XlogX", 1, d.to_float, _xlogx,
     {"f": "({T})({x} * log((double)({x} == 0 ? 1 : {x})))"},

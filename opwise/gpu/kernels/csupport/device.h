@@ -98,6 +98,24 @@ OW_INLINE float ow_round_f16(double x)
 /*@ erfinv f64 */
 #define ow_erfinv_f64(x) erfinv(x)
 /*@ end */
+/*@ erf f32 */
+#define ow_erf_f32(x) erff(x)
+/*@ end */
+/*@ erf f64 */
+#define ow_erf_f64(x) erf(x)
+/*@ end */
+/*@ j0 f32 */
+#define ow_j0_f32(x) (float)j0((double)(x))
+/*@ end */
+/*@ j0 f64 */
+#define ow_j0_f64(x) j0(x)
+/*@ end */
+/*@ j1 f32 */
+#define ow_j1_f32(x) (float)j1((double)(x))
+/*@ end */
+/*@ j1 f64 */
+#define ow_j1_f64(x) j1(x)
+/*@ end */
 /*@ gamma f32 */
 #define ow_gamma_f32(x) (float)tgamma((double)(x))
 /*@ end */
