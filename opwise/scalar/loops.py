@@ -691,7 +691,6 @@ def file_text(
     return "\n".join(
         [
             head,
-            "#define OW_INLINE static inline __attribute__((always_inline))",
             csource.prototypes(libm, used, simd),
             csource.support(support, used),
             *dict.fromkeys(definitions),

@@ -369,16 +369,55 @@ def check_error_and_bessel_functions(mode, dtype):
         assert (abs(f(huge)[0]) <= bound).all()
 
 
+def _modified_bessel(order, x):
+    """The series of which no term is negative, for |x| up to 60."""
+    term = total = (x / 2) ** order
+    for k in range(1, 150):
+        term = term * (x / 2) ** 2 / (k * (k + order))
+        total = total + term
+    return total
+
+
+def check_inverse_erfc_and_modified_bessel_functions(mode, dtype):
+    random, f = np.random.RandomState(9), np.finfo(dtype)
+    narrow = dtype == "float32"
+    tiny = 10 ** random.uniform(np.log10(f.tiny) + 1, 0, 3000)
+    near = np.array([edge + k * f.eps / 4 for edge in (0.14, 0.5) for k in range(-20, 21)])
+    x = np.concatenate([random.uniform(0, 2, 3000), tiny, 2 - tiny, near, 2 - near, [0, 2, -1, 3],
+                        [1, np.nan, np.inf, -np.inf]]).astype(dtype)  # fmt: skip
+    (found,) = compiled(mode, dtype, ["erfcinv"], 1)(x)
+    exact = abs(scipy_special.erfcinv(x.astype("float64"))) * np.where(x > 1, LONG(-1), LONG(1))
+    error, where = worst(found, exact, [x])  # scipy's own are 5 ulp
+    assert error <= (0.6 if narrow else 7), (error, where)
+    end = 87 if narrow else 708
+    x = np.concatenate([random.uniform(-20, 20, 4000), random.uniform(-60, 60, 2000),
+                        np.linspace(9.99, 10.01, 50), tiny, -tiny, [0.0, -0.0]])  # fmt: skip
+    x = x.astype(dtype)
+    large = random.uniform(60, end, 2000).astype(dtype)
+    for order, name in enumerate(("i0", "i1")):
+        f = compiled(mode, dtype, [name], 1)
+        error, where = worst(f(x)[0], _modified_bessel(order, x.astype(LONG)), [x])
+        assert error <= (0.6 if narrow else 3.5), (name, error, where)
+        exact = getattr(scipy_special, name)(large.astype("float64")).astype(LONG)
+        error, where = worst(f(large)[0], exact, [large])
+        assert error <= (0.6 if narrow else 8), (name, error, where)
+        inf, sign = np.inf, (-1) ** order
+        numbers = np.array([inf, -inf, 1e4, -1e4, np.nan], dtype)
+        np.testing.assert_array_equal(f(numbers)[0], [inf, sign * inf, inf, sign * inf, np.nan])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_error_and_bessel_functions(dtype):
     with np.errstate(all="ignore"):
         check_error_and_bessel_functions("generated", dtype)
+        check_inverse_erfc_and_modified_bessel_functions("generated", dtype)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_error_and_bessel_functions_for_every_processor(vectors, dtype):
     with np.errstate(all="ignore"):
         check_error_and_bessel_functions("built-in", dtype)
+        check_inverse_erfc_and_modified_bessel_functions("built-in", dtype)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

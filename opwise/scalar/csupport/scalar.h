@@ -27,13 +27,17 @@ typedef unsigned char ow_b;
 typedef unsigned short ow_f16; /* the bits of a float16: values of it are floats */
 typedef struct ow_c64 { float r, i; } ow_c64;
 typedef struct ow_c128 { double r, i; } ow_c128;
-#ifndef OW_INLINE
+#ifndef OW_INLINE /* a loop that calls a function has no vector instructions, however often it calls it */
+#ifdef __GNUC__
+#define OW_INLINE static inline __attribute__((always_inline, unused))
+#else
 #define OW_INLINE static inline
 #endif
 /* A function of numbers of one type, of which gcc makes versions for vectors too. What is rare in it may
  * branch and call what has no such version. */
 #ifndef OW_RARE
 #define OW_RARE static __attribute__((simd("notinbranch"), noinline, const))
+#endif
 #endif
 #endif
 /*@ end */

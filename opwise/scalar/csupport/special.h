@@ -1,8 +1,8 @@
 /* Special functions that the C text of scalar operations calls: parts in the form of scalar.h, whose parts
- * they need. Nothing here branches, so that a compiler uses vector instructions. Polynomials are fits of
- * Chebyshev interpolation at 40 digits (chebyfit of mpmath), those of erf, erfinv in float64 and Bessel functions
- * minimax fits of Remez's algorithm. Quotients p / q in the gamma family are equal to their functions at Chebyshev
- * points of 1 / (y + s), s between 0 and 2: solutions of linear equations.
+ * they need. Nothing here branches, so that a compiler uses vector instructions. Coefficients are minimax fits
+ * of Remez's algorithm, those of the gamma family and of erfinv f32 fits of Chebyshev interpolation at 40 digits
+ * (chebyfit of mpmath). Quotients p / q in the gamma family are equal to their functions at Chebyshev points of
+ * 1 / (y + s), s between 0 and 2: solutions of linear equations.
  */
 #ifndef OW_SPECIAL_H
 #define OW_SPECIAL_H
@@ -500,14 +500,15 @@ OW_INLINE float ow_erf_f32(float x)
 
 /* --- erfinv -------------------------------------------------------------------------------------- */
 
-/*@ erfinv f64 : log */
-/* 7/8 x + x p(r) / q(r) with r = 3/4 - x * x up to 0.86, and s + u(s) / v(s) with s = sqrt(-log(1 - |x|))
- * beyond: the ranges of M. J. Wichura, "Algorithm AS 241" (1988). The quotients are small corrections. The square
- * of high is exact; s less high goes into the quotient. Within 1.6 ulp. */
-OW_INLINE double ow_erfinv_f64(double x)
+/*@ inverse f64 : log */
+/* The inverse of erf at a, and of erfc at c = 1 - a, for 0 <= a <= 1: 7/8 a + a p(r) / q(r) with r = 3/4 - a * a
+ * up to 0.86, and s + u(s) / v(s) with s = sqrt(-log(c)) beyond, with other polynomials from 6.05 on if tiny c
+ * are possible: the ranges of M. J. Wichura, "Algorithm AS 241" (1988). The quotients are small corrections.
+ * The square of high is exact; s less high goes into the quotient. Within 1.7 ulp; erfcinv loses another bit
+ * where 1 - x is rounded. */
+OW_INLINE double ow_inverse_f64(double a, double c, int tiny)
 {
-    const double a = __builtin_fabs(x), r = 0.75 - a * a;
-    const double w = -ow_log_f64(1.0 - a), s = __builtin_sqrt(w);
+    const double w = -ow_log_f64(c), s = __builtin_sqrt(w), r = 0.75 - a * a;
     const double high = (s + 3221225472.0) - 3221225472.0, rest = w - high * high, sum = s + high;
     double p, q, u, v, y;
     p = -0.0049899559599682185;
@@ -545,15 +546,90 @@ OW_INLINE double ow_erfinv_f64(double x)
     v = OW_FMA_f64(v, s, 4.373600970357843);
     v = OW_FMA_f64(v, s, 2.278742843258316);
     v = OW_FMA_f64(v, s, 1.0);
+    if (tiny) { /* a constant */
+        double far, below;
+        far = 2.4856791440247367e-12;
+        far = OW_FMA_f64(far, s, -2.352082048636653e-09);
+        far = OW_FMA_f64(far, s, -5.6335288727710186e-06);
+        far = OW_FMA_f64(far, s, -0.0007419439119703979);
+        far = OW_FMA_f64(far, s, -0.026266475009930318);
+        far = OW_FMA_f64(far, s, -0.3083757468096785);
+        far = OW_FMA_f64(far, s, -1.1566809502834192);
+        far = OW_FMA_f64(far, s, -0.947558445205715);
+        far = OW_FMA_f64(far, s, 0.01678636896238174);
+        below = 1.6925285917716203e-06;
+        below = OW_FMA_f64(below, s, 0.00029737766992242107);
+        below = OW_FMA_f64(below, s, 0.013650479994518273);
+        below = OW_FMA_f64(below, s, 0.21697596049472417);
+        below = OW_FMA_f64(below, s, 1.2599977573653676);
+        below = OW_FMA_f64(below, s, 2.503086408599606);
+        below = OW_FMA_f64(below, s, 1.6794804053751708);
+        below = OW_FMA_f64(below, s, 1.0);
+        u = s > 6.05 ? far : u;
+        v = s > 6.05 ? below : v;
+    }
     u = OW_FMA_f64(u, sum, rest * v);
     v = v * sum;
     p = a < 0.86 ? a * p : u;
     q = a < 0.86 ? q : v;
     y = a < 0.86 ? 0.875 * a : high;
-    y = y + p / q;
+    return y + p / q;
+}
+/*@ end */
+/*@ erfinv f64 : inverse */
+OW_INLINE double ow_erfinv_f64(double x)
+{
+    const double a = __builtin_fabs(x);
+    double y = ow_inverse_f64(a, 1.0 - a, 0);
     y = a == 1.0 ? __builtin_inf() : y;
     y = a > 1.0 ? __builtin_nan("") : y;
     return __builtin_copysign(y, x);
+}
+/*@ end */
+/*@ erfcinv f64 : inverse */
+OW_INLINE double ow_erfcinv_f64(double x)
+{
+    const double c = x < 1.0 ? x : 2.0 - x, a = 1.0 - x;
+    double y = ow_inverse_f64(__builtin_fabs(a), c, 1);
+    y = c == 0 ? __builtin_inf() : y;
+    y = c < 0 ? __builtin_nan("") : y;
+    return __builtin_copysign(y, a);
+}
+/*@ end */
+/*@ erfcinv f32 : log2_wide */
+/* the same within 2**-30, and with one quotient beyond 0.86 */
+OW_INLINE float ow_erfcinv_f32(float x)
+{
+    const double wide = x, c = wide < 1.0 ? wide : 2.0 - wide, a = __builtin_fabs(1.0 - wide);
+    const double s = __builtin_sqrt(-0.6931471805599453 * ow_log2_wide(c)), r = 0.75 - a * a;
+    double p, q, u, v, y;
+    p = -0.6398049913515469;
+    p = OW_FMA_f64(p, r, -2.0830560946184695);
+    p = OW_FMA_f64(p, r, -0.05164047872038055);
+    p = OW_FMA_f64(p, r, 1.2647540532989772);
+    p = OW_FMA_f64(p, r, 0.34861069265439415);
+    q = 1.0383507390752187;
+    q = OW_FMA_f64(q, r, 7.849581192818727);
+    q = OW_FMA_f64(q, r, 12.683377335266682);
+    q = OW_FMA_f64(q, r, 6.497431199221123);
+    q = OW_FMA_f64(q, r, 1.0);
+    u = 6.196981531245848e-06;
+    u = OW_FMA_f64(u, s, -0.00076585259576837);
+    u = OW_FMA_f64(u, s, -0.1272539847613757);
+    u = OW_FMA_f64(u, s, -0.98032606592833);
+    u = OW_FMA_f64(u, s, -0.8038754886094479);
+    u = OW_FMA_f64(u, s, -0.030543838118515302);
+    v = 0.05913306882641092;
+    v = OW_FMA_f64(v, s, 0.8477761209639706);
+    v = OW_FMA_f64(v, s, 2.124834126033805);
+    v = OW_FMA_f64(v, s, 1.3160214314071723);
+    v = OW_FMA_f64(v, s, 1.0);
+    p = a < 0.86 ? a * p : u;
+    q = a < 0.86 ? q : v;
+    y = (a < 0.86 ? 0.875 * a : s) + p / q;
+    y = c == 0 ? __builtin_inf() : y;
+    y = c < 0 ? __builtin_nan("") : y;
+    return (float)__builtin_copysign(y, 1.0 - wide);
 }
 /*@ end */
 /*@ erfinv f32 : log */
@@ -840,6 +916,169 @@ OW_INLINE float ow_j1_f32(float x)
     m *= __builtin_sqrt(0.6366197723675814 * i) * ow_wave_f32(a > 1e15 ? 8.0 : a, -0.25, p * i);
     const float y = (float)(a < 8.0 ? near : m);
     return __builtin_signbit(x) ? -y : y;
+}
+/*@ end */
+
+/* Below 10, a polynomial of x * x, whose terms are positive, corrected for what x * x has lost by its rounding.
+ * Beyond, exp(a) / sqrt(a) p(1 / a) with a = |x|: exp(a - 8) and exp(8) p do not overflow before the result
+ * does. Within 3.5 ulp. */
+/*@ i0 f64 : exp */
+OW_INLINE double ow_i0_f64(double x)
+{
+    double a = __builtin_fabs(x), near, far;
+    a = a > 720.0 ? 720.0 : a;
+    const double z = a * a, i = 1.0 / (a < 1.0 ? 1.0 : a), u = i - 0.0625;
+    const double high = (a + 12884901888.0) - 12884901888.0;
+    const double rest = (high * high - z) + (a - high) * (a + high);
+    near = 1.0198696420697797e-36;
+    near = OW_FMA_f64(near, z, 3.5994772131503735e-34);
+    near = OW_FMA_f64(near, z, 5.298604653269316e-31);
+    near = OW_FMA_f64(near, z, 3.7871943133442144e-28);
+    near = OW_FMA_f64(near, z, 2.603243241392704e-25);
+    near = OW_FMA_f64(near, z, 1.4959525848775328e-22);
+    near = OW_FMA_f64(near, z, 7.242453959757136e-20);
+    near = OW_FMA_f64(near, z, 2.896896065685177e-17);
+    near = OW_FMA_f64(near, z, 9.385968988382739e-15);
+    near = OW_FMA_f64(near, z, 2.4028075104713893e-12);
+    near = OW_FMA_f64(near, z, 4.709502802400206e-10);
+    near = OW_FMA_f64(near, z, 6.781684027288656e-08);
+    near = OW_FMA_f64(near, z, 6.781684027806201e-06);
+    near = OW_FMA_f64(near, z, 0.00043402777777768224);
+    near = OW_FMA_f64(near, z, 0.01562500000000016);
+    near = OW_FMA_f64(near, z, 0.2499999999999999);
+    near = OW_FMA_f64(near, z, 1.0);
+    near = OW_FMA_f64(near * rest, 0.46 * i, near);
+    far = 5.807461117960646e+16;
+    far = OW_FMA_f64(far, u, 8092769083506451.0);
+    far = OW_FMA_f64(far, u, -836356692764487.1);
+    far = OW_FMA_f64(far, u, -191641836286912.62);
+    far = OW_FMA_f64(far, u, -2494059611635.0347);
+    far = OW_FMA_f64(far, u, 1407330428905.757);
+    far = OW_FMA_f64(far, u, 80380059472.29929);
+    far = OW_FMA_f64(far, u, -4465465462.591882);
+    far = OW_FMA_f64(far, u, -677072128.2110974);
+    far = OW_FMA_f64(far, u, -22003896.45695863);
+    far = OW_FMA_f64(far, u, 1528489.2265448796);
+    far = OW_FMA_f64(far, u, 275738.69293240283);
+    far = OW_FMA_f64(far, u, 31476.438666864142);
+    far = OW_FMA_f64(far, u, 4437.260143542944);
+    far = OW_FMA_f64(far, u, 929.4739876910772);
+    far = OW_FMA_f64(far, u, 289.8845391106158);
+    far = OW_FMA_f64(far, u, 136.05648640763573);
+    far = OW_FMA_f64(far, u, 103.9499251010897);
+    far = OW_FMA_f64(far, u, 160.28262842533204);
+    far = OW_FMA_f64(far, u, 1198.8712780306598);
+    far *= __builtin_sqrt(i) * ow_exp_f64(a - 8.0);
+    return a < 10.0 ? near : far;
+}
+/*@ end */
+/*@ i0 f32 : exp2_wide */
+OW_INLINE float ow_i0_f32(float x)
+{
+    double a = __builtin_fabsf(x), near, far;
+    a = a > 96.0 ? 96.0 : a;
+    const double z = a * a, i = 1.0 / a;
+    near = 3.582230365935021e-22;
+    near = OW_FMA_f64(near, z, 2.0574881067225962e-20);
+    near = OW_FMA_f64(near, z, 3.573940382668111e-17);
+    near = OW_FMA_f64(near, z, 8.85393851286356e-15);
+    near = OW_FMA_f64(near, z, 2.429218977201972e-12);
+    near = OW_FMA_f64(near, z, 4.701144941526559e-10);
+    near = OW_FMA_f64(near, z, 6.783338843329047e-08);
+    near = OW_FMA_f64(near, z, 6.78148832970028e-06);
+    near = OW_FMA_f64(near, z, 0.0004340290486396216);
+    near = OW_FMA_f64(near, z, 0.015624996096652624);
+    near = OW_FMA_f64(near, z, 0.2500000042087474);
+    near = OW_FMA_f64(near, z, 0.9999999993479017);
+    far = 0.28633730122901696;
+    far = OW_FMA_f64(far, i, 0.011500030453337095);
+    far = OW_FMA_f64(far, i, 0.031657026690421045);
+    far = OW_FMA_f64(far, i, 0.02796463134516024);
+    far = OW_FMA_f64(far, i, 0.049869166627162495);
+    far = OW_FMA_f64(far, i, 0.3989422726259416);
+    far *= __builtin_sqrt(i) * ow_exp2_wide(1.4426950408889634 * a);
+    return (float)(a < 10.0 ? near : far);
+}
+/*@ end */
+
+/*@ i1 f64 : exp */
+OW_INLINE double ow_i1_f64(double x)
+{
+    double a = __builtin_fabs(x), near, far;
+    a = a > 720.0 ? 720.0 : a;
+    const double z = a * a, i = 1.0 / (a < 1.0 ? 1.0 : a), u = i - 0.0625;
+    const double high = (a + 12884901888.0) - 12884901888.0;
+    const double rest = (high * high - z) + (a - high) * (a + high);
+    near = 2.9342156216299076e-38;
+    near = OW_FMA_f64(near, z, 1.172507869916087e-35);
+    near = OW_FMA_f64(near, z, 1.7505599356657863e-32);
+    near = OW_FMA_f64(near, z, 1.3556229192697315e-29);
+    near = OW_FMA_f64(near, z, 1.0008524222194334e-26);
+    near = OW_FMA_f64(near, z, 6.233492627206546e-24);
+    near = OW_FMA_f64(near, z, 3.2920013942990573e-21);
+    near = OW_FMA_f64(near, z, 1.4484491211699748e-18);
+    near = OW_FMA_f64(near, z, 5.214426844039829e-16);
+    near = OW_FMA_f64(near, z, 1.5017547031764187e-13);
+    near = OW_FMA_f64(near, z, 3.36393057156059e-11);
+    near = OW_FMA_f64(near, z, 5.651403356261302e-09);
+    near = OW_FMA_f64(near, z, 6.781684027791745e-07);
+    near = OW_FMA_f64(near, z, 5.4253472222217015e-05);
+    near = OW_FMA_f64(near, z, 0.0026041666666666765);
+    near = OW_FMA_f64(near, z, 0.06249999999999999);
+    near = OW_FMA_f64(near, z, 0.5);
+    near = OW_FMA_f64(near * rest, 0.42 * i, near);
+    far = -5.87100832260345e+16;
+    far = OW_FMA_f64(far, u, -7886085206607223.0);
+    far = OW_FMA_f64(far, u, 915812729634710.1);
+    far = OW_FMA_f64(far, u, 197033430467822.25);
+    far = OW_FMA_f64(far, u, 2002772263091.5237);
+    far = OW_FMA_f64(far, u, -1482230827912.0847);
+    far = OW_FMA_f64(far, u, -80876798104.89088);
+    far = OW_FMA_f64(far, u, 4913614669.040215);
+    far = OW_FMA_f64(far, u, 708764405.2973619);
+    far = OW_FMA_f64(far, u, 21983243.09656135);
+    far = OW_FMA_f64(far, u, -1706389.366826879);
+    far = OW_FMA_f64(far, u, -299121.63654777134);
+    far = OW_FMA_f64(far, u, -34520.309290075194);
+    far = OW_FMA_f64(far, u, -5001.929222274688);
+    far = OW_FMA_f64(far, u, -1088.9680648903163);
+    far = OW_FMA_f64(far, u, -358.4681445389007);
+    far = OW_FMA_f64(far, u, -183.62072040391166);
+    far = OW_FMA_f64(far, u, -167.30434591994265);
+    far = OW_FMA_f64(far, u, -465.00928007128846);
+    far = OW_FMA_f64(far, u, 1160.7804465749152);
+    far *= __builtin_sqrt(i) * ow_exp_f64(a - 8.0);
+    far = x < 0 ? -far : far;
+    return a < 10.0 ? x * near : far;
+}
+/*@ end */
+/*@ i1 f32 : exp2_wide */
+OW_INLINE float ow_i1_f32(float x)
+{
+    double a = __builtin_fabsf(x), near, far;
+    a = a > 96.0 ? 96.0 : a;
+    const double z = a * a, i = 1.0 / a;
+    near = 1.435321639067278e-23;
+    near = OW_FMA_f64(near, z, 1.2077219929132113e-21);
+    near = OW_FMA_f64(near, z, 1.731857603232366e-18);
+    near = OW_FMA_f64(near, z, 4.980723755643183e-16);
+    near = OW_FMA_f64(near, z, 1.5140362582773212e-13);
+    near = OW_FMA_f64(near, z, 3.3597726511939985e-11);
+    near = OW_FMA_f64(near, z, 5.652295747741609e-09);
+    near = OW_FMA_f64(near, z, 6.781567705414301e-07);
+    near = OW_FMA_f64(near, z, 5.425355730403998e-05);
+    near = OW_FMA_f64(near, z, 0.0026041663637812774);
+    near = OW_FMA_f64(near, z, 0.06250000039294572);
+    near = OW_FMA_f64(near, z, 0.4999999999237952);
+    far = -0.33642608463951923;
+    far = OW_FMA_f64(far, i, -0.01934404745052117);
+    far = OW_FMA_f64(far, i, -0.04370436256623899);
+    far = OW_FMA_f64(far, i, -0.046652334263101995);
+    far = OW_FMA_f64(far, i, -0.14960494253218343);
+    far = OW_FMA_f64(far, i, 0.3989422893450354);
+    far *= __builtin_sqrt(i) * ow_exp2_wide(1.4426950408889634 * a);
+    far = x < 0 ? -far : far;
+    return (float)(a < 10.0 ? x * near : far);
 }
 /*@ end */
 

@@ -77,7 +77,8 @@ _special(
 )  # fmt: skip
 _special(
     "erfcinv", "Erfcinv", 1, lambda F, x, z, g: -g * g.like(_HALF_SQRT_PI) * F.exp(z * z),
-    out=_real, domain=((0.1, 1.9),), cuda={"f": "erfcinv{f}({x})"}, doc="Inverse of erfc.",
+    "ow_erfcinv_{S}({x})", c_support=("erfcinv",), cost=4.0, out=_real,
+    domain=((0.1, 1.9),), doc="Inverse of erfc.",
 )  # fmt: skip
 _special(
     "gamma", "Gamma", 1, lambda F, x, z, g: g * z * F.psi(x), "ow_gamma_{S}({x})",
@@ -142,12 +143,12 @@ _special(
 )  # fmt: skip
 _special(
     "i0", "I0", 1, lambda F, x, z, g: g * F.i1(x),
-    cuda={"f": "cyl_bessel_i0{f}({x})"},
+    "ow_i0_{S}({x})", c_support=("i0",), cost=3.0,
     doc="Modified Bessel function of the first kind of order 0.",
 )  # fmt: skip
 _special(
     "i1", "I1", 1, lambda F, x, z, g: g * (F.i0(x) + F.iv(2, x)) * 0.5,
-    cuda={"f": "cyl_bessel_i1{f}({x})"},
+    "ow_i1_{S}({x})", c_support=("i1",), cost=3.0,
     doc="Modified Bessel function of the first kind of order 1.",
 )  # fmt: skip
 _special(

@@ -104,6 +104,24 @@ OW_INLINE float ow_round_f16(double x)
 /*@ erf f64 */
 #define ow_erf_f64(x) erf(x)
 /*@ end */
+/*@ erfcinv f32 */
+#define ow_erfcinv_f32(x) erfcinvf(x)
+/*@ end */
+/*@ erfcinv f64 */
+#define ow_erfcinv_f64(x) erfcinv(x)
+/*@ end */
+/*@ i0 f32 */
+#define ow_i0_f32(x) cyl_bessel_i0f(x)
+/*@ end */
+/*@ i0 f64 */
+#define ow_i0_f64(x) cyl_bessel_i0(x)
+/*@ end */
+/*@ i1 f32 */
+#define ow_i1_f32(x) cyl_bessel_i1f(x)
+/*@ end */
+/*@ i1 f64 */
+#define ow_i1_f64(x) cyl_bessel_i1(x)
+/*@ end */
 /*@ j0 f32 */
 #define ow_j0_f32(x) (float)j0((double)(x))
 /*@ end */
