@@ -27,7 +27,7 @@ typedef unsigned char ow_b;
 typedef unsigned short ow_f16; /* the bits of a float16: values of it are floats */
 typedef struct ow_c64 { float r, i; } ow_c64;
 typedef struct ow_c128 { double r, i; } ow_c128;
-#ifndef OW_INLINE /* a loop that calls a function has no vector instructions, however often it calls it */
+#ifndef OW_INLINE /* gcc does not vectorise loops with calls, and inlines long functions only if called once */
 #ifdef __GNUC__
 #define OW_INLINE static inline __attribute__((always_inline, unused))
 #else
