@@ -677,6 +677,23 @@ def _thin_with_nans(dtype):
         yield [np.ascontiguousarray(x.T)]
 
 
+def _largest_everywhere(dtype):
+    """Rows of some lengths: the largest element at each place, alone, twice, and beside NaN."""
+    for n in (31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 255, 300):
+        x = np.zeros((2 * n, n), dtype)
+        x[:] = values(dtype, (n,), n) % 7
+        x[np.arange(n), np.arange(n)] = 100 if dtype != "bool" else 1
+        x[n + np.arange(n), np.arange(n)] = 100 if dtype != "bool" else 1
+        x[n:, -1] = x[n, 0] if dtype not in (*FLOATS, "float16") else np.nan
+        yield [x]
+
+
+@case("argmax", make=_largest_everywhere, dtypes=("bool", "float16") + INTS + FLOATS)
+def argmax_of_rows_of_all_lengths(dtype):
+    x = var(dtype, 2)
+    return [x], [*T.max_and_argmax(x, axis=1), T.argmax(x)]
+
+
 @case("argmax", make=_thin_with_nans)
 def argmax_of_thin_matrices(dtype):
     x = var(dtype, 2)

@@ -1,10 +1,57 @@
 /* The position of the largest of elements, for elements OW_T with values OW_V, of which OW_S is the short
  * name; positions OW_P have as many bits as values.
  *
- * Of elements that lie side by side, block by block: where a block has a larger one, or NaN, it is read
- * again. Of rows of elements, for each place along them: positions count from the first of few rows, so
- * that vectors hold as many of them as values. */
-#define OW_ARGMAX_BLOCK 1024
+ * Of elements that lie side by side, block by block: the first block with the largest one is read again
+ * for its place. Of rows of elements, for each place along them: positions count from the first of few rows,
+ * so that vectors hold as many of them as values. */
+
+/* The first place among n elements, one of which is a value; or one of which is NaN, if the value is. */
+static inline __attribute__((always_inline)) int OW_N(ow_argmax_find)(const OW_T *x, int n, OW_V value)
+{
+    OW_P at = (OW_P)(n - 1);
+    if (value == value)
+#pragma omp simd reduction(min : at)
+        for (int i = 0; i < n; i++) {
+            const OW_P here = OW_VALUE(x[i]) == value ? (OW_P)i : (OW_P)(n - 1);
+            at = here < at ? here : at;
+        }
+    else
+#pragma omp simd reduction(min : at)
+        for (int i = 0; i < n; i++) {
+            const OW_P here = OW_VALUE(x[i]) != OW_VALUE(x[i]) ? (OW_P)i : (OW_P)(n - 1);
+            at = here < at ? here : at;
+        }
+    return at;
+}
+
+/* Of n elements in blocks of some: n is not less, and the last block ends where they do. Returns the place
+ * of what is larger than best, or NaN; -1: nothing is. */
+static inline __attribute__((always_inline)) int64_t OW_N(ow_argmax_blocks)(const OW_T *x, int64_t n, int some,
+                                                                            OW_V *best)
+{
+    OW_V b = *best;
+    int64_t block = -1;
+    for (int64_t next = 0; next < n; next += some) {
+        const int64_t first = n - next < some ? n - some : next;
+        OW_V most = b;
+        OW_P nans = 0;
+#pragma omp simd reduction(max : most) reduction(| : nans)
+        for (int i = 0; i < some; i++) {
+            const OW_V v = OW_VALUE(x[first + i]);
+            most = v > most ? v : most;
+            nans |= v != v;
+        }
+        if (nans) {
+            *best = (OW_V)(0.0 / 0.0);
+            return first + OW_N(ow_argmax_find)(x + first, some, *best);
+        }
+        const int taken = most > b;
+        b = taken ? most : b;
+        block = taken ? first : block;
+    }
+    *best = b;
+    return block < 0 ? -1 : block + OW_N(ow_argmax_find)(x + block, some, b);
+}
 
 static void OW_N(ow_argmax_run)(const char *p, int64_t n, int64_t from, void *best, int64_t *where)
 {
@@ -14,24 +61,25 @@ static void OW_N(ow_argmax_run)(const char *p, int64_t n, int64_t from, void *be
         b = OW_VALUE(x[0]);
         *where = from;
     }
-    for (int64_t first = 0; first < n && b == b; first += OW_ARGMAX_BLOCK) {
-        const int64_t end = n - first < OW_ARGMAX_BLOCK ? n : first + OW_ARGMAX_BLOCK;
-        OW_V most = b;
-        int nans = 0;
-#pragma omp simd reduction(max : most) reduction(| : nans)
-        for (int64_t i = first; i < end; i++) {
+    if (b != b)
+        n = 0;
+    int64_t at = -1;
+    if (n >= 128)
+        at = OW_N(ow_argmax_blocks)(x, n, 128, &b);
+    else if (n >= 64)
+        at = OW_N(ow_argmax_blocks)(x, n, 64, &b);
+    else if (n >= 32)
+        at = OW_N(ow_argmax_blocks)(x, n, 32, &b);
+    else
+        for (int64_t i = 0; i < n && b == b; i++) {
             const OW_V v = OW_VALUE(x[i]);
-            most = v > most ? v : most;
-            nans |= v != v;
+            if (v > b || v != v) {
+                b = v;
+                at = i;
+            }
         }
-        if (!nans && !(most > b))
-            continue;
-        int64_t i = first;
-        while (nans ? OW_VALUE(x[i]) == OW_VALUE(x[i]) : OW_VALUE(x[i]) != most)
-            i++;
-        b = OW_VALUE(x[i]);
-        *where = from + i;
-    }
+    if (at >= 0)
+        *where = from + at;
     *(OW_V *)best = b;
 }
 
@@ -65,4 +113,3 @@ static void OW_N(ow_argmax_rows)(const char *p, int64_t step, int64_t n, int64_t
         }
     }
 }
-#undef OW_ARGMAX_BLOCK

@@ -525,7 +525,21 @@ OW_INLINE float ow_tanh_f32(float x)
     return __builtin_copysignf(t / (t + 2.0f), x);
 }
 /*@ end */
-/*@ log f64 : fma */
+/*@ logs f64 : fma */
+/* p(z) with log(1 + f) = f - s (f - z p(z)), s = f / (2 + f), z = s * s, from sqrt(1/2) to sqrt(2) */
+OW_INLINE double ow_logs_f64(double z)
+{
+    double p = 1.4630465387106197e-1;
+    p = OW_FMA_f64(p, z, 1.5330581831836344e-1);
+    p = OW_FMA_f64(p, z, 1.8182923591463206e-1);
+    p = OW_FMA_f64(p, z, 2.2222210659293473e-1);
+    p = OW_FMA_f64(p, z, 2.8571428628903477e-1);
+    p = OW_FMA_f64(p, z, 3.9999999999893016e-1);
+    p = OW_FMA_f64(p, z, 6.6666666666666699e-1);
+    return p;
+}
+/*@ end */
+/*@ log f64 : fma logs */
 /* x = 2**k (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); log(1 + f) = f - s (f - s**2 p(s**2)) with
  * s = f / (2 + f) */
 OW_INLINE double ow_log_f64(double x)
@@ -540,14 +554,7 @@ OW_INLINE double ow_log_f64(double x)
     m.bits = (m.bits & 0x000fffffffffffffull) + 0x3fe6a09e667f3bcdull;
     const double k = e.value - (4503599627370496.0 + 2047.0);
     double f = m.value - 1.0, s = f / (2.0 + f), z = s * s, p;
-    p = 1.4630465387106197e-1;
-    p = OW_FMA_f64(p, z, 1.5330581831836344e-1);
-    p = OW_FMA_f64(p, z, 1.8182923591463206e-1);
-    p = OW_FMA_f64(p, z, 2.2222210659293473e-1);
-    p = OW_FMA_f64(p, z, 2.8571428628903477e-1);
-    p = OW_FMA_f64(p, z, 3.9999999999893016e-1);
-    p = OW_FMA_f64(p, z, 6.6666666666666699e-1);
-    p = OW_FMA_f64(-z, p, f);
+    p = OW_FMA_f64(-z, ow_logs_f64(z), f);
     p = OW_FMA_f64(s, p, -k * 1.9082149292705877e-10);
     double y = OW_FMA_f64(k, 0.6931471803691238, f - p);
     y = (ow_i64)v.bits < 0x7ff0000000000000ll ? y : x;

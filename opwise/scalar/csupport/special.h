@@ -50,7 +50,7 @@ OW_INLINE double ow_sinpi_wide(double a, ow_u64 *whole)
     return p * t;
 }
 /*@ end */
-/*@ logr f64 : fma */
+/*@ logr f64 : fma logs */
 /* log(1 + u) + shift for a finite u above -1, as ow_log_f64 computes log, with the digits that 1 + u loses */
 OW_INLINE double ow_logr_f64(double u, double shift)
 {
@@ -63,16 +63,9 @@ OW_INLINE double ow_logr_f64(double u, double shift)
     m.bits = (m.bits & 0x000fffffffffffffull) + 0x3fe6a09e667f3bcdull;
     const double k = e.value - (4503599627370496.0 + 1023.0);
     const double f = OW_FMA_f64(lost, scale.value, m.value - 1.0);
-    const double s = f / (2.0 + f), z = s * s, h = 0.5 * f * f;
-    double p = 1.4630465387106197e-1;
-    p = OW_FMA_f64(p, z, 1.5330581831836344e-1);
-    p = OW_FMA_f64(p, z, 1.8182923591463206e-1);
-    p = OW_FMA_f64(p, z, 2.2222210659293473e-1);
-    p = OW_FMA_f64(p, z, 2.8571428628903477e-1);
-    p = OW_FMA_f64(p, z, 3.9999999999893016e-1);
-    p = OW_FMA_f64(p, z, 6.6666666666666699e-1);
-    p = OW_FMA_f64(s, OW_FMA_f64(z, p, h), k * 1.9082149292705877e-10);
-    return OW_FMA_f64(k, 0.6931471803691238, shift) - ((h - p) - f);
+    const double s = f / (2.0 + f), z = s * s;
+    const double less = OW_FMA_f64(s, OW_FMA_f64(-z, ow_logs_f64(z), f), -k * 1.9082149292705877e-10);
+    return OW_FMA_f64(k, 0.6931471803691238, shift) + (f - less);
 }
 /*@ end */
 

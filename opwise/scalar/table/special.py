@@ -59,7 +59,7 @@ def _special(name, cls, nin, grad, c=None, numpy=None, out=d.to_float, kinds="bi
 
 _special(
     "erf", "Erf", 1, lambda F, x, z, g: g * g.like(_TWO_OVER_SQRT_PI) * F.exp(-x * x),
-    "ow_erf_{S}({x})", c_support=("erf",), cost=1.0, kinds="biufc", doc="Error function.",
+    "ow_erf_{S}({x})", c_support=("erf",), cost=1.4, kinds="biufc", doc="Error function.",
 )  # fmt: skip
 _special(
     "erfc", "Erfc", 1, lambda F, x, z, g: -g * g.like(_TWO_OVER_SQRT_PI) * F.exp(-x * x),
@@ -127,8 +127,6 @@ _special(
     numpy=_upper_gamma, domain=((0.5, 5.0), (0.5, 5.0)),
     doc="Upper incomplete gamma function of (k, x).",
 )  # fmt: skip
-# The float versions of j0 and j1 are off by more than 4 ulp, and that of log leaves no room
-# for the rounding of a product: float32 goes through double.
 _special(
     "j0", "J0", 1, lambda F, x, z, g: -g * F.j1(x), "ow_j0_{S}({x})", c_support=("j0",),
     cost=3.0, doc="Bessel function of the first kind of order 0.",
