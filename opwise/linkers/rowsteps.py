@@ -11,7 +11,7 @@ from opwise.linkers import opwise_c
 from opwise.linkers.csteps import accumulator, broadcast_mask
 from opwise.linkers.kernels import Kernels
 from opwise.linkers.lowering import CStep, c_lowering
-from opwise.scalar import csource
+from opwise.scalar import csource, rowrewrites
 from opwise.scalar.composite import Instruction
 from opwise.scalar.rowloops import RowFold, RowProgram, RowWindow
 from opwise.tensor.reduce import CAReduce
@@ -45,12 +45,13 @@ def rowwise(node: Apply, kernels: Kernels) -> CStep | None:
 
 def row_program(node: Apply) -> RowProgram:
     """Return the program of a Rowwise Apply."""
-    return RowProgram(
+    program = RowProgram(
         tuple(v.type.dtype for v in node.inputs),
         tuple(not v.type.broadcastable[-1] for v in node.inputs),
         tuple(map(_row_instruction, node.op.steps)),
         node.op.outs,
     )
+    return rowrewrites.rewritten(program)
 
 
 def _row_instruction(one: Instruction) -> Instruction | RowFold | RowWindow:

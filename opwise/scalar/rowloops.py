@@ -22,10 +22,12 @@ import numpy as np
 
 from opwise.scalar import csource, loops
 from opwise.scalar.composite import Instruction
-from opwise.scalar.op import cast_op
+from opwise.scalar.op import Cast, cast_op
 
 #: the most nanoseconds an element that a later pass spends to compute a value again
 MAX_FREE_COST = 1.5
+#: nanoseconds an element of a cast
+_CAST_COST = 0.3
 #: how many rows are turned at once
 TURNED_ROWS = 64
 #: the most reductions of ``loops.REDUCTIONS`` that a program calls
@@ -69,6 +71,23 @@ class RowWindow(NamedTuple):
     dtype: str
 
 
+class RowFirst(NamedTuple):
+    """The instruction that takes the first element of a wide input; 0 if it is not finite."""
+
+    args: tuple[int, ...]
+    dtype: str
+
+
+class RowLength(NamedTuple):
+    """The instruction that counts the elements of a row; it has no operands."""
+
+    args: tuple[int, ...] = ()
+    dtype: str = "float64"
+
+
+RowInstruction = Instruction | RowFold | RowWindow | RowFirst | RowLength
+
+
 @dataclass(frozen=True)
 class _Loop:
     """A loop over the elements of a row: an elementwise one, a fold, or sums of neighbours."""
@@ -88,7 +107,7 @@ class RowProgram:
     in_dtypes: tuple[str, ...]
     #: whether each input is a row of elements for each row, and not one number
     wide_inputs: tuple[bool, ...]
-    instructions: tuple[Instruction | RowFold | RowWindow, ...]
+    instructions: tuple[RowInstruction, ...]
     outs: tuple[int, ...]
 
     @cached_property
@@ -101,7 +120,7 @@ class RowProgram:
         """Whether each slot is a row of elements."""
         wide = list(self.wide_inputs)
         for one in self.instructions:
-            wide.append(not isinstance(one, RowFold) and any(wide[a] for a in one.args))
+            wide.append(isinstance(one, Instruction | RowWindow) and any(wide[a] for a in one.args))
         return tuple(wide)
 
     @cached_property
@@ -142,9 +161,9 @@ class RowProgram:
         They need the same C declarations.
         """
         return tuple(
-            Instruction(cast_op(one.dtype), one.args, one.dtype)
-            if isinstance(one, RowFold | RowWindow)
-            else one
+            one
+            if isinstance(one, Instruction)
+            else Instruction(cast_op(one.dtype), one.args or (0,), one.dtype)
             for one in self.instructions
         )
 
@@ -212,12 +231,14 @@ class RowProgram:
         """The loops over the elements of a row, in order."""
         return self._plan[1]
 
-    def narrow_at(self, level: int) -> list[tuple[int, Instruction]]:
-        """Return (slot, instruction) of the elementwise work on narrow slots of a level."""
+    def narrow_at(self, level: int) -> list[tuple[int, Instruction | RowFirst | RowLength]]:
+        """Return (slot, instruction) of the narrow slots of a level that no loop computes."""
         return [
             (slot, one)
             for slot, one in enumerate(self.instructions, len(self.in_dtypes))
-            if isinstance(one, Instruction) and not self.wide[slot] and self.levels[slot] == level
+            if isinstance(one, Instruction | RowFirst | RowLength)
+            and not self.wide[slot]
+            and self.levels[slot] == level
         ]
 
     def folded(self, loop: _Loop) -> list[tuple[int, int]]:
@@ -254,7 +275,7 @@ class RowProgram:
             outs = [len(takes) + o for o in outs]
         return takes, instructions, outs
 
-    def _instruction(self, slot: int) -> Instruction | RowFold | RowWindow | None:
+    def _instruction(self, slot: int) -> RowInstruction | None:
         k = slot - len(self.in_dtypes)
         return self.instructions[k] if k >= 0 else None
 
@@ -273,7 +294,8 @@ class RowProgram:
             return 0.25
         if isinstance(one, RowWindow):
             return 0.05 * (one.last - one.first + 1)
-        cost = one.op.element_cost(len(one.args))
+        assert isinstance(one, Instruction)
+        cost = _CAST_COST if isinstance(one.op, Cast) else one.op.element_cost(len(one.args))
         return cost * (0.4 if one.dtype == "float32" else 1.0)
 
     def closure(self, roots: Iterable[int], stored: Iterable[int]) -> list[int]:
@@ -418,6 +440,13 @@ class _Lines:
         """Return (slot, C expression) of the work on narrow slots of a level."""
         found = []
         for slot, one in self.of.narrow_at(level):
+            if isinstance(one, RowFirst):
+                first = self.first(*one.args)
+                found.append((slot, f"(n && {first} - {first} == 0 ? {first} : 0)"))
+                continue
+            if isinstance(one, RowLength):
+                found.append((slot, f"({self.type(slot)})n"))
+                continue
             args, dtypes = [f"x{a}{at}" for a in one.args], [self.of.dtypes[a] for a in one.args]
             text = csource.step_c(one.op, args, dtypes, one.dtype)
             assert text is not None
@@ -425,6 +454,7 @@ class _Lines:
         return found
 
     begin: Callable[[], list[str]]
+    first: Callable[[int], str]
     narrow: Callable[[int], list[str]]
     loop: Callable[[_Loop], list[str]]
     end: Callable[[], list[str]]
@@ -447,6 +477,9 @@ class _Straight(_Lines):
             elif k >= self.n_out:
                 lines.append(f"const {self.type(slot)} x{slot} = *(const {self.type(slot)} *){at};")
         return lines
+
+    def first(self, slot):
+        return f"*(const {self.type(slot)} *){self.at[slot]}"
 
     def narrow(self, level):
         return [f"const {self.type(s)} x{s} = {text};" for s, text in self.expressions(level, "")]
@@ -517,6 +550,9 @@ class _Turned(_Lines):
             lines.append(f"{self.type(slot)} *const b{slot} = ({self.type(slot)} *)({at});")
             size += self.size(slot)
         return lines
+
+    def first(self, slot):
+        return f"w{slot}[r]"
 
     def narrow(self, level):
         return self._numbers(self.expressions(level, "[r]"))

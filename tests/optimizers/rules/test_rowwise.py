@@ -8,6 +8,7 @@ from opwise import tensor as T
 from opwise.compile.streams import RandomStreams
 from opwise.gradient import grad, verify_grad
 from opwise.linkers import opwise_c
+from opwise.linkers.rowsteps import row_program
 from opwise.modes.debugmode import DebugMode
 from opwise.modes.mode import Mode, get_mode
 from opwise.scalar.composite import Instruction
@@ -308,11 +309,96 @@ def test_functions_are_called_once_for_each_element():
 
 
 def program_of(name):
-    from opwise.linkers.rowsteps import row_program
-
     (node,) = rowwise(made(name, "float32", 2))
     made_of = row_program(node)
     return made_of.in_dtypes, made_of.wide_inputs, made_of.instructions, made_of.outs
+
+
+# --- faster forms of programs ---------------------------------------------------------------------
+
+
+def normalised(x):
+    mean = x.mean(axis=1, keepdims=True)
+    variance = T.sqr(x - mean).mean(axis=1, keepdims=True)
+    return [(x - mean) / T.sqrt(variance + 1e-5), mean, variance]
+
+
+def normalised_by_numpy(x):
+    x = x.astype("float64")
+    mean, variance = x.mean(axis=1, keepdims=True), x.var(axis=1, keepdims=True)
+    return [(x - mean) / np.sqrt(variance + 1e-5), mean, variance]
+
+
+def kinds_of(f):
+    (node,) = rowwise(f)
+    program = row_program(node)
+    wide = [program.wide[s] for s in range(len(program.in_dtypes), len(program.wide))]
+    names = [getattr(getattr(one, "op", one), "row", None) for one in program.instructions]
+    return [(getattr(n, "name", n), w) for n, w in zip(names, wide, strict=True)], program
+
+
+@pytest.mark.parametrize("columns", [1, 7, 40, 100, 1000, 3000])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_deviations_and_roots(columns, dtype):
+    """A division by a root is a product; the sums of float32 are one pass."""
+    x = T.matrix("x", dtype)
+    f = function([x], normalised(x))
+    names, program = kinds_of(f)
+    assert ("true_div", True) not in names
+    passes = {loop.level for loop in program.loops}
+    assert len(passes) == (2 if dtype == "float32" else 3)
+    rng = np.random.RandomState(columns)
+    value = rng.normal(3, 2, (130, columns)).astype(dtype)
+    tolerance = 3e-6 if dtype == "float32" else 1e-12
+    for found, expected in zip(f(value), normalised_by_numpy(value), strict=True):
+        np.testing.assert_allclose(found, expected, tolerance, tolerance)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_deviations_from_a_mean_that_is_far_from_0(order):
+    """Squares are exact, also where the first element is far from all others."""
+    x = T.fmatrix("x")
+    f = function([x], normalised(x)[2])
+    rng = np.random.RandomState(4)
+    value = np.array(rng.normal(1e6, 1, (70, 500)), "float32", order=order)
+    value[::2, 0] = 0
+    value[1, :] = 16777216
+    mean = value.mean(axis=1, keepdims=True, dtype="float64").astype("float32")
+    expected = np.square(value - mean.astype("float64")).mean(axis=1, keepdims=True)
+    found = f(value)
+    np.testing.assert_allclose(found, expected, 1e-6)
+    assert found[1] == 0
+
+
+def test_deviations_of_special_values():
+    x = T.fmatrix("x")
+    total = x.sum(axis=1, keepdims=True)
+    centred = x - total / T.cast(x.shape[1], "float32")
+    f = function([x], [total, T.sqr(centred).sum(axis=1), centred])
+    assert rowwise(f)
+    plain = function([x], [total, T.sqr(centred).sum(axis=1), centred], mode="FAST_COMPILE")
+    value = np.ones((6, 50), "float32")
+    for row, (place, number) in enumerate(
+        [(0, np.inf), (7, np.inf), (0, np.nan), (49, -np.inf), (0, 3e38), (3, 1e30)]
+    ):
+        value[row, place] = number
+    with np.errstate(all="ignore"):
+        for found, expected in zip(f(value), plain(value), strict=True):
+            np.testing.assert_allclose(found, expected, 1e-5)
+        for found, expected in zip(f(value[:, :0]), plain(value[:, :0]), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_division_by_a_root_that_is_0_or_small():
+    x = T.fmatrix("x")
+    f = function([x], x / T.sqrt(T.sqr(x).sum(axis=1, keepdims=True)))
+    names, _ = kinds_of(f)
+    assert ("true_div", True) not in names
+    value = np.zeros((4, 40), "float32")
+    value[1, 3], value[2, 5], value[3, 7] = 1e-22, np.inf, np.nan
+    with np.errstate(all="ignore"):
+        expected = value / np.sqrt((value**2).sum(axis=1, keepdims=True))
+        np.testing.assert_allclose(f(value), expected, 1e-6)
 
 
 # --- what is left alone ---------------------------------------------------------------------------
