@@ -222,7 +222,7 @@ def requirements(
     row, computing = op.row, op.row.compute_dtype(in_dtypes, out_dtype)
     if computing in dtypes.COMPLEX:
         return set(row.complex_support), set(row.complex_libm), {*given, computing}
-    return set(row.c_support), set(row.libm_of(computing)), {*given, computing}
+    return set(row.c_support), set(row.libm), {*given, computing}
 
 
 # --- expressions ---------------------------------------------------------------------------------

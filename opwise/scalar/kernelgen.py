@@ -164,7 +164,7 @@ def _file(members, loops, rows=None):
     """
     rows = list(ROWS.values()) if rows is None else rows
     support = {name for row in rows for name in row.c_support}
-    libm = {name for row in rows for name in (*row.libm, *row.libm_f64)}
+    libm = {name for row in rows for name in row.libm}
     if members is dtypes.COMPLEX:
         support |= {name for row in rows for name in row.complex_support}
         libm |= {name for row in rows for name in row.complex_libm}

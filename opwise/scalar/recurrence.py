@@ -109,7 +109,7 @@ class Recurrence:
             elif isinstance(one.op, Closes):
                 total += times.pop()
             elif one.op.row is not None:
-                total += times[-1] * (1 + 10 * len(one.op.row.libm_of(one.dtype)))
+                total += times[-1] * (1 + 10 * len(one.op.row.libm))
         return total
 
     def text(self, name: str) -> list[str] | None:

@@ -64,8 +64,6 @@ class ScalarSpec:
     c_support: tuple[str, ...] = ()
     #: math functions that the expression, or a function of ``c_support``, calls
     libm: tuple[str, ...] = ()
-    #: those that only the float64 version of a function of ``c_support`` calls
-    libm_f64: tuple[str, ...] = ()
     #: x op y = y op x
     commutative: bool = False
     #: (x op y) op z = x op (y op z)
@@ -109,10 +107,6 @@ class ScalarSpec:
         else:
             holds = dtypes.upcast(out_dtype, own) == out_dtype
         return out_dtype if holds else own
-
-    def libm_of(self, dtype: str | None) -> tuple[str, ...]:
-        """Return the math functions that the C text for a computing dtype calls."""
-        return self.libm + self.libm_f64 if dtype == "float64" else self.libm
 
     def c_expression(self, dtype, cuda=False):
         """Return the C template for a computing dtype, or that for CUDA; None if there is none."""

@@ -400,7 +400,7 @@ def test_vectorised(compiled):
         (name, ins)
         for name, ins in C_CASES
         if ins in (("float32",) * len(ins), ("float64",) * len(ins))
-        and {*ROWS[name].libm_of(ins[0])} <= INSTRUCTIONS | csource.vector_functions()
+        and {*ROWS[name].libm} <= INSTRUCTIONS | csource.vector_functions()
         and expression(name, ins)[1] not in ("a", "b")  # copies
     }
     assert len(possible) > 90
