@@ -225,22 +225,38 @@ static int ow_choose_run(ow_step *s)
 
 /* --- places in sorted vectors ------------------------------------------------------------------------ */
 
-/* NaN is larger than all other numbers. */
+/* Several numbers are sought in step, so that one waits for memory, or for a comparison, while others go on:
+ * after each comparison the same number of places is left to all. NaN is larger than all other numbers. */
+#define OW_SOUGHT 16
+
 #define OW_SEARCH(NAME, T, V, VALUE)                                                                \
-    static inline int ow_less_##NAME(V a, V b) { return a < b || (b != b && a == a); }             \
-    static int64_t ow_search_##NAME(const ow_slot *x, const char *value, int right)                \
+    static inline int ow_less_##NAME(V a, V b) { return (a < b) | ((b != b) & (a == a)); }         \
+    static void ow_search_##NAME(const ow_slot *x, char **p, const int64_t *st, int64_t count,      \
+                                 int right)                                                        \
     {                                                                                              \
-        const V v = VALUE(*(const T *)value);                                                             \
-        const int64_t st = x->strides[0];                                                          \
-        int64_t low = 0, n = x->shape[0];                                                          \
-        while (n > 0) {                                                                            \
-            const int64_t half = n / 2;                                                            \
-            const V middle = VALUE(*(const T *)(x->data + (low + half) * st));                            \
-            const int after = right ? !ow_less_##NAME(v, middle) : ow_less_##NAME(middle, v);      \
-            low = after ? low + half + 1 : low;                                                    \
-            n = after ? n - half - 1 : half;                                                       \
+        const int64_t step = x->strides[0], length = x->shape[0];                                  \
+        for (int64_t first = 0; first < count; first += OW_SOUGHT) {                               \
+            const int some = count - first < OW_SOUGHT ? (int)(count - first) : OW_SOUGHT;         \
+            V v[OW_SOUGHT];                                                                        \
+            int64_t low[OW_SOUGHT] = {0};                                                          \
+            for (int k = 0; k < OW_SOUGHT; k++)                                                    \
+                v[k] = VALUE(*(const T *)(p[1] + (first + (k < some ? k : 0)) * st[1]));           \
+            for (int64_t n = length; n > 0;) {                                                     \
+                const int64_t half = (n + 1) / 2;                                                  \
+                const char *middle = x->data + (half - 1) * step;                                  \
+                V at[OW_SOUGHT];                                                                   \
+                for (int k = 0; k < OW_SOUGHT; k++)                                                \
+                    at[k] = VALUE(*(const T *)(middle + low[k] * step));                           \
+                _Pragma("omp simd") for (int k = 0; k < OW_SOUGHT; k++)                            \
+                {                                                                                  \
+                    const int before = ow_less_##NAME(at[k], v[k]), later = ow_less_##NAME(v[k], at[k]); \
+                    low[k] += half & -(int64_t)(right ? !later : before);                          \
+                }                                                                                  \
+                n -= half;                                                                         \
+            }                                                                                      \
+            for (int k = 0; k < some; k++)                                                         \
+                *(int64_t *)(p[0] + (first + k) * st[0]) = low[k];                                 \
         }                                                                                          \
-        return low;                                                                                \
     }
 OW_SEARCH(b, uint8_t, uint8_t, )
 OW_SEARCH(i8, int8_t, int8_t, )
@@ -254,7 +270,7 @@ OW_SEARCH(f32, float, float, )
 OW_SEARCH(f64, double, double, )
 OW_SEARCH(f16, ow_f16, float, ow_from_f16)
 
-typedef int64_t (*ow_search_fn)(const ow_slot *x, const char *value, int right);
+typedef void (*ow_search_fn)(const ow_slot *x, char **p, const int64_t *st, int64_t count, int right);
 
 static ow_search_fn ow_search_of(const ow_slot *x)
 {
@@ -287,9 +303,7 @@ static int ow_search_prep(ow_step *s)
 static void ow_search_loop(const void *ctx, char **p, const int64_t *st, int64_t n)
 {
     const ow_step *s = ctx;
-    const ow_search_fn search = ow_search_of(s->in[0]);
-    for (int64_t i = 0; i < n; i++)
-        *(int64_t *)(p[0] + i * st[0]) = search(s->in[0], p[1] + i * st[1], (int)s->ints[0]);
+    ow_search_of(s->in[0])(s->in[0], p, st, n, (int)s->ints[0]);
 }
 
 static int ow_search_run(ow_step *s)

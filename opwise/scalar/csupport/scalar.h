@@ -33,11 +33,6 @@ typedef struct ow_c128 { double r, i; } ow_c128;
 #else
 #define OW_INLINE static inline
 #endif
-/* A function of numbers of one type, of which gcc makes versions for vectors too. What is rare in it may
- * branch and call what has no such version. */
-#ifndef OW_RARE
-#define OW_RARE static __attribute__((simd("notinbranch"), noinline, const))
-#endif
 #endif
 #endif
 /*@ end */
@@ -228,6 +223,13 @@ OW_FLOORDIV_FLOAT(f32, float, floorf, fmaf)
 
 /* --- mod: remainder with the sign of the divisor; integers give 0 where the divisor is 0 ----- */
 
+/*@ rare */
+/* A function of numbers of one type, of which gcc makes versions for vectors too. What is rare in it may
+ * branch and call what has no such version. */
+#ifndef OW_RARE
+#define OW_RARE static __attribute__((simd("notinbranch"), noinline, const))
+#endif
+/*@ end */
 /*@ mod */
 #define OW_MOD_NARROW(S, F)                         \
     OW_INLINE ow_##S ow_mod_##S(ow_##S x, ow_##S y) \
@@ -311,10 +313,10 @@ OW_INLINE ow_i64 ow_mod_i64(ow_i64 x, ow_i64 y)
     return r;
 }
 /*@ end */
-/*@ mod f64 */
+/*@ mod f64 : rare */
 OW_MOD_FLOAT(f64, double, double, OW_MOD_LARGEST_f64, OW_MOD_REST_f64, fmod, copysign, __builtin_fabs)
 /*@ end */
-/*@ mod f32 */
+/*@ mod f32 : rare */
 OW_MOD_FLOAT(f32, float, OW_MOD_WIDE_f32, OW_MOD_LARGEST_f32, OW_MOD_REST_f32, fmodf, copysignf,
              __builtin_fabsf)
 /*@ end */

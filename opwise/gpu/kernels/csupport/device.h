@@ -16,7 +16,6 @@ typedef unsigned char ow_b;
 #define OW_CHECK_RANGE /* a device would give the nearest integer, and 0 for NaN */
 typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
 #define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
-#define OW_RARE OW_INLINE
 #ifdef __CUDACC__
 #define OW_SHARED extern __shared__ __align__(16) unsigned char ow_shared[]
 #define OW_UNROLL _Pragma("unroll")
@@ -34,6 +33,10 @@ OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
 {
     return (__umulhi(i, times) + i) >> shift;
 }
+/*@ end */
+
+/*@ rare */
+#define OW_RARE OW_INLINE
 /*@ end */
 
 /*@ half */
