@@ -74,6 +74,7 @@ def record(
         with_memory=memory,
         with_least_memory=config.profiling.min_peak_memory,
         rewrites=rewrites,
+        ignore_first_call=ignore_first_call,
     )
 
 

@@ -162,6 +162,7 @@ class Recorder:
         with_memory: bool = False,
         with_least_memory: bool = False,
         rewrites: dict[str, Any] | None = None,
+        ignore_first_call: bool = False,
     ) -> None:
         self.name = name
         self.order = linked.order
@@ -186,8 +187,8 @@ class Recorder:
         self.rewrites = rewrites
         #: whether a parent process compiled the function, and reports how long that took
         self.inherited = False
-        #: the calls on built-in loops that were made before recording began
-        self._built_in_before = self._built_in_calls()
+        #: the calls on built-in loops that are not recorded
+        self._built_in_before = self._built_in_calls() + ignore_first_call
         self._static: list[dict[str, Any]] | None = None
 
     @property
@@ -250,7 +251,7 @@ class Recorder:
             applys=applys,
             calls=self.called,
             failed=self.calls.failed,
-            built_in_calls=self._built_in_calls() - self._built_in_before,
+            built_in_calls=max(0, self._built_in_calls() - self._built_in_before),
             call_ns=self.calls.total_ns,
             fn_ns=self.calls.fn_ns,
             first_call_ns=self.calls.first_ns,

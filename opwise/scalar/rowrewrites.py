@@ -105,7 +105,7 @@ def _with_deviations(program: RowProgram) -> RowProgram:
     squares = _sums_of_squares(program)
     if not squares:
         return program
-    copy = _Copy(program)
+    copy, of_squares_too = _Copy(program), {x for x, _ in squares.values()}
     #: by x, slots of: its first element, deviations from that, their sum, the length of the row
     deviations: dict[int, tuple[int, int, int, int]] = {}
     for slot, one in enumerate(program.instructions, len(program.in_dtypes)):
@@ -121,7 +121,7 @@ def _with_deviations(program: RowProgram) -> RowProgram:
             # without elements, both are NaN, and the sum is 0
             found = copy.apply("switch", n, about_centre, of_squares)
             copy.at.append(copy.cast(found, one.dtype))
-        elif _is_sum(one) and one.args[0] in {x for x, _ in squares.values()}:
+        elif _is_sum(one) and one.args[0] in of_squares_too:
             (x,) = one.args
             if x not in deviations:
                 first = copy.cast(copy.add(RowFirst((x,), program.dtypes[x])))

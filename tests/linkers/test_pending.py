@@ -314,6 +314,22 @@ def test_profiles_tell_how_many_calls_ran_built_in_loops(begun, flags, monkeypat
     assert jsonreports.report(profile)["functions"][0]["built_in_calls"] == 2
 
 
+def test_a_first_call_that_is_ignored_is_not_counted(begun, flags):
+    flags({"profiling.wait_for_kernels": False, "profiling.ignore_first_call": True})
+    x = T.dvector("x")
+    f = begun([x], softened(x), profile=True)
+    for expected in (0, 1, 2):
+        f(np.arange(9.0))
+        profile = f.profile.profile()
+        (found,) = profile.functions
+        assert (found.calls, found.built_in_calls) == (expected, expected)
+        serialization.from_json(serialization.to_json(profile), "a test", Profile)
+    f.fn.wait_for_kernels()
+    f(np.arange(9.0))
+    (found,) = f.profile.profile().functions
+    assert (found.calls, found.built_in_calls) == (3, 2)
+
+
 def test_calls_before_a_profile_are_not_in_it(begun, flags):
     flags({"profiling.wait_for_kernels": False})
     x = T.dvector("x")

@@ -387,26 +387,31 @@ OW_UPOW(u64, ow_u64)
 #define OW_FMA_f32(a, b, c) ((a) * (b) + (c))
 #endif
 /*@ end */
-/*@ rest */
+/*@ head */
+/* the first 26 of 53 digits: products of two heads are exact */
+OW_INLINE double ow_head(double x)
+{
+    union { double value; ow_u64 bits; } h;
+    h.value = x;
+    h.bits &= 0xfffffffff8000000ull;
+    return h.value;
+}
+/*@ end */
+/*@ rest : head */
 /* c - a * b, which is a number of few bits: exactly, but for products of the low halves of a and b */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define ow_rest_f64(c, a, b) __builtin_fma(-(a), b, c)
 #else
 OW_INLINE double ow_rest_f64(double c, double a, double b)
 {
-    union { double value; ow_u64 bits; } m, n;
-    m.value = a;
-    n.value = b;
-    m.bits &= 0xfffffffff8000000ull;
-    n.bits &= 0xfffffffff8000000ull;
-    const double a_low = a - m.value, b_low = b - n.value;
-    return ((c - m.value * n.value) - m.value * b_low - a_low * n.value) - a_low * b_low;
+    const double a_head = ow_head(a), b_head = ow_head(b), a_low = a - a_head, b_low = b - b_head;
+    return ((c - a_head * b_head) - a_head * b_low - a_low * b_head) - a_low * b_low;
 }
 #endif
 /*@ end */
 /*@ beyond */
-/* Whether a number is above a limit, and not NaN; both by their bits, without signs. Here and below numbers
- * are compared as integers: on some processors a comparison of floats takes the place of a product. */
+/* Whether a number is above a limit, and not NaN; both are bits without the sign. Integers are compared, since
+ * on some processors a comparison of floats takes the place of a product. */
 #define OW_BEYOND_f64(size, limit)                           \
     ((ow_i64)((size) - ((limit) + 0x8000000000000001ull)) <  \
      (ow_i64)(0xfff0000000000000ull - (limit)))
@@ -652,18 +657,26 @@ OW_INLINE float ow_softplus_f32(float x)
 /* --- functions of floats that are computed in double, and rounded once --------------------------- */
 /* Their coefficients are fits of Chebyshev interpolation at 40 digits (chebyfit of mpmath). */
 
-/*@ log2_wide : fma */
+/*@ frexp */
+/* x = 2**k *m with *m between sqrt(1/2) and sqrt(2), for a positive, normal x; returns k */
+OW_INLINE double ow_frexp(double x, double *m)
+{
+    union { double value; ow_u64 bits; } v, k;
+    v.value = x;
+    v.bits += 0x3ff0000000000000ull - 0x3fe6a09e667f3bcdull;
+    k.bits = (v.bits >> 52) | 0x4330000000000000ull;
+    v.bits = (v.bits & 0x000fffffffffffffull) + 0x3fe6a09e667f3bcdull;
+    *m = v.value;
+    return k.value - (4503599627370496.0 + 1023.0);
+}
+/*@ end */
+/*@ log2_wide : fma frexp */
 /* log2 of a positive, normal double, within 2**-37 of it: x = 2**k m, log2(m) = s p(s * s)
  * with s = (m - 1) / (m + 1) */
 OW_INLINE double ow_log2_wide(double x)
 {
-    union { double value; ow_u64 bits; } m, e;
-    m.value = x;
-    m.bits += 0x3ff0000000000000ull - 0x3fe6a09e667f3bcdull;
-    e.bits = (m.bits >> 52) | 0x4330000000000000ull;
-    m.bits = (m.bits & 0x000fffffffffffffull) + 0x3fe6a09e667f3bcdull;
-    const double k = e.value - (4503599627370496.0 + 1023.0), s = (m.value - 1.0) / (m.value + 1.0);
-    const double z = s * s;
+    double m;
+    const double k = ow_frexp(x, &m), s = (m - 1.0) / (m + 1.0), z = s * s;
     double p = 0.3407120415619086;
     p = OW_FMA_f64(p, z, 0.41167376623771057);
     p = OW_FMA_f64(p, z, 0.5770835660048659);
@@ -693,22 +706,36 @@ OW_INLINE double ow_exp2_wide(double x)
 
 /* --- pow ----------------------------------------------------------------------------------------- */
 
-/*@ pow f64 : fma rest */
-/* 2**(y log2(|x|)) within 1.3 ulp, and exact where the power is a number: the logarithm has a low part.
+/*@ exp2r f64 : fma */
+/* (2**r - 1) / r for |r| of up to 1/2 */
+OW_INLINE double ow_exp2r_f64(double r)
+{
+    const double r2 = r * r;
+    double p = 4.4549606019592226e-10, q = 7.072585956347123e-09;
+    p = OW_FMA_f64(p, r2, 1.017806244582691e-07);
+    q = OW_FMA_f64(q, r2, 1.32154425878863e-06);
+    p = OW_FMA_f64(p, r2, 1.525273382983615e-05);
+    q = OW_FMA_f64(q, r2, 0.0001540353044173611);
+    p = OW_FMA_f64(p, r2, 0.0013333558146416936);
+    q = OW_FMA_f64(q, r2, 0.009618129107606888);
+    p = OW_FMA_f64(p, r2, 0.0555041086648216);
+    q = OW_FMA_f64(q, r2, 0.24022650695910097);
+    p = OW_FMA_f64(p, r2, 0.6931471805599453);
+    return OW_FMA_f64(q, r, p);
+}
+/*@ end */
+/*@ pow f64 : fma rest frexp exp2r */
+/* 2**(y log2(|x|)) within 1.3 ulp: the logarithm has a low part.
  * |x| = 2**k m with m between sqrt(1/2) and sqrt(2); log2(m) = s (2 / log(2) + t (2 / (3 log(2)) + t p(t)))
  * with s = (m - 1) / (m + 1) and t = s * s. Zeros, infinities and NaN are put in the place of the logarithm.
  * part is 0 for even y, and 1 for odd y. */
 OW_INLINE double ow_pow_f64(double x, double y)
 {
-    union { double value; ow_u64 bits; } m, e, whole, scale, z, sign;
+    union { double value; ow_u64 bits; } whole, scale, z, sign;
     const double a = __builtin_fabs(x);
-    m.value = a < 2.2250738585072014e-308 ? a * 18014398509481984.0 : a;
-    m.bits += 0x3ff0000000000000ull - 0x3fe6a09e667f3bcdull;
-    e.bits = (m.bits >> 52) | 0x4330000000000000ull;
-    m.bits = (m.bits & 0x000fffffffffffffull) + 0x3fe6a09e667f3bcdull;
-    double k = e.value - (4503599627370496.0 + 1023.0);
+    double m, k = ow_frexp(a < 2.2250738585072014e-308 ? a * 18014398509481984.0 : a, &m);
     k = a < 2.2250738585072014e-308 ? k - 54.0 : k;
-    const double f = m.value - 1.0, d = m.value + 1.0, d_low = m.value - (d - 1.0), inverse = 1.0 / d;
+    const double f = m - 1.0, d = m + 1.0, d_low = m - (d - 1.0), inverse = 1.0 / d;
     const double s = f * inverse, s_low = OW_FMA_f64(-s, d_low, ow_rest_f64(f, s, d)) * inverse;
     const double t = s * s, t_low = OW_FMA_f64(s + s, s_low, -ow_rest_f64(t, s, s)), t2 = t * t;
     double p = 0.1691278942313097, q = 0.16888546541382793;
@@ -733,19 +760,8 @@ OW_INLINE double ow_pow_f64(double x, double y)
     b = b < -1100.0 ? -1100.0 : b;
     b_low = b == all ? 0.6931471805599453 * b_low : 0.0;
     whole.value = b + 6755399441055744.0;
-    const double r = b - (whole.value - 6755399441055744.0), r2 = r * r;
-    p = 4.4549606019592226e-10;
-    q = 7.072585956347123e-09;
-    p = OW_FMA_f64(p, r2, 1.017806244582691e-07);
-    q = OW_FMA_f64(q, r2, 1.32154425878863e-06);
-    p = OW_FMA_f64(p, r2, 1.525273382983615e-05);
-    q = OW_FMA_f64(q, r2, 0.0001540353044173611);
-    p = OW_FMA_f64(p, r2, 0.0013333558146416936);
-    q = OW_FMA_f64(q, r2, 0.009618129107606888);
-    p = OW_FMA_f64(p, r2, 0.0555041086648216);
-    q = OW_FMA_f64(q, r2, 0.24022650695910097);
-    p = OW_FMA_f64(p, r2, 0.6931471805599453);
-    p = OW_FMA_f64(q, r, p);
+    const double r = b - (whole.value - 6755399441055744.0);
+    p = ow_exp2r_f64(r);
     p = OW_FMA_f64(p, r, OW_FMA_f64(b_low, p * r, b_low));
     scale.bits = (whole.bits + (b < 0 ? 1623ull : 423ull)) << 52;
     z.value = (1.0 + p) * scale.value * (b < 0 ? 2.409919865102884e-181 : 4.149515568880993e+180);

@@ -1,8 +1,8 @@
 /* Special functions that the C text of scalar operations calls: parts in the form of scalar.h, whose parts
  * they need. Nothing here branches, so that a compiler uses vector instructions. Coefficients are minimax fits
- * of Remez's algorithm, those of the gamma family and of erfinv f32 fits of Chebyshev interpolation at 40 digits
- * (chebyfit of mpmath). Quotients p / q in the gamma family are equal to their functions at Chebyshev points of
- * 1 / (y + s), s between 0 and 2: solutions of linear equations.
+ * of Remez's algorithm, those of the gamma family and of erfinv f32 fits of Chebyshev interpolation at 40
+ * digits (chebyfit of mpmath). Quotients p / q in the gamma family are equal to their functions at Chebyshev
+ * points of 1 / (y + s), s between 0 and 2: solutions of linear equations.
  */
 #ifndef OW_SPECIAL_H
 #define OW_SPECIAL_H
@@ -71,17 +71,7 @@ OW_INLINE double ow_logr_f64(double u, double shift)
 
 /* --- gamma --------------------------------------------------------------------------------------- */
 
-/*@ head */
-/* the first 26 of 53 digits: products of two heads are exact */
-OW_INLINE double ow_head(double x)
-{
-    union { double value; ow_u64 bits; } h;
-    h.value = x;
-    h.bits &= 0xfffffffff8000000ull;
-    return h.value;
-}
-/*@ end */
-/*@ gamma f64 : sinpi head */
+/*@ gamma f64 : sinpi head frexp exp2r */
 /* Stirling's formula: gamma(y) = (c + p(y) / q(y)) (y / e)**(y - 1/2), c = sqrt(2 pi / e), within 2**-57 for
  * all y >= 1. The power is 2**(e1 + e2), the exponent (y - 1/2) (log2(y) - log2(e)). Both factors of it have
  * two parts, the first one a head, as in pow of FreeBSD's msun (Sun Microsystems, 1993).
@@ -89,19 +79,15 @@ OW_INLINE double ow_head(double x)
  * ..., 18; within 3 ulp, 4 for x < 0. */
 OW_INLINE double ow_gamma_f64(double x)
 {
-    union { double value; ow_u64 bits; } m, n, whole, half, first, second, below;
+    union { double value; ow_u64 bits; } whole, half, first, second, below;
     const double a = __builtin_fabs(x), one = a < 1.0 ? a + 1.0 : a, b = one > 200.0 ? 200.0 : one;
     ow_u64 odd;
     const double sine = ow_sinpi_f64(a, &odd);
     /* log2(b) = k + log2(m), log2(m) = 2 / log(2) (s + ...) with s = (m - 1) / (m + 1) */
-    m.value = b;
-    m.bits += 0x3ff0000000000000ull - 0x3fe6a09e667f3bcdull;
-    n.bits = (m.bits >> 52) | 0x4330000000000000ull;
-    m.bits = (m.bits & 0x000fffffffffffffull) + 0x3fe6a09e667f3bcdull;
-    const double k = n.value - (4503599627370496.0 + 1023.0) - 1.4426950408887933;
-    const double f = m.value - 1.0, v = 1.0 / (m.value + 1.0), s = f * v, z = s * s;
-    const double s1 = ow_head(s), m1 = ow_head(m.value + 1.0);
-    const double s2 = v * ((f - s1 * m1) - s1 * (m.value - (m1 - 1.0)));
+    double m;
+    const double k = ow_frexp(b, &m) - 1.4426950408887933;
+    const double f = m - 1.0, v = 1.0 / (m + 1.0), s = f * v, z = s * s;
+    const double s1 = ow_head(s), m1 = ow_head(m + 1.0), s2 = v * ((f - s1 * m1) - s1 * (m - (m1 - 1.0)));
     double l = 0.18880010645456755;
     l = OW_FMA_f64(l, z, 0.19142793205820974);
     l = OW_FMA_f64(l, z, 0.22197651717179587);
@@ -122,17 +108,7 @@ OW_INLINE double ow_gamma_f64(double x)
     half.value = 0.5 * (whole.value - 6755399441055744.0) + 6755399441055744.0;
     first.bits = (whole.bits - half.bits + 1023ull) << 52;
     second.bits = (half.bits + 1023ull) << 52;
-    double u = 4.4549605981865186e-10, p = 0.12669557508885676, q;
-    u = OW_FMA_f64(u, r, 7.072585949269223e-09);
-    u = OW_FMA_f64(u, r, 1.0178062445845774e-07);
-    u = OW_FMA_f64(u, r, 1.321544258792169e-06);
-    u = OW_FMA_f64(u, r, 1.525273382983612e-05);
-    u = OW_FMA_f64(u, r, 0.0001540353044173605);
-    u = OW_FMA_f64(u, r, 0.0013333558146416936);
-    u = OW_FMA_f64(u, r, 0.009618129107606888);
-    u = OW_FMA_f64(u, r, 0.0555041086648216);
-    u = OW_FMA_f64(u, r, 0.24022650695910097);
-    u = OW_FMA_f64(u, r, 0.6931471805599453);
+    double p = 0.12669557508885676, q;
     p = OW_FMA_f64(p, b, 0.6862138067529329);
     p = OW_FMA_f64(p, b, 2.025909006235714);
     p = OW_FMA_f64(p, b, 3.4225919768257835);
@@ -149,7 +125,7 @@ OW_INLINE double ow_gamma_f64(double x)
     q = OW_FMA_f64(q, b, 0.46030835505848106);
     q = OW_FMA_f64(q, b, 0.005465130469472133);
     const double g = 1.520346901066281 + (p / q + -9.239528122039697e-17);
-    const double power = OW_FMA_f64(u, r, 1.0) * first.value; /* 2**e is this by second */
+    const double power = OW_FMA_f64(ow_exp2r_f64(r), r, 1.0) * first.value; /* 2**e is this by second */
     const double divisor = a < 1.0 ? x : 1.0, factor = a < 1.0 ? 1.0 : a;
     below.value = x < 0 ? sine * factor * g : divisor;
     below.bits ^= x < 0 ? ~odd << 63 : 0;
