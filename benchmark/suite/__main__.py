@@ -10,6 +10,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -59,7 +60,8 @@ def commit() -> str:
 def measured(args: argparse.Namespace) -> Run:
     """Measure, and keep what is finished after every workload."""
     names, chosen = selected(args.only), known(args.contenders)
-    settings = Settings(args.rounds, args.timeout, not args.no_compile, args.small)
+    timed = [] if args.no_compile else known(args.compile)
+    settings = Settings(args.rounds, args.timeout, timed, args.small)
     if os.getloadavg()[0] > BUSY:
         print(f"this machine is busy: its load is {os.getloadavg()[0]:.1f}", file=sys.stderr)
     print("measuring the limits of this machine", file=sys.stderr)
@@ -67,10 +69,11 @@ def measured(args: argparse.Namespace) -> Run:
     run = Run(about, asdict(settings), limits.measure())
     if args.again:
         run = _kept(args.json, run, names)
-    for name in names:
-        run.put(line_of(WORKLOADS[name], chosen, settings, run.limits))
-        if args.json:
-            run.write(args.json)
+    with tempfile.TemporaryDirectory(prefix="opwise-suite-", ignore_cleanup_errors=True) as kept:
+        for name in names:
+            run.put(line_of(WORKLOADS[name], chosen, settings, run.limits, Path(kept)))
+            if args.json:
+                run.write(args.json)
     run.limit(limits.better(run.limits, limits.measure()))
     if args.json:
         run.write(args.json)
@@ -109,7 +112,9 @@ def parser() -> argparse.ArgumentParser:
     add("--rounds", type=int, default=Settings.rounds, help="samples for each (%(default)s)")
     add("--timeout", type=float, default=Settings.timeout, metavar="SECONDS",
         help="for one compilation (%(default)s)")  # fmt: skip
-    add("--no-compile", action="store_true", help="do not measure cold and warm compilation")
+    add("--compile", default=",".join(CONTENDERS), metavar="A,B",
+        help="measure cold and warm compilation of these contenders alone (default: all)")  # fmt: skip
+    add("--no-compile", action="store_true", help="do not measure compilation")
     add("--small", action="store_true", help="tiny sizes, to see that everything works")
     add("--json", type=Path, metavar="FILE", help="write everything that was measured")
     add(

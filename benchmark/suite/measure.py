@@ -12,7 +12,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmark.suite import check
@@ -28,11 +29,14 @@ LOADING = 120
 
 @dataclass(frozen=True)
 class Settings:
-    """timeout: seconds for one compilation, and for any other request to a worker."""
+    """timeout: seconds for one compilation, and for any other request to a worker.
+
+    compile: the contenders whose compilation is measured.
+    """
 
     rounds: int = 20
     timeout: float = 300
-    compile: bool = True
+    compile: list[str] = field(default_factory=lambda: list(CONTENDERS))
     small: bool = False
 
 
@@ -136,18 +140,23 @@ def added(environment, ours: dict[str, str]) -> dict[str, str]:
 
 
 class Turn:
-    """One contender in one workload, from its first process to its last sample."""
+    """One contender in one workload, from its first process to its last sample.
+
+    folder: for what the contender keeps. It may be that of an earlier workload if ``times_compile``
+        is false: then compilation is not measured.
+    """
 
     def __init__(self, name: str, workload: Workload, settings: Settings, folder: Path):
         self.outcome = Outcome(name)
         self.workload = workload
         self.settings = settings
         self.folder = folder / name
+        self.times_compile = name in settings.compile
         self.process: Process | None = None
         self.seconds: dict[str, float] = {}
 
     def prepare(self, want: check.Results) -> None:
-        """Compile with an empty cache, again with a filled one, and compare with numpy."""
+        """Compile, and compare with numpy; measure it with an empty and with a filled cache."""
         contender = CONTENDERS[self.outcome.contender]
         if missing := contender.missing():
             self.end(Failed(MISSING, f"not installed: {', '.join(missing)}"))
@@ -163,15 +172,19 @@ class Turn:
             self.end(failure)
 
     def start(self, want: check.Results) -> None:
-        self.folder.mkdir()
-        if self.settings.compile:
+        self.folder.mkdir(exist_ok=not self.times_compile)
+        if self.times_compile:
             self.seconds["cold"] = sum(self.compiled().values())
             self.process.close()
         times = self.compiled()
-        if self.settings.compile:
+        if self.times_compile:
             self.seconds["warm"] = sum(times.values())
-        self.outcome.first = times["first"]
+            self.outcome.first = times["first"]
         self.compare(want)
+        self.process.halt()
+
+    def calibrate(self) -> None:
+        self.process.go()
         self.outcome.calls = self.ask("calibrate", seconds=ROUND)
         self.process.halt()
 
@@ -183,7 +196,7 @@ class Turn:
         return self.ask("compile")
 
     def compare(self, want: check.Results) -> None:
-        path = self.folder / "results.npz"
+        path = self.folder / f"{self.workload.name}.npz"
         self.ask("check", path=str(path))
         wrong = check.difference(self.workload, check.Results.load(path), want)
         path.unlink()
@@ -217,19 +230,27 @@ class Turn:
         return self.outcome
 
 
-def line_of(workload: Workload, contenders: list[str], settings: Settings, limits: Limits) -> Line:
-    """Measure one workload."""
+def line_of(
+    workload: Workload, contenders: list[str], settings: Settings, limits: Limits, kept: Path
+) -> Line:
+    """Measure one workload.
+
+    kept: a folder for the caches of the contenders whose compilation is not measured.
+    """
     if settings.small:
         workload = workload.reduced()
     want = check.expected(workload)
     least = workload.least(want.outputs)
     limit, bound = limits.seconds(least, workload.dtype)
     with tempfile.TemporaryDirectory(prefix="opwise-suite-", ignore_cleanup_errors=True) as folder:
-        turns = [Turn(name, workload, settings, Path(folder)) for name in contenders]
+        turns = [
+            Turn(name, workload, settings, Path(folder) if name in settings.compile else kept)
+            for name in contenders
+        ]
         try:
-            for turn in turns:
-                turn.prepare(want)
-                tell(workload, turn.outcome)
+            prepare(turns, want)
+            for turn in running(turns):
+                turn.guarded(turn.calibrate)
             for lap in range(settings.rounds + 1):
                 for turn in running(turns):
                     turn.guarded(turn.sample, lap > 0)
@@ -247,6 +268,20 @@ def line_of(workload: Workload, contenders: list[str], settings: Settings, limit
         bound=bound,
         outcomes=outcomes,
     )
+
+
+def prepare(turns: list[Turn], want: check.Results) -> None:
+    """Prepare every contender; side by side those whose compilation is not measured."""
+
+    def one(turn: Turn) -> None:
+        turn.prepare(want)
+        tell(turn.workload, turn.outcome)
+
+    with ThreadPoolExecutor(os.cpu_count()) as beside:
+        list(beside.map(one, [turn for turn in turns if not turn.times_compile]))
+    for turn in turns:
+        if turn.times_compile:
+            one(turn)
 
 
 def running(turns: list[Turn]) -> Iterator[Turn]:

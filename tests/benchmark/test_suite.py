@@ -25,7 +25,7 @@ from benchmark.suite.results import (
 from benchmark.suite.workload import Least
 from benchmark.suite.workloads import WORKLOADS
 
-SMALL = measure.Settings(rounds=2, compile=False, small=True)
+SMALL = measure.Settings(rounds=2, compile=[], small=True)
 LIMITS = Limits(
     call=1e-8,
     flops={"float32": 2e9, "float64": 1e9},
@@ -345,24 +345,40 @@ def test_what_is_needed_is_said_at_once(monkeypatch):
 # --- processes ------------------------------------------------------------------------------------
 
 
+def line_of(workload, names, settings, kept):
+    return measure.line_of(WORKLOADS[workload], names, settings, LIMITS, kept)
+
+
 @pytest.mark.c
-def test_opwise_and_numpy_take_turns():
-    settings = replace(SMALL, compile=True)
-    line = measure.line_of(WORKLOADS["logistic-f32"], ["opwise", "numpy"], settings, LIMITS)
+def test_opwise_and_numpy_take_turns(tmp_path):
+    settings = replace(SMALL, compile=["opwise"])
+    line = line_of("logistic-f32", ["opwise", "numpy"], settings, tmp_path)
     for outcome in line.outcomes:
         assert (outcome.status, outcome.note) == (OK, "")
         assert len(outcome.samples) == 2 and min(outcome.samples) > 0
-        assert outcome.calls > 0 and outcome.first > 0
-        assert outcome.cold is not None and outcome.warm is not None
+        assert outcome.calls > 0
+    ours, numpys = line.outcomes
+    assert ours.first > 0 and ours.cold is not None and ours.warm is not None
+    assert numpys.first is numpys.cold is numpys.warm is None
     assert line.sizes == {"rows": 4, "features": 7, "classes": 10}
     assert line.best_peer().contender == "numpy"
 
 
+@pytest.mark.c
+def test_caches_are_shared_where_compilation_is_not_measured(tmp_path):
+    for workload in "mix-1e3-f32", "mix-1e3-f64":
+        line = line_of(workload, ["opwise", "numpy"], SMALL, tmp_path)
+        assert [each.status for each in line.outcomes] == [OK, OK]
+        assert line.of("opwise").cold is None
+    assert {each.name for each in tmp_path.iterdir()} == {"opwise", "numpy"}
+    assert any((tmp_path / "opwise").iterdir())
+
+
 @pytest.mark.null
-def test_a_missing_contender_is_named(monkeypatch):
+def test_a_missing_contender_is_named(monkeypatch, tmp_path):
     absent = Contender("absent", needs=("no_such_module",))
     monkeypatch.setitem(contenders.CONTENDERS, "absent", absent)
-    line = measure.line_of(WORKLOADS["mix-1e3-f32"], ["absent", "numpy"], SMALL, LIMITS)
+    line = line_of("mix-1e3-f32", ["absent", "numpy"], SMALL, tmp_path)
     assert line.of("absent").status == MISSING
     assert line.of("numpy").status == OK
     run = replace(recorded(), lines=[line])
@@ -371,9 +387,9 @@ def test_a_missing_contender_is_named(monkeypatch):
 
 
 @pytest.mark.null
-def test_a_program_that_is_none_of_numexpr(monkeypatch):
+def test_a_program_that_is_none_of_numexpr(monkeypatch, tmp_path):
     monkeypatch.setattr(contenders.CONTENDERS["numexpr"], "needs", ())
-    line = measure.line_of(WORKLOADS["softmax-f32"], ["numexpr"], SMALL, LIMITS)
+    line = line_of("softmax-f32", ["numexpr"], SMALL, tmp_path)
     assert line.of("numexpr").status == DECLINED
     assert len(report.rows(line)) == 1
 
