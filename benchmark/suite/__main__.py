@@ -113,7 +113,7 @@ def parser() -> argparse.ArgumentParser:
     add("--timeout", type=float, default=Settings.timeout, metavar="SECONDS",
         help="for one compilation (%(default)s)")  # fmt: skip
     add("--compile", default=",".join(CONTENDERS), metavar="A,B",
-        help="measure cold and warm compilation of these contenders alone (default: all)")  # fmt: skip
+        help="measure cold and warm compilation of these alone (default: all)")  # fmt: skip
     add("--no-compile", action="store_true", help="do not measure compilation")
     add("--small", action="store_true", help="tiny sizes, to see that everything works")
     add("--json", type=Path, metavar="FILE", help="write everything that was measured")
