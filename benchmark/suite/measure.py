@@ -56,6 +56,7 @@ class Process:
     def __init__(self, contender: str, workload: str, cache: Path, settings: Settings):
         command = [sys.executable, "-m", "benchmark.suite.worker", contender, workload]
         flags = added(os.environ, CONTENDERS[contender].environment(cache))
+        flags.pop("PYTHONDONTWRITEBYTECODE", None)  # users' imports read bytecode
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         self.process = subprocess.Popen(
             command + ["--small"] * settings.small,

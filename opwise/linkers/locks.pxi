@@ -48,8 +48,9 @@ cdef class Claim:
 
     def __cinit__(self, writes=(), reads=(), bint everything=False):
         cdef Lock lock
-        self.writes = list(dict.fromkeys(writes))
-        self.reads = [lock for lock in dict.fromkeys(reads) if lock not in self.writes]
+        written = dict.fromkeys(writes)
+        self.writes = list(written)
+        self.reads = [lock for lock in dict.fromkeys(reads) if lock not in written]
         self.nwrites, self.nlocks = len(self.writes), len(self.writes) + len(self.reads)
         self.everything = everything
         self.states = <LockState **>malloc(max(1, self.nlocks) * sizeof(LockState *))
