@@ -220,7 +220,8 @@ def grad(
     for var in unreached:
         disconnected.report(var)
     # all Applys made here belong to one line of the user
-    with provenance.located(provenance.capture()), process.building_gradients():
+    located = provenance.located(provenance.capture())
+    with located, process.building_gradients(), process.pause_garbage_collection():
         backward.run(wrt_list)
         found = [backward.gradient(var) for var in wrt_list]
     results = []

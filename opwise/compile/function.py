@@ -9,12 +9,13 @@ from typing import Any
 
 from opwise.compile.construct import Pairs, construct
 from opwise.compile.executable import Function
-from opwise.compile.maker import FunctionMaker, collector_paused, stats_for
+from opwise.compile.maker import FunctionMaker, stats_for
 from opwise.graph import hooks
 from opwise.graph.provenance import is_internal
 from opwise.graph.variable import Variable
 from opwise.modes.mode import get_mode
 from opwise.profiling import progress
+from opwise.profiling.process import pause_garbage_collection
 
 
 def function(
@@ -60,7 +61,7 @@ def function(
         )
     name = name or _caller()
     profile = stats_for(profile, name, mode)
-    with progress.compiling(name), collector_paused():
+    with progress.compiling(name), pause_garbage_collection():
         construction = construct(
             inputs,
             outputs,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,22 +21,8 @@ from opwise.graph.variable import Constant, Variable
 from opwise.linkers.linked import Linked
 from opwise.optimizers.passes import OptimizationProfile
 from opwise.optimizers.shapefeature import ShapeFeature
+from opwise.profiling.process import pause_garbage_collection
 from opwise.tensor.convert import deep_copy_op, view_op
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Pause garbage collection while building long-lived data.
-
-    For a large graph, collections would take longer than the compilation.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -234,7 +218,7 @@ class FunctionMaker:
             self.accept_inplace, function.trust_input,
         )  # fmt: skip
 
-    @collector_paused()
+    @pause_garbage_collection()
     def copy_function(
         self,
         function: Function,
@@ -281,7 +265,7 @@ class FunctionMaker:
         return maker.create()
 
 
-@collector_paused()
+@pause_garbage_collection()
 def rebuild(
     arguments: dict[str, Any], mode: Any, name: str | None, output_none: bool,
     values: Sequence[Any], accept_inplace: bool, trust_input: bool, profile: Any = None,

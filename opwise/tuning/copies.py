@@ -15,7 +15,7 @@ import numpy as np
 from opwise.compile.construct import Construction, construct
 from opwise.compile.executable import Function
 from opwise.compile.io import In, Out
-from opwise.compile.maker import FunctionMaker, collector_paused
+from opwise.compile.maker import FunctionMaker
 from opwise.graph import provenance, traversal
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
@@ -27,6 +27,7 @@ from opwise.linkers.storage import Container
 from opwise.linkers.wrap import DualLinker, WrapLinker
 from opwise.modes.mode import Mode
 from opwise.modes.nanguardmode import NanGuardMode
+from opwise.profiling.process import pause_garbage_collection
 from opwise.scalar.op import Cast, cast_op
 from opwise.scalar.types import Scalar
 from opwise.tensor.elemwise import Elemwise, cast_elemwise
@@ -58,7 +59,7 @@ def copied(
     return made
 
 
-@collector_paused()
+@pause_garbage_collection()
 def maker_of(
     function: Function, mode: Mode, change: Change | None = None, note: Note | None = None
 ) -> FunctionMaker:
