@@ -11,6 +11,7 @@ import copy
 import warnings
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 from opwise.compile.io import In, SymbolicInput, SymbolicOutput, as_input
@@ -19,6 +20,7 @@ from opwise.config import config
 from opwise.errors import MissingInputError, UnusedInputError
 from opwise.gradient import differentiated
 from opwise.graph import traversal
+from opwise.graph.apply import Apply
 from opwise.graph.fgraph import missing_input
 from opwise.graph.null import is_null
 from opwise.graph.provenance import format_trace, warn
@@ -29,6 +31,58 @@ from opwise.linkers.storage import Container
 Pairs = Mapping[Any, Any] | Iterable[Sequence[Any]]
 #: {container of a shared variable: (the variable, the expression of its next value)}
 Updates = dict[Container, tuple[SharedVariable, Variable]]
+
+
+class Graph:
+    """The inputs and outputs of a closed graph; its variables belong to no FunctionGraph."""
+
+    def __init__(self, inputs: list[Variable], outputs: list[Variable]) -> None:
+        self.inputs = inputs
+        self.outputs = outputs
+
+
+class WrittenGraph:
+    """A closed graph that is a copy of the user's; the copy is made when it is first read.
+
+    inputs: variables of the copy. written: outputs, of the user's graph unless they are inputs.
+    order: the user's Applys, each after those that it reads. copies: {variable of the user: its
+    copy, or itself until there is one}.
+    """
+
+    def __init__(
+        self,
+        inputs: list[Variable],
+        written: list[Variable],
+        order: list[Apply],
+        copies: dict[Variable, Variable],
+    ) -> None:
+        self.inputs = inputs
+        self.written = written
+        self.order = order
+        self.copies = copies
+        #: copies of the Applys of ``order``, once they are made
+        self.copied_order: list[Apply] = []
+
+    @cached_property
+    def outputs(self) -> list[Variable]:
+        """The outputs, in the copy."""
+        copies = self.copies
+        for node in self.order:
+            new = node.clone()
+            new.inputs = [self._copy(var) for var in node.inputs]
+            new._origins = node.origins
+            for old_out, new_out in zip(node.outputs, new.outputs, strict=True):
+                if copies[old_out] is old_out:  # it is not an input of the function
+                    copies[old_out] = new_out
+            self.copied_order.append(new)
+        return [self._copy(var) if var in copies else var for var in self.written]
+
+    def _copy(self, var: Variable) -> Variable:
+        """Return the copy of a variable whose owner, if any, was copied."""
+        copied = self.copies[var]
+        if copied is var:
+            copied = self.copies[var] = var.clone()
+        return copied
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,11 +100,9 @@ class Construction:
     inputs: list[In]
     #: the outputs; ``Out.variable`` is the user's own variable
     outputs: list[SymbolicOutput]
-    #: the variables of the graph for ``inputs``, in that order
-    graph_inputs: list[Variable]
-    #: the variables of the graph for ``outputs``, then the update expressions
-    graph_outputs: list[Variable]
-    #: {index of an update expression in graph_outputs: index in inputs of what it replaces}
+    #: its inputs are for ``inputs``, its outputs for ``outputs``, then the update expressions
+    graph: Graph | WrittenGraph
+    #: {index of an update expression in the graph's outputs: index in inputs of what it replaces}
     update_of: dict[int, int]
     #: whether a call returns the only output itself, not a list
     unpack_single: bool
@@ -58,6 +110,16 @@ class Construction:
     keys: list[str] | None
     #: ``construct(**arguments)`` makes the same graph again, for copies and pickles
     arguments: dict[str, Any]
+
+    @property
+    def graph_inputs(self) -> list[Variable]:
+        """The variables of the graph for ``inputs``, in that order."""
+        return self.graph.inputs
+
+    @property
+    def graph_outputs(self) -> list[Variable]:
+        """The variables of the graph for ``outputs``, then the update expressions."""
+        return self.graph.outputs
 
 
 def construct(
@@ -100,7 +162,9 @@ def construct(
     given = _given_pairs(cast(list[Any], arguments["givens"]), specs)
     listed = len(specs)
 
-    graph = _FunctionCopy([spec.variable for spec in specs], rebuild_strict, swap or {})
+    graph = _FunctionCopy(
+        [spec.variable for spec in specs], rebuild_strict, swap or {}, deferred=not given
+    )
     wanted = _explicit_updates(
         (graph.swap.get(var, var), expression)
         for var, expression in cast(list[Any], arguments["updates"])
@@ -123,13 +187,11 @@ def construct(
         specs.append(_shared_input(var, update))
         graph_inputs.append(var_copy)
 
-    read = traversal.inputs(graph_outputs, blockers=graph_inputs)
+    closed = graph.closed(graph_inputs, graph_outputs)
     written = [out.variable for out in outs] + [new for _, new in wanted.values()]
-    _check_unused(specs[:listed], graph_inputs[:listed], read, written, on_unused_input)
-    _check_missing(graph_inputs, graph_outputs, read)
-    return Construction(
-        specs, outs, graph_inputs, graph_outputs, update_of, unpack_single, keys, arguments
-    )
+    _check_unused(specs[:listed], graph_inputs[:listed], graph.read, written, on_unused_input)
+    _check_missing(closed, graph.read)
+    return Construction(specs, outs, closed, update_of, unpack_single, keys, arguments)
 
 
 def _shared_input(var: SharedVariable, update: Variable | None) -> In:
@@ -346,14 +408,12 @@ def _copy_shared_updates(
 # --- checks -------------------------------------------------------------------------------------
 
 
-def _check_missing(
-    graph_inputs: list[Variable], graph_outputs: list[Variable], read: Iterable[Variable]
-) -> None:
+def _check_missing(graph: Graph | WrittenGraph, read: Iterable[Variable]) -> None:
     """Raise MissingInputError if a variable in ``read`` has no value.
 
     Raises TypeError if it is an undefined gradient, which can have none.
     """
-    known = set(graph_inputs)
+    known = set(graph.inputs)
 
     def is_missing(var: Variable) -> bool:
         return var.owner is None and var not in known and not isinstance(var, Constant)
@@ -367,11 +427,11 @@ def _check_missing(
                 f"Computation graph contains a NaN. {var.type.why_null} Stop the gradient there "
                 "with consider_constant or disconnected_grad, or define the gradient of the Op."
             )
-    for node in traversal.io_toposort(graph_inputs, graph_outputs):
+    for node in traversal.io_toposort(graph.inputs, graph.outputs):
         for i, var in enumerate(node.inputs):
             if is_missing(var):
-                raise missing_input(node, i, graph_outputs, created(var))
-    var = next(out for out in graph_outputs if is_missing(out))
+                raise missing_input(node, i, graph.outputs, created(var))
+    var = next(out for out in graph.outputs if is_missing(out))
     raise MissingInputError(
         f"Undeclared input: {var} is an output or an update, but it is not an input, and nothing "
         "computes it. Add it to the inputs, or give it a value by givens." + created(var),
@@ -489,7 +549,8 @@ class _FunctionCopy(_Copy):
     """Copies the graph of one function; the copy shares only the data of constants with the user's.
 
     Two shared variables with the same container are one input, as they have one storage. swap: see
-    ``construct``.
+    ``construct``. deferred: only find what is to be copied, for a WrittenGraph: the types of all
+    variables stay, as nothing is replaced.
     """
 
     def __init__(
@@ -497,9 +558,15 @@ class _FunctionCopy(_Copy):
         inputs: Iterable[Variable],
         strict: bool,
         swap: Mapping[SharedVariable, SharedVariable],
+        deferred: bool,
     ) -> None:
         super().__init__(strict)
         self.swap = swap
+        self.deferred = deferred
+        #: the Applys to copy, if deferred
+        self._order: list[Apply] = []
+        #: the copied variables without an owner, and inputs, that the copied expressions read
+        self.read: dict[Variable, None] = {}
         #: {shared variable that is read: the one that the program wrote in its place}
         self.written = {new: old for old, new in swap.items()}
         for var in inputs:
@@ -510,7 +577,36 @@ class _FunctionCopy(_Copy):
     def leaf(self, var: Variable) -> Variable:
         if isinstance(var, SharedVariable):
             return self.shared_input(self.swap.get(var, var))
+        if self.deferred and isinstance(var, Constant):
+            return var
         return var.clone()
+
+    def copy(self, expressions: Sequence[Variable]) -> list[Variable]:
+        if not self.deferred:
+            return super().copy(expressions)
+        copies, read = self.copies, self.read
+        for node in traversal.io_toposort(copies, expressions):
+            for var in node.inputs:
+                copied = copies.get(var)
+                if copied is None:
+                    copied = self.variable(var)
+                if copied is not var:
+                    read[copied] = None
+            for out in node.outputs:
+                copies.setdefault(out, out)
+            self._order.append(node)
+        found = [self.variable(var) for var in expressions]
+        for var, copied in zip(expressions, found, strict=True):
+            if copied is not var:
+                read[copied] = None
+        return found
+
+    def closed(self, inputs: list[Variable], outputs: list[Variable]) -> Graph | WrittenGraph:
+        """Return the graph with these inputs and outputs, which were copied."""
+        if self.deferred:
+            return WrittenGraph(inputs, outputs, self._order, self.copies)
+        self.read = dict.fromkeys(traversal.inputs(outputs, blockers=inputs))
+        return Graph(inputs, outputs)
 
     def shared_input(self, var: SharedVariable) -> Variable:
         """Return the input of the graph for a shared variable that is read or updated."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from opwise.compile.construct import Construction
+from opwise.compile.construct import Construction, Graph, WrittenGraph
 from opwise.config import config
 from opwise.config.registry import options
 from opwise.config.values import ConfigParam
@@ -57,12 +57,18 @@ class Entry:
     """
 
     def __init__(self, construction: Construction, circumstances: Data) -> None:
-        self._writer = Writer(_MOST_READ)
+        self._writer = writer = Writer(_MOST_READ)
         self._construction = construction
-        inputs, outputs = construction.graph_inputs, construction.graph_outputs
-        self._writer.inputs(inputs)
-        self._writer.graph(traversal.io_toposort(inputs, outputs), outputs)
-        records, arrays = self._writer.take()
+        graph = construction.graph
+        writer.inputs(graph.inputs)
+        if isinstance(graph, WrittenGraph):
+            writer.alias(graph.copies)
+            writer.graph(graph.order, graph.written)
+            self._n_outputs = len(graph.written)
+        else:
+            writer.graph(traversal.io_toposort(graph.inputs, graph.outputs), graph.outputs)
+            self._n_outputs = len(graph.outputs)
+        records, arrays = writer.take()
         text = repr([_FORM, circumstances, _interface(construction), records])
         digest = hashlib.sha256(text.encode())
         digest.update(arrays)
@@ -77,15 +83,18 @@ class Entry:
         try:
             text, _, arrays = content.partition(b"\n")
             outputs = Reader(self._writer.numbered).graph(json.loads(text), arrays)
-            if len(outputs) != len(self._construction.graph_outputs):
+            if len(outputs) != self._n_outputs:
                 raise Unreadable(f"it has {len(outputs)} outputs")
         except (Unreadable, ValueError) as e:
             kernelcache.warn_damaged(self._name, f"its content cannot be read ({e})")
             return None
-        return replace(self._construction, graph_outputs=outputs)
+        return replace(self._construction, graph=Graph(self._construction.graph_inputs, outputs))
 
     def keep(self, fgraph: FunctionGraph) -> None:
         """Put the optimized graph into the cache, if records can hold it."""
+        written = self._construction.graph
+        if isinstance(written, WrittenGraph):  # the graph was optimized in its copy
+            self._writer.copied(written.copies, written.order, written.copied_order)
         self._writer.most_bytes = _MOST_KEPT
         try:
             self._writer.graph(fgraph.toposort(), fgraph.outputs)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import EllipsisType, FunctionType, MappingProxyType
 from typing import Any
 
@@ -108,6 +108,24 @@ class Writer:
             self._number(var)
             kind = f"{type(var).__module__}.{type(var).__qualname__}"
             self._records.append(["i", kind, self._object(var.type), var.name, self._tag(var)])
+
+    def alias(self, copies: Mapping[Variable, Variable]) -> None:
+        """Take variables for their copies, where the copies are written."""
+        known = self._variables
+        known.update({var: known[new] for var, new in copies.items() if new in known})
+
+    def copied(
+        self, copies: Mapping[Variable, Variable], nodes: Iterable[Apply], made: Iterable[Apply]
+    ) -> None:
+        """Take copies for what was written, after the first ``take``.
+
+        copies: {variable: its copy}. nodes, made: Applys, and their copies.
+        """
+        constants = self._constants
+        constants.update({copies[var]: n for var, n in constants.items() if var in copies})
+        for node, new in zip(nodes, made, strict=True):
+            number = self._applys[new] = self._applys[node]
+            self._own_origins[number] = node.origins
 
     def graph(self, nodes: Iterable[Apply], outputs: Iterable[Variable]) -> None:
         """Write Applys, each after those that it depends on, and the outputs of a graph.
@@ -412,7 +430,7 @@ class Reader:
             old = known.applys[traced]
             node.trace, node.context = old.trace, old.context
             if origins is None:
-                node._origins = old._origins
+                node._origins = old.origins
         if origins:
             node._origins = tuple(known.applys[k].origins[0] for k in origins)
         for i, (kind, name, tag) in enumerate(outputs):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from opwise.compile.construct import Construction, construct
+from opwise.compile.construct import Construction, Graph, construct
 from opwise.compile.executable import Function
 from opwise.compile.io import In, Out
 from opwise.compile.maker import FunctionMaker
@@ -168,7 +168,7 @@ def _graph_copied(maker: FunctionMaker, change: Change, note: Note | None) -> Co
         Out(_like(out.variable, var.type), out.borrow)
         for out, var in zip(made.outputs, outputs, strict=False)
     ]
-    return replace(made, graph_inputs=inputs, graph_outputs=outputs, outputs=specs)
+    return replace(made, graph=Graph(inputs, outputs), outputs=specs)
 
 
 class _Retyping:

@@ -63,6 +63,14 @@ def test_the_second_function_is_not_rewritten(program):
     assert origins(g) == origins(f)
 
 
+def test_a_graph_that_is_found_is_not_copied():
+    def copied(f):
+        return bool(f.maker.construction.graph.copied_order)
+
+    assert copied(theano.function(*graph()))
+    assert not copied(theano.function(*graph()))
+
+
 @pytest.mark.parametrize("program", [recurrent, nested_loops, from_graph], ids=lambda p: p.__name__)
 def test_graphs_inside_ops_are_not_rewritten_either(program, monkeypatch):
     f, values = same_program(program)

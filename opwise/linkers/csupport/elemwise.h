@@ -522,7 +522,7 @@ static void ow_interpret_run(const ow_code *code, ow_register *registers, const 
     static _Thread_local char values[16 * OW_RUN] __attribute__((aligned(64)));
     const ow_reducer *reducer = code->reducer, *join = code->join;
     const int result = code->results[k], size = code->itemsize[result];
-    const long long one[4] = {0, reducer->accsize, 1, 0}, run[4] = {0, size, 1, 0};
+    const int64_t one[4] = {0, reducer->accsize, 1, 0}, run[4] = {0, size, 1, 0};
     char total[16], part[64][16]; /* part[j]: of 2 ** j blocks */
     uint64_t blocks = 0;
     int j;
@@ -565,7 +565,7 @@ static void ow_interpret(const void *ctx, char **p, const int64_t *st, int64_t n
         for (int k = 0; k < code->nout; k++) {
             const int r = code->results[k], size = code->itemsize[r];
             char *q[2] = {p[k] + start * st[k], (char *)reg[r]};
-            const long long steps[4] = {st[k], size, 1, 0};
+            const int64_t steps[4] = {st[k], size, 1, 0};
             if (code->reducer)
                 code->reducer->loop(NULL, q, steps, m);
             else

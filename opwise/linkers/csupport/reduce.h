@@ -153,7 +153,7 @@ static void ow_wide_loop(const void *ctx, char **p, const int64_t *st, int64_t n
     }
     for (int a = 0; a < w->n_acc; a++)
         for (int64_t row = 0; row < (n < many ? n : many); row++) {
-            const long long together[4] = {size, size, 1, 0};
+            const int64_t together[4] = {size, size, 1, 0};
             char *both[2] = {p[a], wide[a] + row * w->len * size};
             w->join->loop(NULL, both, together, w->len);
         }
@@ -372,7 +372,7 @@ static int ow_reduce_run(ow_step *s)
     if (job.parts) {
         const ow_reducer *join = &ow_kernels->reducers[s->ints[OW_RED_JOIN]];
         /* two steps that differ from 0 even for one number: every part has its place beside it */
-        const long long st[4] = {r->accsize, r->accsize, 1, 0};
+        const int64_t st[4] = {r->accsize, r->accsize, 1, 0};
         for (int64_t k = 0; k < job.chunks; k++) {
             char *p[2] = {acc, job.parts + k * bytes};
             join->loop(NULL, p, st, n_acc * n_out);

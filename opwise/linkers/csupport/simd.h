@@ -14,7 +14,7 @@ typedef struct ow_reducer {
     int accsize;
     const void *start;   /* what an accumulator begins with */
     /* operands: accumulators, elements. An accumulator of stride 0 takes a whole run. */
-    void (*loop)(const void *ctx, char **p, const long long *stride, long long n);
+    void (*loop)(const void *ctx, char **p, const int64_t *stride, int64_t n);
     int needs_elements;  /* 1 where an empty reduction has no value */
 } ow_reducer;
 

@@ -18,11 +18,16 @@
 typedef signed char ow_i8;
 typedef short ow_i16;
 typedef int ow_i32;
-typedef long long ow_i64;
 typedef unsigned char ow_u8;
 typedef unsigned short ow_u16;
 typedef unsigned int ow_u32;
+#ifdef __INT64_TYPE__ /* that of int64_t, a long in some places: pointers to another are refused */
+typedef __INT64_TYPE__ ow_i64;
+typedef __UINT64_TYPE__ ow_u64;
+#else
+typedef long long ow_i64;
 typedef unsigned long long ow_u64;
+#endif
 typedef unsigned char ow_b;
 typedef unsigned short ow_f16; /* the bits of a float16: values of it are floats */
 typedef struct ow_c64 { float r, i; } ow_c64;
