@@ -35,6 +35,8 @@ GENERATED = "build/generated"
 CFLAGS = (
     "-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-ffp-contract=off", "-fopenmp-simd",
 )  # fmt: skip
+# For gcc: a path for each outcome of a comparison would keep loops from being vectorised.
+GCC_FLAGS = ("-fno-thread-jumps",) if sys.platform == "linux" else ()
 
 
 # ======================================================================================
@@ -84,7 +86,7 @@ def extension() -> Extension:
             ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
             ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
         ],
-        extra_compile_args=[*CFLAGS, "-pthread", "-MMD"],
+        extra_compile_args=[*CFLAGS, *GCC_FLAGS, "-pthread", "-MMD"],
         extra_link_args=["-pthread"],
     )
 

@@ -243,6 +243,7 @@ def compile_c(folder, text):
     command += ["-Wno-parentheses", "-Wno-unused", "-Wno-unused-parameter", "-Wno-type-limits"]
     # without merging equal functions, which would then not be reported
     command += ["-fopt-info-vec-optimized", "-fno-ipa-icf"]
+    command += ["-fno-thread-jumps"]  # as kernels are compiled
     command += [*csource.FLAGS, str(source), "-o", str(library), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:4000]

@@ -10,8 +10,11 @@ from opwise.errors import CompileError
 
 #: the most errors of the compiler that a message shows
 _MOST_ERRORS = 3
+#: newer compilers find an open parenthesis at the end of the text, and note where it was opened
 _ERROR = re.compile(
-    r"^(?P<file>[^\n:]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE
+    r"^(?P<file>[^\n:]+):(?P<line>\d+):(?:\d+:)? "
+    r"(?:(?:fatal )?error: |note: (?=to match this))(?P<text>.*)$",
+    re.MULTILINE,
 )
 
 
