@@ -48,6 +48,9 @@ _COMPLEX_FUNCTIONS = frozenset(
     "cexp clog csqrt cpow csin ccos ctan casin cacos catan csinh ccosh ctanh casinh cacosh catanh"
     .split()
 )  # fmt: skip
+#: functions that have a second name, ow_NAME: gcc makes one call of the sine and the cosine of a
+#: number, of which there is no vector version, unless it does not know the names
+_APART = frozenset(("cos", "sin"))
 #: the functions that glibc's libmvec may have; ``vector_functions`` looks them up
 _VECTOR_CANDIDATES = (
     "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erfc exp exp10 exp2 expm1 hypot log "
@@ -128,9 +131,14 @@ def support_parts(
     parts = {name: part for file in files for name, part in _support_parts(file).items()}
     needed: list[str] = []
 
+    def chosen(name, types):
+        if name == "complex" and types:  # accumulators have more bits
+            return wanted & {"c64", "c128"}
+        return wanted & types
+
     def add(name):
         for types, needs, _ in parts[name]:
-            if not types or wanted & types:
+            if not types or chosen(name, types):
                 for other in needs:
                     add(other)
         if name not in needed:
@@ -141,13 +149,12 @@ def support_parts(
     if "f16" in wanted:
         add("half")
     if wanted & {"c64", "c128"}:
-        wanted |= {"c64", "c128"}  # accumulators have more bits
         add("complex")
     for name in sorted(names):
         add(name)
     texts = []
     for name in needed:
-        typed = [text for types, _, text in parts[name] if wanted & types]
+        typed = [text for types, _, text in parts[name] if chosen(name, types)]
         if typed or not any(types for types, _, _ in parts[name]):
             shared = [text for types, _, text in parts[name] if not types]
             texts += shared + typed
@@ -193,6 +200,11 @@ def prototypes(libm_functions: Iterable[str], dtypes: Iterable[str], simd: bool 
             arguments = ", ".join([type_] * _ARITY.get(name, 1))
             mark = '__attribute__((simd("notinbranch"), const)) ' if name in vector else ""
             lines.append(f"{mark}{type_} {name}{suffix}({arguments});\n")
+            if name in _APART and mark:
+                symbol = f'__asm__("{name}{suffix}")'
+                lines.append(f"{mark}{type_} ow_{name}{suffix}({arguments}) {symbol};\n")
+            elif name in _APART:
+                lines.append(f"#define ow_{name}{suffix} {name}{suffix}\n")
     return "".join([USES_LIBM, *lines]) if lines else ""
 
 

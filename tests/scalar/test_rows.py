@@ -413,6 +413,19 @@ def test_vectorised(compiled):
             assert (name, (dtype,) * (2 if ROWS[name].nin < 0 else ROWS[name].nin)) in compiled[1]
 
 
+@pytest.mark.c
+@pytest.mark.skipif(not csource.vector_functions(), reason="there is no vector version of cos")
+@pytest.mark.parametrize("dtype", dtypes.COMPLEX)
+@pytest.mark.parametrize("name", ["mul", "true_div", "exp"])
+def test_complex_numbers_are_vectorised(name, dtype, tmp_path):
+    ins = (dtype,) * ROWS[name].nin if ROWS[name].nin > 0 else (dtype, dtype)
+    out, expr = expression(name, ins)
+    support, libm, used = csource.requirements(OPS[name], ins, out)
+    text = csource.prototypes(libm, used) + csource.support(support, used)
+    _, lines = compile_c(tmp_path, text + loop("row", ins, out, expr))
+    assert lines == {text.count("\n") + 1}
+
+
 @pytest.mark.null
 def test_rows_without_c():
     """Only these have no C on floats: nothing has lost its expression unnoticed."""

@@ -90,17 +90,16 @@ OW_COMPLEX(c128, double, __builtin_fabs)
 
 /*@ cexp */
 /* exp(r) cos(i), exp(r) sin(i): in two factors where exp(r) alone is too large. The result of infinities
- * and of NaN is that of the C library. */
-#define OW_CEXP(S, R, MOST, EXP_MOST, EXP, F)                                                        \
-    OW_INLINE ow_##S ow_cexp_##S(ow_##S x)                                                 \
-    {                                                                                      \
-        const int large = x.r > (R)(MOST), infinite = x.r - x.r != 0 && x.r == x.r;        \
-        const int wild = x.i - x.i != 0;                                                   \
-        const R e = EXP(large ? x.r - (R)(MOST) : x.r), rest = large ? (R)(EXP_MOST) : 1;  \
-        const R r = (e * cos##F(x.i)) * rest, i = (e * sin##F(x.i)) * rest;                \
-        const R limit = x.r > 0 ? (R)__builtin_inf() : 0;                                  \
-        return (ow_##S){infinite & wild ? limit : x.i == 0 ? e * rest : r,                 \
-                        infinite & wild & (x.r < 0) ? 0 : x.i == 0 ? x.i : i};             \
+ * and of NaN is that of the C library. What is special is in the arguments: a selection after the calls
+ * would be a branch around them. */
+#define OW_CEXP(S, R, MOST, EXP_MOST, EXP, F)                                                       \
+    OW_INLINE ow_##S ow_cexp_##S(ow_##S x)                                                          \
+    {                                                                                               \
+        const int large = x.r > (R)(MOST), infinite = (x.r - x.r != 0) & (x.r == x.r);              \
+        const R angle = infinite & (x.i - x.i != 0) ? 0 : x.i;                                      \
+        const R e = EXP(large ? x.r - (R)(MOST) : x.r), rest = large ? (R)(EXP_MOST) : 1;           \
+        const R e_i = x.i == 0 ? 1 : e;                                                             \
+        return (ow_##S){(e * ow_cos##F(angle)) * rest, (e_i * ow_sin##F(angle)) * (x.i == 0 ? 1 : rest)}; \
     }
 /*@ end */
 /*@ cexp c64 : exp */

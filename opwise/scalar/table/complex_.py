@@ -46,7 +46,7 @@ row(
 )  # fmt: skip
 row(
     "complex_from_polar", "ComplexFromPolar", 2, d.no_complex(d.to_complex), _from_polar,
-    {"f": "(({Z}){{{x} * cos{f}({y}), {x} * sin{f}({y})}})"},
+    {"f": "(({Z}){{{x} * ow_cos{f}({y}), {x} * ow_sin{f}({y})}})"},
     lambda F, x, y, z, g: (
         F.real(g) * F.cos(y) + F.imag(g) * F.sin(y),
         x * (F.imag(g) * F.cos(y) - F.real(g) * F.sin(y)),
