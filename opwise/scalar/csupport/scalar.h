@@ -42,6 +42,12 @@ typedef struct ow_c128 { double r, i; } ow_c128;
 #endif
 /*@ end */
 
+/* Second names that the prototypes of a cut text give to functions; here they are the functions. */
+#define ow_cos cos
+#define ow_cosf cosf
+#define ow_sin sin
+#define ow_sinf sinf
+
 /* --- floats as integers: the values are those of opwise/scalar/casting.py ---------------------- */
 
 /*@ of_float */
