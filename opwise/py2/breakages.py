@@ -128,8 +128,8 @@ _PYTHON_3 = """
     urllib.urlopen              urllib.request.urlopen
     urllib.urlretrieve          urllib.request.urlretrieve
     urllib.urlcleanup           urllib.request.urlcleanup
-    urllib.URLopener            urllib.request.URLopener
-    urllib.FancyURLopener       urllib.request.FancyURLopener
+    urllib.URLopener            urllib.request.build_opener()    urllib.request.URLopener
+    urllib.FancyURLopener       urllib.request.build_opener()    urllib.request.FancyURLopener
     urllib.urlencode            urllib.parse.urlencode
     urllib.quote                urllib.parse.quote
     urllib.quote_plus           urllib.parse.quote_plus

@@ -79,7 +79,7 @@ def parse(source: bytes | str, filename: str) -> Parsed:
         refused = None
     except SyntaxError as error:
         tree, refused = None, error
-    if tree is not None and not _may_print(tree):
+    if tree is not None and not _may_print(tree) and not _named_exception(tree):
         return Parsed(_located(tree), [])
     try:
         new, lines, rewritten = _refactored(text, filename)
@@ -103,7 +103,12 @@ def parse_python3(source: bytes | str, filename: str) -> Parsed:
 
     Raises SyntaxError if the source is not Python 3.
     """
-    return Parsed(_located(_parsed(source, filename)), [])
+    tree = _parsed(source, filename)
+    old = _named_exception(tree)
+    if old is not None:  # as Python said before 3.14
+        what = "multiple exception types must be parenthesized"
+        raise SyntaxError(what, (filename, old.lineno, old.col_offset + 1, None))
+    return Parsed(_located(tree), [])
 
 
 def _text_of(source: bytes | str) -> str:
@@ -130,6 +135,23 @@ def _parsed(text: bytes | str, filename: str) -> ast.Module:
             raise error.with_traceback(None) from None
         except (ValueError, RecursionError, MemoryError) as error:  # null bytes; nested too deep
             raise SyntaxError(str(error) or type(error).__name__) from None
+
+
+def _named_exception(tree: ast.Module) -> ast.ExceptHandler | None:
+    """Return the first ``except E, e`` of a module that Python 3 parses.
+
+    Since Python 3.14 that means ``except (E, e)``; classes begin with a capital letter.
+    """
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ExceptHandler) or not isinstance(node.type, ast.Tuple):
+            continue
+        parts = node.type.elts
+        # a tuple in parentheses begins before its first element
+        if len(parts) != 2 or node.type.col_offset != parts[0].col_offset:
+            continue
+        if isinstance(parts[1], ast.Name) and not parts[1].id[0].isupper():
+            return node
+    return None
 
 
 def _may_print(tree: ast.Module) -> bool:

@@ -566,6 +566,8 @@ def test_what_the_table_gives_exists(name):
         pytest.skip("not every Python was built with it")
     if name == "sklearn.cross_validation":
         pytest.importorskip("sklearn")
+    if name.endswith("URLopener") and sys.version_info >= (3, 14):
+        pytest.skip("it is gone since Python 3.14")
     assert lookup.resolved(given) is not None or given == "numpy.newaxis"
 
 
