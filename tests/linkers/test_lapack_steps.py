@@ -132,7 +132,7 @@ def test_eigenvalues(half, n, dtype):
 @pytest.mark.parametrize(
     ("op", "value", "error", "text"),
     [
-        (linalg.cholesky, -1, LinAlgError, "1-th leading minor of the array is not positive"),
+        (linalg.cholesky, -1, LinAlgError, r"1-th leading minor|info = \[1\]"),
         (linalg.cholesky, np.nan, ValueError, "array must not contain infs or NaNs"),
         (Cholesky(on_error="nan"), np.inf, ValueError, "array must not contain infs or NaNs"),
         (linalg.matrix_inverse, 0, LinAlgError, "Singular matrix"),
