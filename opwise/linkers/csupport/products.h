@@ -130,6 +130,7 @@ static void ow_complex_product(ow_slot *z, const ow_slot *x, const ow_slot *y, c
     ow_product q = {.m = z->shape[0], .n = z->shape[1], .k = x->shape[1], .zr = z->shape[1],
                     .xr = x_by_rows ? x->shape[1] : 1, .xc = x_by_rows ? 1 : x->shape[0],
                     .yr = y_by_rows ? y->shape[1] : 1, .yc = y_by_rows ? 1 : y->shape[0]};
+    const int by_blas = ow_fits(q.m) && ow_fits(q.n) && ow_fits(q.k);
     for (int imaginary = 0; imaginary < 2; imaginary++)
         for (int second = 0; second < 2; second++) {
             q.z = room + imaginary * n * part;
@@ -137,7 +138,13 @@ static void ow_complex_product(ow_slot *z, const ow_slot *x, const ow_slot *y, c
             q.b = second;
             q.x = xs + second * nx * part;
             q.y = ys + (imaginary ^ second) * ny * part;
-            ow_own_product(type, &q);
+            if (by_blas) { /* or by own loops, where these are as fast */
+                const ow_mat mz = {q.z, (int)q.m, (int)q.n, (int)q.n, 1};
+                const ow_mat mx = {(char *)q.x, (int)q.m, (int)q.k, (int)(x_by_rows ? q.k : q.m), x_by_rows};
+                const ow_mat my = {(char *)q.y, (int)q.k, (int)q.n, (int)(y_by_rows ? q.n : q.k), y_by_rows};
+                ow_gemm_mats(type, mz, mx, my, q.a, q.b);
+            } else
+                ow_own_product(type, &q);
         }
     if (part == 4)
         for (int64_t i = 0; i < n; i++)
