@@ -36,6 +36,8 @@ def _with_part(x, part, y):
 NUMERIC = SimpleNamespace(**{name: getattr(np, name, None) for name in vars(SYMBOLIC)})
 NUMERIC.cast = lambda x, dtype: x.astype(dtype)
 NUMERIC.with_part = _with_part
+#: of the dtype of x, as in Theano
+NUMERIC.cumsum = lambda x, axis: np.cumsum(x, axis=axis, dtype=x.dtype)
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,8 @@ def test_results_that_differ_are_reported():
     assert not measure.agree(good, bad, {"float32"})
     assert not measure.agree(good, [np.ones(4)], {"float64"})
     assert measure.agree([np.array([np.nan, np.inf])], [np.array([np.nan, np.inf])], {"float64"})
+    assert measure.agree([np.array([1.0, 2.0])], [np.array([np.nan, 2.0])], {"float64"})
+    assert not measure.agree([np.array([np.nan, 2.0])], [np.array([1.0, 2.0])], {"float64"})
 
 
 def cost(leaves, *statements, outs):
