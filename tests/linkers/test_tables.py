@@ -63,6 +63,26 @@ def test_rows_of_any_length(width, dtype):
     np.testing.assert_array_equal(v.get_value(), replaced(x, INDEX, y))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128"])
+def test_a_few_columns(dtype):
+    """Of each element size, fewer and more than the loops for few of them take."""
+    x, index = T.matrix(dtype=dtype), T.lvector()
+    f = function([x, index], x[:, index], mode=MODES["compiled"]())
+    values = table((50, 40), dtype)
+    for n in (1, 2, 3, 4, 5, 8, 31, 32, 33, 300):
+        columns = np.random.default_rng(n).integers(-40, 40, n)
+        for layout in (
+            values,
+            values[::2, ::-1],
+            np.asfortranarray(values),
+            values[:1],
+            values[:0],
+        ):
+            np.testing.assert_array_equal(f(layout, columns), layout[:, columns])
+    with pytest.raises(IndexError, match="40"):
+        f(values, [0, 40])
+
+
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("step", [1, 2, -1])
 def test_indices_of_any_dtype_and_layout(dtype, step):

@@ -322,6 +322,50 @@ typedef struct ow_take_job {
     int whole, across, rc;
 } ow_take_job;
 
+/* So few elements of a row that a call for each row would take longer than they do. */
+#define OW_FEW 32
+
+/* Let element k of row i of `to` be that `offset[k]` bytes from the start of row i of `from`. */
+#define OW_TAKE_FEW(T)                                                                             \
+    static inline __attribute__((always_inline)) void ow_take_some_##T(                            \
+        char *to, int64_t step, const char *from, int64_t st, int64_t rows, const int64_t *offset, \
+        const int few)                                                                             \
+    {                                                                                              \
+        for (int64_t i = 0; i < rows; i++, to += step, from += st)                                 \
+            for (int k = 0; k < few; k++)                                                          \
+                ((T *)to)[k] = *(const T *)(from + offset[k]);                                     \
+    }                                                                                              \
+    static void ow_take_few_##T(char *to, int64_t step, const char *from, int64_t st, int64_t rows, \
+                                const int64_t *offset, int few)                                    \
+    {                                                                                              \
+        switch (few) { /* a loop of known length needs no counting */                              \
+        case 1: ow_take_some_##T(to, step, from, st, rows, offset, 1); break;                      \
+        case 2: ow_take_some_##T(to, step, from, st, rows, offset, 2); break;                      \
+        case 3: ow_take_some_##T(to, step, from, st, rows, offset, 3); break;                      \
+        case 4: ow_take_some_##T(to, step, from, st, rows, offset, 4); break;                      \
+        default: ow_take_some_##T(to, step, from, st, rows, offset, few);                          \
+        }                                                                                          \
+    }
+OW_TAKE_FEW(uint8_t)
+OW_TAKE_FEW(uint16_t)
+OW_TAKE_FEW(uint32_t)
+OW_TAKE_FEW(uint64_t)
+OW_TAKE_FEW(ow_c128)
+
+/* The same for elements of so many bytes; returns 0 if there is no loop for them. step, st: from row to row. */
+static int ow_take_few(char *to, int64_t step, const char *from, int64_t st, int64_t rows,
+                       const int64_t *offset, int few, int64_t itemsize)
+{
+    switch (itemsize) {
+    case 1: ow_take_few_uint8_t(to, step, from, st, rows, offset, few); return 1;
+    case 2: ow_take_few_uint16_t(to, step, from, st, rows, offset, few); return 1;
+    case 4: ow_take_few_uint32_t(to, step, from, st, rows, offset, few); return 1;
+    case 8: ow_take_few_uint64_t(to, step, from, st, rows, offset, few); return 1;
+    case 16: ow_take_few_ow_c128(to, step, from, st, rows, offset, few); return 1;
+    default: return 0;
+    }
+}
+
 static void ow_take_across(const ow_take_job *j, const int64_t *offset, int64_t first, int64_t parts)
 {
     const ow_slot *x = j->s->in[0], *z = j->s->out[0];
@@ -329,6 +373,9 @@ static void ow_take_across(const ow_take_job *j, const int64_t *offset, int64_t 
     int64_t at[OW_MAXDIM] = {0};
     const char *from = x->data;
     char *to = z->data + first * z->strides[0];
+    if (j->from.ndim == 1 && parts <= OW_FEW &&
+        ow_take_few(to, z->strides[1], from, j->from.strides[0], places, offset, (int)parts, x->itemsize))
+        return;
     for (int64_t k = 0; k < places; k++) {
         ow_kernels->take_rows(to, z->strides[0], from, offset, parts, x->itemsize);
         for (int d = j->from.ndim - 1; d >= 0; d--) {

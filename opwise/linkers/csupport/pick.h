@@ -348,6 +348,9 @@ static void ow_pick_chunk(void *arg, int64_t c)
         }
         int64_t at[OW_MAXDIM] = {0};
         const char *x = p->x->data;
+        if (whole && p->before.n == 1 && p->n <= OW_FEW && parts == p->n && j->step == bytes &&
+            ow_take_few(j->z->data, parts * bytes, x, p->before.stride[0], outer, offset, (int)parts, bytes))
+            continue;
         for (int64_t b = 0; b < outer && bytes; b++) {
             char *z = j->z->data + (b * p->n + first) * j->step;
             if (whole)
