@@ -571,7 +571,7 @@ class _Fold:
         """Return the lines that take an element of each row into the accumulators beside them."""
         start, count = ("from", "m") if in_blocks else ("0", "n")
         # where NaN is kept apart, one instruction takes the larger element, without a branch
-        nans = "q{k}" if self.nan and len(values) > 1 else None
+        nans = "q{k}" if self.nan else None
         found = _or_nan("s{k}", nans) if nans else "s{k}"
         lines = [
             '_Pragma("GCC ivdep")',
