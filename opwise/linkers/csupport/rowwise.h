@@ -160,6 +160,34 @@ static ow_loop ow_rowwise_turned(const ow_step *s, int64_t n)
     return ow_rowwise_should_turn(s, n) ? ((const ow_on_demand *)s->ctx)->loop : NULL;
 }
 
+/* Turned loops work on OW_ROWWISE_ROWS rows at once, so that runs of fewer than these are wasteful. */
+#define OW_ROWWISE_RUN 16
+
+/* Whether turned rows lie in many short runs: then inputs are copied, until the rows lie side by side. */
+static int ow_rowwise_is_broken(ow_step *s, const int64_t *shape)
+{
+    const int nd = (int)s->ints[OW_ROWWISE_NDIM];
+    ow_slot *slots[OW_MAXARG];
+    ow_walk w;
+    for (int k = 0; k < s->nout; k++)
+        slots[k] = s->out[k];
+    for (int i = 0; i < s->nin; i++)
+        slots[s->nout + i] = s->in[i];
+    return ow_walk_start(&w, nd - 1, shape, s->nout + s->nin, slots, 0) && w.ndim > 1 &&
+           w.shape[w.ndim - 1] < OW_ROWWISE_RUN;
+}
+
+/* Let `c` be an input with all rows of `shape`, those along broadcast dimensions too. */
+static void ow_rowwise_spread(ow_slot *c, const ow_slot *given, const int64_t *shape, int nd)
+{
+    *c = *given;
+    for (int d = 0; d < nd - 1; d++)
+        if (c->shape[d] != shape[d]) {
+            c->shape[d] = shape[d];
+            c->strides[d] = 0;
+        }
+}
+
 static int ow_rowwise_prep(ow_step *s)
 {
     const int nd = (int)s->ints[OW_ROWWISE_NDIM];
@@ -185,6 +213,12 @@ static int ow_rowwise_prep(ow_step *s)
     for (int i = 0; i < s->nin && !turned; i++)
         if (!ow_rowwise_direct(s->in[i]))
             bytes = ow_add_size(bytes, ow_size(s->in[i]) * s->in[i]->itemsize + OW_ROWWISE_LINE);
+    if (!rc && turned && ow_rowwise_is_broken(s, shape))
+        for (int i = 0; i < s->nin; i++) {
+            ow_slot all;
+            ow_rowwise_spread(&all, s->in[i], shape, nd);
+            bytes = ow_add_size(bytes, ow_size(&all) * all.itemsize + OW_ROWWISE_LINE);
+        }
     if (!rc && bytes && !ow_scratch(s, bytes))
         return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate %lld bytes", (long long)bytes);
     return rc;
@@ -223,17 +257,20 @@ static int ow_rowwise_run(ow_step *s)
     char *free_memory = s->scratch + job.bytes * job.chunks;
     for (int k = 0; k < s->nout; k++)
         slots[k] = s->out[k];
+    const int broken = turned && ow_rowwise_is_broken(s, shape);
     for (int i = 0; i < s->nin; i++) {
         slots[s->nout + i] = s->in[i];
-        if (turned || ow_rowwise_direct(s->in[i]))
+        if (turned ? !broken : ow_rowwise_direct(s->in[i]))
             continue;
-        ow_slot *copy = slots[s->nout + i] = &copies[i];
-        *copy = *s->in[i];
+        ow_slot all = *s->in[i], *copy = slots[s->nout + i] = &copies[i];
+        if (broken)
+            ow_rowwise_spread(&all, s->in[i], shape, nd);
+        *copy = all;
         copy->data =
             (char *)(((uintptr_t)free_memory + OW_ROWWISE_LINE - 1) / OW_ROWWISE_LINE * OW_ROWWISE_LINE);
         ow_c_strides(copy);
         free_memory = copy->data + ow_size(copy) * copy->itemsize;
-        ow_copy(copy, s->in[i]);
+        ow_copy(copy, &all);
     }
     for (int i = 0; i < s->nout + s->nin; i++)
         along[i] = slots[i]->strides[nd - 1];

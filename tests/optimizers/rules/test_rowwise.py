@@ -184,6 +184,34 @@ def test_every_operand_may_broadcast():
         f(np.ones((4, 3)), np.ones((1, 5)), np.ones((4, 1)), 0.5)
 
 
+@pytest.mark.parametrize("n", [1, 2, 5, 31, 40])
+@pytest.mark.parametrize("runs", [1, 2, 15, 17])
+def test_rows_in_short_runs(n, runs):
+    """Rows of a part of a larger array, and others that do not lie side by side."""
+    x, w = T.dtensor3(), T.TensorType("float64", (False, True, False))()
+    v, c = (
+        T.TensorType("float64", (True, False, False))(),
+        T.TensorType("float64", (False, False, True))(),
+    )
+    outs = [soft_max(x * w + v) + c, last(T.sum, x * x) * last(T.max, x)]
+    f = function([x, w, v, c], outs)
+    plain = function([x, w, v, c], outs, mode="FAST_COMPILE")
+    assert rowwise(f)
+    large = RANDOM.normal(size=(42, runs + 2, n + 3))
+    given = (
+        RANDOM.normal(size=(40, 1, n)),
+        RANDOM.normal(size=(1, runs, n)),
+        RANDOM.normal(size=(40, runs, 1)),
+    )
+    for part in (
+        large[1:-1, 1:-1, :-3],
+        large[:40, 1:-1, 3:][:, ::-1],
+        large[::-1][:40, :-2, 1:-2],
+    ):
+        for ours, theirs in zip(f(part, *given), plain(part, *given), strict=True):
+            agree(ours, theirs, 1e-12)
+
+
 def test_empty_rows_and_no_rows():
     f = made("layer norm", "float64", 2)
     assert f(np.ones((0, 3)), np.ones(3), np.ones(3)).shape == (0, 3)
