@@ -3,8 +3,9 @@
     python -m benchmark.functions [--only NAME ...] [--json FILE] [--quick]
 
 A figure is the time for each of 65,536 elements in the cache, less what a call of few takes; the
-median of samples that the contenders take in turn. ulp: the largest error of opwise in units of the
-last place, against mpmath. Peers that are not installed, or lack a function, have no figure.
+median of samples that the contenders take in turn. numpy's functions of floats are those of Intel's
+SVML where the processor has AVX-512. ulp: the largest error of opwise in units of the last place,
+against mpmath. Peers that are not installed, or lack a function, have no figure.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ONE_THREAD = {
     "JAX_ENABLE_X64": "1",
     "OMP_NUM_THREADS": "1",
 }
-PEERS = ("numpy", "jax", "torch")
+PEERS = ("numpy", "jax", "torch", "sleef", "libmvec")
 MANY, FEW = 1 << 16, 64
 
 
@@ -121,6 +122,10 @@ def _opwise(case: Case, arrays: list[Any]) -> Callable[[], Any]:
 
 
 def _peer(library: str, case: Case, arrays: list[Any]) -> Callable[[], Any] | None:
+    if library in ("sleef", "libmvec"):
+        from benchmark import vector_libraries
+
+        return vector_libraries.call(library, case.name, arrays)
     function = _named(getattr(case, library))
     if function is None:
         return None

@@ -17,7 +17,7 @@ from pathlib import Path
 import opwise
 from benchmark.call_cost import machine
 from benchmark.suite import limits, report
-from benchmark.suite.contenders import CONTENDERS
+from benchmark.suite.contenders import BEFORE, CONTENDERS, SUBJECT, Before
 from benchmark.suite.measure import ROOT, Settings, line_of
 from benchmark.suite.results import Run
 from benchmark.suite.workloads import WORKLOADS
@@ -47,6 +47,14 @@ def known(names: str) -> list[str]:
     return chosen
 
 
+def with_before(checkout: Path, chosen: list[str]) -> list[str]:
+    """Make the opwise of another checkout a contender, next to this one."""
+    if not (checkout / "benchmark" / "suite").is_dir():
+        raise SystemExit(f"--before needs a checkout of opwise; {checkout} has no benchmark/suite")
+    CONTENDERS[BEFORE] = Before(checkout.resolve())
+    return [each for name in chosen for each in ((name, BEFORE) if name == SUBJECT else (name,))]
+
+
 def commit() -> str:
     """What is measured, where this is a checkout."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
@@ -60,6 +68,8 @@ def commit() -> str:
 def measured(args: argparse.Namespace) -> Run:
     """Measure, and keep what is finished after every workload."""
     names, chosen = selected(args.only), known(args.contenders)
+    if args.before:
+        chosen = with_before(args.before, chosen)
     timed = [] if args.no_compile else known(args.compile)
     settings = Settings(args.rounds, args.timeout, timed, args.small)
     if os.getloadavg()[0] > BUSY:
@@ -109,6 +119,8 @@ def parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--only", nargs="+", action="extend", default=[], metavar="NAME", help="or a piece of it")
     add("--contenders", default=",".join(CONTENDERS), metavar="A,B", help="default: all")
+    add("--before", type=Path, metavar="FOLDER",
+        help="a checkout of opwise, built: measure it in turn with this one")  # fmt: skip
     add("--rounds", type=int, default=Settings.rounds, help="samples for each (%(default)s)")
     add("--timeout", type=float, default=Settings.timeout, metavar="SECONDS",
         help="for one compilation (%(default)s)")  # fmt: skip

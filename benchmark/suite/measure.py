@@ -54,13 +54,14 @@ class Process:
     """A worker, in a process group of its own so that its helpers halt and end with it."""
 
     def __init__(self, contender: str, workload: str, cache: Path, settings: Settings):
-        command = [sys.executable, "-m", "benchmark.suite.worker", contender, workload]
-        flags = added(os.environ, CONTENDERS[contender].environment(cache))
+        chosen = CONTENDERS[contender]
+        command = [sys.executable, "-m", "benchmark.suite.worker", chosen.worker, workload]
+        flags = added(os.environ, chosen.environment(cache))
         flags.pop("PYTHONDONTWRITEBYTECODE", None)  # users' imports read bytecode
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         self.process = subprocess.Popen(
             command + ["--small"] * settings.small,
-            cwd=ROOT,
+            cwd=chosen.checkout or ROOT,
             env=flags,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from benchmark.suite.contenders import PROFILED, SUBJECT, is_peer
-from benchmark.suite.results import DECLINED, FAILED, LATE, MISSING, OK, WRONG, Line, Outcome, Run
+import statistics
+from collections.abc import Iterable
+
+from benchmark.suite.contenders import BEFORE, PROFILED, SUBJECT, is_peer
+from benchmark.suite.results import (
+    DECLINED,
+    FAILED,
+    LATE,
+    MISSING,
+    OK,
+    WRONG,
+    Line,
+    Outcome,
+    Run,
+    ratio,
+)
 
 HEADINGS = (
     "workload",
@@ -17,6 +31,8 @@ HEADINGS = (
     "opwise/ best peer",
     "/ limit",
 )
+CLOSE = 1.06  # the largest ratio to the best peer that is called close
+NOISE = 0.03  # the share by which a time may change before it is called slower or faster
 WIDTH = 150  # of what is not printed on a terminal
 SHORT = {FAILED: "failed", WRONG: "wrong", MISSING: "not installed", DECLINED: "-"}
 LEGEND = (
@@ -125,8 +141,52 @@ def show(run: Run) -> None:
     for heading in (*about(run), ""):
         console.print(escape(heading))
     console.print(table)
-    for problem in details(run):
-        console.print(escape(problem), soft_wrap=True)
+    for line in (*standing(run), *changes(run), *details(run)):
+        console.print(escape(line), soft_wrap=True)
+
+
+def standing(run: Run) -> list[str]:
+    """In how many workloads opwise leads, where it does not, and the means by peer."""
+    ratios = {line.name: line.to_best() for line in run.lines if line.to_best() is not None}
+    if not ratios:
+        return []
+    behind = {name: value for name, value in ratios.items() if value > 1}
+    close = sum(value <= CLOSE for value in behind.values())
+    said = [
+        f"opwise is ahead of every peer in {len(ratios) - len(behind)} of {len(ratios)} workloads, "
+        f"at most {CLOSE - 1:.0%} behind in {close}, further behind in {len(behind) - close}"
+        + listed({name: value for name, value in behind.items() if value > CLOSE}),
+        f"opwise / best peer, geometric mean: {mean(ratios.values())}",
+    ]
+    for name in filter(is_peer, contenders(run)):
+        both = [ratio(line.median(SUBJECT), line.median(name)) for line in run.lines]
+        if both := [value for value in both if value is not None]:
+            said.append(f"opwise / {name}, {len(both)} workloads, geometric mean: {mean(both)}")
+    return said
+
+
+def changes(run: Run) -> list[str]:
+    """What became slower, and faster, than in the other checkout."""
+    ratios = {line.name: line.to_before() for line in run.lines if line.to_before() is not None}
+    if not ratios:
+        return []
+    slower = {name: value for name, value in ratios.items() if value > 1 + NOISE}
+    faster = sum(value < 1 - NOISE for value in ratios.values())
+    return [
+        f"opwise / {BEFORE}, {len(ratios)} workloads, geometric mean: {mean(ratios.values())}; "
+        f"more than {NOISE:.0%} faster: {faster}, slower: {len(slower)}" + listed(slower)
+    ]
+
+
+def mean(ratios: Iterable[float]) -> str:
+    return times(statistics.geometric_mean(ratios))
+
+
+def listed(ratios: dict[str, float]) -> str:
+    """Names with their ratios, the largest first, after a colon."""
+    largest = sorted(ratios.items(), key=lambda pair: -pair[1])
+    text = ", ".join(f"{name} {times(value)}" for name, value in largest)
+    return f": {text}" if text else ""
 
 
 def about(run: Run) -> list[str]:

@@ -7,7 +7,7 @@ import statistics
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from benchmark.suite.contenders import PROFILED, SUBJECT, is_peer
+from benchmark.suite.contenders import BEFORE, PROFILED, SUBJECT, is_peer
 from benchmark.suite.limits import Bandwidth, Limits
 from benchmark.suite.workload import Least
 
@@ -79,6 +79,10 @@ class Line:
     def profiled(self) -> float | None:
         """What a call takes under PROFILE_MODE, in calls under FAST_RUN."""
         return ratio(self.median(PROFILED), self.median(SUBJECT))
+
+    def to_before(self) -> float | None:
+        """What a call takes now, in calls of the other checkout."""
+        return ratio(self.median(SUBJECT), self.median(BEFORE))
 
     def to_best(self) -> float | None:
         best = self.best_peer()

@@ -20,15 +20,14 @@ from opwise.graph.variable import Variable
 from opwise.linkers.linked import Linked
 from opwise.linkers.opwise_c import Argument, CallPath, Claim
 from opwise.linkers.storage import Container
-from opwise.tensor.type import tensor_type
 
 if TYPE_CHECKING:
     from opwise.compile.maker import FunctionMaker
 
 #: the index for a name that several inputs have
 _AMBIGUOUS = -1
-#: the types for which a Python number is valid without a conversion
-_NUMBERS = (tensor_type("float64", ()), tensor_type("int64", ()))
+#: the dtypes of which the extension makes arrays of numbers
+_NUMBERS = ("float64", "float32", "int64", "int32", "int16", "int8")
 
 
 class Function(CallPath):
@@ -117,11 +116,12 @@ class Function(CallPath):
         spec = self.construction.inputs[i]
         type_: Any = spec.variable.type
         dtype = getattr(type_, "numpy_dtype", None)
-        exact = (
-            dtype is not None and not type_._has_broadcastable and not type_.filter_checks_isfinite
-        )
+        exact = dtype is not None and not type_.filter_checks_isfinite
+        ones = sum(1 << d for d, b in enumerate(getattr(type_, "broadcastable", ())) if b)
         strict, allow_downcast = spec.strict, spec.allow_downcast
-        number = exact and not strict and type_ in _NUMBERS
+        scalar = None
+        if dtype is not None and exact and not strict and type_.ndim == 0:
+            scalar = dtype.type if type_.dtype in _NUMBERS else None
 
         def convert(value: Any) -> Any:
             if value is None and dtype is not None:
@@ -130,7 +130,7 @@ class Function(CallPath):
 
         return Argument(
             self.input_storage[i].storage, dtype.num if dtype is not None else -1,
-            getattr(type_, "ndim", 0), exact, number,
+            getattr(type_, "ndim", 0), ones, exact, scalar,
             convert if hasattr(type_, "dtype") else type_.filter,
         )  # fmt: skip
 

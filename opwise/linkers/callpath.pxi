@@ -7,42 +7,98 @@ BUSY = (
 )
 
 
+cdef object _int64 = np.int64
+
+
 @cython.final
 cdef class Argument:
     """How one positional argument of a function is checked and where it goes."""
 
     cdef list storage
-    cdef object filter
+    cdef object filter, scalar
     cdef int typenum, ndim
-    cdef bint exact, number
+    cdef uint64_t ones
+    cdef bint exact
 
-    def __init__(self, list storage, int typenum, int ndim, bint exact, bint number, filter):
-        """typenum, ndim, exact: an array of these needs no check at all; number: nor does a Python
-        number; filter: for the others."""
-        self.storage, self.filter = storage, filter
-        self.typenum, self.ndim, self.exact, self.number = typenum, ndim, exact, number
+    def __init__(self, list storage, int typenum, int ndim, uint64_t ones, bint exact, scalar,
+                 filter):
+        """exact: an array of this typenum and ndim, whose dimensions in the mask ``ones`` have
+        length 1, needs no filter; scalar: numpy's class of numbers of this typenum, if these and
+        Python's numbers that it can hold need none either, else None; filter: for the others."""
+        self.storage, self.filter, self.scalar = storage, filter, scalar
+        self.typenum, self.ndim, self.ones = typenum, ndim, ones
+        self.exact = exact
+
+    cdef inline bint takes(self, object value) noexcept:
+        """Whether an array is valid as it is."""
+        return (
+            self.exact
+            and PyArray_CheckExact(value)
+            and cnp.PyArray_TYPE(<cnp.ndarray>value) == self.typenum
+            and cnp.PyArray_NDIM(<cnp.ndarray>value) == self.ndim
+            and PyArray_ISBEHAVED_RO(<cnp.ndarray>value)
+            and (self.ones == 0 or self._has_ones(<cnp.ndarray>value))
+        )
+
+    cdef bint _has_ones(self, cnp.ndarray value) noexcept:
+        cdef int d
+        for d in range(self.ndim):
+            if self.ones >> d & 1 and cnp.PyArray_DIM(value, d) != 1:
+                return False
+        return True
 
 
-cdef object _number(object value, int typenum):
-    """Return a Python number as an array without dimensions; None where that is not as simple."""
-    cdef int overflow = 0
+cdef object _number(object value, Argument argument):
+    """Return a number as an array without dimensions; None where it is not that exactly."""
+    cdef int typenum = argument.typenum, overflow = 0
     cdef long long whole = 0
-    cdef bint is_float = PyFloat_Check(value)
-    cdef cnp.ndarray a
-    if not is_float:
-        if not PyLong_CheckExact(value):
+    cdef double real
+    if type(value) is argument.scalar:
+        return PyArray_FromScalar(value, NULL)
+    if PyFloat_Check(value):
+        real = PyFloat_AS_DOUBLE(value)
+        if typenum == cnp.NPY_FLOAT64 or typenum == cnp.NPY_FLOAT32:
+            return _array_of(typenum, real, 0)
+        if not -9e15 < real < 9e15 or real != <double><long long>real:
             return None
+        whole = <long long>real
+    elif PyLong_CheckExact(value):
         whole = PyLong_AsLongLongAndOverflow(value, &overflow)
-        if overflow or (typenum == cnp.NPY_FLOAT64 and not -(1 << 53) <= whole <= (1 << 53)):
+        if overflow:
             return None
-    elif typenum != cnp.NPY_FLOAT64:
-        return None
-    a = cnp.PyArray_SimpleNew(0, NULL, typenum)
-    if typenum == cnp.NPY_FLOAT64:
-        (<double *>cnp.PyArray_DATA(a))[0] = PyFloat_AS_DOUBLE(value) if is_float else <double>whole
+    elif type(value) is _int64:
+        PyArray_ScalarAsCtype(value, &whole)
     else:
-        (<long long *>cnp.PyArray_DATA(a))[0] = whole
-    return a
+        return None
+    return _array_of(typenum, <double>whole, whole)
+
+
+cdef object _array_of(int typenum, double real, long long whole):
+    """Return a number as an array; None where it is not that exactly.
+
+    real: the number, for floats; whole: the same, for integers and to check ``real``.
+    """
+    cdef cnp.ndarray a = cnp.PyArray_SimpleNew(0, NULL, typenum)
+    cdef void *data = cnp.PyArray_DATA(a)
+    if typenum == cnp.NPY_FLOAT64:
+        (<double *>data)[0] = real
+        return a if whole == 0 or -(1 << 53) <= whole <= (1 << 53) else None
+    if typenum == cnp.NPY_FLOAT32:
+        (<float *>data)[0] = <float>real
+        return a if <double>(<float *>data)[0] == real and -(1 << 53) <= whole <= (1 << 53) else None
+    if typenum == cnp.NPY_INT64:
+        (<int64_t *>data)[0] = whole
+        return a
+    if typenum == cnp.NPY_INT32:
+        (<int32_t *>data)[0] = <int32_t>whole
+        return a if (<int32_t *>data)[0] == whole else None
+    if typenum == cnp.NPY_INT16:
+        (<int16_t *>data)[0] = <int16_t>whole
+        return a if (<int16_t *>data)[0] == whole else None
+    if typenum == cnp.NPY_INT8:
+        (<int8_t *>data)[0] = <int8_t>whole
+        return a if (<int8_t *>data)[0] == whole else None
+    return None
 
 
 cdef class CallPath:
@@ -166,14 +222,8 @@ cdef class CallPath:
         for i in range(self.narguments):
             value = <object>PyTuple_GET_ITEM(args, i)
             argument = <Argument>PyList_GET_ITEM(self.arguments, i)
-            if not (
-                argument.exact
-                and PyArray_CheckExact(value)
-                and cnp.PyArray_TYPE(<cnp.ndarray>value) == argument.typenum
-                and cnp.PyArray_NDIM(<cnp.ndarray>value) == argument.ndim
-                and PyArray_ISBEHAVED_RO(<cnp.ndarray>value)
-            ):
-                number = _number(value, argument.typenum) if argument.number else None
+            if not argument.takes(value):
+                number = _number(value, argument) if argument.scalar is not None else None
                 if number is not None:
                     argument.storage[0] = number
                     continue

@@ -7,7 +7,10 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 cdef extern from "numpy/arrayobject.h":
     int PyArray_SetBaseObject(cnp.ndarray, object) except -1
     bint PyArray_CheckExact(object)
+    bint PyArray_EquivTypenums(int, int)
     bint PyArray_ISBEHAVED_RO(cnp.ndarray)
+    object PyArray_FromScalar(object, void *)
+    void PyArray_ScalarAsCtype(object, void *)
     bint PyArray_ISWRITEABLE(cnp.ndarray)
     void PyArray_CLEARFLAGS(cnp.ndarray, int)
 

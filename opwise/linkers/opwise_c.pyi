@@ -170,8 +170,9 @@ class Argument:
         storage: list[Any],
         typenum: int,
         ndim: int,
+        ones: int,
         exact: bool,
-        number: bool,
+        scalar: type | None,
         filter: Callable[[Any], Any],
     ) -> None: ...
 

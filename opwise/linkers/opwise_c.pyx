@@ -19,7 +19,7 @@ from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.math cimport copysign, isfinite
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t, uintptr_t
+from libc.stdint cimport INT64_MAX, int8_t, int16_t, int32_t, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 from posix.unistd cimport usleep

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -84,8 +84,8 @@ class TensorType(TensorInterface, HashedOnce, Type):
         """
         if type(data) is not np.ndarray or data.dtype != self.numpy_dtype:
             data = self._convert(data, strict, allow_downcast)
-        elif not data.dtype.isnative:
-            data = data.astype(self.numpy_dtype)
+        elif data.dtype.num != self.numpy_dtype.num or not data.dtype.isnative:
+            data = data.astype(self.numpy_dtype)  # long long becomes long
         if data.ndim != self.ndim:
             raise TypeError(
                 f"Wrong number of dimensions: expected {self.ndim}, got {data.ndim} with shape "
@@ -127,16 +127,15 @@ class TensorType(TensorInterface, HashedOnce, Type):
     def _convert_array(self, array, original):
         if array.dtype == self.numpy_dtype:
             return array
-        given = array.dtype.name
-        if given in dtypes.ALL and dtypes.upcast(self.dtype, given) == self.dtype:
+        if _holds_all(self.numpy_dtype, array.dtype):
             return array.astype(self.numpy_dtype)
         text = repr(original)
         if len(text) > 200:
             text = f"{text[:150]} ... {text[-45:]}"
         raise TypeError(
-            f"{self} cannot store a value of dtype {given} without risking loss of precision. "
-            f"If you do not mind this loss, you can: 1) explicitly cast your data to {self.dtype}, "
-            f'or 2) set "allow_input_downcast=True" when calling "function", or '
+            f"{self} cannot store a value of dtype {array.dtype.name} without risking loss of "
+            f"precision. If you do not mind this loss, you can: 1) explicitly cast your data to "
+            f'{self.dtype}, or 2) set "allow_input_downcast=True" when calling "function", or '
             f'"allow_downcast=True" when calling "shared". Value: "{text}"'
         )
 
@@ -149,17 +148,18 @@ class TensorType(TensorInterface, HashedOnce, Type):
         ):
             return np.asarray(data, dtype=self.numpy_dtype)
         exact = np.asarray(data)
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("error", np.exceptions.ComplexWarning)
-            try:
+        if exact.dtype == self.numpy_dtype:
+            return exact.astype(self.numpy_dtype)  # of the same typenum and byte order
+        if exact.dtype.kind == "c" and self.numpy_dtype.kind != "c":
+            raise TypeError(f"can't convert complex to float: {data!r} into {self}")
+        try:
+            with np.errstate(all="ignore"):
                 converted = exact.astype(self.numpy_dtype)
-            except np.exceptions.ComplexWarning:
-                raise TypeError(f"can't convert complex to float: {data!r} into {self}") from None
-            except ValueError:
-                if exact.dtype.kind not in "US":
-                    raise
-                raise ValueError(f"could not convert string to float: {data!r}") from None
-        if exact.dtype == converted.dtype or np.array_equal(
+        except ValueError:
+            if exact.dtype.kind not in "US":
+                raise
+            raise ValueError(f"could not convert string to float: {data!r}") from None
+        if (exact == converted).all() or np.array_equal(
             exact, converted, equal_nan=exact.dtype.kind in "fc"
         ):
             return converted
@@ -287,6 +287,12 @@ class TensorType(TensorInterface, HashedOnce, Type):
 
 
 _NARROW = {"float16": (1e-2, 5e-3), "float32": (1e-5, 1e-5), "complex64": (1e-5, 1e-5)}
+
+
+@functools.cache
+def _holds_all(wide: np.dtype, dtype: np.dtype) -> bool:
+    """Return whether one of opwise's dtypes has all values of another dtype, if that is one too."""
+    return dtype.name in dtypes.ALL and dtypes.upcast(wide.name, dtype.name) == wide.name
 
 
 def _tolerances(dtype):

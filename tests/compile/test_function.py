@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import In, Out, Param, Rop, function, shared
+from opwise import In, Mode, Out, Param, Rop, function, shared
 from opwise.errors import MissingInputError, UnusedInputError
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op
 from opwise.scalar import add as scalar_add
 from opwise.tensor.elemwise import Elemwise
 
@@ -348,6 +350,79 @@ def test_graphs_that_overwrite_need_accept_inplace(x):
         value = np.zeros(2)
         assert np.ravel(g(value)).tolist() == [1.0, 1.0]
         assert value.tolist() == [1.0, 1.0]
+
+
+# --- numbers and lengths that the extension checks itself -----------------------------------------
+
+NUMBERS = (
+    0, 1, -1, 127, 128, -128, -129, 2**15, 2**24, 2**24 + 1, 2**31 - 1, 2**31, -(2**31), 2**53,
+    2**53 + 1, 2**63 - 1, -(2**63), 2**63, 2**70, True, 0.0, -0.0, 1.0, 0.5, 0.1, 1e300, 3e38,
+    2.0**24, 2.0**53, 1e16, 2.0**63, -(2.0**63), float("inf"), float("nan"), 1j,
+    *(kind(1.5) for kind in (np.float16, np.float32, np.float64, np.longdouble)),
+    *(kind(1) for kind in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint64, np.bool_)),
+    np.int64(2**40), np.float64(0.1), np.complex64(1), "1", None,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "dtype", "bool float16 complex64 uint8 uint64 int8 int16 int32 int64 float32 float64".split()
+)
+@pytest.mark.parametrize("downcast", [None, False, True])
+def test_numbers_are_taken_as_the_type_takes_them(dtype, downcast):
+    """A call and ``filter`` agree, whether the extension or ``filter`` makes the array."""
+    x = T.TensorType(dtype, ())()
+    f = function([x], x.copy(), mode=QUICK, allow_input_downcast=downcast)
+    for number in NUMBERS:
+        if number is None:
+            continue  # says that there is no value
+        try:
+            expected = x.type.filter(number, allow_downcast=downcast)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                f(number)
+        else:
+            result = f(number)
+            assert result.dtype == dtype and result.shape == ()
+            np.testing.assert_array_equal(result, expected, err_msg=repr(number))
+            assert str(result) == str(expected)  # the sign of zero too
+
+
+@pytest.mark.parametrize("linker", ["py", "c|py"])
+@pytest.mark.parametrize("char", ["q", "Q"])
+def test_long_long_is_long(char, linker):
+    """numpy has two dtypes of 64-bit integers, which are equal."""
+
+    class LongLong(Op):
+        def make_node(self, x):
+            return Apply(self, [x], [x.type()])
+
+        def perform(self, node, inputs, outputs):
+            outputs[0][0] = inputs[0].astype(char)
+
+    x = T.TensorType(np.dtype(char).name, (False,))()
+    kept = shared(np.arange(3, dtype=char))
+    given, mode = np.arange(6, dtype=char)[::2], Mode(linker, "fast_run")
+    assert function([x], x + kept, mode=mode)(given).tolist() == [0, 3, 6]
+    assert function([x], LongLong()(x) * 2, mode=mode)(given).tolist() == [0, 4, 8]
+
+
+def test_strict_inputs_take_no_numbers():
+    x = T.fscalar()
+    f = function([In(x, strict=True)], x.copy(), mode=QUICK)
+    assert f(np.array(2, "float32")) == 2
+    for number in (2.0, 2, np.float32(2)):
+        with pytest.raises(TypeError, match="expected a ndarray object"):
+            f(number)
+
+
+def test_lengths_of_broadcastable_dimensions_are_checked():
+    x = T.TensorType("float64", (False, True, False, True))()
+    f = function([x], x.sum(), mode=QUICK)
+    assert f(np.ones((2, 1, 3, 1))) == 6
+    assert f(np.ones((0, 1, 3, 1))) == 0
+    for shape in ((2, 2, 3, 1), (2, 1, 3, 2), (1, 0, 1, 1)):
+        with pytest.raises(TypeError, match="Non-unit value on shape on a broadcastable dim"):
+            f(np.ones(shape))
 
 
 # --- conversion of arguments ----------------------------------------------------------------------

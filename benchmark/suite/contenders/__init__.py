@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from benchmark.contenders import profile_mode
 from benchmark.suite.contenders.base import Contender
 from benchmark.suite.contenders.in_jax import Jax
@@ -9,9 +11,9 @@ from benchmark.suite.contenders.in_numba import Numba
 from benchmark.suite.contenders.in_numexpr import Numexpr
 from benchmark.suite.contenders.in_numpy import Numpy
 from benchmark.suite.contenders.in_torch import Torch, TorchCompile
-from benchmark.suite.contenders.symbolic import Opwise, Pytensor
+from benchmark.suite.contenders.symbolic import Opwise, Pytensor, Symbolic
 
-SUBJECT, PROFILED = "opwise", "opwise-profile"
+SUBJECT, PROFILED, BEFORE = "opwise", "opwise-profile", "opwise-before"
 
 CONTENDERS: dict[str, Contender] = {
     contender.name: contender
@@ -30,6 +32,19 @@ CONTENDERS: dict[str, Contender] = {
 }
 
 
+class Before(Opwise):
+    """The opwise of another checkout, with the programs as that checkout has them."""
+
+    worker = SUBJECT
+
+    def __init__(self, checkout: Path):
+        super().__init__(BEFORE, "FAST_RUN")
+        self.checkout = checkout
+
+    def environment(self, cache):
+        return Symbolic.environment(self, cache)  # its flags may be others
+
+
 def is_peer(name: str) -> bool:
-    """Whether opwise is compared with it."""
-    return name not in (SUBJECT, PROFILED)
+    """Whether opwise is compared with it as with another library."""
+    return name not in (SUBJECT, PROFILED, BEFORE)

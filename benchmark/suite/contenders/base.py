@@ -51,11 +51,21 @@ EPSILON = 1e-5
 
 
 class Contender:
-    """A library in one way of using it. ``load`` is what imports the library."""
+    """A library in one way of using it. ``load`` is what imports the library.
+
+    checkout: the folder whose ``benchmark`` and library its worker runs; None for this one.
+    """
+
+    checkout: Path | None = None
 
     def __init__(self, name: str, needs: tuple[str, ...] = ()):
         self.name = name
         self.needs = needs
+
+    @property
+    def worker(self) -> str:
+        """The contender's name in the worker process."""
+        return self.name
 
     # ------------------------------------------------ asked by the coordinator
 
