@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
+from opwise import function, shared
 from opwise.linkers.lowering import C_DTYPES
 from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import OPS
@@ -74,6 +75,55 @@ def test_operands_of_two_layouts(run_with, layouts, shape, generate):
     for names, (a, b) in layouts([numbers("float64", shape), numbers("float32", shape) + 0.5]):
         for result, right in zip(run(a, b), (a * b + a, np.maximum(a, b)), strict=True):
             np.testing.assert_array_equal(result, right, err_msg=str(names))
+
+
+#: around the sides of squares and tiles, thin ones and long ones
+TILES = [
+    (8, 8),
+    (15, 33),
+    (17, 31),
+    (64, 64),
+    (300, 41),
+    (41, 300),
+    (9, 1000),
+    (1000, 9),
+    (270, 65),
+]
+
+
+@pytest.mark.parametrize("generate", [False, True], ids=["built-in", "generated"])
+@pytest.mark.parametrize("shape", TILES)
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64", "complex128"])
+def test_operands_by_rows_and_by_columns(run_with, dtype, shape, generate):
+    """Those that lie by columns are turned tile by tile; rows and columns are spread over tiles."""
+    x, y, row, column = var(dtype, 2), var(dtype, 2), T.row(dtype=dtype), T.col(dtype=dtype)
+    run, _ = run_with([x, y, row, column], [x + y * row - column, x.T.flatten()],
+                      c=True, generate=generate)  # fmt: skip
+    a, b = numbers(dtype, shape), numbers(dtype, shape[::-1]).T
+    a[::2] += 1
+    larger = np.zeros((shape[0] + 3, shape[1] + 5), dtype)
+    larger[3:, 5:] = a
+    along, down = numbers(dtype, (1, shape[1])), numbers(dtype, (shape[0], 1))
+    for left in (a, np.asfortranarray(a), larger[3:, 5:], np.asfortranarray(larger)[3:, 5:]):
+        for right in (b, b.copy(order="C"), np.asfortranarray(larger)[:-3, :-5]):
+            total, flat = run(left, right, along, down)
+            np.testing.assert_array_equal(total, left + right * along - down)
+            np.testing.assert_array_equal(flat, left.T.ravel())
+
+
+@pytest.mark.parametrize("shape", TILES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_results_by_rows_and_by_columns(dtype, shape):
+    """Two results of one step that take the memory of arrays of two layouts."""
+    start = numbers(dtype, shape)
+    kept = [shared(np.asfortranarray(start), borrow=True), shared(start.copy(), borrow=True)]
+    x = var(dtype, 2)
+    f = function([x], updates=[(kept[0], kept[0] * 2 + x), (kept[1], kept[1] + x * 3)])
+    step = numbers(dtype, shape) + 1
+    f(step)
+    f(np.asfortranarray(step))
+    np.testing.assert_array_equal(kept[0].get_value(), (start * 2 + step) * 2 + step)
+    np.testing.assert_array_equal(kept[1].get_value(), start + step * 6)
 
 
 @pytest.mark.parametrize("shape", [(3, 1, 40), (1, 50, 30), (600, 7, 1)])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import subprocess
+import sys
 from pathlib import Path
 
 from benchmark.contenders import profile_mode
@@ -43,6 +46,18 @@ class Before(Opwise):
 
     def environment(self, cache):
         return Symbolic.environment(self, cache)  # its flags may be others
+
+    def declines(self, workload):
+        return "" if workload.name in self._workloads else "that checkout has no such workload"
+
+    @functools.cached_property
+    def _workloads(self) -> list[str]:
+        code = "from benchmark.suite.workloads import WORKLOADS; print(*WORKLOADS)"
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(
+            command, cwd=self.checkout, capture_output=True, text=True, check=True
+        )
+        return done.stdout.split()
 
 
 def is_peer(name: str) -> bool:

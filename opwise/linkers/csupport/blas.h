@@ -6,7 +6,7 @@
 #ifndef OW_BLAS_H
 #define OW_BLAS_H
 
-#include "simd.h"
+#include "copy.h"
 
 typedef void (*ow_dgemm_t)(char *, char *, int *, int *, int *, double *, double *, int *, double *,
                            int *, double *, double *, int *);
@@ -225,8 +225,14 @@ static void ow_large_gemm(int type, const ow_product *q)
 /* By the kernels of a type. */
 static void ow_own_product(int type, const ow_product *given)
 {
+    const double work = (double)given->m * (double)given->n * (double)given->k;
+    const double ns = work * (double)ow_item(type) * (1 / 160.0);
+    if (work < OW_PACKED && ns <= OW_WORTH) {
+        if (!ow_should_stop())
+            ow_kernels->gemm[type](given, 0, given->m, 0, given->n);
+        return;
+    }
     ow_product q = *given;
-    const double work = (double)q.m * (double)q.n * (double)q.k, ns = work / (160.0 / ow_item(type));
     if (work >= OW_PACKED && q.m > OW_NARROW && q.n >= 2 * ow_kernels->wide[type] && q.k > OW_NARROW) {
         ow_large_gemm(type, &q);
         return;
@@ -446,18 +452,28 @@ static void ow_part(ow_slot *part, const ow_slot *c, int64_t i, int64_t j, int64
     part->shape[1] = c->shape[1] - j < cols ? c->shape[1] - j : cols;
 }
 
+/* Whether a product is one piece. */
+static inline int ow_is_piece(const ow_slot *z, const ow_slot *x)
+{
+    return ow_fits(z->shape[0]) && ow_fits(z->shape[1]) && ow_fits(x->shape[1]);
+}
+
 /* Keep scratch memory for the copies that `ow_gemm` makes of these operands. */
 static int ow_gemm_reserve(ow_step *s, const ow_slot *z, const ow_slot *x, const ow_slot *y)
 {
     const int64_t m = ow_piece(z->shape[0]), n = ow_piece(z->shape[1]), k = ow_piece(x->shape[1]);
+    const int own = ow_is_own(z->shape[0], z->shape[1], x->shape[1]);
     ow_slot pz, px, py;
-    ow_part(&pz, z, 0, 0, m, n);
-    ow_part(&px, x, 0, 0, m, k);
-    ow_part(&py, y, 0, 0, k, n);
-    const int64_t bytes = ow_add_size(ow_add_size(ow_mat_bytes(&pz), ow_mat_bytes(&px)), ow_mat_bytes(&py));
+    if (!ow_is_piece(z, x)) {
+        ow_part(&pz, z, 0, 0, m, n);
+        ow_part(&px, x, 0, 0, m, k);
+        ow_part(&py, y, 0, 0, k, n);
+        z = &pz, x = &px, y = &py;
+    }
+    const int64_t bytes = ow_add_size(ow_add_size(ow_mat_bytes(z), ow_mat_bytes(x)), ow_mat_bytes(y));
     if (bytes && ow_scratch(s, bytes) == NULL)
         return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate copies of matrices");
-    return ow_need_blas(s, !ow_is_own(z->shape[0], z->shape[1], x->shape[1]));
+    return ow_need_blas(s, !own);
 }
 
 static void ow_gemm_piece(ow_step *s, ow_slot *z, ow_slot *x, ow_slot *y, double a, double b)
@@ -479,6 +495,10 @@ static void ow_gemm_piece(ow_step *s, ow_slot *z, ow_slot *x, ow_slot *y, double
 /* z = b z + a x y, after ow_gemm_reserve. */
 static void ow_gemm(ow_step *s, ow_slot *z, ow_slot *x, ow_slot *y, double a, double b)
 {
+    if (ow_is_piece(z, x)) {
+        ow_gemm_piece(s, z, x, y, a, b);
+        return;
+    }
     const int64_t m = ow_piece(z->shape[0]), n = ow_piece(z->shape[1]), k = ow_piece(x->shape[1]);
     for (int64_t i = 0; i < z->shape[0]; i += m)
         for (int64_t j = 0; j < z->shape[1]; j += n)

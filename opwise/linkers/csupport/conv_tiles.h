@@ -11,6 +11,12 @@ OW_WITHIN void OW_N(ow_lifted_term)(const int rows, const int vectors, const OW_
                                     const OW_T *beside, OW_N(ow_vec) (*c)[2])
 {
     const OW_N(ow_vec) a = *(const OW_N(ow_vec) *)y, b = *(const OW_N(ow_vec) *)beside;
+#if OW_VECTOR == 64
+    /* rows of y lie too far apart for the processor to foresee the next columns */
+    __builtin_prefetch(y + OW_WIDE);
+    if (vectors > 1)
+        __builtin_prefetch(y + OW_WIDE + OW_LANES);
+#endif
     for (int r = 0; r < rows; r++) {
         const OW_T f = x[r];
         c[r][0] += f * a;
@@ -18,10 +24,6 @@ OW_WITHIN void OW_N(ow_lifted_term)(const int rows, const int vectors, const OW_
             c[r][1] += f * b;
     }
 }
-
-/* How many terms a turn of the loop of ow_lifted_tile adds. Fewer instructions beside those that add and
- * multiply make up to a fifth of the time where another thread of the same core runs. */
-#define OW_LIFTED_TERMS 4
 
 OW_WITHIN void OW_N(ow_lifted_tile)(const int rows, const int vectors, int64_t k, const OW_T *x,
                                     const OW_T *y, const int64_t *at, int add, int64_t cols, OW_T *z,
@@ -31,16 +33,21 @@ OW_WITHIN void OW_N(ow_lifted_tile)(const int rows, const int vectors, int64_t k
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++)
             c[r][v] = (OW_N(ow_vec)){0};
-    /* two addresses that the compiler takes for unrelated: it would compute one from the other each time */
+    int64_t p = 0;
+#if OW_VECTOR < 64
+    /* Fewer instructions beside those that add and multiply make up to a fifth of the time where another
+     * thread of the same core runs: four terms a turn, and two addresses that the compiler takes for
+     * unrelated, as it would compute one from the other each time. With the widest vectors either costs
+     * more than it gains. */
     const OW_T *beside = vectors > 1 ? y + OW_LANES : y;
     __asm__("" : "+r"(beside));
-    int64_t p = 0;
-    for (; p + OW_LIFTED_TERMS <= k; p += OW_LIFTED_TERMS, x += OW_LIFTED_TERMS * rows)
+    for (; p + 4 <= k; p += 4, x += 4 * rows)
 #pragma GCC unroll 4
-        for (int u = 0; u < OW_LIFTED_TERMS; u++)
+        for (int u = 0; u < 4; u++)
             OW_N(ow_lifted_term)(rows, vectors, x + u * rows, y + at[p + u], beside + at[p + u], c);
+#endif
     for (; p < k; p++, x += rows)
-        OW_N(ow_lifted_term)(rows, vectors, x, y + at[p], beside + at[p], c);
+        OW_N(ow_lifted_term)(rows, vectors, x, y + at[p], y + at[p] + (vectors > 1 ? OW_LANES : 0), c);
     for (int r = 0; r < rows; r++, z += zr)
         if (cols >= vectors * OW_LANES)
             for (int v = 0; v < vectors; v++) {
@@ -69,16 +76,21 @@ static void OW_N(ow_lifted)(const ow_lifted *q)
         OW_T *z = (OW_T *)q->z + j;
         const int vectors = q->n - j > OW_LANES ? 2 : 1;
         const int64_t cols = q->whole || q->n - j > OW_WIDE ? OW_WIDE : q->n - j;
-        int64_t m = q->m, ahead = 0;
+        int64_t m = q->m;
+#if OW_VECTOR < 64
+        int64_t ahead = 0;
+#endif
         const int64_t all = (m + OW_TILE_ROWS - 1) / OW_TILE_ROWS;
         for (int64_t tiles = all; tiles > 0; tiles--) {
             const int64_t rows = (m + tiles - 1) / tiles;
+#if OW_VECTOR < 64
             /* rows of y lie too far apart for the processor to foresee the next columns: with each tile a
              * part of them is fetched, because to fetch all with every tile delayed its own loads */
             for (const int64_t until = q->k * (all - tiles + 1) / all; ahead < until; ahead++) {
                 __builtin_prefetch(y + q->rows[ahead] + OW_WIDE);
                 __builtin_prefetch(y + q->rows[ahead] + OW_WIDE + OW_LANES);
             }
+#endif
             switch (rows) {
                 OW_ONE_TILE(1) OW_ONE_TILE(2) OW_ONE_TILE(3) OW_ONE_TILE(4)
 #if OW_TILE_ROWS > 4
@@ -172,4 +184,3 @@ static void OW_N(ow_gather)(const char *from, const ow_conv_piece *pieces, int64
 #undef OW_LANES
 #undef OW_WIDE
 #undef OW_ONE_TILE
-#undef OW_LIFTED_TERMS

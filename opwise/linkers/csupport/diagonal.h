@@ -2,7 +2,7 @@
 #ifndef OW_DIAGONAL_H
 #define OW_DIAGONAL_H
 
-#include "runtime.h"
+#include "copy.h"
 
 /* Let `z` be the diagonals of `x` over two axes, along a last dimension that takes their place.
  * ints: offset, positive above the main diagonal; the two axes. */

@@ -2,9 +2,8 @@
 #ifndef OW_ELEMWISE_H
 #define OW_ELEMWISE_H
 
-#include "simd.h"
 #include "buffers.h"
-#include "runtime.h"
+#include "copy.h"
 
 /* The shape of `nd` dimensions that all inputs have, but for those that `mask` says to broadcast. */
 static int ow_common_shape(ow_step *s, int nd, const int64_t *mask, int64_t *shape)
@@ -156,60 +155,120 @@ static void ow_gather_loop(const void *ctx, char **p, const int64_t *st, int64_t
     }
 }
 
-/* How a walk gathers tiles: along its last dimension rows of `len` elements, in steps of `st`. */
+/* How a walk gathers tiles, in some of whose operands rows are far apart: see ow_tile_loop. */
+typedef enum ow_tile_kind {
+    OW_TILE_DIRECT,  /* the loop takes it where it is */
+    OW_TILE_COLUMNS, /* lies by columns */
+    OW_TILE_LINES,   /* any other: copied row by row */
+} ow_tile_kind;
+
 typedef struct ow_tiled {
     const ow_gathered *g;
-    int64_t len, st[OW_MAXARG];
+    int64_t len;           /* of a row, whose elements are steps of `st` apart */
+    int64_t rows, across;  /* of a tile */
+    int joined;            /* whether a tile is one run of whole rows */
+    int64_t st[OW_MAXARG];
+    ow_tile_kind kind[OW_MAXARG];
 } ow_tiled;
 
-#define OW_TILE_ROWS 8
+/* Bytes of a tile of one operand, and its most columns. */
+#define OW_TILE_SIZE 16384
+#define OW_TILE_ACROSS 64
 
-/* An ow_loop over tiles: an operand that lies by columns is copied by whole cache lines. */
+/* Copy rows of operand `i` to its tile, whose rows are `pitch` bytes apart; `back`: the other way. */
+static void ow_tile_copy(const ow_tiled *t, int i, char *tile, int64_t pitch, char *at, int64_t step,
+                         int64_t rows, int64_t columns, char *next, int back)
+{
+    const int size = t->g->slots[i]->itemsize;
+    if (t->kind[i] == OW_TILE_LINES) {
+        for (int64_t r = 0; r < rows; r++) {
+            char *line[2] = {tile + r * pitch, at + r * step};
+            int64_t st[2] = {size, t->st[i]};
+            if (back)
+                ow_copy_run((char *[]){line[1], line[0]}, (int64_t[]){st[1], st[0]}, columns, size);
+            else
+                ow_copy_run(line, st, columns, size);
+        }
+    } else if (back) {
+        const ow_tile z = {columns, rows, tile, pitch, at, t->st[i], NULL};
+        ow_copy_tile(&z, size, step, size);
+    } else {
+        const ow_tile z = {rows, columns, at, t->st[i], tile, pitch, next};
+        ow_copy_tile(&z, size, size, step);
+    }
+}
+
+/* An ow_loop over rows: operands that the loop cannot take as they are are copied to tiles. */
 static void ow_tile_loop(const void *ctx, char **p, const int64_t *st, int64_t n)
 {
     const ow_tiled *t = ctx;
     const ow_gathered *g = t->g;
-    ow_operand_copy *const operand = ow_operand_copies();
-    const int64_t across = g->chunk / OW_TILE_ROWS;
-    ow_copy_unit unit = {0};
+    char *const tiles = ow_thread_buffer(OW_BUFFER_OPERANDS, OW_TILE_SIZE * OW_MAXARG);
     int64_t steps[2 * OW_MAXARG + 2], down[OW_MAXARG];
     steps[g->n] = 1; /* row */
-    for (int64_t row = 0; row < n; row += OW_TILE_ROWS)
-        for (int64_t column = 0; column < t->len; column += across) {
-            const int64_t rows = n - row < OW_TILE_ROWS ? n - row : OW_TILE_ROWS;
+    for (int i = 0; i < g->n; i++) {
+        const int direct = t->kind[i] == OW_TILE_DIRECT, size = g->slots[i]->itemsize;
+        steps[i] = direct ? t->st[i] : size;
+        down[i] = direct ? st[i] : t->across * size;
+    }
+    for (int64_t row = 0; row < n; row += t->rows)
+        for (int64_t column = 0; column < t->len; column += t->across) {
+            const int64_t rows = n - row < t->rows ? n - row : t->rows;
+            const int64_t columns = t->len - column < t->across ? t->len - column : t->across;
+            const int more = column + columns < t->len;
             char *tile[OW_MAXARG], *q[OW_MAXARG];
-            unit.len = t->len - column < across ? t->len - column : across;
             for (int i = 0; i < g->n; i++) {
-                tile[i] = p[i] + row * st[i] + column * t->st[i];
-                steps[i] = t->st[i];
-                down[i] = st[i];
-                if (ow_direct(g, t->st, i))
+                char *at = p[i] + row * st[i] + column * t->st[i];
+                tile[i] = t->kind[i] == OW_TILE_DIRECT ? at : tiles + i * OW_TILE_SIZE;
+                /* rows that are the same as those before are there already */
+                if (tile[i] == at || i < g->nout || (t->joined && row && !st[i]))
                     continue;
-                steps[i] = unit.itemsize = g->slots[i]->itemsize;
-                down[i] = across * steps[i];
-                char *copy[2] = {operand[i], tile[i]};
-                const int64_t between[2] = {down[i], st[i]};
-                unit.st[0] = steps[i];
-                unit.st[1] = t->st[i];
-                if (i >= g->nout)
-                    ow_copy_tiles(&unit, copy, between, rows);
-                tile[i] = operand[i];
+                char *next = more                ? at + columns * t->st[i]
+                             : row + rows < n ? p[i] + (row + rows) * st[i]
+                                              : NULL;
+                ow_tile_copy(t, i, tile[i], down[i], at, st[i], rows, columns, next, 0);
             }
-            for (int64_t r = 0; r < rows; r++) {
-                for (int i = 0; i < g->n; i++)
-                    q[i] = tile[i] + r * down[i];
-                g->loop(g->ctx, q, steps, unit.len);
-            }
-            for (int i = 0; i < g->nout; i++)
-                if (tile[i] == operand[i]) {
-                    char *copy[2] = {p[i] + row * st[i] + column * t->st[i], tile[i]};
-                    const int64_t between[2] = {st[i], down[i]};
-                    unit.itemsize = g->slots[i]->itemsize;
-                    unit.st[0] = t->st[i];
-                    unit.st[1] = steps[i];
-                    ow_copy_tiles(&unit, copy, between, rows);
+            if (t->joined)
+                g->loop(g->ctx, tile, steps, rows * columns);
+            else
+                for (int64_t r = 0; r < rows; r++) {
+                    for (int i = 0; i < g->n; i++)
+                        q[i] = tile[i] + r * down[i];
+                    g->loop(g->ctx, q, steps, columns);
                 }
+            for (int i = 0; i < g->nout; i++)
+                if (t->kind[i] != OW_TILE_DIRECT)
+                    ow_tile_copy(t, i, tile[i], down[i], p[i] + row * st[i] + column * t->st[i], st[i], rows,
+                                 columns, NULL, 1);
         }
+}
+
+/* Choose tiles for rows that are the last dimension of a walk. */
+static void ow_tile_choose(ow_tiled *t, const ow_walk *w)
+{
+    const int last = w->ndim - 1;
+    const int64_t *row = w->stride[last - 1];
+    int64_t largest = 1, smallest = 16;
+    t->len = w->shape[last];
+    t->across = t->len < OW_TILE_ACROSS ? t->len : OW_TILE_ACROSS;
+    t->joined = t->across == t->len;
+    memcpy(t->st, w->stride[last], sizeof(int64_t) * (size_t)w->n);
+    for (int i = 0; i < w->n; i++) {
+        const int64_t size = t->g->slots[i]->itemsize;
+        const int direct = ow_direct(t->g, t->st, i);
+        largest = size > largest ? size : largest;
+        smallest = size < smallest ? size : smallest;
+        t->kind[i] = direct && (!t->joined || row[i] == t->len * t->st[i]) ? OW_TILE_DIRECT
+                     : !direct && row[i] && llabs(row[i]) < OW_NEAR         ? OW_TILE_COLUMNS
+                                                                            : OW_TILE_LINES;
+    }
+    const int64_t lines = ow_tile_rows(smallest), most = OW_TILE_SIZE / largest;
+    t->rows = most / t->across < lines ? most / t->across : most / t->across / lines * lines;
+    if (!t->joined && w->shape[last - 1] > t->rows && w->shape[last - 1] <= most / lines) {
+        /* few rows make one tile: their columns are read once */
+        t->rows = w->shape[last - 1];
+        t->across = most / t->rows / lines * lines;
+    }
 }
 
 /* --- short rows -----------------------------------------------------------------------------------
@@ -389,11 +448,9 @@ static void ow_walk_gather(ow_walk *w, const ow_gathered *g, int across, double 
         return;
     }
     ow_walk_innermost(w, across);
-    const int last = w->ndim - 1;
-    ow_walk_innermost(w, last - 1);
-    tiled.len = w->shape[last];
-    memcpy(tiled.st, w->stride[last], sizeof(int64_t) * (size_t)w->n);
-    w->ndim = last;
+    ow_walk_innermost(w, w->ndim - 2);
+    ow_tile_choose(&tiled, w);
+    w->ndim--;
     ow_walk_share(w, ow_tile_loop, &tiled, ns, INT64_MAX / 2);
 }
 
@@ -442,7 +499,7 @@ static int ow_elemwise_run(ow_step *s)
         across = ow_walk_across(&w, i);
     if (across < 0 && ow_walk_joined(&w, &g, ns))
         return OW_OK;
-    if (broadcast < 0 || ow_all_direct(&g, &w))
+    if (across < 0 && (broadcast < 0 || ow_all_direct(&g, &w)))
         ow_walk_share(&w, s->loop, s->ctx, ns, INT64_MAX / 2);
     else
         ow_walk_gather(&w, &g, across, ns);

@@ -21,6 +21,20 @@ typedef struct ow_reducer {
 /* One scalar operation on n contiguous elements. */
 typedef void (*ow_chunk_fn)(void *out, const void *const *in, int64_t n);
 
+/* `columns` runs of `rows` elements, `from_step` bytes apart, become `rows` runs of `columns` elements. */
+typedef struct ow_tile {
+    int64_t rows, columns;
+    const char *from;
+    int64_t from_step;
+    char *to;
+    int64_t to_step;
+    const char *next;  /* what is transposed next, in the same steps; or NULL */
+} ow_tile;
+
+/* Bytes of a column in a tile, and so many columns ahead memory is asked for. */
+#define OW_TILE_BYTES 256
+#define OW_ASKED 8
+
 typedef struct ow_loop_row {
     const char *name; /* <row>_<type> or cast_<from>_<to> */
     ow_chunk_fn fn;
@@ -205,6 +219,7 @@ typedef struct ow_simd {
     ow_slide_fn slide[2];
     ow_take_rows_fn take_rows;
     ow_put_rows_fn set_rows, add_rows[2];
+    void (*transpose[4])(const ow_tile *t);  /* of elements of 1, 2, 4, 8 bytes */
     /* what the hardware is measured with */
     void (*probe_add)(double *z, const double *x, const double *y, int64_t n);
     ow_rate_fn probe_rate[2][2];  /* for float and double; rounded twice, rounded once */

@@ -260,6 +260,45 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #pragma GCC pop_options
 #endif
 
+#pragma push_macro("OW_VECTOR")
+#undef OW_VECTOR
+#define OW_VECTOR 16
+#define OW_INT_8 int8_t
+#define OW_INT_16 int16_t
+#define OW_T uint8_t
+#define OW_S t8
+#define OW_BITS 8
+#include "transpose_tiles.h"
+#undef OW_T
+#undef OW_S
+#undef OW_BITS
+#define OW_T uint16_t
+#define OW_S t16
+#define OW_BITS 16
+#include "transpose_tiles.h"
+#undef OW_T
+#undef OW_S
+#undef OW_BITS
+#ifdef __AVX2__
+#undef OW_VECTOR
+#define OW_VECTOR 32
+#endif
+#define OW_T uint32_t
+#define OW_S t32
+#define OW_BITS 32
+#include "transpose_tiles.h"
+#undef OW_T
+#undef OW_S
+#undef OW_BITS
+#define OW_T uint64_t
+#define OW_S t64
+#define OW_BITS 64
+#include "transpose_tiles.h"
+#undef OW_T
+#undef OW_S
+#undef OW_BITS
+#pragma pop_macro("OW_VECTOR")
+
 #define OW_BOTH(name) {name##_f32, name##_f64}
 #define OW_GEMMS(name) {name##_f32, name##_f64, name##_i32, name##_i64}
 #define OW_EACH(name)                                                                              \
@@ -298,6 +337,7 @@ const ow_simd OW_TABLE = {
     ow_take_rows,
     ow_set_rows,
     OW_BOTH(ow_add_rows),
+    {ow_transpose_tile_t8, ow_transpose_tile_t16, ow_transpose_tile_t32, ow_transpose_tile_t64},
     ow_probe_add,
     {{ow_rate_f32, ow_fused_rate_f32}, {ow_rate_f64, ow_fused_rate_f64}},
 };

@@ -2,7 +2,7 @@
 #ifndef OW_VIEW_H
 #define OW_VIEW_H
 
-#include "runtime.h"
+#include "copy.h"
 
 /* ints: for each dimension of the output the input's dimension, or -1 for a new one */
 static int ow_dimshuffle_prep(ow_step *s)
