@@ -212,6 +212,54 @@ def test_sums_of_any_mix_of_rows_columns_and_numbers(run_with, layouts, lengths,
 
 
 @pytest.mark.parametrize("generate", [False, True], ids=["built-in", "generated"])
+@pytest.mark.parametrize("axis", [0, 1, 2, 3, (0, 1), (2, 3), None])
+@pytest.mark.parametrize("dtype", ["int16", "float64"])
+def test_reductions_of_operands_that_break_rows(run_with, dtype, axis, generate):
+    """Rows of three numbers, numbers in columns, and operands in another order of dimensions."""
+    whole, other = numbers(dtype, (6, 5, 7, 3)), numbers(dtype, (3, 7, 5, 6)).T
+    row, column = numbers(dtype, (1, 1, 1, 3)), numbers(dtype, (1, 1, 7, 1))
+    both = numbers(dtype, (6, 1, 1, 3))
+    for given in (
+        [whole, row], [whole, row[..., ::-1]], [whole, row, column], [whole, other],
+        [whole, both, column], [other, whole, row], [whole[::2], row, both[::2]], [other, row],
+    ):  # fmt: skip
+        inputs = [TensorType(dtype, [n == 1 for n in value.shape])() for value in given]
+        total = sum(inputs[1:], inputs[0])
+        run, _ = run_with(inputs, [T.max(total, axis=axis), T.sum(total, axis=axis)], c=True,
+                          generate=generate)  # fmt: skip
+        expected = sum(given[1:], given[0])
+        largest, added = run(*given)
+        np.testing.assert_array_equal(largest, expected.max(axis))
+        np.testing.assert_array_equal(added, expected.sum(axis, dtype=added.dtype))
+
+
+@pytest.mark.parametrize("generate", [False, True], ids=["built-in", "generated"])
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "float32", "float64", "complex64"])
+def test_short_rows_of_several_operands(run_with, dtype, generate):
+    """Rows from 2 to 32 elements, of which the longer ones are turned."""
+    x, y = var(dtype, 2), var(dtype, 2)
+    run, _ = run_with([x, y], [T.sum(x * y, axis=1), T.max(x + y, axis=1)], c=True,
+                      generate=generate)  # fmt: skip
+    for columns in (2, 3, 4, 7, 8, 9, 15, 16, 17, 24, 31, 32):
+        for rows in (1, 5, 64, 100, 700):
+            a, b = numbers(dtype, (rows, columns)), numbers(dtype, (columns, rows)).T
+            for left, right in ((a, b.copy()), (a, b), (a[:, ::-1], b[::-1])):
+                added, largest = run(left, right)
+                np.testing.assert_array_equal(added, (left * right).sum(1, dtype=added.dtype))
+                np.testing.assert_array_equal(largest, (left + right).max(1))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, 3, None])
+@pytest.mark.parametrize("shape", [(50, 4, 9, 1), (1, 40, 1, 7), (6, 1, 5, 80), (1, 1, 1, 1)])
+def test_positions_of_largest_elements(run_with, layouts, shape, axis):
+    """Dimensions of length 1 are left out, and others joined."""
+    x = var("float32", 4)
+    run, _ = run_with([x], [T.argmax(x, axis=axis)], c=True)
+    for names, (value,) in layouts([numbers("float32", shape)]):
+        np.testing.assert_array_equal(run(value)[0], value.argmax(axis), err_msg=str(names))
+
+
+@pytest.mark.parametrize("generate", [False, True], ids=["built-in", "generated"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bool"])
 @pytest.mark.parametrize("columns", [2, 3, 7, 31])
 def test_reductions_of_few_columns(run_with, layouts, columns, dtype, generate):

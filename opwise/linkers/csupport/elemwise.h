@@ -243,17 +243,16 @@ static void ow_tile_loop(const void *ctx, char **p, const int64_t *st, int64_t n
         }
 }
 
-/* Choose tiles for rows that are the last dimension of a walk. */
-static void ow_tile_choose(ow_tiled *t, const ow_walk *w)
+/* Choose tiles for rows of `len` elements, which are steps of `st` apart, and as many as `rows`, steps of `row`
+ * apart. */
+static void ow_tile_choose(ow_tiled *t, int64_t len, const int64_t *st, int64_t rows, const int64_t *row)
 {
-    const int last = w->ndim - 1;
-    const int64_t *row = w->stride[last - 1];
     int64_t largest = 1, smallest = 16;
-    t->len = w->shape[last];
-    t->across = t->len < OW_TILE_ACROSS ? t->len : OW_TILE_ACROSS;
-    t->joined = t->across == t->len;
-    memcpy(t->st, w->stride[last], sizeof(int64_t) * (size_t)w->n);
-    for (int i = 0; i < w->n; i++) {
+    t->len = len;
+    t->across = len < OW_TILE_ACROSS ? len : OW_TILE_ACROSS;
+    t->joined = t->across == len && !t->g->accumulates;
+    memcpy(t->st, st, sizeof(int64_t) * (size_t)t->g->n);
+    for (int i = 0; i < t->g->n; i++) {
         const int64_t size = t->g->slots[i]->itemsize;
         const int direct = ow_direct(t->g, t->st, i);
         largest = size > largest ? size : largest;
@@ -264,10 +263,10 @@ static void ow_tile_choose(ow_tiled *t, const ow_walk *w)
     }
     const int64_t lines = ow_tile_rows(smallest), most = OW_TILE_SIZE / largest;
     t->rows = most / t->across < lines ? most / t->across : most / t->across / lines * lines;
-    if (!t->joined && w->shape[last - 1] > t->rows && w->shape[last - 1] <= most / lines) {
+    if (!t->joined && rows <= most / lines) {
         /* few rows make one tile: their columns are read once */
-        t->rows = w->shape[last - 1];
-        t->across = most / t->rows / lines * lines;
+        t->rows = rows;
+        t->across = most / rows / lines * lines;
     }
 }
 
@@ -449,8 +448,8 @@ static void ow_walk_gather(ow_walk *w, const ow_gathered *g, int across, double 
     }
     ow_walk_innermost(w, across);
     ow_walk_innermost(w, w->ndim - 2);
-    ow_tile_choose(&tiled, w);
     w->ndim--;
+    ow_tile_choose(&tiled, w->shape[w->ndim], w->stride[w->ndim], w->shape[w->ndim - 1], w->stride[w->ndim - 1]);
     ow_walk_share(w, ow_tile_loop, &tiled, ns, INT64_MAX / 2);
 }
 

@@ -178,6 +178,31 @@ static int ow_walk_wide(ow_walk *w, ow_wide *wide, const ow_gathered *g)
     return 1;
 }
 
+/* Short rows that are reduced are turned: an ow_loop over several rows of accumulators, for each of which the
+ * operands lie by columns. */
+static void ow_turned_loop(const void *ctx, char **p, const int64_t *st, int64_t n)
+{
+    const ow_gathered *g = ctx;
+    ow_tiled tiled = {.g = g};
+    int64_t down[OW_MAXARG] = {0};
+    memcpy(down + 1, st + g->n + 1, sizeof(int64_t) * (size_t)(g->n - 1));
+    ow_tile_choose(&tiled, n, st, st[g->n], down);
+    ow_tile_loop(&tiled, p, down, st[g->n]);
+}
+/* So many accumulators at once. */
+#define OW_TURNED 4096
+
+/* Whether the last dimension but one of a walk is reduced, and long enough for squares of vectors. */
+static int ow_walk_turns(const ow_walk *w, const ow_gathered *g)
+{
+    int64_t least = 0;
+    for (int i = g->nout; i < g->n; i++) {
+        const int64_t lanes = ow_tile_lanes(g->slots[i]->itemsize);
+        least = lanes > least ? lanes : least;
+    }
+    return w->stride[w->ndim - 2][0] == 0 && w->shape[w->ndim - 2] >= least;
+}
+
 typedef struct ow_reduction {
     const ow_walk *w;
     ow_loop loop;
@@ -236,7 +261,7 @@ static void ow_reduce_chunk(void *arg, int64_t k)
         w.p[i] += first * w.stride[j->cut][i];
     for (int a = 0; j->parts && a < j->n_acc; a++)
         w.p[a] = j->parts + k * j->part_bytes + (w.p[a] - j->w->p[0]);
-    ow_walk_take_rows(&w, j->ctx == NULL);
+    ow_walk_take_rows(&w, j->ctx == NULL || j->loop == ow_turned_loop);
     int64_t rows = ow_walk_rows(&w), len = w.shape[w.ndim - 1];
     for (int64_t from = 0; from < len; from += j->block)
         ow_walk_part(&w, j->loop, j->ctx, 0, rows, from,
@@ -285,6 +310,100 @@ static int ow_reduce_inside(const ow_walk *w, int64_t size)
     return inside;
 }
 
+/* --- operands that break rows ---------------------------------------------------------------------
+ * The last dimensions of a reduction are one long run for accumulators and for most operands. One operand
+ * for which they are not, since it is broadcast along some of them or lies in another order, would leave
+ * runs of a few elements to all: it is copied as the run needs it. */
+
+/* With fewer elements, and for copies of more bytes, it does not pay. */
+#define OW_STRAIGHT_SIZE 512
+#define OW_STRAIGHT_BYTES (32 << 20)
+
+typedef struct ow_last_dims {
+    int first, last;  /* dimensions, of which the last is not of length 1 */
+    int64_t size;
+} ow_last_dims;
+
+static inline int64_t ow_step_along(const ow_slot *c, int d) { return c->shape[d] == 1 ? 0 : c->strides[d]; }
+
+/* The last dimensions of which all, or none, are reduced. */
+static ow_last_dims ow_reduce_last(const ow_step *s, const int64_t *shape, int nd)
+{
+    const int64_t axes = s->ints[OW_RED_AXES];
+    ow_last_dims run = {nd, -1, 1};
+    for (int d = nd - 1; d >= 0 && run.size < OW_CHUNK; d--) {
+        if (shape[d] == 1)
+            continue;
+        if (run.last < 0)
+            run.last = d;
+        else if ((axes >> d & 1) != (axes >> run.last & 1))
+            break;
+        run.first = d;
+        run.size *= shape[d];
+    }
+    return run;
+}
+
+/* 0: an operand is one number along a run; 1: it lies in one piece; -1: neither. */
+static int ow_lies_along(const ow_last_dims *run, const ow_slot *c, const int64_t *shape)
+{
+    int varies = 0, piece = 1;
+    int64_t step = c->itemsize;
+    for (int d = run->last; d >= run->first; d--) {
+        if (shape[d] == 1)
+            continue;
+        varies |= ow_step_along(c, d) != 0;
+        piece &= ow_step_along(c, d) == step;
+        step *= shape[d];
+    }
+    return varies ? piece ? 1 : -1 : 0;
+}
+
+/* Let a slot have the whole of a run, and of other dimensions those along which `c` is not one number. */
+static void ow_straight_shape(ow_slot *to, const ow_last_dims *run, const ow_slot *c, const int64_t *shape)
+{
+    *to = *c;
+    for (int d = 0; d < c->ndim; d++)
+        to->shape[d] = ow_step_along(c, d) || (d >= run->first && d <= run->last) ? shape[d] : 1;
+    ow_c_strides(to);
+}
+
+/* Replace the operands that break the runs of a reduction by copies, which are kept in `copies`; returns
+ * their memory, NULL without any. */
+static char *ow_straighten(const ow_step *s, const int64_t *shape, int nd, ow_slot **inputs, ow_slot *copies)
+{
+    const ow_last_dims run = ow_reduce_last(s, shape, nd);
+    int64_t bytes = 0, pieces = 0, all = 1;
+    int broken = 0, far = 0;
+    for (int d = 0; d < nd; d++)
+        all *= shape[d];
+    if (run.last < 0 || all < OW_STRAIGHT_SIZE)
+        return NULL;
+    for (int i = 0; i < s->nin; i++) {
+        const int lies = ow_lies_along(&run, inputs[i], shape);
+        if (lies < 0) {
+            ow_straight_shape(&copies[i], &run, inputs[i], shape);
+            bytes += ow_round_up(ow_size(&copies[i]) * copies[i].itemsize, 64);
+            broken += ow_size(inputs[i]) == all;
+            far |= llabs(ow_step_along(inputs[i], run.last)) > OW_NEAR;
+        } else
+            pieces += lies && ow_size(inputs[i]) == all;
+    }
+    /* most operands must be as they should; of long rows only those far apart are worth a copy */
+    if (!bytes || bytes > OW_STRAIGHT_BYTES || pieces < 1 || broken > pieces ||
+        !(far || (shape[run.last] < OW_SHORT_ROW && run.size > shape[run.last])))
+        return NULL;
+    char *memory = ow_alloc(bytes), *free_memory = memory;
+    for (int i = 0; memory && i < s->nin; i++)
+        if (ow_lies_along(&run, inputs[i], shape) < 0) {
+            copies[i].data = free_memory;
+            free_memory += ow_round_up(ow_size(&copies[i]) * copies[i].itemsize, 64);
+            ow_copy(&copies[i], inputs[i]);
+            inputs[i] = &copies[i];
+        }
+    return memory;
+}
+
 static int ow_reduce_run(ow_step *s)
 {
     const ow_reducer *r = &ow_kernels->reducers[s->ints[OW_RED]];
@@ -317,6 +436,7 @@ static int ow_reduce_run(ow_step *s)
     }
     for (int i = 0; i < s->nin; i++)
         slots[n_acc + i] = s->in[i];
+    char *straight = s->nin > 1 ? ow_straighten(s, shape, nd, slots + n_acc, accs + n_acc) : NULL;
     ow_walk w;
     const int64_t size = ow_walk_start(&w, nd, shape, n_acc + s->nin, slots, n_acc);
     const int each = size == n_out;
@@ -343,9 +463,11 @@ static int ow_reduce_run(ow_step *s)
     } else if (w.stride[last][0] && last)
         block = OW_ROW_BLOCK;
     if (loop != ow_wide_loop && !ow_all_direct(&g, &w) && (s->loop || !ow_reads_apart(&w, r->accsize))) {
-        loop = ow_gather_loop;
+        /* a dimension that was moved inside stands before one that is reduced */
+        const int turns = is_short && block == OW_CHUNK && !each && ow_walk_turns(&w, &g);
+        loop = turns ? ow_turned_loop : ow_gather_loop;
         ctx = &g;
-        block = block < OW_CHUNK ? block : OW_CHUNK;
+        block = turns ? OW_TURNED : block < OW_CHUNK ? block : OW_CHUNK;
     }
     const ow_fresh fresh = {loop, ctx, r, n_acc};
     if (each) {
@@ -379,6 +501,7 @@ static int ow_reduce_run(ow_step *s)
         }
     }
 narrow:
+    ow_free(straight);
     for (int k = 0; k < n_acc && s->ints[OW_RED_APART]; k++)
         ow_narrow(s->out[k], acc + k * plane, r->accsize);
     return OW_OK;
@@ -730,8 +853,36 @@ static void ow_argmax_of_all(ow_step *s)
         ow_argmax_store(s->out[0], 0, &best);
 }
 
-static int ow_argmax_run(ow_step *s)
+/* Let `to` be `x` without dimensions of length 1, and with neighbours of which all or none are reduced
+ * joined where they lie in even steps; returns the mask of its reduced dimensions. */
+static int64_t ow_argmax_join(ow_slot *to, const ow_slot *x, int64_t axes)
 {
+    int64_t joined = 0;
+    *to = *x;
+    to->ndim = 0;
+    for (int d = 0; d < x->ndim; d++) {
+        const int last = to->ndim - 1, reduced = axes >> d & 1;
+        if (x->shape[d] == 1)
+            continue;
+        if (last >= 0 && (joined >> last & 1) == reduced && to->strides[last] == x->shape[d] * x->strides[d]) {
+            to->shape[last] *= x->shape[d];
+            to->strides[last] = x->strides[d];
+            continue;
+        }
+        to->shape[to->ndim] = x->shape[d];
+        to->strides[to->ndim] = x->strides[d];
+        joined |= (int64_t)reduced << to->ndim++;
+    }
+    return joined;
+}
+
+static int ow_argmax_run(ow_step *given)
+{
+    ow_slot joined, *in[1] = {&joined};
+    const int64_t ints[2] = {given->ints[0], ow_argmax_join(&joined, given->in[0], given->ints[1])};
+    ow_step step = *given, *s = &step;
+    step.in = in;
+    step.ints = ints;
     const ow_slot *x = s->in[0];
     const int64_t n = ow_size(s->out[s->nout - 1]);
     const double ns = 0.3 * (double)ow_size(x);

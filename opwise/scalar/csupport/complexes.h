@@ -9,7 +9,7 @@
 #define OW_COMPLEXES_H
 
 /*@ complex */
-#define OW_COMPLEX(S, R, FABS)                                                                      \
+#define OW_COMPLEX(S, R, I, FABS)                                                                   \
     OW_INLINE ow_##S ow_add_##S(ow_##S x, ow_##S y) { return (ow_##S){x.r + y.r, x.i + y.i}; }     \
     OW_INLINE ow_##S ow_sub_##S(ow_##S x, ow_##S y) { return (ow_##S){x.r - y.r, x.i - y.i}; }     \
     OW_INLINE ow_##S ow_neg_##S(ow_##S x) { return (ow_##S){-x.r, -x.i}; }                         \
@@ -50,9 +50,16 @@
     {                                                                                              \
         return ((x.r < y.r) & (x.i == x.i) & (y.i == y.i)) | ((x.r == y.r) & (x.i <= y.i));        \
     }                                                                                              \
+    /* by bits: gcc makes a branch of two selections by one condition after another */            \
+    OW_INLINE R ow_either_##S(I first, R x, R y)                                                   \
+    {                                                                                              \
+        union { R value; I bits; } a = {x}, b = {y};                                               \
+        a.bits = (a.bits & -first) | (b.bits & ~-first);                                           \
+        return a.value;                                                                            \
+    }                                                                                              \
     OW_INLINE ow_##S ow_pick_##S(int first, ow_##S x, ow_##S y)                                    \
     {                                                                                              \
-        return (ow_##S){first ? x.r : y.r, first ? x.i : y.i};                                     \
+        return (ow_##S){ow_either_##S(first, x.r, y.r), ow_either_##S(first, x.i, y.i)};           \
     }                                                                                              \
     /* the first of two, unless the second is larger (smaller) and the first is not NaN */         \
     OW_INLINE ow_##S ow_maximum_##S(ow_##S x, ow_##S y)                                            \
@@ -74,13 +81,13 @@ OW_INLINE ow_c128 ow_c128_of_c128(ow_c128 x) { return x; }
 /*@ complex c64 */
 #ifndef OW_COMPLEX_c64
 #define OW_COMPLEX_c64
-OW_COMPLEX(c64, float, __builtin_fabsf)
+OW_COMPLEX(c64, float, int, __builtin_fabsf)
 #endif
 /*@ end */
 /*@ complex c128 */
 #ifndef OW_COMPLEX_c128
 #define OW_COMPLEX_c128
-OW_COMPLEX(c128, double, __builtin_fabs)
+OW_COMPLEX(c128, double, long long, __builtin_fabs)
 #endif
 /*@ end */
 
