@@ -588,6 +588,21 @@ static int ow_gemm_run(ow_step *s)
     return OW_OK;
 }
 
+/* Of products of so many multiplications or more, a vector whose elements are not side by side is copied, and a
+ * matrix of which neither rows nor columns are. */
+#define OW_COPIED_VECTOR 64
+
+/* Bytes of the copies of A and x. */
+static int64_t ow_gemv_bytes(const ow_slot *A, const ow_slot *x, int64_t *of_A)
+{
+    const int64_t rows = A->shape[0], terms = A->shape[1];
+    *of_A = 0;
+    if (ow_mul_size(rows, terms) < OW_COPIED_VECTOR || !ow_fits(rows) || !ow_fits(terms))
+        return 0;
+    *of_A = ow_mat_bytes(A);
+    return ow_add_size(*of_A, x->strides[0] != x->itemsize ? terms * x->itemsize : 0);
+}
+
 /* in: y, alpha, A, x, beta: y <- beta y + alpha A x. ints: overwrite */
 static int ow_gemv_prep(ow_step *s)
 {
@@ -600,6 +615,10 @@ static int ow_gemv_prep(ow_step *s)
         return OW_FAIL(s, OW_VALUE_ERROR,
                        "Shape mismatch: A.shape[0] != y.shape[0] (%lld != %lld)",
                        (long long)A->shape[0], (long long)y->shape[0]);
+    int64_t of_A;
+    const int64_t bytes = ow_gemv_bytes(A, x, &of_A);
+    if (bytes && ow_scratch(s, bytes) == NULL)
+        return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate copies of a matrix and a vector");
     int rc = ow_accumulator(s);
     return rc ? rc : ow_need_blas(s, !ow_is_own(A->shape[0], 1, A->shape[1]));
 }
@@ -630,8 +649,21 @@ static int ow_gemv_run(ow_step *s)
     ow_accumulator_copy(s);
     ow_slot *y = s->out[0], *A = s->in[2], *x = s->in[3];
     double a = ow_real(s->in[1]), b = ow_real(s->in[4]);
-    int64_t item = A->itemsize;
+    int64_t item = A->itemsize, of_A;
     ow_mat m;
+    ow_slot straight_A = *A, straight_x = *x;
+    if (ow_gemv_bytes(A, x, &of_A) > of_A) {
+        straight_x.data = s->scratch + of_A;
+        straight_x.strides[0] = item;
+        ow_copy(&straight_x, x);
+        x = &straight_x;
+    }
+    if (of_A) {
+        straight_A.data = s->scratch;
+        ow_c_strides(&straight_A);
+        ow_copy(&straight_A, A);
+        A = &straight_A;
+    }
     if (A->shape[0] * A->shape[1] <= OW_SMALL_VECTOR) {
         const ow_matvec q = {A->shape[0], A->shape[1], a, b, A->data, x->data, y->data,
                              A->strides[0] / item, A->strides[1] / item, x->strides[0] / item,
