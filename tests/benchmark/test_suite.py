@@ -249,6 +249,35 @@ def test_table():
 
 
 @pytest.mark.null
+def test_where_opwise_stands():
+    assert report.standing(recorded()) == [
+        "opwise is ahead of every peer in 1 of 1 workloads, at most 6% behind in 0, "
+        "further behind in 0",
+        "opwise / best peer, geometric mean: 0.50",
+        "opwise / numpy, 1 workloads, geometric mean: 0.50",
+    ]
+    run = recorded()
+    run.lines[0].of("numpy").samples[:] = [1.5e-6]
+    assert report.standing(run)[0].endswith("further behind in 1: first 2.00")
+    run.lines[0].of("numpy").samples[:] = [2.9e-6]
+    assert "at most 6% behind in 1, further behind in 0" in report.standing(run)[0]
+    run.lines.clear()
+    assert report.standing(run) == report.changes(run) == []
+
+
+@pytest.mark.null
+def test_what_changed():
+    run = recorded()
+    assert report.changes(run) == []
+    run.lines[0].outcomes.append(Outcome("opwise-before", samples=[2e-6]))
+    assert run.lines[0].best_peer().contender == "numpy"  # an opwise is no peer
+    assert report.changes(run) == [
+        "opwise / opwise-before, 1 workloads, geometric mean: 1.50; more than 3% faster: 0, "
+        "slower: 1: first 1.50"
+    ]
+
+
+@pytest.mark.null
 def test_markdown():
     lines = report.markdown(recorded()).splitlines()
     head = "| workload | opwise | profile/fast_run | / best peer | / limit | compile cold | warm |"
@@ -372,6 +401,20 @@ def test_caches_are_shared_where_compilation_is_not_measured(tmp_path):
         assert line.of("opwise").cold is None
     assert {each.name for each in tmp_path.iterdir()} == {"opwise", "numpy"}
     assert any((tmp_path / "opwise").iterdir())
+
+
+@pytest.mark.c
+def test_another_checkout_takes_turns(monkeypatch, tmp_path):
+    monkeypatch.setattr(program, "CONTENDERS", dict(contenders.CONTENDERS))
+    chosen = program.with_before(measure.ROOT, ["opwise", "numpy"])
+    assert chosen == ["opwise", "opwise-before", "numpy"]
+    before = program.CONTENDERS["opwise-before"]
+    monkeypatch.setitem(contenders.CONTENDERS, "opwise-before", before)
+    line = line_of("mix-1e3-f32", chosen[:2], SMALL, tmp_path)
+    assert [each.status for each in line.outcomes] == [OK, OK] and line.to_before() > 0
+    assert before.declines(replace(WORKLOADS["mix-1e3-f32"], name="new")) != ""
+    with pytest.raises(SystemExit, match="has no benchmark/suite"):
+        program.with_before(tmp_path, ["opwise"])
 
 
 @pytest.mark.null

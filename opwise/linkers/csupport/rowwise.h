@@ -37,53 +37,34 @@ enum {
 typedef void ow_rowwise_turn(void *to, const void *from, int64_t row, int64_t along, int64_t m, int64_t n,
                              int64_t size);
 
-#define OW_ROWWISE_TURN(NAME, T, COUNT, STATEMENT)                                                 \
-    static inline void NAME(char *restrict array, T *restrict buffer, int64_t row, int64_t along, \
-                            int64_t m, int64_t n)                                                 \
-    {                                                                                             \
-        for (int64_t r = 0; r < (COUNT); r++) {                                                   \
-            char *const at = array + (r < m ? r : m - 1) * row;                                   \
-            T *const b = buffer + r;                                                              \
-            if (along == (int64_t)sizeof(T))                                                      \
-                for (int64_t j = 0; j < n; j++)                                                   \
-                    STATEMENT(b[j * OW_ROWWISE_ROWS], ((T *)at)[j]);                              \
-            else                                                                                  \
-                for (int64_t j = 0; j < n; j++)                                                   \
-                    STATEMENT(b[j * OW_ROWWISE_ROWS], *(T *)(at + j * along));                    \
-        }                                                                                         \
-    }
-#define OW_ROWWISE_IN(buffer, array) ((buffer) = (array))
-#define OW_ROWWISE_OUT(buffer, array) ((array) = (buffer))
-#define OW_ROWWISE_TURNS(SIZE, T)                           \
-    OW_ROWWISE_TURN(ow_rowwise_in##SIZE, T, OW_ROWWISE_ROWS, OW_ROWWISE_IN) \
-    OW_ROWWISE_TURN(ow_rowwise_out##SIZE, T, m, OW_ROWWISE_OUT)
-OW_ROWWISE_TURNS(1, uint8_t)
-OW_ROWWISE_TURNS(2, uint16_t)
-OW_ROWWISE_TURNS(4, uint32_t)
-OW_ROWWISE_TURNS(8, uint64_t)
-
-#define OW_ROWWISE_CASE(WAY, SIZE, T, array, buffer)                                  \
-    case SIZE:                                                                       \
-        ow_rowwise_##WAY##SIZE((char *)(array), (T *)(buffer), row, along, m, n); \
-        break;
-#define OW_ROWWISE_BY_SIZE(WAY, array, buffer)                \
-    switch (size) {                                           \
-        OW_ROWWISE_CASE(WAY, 1, uint8_t, array, buffer)      \
-        OW_ROWWISE_CASE(WAY, 2, uint16_t, array, buffer)     \
-        OW_ROWWISE_CASE(WAY, 4, uint32_t, array, buffer)     \
-        OW_ROWWISE_CASE(WAY, 8, uint64_t, array, buffer)     \
-    }
-
 static void ow_rowwise_gather(void *to, const void *from, int64_t row, int64_t along, int64_t m, int64_t n,
                               int64_t size)
 {
-    OW_ROWWISE_BY_SIZE(in, from, to)
+    const int64_t pitch = OW_ROWWISE_ROWS * size;
+    if (along == size) {
+        const ow_tile tile = {n, m, from, row, to, pitch, NULL};
+        ow_copy_tile(&tile, size, size, size);
+    }
+    for (int64_t j = 0; j < n && (along != size || m < OW_ROWWISE_ROWS); j++) {
+        char *const line = (char *)to + j * pitch;
+        if (along != size)
+            ow_copy_run((char *[]){line, (char *)from + j * along}, (int64_t[]){size, row}, m, (int)size);
+        ow_copy_run((char *[]){line + m * size, line + (m - 1) * size}, (int64_t[]){size, 0}, OW_ROWWISE_ROWS - m,
+                    (int)size);
+    }
 }
 
 static void ow_rowwise_scatter(void *to, const void *from, int64_t row, int64_t along, int64_t m, int64_t n,
                                int64_t size)
 {
-    OW_ROWWISE_BY_SIZE(out, to, from)
+    const int64_t pitch = OW_ROWWISE_ROWS * size;
+    if (along == size) {
+        const ow_tile tile = {m, n, from, pitch, to, row, NULL};
+        ow_copy_tile(&tile, size, size, size);
+        return;
+    }
+    for (int64_t j = 0; j < n; j++)
+        ow_copy_run((char *[]){(char *)to + j * along, (char *)from + j * pitch}, (int64_t[]){row, size}, m, (int)size);
 }
 
 /* What a generated loop gets besides its operands. */

@@ -9,6 +9,7 @@ extern const ow_simd ow_simd_avx2, ow_simd_avx512;
 
 const ow_simd *ow_kernels = &ow_simd_base;
 ow_sort_in_place_fn ow_sort_in_place[2];
+int64_t ow_sort_wide;
 
 static int has(const ow_simd *kernels)
 {
@@ -44,4 +45,10 @@ int ow_use_kernels(const char *name)
 __attribute__((constructor)) static void choose(void)
 {
     ow_use_kernels(NULL);
+#ifdef OW_X86_VECTORS
+    /* AMD's first processors with vectors of 64 bytes store chosen elements of one, as sorting does, many times
+     * slower than later ones and than Intel's */
+    if (has(&ow_simd_avx512) && !__builtin_cpu_is("amdfam19h"))
+        ow_sort_wide = 1 << 24;
+#endif
 }

@@ -149,6 +149,8 @@ typedef struct ow_sorting {
 /* numpy's functions that sort uint32 and uint64 in place; NULL if it has none. */
 typedef int (*ow_sort_in_place_fn)(void *items, intptr_t n, void *array);
 extern ow_sort_in_place_fn ow_sort_in_place[2];
+/* The most items for which they are faster than to distribute items by their bytes. */
+extern int64_t ow_sort_wide;
 
 /* `room`: ow_sort_room bytes. */
 typedef void (*ow_sort_fn)(const ow_sorting *j, const char *x, char *to, char *room);

@@ -3,9 +3,8 @@
  * Positions are sorted with their keys, as one integer with the key in the upper half, so equal keys
  * keep their order. Rows of up to OW_RANKED items are sorted by counting for each how many come before
  * it, without branches; longer ones by numpy's vector instructions or merged from such blocks, or, from
- * RADIX items on, distributed by one byte of the keys after another. With vectors of 64 bytes numpy's
- * instructions are faster up to OW_SORT_WIDE items, too. */
-#define OW_SORT_WIDE (OW_VECTOR == 64 ? 1 << 24 : 0)
+ * RADIX items on, distributed by one byte of the keys after another. Up to ow_sort_wide items numpy's
+ * instructions are faster, too. */
 
 typedef unsigned __int128 ow_u128;
 
@@ -199,7 +198,7 @@ OW_RANK(ow_rank_64, uint64_t)
     {                                                                                              \
         K keys[OW_RANKED] = {0}, rank[OW_RANKED];                                                  \
         const int64_t block = n <= OW_RANKED ? OW_RANKED : OW_RANK_LANES;                          \
-        if (n > RADIX && !(SMALL && n <= OW_SORT_WIDE))                                            \
+        if (n > RADIX && !(SMALL && n <= ow_sort_wide))                                            \
             return ow_distribute_##S(items, spare, n, low, alone);                                 \
         if (n > OW_RANKED && SMALL) {                                                              \
             ((ow_sort_in_place_fn)SMALL)(items, n, NULL);                                          \

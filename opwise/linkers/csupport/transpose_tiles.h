@@ -30,8 +30,9 @@ OW_WITHIN void OW_N(ow_transpose_square)(const ow_tile *t, int64_t row, int64_t 
 }
 
 /* Blocks of whole cache lines on both sides, so that each is there until all of it is done. */
-static void OW_N(ow_transpose_tile)(const ow_tile *t)
+static void OW_N(ow_transpose_tile)(const ow_tile *given)
 {
+    const ow_tile copy = *given, *const t = &copy; /* which no store can change */
     const int64_t rows = t->rows, columns = t->columns;
     if (rows < OW_LANES || columns < OW_LANES) {
         for (int64_t k = 0; k < columns; k++)
