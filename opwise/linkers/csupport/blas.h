@@ -833,18 +833,38 @@ static void ow_page_product(ow_step *s, int64_t i)
     ow_gemm(s, &z, &x, &y, 1.0, 0.0);
 }
 
-/* The pages of a batched product, of which a chunk has so many. */
+/* The pages of a batched product, of which a chunk has so many: z, x and y of the first. */
 typedef struct ow_pages_job {
     ow_step *s;
     int64_t some;
+    ow_mat first[3];
 } ow_pages_job;
 
 static void ow_pages_chunk(void *arg, int64_t c)
 {
     const ow_pages_job *j = arg;
-    const int64_t pages = j->s->out[0]->shape[0];
-    for (int64_t i = c * j->some; i < pages && i < (c + 1) * j->some; i++)
-        ow_page_product(j->s, i);
+    const ow_slot *z = j->s->out[0], *x = j->s->in[0], *y = j->s->in[1];
+    for (int64_t i = c * j->some; i < z->shape[0] && i < (c + 1) * j->some; i++) {
+        ow_mat page[3];
+        memcpy(page, j->first, sizeof(page));
+        page[0].data += i * z->strides[0];
+        page[1].data += i * x->strides[0];
+        page[2].data += i * y->strides[0];
+        ow_gemm_mats(z->itemsize == 8, page[0], page[1], page[2], 1.0, 0.0);
+    }
+}
+
+/* Describe the first pages; returns 0 if they are not matrices for BLAS. */
+static int ow_first_pages(ow_step *s, ow_mat *first)
+{
+    ow_slot *const slots[3] = {s->out[0], s->in[0], s->in[1]};
+    for (int k = 0; k < 3; k++) {
+        ow_slot page;
+        ow_page(&page, slots[k], 0);
+        if (!ow_as_mat(&page, &first[k]))
+            return 0;
+    }
+    return 1;
 }
 
 static int ow_batched_dot_run(ow_step *s)
@@ -853,9 +873,10 @@ static int ow_batched_dot_run(ow_step *s)
     const int64_t pages = s->out[0]->shape[0];
     const double work = (double)first->shape[1] * (double)first->shape[2] * (double)second->shape[2];
     /* the team shares small pages, and the work on each large one; scratch memory is one page's */
-    if (pages > 1 && work < OW_LARGE_PAGE && s->scratch == NULL) {
+    ow_pages_job job = {.s = s};
+    if (pages > 1 && work < OW_LARGE_PAGE && ow_first_pages(s, job.first)) {
         const int64_t chunks = ow_chunks((double)pages * work / (first->itemsize == 8 ? 10 : 20));
-        ow_pages_job job = {s, (pages + chunks - 1) / chunks};
+        job.some = (pages + chunks - 1) / chunks;
         ow_parallel(ow_pages_chunk, &job, (pages + job.some - 1) / job.some);
         return OW_OK;
     }
