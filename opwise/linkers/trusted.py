@@ -328,7 +328,11 @@ def _try_lock(fd: int, shared: bool) -> bool | None:
 def _remove_tree(path: str) -> None:
     import shutil  # only processes that compile need it
 
-    shutil.rmtree(path, ignore_errors=True)  # follows no links
+    for _ in range(20):
+        shutil.rmtree(path, ignore_errors=True)  # follows no links
+        if not os.path.lexists(path):
+            break
+        time.sleep(0.01)  # a compiler that is being killed wrote another file
 
 
 def _sweep(place: str) -> None:

@@ -589,8 +589,9 @@ static int ow_gemm_run(ow_step *s)
 }
 
 /* Of products of so many multiplications or more, a vector whose elements are not side by side is copied, and a
- * matrix of which neither rows nor columns are. */
+ * matrix of which neither rows nor columns are, if it takes no more bytes. */
 #define OW_COPIED_VECTOR 64
+#define OW_COPIED_BYTES (64 << 20)
 
 /* Bytes of the copies of A and x. */
 static int64_t ow_gemv_bytes(const ow_slot *A, const ow_slot *x, int64_t *of_A)
@@ -600,6 +601,8 @@ static int64_t ow_gemv_bytes(const ow_slot *A, const ow_slot *x, int64_t *of_A)
     if (ow_mul_size(rows, terms) < OW_COPIED_VECTOR || !ow_fits(rows) || !ow_fits(terms))
         return 0;
     *of_A = ow_mat_bytes(A);
+    if (*of_A > OW_COPIED_BYTES)
+        *of_A = 0;
     return ow_add_size(*of_A, x->strides[0] != x->itemsize ? terms * x->itemsize : 0);
 }
 
