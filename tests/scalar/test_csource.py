@@ -1,6 +1,7 @@
 """C text of types, numbers, conversions and declarations. That of the rows is in test_rows.py."""
 
 import ast
+import platform
 import re
 import subprocess
 from pathlib import Path
@@ -186,6 +187,7 @@ def test_the_extension_is_built_with_the_same_flags():
 
 
 @pytest.mark.c
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="calls x86's functions only")
 def test_vector_functions_are_those_of_libmvec():
     """What the library exports, by nm, and nothing more."""
     try:
