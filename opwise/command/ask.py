@@ -16,6 +16,8 @@ from opwise.profiling.files import printable
 from opwise.profiling.reports import wording
 from opwise.profiling.requests import Askable
 
+#: seconds until the thread of a program is asked whose main thread has not answered
+_PATIENCE = 0.3
 #: how to start a program that can be asked
 _START = (
     "Start it with `opwise run`, or with "
@@ -98,18 +100,21 @@ def _answer(asked: Askable, output: Path | None, timeout: float) -> Path:
         asked.send(token, output)
     except OSError as error:
         raise click.ClickException(f"cannot ask process {asked.process}: {error}") from None
-    end = time.monotonic() + timeout
+    start, has_rung = time.monotonic(), False
     while (answer := asked.answer(token)) is None:
         if not asked.is_there:
             raise click.ClickException(
                 f"process {asked.process} ended before it answered; its own file has its profile"
             )
-        if time.monotonic() > end:
+        waited = time.monotonic() - start
+        if waited > _PATIENCE and not has_rung:
+            asked.ring()
+            has_rung = True
+        if waited > timeout:
             raise click.ClickException(
-                f"process {asked.process} has not answered for {timeout:g} s. It answers when its "
-                "main thread returns to Python, for example from a long call of another library. "
-                f"If the program has set a handler of its own for {asked.signal.name}, choose "
-                "another signal: opwise run --flags profiling.signal=SIGUSR2"
+                f"process {asked.process} has not answered for {timeout:g} s. It answers when one "
+                "of its threads can run Python; a call of another library that holds Python's lock "
+                "(GIL) prevents that until it returns."
             )
         time.sleep(0.02)
     if "path" not in answer:

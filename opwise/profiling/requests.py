@@ -2,6 +2,9 @@
 
 Such a program says so in a file of a private folder, where ``opwise ask`` finds it, puts a request
 beside it, sends the signal, and waits for the answer. A signal without a request works as well.
+
+Python handles signals in the main thread, but not while that is in a call of C. A thread answers
+then, which waits for a byte from a pipe beside the file; until one comes it costs nothing.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ from opwise.profiling.profile import Profile
 
 #: bytes of a file of the folder, at most
 _MOST = 1 << 16
+#: what is written to the pipe of a program: answer the request; end the thread
+_ANSWER, _END = b"?", b"."
 
 # --- the folder -----------------------------------------------------------------------------------
 
@@ -69,6 +74,54 @@ def _read(path: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
+# --- the thread -----------------------------------------------------------------------------------
+
+
+class _Bell:
+    """A thread that calls a function each time that another process rings."""
+
+    def __init__(self, path: Path, answer: Callable[[], None]) -> None:
+        """Make the named pipe that the thread reads. Raises OSError."""
+        path.unlink(missing_ok=True)
+        os.mkfifo(path, 0o600)
+        self.answer = answer
+        # also for writing: where nobody has the other end open, a read waits instead of ending
+        self.pipe = os.open(path, os.O_RDWR)
+        self.about = os.fstat(self.pipe)
+        self.thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread, unless the system allows no more threads."""
+        if self.thread is None:
+            thread = threading.Thread(target=self._wait, name="opwise ask", daemon=True)
+            with contextlib.suppress(RuntimeError):
+                thread.start()
+                self.thread = thread
+
+    def end(self) -> None:
+        """End the thread, which can be started again, unless the program has closed the pipe."""
+        if self.thread is not None and self._is_open():
+            os.write(self.pipe, _END)
+            self.thread.join()
+            self.thread = None
+
+    def close(self) -> None:
+        """Close the pipe in a process that was forked, which does not have the thread."""
+        if self._is_open():
+            os.close(self.pipe)
+
+    def _is_open(self) -> bool:
+        """Return whether the pipe is open: a program may close all files, and open others."""
+        try:
+            return os.path.samestat(os.fstat(self.pipe), self.about)
+        except OSError:
+            return False
+
+    def _wait(self) -> None:
+        while self._is_open() and os.read(self.pipe, 1) == _ANSWER:
+            self.answer()
+
+
 # --- the program ----------------------------------------------------------------------------------
 
 
@@ -82,8 +135,14 @@ class _Program:
         self.number: signal.Signals | None = None
         self.process = 0
         self.folder: Path | None = None
+        #: held by the thread that takes a request or writes a profile
+        self.lock = threading.RLock()
         #: whether a profile is being written
         self.busy = False
+        #: whether a signal is still to be handled whose request the thread has answered
+        self.is_answered = False
+        #: answers while the main thread is in a call of C; None where it cannot
+        self.bell: _Bell | None = None
         #: returns the profile, and the path of its file if no other is asked for
         self.read: Callable[[], tuple[Profile, Path]]
 
@@ -115,32 +174,58 @@ class _Program:
             "program": " ".join(sys.argv)[:200],
         }
         with contextlib.suppress(OSError):
+            self.bell = _Bell(self.folder / f"{self.process}.pipe", self._answer_meanwhile)
+            self.bell.start()
+        with contextlib.suppress(OSError):
             write_whole(self.folder / f"{self.process}.json", json.dumps(about))
         atexit.register(self.forget, self.process)
 
     def forget(self, process: int) -> None:
         """Say no longer that a process can be asked, if it is this one."""
         if self.folder is not None and process == os.getpid():
-            for suffix in ("json", "request"):
+            if self.bell is not None:
+                self.bell.end()
+            for suffix in ("json", "request", "pipe"):
                 with contextlib.suppress(OSError):
                     (self.folder / f"{process}.{suffix}").unlink()
 
     def announce_after_fork(self) -> None:
         """Say that this process, which was forked, can be asked as its parent can."""
         if self.number is not None:
-            self.busy = False
+            self.lock = threading.RLock()
+            self.busy = self.is_answered = False
+            if self.bell is not None:
+                self.bell.close()
+                self.bell = None
             self.announce()
+
+    def _answer_meanwhile(self) -> None:
+        """Answer in another thread what the main thread has not answered."""
+        assert self.number is not None
+        with self.lock:
+            request = self._request()
+            if request:
+                self.is_answered = signal.getsignal(self.number) == self._receive
+                self._reply(request)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         """Handle the signal: write the profile, or pass on what nobody of opwise has sent."""
-        request = self._request()
-        answer = self._answer(request.get("output"))
-        if request and self.folder is not None:
-            answer["token"] = request.get("token")
+        with self.lock:
+            request, is_answered = self._request(), self.is_answered
+            self.is_answered = False
+            if request:
+                self._reply(request)
+            elif not is_answered:
+                self._answer(None)
+        if not request and not is_answered and callable(self.before):
+            self.before(number, frame)
+
+    def _reply(self, request: Mapping[str, Any]) -> None:
+        """Do what a request says, and leave the answer in the folder."""
+        answer = {**self._answer(request.get("output")), "token": request.get("token")}
+        if self.folder is not None:
             with contextlib.suppress(OSError):
                 write_whole(self.folder / f"{os.getpid()}.answer", json.dumps(answer))
-        elif callable(self.before):
-            self.before(number, frame)
 
     def _request(self) -> dict[str, Any]:
         """Take the request that lies in the folder; {} without one."""
@@ -173,14 +258,27 @@ listen = _program.listen
 announce_after_fork = _program.announce_after_fork
 
 
+def before_fork() -> None:
+    """End the thread, so that a program of one thread forks as one."""
+    if _program.bell is not None:
+        _program.bell.end()
+
+
+def after_fork_in_parent() -> None:
+    """Start the thread again."""
+    if _program.bell is not None:
+        _program.bell.start()
+
+
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
     """Answer no request in a block that writes the profile anyway."""
-    busy, _program.busy = _program.busy, True
-    try:
-        yield
-    finally:
-        _program.busy = busy
+    with _program.lock:
+        busy, _program.busy = _program.busy, True
+        try:
+            yield
+        finally:
+            _program.busy = busy
 
 
 # --- those who ask --------------------------------------------------------------------------------
@@ -226,6 +324,15 @@ class Askable:
         request = {"token": token, "output": output and str(output)}
         write_whole(self.folder / f"{self.process}.request", json.dumps(request))
         os.kill(self.process, self.signal)
+
+    def ring(self) -> None:
+        """Have the thread of the process answer what its main thread has not answered."""
+        with contextlib.suppress(OSError):  # there is no pipe, or nobody reads it
+            pipe = os.open(self.folder / f"{self.process}.pipe", os.O_WRONLY | os.O_NONBLOCK)
+            try:
+                os.write(pipe, _ANSWER)
+            finally:
+                os.close(pipe)
 
     def answer(self, token: str) -> Mapping[str, Any] | None:
         """Return the answer to a request, None before it is there."""

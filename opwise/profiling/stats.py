@@ -587,5 +587,9 @@ def _end_of_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(
+        before=requests.before_fork,
+        after_in_parent=requests.after_fork_in_parent,
+        after_in_child=_after_fork,
+    )
 _watch_multiprocessing()

@@ -34,6 +34,34 @@ h, _ = theano.scan(lambda s: T.tanh(s + 1), None, T.zeros((3,)), n_steps=2_000_0
 f = theano.function([x], [h[-1], x * 2], name="long")
 {READY}f(np.ones(3))
 """
+#: calls a function of C that never returns, since it locks a mutex twice, if a number is negative
+BLOCKS = f"""
+import ctypes, sys
+import numpy as np
+import theano
+import theano.tensor as T
+
+lock = ctypes.CDLL(None).pthread_mutex_lock
+mutex = ctypes.create_string_buffer(1000)
+ctypes.CDLL(None).pthread_mutex_init(mutex, None)
+
+class Blocks(theano.Op):
+    def make_node(self, x):
+        return theano.Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0].copy()
+        if inputs[0][0] < 0:
+            lock(mutex)
+            {READY.strip()}
+            lock(mutex)
+
+x = T.dvector("x")
+f = theano.function([x], Blocks()(T.sinh(x)) * 2, name="f")
+for _ in range(int(sys.argv[1])):
+    f(np.ones(3))
+f(-np.ones(3))
+"""
 
 
 @pytest.fixture
@@ -43,11 +71,13 @@ def started(tmp_path, monkeypatch):
     monkeypatch.delenv("OPWISE_PROFILE_OWNER", raising=False)
     running = []
 
-    def start(text, *options):
+    def start(text, *options, words=()):
         (tmp_path / "program.py").write_text(text)
-        words = [sys.executable, "-m", "opwise", "run", "--no-limits", *options, "program.py"]
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                   text=True, start_new_session=True)  # fmt: skip
+        command = [sys.executable, "-m", "opwise", "run", "--no-limits", *options, "program.py"]
+        process = subprocess.Popen(
+            [*command, *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )  # fmt: skip
         running.append(process)
         end = time.monotonic() + 120
         while not (tmp_path / "ready").exists():
@@ -97,13 +127,31 @@ def test_a_program_with_a_handler_of_its_own_and_another_signal(started, call_ap
     assert not (tmp_path / "handled").exists()
 
 
-def test_a_program_that_replaced_the_handler_is_named(started, call_apart):
+@pytest.mark.parametrize("calls", [0, 3])
+def test_a_program_in_a_long_call_of_c_in_its_first_call_and_later(started, call_apart, calls):
+    process = started(BLOCKS, words=[str(calls)])
+    for path in ("now.json", "again.json"):
+        done = call_apart("ask", "-o", path, process.pid)
+        assert done.exit_code == 0, done.output
+        (f,) = Profile.load(path).functions
+        assert f.calls == calls
+        assert [a.count for a in f.applys] == [calls + 1, calls, calls]
+    assert process.poll() is None
+
+
+def test_a_program_in_a_call_that_holds_the_lock_of_python(started, call_apart):
+    process = started(BLOCKS.replace("CDLL", "PyDLL"), words=["0"])
+    done = call_apart("ask", "--timeout", 0.7, process.pid)
+    assert done.exit_code == 1
+    assert "has not answered for 0.7 s" in done.stderr and "(GIL)" in done.stderr
+
+
+def test_a_program_that_replaced_the_handler(started, call_apart):
     text = f"{FUNCTION}import signal\nsignal.signal(signal.SIGUSR1, lambda *_: None)\n"
     process = started(f"{text}{READY}time.sleep(100)\n")
-    done = call_apart("ask", "--timeout", 0.3, process.pid)
-    assert done.exit_code == 1
-    assert "has not answered for 0.3 s" in done.stderr
-    assert "profiling.signal=SIGUSR2" in done.stderr
+    done = call_apart("ask", "-o", "now.json", process.pid)
+    assert done.exit_code == 0, done.output
+    assert Profile.load("now.json").functions[0].calls == 3
 
 
 @pytest.mark.null

@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -95,6 +97,83 @@ def test_a_handler_that_is_set_later_is_called_from_the_next_function_on(path):
     assert received == [signal.SIGUSR1] and len(Profile.load(path).functions) == 2
 
 
+def answered_meanwhile(process):
+    """Ask a process whose main thread gets no signal; return its answer."""
+    (one,) = (one for one in requests.askable() if one.process == process)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "kill", lambda *_: None)
+        one.send("meanwhile", None)
+    one.ring()
+    until = time.monotonic() + 60
+    while not (found := one.answer("meanwhile")) and time.monotonic() < until:
+        time.sleep(0.01)
+    return found
+
+
+def test_a_signal_that_is_handled_after_the_thread_has_answered_is_ours(path):
+    received = []
+    signal.signal(signal.SIGUSR1, lambda number, frame: received.append(number))
+    compiled()(np.ones(3))
+    assert answered_meanwhile(os.getpid()) == {"path": str(path), "token": "meanwhile"}
+    assert Profile.load(path).functions[0].calls == 1
+    path.unlink()
+    raised()
+    assert received == [] and not path.exists()
+    raised()
+    assert received == [signal.SIGUSR1] and path.exists()
+
+
+def test_the_thread_does_not_write_while_the_profile_is_written(path):
+    compiled()
+    with requests.undisturbed():
+        (one,) = requests.askable()
+        one.ring()
+        assert "is writing its profile" in asked()["error"]
+    assert "path" in answered_meanwhile(os.getpid())
+
+
+def test_a_program_of_one_thread_forks_as_one(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, threading\n"
+        "threads = lambda: [thread.name for thread in threading.enumerate()]\n"
+        "os.register_at_fork(before=lambda: print(threads()))\n"
+        "import opwise\n"
+        "import opwise.tensor as T\n"
+        "x = T.dvector('x')\n"
+        "f = opwise.function([x], x * 2, mode='FAST_COMPILE', profile=True)\n"
+        "child = os.fork()\n"
+        "if child:\n"
+        "    os.waitpid(child, 0)\n"
+        "print(threads(), flush=True)\n"
+        "os._exit(0)\n"
+    )
+    flags = f"base_compiledir={tmp_path},profiling.signal=SIGUSR1"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", program], capture_output=True, text=True,
+        env={**os.environ, "OPWISE_FLAGS": flags, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    both = "['MainThread', 'opwise ask']\n"
+    assert (done.stdout, done.stderr) == ("['MainThread']\n" + both + both, "")
+
+
+def test_a_program_that_closes_all_files_and_opens_others(tmp_path):
+    pipe, other = tmp_path / "1.pipe", tmp_path / "other"
+    answers = []
+    bell = requests._Bell(pipe, lambda: answers.append(1))
+    bell.start()
+    file = os.open(other, os.O_RDWR | os.O_CREAT)
+    os.dup2(file, bell.pipe)
+    bell.end()
+    bell.close()
+    assert other.read_bytes() == b""
+    requests.Askable(1, 1, signal.SIGUSR1, "", tmp_path, "").ring()
+    bell.thread.join(60)
+    assert answers == [1] and not bell.thread.is_alive()
+    os.close(bell.pipe)
+    os.close(file)
+
+
 def test_a_file_that_cannot_be_written_is_an_answer(path, tmp_path):
     f = compiled()
     answer = asked(tmp_path / "none" / "p.json")
@@ -145,6 +224,7 @@ def test_a_forked_process_can_be_asked_too(path):
         until = time.monotonic() + 60
         while not (found := one.answer("t")) and time.monotonic() < until:
             time.sleep(0.01)
+        assert "path" in answered_meanwhile(child) and "path" in answered_meanwhile(os.getpid())
     finally:
         for end in (may_end, ready, waits):
             os.close(end)
@@ -162,7 +242,8 @@ def test_what_processes_left_that_are_gone_is_removed(path):
     (folder / "1.answer").write_text("{}")
     (folder / "2.json").write_text("no JSON")
     assert [one.process for one in requests.askable()] == [os.getpid()]
-    assert [p.name for p in folder.iterdir()] == [f"{os.getpid()}.json"]
+    own = [f"{os.getpid()}.json", f"{os.getpid()}.pipe"]
+    assert sorted(p.name for p in folder.iterdir()) == own
 
 
 def test_a_folder_that_others_can_use_is_not_used(path, tmp_path, monkeypatch):
