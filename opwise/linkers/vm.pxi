@@ -980,12 +980,16 @@ cdef class VM:
     def algorithms(self):
         """Return (algorithm, why) of the last run of each step; ("", "") where there is one."""
         cdef int i
+        cdef const char *algorithm
+        cdef const char *why
         found = []
         for i in range(self.nsteps):
-            if self.steps[i].algorithm == NULL:
+            algorithm, why = self.steps[i].algorithm, self.steps[i].why
+            # a step that runs in another thread may have set one of them
+            if algorithm == NULL or why == NULL:
                 found.append(("", ""))
             else:
-                found.append((self.steps[i].algorithm.decode(), self.steps[i].why.decode()))
+                found.append((algorithm.decode(), why.decode()))
         return found
 
     def start_timing(self, bint ignore_first_call=False, loops=()):
