@@ -5,6 +5,7 @@ import pytest
 
 import opwise.tensor as T
 from opwise import In, function
+from opwise.linkers import opwise_c
 
 pytestmark = pytest.mark.c
 
@@ -42,3 +43,38 @@ def test_products_with_a_vector(dtype, layout, step):
             tolerance = 40 * np.finfo(dtype).eps * max(1, k) ** 0.5
             np.testing.assert_allclose(product, exact, atol=tolerance)
             np.testing.assert_allclose(total, 2 * exact - 3 * w, atol=tolerance * 3)
+
+
+ALL = ["base", "avx2", "avx512"]
+
+
+@pytest.fixture(params=ALL[: ALL.index(opwise_c.VECTORS) + 1])
+def vectors(request):
+    """The kernels of one kind of processor."""
+    opwise_c.use_vectors(request.param)
+    yield request.param
+    opwise_c.use_vectors(opwise_c.VECTORS)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_of_two_vectors(dtype, vectors):
+    x, y, z = T.vector(dtype=dtype), T.vector(dtype=dtype), T.scalar(dtype=dtype)
+    f = function([In(v, borrow=True) for v in (x, y, z)], [T.dot(x, y), z - 3 * T.dot(x, y)])
+    rng = np.random.RandomState(5)
+    for k in (*range(1, 300), 1000, 1023, 20_000, 20_001):
+        # whole numbers: every order of additions is exact; nan beside them is not read
+        a, b = (np.full(k + 2, np.nan, dtype) for _ in range(2))
+        a[1:-1], b[1:-1] = rng.randint(-9, 9, (2, k))
+        exact = a[1:-1].astype("int64") @ b[1:-1].astype("int64")
+        assert f(a[1:-1], b[1:-1], dtype == "float32") == [exact, (dtype == "float32") - 3 * exact]
+
+
+def test_equal_products_are_added_with_few_roundings(vectors):
+    """Roundings of equal numbers do not cancel."""
+    x, y = T.fvector(), T.fvector()
+    f = function([In(x, borrow=True), In(y, borrow=True)], T.dot(x, y))
+    rng = np.random.RandomState(5)
+    for a, b in rng.uniform(-3, 3, (50, 2)).astype("float32"):
+        exact = 9000 * float(a) * float(b)
+        found = f(np.full(9000, a), np.full(9000, b))
+        np.testing.assert_allclose(found, exact, rtol=1e-5)

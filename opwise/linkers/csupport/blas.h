@@ -322,6 +322,12 @@ static void ow_matvec_chunk(void *arg, int64_t c)
     j->fn(&part);
 }
 
+/* The kernel for a product with a vector whose columns are not both contiguous and long. */
+static ow_matvec_fn ow_gemv_kernel(int f64, const ow_matvec *q)
+{
+    return q->m == 1 && q->ac == 1 && q->xs == 1 ? ow_kernels->dot[f64] : ow_kernels->gemv[f64];
+}
+
 /* By the team. Sums do not depend on how rows are shared. */
 static void ow_own_gemv(int f64, const ow_matvec *q)
 {
@@ -338,7 +344,7 @@ static void ow_own_gemv(int f64, const ow_matvec *q)
     }
     const double bytes = (double)q->m * (double)q->k * (double)item;
     const int64_t chunks = ow_chunks(bytes * OW_BYTE_NS);
-    ow_matvec_job job = {&copied, by_rows ? ow_kernels->gemv[f64] : ow_kernels->column_gemv[f64], item,
+    ow_matvec_job job = {&copied, by_rows ? ow_gemv_kernel(f64, &copied) : ow_kernels->column_gemv[f64], item,
                          ow_round_up((q->m + chunks - 1) / chunks, 64)};
     ow_parallel(ow_matvec_chunk, &job, (q->m + job.rows - 1) / job.rows);
     ow_free(x);
@@ -353,7 +359,7 @@ static void ow_gemv(int f64, double a, const ow_mat *m, char *v, int incv, doubl
         const ow_matvec q = {rows, cols, a, b, m->data, v, z, m->by_rows ? m->ld : 1,
                              m->by_rows ? 1 : m->ld, incv, incz};
         if (rows * cols <= OW_SMALL_VECTOR)
-            ow_kernels->gemv[f64](&q);
+            ow_gemv_kernel(f64, &q)(&q);
         else
             ow_own_gemv(f64, &q);
         return;

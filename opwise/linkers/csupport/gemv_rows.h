@@ -4,8 +4,8 @@
 
 #define OW_LANES ((int)(OW_VECTOR / sizeof(OW_T)))
 
-/* c[r] = sums over j of A[r, j] x[j] for groups of j; A has at least OW_LANES columns. The rows after
- * `last` are that one again. */
+/* c[r] = sums over j of A[r, j] x[j] for groups of j; A has at least OW_LANES columns, or as many
+ * elements before. The rows after `last` are that one again. */
 OW_WITHIN void OW_N(ow_row_products)(const int rows, int64_t last, int64_t k, const OW_T *A, int64_t ar,
                                      const OW_T *x, OW_N(ow_line_vec) *c)
 {
@@ -147,6 +147,41 @@ static void OW_N(ow_small_gemv)(const ow_matvec *q)
             sum += A[i * ar + j * ac] * x[j * xs];
         OW_N(ow_put_sums)(1, &sum, a, b, z + i * zs, zs);
     }
+}
+
+/* As ow_small_gemv for one row, whose elements lie side by side, as those of x do. Additions to eight sums
+ * do not wait for each other, and each sum has few roundings. */
+static void OW_N(ow_dot)(const ow_matvec *q)
+{
+    enum { SUMS = 8 };
+    const OW_T *A = (const OW_T *)q->A, *x = (const OW_T *)q->x;
+    const int64_t k = q->k;
+    if (k < SUMS * OW_LANES) {
+        OW_N(ow_small_gemv)(q);
+        return;
+    }
+    OW_N(ow_line_vec) sum[SUMS], rest;
+    int64_t j = 0;
+    for (int i = 0; i < SUMS; i++)
+        sum[i] = (OW_N(ow_line_vec)){0};
+    for (; j + SUMS * OW_LANES <= k; j += SUMS * OW_LANES) {
+#pragma GCC unroll 8
+        for (int i = 0; i < SUMS; i++)
+            sum[i] += *(const OW_N(ow_line_vec) *)(A + j + i * OW_LANES) *
+                      *(const OW_N(ow_line_vec) *)(x + j + i * OW_LANES);
+    }
+    /* its last vector begins before j where fewer elements are left */
+    OW_N(ow_row_products)(1, 1, k - j, A + j, 0, x + j, &rest);
+    for (int n = SUMS / 2; n; n /= 2)
+        for (int i = 0; i < n; i++)
+            sum[i] += sum[i + n];
+    sum[0] += rest;
+    OW_T of[OW_LANES];
+    memcpy(of, sum, sizeof(of));
+    for (int n = OW_LANES / 2; n; n /= 2)
+        for (int l = 0; l < n; l++)
+            of[l] += of[l + n];
+    OW_N(ow_put_sums)(1, of, (OW_T)q->a, (OW_T)q->b, (OW_T *)q->z, q->zs);
 }
 
 /* As ow_small_gemv where columns of A are contiguous and long: sums of a block of rows stay in the first

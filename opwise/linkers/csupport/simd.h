@@ -188,6 +188,7 @@ typedef struct ow_simd {
     ow_gemm_fn packed_gemm[4]; /* of at most product_rows rows */
     ow_pack_part_fn pack_part[4];
     ow_matvec_fn gemv[2], column_gemv[2]; /* without threads; column_gemv: for long columns */
+    ow_matvec_fn dot[2];                  /* for one row; what it reads is contiguous */
     int products;         /* whether products are as fast as those of BLAS, whatever their sizes */
     int product_rows;     /* a multiple of the rows of a tile */
     int wide[4];          /* columns of a tile of gemm */

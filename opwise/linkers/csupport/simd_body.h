@@ -312,7 +312,7 @@ const ow_simd OW_TABLE = {
     OW_BOTH(ow_xent),        OW_BOTH(ow_xent_dx),      OW_BOTH(ow_onehot),
     OW_BOTH(ow_onehot_grad), OW_GEMMS(ow_gemm),         OW_GEMMS(ow_pack_all),
     OW_GEMMS(ow_packed_gemm), OW_GEMMS(ow_pack_part),    OW_BOTH(ow_small_gemv),
-    OW_BOTH(ow_column_gemv), OW_VECTOR >= 32, OW_PACK_ROWS,
+    OW_BOTH(ow_column_gemv), OW_BOTH(ow_dot), OW_VECTOR >= 32, OW_PACK_ROWS,
     {OW_VECTOR / 2, OW_VECTOR / 4, OW_VECTOR / 2, OW_VECTOR / 4},
     {OW_PANELS * OW_VECTOR / 2, OW_PANELS * OW_VECTOR / 4, OW_PANELS * OW_VECTOR / 2,
      OW_PANELS * OW_VECTOR / 4},
