@@ -85,7 +85,9 @@ cdef object _array_of(int typenum, double real, long long whole):
         return a if whole == 0 or -(1 << 53) <= whole <= (1 << 53) else None
     if typenum == cnp.NPY_FLOAT32:
         (<float *>data)[0] = <float>real
-        return a if <double>(<float *>data)[0] == real and -(1 << 53) <= whole <= (1 << 53) else None
+        if <double>(<float *>data)[0] != real or not -(1 << 53) <= whole <= (1 << 53):
+            return None
+        return a
     if typenum == cnp.NPY_INT64:
         (<int64_t *>data)[0] = whole
         return a

@@ -335,7 +335,10 @@ cdef class VM:
         if not isinstance(value, np.ndarray):
             raise ValueError(f"expected an ndarray, not {value!r}")
         a = value
-        if cnp.PyArray_TYPE(a) != c.typenum and PyArray_EquivTypenums(cnp.PyArray_TYPE(a), c.typenum):
+        if (
+            cnp.PyArray_TYPE(a) != c.typenum
+            and PyArray_EquivTypenums(cnp.PyArray_TYPE(a), c.typenum)
+        ):
             a = a.view(_descr(c.typenum))  # long long is long
         if cnp.PyArray_TYPE(a) != c.typenum or cnp.PyArray_NDIM(a) != c.ndim:
             raise TypeError(

@@ -102,7 +102,7 @@ class _Bell:
         """End the thread, which can be started again, unless the program has closed the pipe."""
         if self.thread is not None and self._is_open():
             os.write(self.pipe, _END)
-            self.thread.join()
+            self.thread.join(1)  # not for ever: a fork may hold what it waits for
             self.thread = None
 
     def close(self) -> None:
