@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmark.call_cost import cpuinfo
+
 #: of numpy's names, those that C spells otherwise
 IN_C = {
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh",
@@ -57,9 +59,9 @@ WIDTHS = {
 
 def widest() -> Vectors | None:
     """Return the widest vectors that this processor and these libraries have; None without any."""
-    if platform.machine() != "x86_64" or not Path("/proc/cpuinfo").exists():
+    if platform.machine() != "x86_64":
         return None
-    flags = Path("/proc/cpuinfo").read_text().partition("flags")[2].partition("\n")[0].split()
+    flags = cpuinfo("flags").split()
     return next((vectors for name, vectors in WIDTHS.items() if name in flags), None)
 
 

@@ -328,11 +328,7 @@ def _try_lock(fd: int, shared: bool) -> bool | None:
 def _remove_tree(path: str) -> None:
     import shutil  # only processes that compile need it
 
-    for _ in range(20):
-        shutil.rmtree(path, ignore_errors=True)  # follows no links
-        if not os.path.lexists(path):
-            break
-        time.sleep(0.01)  # a compiler that is being killed wrote another file
+    shutil.rmtree(path, ignore_errors=True)  # follows no links
 
 
 def _sweep(place: str) -> None:

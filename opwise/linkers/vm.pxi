@@ -339,7 +339,8 @@ cdef class VM:
             cnp.PyArray_TYPE(a) != c.typenum
             and PyArray_EquivTypenums(cnp.PyArray_TYPE(a), c.typenum)
         ):
-            a = a.view(_descr(c.typenum))  # long long is long
+            # long long is long
+            a = a.view(_descr(c.typenum)) if a.dtype.isnative else a.astype(_descr(c.typenum))
         if cnp.PyArray_TYPE(a) != c.typenum or cnp.PyArray_NDIM(a) != c.ndim:
             raise TypeError(
                 f"expected an array of dtype {_descr(c.typenum)} and {c.ndim} dimensions, got "

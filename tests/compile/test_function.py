@@ -374,7 +374,7 @@ def test_numbers_are_taken_as_the_type_takes_them(dtype, downcast):
     f = function([x], x.copy(), mode=QUICK, allow_input_downcast=downcast)
     for number in NUMBERS:
         if number is None:
-            continue  # says that there is no value
+            continue  # None is no number: the first Apply that reads it raises
         try:
             expected = x.type.filter(number, allow_downcast=downcast)
         except Exception as error:
@@ -404,6 +404,12 @@ def test_long_long_is_long(char, linker):
     given, mode = np.arange(6, dtype=char)[::2], Mode(linker, "fast_run")
     assert function([x], x + kept, mode=mode)(given).tolist() == [0, 3, 6]
     assert function([x], LongLong()(x) * 2, mode=mode)(given).tolist() == [0, 4, 8]
+    swapped = given.astype(f">{char}")
+    assert function([x], x * 2, mode=mode)(swapped).tolist() == [0, 4, 8]
+    if linker == "c|py":
+        f = function([x], x * 2, mode=mode)
+        f.trust_input = True
+        assert f(swapped).tolist() == [0, 4, 8]
 
 
 def test_strict_inputs_take_no_numbers():

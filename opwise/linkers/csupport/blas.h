@@ -660,14 +660,16 @@ static int ow_gemv_run(ow_step *s)
     double a = ow_real(s->in[1]), b = ow_real(s->in[4]);
     int64_t item = A->itemsize, of_A;
     ow_mat m;
-    ow_slot straight_A = *A, straight_x = *x;
+    ow_slot straight_A, straight_x;
     if (ow_gemv_bytes(A, x, &of_A) > of_A) {
+        straight_x = *x;
         straight_x.data = s->scratch + of_A;
         straight_x.strides[0] = item;
         ow_copy(&straight_x, x);
         x = &straight_x;
     }
     if (of_A) {
+        straight_A = *A;
         straight_A.data = s->scratch;
         ow_c_strides(&straight_A);
         ow_copy(&straight_A, A);

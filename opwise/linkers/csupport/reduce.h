@@ -383,7 +383,8 @@ static char *ow_straighten(const ow_step *s, const int64_t *shape, int nd, ow_sl
         const int lies = ow_lies_along(&run, inputs[i], shape);
         if (lies < 0) {
             ow_straight_shape(&copies[i], &run, inputs[i], shape);
-            bytes += ow_round_up(ow_size(&copies[i]) * copies[i].itemsize, 64);
+            bytes = ow_add_size(bytes, ow_mul_size(ow_size(&copies[i]), copies[i].itemsize));
+            bytes = ow_add_size(bytes, 64);
             broken += ow_size(inputs[i]) == all;
             far |= llabs(ow_step_along(inputs[i], run.last)) > OW_NEAR;
         } else
