@@ -249,7 +249,8 @@ class Build:
     """
 
     def __init__(self, text: str, recipe: Recipe | None = None, start: bool = True) -> None:
-        self._worker: threading.Thread | None = None
+        # Not the thread: Ctrl-C in Thread.join makes Python take a thread that runs for an ended one.
+        self._compiled: threading.Event | None = None
         self._error: BaseException | None = None
         self._library: opwise_c.Library | None = None
         self._content: bytes | None = None
@@ -278,14 +279,14 @@ class Build:
 
     def start(self) -> None:
         """Start the compiler if the library is neither loaded nor in the cache."""
-        if self._worker is None and not self.is_known:
-            worker = threading.Thread(target=self._compile)
-            worker.start()
-            self._worker = worker
+        if self._compiled is None and not self.is_known:
+            compiled = threading.Event()
+            threading.Thread(target=self._compile, args=(compiled,)).start()
+            self._compiled = compiled
 
     def keep(self) -> None:
         """Put the library into the cache if the compiler has made one that nobody has asked for."""
-        if self._result is None and self._worker is not None and self.is_done and self._content:
+        if self._result is None and self._compiled is not None and self.is_done and self._content:
             kernelcache.keep(self._name, self._key, self._content)
 
     def again(self) -> Build:
@@ -296,14 +297,17 @@ class Build:
     @property
     def is_done(self) -> bool:
         """Whether ``result`` need not wait."""
-        return self.is_known if self._worker is None else not self._worker.is_alive()
+        return self.is_known if self._compiled is None else self._compiled.is_set()
 
-    def _compile(self) -> None:
+    def _compile(self, compiled: threading.Event | None = None) -> None:
         try:
             self._content, seconds = _compile(*self._arguments)
             self._seconds += seconds
         except BaseException as e:  # for whoever waits for the result, in another thread
             self._error = e
+        finally:
+            if compiled is not None:
+                compiled.set()
 
     def result(self) -> tuple[opwise_c.Library, BuildReport]:
         """Return (library, BuildReport) once it is compiled and loaded; raises CompileError."""
@@ -313,9 +317,9 @@ class Build:
         return self._result
 
     def _finished(self) -> tuple[opwise_c.Library, BuildReport]:
-        hit = self._worker is None
-        if self._worker is not None:
-            self._worker.join()
+        hit = self._compiled is None
+        if self._compiled is not None:
+            self._compiled.wait()
         if self._error is not None:
             raise self._error
         if hit and self._library is None:

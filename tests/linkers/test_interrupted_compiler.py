@@ -17,11 +17,14 @@ pytestmark = [
     pytest.mark.skipif(cbuild.compiler() is None, reason="there is no C compiler"),
 ]
 
-#: a compiler that tells when it has started, and waits until it is allowed to go on
+#: a compiler that tells when it has started, and waits until it is allowed to go on; its first run,
+#: the interrupted one, ends a second after that, when the program has ended
 COMPILER = """#!/bin/sh
 cat >{place}/text.$$
+mkdir {place}/first 2>{place}/errors && is_first=1
 echo >>{place}/started
 while [ ! -e {place}/go-on ]; do sleep 0.01; done
+[ "$is_first" ] && sleep 1
 exec {compiler} "$@" <{place}/text.$$
 """
 
