@@ -35,8 +35,9 @@ GENERATED = "build/generated"
 CFLAGS = (
     "-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-ffp-contract=off", "-fopenmp-simd",
 )  # fmt: skip
-# For gcc: a path for each outcome of a comparison would keep loops from being vectorised.
-GCC_FLAGS = ("-fno-thread-jumps",) if sys.platform == "linux" else ()
+# For gcc and files of loops: a path for each outcome of a comparison would keep loops from being
+# vectorised. The VM is faster with such paths.
+LOOP_FLAGS = ("-fno-thread-jumps",) if sys.platform == "linux" else ()
 
 
 # ======================================================================================
@@ -75,18 +76,19 @@ def extension() -> Extension:
     folders = [folder for folder in (*CSUPPORT, GENERATED) if (ROOT / folder).is_dir()]
     beside = [path for folder in CSUPPORT for path in found(folder, "*.c")]
     headers = [path for folder in (*CSUPPORT, GENERATED) for path in found(folder, "*.h")]
+    cython = [path for pattern in ("*.pxi", "*.pxd") for path in found("opwise/linkers", pattern)]
     return Extension(
         NAME,
         sources=[SOURCE, *beside, *generated],
         include_dirs=[".", "opwise/linkers", *folders, numpy.get_include()],
-        depends=[*headers, *found("opwise/linkers", "*.pxi"), *found("opwise/linkers", "*.pxd")],
+        depends=["setup.py", *headers, *cython],
         # NPY_TARGET_VERSION: the oldest numpy that is supported at run time; without it, the numpy
         # of the build decides what there is in numpy's structs.
         define_macros=[
             ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
             ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
         ],
-        extra_compile_args=[*CFLAGS, *GCC_FLAGS, "-pthread", "-MMD"],
+        extra_compile_args=[*CFLAGS, "-pthread", "-MMD"],
         extra_link_args=["-pthread"],
     )
 
@@ -120,7 +122,7 @@ class ParallelBuild(build_ext):
     def build_extension(self, ext):
         compile_in_turn = self.compiler.compile
 
-        def compile_together(sources, *args, output_dir=None, **kwargs):
+        def compile_together(sources, *args, output_dir=None, extra_postargs=(), **kwargs):
             # The folders are made first: two compilers must not race to make the same one.
             for name in self.compiler.object_filenames(sources, output_dir=output_dir or ""):
                 Path(name).parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +131,11 @@ class ParallelBuild(build_ext):
                 (made,) = self.compiler.object_filenames([source], output_dir=output_dir or "")
                 if not self.force and is_current(Path(made)):
                     return [made]
-                return compile_in_turn([source], *args, output_dir=output_dir, **kwargs)
+                is_vm = Path(source).stem == Path(SOURCE).stem
+                flags = [*extra_postargs, *(() if is_vm else LOOP_FLAGS)]
+                return compile_in_turn(
+                    [source], *args, output_dir=output_dir, extra_postargs=flags, **kwargs
+                )
 
             with ThreadPoolExecutor(usable_cores()) as pool:
                 return [name for names in pool.map(compile_one, sources) for name in names]

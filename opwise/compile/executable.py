@@ -93,6 +93,12 @@ class Function(CallPath):
         self.set_path(
             linked.vm,
             [self._argument(i) for i in self._explicit],
+            # for calls that are not slow: the index of an input is its position
+            {
+                name: i
+                for name, i in self._by_name.items()
+                if name != "output_subset" and 0 <= i < len(self._explicit)
+            },
             [container.storage for container in outputs[:n_outputs]],
             updates,
             construction.unpack_single,

@@ -55,6 +55,16 @@ def conv_algorithm(str kind, ints, image, kernel, bint f64):
     return None if name == NULL else name.decode()
 
 
+def product_parts(int64_t rows, int64_t columns, int64_t terms, bint f64):
+    """Return (parts of rows, parts of columns) of a product that copies its operands."""
+    cdef ow_product q
+    cdef int64_t down, across
+    memset(&q, 0, sizeof(q))
+    q.m, q.n, q.k = rows, columns, terms
+    ow_cut_product(&q, f64, &down, &across)
+    return down, across
+
+
 cdef dict _find_loops():
     cdef const ow_loop_row *row
     cdef dict loops = {ow_loop_rows[i].name.decode(): <uintptr_t>ow_loop_rows[i].fn

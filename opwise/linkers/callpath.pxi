@@ -16,6 +16,8 @@ cdef class Argument:
 
     cdef list storage
     cdef object filter, scalar
+    # the array of the last number, which the next one is put in if nobody else has it
+    cdef cnp.ndarray cell
     cdef int typenum, ndim
     cdef uint64_t ones
     cdef bint exact
@@ -40,6 +42,12 @@ cdef class Argument:
             and (self.ones == 0 or self._has_ones(<cnp.ndarray>value))
         )
 
+    cdef inline cnp.ndarray own_cell(self):
+        """Return the cell after making sure that nobody else has it."""
+        if self.cell is None or Py_REFCNT(<PyObject *>self.cell) > 1:
+            self.cell = cnp.PyArray_SimpleNew(0, NULL, self.typenum)
+        return self.cell
+
     cdef bint _has_ones(self, cnp.ndarray value) noexcept:
         cdef int d
         for d in range(self.ndim):
@@ -54,11 +62,12 @@ cdef object _number(object value, Argument argument):
     cdef long long whole = 0
     cdef double real
     if type(value) is argument.scalar:
-        return PyArray_FromScalar(value, NULL)
+        PyArray_ScalarAsCtype(value, cnp.PyArray_DATA(argument.own_cell()))
+        return argument.cell
     if PyFloat_Check(value):
         real = PyFloat_AS_DOUBLE(value)
         if typenum == cnp.NPY_FLOAT64 or typenum == cnp.NPY_FLOAT32:
-            return _array_of(typenum, real, 0)
+            return _array_of(argument, real, 0)
         if not -9e15 < real < 9e15 or real != <double><long long>real:
             return None
         whole = <long long>real
@@ -70,15 +79,16 @@ cdef object _number(object value, Argument argument):
         PyArray_ScalarAsCtype(value, &whole)
     else:
         return None
-    return _array_of(typenum, <double>whole, whole)
+    return _array_of(argument, <double>whole, whole)
 
 
-cdef object _array_of(int typenum, double real, long long whole):
+cdef object _array_of(Argument argument, double real, long long whole):
     """Return a number as an array; None where it is not that exactly.
 
     real: the number, for floats; whole: the same, for integers and to check ``real``.
     """
-    cdef cnp.ndarray a = cnp.PyArray_SimpleNew(0, NULL, typenum)
+    cdef cnp.ndarray a = argument.own_cell()
+    cdef int typenum = argument.typenum
     cdef void *data = cnp.PyArray_DATA(a)
     if typenum == cnp.NPY_FLOAT64:
         (<double *>data)[0] = real
@@ -112,6 +122,7 @@ cdef class CallPath:
 
     cdef list arguments
     cdef int narguments
+    cdef dict positions
     cdef VM vm
     cdef object fn_
     cdef list outputs, updates
@@ -126,18 +137,19 @@ cdef class CallPath:
     #: in the first one of all, 0 if that was forgotten
     cdef readonly int64_t calls, failed, total_ns, fn_ns, first_ns
 
-    def set_path(self, fn, list arguments, list outputs, list updates, bint single, bint none,
-                 bint slow, Claim claim):
+    def set_path(self, fn, list arguments, dict positions, list outputs, list updates, bint single,
+                 bint none, bint slow, Claim claim):
         """Say what a call does.
 
-        fn: the VM. arguments: one for each positional argument. outputs: the storages of results.
+        fn: the VM. arguments: one for each positional argument. positions: of those that may be
+        given by name, by name. outputs: the storages of results.
         updates: (storage of the new value, storage to put it in). single, none: return the only
         result, or None, instead of a list. slow: always use ``call_general``. claim: the locks of
         the values that are kept between calls.
         """
         self.fn_ = fn
         self.vm = fn if isinstance(fn, VM) else None
-        self.arguments, self.narguments = arguments, len(arguments)
+        self.arguments, self.narguments, self.positions = arguments, len(arguments), positions
         self.outputs, self.noutputs = outputs, len(outputs)
         self.updates, self.nupdates = updates, len(updates)
         self.single, self.none, self.slow = single, none, slow
@@ -214,12 +226,17 @@ cdef class CallPath:
         cdef int i
         cdef Argument argument
         cdef object value
-        if self.slow or kwargs or len(args) != self.narguments:
+        if self.slow:
             return self.call_general(args, kwargs)
+        if kwargs or len(args) != self.narguments:
+            every = self._in_order(args, kwargs)
+            if every is None:
+                return self.call_general(args, kwargs)
+            args = every
         if self.trust_input:
             for i in range(self.narguments):
                 argument = <Argument>PyList_GET_ITEM(self.arguments, i)
-                argument.storage[0] = <object>PyTuple_GET_ITEM(args, i)
+                _put(argument.storage, <object>PyTuple_GET_ITEM(args, i))
             return self.run()
         for i in range(self.narguments):
             value = <object>PyTuple_GET_ITEM(args, i)
@@ -227,7 +244,7 @@ cdef class CallPath:
             if not argument.takes(value):
                 number = _number(value, argument) if argument.scalar is not None else None
                 if number is not None:
-                    argument.storage[0] = number
+                    _put(argument.storage, number)
                     continue
                 try:
                     value = argument.filter(value)
@@ -235,8 +252,21 @@ cdef class CallPath:
                     self._forget_arguments()
                     self.explain(error, i, value)
                     raise
-            argument.storage[0] = value
+            _put(argument.storage, value)
         return self.run()
+
+    cdef tuple _in_order(self, tuple args, dict kwargs):
+        """Return all arguments by position; None if they are not one for each position."""
+        if len(args) + len(kwargs) != self.narguments:
+            return None
+        cdef list every = list(args)
+        every.extend(kwargs.values())
+        for name, value in kwargs.items():
+            place = self.positions.get(name)
+            if place is None or <int>place < len(args):
+                return None
+            every[<int>place] = value
+        return tuple(every)
 
     cpdef object run(self):
         """Run on what the input storages hold; return the results as the caller wants them."""
@@ -265,18 +295,18 @@ cdef class CallPath:
                 self.fn_ns += ow_clock() - start
         for i in range(self.nupdates):
             source, target = <tuple>PyList_GET_ITEM(self.updates, i)
-            (<list>target)[0] = (<list>source)[0]
-            (<list>source)[0] = None
+            _put(target, <object>PyList_GET_ITEM(source, 0))
+            _put(source, None)
         if self.single:
             storage = <list>PyList_GET_ITEM(self.outputs, 0)
             value = storage[0]
-            storage[0] = None
+            _put(storage, None)
             return value
         results = []
         for i in range(self.noutputs):
             storage = <list>PyList_GET_ITEM(self.outputs, i)
             results.append(storage[0])
-            storage[0] = None
+            _put(storage, None)
         return None if self.none else results
 
     cpdef object run_with(self, list given, list kept, list defaults):
@@ -300,7 +330,7 @@ cdef class CallPath:
     cdef void _forget_arguments(self):
         cdef int i
         for i in range(self.narguments):
-            (<Argument>PyList_GET_ITEM(self.arguments, i)).storage[0] = None
+            _put((<Argument>PyList_GET_ITEM(self.arguments, i)).storage, None)
 
     def call_general(self, args, kwargs):
         raise NotImplementedError

@@ -249,7 +249,7 @@ class Build:
     """
 
     def __init__(self, text: str, recipe: Recipe | None = None, start: bool = True) -> None:
-        # Not the thread: Ctrl-C in Thread.join makes Python take a thread that runs for an ended one.
+        # not the thread: after Ctrl-C in Thread.join, Python takes it for one that has ended
         self._compiled: threading.Event | None = None
         self._error: BaseException | None = None
         self._library: opwise_c.Library | None = None

@@ -101,6 +101,9 @@ cdef extern from "kinds.h":
         ow_fn check
         int reads
     const ow_kind *ow_find_kind(const char *)
+    ctypedef struct ow_product:
+        int64_t m, n, k
+    int ow_cut_product(const ow_product *, int, int64_t *, int64_t *)
     const char *ow_conv_algorithm_name(int, const int64_t *, const int64_t *, const int64_t *, int)
     const char *ow_kernels_algorithm_name(const int64_t *, const int64_t *, const int64_t *, int)
     const ow_kind *ow_kinds

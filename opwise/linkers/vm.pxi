@@ -36,6 +36,14 @@ cdef class Runner:
         raise NotImplementedError
 
 
+cdef inline void _put(list storage, object value) noexcept:
+    """Put a value into a storage, a list of one."""
+    cdef PyObject *old = PyList_GET_ITEM(storage, 0)
+    Py_INCREF(value)
+    PyList_SET_ITEM(storage, 0, value)
+    Py_DECREF(<object>old)
+
+
 @cython.final
 cdef class VM:
     """Runs the steps of one program.
@@ -781,7 +789,7 @@ cdef class VM:
         """Hand the outputs over and forget the inputs."""
         cdef int i
         for i in range(self.noutputs):
-            (<list>self.output_storage[i])[0] = self._value(self.output_slot[i])
+            _put(<list>PyList_GET_ITEM(self.output_storage, i), self._value(self.output_slot[i]))
         self._forget()
         return 0
 

@@ -496,6 +496,51 @@ def test_borrowed_outputs_may_be_views(x):
         assert not np.shares_memory(function([spec], out, mode=QUICK)(value), value)
 
 
+@pytest.mark.c
+@pytest.mark.parametrize("linker", ["py", "c|py"])
+@pytest.mark.parametrize("first", [1.5, 2, np.float64(0.5)], ids=repr)
+def test_numbers_leave_what_earlier_calls_gave(first, linker, a):
+    """The array that a number is put in is used again, unless something still has it."""
+    s = shared(np.zeros(()))
+    view = T.shape_padleft(a)
+    inputs, output = [In(a, borrow=True)], Out(view, borrow=True)
+    f = function(inputs, [output, a, a + 1], updates=[(s, a)], mode=Mode(linker, "fast_run"))
+    results = f(first)
+    value = s.get_value(borrow=True)
+    expected = [[float(first)], float(first), float(first) + 1]
+    for number in (7.5, 8, np.float64(9.5)):
+        assert f(number)[0].tolist() == [number]
+        assert [result.tolist() for result in results] == expected
+        assert value == first
+        assert s.get_value() == number
+
+
+def test_arguments_by_name_go_where_positions_do(a, b):
+    c, hidden = T.dscalar("c"), T.dscalar("output_subset")
+    state = shared(10.0, "state")
+    f = function([a, b, c], [a - b * c + state], mode=QUICK)
+    wanted = f(1, 2, 3)
+    for args, kwargs in (
+        ((), {"a": 1, "b": 2, "c": 3}), ((), {"c": 3, "a": 1, "b": 2}), ((1,), {"c": 3, "b": 2}),
+        ((1, 2), {"c": 3}), ((1, 2, 3), {"output_subset": [0]}),
+    ):  # fmt: skip
+        assert f(*args, **kwargs) == wanted
+    for args, kwargs, message in (
+        ((1, 2), {"b": 3}, "Multiple values for input: b"),
+        ((1, 2), {}, "Missing required input: c"),
+        ((1, 2), {"state": 3}, "state"),
+        ((1, 2), {"d": 3}, "d"),
+        ((1,), {"b": 2, "d": 3}, "d"),
+        ((1, 2, 3), {"c": 3}, "Multiple values for input: c"),
+        ((1, 2, 3, 4), {}, "Too many parameter"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            f(*args, **kwargs)
+    assert f(1, 2, 3) == wanted
+    g = function([a, hidden], [a, hidden], mode=QUICK)
+    assert g(1, 2, output_subset=[1]) == [2]
+
+
 # --- calls that fail ------------------------------------------------------------------------------
 
 FAILURES = {

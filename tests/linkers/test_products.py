@@ -1,5 +1,7 @@
 """Products of all sizes and layouts, by the built-in kernels for each kind of vectors."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -113,3 +115,21 @@ def test_results_do_not_depend_on_the_number_of_threads(size):
         with change_flags(threads=threads):
             seen.add((f(x, y).tobytes(), g(np.ones((m, n), "float32"), v).tobytes()))
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8, 16])
+@pytest.mark.parametrize("f64", [False, True])
+def test_all_threads_have_parts_and_end_together(threads, f64, vectors):
+    before = opwise_c.threads()
+    try:
+        opwise_c.set_threads(threads)
+        sizes = (64, 100, 128, 200, 500, 1000, 5000)
+        for rows, columns in itertools.product((26, *sizes), sizes):
+            terms = 2_000_000 // rows
+            down, across = opwise_c.product_parts(rows, columns, terms, f64)
+            # fewer parts only where they would be smaller than a tile
+            assert down * across >= 0.75 * min(threads, rows // 4 * (columns // 64))
+            rounds = -(-down * across // threads)
+            assert rounds * threads <= 1.35 * down * across or down * across < threads
+    finally:
+        opwise_c.set_threads(before)

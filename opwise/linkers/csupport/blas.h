@@ -40,6 +40,7 @@ typedef struct ow_mat {
 #define OW_PACKED (1 << 20) /* multiplications that pay for a copy of rows of x */
 #define OW_LARGE_PAGE (1 << 23) /* multiplications in a page of a batched product that the team shares */
 #define OW_BYTE_NS 0.1 /* how long it takes to read a byte of a matrix, for a product with a vector */
+#define OW_COPY_COST 16 /* multiplications that take as long as the copy of an element */
 #define OW_PACKED_BYTES (16 << 20) /* the most memory for the copy of y */
 #define OW_PACK_TOGETHER (1 << 17) /* bytes of it that the team shares */
 #define OW_SMALL_VECTOR (1 << 14) /* the same, for products with a vector; these take one thread */
@@ -166,14 +167,52 @@ static void ow_packed_chunk(void *arg, int64_t c)
     ow_kernels->packed_gemm[j->type](j->q, i, low < j->q->m ? low : j->q->m, k, right < j->q->n ? right : j->q->n);
 }
 
+/* About how long a product takes the team, in multiplications, whose rows are cut into `down` and columns
+ * into `across` parts. `shared`: y is copied already. */
+static inline double ow_cut_time(const ow_product *q, int shared, int64_t down, int64_t across)
+{
+    const int64_t threads = ow_threads(), rounds = (down * across + threads - 1) / threads;
+    const double rows = (double)q->m / (double)down, columns = (double)q->n / (double)across;
+    return (double)rounds * (rows * columns + OW_COPY_COST * (rows + (shared ? 0 : columns)));
+}
+
+/* Cut the rows of a packed product into *down and the columns into *across parts, so that all threads have
+ * some and end together; returns whether the team copies y first. */
+static int ow_cut_product(const ow_product *q, int type, int64_t *down, int64_t *across)
+{
+    const int64_t tile = ow_kernels->wide[type], most = ow_kernels->product_rows, threads = ow_threads();
+    const int64_t chunks = ow_chunks((double)q->m * (double)q->n * (double)q->k / (160.0 / ow_item(type)));
+    const int64_t least = (q->m + most - 1) / most;
+    const int shared = least > 2; /* few chunks of rows read columns again faster than they read a copy of all */
+    /* chunks beside each other copy the same rows, which few columns would not pay for */
+    *down = least;
+    *across = (chunks + least - 1) / least;
+    if (*across > q->n / (8 * tile))
+        *across = q->n / (8 * tile) > 1 ? q->n / (8 * tile) : 1;
+    if (threads == 1 || least * *across >= threads * OW_CHUNKS_PER_THREAD)
+        return shared;
+    double best = 0.95 * ow_cut_time(q, shared, *down, *across);
+    for (int64_t d = least; d <= least + threads && d * 4 <= q->m; d++)
+        for (int64_t rounds = 1; rounds <= OW_CHUNKS_PER_THREAD; rounds++) {
+            const int64_t a = rounds * threads / d;
+            const double time = a && a * tile <= q->n ? ow_cut_time(q, shared, d, a) : INFINITY;
+            if (time < best) {
+                best = time;
+                *down = d;
+                *across = a;
+            }
+        }
+    return shared;
+}
+
 /* A product whose operands are copied: y once for the team, or by each chunk as it comes to it, and rows
  * of x by each chunk. Returns 0 if there is no memory. */
 static int ow_packed_gemm(int type, ow_product *q)
 {
-    const int64_t tile = ow_kernels->wide[type], most = ow_kernels->product_rows;
-    const int64_t down = (q->m + most - 1) / most;
+    const int64_t tile = ow_kernels->wide[type];
+    int64_t down, across;
     ow_packed_job job = {type, q, NULL, 0, ow_kernels->pack_columns[type], 1};
-    if (down > 2) { /* few chunks of rows read columns again faster than they read a copy of all */
+    if (ow_cut_product(q, type, &down, &across)) {
         const int64_t bytes = q->k * ow_round_up(q->n, tile) * ow_item(type);
         const int64_t parts = (q->n + job.wide - 1) / job.wide;
         job.memory = ow_alloc(bytes);
@@ -184,11 +223,6 @@ static int ow_packed_gemm(int type, ow_product *q)
         else
             ow_in_order(ow_pack_chunk, &job, parts);
     }
-    const int64_t chunks = ow_chunks((double)q->m * (double)q->n * (double)q->k / (160.0 / ow_item(type)));
-    /* chunks beside each other copy the same rows, which few columns would not pay for */
-    int64_t across = (chunks + down - 1) / down;
-    if (across > q->n / (8 * tile))
-        across = q->n / (8 * tile) > 1 ? q->n / (8 * tile) : 1;
     job.high = ow_round_up((q->m + down - 1) / down, 4);
     job.wide = ow_round_up((q->n + across - 1) / across, tile);
     job.across = (q->n + job.wide - 1) / job.wide;

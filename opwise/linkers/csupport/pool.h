@@ -1,9 +1,11 @@
-/* The steps of pooling and of its gradients; how a plane is computed is in pool_rows.h. Arrays have any
- * strides; windows slide over the last axes, one to three, others are planes.
+/* The steps of pooling and of its gradients; how a plane is computed is in pool_rows.h, and how small planes
+ * are, in pool_planes.h. Arrays have any strides; windows slide over the last axes, one to three, others are
+ * planes.
  */
 #ifndef OW_POOL_H
 #define OW_POOL_H
 
+#include "copy.h"
 #include "simd.h"
 
 /* ints: axes, mode, whether windows that reach beyond the image are left out, and for three axes
@@ -51,6 +53,9 @@ static void ow_pool_plan(const ow_step *s, ow_pool *q)
     }
 }
 
+/* Planes of no more elements are small. */
+#define OW_POOL_SMALL 4096
+
 typedef struct ow_pool_job {
     const ow_pool *q;
     ow_step *s;
@@ -58,18 +63,59 @@ typedef struct ow_pool_job {
     int failed;
 } ow_pool_job;
 
-static int64_t ow_pool_chunks(const ow_pool *q)
+static inline int64_t ow_pool_elements(const int64_t *n) { return n[0] * n[1] * n[2]; }
+
+/* How many planes are computed side by side. 1: the kernels of single planes are faster, as for pairs in
+ * rows of several vectors. */
+static inline int64_t ow_pool_together(const ow_pool *q, int64_t itemsize)
 {
-    double ns = 0.25 * (double)q->planes;
-    for (int d = 0; d < 3; d++)
-        ns *= (double)q->out[d] * (double)q->w[d];
-    return ow_chunks(ns);
+    const int64_t line = OW_POOL_LINE / itemsize;
+    const int are_pairs = q->w[2] == 2 && q->s[2] == 2 && q->p[2] == 0;
+    if (ow_pool_elements(q->n) > OW_POOL_SMALL || (are_pairs && q->n[2] >= 2 * line))
+        return 1;
+    return 2 * q->planes >= line ? line : 1;
+}
+
+/* ns: nanoseconds for each element of an image and for each one that a window meets, as measured */
+static int64_t ow_pool_chunks(const ow_pool *q, int64_t itemsize, double ns, double ns_met)
+{
+    const double met = (double)ow_pool_elements(q->out) * (double)ow_pool_elements(q->w);
+    const double elements = (double)ow_pool_elements(q->n), planes = (double)q->planes;
+    return ow_chunks(planes * (ow_pool_together(q, itemsize) > 1 ? ns * elements + ns_met * met : 0.25 * met));
+}
+
+/* Put so many planes from number k on side by side. n: the lengths of a plane. */
+static void ow_pool_turn(const ow_slot *c, int axes, int64_t k, int64_t planes, const int64_t *n, char *to)
+{
+    const int64_t size = c->itemsize, elements = ow_pool_elements(n);
+    if (planes * size < OW_POOL_LINE)
+        memset(to, 0, (size_t)(elements * OW_POOL_LINE));
+    if (ow_is_c_contiguous(c)) {
+        const ow_tile tile = {elements, planes, c->data + k * elements * size, elements * size, to, OW_POOL_LINE, NULL};
+        ow_copy_tile(&tile, size, size, size);
+        return;
+    }
+    for (int64_t m = 0; m < planes; m++, to += size) {
+        const ow_plane plane = ow_pool_plane(c, axes, k + m);
+        for (int64_t i = 0; i < n[0] * n[1]; i++) {
+            char *p[2] = {to + i * n[2] * OW_POOL_LINE, plane.data + i / n[1] * plane.at[0] + i % n[1] * plane.at[1]};
+            ow_copy_run(p, (int64_t[]){OW_POOL_LINE, plane.at[2]}, n[2], (int)size);
+        }
+    }
+}
+
+/* The other way, to an array whose elements lie side by side. */
+static void ow_pool_turn_back(const char *from, int64_t k, int64_t planes, const int64_t *n, ow_slot *z)
+{
+    const int64_t size = z->itemsize, bytes = ow_pool_elements(n) * size;
+    const ow_tile tile = {planes, ow_pool_elements(n), from, OW_POOL_LINE, z->data + k * bytes, bytes, NULL};
+    ow_copy_tile(&tile, size, size, size);
 }
 
 /* Memory of one chunk, or NULL. */
-static char *ow_pool_memory(ow_pool_job *job, int64_t elements)
+static char *ow_pool_memory(ow_pool_job *job, int64_t bytes)
 {
-    char *memory = ow_alloc(elements * job->s->out[0]->itemsize);
+    char *memory = ow_alloc(bytes);
     if (memory == NULL)
         __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
     return memory;
@@ -85,14 +131,34 @@ static int ow_pool_share(ow_pool_job *job, ow_task fn)
     return OW_OK;
 }
 
+static void ow_pool_chunk_together(ow_pool_job *job, int64_t k, int64_t end, int64_t together)
+{
+    const ow_pool *q = job->q;
+    ow_slot *z = job->s->out[0];
+    const int64_t n = ow_pool_elements(q->n), out = ow_pool_elements(q->out);
+    char *x = ow_pool_memory(job, (n + out + q->n[2]) * OW_POOL_LINE);
+    char *result = x + n * OW_POOL_LINE, *row = result + out * OW_POOL_LINE;
+    for (; x != NULL && k < end; k += together) {
+        const int64_t planes = end - k < together ? end - k : together;
+        ow_pool_turn(job->s->in[0], q->axes, k, planes, q->n, x);
+        ow_kernels->pool_planes[z->itemsize == 8](q, x, result, row);
+        ow_pool_turn_back(result, k, planes, q->out, z);
+    }
+    ow_free(x);
+}
+
 static void ow_pool_chunk(void *arg, int64_t chunk)
 {
     ow_pool_job *job = arg;
     const ow_pool *q = job->q;
     ow_slot *z = job->s->out[0];
-    const int64_t bytes = q->out[0] * q->out[1] * q->out[2] * z->itemsize;
-    char *memory = ow_pool_memory(job, ow_pool_room(q));
-    int64_t end, k = ow_chunk_range(chunk, job->chunks, q->planes, 1, &end);
+    const int64_t bytes = ow_pool_elements(q->out) * z->itemsize, together = ow_pool_together(q, z->itemsize);
+    int64_t end, k = ow_chunk_range(chunk, job->chunks, q->planes, together, &end);
+    if (together > 1) {
+        ow_pool_chunk_together(job, k, end, together);
+        return;
+    }
+    char *memory = ow_pool_memory(job, ow_pool_room(q) * z->itemsize);
     for (; memory != NULL && k < end; k++) {
         const ow_plane image = ow_pool_plane(job->s->in[0], q->axes, k);
         ow_kernels->pool[z->itemsize == 8](q, &image, z->data + k * bytes, memory);
@@ -118,8 +184,29 @@ static int ow_pool_run(ow_step *s)
 {
     ow_pool q;
     ow_pool_plan(s, &q);
-    ow_pool_job job = {&q, s, ow_pool_chunks(&q), 0};
+    ow_pool_job job = {&q, s, ow_pool_chunks(&q, s->out[0]->itemsize, 0.2, 0.03), 0};
     return ow_pool_share(&job, ow_pool_chunk);
+}
+
+static void ow_pool_back_chunk_together(ow_pool_job *job, const ow_slot *gz, int64_t k, int64_t end, int64_t together)
+{
+    const ow_pool *q = job->q;
+    const ow_step *s = job->s;
+    ow_slot *z = s->out[0];
+    const int64_t n = ow_pool_elements(q->n), out = ow_pool_elements(q->out);
+    char *x = ow_pool_memory(job, 2 * (n + out) * OW_POOL_LINE);
+    char *image = x + n * OW_POOL_LINE, *g = image + n * OW_POOL_LINE, *maxima = g + out * OW_POOL_LINE;
+    for (; x != NULL && k < end; k += together) {
+        const int64_t planes = end - k < together ? end - k : together;
+        ow_pool_turn(gz, q->axes, k, planes, q->out, g);
+        if (q->mode == OW_POOL_MAX) {
+            ow_pool_turn(s->in[0], q->axes, k, planes, q->n, x);
+            ow_pool_turn(s->in[1], q->axes, k, planes, q->out, maxima);
+        }
+        ow_kernels->pool_back_planes[z->itemsize == 8](q, x, maxima, g, image);
+        ow_pool_turn_back(image, k, planes, q->n, z);
+    }
+    ow_free(x);
 }
 
 static void ow_pool_back_chunk(void *arg, int64_t chunk)
@@ -129,9 +216,13 @@ static void ow_pool_back_chunk(void *arg, int64_t chunk)
     const ow_step *s = job->s;
     ow_slot *z = s->out[0];
     const ow_slot *gz = s->in[q->mode == OW_POOL_MAX ? 2 : 1];
-    const int64_t bytes = q->n[0] * q->n[1] * q->n[2] * z->itemsize;
-    char *memory = ow_pool_memory(job, ow_pool_back_room(q));
-    int64_t end, k = ow_chunk_range(chunk, job->chunks, q->planes, 1, &end);
+    const int64_t bytes = ow_pool_elements(q->n) * z->itemsize, together = ow_pool_together(q, z->itemsize);
+    int64_t end, k = ow_chunk_range(chunk, job->chunks, q->planes, together, &end);
+    if (together > 1) {
+        ow_pool_back_chunk_together(job, gz, k, end, together);
+        return;
+    }
+    char *memory = ow_pool_memory(job, ow_pool_back_room(q) * z->itemsize);
     for (; memory != NULL && k < end; k++) {
         const ow_plane x = ow_pool_plane(s->in[0], q->axes, k), g = ow_pool_plane(gz, q->axes, k);
         const ow_plane maxima = ow_pool_plane(s->in[1], q->axes, k);
@@ -164,7 +255,7 @@ static int ow_pool_back_run(ow_step *s)
 {
     ow_pool q;
     ow_pool_plan(s, &q);
-    ow_pool_job job = {&q, s, ow_pool_chunks(&q), 0};
+    ow_pool_job job = {&q, s, ow_pool_chunks(&q, s->out[0]->itemsize, 0.5, 0.06), 0};
     return ow_pool_share(&job, ow_pool_back_chunk);
 }
 

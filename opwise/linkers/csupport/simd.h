@@ -202,6 +202,8 @@ typedef struct ow_simd {
     ow_winograd_sum_fn winograd_sum;
     ow_pool_forward_fn pool[2];
     ow_pool_back_fn pool_back[2];
+    ow_pool_planes_fn pool_planes[2];
+    ow_pool_back_planes_fn pool_back_planes[2];
     ow_depthwise_fn depthwise[2], depthwise_images[2], depthwise_kernels[2];
     ow_fft_forward_fn fft_forward[2];
     ow_fft_back_fn fft_back[2];

@@ -214,6 +214,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #include "depthwise_tiles.h"
 #include "fft_tiles.h"
 #include "pool_rows.h"
+#include "pool_planes.h" /* after pool_rows.h */
 #include "gemv_rows.h"
 #include "sparse_rows.h"
 #include "probe_body.h"
@@ -231,6 +232,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #include "depthwise_tiles.h"
 #include "fft_tiles.h"
 #include "pool_rows.h"
+#include "pool_planes.h" /* after pool_rows.h */
 #include "gemv_rows.h"
 #include "sparse_rows.h"
 #include "probe_body.h"
@@ -319,7 +321,7 @@ const ow_simd OW_TABLE = {
     OW_BOTH(ow_lifted),      OW_BOTH(ow_pack_rows),    OW_BOTH(ow_gather),
     OW_BOTH(ow_spread),
     ow_winograd_kernels,     ow_winograd_block,        ow_winograd_sum,
-    OW_BOTH(ow_pool_forward), OW_BOTH(ow_pool_back),
+    OW_BOTH(ow_pool_forward), OW_BOTH(ow_pool_back), OW_BOTH(ow_pool_planes), OW_BOTH(ow_pool_back_planes),
     OW_BOTH(ow_depthwise),   OW_BOTH(ow_depthwise_images), OW_BOTH(ow_depthwise_kernels),
     OW_BOTH(ow_fft_forward), OW_BOTH(ow_fft_back),    OW_BOTH(ow_fft_products),
     OW_BOTH(ow_mrg),

@@ -145,6 +145,10 @@ def test_windows_of_every_length_in_c(dtype, mode):
         ((1, 9, 8, 7), (5, 4, 3), (1, 1, 1), (2, 0, 1), True),
         ((2, 4, 6, 41), (2, 2, 3), (1, 2, 2), (0, 1, 0), True),
         ((1, 5, 6, 40), (2, 3, 4), (3, 1, 5), (0, 0, 0), False),
+        ((21, 7, 8), (3, 3), (2, 2), (1, 1), True),
+        ((21, 7, 9), (2, 2), (2, 2), (0, 0), False),
+        ((21, 12, 13), (7, 5), (1, 1), (3, 2), True),
+        ((21, 3, 7, 8), (3, 3, 3), (2, 2, 2), (1, 1, 1), True),
     ):
         n = len(ws)
         x, top = (T.TensorType(dtype, (False,) * len(shape))() for _ in range(2))
@@ -157,6 +161,40 @@ def test_windows_of_every_length_in_c(dtype, mode):
         tolerance = 1e-4 if dtype == "float32" else 1e-12
         for want, got in zip(plain(value, g), fast(value, g), strict=True):
             np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("planes", [4, 37, 2000])
+def test_small_planes_side_by_side(planes, dtype, mode):
+    """Many planes have the bits that each has alone, in every layout and number of them."""
+    for shape, ws, stride, pad, within in (
+        ((8, 8), (2, 2), (2, 2), (0, 0), True),
+        ((7, 7), (3, 3), (2, 2), (1, 1), True),
+        ((5, 9), (3, 2), (1, 3), (0, 1), True),
+        ((7, 7), (7, 7), (7, 7), (0, 0), True),
+        ((6, 5), (4, 4), (3, 3), (0, 0), False),
+        ((3, 4, 5), (2, 3, 2), (1, 2, 3), (1, 0, 1), True),
+        ((1, 3), (1, 2), (1, 1), (0, 0), True),
+        ((2, 35), (2, 2), (2, 2), (0, 0), True),
+    ):
+        x, top = (T.TensorType(dtype, (False,) * (1 + len(ws)))() for _ in range(2))
+        y = (pool_2d if len(ws) == 2 else pool_3d)(x, ws, within, stride, pad, mode)
+        f = compiled([x, top], [y, grad(None, x, known_grads={y: top})])
+        value = np.round(numbers(planes, *shape) * 4).astype(dtype)
+        value.ravel()[::97] = np.nan
+        size = theano.function([x], y.shape)(value)
+        g = np.cos(np.arange(np.prod(size))).reshape(size).astype(dtype)
+        got = f(value, g)
+        for k in (0, planes // 2, planes - 1):
+            alone = f(value[k : k + 1], g[k : k + 1])
+            for every, one in zip(got, alone, strict=True):
+                np.testing.assert_array_equal(every[k], one[0])
+        moved = f(value[:, ::-1].copy()[:, ::-1], np.asfortranarray(g))
+        for every, one in zip(got, moved, strict=True):
+            np.testing.assert_array_equal(every, one)
+        equal = f(value, np.broadcast_to(g[:1], g.shape))[1]
+        np.testing.assert_array_equal(equal[0], got[1][0])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
