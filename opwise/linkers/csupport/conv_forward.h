@@ -414,7 +414,8 @@ static double ow_conv_cost(const ow_conv *c, int algorithm)
 {
     const double lanes = (double)c->wide / 2, batch = (double)c->batch, places = (double)c->places;
     const double outputs = (double)c->outputs, channels = (double)c->channels, terms = (double)c->elements;
-    const double sums = batch * places * outputs * terms / lanes;
+    /* pixels that are read for few outputs take longer to read than to multiply */
+    const double sums = batch * places * (outputs + 0.5) * terms / lanes;
     /* to gather large kernels of the convolution that a gradient by images is reads memory line by line */
     const double item = c->f64 ? 8 : 4, gathering = outputs * terms * item > OW_CONV_FAR_BYTES ? 1.5 * item : 1.5;
     const double packing = outputs * terms * (c->of_output == c->elements ? 0.5 : gathering);
@@ -438,8 +439,8 @@ static double ow_conv_cost(const ow_conv *c, int algorithm)
     case OW_CONV_FFT: {
         int64_t rows, columns;
         const double cost = ow_fft_cost(c, &rows, &columns);
-        /* with fewer elements little is gained, and rounding is that of larger sums */
-        return c->elements < OW_FFT_ELEMENTS * c->channels ? 100 * cost : cost;
+        /* rounding is that of larger sums: what is gained must be worth it, which with few elements it is not */
+        return (c->elements < OW_FFT_ELEMENTS * c->channels ? 100 : 1.5) * cost;
     }
     default: {
         const double down = (double)((c->out[1] + 3) / 4), across = (double)((c->out[2] + 3) / 4);
