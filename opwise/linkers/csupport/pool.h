@@ -53,62 +53,106 @@ static void ow_pool_plan(const ow_step *s, ow_pool *q)
     }
 }
 
-/* Planes of no more elements are small. */
-#define OW_POOL_SMALL 4096
+/* Elements of a band of an image: lines of so many stay in the second cache. */
+#define OW_POOL_BAND 4096
 
 typedef struct ow_pool_job {
     const ow_pool *q;
     ow_step *s;
-    int64_t chunks;
+    int64_t together, units, chunks; /* planes side by side; units of work, and into how many chunks they go */
     int failed;
 } ow_pool_job;
 
 static inline int64_t ow_pool_elements(const int64_t *n) { return n[0] * n[1] * n[2]; }
 
-/* How many planes are computed side by side. 1: the kernels of single planes are faster, as for pairs in
- * rows of several vectors. */
-static inline int64_t ow_pool_together(const ow_pool *q, int64_t itemsize)
+/* How many planes are computed side by side. 1: the kernels of single planes are faster, which is so in long
+ * rows, except for what meets many windows. */
+static inline int64_t ow_pool_together(const ow_pool *q, int64_t itemsize, int back)
 {
     const int64_t line = OW_POOL_LINE / itemsize;
-    const int are_pairs = q->w[2] == 2 && q->s[2] == 2 && q->p[2] == 0;
-    if (ow_pool_elements(q->n) > OW_POOL_SMALL || (are_pairs && q->n[2] >= 2 * line))
+    if (2 * q->planes < line)
         return 1;
-    return 2 * q->planes >= line ? line : 1;
+    if (q->n[2] >= 2 * line && q->p[2] == 0 && q->s[2] == 2 && (q->w[2] == 2 || (q->w[2] == 3 && !back)))
+        return 1;
+    if (ow_pool_elements(q->n) <= OW_POOL_BAND)
+        return line;
+    /* planes of three axes are not cut */
+    const int is_cut = q->n[0] == 1 && q->w[1] * q->n[2] <= 4 * OW_POOL_BAND;
+    return back && is_cut && q->s[2] < q->w[2] && q->s[2] == 1 ? line : 1;
+}
+
+/* Rows of results, or backward of the image, in a band. */
+static inline int64_t ow_pool_band_rows(const ow_pool *q, int back)
+{
+    const int64_t rows = OW_POOL_BAND / q->n[2], all = back ? q->n[1] : q->out[1];
+    if (q->n[0] > 1 || rows >= q->n[1])
+        return all > 0 ? all : 1;
+    return back ? (rows > q->w[1] ? rows : q->w[1]) : rows > q->w[1] ? (rows - q->w[1]) / q->s[1] + 1 : 1;
+}
+
+/* Band number k of so many rows, and the rows of the image, or backward of results, that it meets. */
+static ow_pool_band ow_pool_find_band(const ow_pool *q, int64_t k, int64_t rows, int back)
+{
+    const int64_t s = q->s[1], all = back ? q->n[1] : q->out[1], most = back ? q->out[1] : q->n[1];
+    ow_pool_band b = {k * rows, (k + 1) * rows < all ? (k + 1) * rows : all, 0, most};
+    if (rows >= all)
+        return b;
+    const int64_t low = b.first + q->p[1], high = b.end - 1 + q->p[1];
+    const int64_t from = back ? (low - q->w[1] + s) / s : b.first * s - q->p[1];
+    const int64_t until = back ? high / s + 1 : (b.end - 1) * s + q->w[1] - q->p[1];
+    b.from = (back && low < q->w[1]) || from < 0 ? 0 : from < most ? from : most;
+    b.until = until < b.from ? b.from : until < most ? until : most;
+    return b;
+}
+
+/* Units of work: bands of planes side by side, or single planes. */
+static inline int64_t ow_pool_units(const ow_pool *q, int64_t together, int back)
+{
+    if (together == 1)
+        return q->planes;
+    const int64_t rows = ow_pool_band_rows(q, back), all = back ? q->n[1] : q->out[1];
+    return (q->planes + together - 1) / together * ((all + rows - 1) / rows);
 }
 
 /* ns: nanoseconds for each element of an image and for each one that a window meets, as measured */
-static int64_t ow_pool_chunks(const ow_pool *q, int64_t itemsize, double ns, double ns_met)
+static int64_t ow_pool_chunks(const ow_pool *q, int64_t together, double ns, double ns_met)
 {
     const double met = (double)ow_pool_elements(q->out) * (double)ow_pool_elements(q->w);
     const double elements = (double)ow_pool_elements(q->n), planes = (double)q->planes;
-    return ow_chunks(planes * (ow_pool_together(q, itemsize) > 1 ? ns * elements + ns_met * met : 0.25 * met));
+    return ow_chunks(planes * (together > 1 ? ns * elements + ns_met * met : 0.25 * met));
 }
 
-/* Put so many planes from number k on side by side. n: the lengths of a plane. */
-static void ow_pool_turn(const ow_slot *c, int axes, int64_t k, int64_t planes, const int64_t *n, char *to)
+/* Put rows `first` to `end` of so many planes from number k on side by side. n: the lengths of a plane. */
+static void ow_pool_turn(const ow_slot *c, int axes, int64_t k, int64_t planes, const int64_t *n, int64_t first,
+                         int64_t end, char *to)
 {
-    const int64_t size = c->itemsize, elements = ow_pool_elements(n);
+    const int64_t size = c->itemsize, bytes = ow_pool_elements(n) * size, rows = end - first;
+    const int64_t elements = n[0] * rows * n[2]; /* of three axes, all rows */
     if (planes * size < OW_POOL_LINE)
         memset(to, 0, (size_t)(elements * OW_POOL_LINE));
     if (ow_is_c_contiguous(c)) {
-        const ow_tile tile = {elements, planes, c->data + k * elements * size, elements * size, to, OW_POOL_LINE, NULL};
+        const char *from = c->data + k * bytes + first * n[2] * size;
+        const ow_tile tile = {elements, planes, from, bytes, to, OW_POOL_LINE, NULL};
         ow_copy_tile(&tile, size, size, size);
         return;
     }
     for (int64_t m = 0; m < planes; m++, to += size) {
         const ow_plane plane = ow_pool_plane(c, axes, k + m);
-        for (int64_t i = 0; i < n[0] * n[1]; i++) {
-            char *p[2] = {to + i * n[2] * OW_POOL_LINE, plane.data + i / n[1] * plane.at[0] + i % n[1] * plane.at[1]};
+        for (int64_t i = 0; i < n[0] * rows; i++) {
+            char *row = plane.data + i / rows * plane.at[0] + (first + i % rows) * plane.at[1];
+            char *p[2] = {to + i * n[2] * OW_POOL_LINE, row};
             ow_copy_run(p, (int64_t[]){OW_POOL_LINE, plane.at[2]}, n[2], (int)size);
         }
     }
 }
 
 /* The other way, to an array whose elements lie side by side. */
-static void ow_pool_turn_back(const char *from, int64_t k, int64_t planes, const int64_t *n, ow_slot *z)
+static void ow_pool_turn_back(const char *from, int64_t k, int64_t planes, const int64_t *n, int64_t first, int64_t end,
+                              ow_slot *z)
 {
     const int64_t size = z->itemsize, bytes = ow_pool_elements(n) * size;
-    const ow_tile tile = {planes, ow_pool_elements(n), from, OW_POOL_LINE, z->data + k * bytes, bytes, NULL};
+    char *to = z->data + k * bytes + first * n[2] * size;
+    const ow_tile tile = {planes, n[0] * (end - first) * n[2], from, OW_POOL_LINE, to, bytes, NULL};
     ow_copy_tile(&tile, size, size, size);
 }
 
@@ -131,18 +175,22 @@ static int ow_pool_share(ow_pool_job *job, ow_task fn)
     return OW_OK;
 }
 
-static void ow_pool_chunk_together(ow_pool_job *job, int64_t k, int64_t end, int64_t together)
+static void ow_pool_bands(ow_pool_job *job, int64_t unit, int64_t end)
 {
     const ow_pool *q = job->q;
     ow_slot *z = job->s->out[0];
-    const int64_t n = ow_pool_elements(q->n), out = ow_pool_elements(q->out);
+    const int64_t rows = ow_pool_band_rows(q, 0), bands = (q->out[1] + rows - 1) / rows;
+    const int64_t met = bands > 1 ? (rows - 1) * q->s[1] + q->w[1] : q->n[1];
+    const int64_t n = q->n[0] * (met < q->n[1] ? met : q->n[1]) * q->n[2], out = q->out[0] * rows * q->out[2];
     char *x = ow_pool_memory(job, (n + out + q->n[2]) * OW_POOL_LINE);
     char *result = x + n * OW_POOL_LINE, *row = result + out * OW_POOL_LINE;
-    for (; x != NULL && k < end; k += together) {
-        const int64_t planes = end - k < together ? end - k : together;
-        ow_pool_turn(job->s->in[0], q->axes, k, planes, q->n, x);
-        ow_kernels->pool_planes[z->itemsize == 8](q, x, result, row);
-        ow_pool_turn_back(result, k, planes, q->out, z);
+    for (; x != NULL && unit < end; unit++) {
+        const int64_t k = unit / bands * job->together, left = q->planes - k;
+        const int64_t planes = left < job->together ? left : job->together;
+        const ow_pool_band band = ow_pool_find_band(q, unit % bands, rows, 0);
+        ow_pool_turn(job->s->in[0], q->axes, k, planes, q->n, band.from, band.until, x);
+        ow_kernels->pool_planes[z->itemsize == 8](q, &band, x, result, row);
+        ow_pool_turn_back(result, k, planes, q->out, band.first, band.end, z);
     }
     ow_free(x);
 }
@@ -152,10 +200,10 @@ static void ow_pool_chunk(void *arg, int64_t chunk)
     ow_pool_job *job = arg;
     const ow_pool *q = job->q;
     ow_slot *z = job->s->out[0];
-    const int64_t bytes = ow_pool_elements(q->out) * z->itemsize, together = ow_pool_together(q, z->itemsize);
-    int64_t end, k = ow_chunk_range(chunk, job->chunks, q->planes, together, &end);
-    if (together > 1) {
-        ow_pool_chunk_together(job, k, end, together);
+    const int64_t bytes = ow_pool_elements(q->out) * z->itemsize;
+    int64_t end, k = ow_chunk_range(chunk, job->chunks, job->units, 1, &end);
+    if (job->together > 1) {
+        ow_pool_bands(job, k, end);
         return;
     }
     char *memory = ow_pool_memory(job, ow_pool_room(q) * z->itemsize);
@@ -184,27 +232,32 @@ static int ow_pool_run(ow_step *s)
 {
     ow_pool q;
     ow_pool_plan(s, &q);
-    ow_pool_job job = {&q, s, ow_pool_chunks(&q, s->out[0]->itemsize, 0.2, 0.03), 0};
+    const int64_t together = ow_pool_together(&q, s->out[0]->itemsize, 0);
+    ow_pool_job job = {&q, s, together, ow_pool_units(&q, together, 0), ow_pool_chunks(&q, together, 0.2, 0.03), 0};
     return ow_pool_share(&job, ow_pool_chunk);
 }
 
-static void ow_pool_back_chunk_together(ow_pool_job *job, const ow_slot *gz, int64_t k, int64_t end, int64_t together)
+static void ow_pool_back_bands(ow_pool_job *job, const ow_slot *gz, int64_t unit, int64_t end)
 {
     const ow_pool *q = job->q;
     const ow_step *s = job->s;
     ow_slot *z = s->out[0];
-    const int64_t n = ow_pool_elements(q->n), out = ow_pool_elements(q->out);
+    const int64_t rows = ow_pool_band_rows(q, 1), bands = (q->n[1] + rows - 1) / rows;
+    const int64_t met = bands > 1 ? (rows + q->w[1]) / q->s[1] + 1 : q->out[1];
+    const int64_t n = q->n[0] * rows * q->n[2], out = q->out[0] * (met < q->out[1] ? met : q->out[1]) * q->out[2];
     char *x = ow_pool_memory(job, 2 * (n + out) * OW_POOL_LINE);
     char *image = x + n * OW_POOL_LINE, *g = image + n * OW_POOL_LINE, *maxima = g + out * OW_POOL_LINE;
-    for (; x != NULL && k < end; k += together) {
-        const int64_t planes = end - k < together ? end - k : together;
-        ow_pool_turn(gz, q->axes, k, planes, q->out, g);
+    for (; x != NULL && unit < end; unit++) {
+        const int64_t k = unit / bands * job->together, left = q->planes - k;
+        const int64_t planes = left < job->together ? left : job->together;
+        const ow_pool_band band = ow_pool_find_band(q, unit % bands, rows, 1);
+        ow_pool_turn(gz, q->axes, k, planes, q->out, band.from, band.until, g);
         if (q->mode == OW_POOL_MAX) {
-            ow_pool_turn(s->in[0], q->axes, k, planes, q->n, x);
-            ow_pool_turn(s->in[1], q->axes, k, planes, q->out, maxima);
+            ow_pool_turn(s->in[0], q->axes, k, planes, q->n, band.first, band.end, x);
+            ow_pool_turn(s->in[1], q->axes, k, planes, q->out, band.from, band.until, maxima);
         }
-        ow_kernels->pool_back_planes[z->itemsize == 8](q, x, maxima, g, image);
-        ow_pool_turn_back(image, k, planes, q->n, z);
+        ow_kernels->pool_back_planes[z->itemsize == 8](q, &band, x, maxima, g, image);
+        ow_pool_turn_back(image, k, planes, q->n, band.first, band.end, z);
     }
     ow_free(x);
 }
@@ -216,10 +269,10 @@ static void ow_pool_back_chunk(void *arg, int64_t chunk)
     const ow_step *s = job->s;
     ow_slot *z = s->out[0];
     const ow_slot *gz = s->in[q->mode == OW_POOL_MAX ? 2 : 1];
-    const int64_t bytes = ow_pool_elements(q->n) * z->itemsize, together = ow_pool_together(q, z->itemsize);
-    int64_t end, k = ow_chunk_range(chunk, job->chunks, q->planes, together, &end);
-    if (together > 1) {
-        ow_pool_back_chunk_together(job, gz, k, end, together);
+    const int64_t bytes = ow_pool_elements(q->n) * z->itemsize;
+    int64_t end, k = ow_chunk_range(chunk, job->chunks, job->units, 1, &end);
+    if (job->together > 1) {
+        ow_pool_back_bands(job, gz, k, end);
         return;
     }
     char *memory = ow_pool_memory(job, ow_pool_back_room(q) * z->itemsize);
@@ -255,7 +308,8 @@ static int ow_pool_back_run(ow_step *s)
 {
     ow_pool q;
     ow_pool_plan(s, &q);
-    ow_pool_job job = {&q, s, ow_pool_chunks(&q, s->out[0]->itemsize, 0.5, 0.06), 0};
+    const int64_t together = ow_pool_together(&q, s->out[0]->itemsize, 1);
+    ow_pool_job job = {&q, s, together, ow_pool_units(&q, together, 1), ow_pool_chunks(&q, together, 0.5, 0.06), 0};
     return ow_pool_share(&job, ow_pool_back_chunk);
 }
 

@@ -65,16 +65,27 @@ OW_WITHIN OW_N(ow_vec) OW_N(ow_pool_half)(OW_N(ow_vec) a, OW_N(ow_vec) b, const 
 #endif
 }
 
+/* Combine w elements of each of n windows, s elements apart; the compiler knows how for an s named here. */
+OW_WITHIN void OW_N(ow_pool_apart)(const int most, int64_t w, const int64_t s, const OW_T *row, int64_t n, OW_T *restrict z)
+{
+    for (int64_t k = 0; k < n; k++) {
+        OW_T v = row[k * s];
+        for (int64_t c = 1; c < w; c++)
+            v = OW_N(ow_pool_one)(most, v, row[k * s + c]);
+        z[k] = v;
+    }
+}
+
 /* Combine the elements of n windows that follow each other in a row; vectors beyond it may be read. */
 OW_WITHIN void OW_N(ow_pool_along)(const int most, int64_t w, int64_t s, const OW_T *row, int64_t n, OW_T *z)
 {
     if (s > 2) {
-        for (int64_t k = 0; k < n; k++) {
-            OW_T v = row[k * s];
-            for (int64_t c = 1; c < w; c++)
-                v = OW_N(ow_pool_one)(most, v, row[k * s + c]);
-            z[k] = v;
-        }
+        if (s == 3 && w == 3)
+            OW_N(ow_pool_apart)(most, 3, 3, row, n, z);
+        else if (s == 4 && w == 4)
+            OW_N(ow_pool_apart)(most, 4, 4, row, n, z);
+        else
+            OW_N(ow_pool_apart)(most, w, s, row, n, z);
         return;
     }
     for (int64_t k = 0; k < n; k += OW_LANES) {
@@ -226,19 +237,28 @@ static void OW_N(ow_pool_forward)(const ow_pool *q, const ow_plane *x, char *z, 
 }
 
 /* Write n elements s times each, of which the last ones from `w` on are 0. */
+OW_WITHIN void OW_N(ow_pool_repeat)(const OW_T *from, int64_t n, const int64_t s, const int64_t w, OW_T *restrict to)
+{
+#pragma GCC ivdep
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t c = 0; c < s; c++)
+            to[k * s + c] = c < w ? from[k] : 0;
+}
+
 OW_WITHIN void OW_N(ow_pool_spread)(const OW_T *from, int64_t n, int64_t s, int64_t w, OW_T *to)
 {
-    int64_t k = 0;
-    if (s == 2)
-#pragma GCC ivdep
-        for (; k < n; k++) {
-            to[2 * k] = from[k];
-            to[2 * k + 1] = w > 1 ? from[k] : 0;
-        }
+    if (s == 1 && w == 1)
+        memcpy(to, from, sizeof(OW_T) * (size_t)n);
+    else if (s == 2 && w >= 2)
+        OW_N(ow_pool_repeat)(from, n, 2, 2, to);
+    else if (s == 2)
+        OW_N(ow_pool_repeat)(from, n, 2, 1, to);
+    else if (s == 3 && w >= 3)
+        OW_N(ow_pool_repeat)(from, n, 3, 3, to);
+    else if (s == 4 && w >= 4)
+        OW_N(ow_pool_repeat)(from, n, 4, 4, to);
     else
-        for (; k < n; k++)
-            for (int64_t c = 0; c < s; c++)
-                to[k * s + c] = c < w ? from[k] : 0;
+        OW_N(ow_pool_repeat)(from, n, s, w, to);
 }
 
 /* What one window's element adds to a row of the image. */
