@@ -9,7 +9,6 @@ cdef extern from "numpy/arrayobject.h":
     bint PyArray_CheckExact(object)
     bint PyArray_EquivTypenums(int, int)
     bint PyArray_ISBEHAVED_RO(cnp.ndarray)
-    object PyArray_FromScalar(object, void *)
     void PyArray_ScalarAsCtype(object, void *)
     bint PyArray_ISWRITEABLE(cnp.ndarray)
     void PyArray_CLEARFLAGS(cnp.ndarray, int)

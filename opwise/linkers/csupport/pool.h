@@ -76,42 +76,32 @@ static inline int64_t ow_pool_together(const ow_pool *q, int64_t itemsize, int b
         return 1;
     if (ow_pool_elements(q->n) <= OW_POOL_BAND)
         return line;
-    /* planes of three axes are not cut */
-    const int is_cut = q->n[0] == 1 && q->w[1] * q->n[2] <= 4 * OW_POOL_BAND;
-    return back && is_cut && q->s[2] < q->w[2] && q->s[2] == 1 ? line : 1;
+    /* planes of three axes are not cut into bands */
+    const int is_cut = back && q->n[0] == 1 && q->w[1] * q->n[2] <= 4 * OW_POOL_BAND;
+    return is_cut && q->w[2] > 1 && q->s[2] == 1 ? line : 1;
 }
 
-/* Rows of results, or backward of the image, in a band. */
-static inline int64_t ow_pool_band_rows(const ow_pool *q, int back)
+/* Rows of the image in a band of a gradient: all of them in small planes. */
+static inline int64_t ow_pool_band_rows(const ow_pool *q)
 {
-    const int64_t rows = OW_POOL_BAND / q->n[2], all = back ? q->n[1] : q->out[1];
-    if (q->n[0] > 1 || rows >= q->n[1])
-        return all > 0 ? all : 1;
-    return back ? (rows > q->w[1] ? rows : q->w[1]) : rows > q->w[1] ? (rows - q->w[1]) / q->s[1] + 1 : 1;
+    if (q->n[0] > 1 || ow_pool_elements(q->n) <= OW_POOL_BAND) /* which may be 0 */
+        return q->n[1];
+    const int64_t rows = OW_POOL_BAND / q->n[2];
+    return rows > q->w[1] ? rows : q->w[1];
 }
 
-/* Band number k of so many rows, and the rows of the image, or backward of results, that it meets. */
-static ow_pool_band ow_pool_find_band(const ow_pool *q, int64_t k, int64_t rows, int back)
+/* Band number k of so many rows, and the rows of results that it meets. */
+static ow_pool_band ow_pool_find_band(const ow_pool *q, int64_t k, int64_t rows)
 {
-    const int64_t s = q->s[1], all = back ? q->n[1] : q->out[1], most = back ? q->out[1] : q->n[1];
-    ow_pool_band b = {k * rows, (k + 1) * rows < all ? (k + 1) * rows : all, 0, most};
-    if (rows >= all)
+    const int64_t s = q->s[1], n = q->n[1], out = q->out[1];
+    ow_pool_band b = {k * rows, (k + 1) * rows < n ? (k + 1) * rows : n, 0, out};
+    if (rows >= n)
         return b;
     const int64_t low = b.first + q->p[1], high = b.end - 1 + q->p[1];
-    const int64_t from = back ? (low - q->w[1] + s) / s : b.first * s - q->p[1];
-    const int64_t until = back ? high / s + 1 : (b.end - 1) * s + q->w[1] - q->p[1];
-    b.from = (back && low < q->w[1]) || from < 0 ? 0 : from < most ? from : most;
-    b.until = until < b.from ? b.from : until < most ? until : most;
+    const int64_t from = low < q->w[1] ? 0 : (low - q->w[1] + s) / s, until = high / s + 1;
+    b.from = from < out ? from : out;
+    b.until = until < b.from ? b.from : until < out ? until : out;
     return b;
-}
-
-/* Units of work: bands of planes side by side, or single planes. */
-static inline int64_t ow_pool_units(const ow_pool *q, int64_t together, int back)
-{
-    if (together == 1)
-        return q->planes;
-    const int64_t rows = ow_pool_band_rows(q, back), all = back ? q->n[1] : q->out[1];
-    return (q->planes + together - 1) / together * ((all + rows - 1) / rows);
 }
 
 /* ns: nanoseconds for each element of an image and for each one that a window meets, as measured */
@@ -175,22 +165,19 @@ static int ow_pool_share(ow_pool_job *job, ow_task fn)
     return OW_OK;
 }
 
-static void ow_pool_bands(ow_pool_job *job, int64_t unit, int64_t end)
+static void ow_pool_chunk_together(ow_pool_job *job, int64_t unit, int64_t end)
 {
     const ow_pool *q = job->q;
     ow_slot *z = job->s->out[0];
-    const int64_t rows = ow_pool_band_rows(q, 0), bands = (q->out[1] + rows - 1) / rows;
-    const int64_t met = bands > 1 ? (rows - 1) * q->s[1] + q->w[1] : q->n[1];
-    const int64_t n = q->n[0] * (met < q->n[1] ? met : q->n[1]) * q->n[2], out = q->out[0] * rows * q->out[2];
+    const int64_t n = ow_pool_elements(q->n), out = ow_pool_elements(q->out);
     char *x = ow_pool_memory(job, (n + out + q->n[2]) * OW_POOL_LINE);
     char *result = x + n * OW_POOL_LINE, *row = result + out * OW_POOL_LINE;
     for (; x != NULL && unit < end; unit++) {
-        const int64_t k = unit / bands * job->together, left = q->planes - k;
+        const int64_t k = unit * job->together, left = q->planes - k;
         const int64_t planes = left < job->together ? left : job->together;
-        const ow_pool_band band = ow_pool_find_band(q, unit % bands, rows, 0);
-        ow_pool_turn(job->s->in[0], q->axes, k, planes, q->n, band.from, band.until, x);
-        ow_kernels->pool_planes[z->itemsize == 8](q, &band, x, result, row);
-        ow_pool_turn_back(result, k, planes, q->out, band.first, band.end, z);
+        ow_pool_turn(job->s->in[0], q->axes, k, planes, q->n, 0, q->n[1], x);
+        ow_kernels->pool_planes[z->itemsize == 8](q, x, result, row);
+        ow_pool_turn_back(result, k, planes, q->out, 0, q->out[1], z);
     }
     ow_free(x);
 }
@@ -203,7 +190,7 @@ static void ow_pool_chunk(void *arg, int64_t chunk)
     const int64_t bytes = ow_pool_elements(q->out) * z->itemsize;
     int64_t end, k = ow_chunk_range(chunk, job->chunks, job->units, 1, &end);
     if (job->together > 1) {
-        ow_pool_bands(job, k, end);
+        ow_pool_chunk_together(job, k, end);
         return;
     }
     char *memory = ow_pool_memory(job, ow_pool_room(q) * z->itemsize);
@@ -233,7 +220,8 @@ static int ow_pool_run(ow_step *s)
     ow_pool q;
     ow_pool_plan(s, &q);
     const int64_t together = ow_pool_together(&q, s->out[0]->itemsize, 0);
-    ow_pool_job job = {&q, s, together, ow_pool_units(&q, together, 0), ow_pool_chunks(&q, together, 0.2, 0.03), 0};
+    const int64_t units = (q.planes + together - 1) / together;
+    ow_pool_job job = {&q, s, together, units, ow_pool_chunks(&q, together, 0.2, 0.03), 0};
     return ow_pool_share(&job, ow_pool_chunk);
 }
 
@@ -242,7 +230,7 @@ static void ow_pool_back_bands(ow_pool_job *job, const ow_slot *gz, int64_t unit
     const ow_pool *q = job->q;
     const ow_step *s = job->s;
     ow_slot *z = s->out[0];
-    const int64_t rows = ow_pool_band_rows(q, 1), bands = (q->n[1] + rows - 1) / rows;
+    const int64_t rows = ow_pool_band_rows(q), bands = (q->n[1] + rows - 1) / rows;
     const int64_t met = bands > 1 ? (rows + q->w[1]) / q->s[1] + 1 : q->out[1];
     const int64_t n = q->n[0] * rows * q->n[2], out = q->out[0] * (met < q->out[1] ? met : q->out[1]) * q->out[2];
     char *x = ow_pool_memory(job, 2 * (n + out) * OW_POOL_LINE);
@@ -250,7 +238,7 @@ static void ow_pool_back_bands(ow_pool_job *job, const ow_slot *gz, int64_t unit
     for (; x != NULL && unit < end; unit++) {
         const int64_t k = unit / bands * job->together, left = q->planes - k;
         const int64_t planes = left < job->together ? left : job->together;
-        const ow_pool_band band = ow_pool_find_band(q, unit % bands, rows, 1);
+        const ow_pool_band band = ow_pool_find_band(q, unit % bands, rows);
         ow_pool_turn(gz, q->axes, k, planes, q->out, band.from, band.until, g);
         if (q->mode == OW_POOL_MAX) {
             ow_pool_turn(s->in[0], q->axes, k, planes, q->n, band.first, band.end, x);
@@ -309,7 +297,9 @@ static int ow_pool_back_run(ow_step *s)
     ow_pool q;
     ow_pool_plan(s, &q);
     const int64_t together = ow_pool_together(&q, s->out[0]->itemsize, 1);
-    ow_pool_job job = {&q, s, together, ow_pool_units(&q, together, 1), ow_pool_chunks(&q, together, 0.5, 0.06), 0};
+    const int64_t rows = ow_pool_band_rows(&q), bands = together > 1 && rows ? (q.n[1] + rows - 1) / rows : 1;
+    const int64_t units = (q.planes + together - 1) / together * bands;
+    ow_pool_job job = {&q, s, together, units, ow_pool_chunks(&q, together, 0.5, 0.06), 0};
     return ow_pool_share(&job, ow_pool_back_chunk);
 }
 

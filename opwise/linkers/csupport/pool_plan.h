@@ -90,15 +90,15 @@ typedef void (*ow_pool_back_fn)(const ow_pool *q, const ow_plane *x, const ow_pl
 /* Bytes of a line: an element of each of the planes that are pooled together. */
 #define OW_POOL_LINE 64
 
-/* Rows of the second axis from `first` to `end` of what is computed, and those that it is computed from, of
- * which alone there are lines. */
+/* Rows of an image from `first` to `end`, and the rows of results from `from` to `until` that they meet: of
+ * these alone there are lines. */
 typedef struct ow_pool_band {
     int64_t first, end, from, until;
 } ow_pool_band;
 
-/* As ow_pool_forward_fn and ow_pool_back_fn for a band of planes side by side, see pool_planes.h. memory: a
- * line for each element of a row. Gradients g change. */
-typedef void (*ow_pool_planes_fn)(const ow_pool *q, const ow_pool_band *band, const char *x, char *z, char *memory);
+/* As ow_pool_forward_fn for planes side by side, and ow_pool_back_fn for a band of them, see pool_planes.h.
+ * memory: a line for each element of a row. Gradients g change. */
+typedef void (*ow_pool_planes_fn)(const ow_pool *q, const char *x, char *z, char *memory);
 typedef void (*ow_pool_back_planes_fn)(const ow_pool *q, const ow_pool_band *band, const char *x, const char *maxima,
                                        char *g, char *z);
 

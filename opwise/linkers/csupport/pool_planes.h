@@ -9,20 +9,19 @@
 #define OW_LANES ((int)(OW_VECTOR / sizeof(OW_T)))
 #define OW_TOGETHER ((int)(OW_POOL_LINE / sizeof(OW_T)))
 
-OW_WITHIN void OW_N(ow_pool_lines)(const int most, const ow_pool *q, const ow_pool_band *band, const OW_T *x, OW_T *z,
-                                   OW_T *row)
+OW_WITHIN void OW_N(ow_pool_lines)(const int most, const ow_pool *q, const OW_T *x, OW_T *z, OW_T *row)
 {
     const int64_t n = q->n[2] * OW_TOGETHER;
     const OW_N(ow_vec) least = (OW_N(ow_vec)){0} - (most ? (OW_T)INFINITY : 0);
     for (int64_t i = 0; i < q->out[0]; i++)
-        for (int64_t j = band->first; j < band->end; j++) {
+        for (int64_t j = 0; j < q->out[1]; j++) {
             int begun = 0;
             for (int64_t a = 0; a < q->w[0]; a++)
                 for (int64_t b = 0; b < q->w[1]; b++) {
                     const int64_t d = i * q->s[0] + a - q->p[0], h = j * q->s[1] + b - q->p[1];
                     if (d < 0 || d >= q->n[0] || h < 0 || h >= q->n[1])
                         continue;
-                    const OW_T *from = x + (d * (band->until - band->from) + h - band->from) * n;
+                    const OW_T *from = x + (d * q->n[1] + h) * n;
                     for (int64_t k = 0; k < n; k += OW_LANES) {
                         const OW_N(ow_vec) v = OW_N(ow_pool_at)(from + k);
                         *(OW_N(ow_vec) *)(row + k) = begun ? OW_N(ow_pool_two)(most, OW_N(ow_pool_at)(row + k), v) : v;
@@ -44,12 +43,12 @@ OW_WITHIN void OW_N(ow_pool_lines)(const int most, const ow_pool *q, const ow_po
         }
 }
 
-static void OW_N(ow_pool_planes)(const ow_pool *q, const ow_pool_band *band, const char *x, char *z, char *memory)
+static void OW_N(ow_pool_planes)(const ow_pool *q, const char *x, char *z, char *memory)
 {
     if (q->mode == OW_POOL_MAX)
-        OW_N(ow_pool_lines)(1, q, band, (const OW_T *)x, (OW_T *)z, (OW_T *)memory);
+        OW_N(ow_pool_lines)(1, q, (const OW_T *)x, (OW_T *)z, (OW_T *)memory);
     else
-        OW_N(ow_pool_lines)(0, q, band, (const OW_T *)x, (OW_T *)z, (OW_T *)memory);
+        OW_N(ow_pool_lines)(0, q, (const OW_T *)x, (OW_T *)z, (OW_T *)memory);
 }
 
 /* Divide gradients by how many elements their averages are over. */

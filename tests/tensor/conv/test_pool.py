@@ -205,6 +205,19 @@ def test_planes_side_by_side(planes, dtype, mode):
         np.testing.assert_array_equal(equal[0], got[1][0])
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("shape", [(20, 0, 5), (20, 5, 0), (0, 5, 5)], ids=str)
+def test_planes_without_elements(shape, mode):
+    x = T.tensor3()
+    for within in (True, False):
+        y = pool_2d(x, (2, 2), within, mode=mode)
+        results = [
+            compiled([x], [y, grad(y.sum(), x)], linker)(np.zeros(shape)) for linker in LINKERS
+        ]
+        for want, got in zip(*results, strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_pairs_of_any_layout(dtype):
     """Windows of two columns have a loop of their own, which leaves out what is not a pair."""
