@@ -1,6 +1,8 @@
 """Products of all sizes and layouts, by the built-in kernels for each kind of vectors."""
 
+import ctypes
 import itertools
+import mmap
 
 import numpy as np
 import pytest
@@ -70,6 +72,61 @@ def test_matrices(vectors, dtype, size):
     for first in ("rows", "columns", "apart") if x.size * y.size < 1e8 else ("columns",):
         close(dot(stored(x, first), stored(y, "columns")), x, y)
         close(dot(stored(x, first), stored(y, "apart")), x, y)
+
+
+#: few rows, columns or both, with short and long sums
+FEW = [
+    (m, n, k) for m, n, k in itertools.product((2, 3, 5, 8, 9, 40), (2, 3, 4, 7, 8, 17), (1, 6, 40, 65, 300, 1100))
+    if min(m, n) < 10
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("first", ["rows", "columns", "apart"])
+@pytest.mark.parametrize("second", ["rows", "columns", "apart"])
+def test_few_rows_or_columns(vectors, first, second, dtype):
+    random = np.random.default_rng(3)
+    a, b, c = (T.matrix(dtype=dtype) for _ in range(3))
+    dot, add = compiled([a, b], T.dot(a, b)), compiled([a, b, c], c - T.dot(a, b))
+    for m, n, k in FEW:
+        x, y, z = (random.normal(size=s).astype(dtype) for s in ((m, k), (k, n), (m, n)))
+        close(dot(stored(x, first), stored(y, second)), x, y)
+        close(add(stored(x, first), stored(y, second), z), -x, y, z)
+
+
+@pytest.fixture
+def at_the_end():
+    """Return copies of arrays whose last element is the last one of the memory that may be read."""
+    mprotect, ends = ctypes.CDLL(None).mprotect, []
+
+    def placed(array):
+        length = -(-array.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+        memory = mmap.mmap(-1, length + mmap.PAGESIZE)
+        start = np.frombuffer(memory, "uint8").ctypes.data
+        assert mprotect(ctypes.c_void_p(start + length), mmap.PAGESIZE, 0) == 0
+        ends.append(start + length)
+        flat = np.frombuffer(memory, array.dtype, array.size, length - array.nbytes)
+        copy = flat.reshape(array.shape if array.flags.c_contiguous else array.shape[::-1])
+        copy = copy if array.flags.c_contiguous else copy.T
+        copy[...] = array
+        return copy
+
+    yield placed
+    for end in ends:  # all of it is used again by others
+        mprotect(ctypes.c_void_p(end), mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "complex64"])
+def test_nothing_is_read_after_the_operands(vectors, at_the_end, dtype):
+    random = np.random.default_rng(4)
+    a, b = (T.matrix(dtype=dtype) for _ in range(2))
+    dot = compiled([a, b], T.dot(a, b))
+    for (m, n, k), first, second in itertools.product(
+        FEW[::5], ("rows", "columns"), ("rows", "columns")
+    ):
+        x, y = ((4 * random.normal(size=s)).astype(dtype) for s in ((m, k), (k, n)))
+        result = dot(at_the_end(stored(x, first)), at_the_end(stored(y, second)))
+        np.testing.assert_allclose(result, x @ y, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -256,9 +256,78 @@ static void ow_large_gemm(int type, const ow_product *q)
         }
 }
 
+/* The same product with its rows and columns exchanged. */
+static ow_product ow_turned(const ow_product *q)
+{
+    return (ow_product){.m = q->n, .n = q->m, .k = q->k, .a = q->a, .b = q->b, .x = q->y, .y = q->x, .z = q->z,
+                        .xr = q->yc, .xc = q->yr, .yr = q->xc, .yc = q->xr, .zr = 1, .zc = q->zr};
+}
+
+static void ow_own_product(int type, const ow_product *given);
+
+/* z = b z + turned, of n rows of m elements */
+#define OW_ADD_TURNED(T)                                                                           \
+    for (int64_t i = 0; i < q->m; i++)                                                             \
+        for (int64_t j = 0; j < q->n; j++) {                                                       \
+            T *z = (T *)q->z + i * q->zr + j, value = ((const T *)turned)[j * q->m + i];           \
+            *z = q->b == 0 ? value : (T)q->b * *z + value;                                         \
+        }
+
+/* Products of few columns, whose vectors would be mostly empty, or of few rows that are these to the
+ * transposed matrices. Returns 0 if another way is better. */
+static int ow_few_product(int type, const ow_product *q)
+{
+    const int64_t item = ow_item(type), few = ow_kernels->few_columns[type];
+    char *copy = NULL;
+    /* rows of the transposed matrices are longer, or need no copies */
+    if (q->n <= few && q->xr == 1 && (q->m >= 4 * few || q->yr == 1) && q->k >= 2 * q->n + 4) {
+        char *turned = ow_alloc(q->m * q->n * item);
+        if (turned == NULL)
+            return 0;
+        ow_product t = ow_turned(q);
+        t.z = turned;
+        t.zr = q->m;
+        t.b = t.zc = 0;
+        ow_own_product(type, &t);
+        if (item == 8) {
+            OW_ADD_TURNED(double)
+        } else {
+            OW_ADD_TURNED(float)
+        }
+        ow_free(turned);
+        return 1;
+    }
+    ow_product dots = *q;
+    dots.zc = 1;
+    if (q->m <= few && q->n > q->m && q->yr == 1)
+        dots = ow_turned(q);
+    if (dots.n > few || dots.xc != 1 || dots.k < 8 * few || (dots.yr != 1 && dots.m < 2 * few))
+        return 0;
+    if (dots.yr != 1) {
+        if ((copy = ow_alloc(dots.k * dots.n * item)) == NULL)
+            return 0;
+        const ow_slot from = {.data = (char *)dots.y, .itemsize = item, .ndim = 2, .shape = {dots.n, dots.k},
+                              .strides = {dots.yc * item, dots.yr * item}};
+        ow_slot to = from;
+        to.data = copy;
+        ow_c_strides(&to);
+        ow_copy(&to, (ow_slot *)&from);
+        dots.y = copy;
+        dots.yr = 1;
+        dots.yc = dots.k;
+    }
+    const double work = (double)dots.m * (double)dots.n * (double)dots.k;
+    ow_gemm_job job = {ow_kernels->few_dots[type], &dots, ow_chunks(work * (double)item * (1 / 160.0)), 1, 16};
+    ow_parallel(ow_gemm_chunk, &job, job.chunks);
+    ow_free(copy);
+    return 1;
+}
+
 /* By the kernels of a type. */
 static void ow_own_product(int type, const ow_product *given)
 {
+    if (type < 2 && ow_few_product(type, given)) /* of floats */
+        return;
     const double work = (double)given->m * (double)given->n * (double)given->k;
     const double ns = work * (double)ow_item(type) * (1 / 160.0);
     if (work < OW_PACKED && ns <= OW_WORTH) {

@@ -11,8 +11,54 @@
 #define OW_SOME_PANELS 4
 #define OW_AHEAD 4 /* rows that are fetched before they are copied */
 
-/* acc[r][j] = sum over p of x[r, p] y[p, j]; `rows` and `vectors` are constants where it is called */
-OW_WITHIN void OW_N(ow_tile)(const int rows, const int vectors, int64_t k, const OW_T *x,
+/* All bits of the first n elements. */
+OW_WITHIN OW_N(ow_mask) OW_N(ow_first)(int64_t n)
+{
+    OW_N(ow_mask) is_first;
+    for (int l = 0; l < OW_LANES; l++)
+        is_first[l] = l < n ? -1 : 0;
+    return is_first;
+}
+
+/* The first n elements at `from`, 0 <= n <= OW_LANES, and zeros; nothing else is read. */
+OW_WITHIN OW_N(ow_vec) OW_N(ow_get_part)(const OW_T *from, int64_t n)
+{
+#if defined(__AVX512F__) && OW_BITS == 32
+    return (OW_N(ow_vec))_mm512_maskz_loadu_epi32((__mmask16)((1U << n) - 1), from);
+#elif defined(__AVX512F__)
+    return (OW_N(ow_vec))_mm512_maskz_loadu_epi64((__mmask8)((1U << n) - 1), from);
+#elif defined(__AVX2__) && OW_BITS == 32
+    return (OW_N(ow_vec))_mm256_maskload_epi32((const int *)from, (__m256i)OW_N(ow_first)(n));
+#elif defined(__AVX2__)
+    return (OW_N(ow_vec))_mm256_maskload_epi64((const long long *)from, (__m256i)OW_N(ow_first)(n));
+#else
+    OW_N(ow_vec) v = {0};
+    for (int l = 0; l < n; l++)
+        v[l] = from[l];
+    return v;
+#endif
+}
+
+/* Write the first n elements of v, 0 <= n <= OW_LANES, and nothing else. */
+OW_WITHIN void OW_N(ow_put_part)(OW_T *to, OW_N(ow_vec) v, int64_t n)
+{
+#if defined(__AVX512F__) && OW_BITS == 32
+    _mm512_mask_storeu_epi32(to, (__mmask16)((1U << n) - 1), (__m512i)v);
+#elif defined(__AVX512F__)
+    _mm512_mask_storeu_epi64(to, (__mmask8)((1U << n) - 1), (__m512i)v);
+#elif defined(__AVX2__) && OW_BITS == 32
+    _mm256_maskstore_epi32((int *)to, (__m256i)OW_N(ow_first)(n), (__m256i)v);
+#elif defined(__AVX2__)
+    _mm256_maskstore_epi64((long long *)to, (__m256i)OW_N(ow_first)(n), (__m256i)v);
+#else
+    for (int l = 0; l < n; l++)
+        to[l] = v[l];
+#endif
+}
+
+/* acc[r][j] = sum over p of x[r, p] y[p, j]; `rows` and `vectors` are constants where it is called, and so
+ * is `part`, if it is 0. Else there are only so many columns of one vector. */
+OW_WITHIN void OW_N(ow_tile)(const int rows, const int vectors, int64_t part, int64_t k, const OW_T *x,
                              int64_t xr, int64_t xc, const OW_T *y, int64_t yr,
                              OW_N(ow_vec) *restrict acc)
 {
@@ -22,7 +68,7 @@ OW_WITHIN void OW_N(ow_tile)(const int rows, const int vectors, int64_t k, const
             c[r][v] = (OW_N(ow_vec)){0};
     for (int64_t p = 0; p < k; p++) {
         const OW_T *at = y + p * yr, *of = x + p * xc;
-        OW_N(ow_vec) a = *(const OW_N(ow_vec) *)at;
+        OW_N(ow_vec) a = part ? OW_N(ow_get_part)(at, part) : *(const OW_N(ow_vec) *)at;
         OW_N(ow_vec) b = vectors > 1 ? *(const OW_N(ow_vec) *)(at + OW_LANES) : a;
         for (int r = 0; r < rows; r++) {
             OW_T f = of[r * xr];
@@ -40,33 +86,30 @@ OW_WITHIN void OW_N(ow_tile)(const int rows, const int vectors, int64_t k, const
 OW_WITHIN void OW_N(ow_put_tile)(const int rows, const int vectors, int64_t cols, OW_T a, OW_T b,
                                  const OW_N(ow_vec) *acc, OW_T *z, int64_t zr)
 {
-    if (cols != vectors * OW_LANES) {
-        for (int r = 0; r < rows; r++)
-            for (int64_t j = 0; j < cols; j++) {
-                OW_T value = a * ((const OW_T *)(acc + r * vectors))[j], *to = z + r * zr + j;
-                *to = b == 0 ? value : b * *to + value;
-            }
-    } else if (b == 0) {
-        for (int r = 0; r < rows; r++)
-            for (int v = 0; v < vectors; v++)
-                *(OW_N(ow_vec) *)(z + r * zr + v * OW_LANES) = a * acc[r * vectors + v];
-    } else {
-        for (int r = 0; r < rows; r++)
-            for (int v = 0; v < vectors; v++) {
-                OW_N(ow_vec) *to = (OW_N(ow_vec) *)(z + r * zr + v * OW_LANES);
-                *to = b * *to + a * acc[r * vectors + v];
-            }
-    }
+    const int last = vectors - 1;
+    const int64_t part = cols - last * OW_LANES;
+    for (int r = 0; r < rows; r++, z += zr)
+        for (int v = 0; v < vectors; v++) {
+            OW_T *to = z + v * OW_LANES;
+            const OW_N(ow_vec) value = a * acc[r * vectors + v];
+            if (v < last || part == OW_LANES)
+                *(OW_N(ow_vec) *)to = b == 0 ? value : b * *(OW_N(ow_vec) *)to + value;
+            else
+                OW_N(ow_put_part)(to, b == 0 ? value : b * OW_N(ow_get_part)(to, part) + value, part);
+        }
 }
 
 #define OW_ONE_TILE(R)                                                                             \
     case R: {                                                                                      \
         OW_N(ow_vec) acc[R * 2];                                                                   \
-        if (vectors > 1) {                                                                         \
-            OW_N(ow_tile)(R, 2, k, x, xr, xc, y, yr, acc);                                         \
+        if (is_part) {                                                                             \
+            OW_N(ow_tile)(R, 1, cols, k, x, xr, xc, y, yr, acc);                                   \
+            OW_N(ow_put_tile)(R, 1, cols, a, b, acc, z, zr);                                       \
+        } else if (vectors > 1) {                                                                  \
+            OW_N(ow_tile)(R, 2, 0, k, x, xr, xc, y, yr, acc);                                      \
             OW_N(ow_put_tile)(R, 2, cols, a, b, acc, z, zr);                                       \
         } else {                                                                                   \
-            OW_N(ow_tile)(R, 1, k, x, xr, xc, y, yr, acc);                                         \
+            OW_N(ow_tile)(R, 1, 0, k, x, xr, xc, y, yr, acc);                                      \
             OW_N(ow_put_tile)(R, 1, cols, a, b, acc, z, zr);                                       \
         }                                                                                          \
         break;                                                                                     \
@@ -74,8 +117,9 @@ OW_WITHIN void OW_N(ow_put_tile)(const int rows, const int vectors, int64_t cols
 
 /* All rows of a panel of at most OW_WIDE columns, in tiles of nearly the same height: a tile of few
  * rows waits for its own additions. `xt`: elements from the first row of a tile to that of the next, if
- * all tiles had OW_TILE_ROWS rows and x is packed; 0: x lies as xr and xc say. */
-OW_WITHIN void OW_N(ow_tiles)(int vectors, int64_t m, int64_t cols, int64_t k, OW_T a, const OW_T *x,
+ * all tiles had OW_TILE_ROWS rows and x is packed; 0: x lies as xr and xc say. `is_part`: nothing may be
+ * read after the columns of y, which fill no vector. */
+OW_WITHIN void OW_N(ow_tiles)(int vectors, const int is_part, int64_t m, int64_t cols, int64_t k, OW_T a, const OW_T *x,
                               const int64_t xr, const int64_t xc, const int64_t xt, const OW_T *y,
                               int64_t yr, OW_T b, OW_T *z, int64_t zr)
 {
@@ -106,7 +150,14 @@ static void OW_N(ow_panel)(int vectors, int64_t m, int64_t cols, int64_t k, OW_T
                            int64_t xr, int64_t xc, const OW_T *y, int64_t yr, OW_T b, OW_T *z,
                            int64_t zr)
 {
-    OW_N(ow_tiles)(vectors, m, cols, k, a, x, xr, xc, 0, y, yr, b, z, zr);
+    OW_N(ow_tiles)(vectors, 0, m, cols, k, a, x, xr, xc, 0, y, yr, b, z, zr);
+}
+
+/* The same where y lies as it was given. */
+static void OW_N(ow_part_panel)(int64_t m, int64_t cols, int64_t k, OW_T a, const OW_T *x, int64_t xr,
+                                int64_t xc, const OW_T *y, int64_t yr, OW_T b, OW_T *z, int64_t zr)
+{
+    OW_N(ow_tiles)(1, 1, m, cols, k, a, x, xr, xc, 0, y, yr, b, z, zr);
 }
 
 /* As ow_pack where columns are contiguous: squares of as many rows and columns as a vector has elements
@@ -162,6 +213,11 @@ OW_WITHIN void OW_N(ow_pack)(OW_T *to, const OW_T *y, int64_t yr, int64_t yc, in
             for (int64_t j = j0; j < j1; j += OW_WIDE, panel += OW_WIDE * k, from += OW_WIDE * yc)
                 if (yc == 1 && j1 - j >= OW_WIDE)
                     memcpy(panel, from, sizeof(OW_T) * OW_WIDE);
+                else if (yc == 1) {
+                    const int64_t some = j1 - j < OW_LANES ? j1 - j : OW_LANES;
+                    *(OW_N(ow_vec) *)panel = OW_N(ow_get_part)(from, some);
+                    *(OW_N(ow_vec) *)(panel + OW_LANES) = OW_N(ow_get_part)(from + some, j1 - j - some);
+                }
                 else
                     for (int c = 0; c < OW_WIDE; c++)
                         panel[c] = c < j1 - j ? from[c * yc] : 0;
@@ -198,8 +254,10 @@ static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j
     OW_T *const packed = (OW_T *)ow_thread_buffer(OW_BUFFER_RIGHT, sizeof(OW_T) * OW_SUM_BLOCK * BLOCK);
     OW_T *const gathered = (OW_T *)ow_thread_buffer(OW_BUFFER_LEFT, sizeof(OW_T) * OW_X_ROWS * OW_X_STEP);
     const OW_T a = (OW_T)q->a;
-    /* panels of a y that is small are as good where they are */
-    const int in_place = q->yc == 1 && q->k * q->yr * (int64_t)sizeof(OW_T) <= 1 << 14;
+    /* panels of a y that is small are as good where they are, and so are those that are read once if all
+     * of it stays in the caches */
+    const int in_place = q->yc == 1 && q->k * q->yr * (int64_t)sizeof(OW_T) <=
+                                           (i1 - i0 <= OW_TILE_ROWS ? OW_READ_ONCE : 1 << 14);
     /* rows of x that are far apart share few lines of the first cache: a tile that is used again and
      * again is copied */
     const int64_t apart = (q->xr > q->xc ? q->xr : q->xc) * (int64_t)sizeof(OW_T);
@@ -212,7 +270,10 @@ static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j
         for (int64_t from = j0; from < j1; from += BLOCK) {
             const int64_t until = j1 - from < BLOCK ? j1 : from + BLOCK;
             const OW_T *y = (const OW_T *)q->y + p0 * q->yr + from * q->yc;
-            const int64_t whole = in_place && !q->packed ? (until - from) / OW_WIDE * OW_WIDE : 0;
+            const int64_t wide = (until - from) / OW_WIDE * OW_WIDE;
+            const int64_t whole = !in_place || q->packed                ? 0
+                                  : until - from - wide <= OW_LANES ? until - from
+                                                                    : wide;
             const OW_T *copy = packed;
             if (q->packed)
                 copy = (const OW_T *)q->packed + p0 * ((q->n + OW_WIDE - 1) / OW_WIDE * OW_WIDE);
@@ -229,9 +290,13 @@ static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j
                     const OW_T *panel = copied ? copy + (j - from - whole) * k : y + (j - from);
                     const int64_t step = copied ? OW_WIDE : q->yr;
                     OW_T *z = (OW_T *)q->z + i * q->zr + j;
-                    OW_N(ow_panel)(cols > OW_LANES ? 2 : 1, rows, cols, k, a, gather ? gathered : of,
-                                   gather ? OW_X_STEP : q->xr, gather ? 1 : q->xc, panel, step, b, z,
-                                   q->zr);
+                    const OW_T *rows_of = gather ? gathered : of;
+                    const int64_t xr = gather ? OW_X_STEP : q->xr, xc = gather ? 1 : q->xc;
+                    if (!copied && cols < OW_LANES)
+                        OW_N(ow_part_panel)(rows, cols, k, a, rows_of, xr, xc, panel, step, b, z, q->zr);
+                    else
+                        OW_N(ow_panel)(cols > OW_LANES ? 2 : 1, rows, cols, k, a, rows_of, xr, xc, panel, step,
+                                       b, z, q->zr);
                 }
             }
         }
@@ -301,7 +366,7 @@ static void OW_N(ow_packed_gemm)(const ow_product *q, int64_t i0, int64_t i1, in
                 panel = (const OW_T *)q->packed + p * width + j * k;
             else if (of == 0)
                 OW_N(ow_pack)(columns, y + j * q->yc, q->yr, q->yc, k, j1 - j < BLOCK ? j1 - j : BLOCK);
-            OW_N(ow_tiles)(cols > OW_LANES ? 2 : 1, i1 - i0, cols, k, (OW_T)q->a, rows, 1, OW_TILE_ROWS,
+            OW_N(ow_tiles)(cols > OW_LANES ? 2 : 1, 0, i1 - i0, cols, k, (OW_T)q->a, rows, 1, OW_TILE_ROWS,
                            OW_TILE_ROWS * k, panel, OW_WIDE, p ? 1 : (OW_T)q->b,
                            (OW_T *)q->z + i0 * q->zr + j, q->zr);
         }

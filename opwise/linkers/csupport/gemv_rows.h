@@ -39,8 +39,9 @@ OW_WITHIN void OW_N(ow_row_products)(const int rows, int64_t last, int64_t k, co
         c[r] = sum[r];
 }
 
-#define OW_HALVE(n)                                                                                \
-    _Pragma("GCC unroll 8") for (int r = 0; r < n / 2 && n <= rows; r++) c[r] =                    \
+/* Half of n vectors from c on are left, with sums of neighbours, if there are so many of `all`. */
+#define OW_HALVE(c, n, all)                                                                        \
+    _Pragma("GCC unroll 8") for (int r = 0; r < n / 2 && n <= all; r++) c[r] =                     \
         OW_N(ow_add_pairs)(c[2 * r], c[2 * r + 1]);
 
 /* acc[r] = sum over j of A[r, j] x[j] for rows whose elements lie side by side. `rows` is a power of two
@@ -61,11 +62,10 @@ OW_WITHIN void OW_N(ow_dot_rows)(const int rows, int64_t last, int64_t k, const 
 #pragma GCC unroll 2
     for (int r = 0; r < rows; r += block)
         OW_N(ow_row_products)(block, last - r, k, A + r * ar, ar, x, c + r);
-    /* half of the vectors are left each time, with sums of neighbours; then half of the sums */
-    OW_HALVE(16)
-    OW_HALVE(8)
-    OW_HALVE(4)
-    OW_HALVE(2)
+    OW_HALVE(c, 16, rows)
+    OW_HALVE(c, 8, rows)
+    OW_HALVE(c, 4, rows)
+    OW_HALVE(c, 2, rows)
     for (int r = rows; r < OW_LANES; r *= 2)
         c[0] = OW_N(ow_add_pairs)(c[0], c[0]);
     for (int r = 0; r < rows; r++)
@@ -222,5 +222,104 @@ static void OW_N(ow_column_gemv)(const ow_matvec *q)
     }
 }
 
+/* --- few columns ---------------------------------------------------------------------------------
+ * A vector of a row of the result would be mostly empty. So each element is a sum of products of
+ * vectors, and as many of them as there are registers for are added up together. */
+
+#define OW_FEW (OW_LANES / 2)                      /* columns */
+#define OW_FEW_SUMS (OW_VECTOR == 64 ? 16 : 8)     /* that are added up together */
+#define OW_FEW_BLOCK 1024                          /* terms for which the columns stay in the first cache */
+
+#define OW_FEW_PART(of) OW_N(ow_get_part)(of, k - p)
+/* The products of a vector of each row with one of each column. */
+#define OW_FEW_STEP(LOAD)                                                                          \
+    {                                                                                              \
+        OW_N(ow_line_vec) of[OW_FEW_SUMS];                                                         \
+        _Pragma("GCC unroll 16") for (int j = 0; j < cols; j++) of[j] = LOAD(y + j * yc + p);      \
+        _Pragma("GCC unroll 16") for (int r = 0; r < rows; r++)                                    \
+        {                                                                                          \
+            const OW_N(ow_line_vec) a = LOAD(row[r] + p);                                          \
+            _Pragma("GCC unroll 16") for (int j = 0; j < cols; j++) c[r * cols + j] += a * of[j];  \
+        }                                                                                          \
+    }
+
+/* sums[r * cols + j] = sum over p of x[r, p] y[p, j]. The rows after `last` are that one again. */
+OW_WITHIN void OW_N(ow_few_sums)(const int rows, const int cols, int64_t last, int64_t k, const OW_T *x,
+                                 int64_t xr, const OW_T *y, int64_t yc, OW_T *sums)
+{
+    enum { SUMS = OW_FEW_SUMS > OW_LANES ? OW_FEW_SUMS : OW_LANES };
+    OW_N(ow_line_vec) c[SUMS];
+    const OW_T *row[OW_FEW_SUMS];
+#pragma GCC unroll 16
+    for (int i = 0; i < SUMS; i++)
+        c[i] = (OW_N(ow_line_vec)){0};
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++)
+        row[r] = x + (r < last ? r : last) * xr;
+    int64_t p = 0;
+    for (; p + OW_LANES <= k; p += OW_LANES)
+        OW_FEW_STEP(*(const OW_N(ow_line_vec) *))
+    if (p < k)
+        OW_FEW_STEP(OW_FEW_PART)
+    for (int i = 0; i < rows * cols; i += OW_LANES) {
+        OW_N(ow_line_vec) *at = c + i;
+        OW_HALVE(at, 16, OW_LANES)
+        OW_HALVE(at, 8, OW_LANES)
+        OW_HALVE(at, 4, OW_LANES)
+        OW_HALVE(at, 2, OW_LANES)
+        *(OW_N(ow_line_vec) *)(sums + i) = at[0];
+    }
+}
+
+/* Rows i0 to i1 of a product of few columns. */
+OW_WITHIN void OW_N(ow_few_rows)(const int cols, const ow_product *q, int64_t i0, int64_t i1)
+{
+    enum { SUMS = OW_FEW_SUMS > OW_LANES ? OW_FEW_SUMS : OW_LANES };
+    const int rows = OW_FEW_SUMS / cols;
+    OW_T sums[SUMS];
+    for (int64_t p = 0; p < q->k; p += OW_FEW_BLOCK) {
+        const int64_t k = q->k - p < OW_FEW_BLOCK ? q->k - p : OW_FEW_BLOCK;
+        const OW_T a = (OW_T)q->a, b = p ? 1 : (OW_T)q->b;
+        for (int64_t i = i0; i < i1; i += rows) {
+            const int64_t some = i1 - i < rows ? i1 - i : rows;
+            OW_N(ow_few_sums)(rows, cols, some - 1, k, (const OW_T *)q->x + i * q->xr + p, q->xr,
+                              (const OW_T *)q->y + p, q->yc, sums);
+            for (int64_t r = 0; r < some; r++)
+                for (int j = 0; j < cols; j++) {
+                    OW_T *z = (OW_T *)q->z + (i + r) * q->zr + j * q->zc, value = a * sums[r * cols + j];
+                    *z = b == 0 ? value : b * *z + value;
+                }
+        }
+    }
+}
+
+#define OW_FEW_CASE(N)                                                                             \
+    case N:                                                                                        \
+        if (N <= OW_FEW)                                                                           \
+            OW_N(ow_few_rows)(N, q, i0, i1);                                                       \
+        return;
+
+/* As gemm where rows of x and columns of y are contiguous; all columns, of which there are few. */
+static void OW_N(ow_few_dots)(const ow_product *q, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
+{
+    (void)j0, (void)j1;
+    switch (q->n) {
+        OW_FEW_CASE(1)
+        OW_FEW_CASE(2)
+        OW_FEW_CASE(3)
+        OW_FEW_CASE(4)
+        OW_FEW_CASE(5)
+        OW_FEW_CASE(6)
+        OW_FEW_CASE(7)
+        OW_FEW_CASE(8)
+    }
+}
+
+#undef OW_FEW
+#undef OW_FEW_SUMS
+#undef OW_FEW_BLOCK
+#undef OW_FEW_CASE
+#undef OW_FEW_STEP
+#undef OW_FEW_PART
 #undef OW_LANES
 #undef OW_HALVE

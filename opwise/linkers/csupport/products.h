@@ -1,8 +1,7 @@
 /* Products of matrices of the dtypes that BLAS does not have, or whose parts it would copy: integers,
  * bool, float16 and complex numbers.
  *
- * Integers wrap, so narrow ones are multiplied as int32 and cut off. float16 is multiplied as float. A
- * complex matrix becomes two real ones: four products of those are as much work as one of complex numbers.
+ * Integers wrap, so narrow ones are multiplied as int32 and cut off. float16 is multiplied as float.
  */
 #ifndef OW_PRODUCTS_H
 #define OW_PRODUCTS_H
@@ -84,79 +83,144 @@ static void ow_cut(ow_slot *z, const char *from)
     }
 }
 
-/* Copy the parts of a complex matrix to two real ones by rows, one after the other. */
-#define OW_SPLIT(C, R)                                                                             \
-    for (int64_t i = 0; i < c->shape[0]; i++) {                                                    \
-        const char *row = c->data + i * c->strides[0];                                             \
-        R *re = (R *)to + i * c->shape[1], *im = re + ow_size(c);                                  \
-        if (c->strides[1] == sizeof(C))                                                            \
-            for (int64_t j = 0; j < c->shape[1]; j++) {                                            \
-                re[j] = ((const C *)row)[j].r;                                                     \
-                im[j] = ((const C *)row)[j].i;                                                     \
+/* --- complex numbers ----------------------------------------------------------------------------
+ * The memory of a complex matrix by rows is that of a real one with twice as many columns. So
+ *     z = sum over p of re(x[:, p]) y[p] + im(x[:, p]) i y[p]
+ * is one real product: of x as it lies, and of y with a row i y[p] after every row y[p]. Where x has
+ * fewer rows than y, those of its real parts are put before those of its imaginary parts instead, and
+ * the two halves of their product with y are added. */
+
+/* Where the rows of a complex matrix go, so many in a chunk. */
+typedef struct ow_complex_rows {
+    const ow_slot *c;
+    char *to;
+    int64_t some;
+} ow_complex_rows;
+
+/* A task: `DO` for each row p of a matrix of n columns. */
+#define OW_COMPLEX_TASK(NAME, DO)                                                                  \
+    static void NAME(void *arg, int64_t chunk)                                                     \
+    {                                                                                              \
+        const ow_complex_rows *j = arg;                                                            \
+        const int64_t m = j->c->shape[0], n = j->c->shape[1];                                      \
+        for (int64_t p = chunk * j->some; p < m && p < (chunk + 1) * j->some; p++) {               \
+            char *row = j->c->data + p * j->c->strides[0];                                         \
+            if (j->c->typenum == OW_COMPLEX64_TYPENUM) {                                           \
+                DO(ow_c64, float)                                                                  \
+            } else {                                                                               \
+                DO(ow_c128, double)                                                                \
             }                                                                                      \
-        else                                                                                       \
-            for (int64_t j = 0; j < c->shape[1]; j++) {                                            \
-                re[j] = ((const C *)(row + j * c->strides[1]))->r;                                 \
-                im[j] = ((const C *)(row + j * c->strides[1]))->i;                                 \
-            }                                                                                      \
+        }                                                                                          \
     }
 
-/* What lies by columns is split so: `*by_rows` says how. */
-static void ow_split(char *to, const ow_slot *given, int *by_rows)
-{
-    ow_slot turned = *given, *c = &turned;
-    *by_rows = llabs(given->strides[1]) <= llabs(given->strides[0]);
-    if (!*by_rows)
-        for (int d = 0; d < 2; d++) {
-            turned.shape[d] = given->shape[1 - d];
-            turned.strides[d] = given->strides[1 - d];
-        }
-    if (c->typenum == OW_COMPLEX64_TYPENUM) {
-        OW_SPLIT(ow_c64, float)
-    } else {
-        OW_SPLIT(ow_c128, double)
+/* Each row, and after it the row times i. */
+#define OW_TURN(C, R)                                                                              \
+    C *y = (C *)j->to + 2 * p * n;                                                                 \
+    for (int64_t i = 0; i < n; i++) {                                                              \
+        const C v = ((const C *)row)[i];                                                           \
+        y[i] = v;                                                                                  \
+        y[n + i] = (C){-v.i, v.r};                                                                 \
     }
+OW_COMPLEX_TASK(ow_turn_chunk, OW_TURN)
+
+/* Rows of real parts, then those of imaginary parts. */
+#define OW_SPLIT(C, R)                                                                             \
+    R *re = (R *)j->to + p * n, *im = re + m * n;                                                  \
+    for (int64_t i = 0; i < n; i++) {                                                              \
+        re[i] = ((const C *)row)[i].r;                                                             \
+        im[i] = ((const C *)row)[i].i;                                                             \
+    }
+OW_COMPLEX_TASK(ow_split_chunk, OW_SPLIT)
+
+/* What OW_SPLIT parted, after it was multiplied. */
+#define OW_JOIN(C, R)                                                                              \
+    const C *re = (const C *)j->to + p * n, *im = re + m * n;                                      \
+    for (int64_t i = 0; i < n; i++)                                                                \
+        ((C *)row)[i] = (C){re[i].r - im[i].i, re[i].i + im[i].r};
+OW_COMPLEX_TASK(ow_join_chunk, OW_JOIN)
+
+static void ow_each_complex_row(ow_task task, const ow_slot *c, char *to)
+{
+    const int64_t m = c->shape[0], chunks = ow_at_most(ow_chunks((double)(ow_size(c) * c->itemsize) * OW_BYTE_NS), m);
+    ow_complex_rows j = {c, to, (m + chunks - 1) / chunks};
+    ow_parallel(task, &j, chunks);
 }
 
-/* z = x y of complex numbers; room: for the parts of all three. */
-static void ow_complex_product(ow_slot *z, const ow_slot *x, const ow_slot *y, char *room)
+/* Whether a complex matrix is a real one of twice as many columns. */
+static int ow_is_real_too(const ow_slot *c)
 {
-    const int type = ow_gemm_type(z);
-    const int64_t part = z->itemsize / 2, n = ow_size(z), nx = ow_size(x), ny = ow_size(y);
-    char *xs = room + 2 * n * part, *ys = xs + 2 * nx * part;
-    int x_by_rows, y_by_rows;
-    ow_split(xs, x, &x_by_rows);
-    ow_split(ys, y, &y_by_rows);
-    ow_product q = {.m = z->shape[0], .n = z->shape[1], .k = x->shape[1], .zr = z->shape[1],
-                    .xr = x_by_rows ? x->shape[1] : 1, .xc = x_by_rows ? 1 : x->shape[0],
-                    .yr = y_by_rows ? y->shape[1] : 1, .yc = y_by_rows ? 1 : y->shape[0]};
-    const int by_blas = ow_fits(q.m) && ow_fits(q.n) && ow_fits(q.k);
-    for (int imaginary = 0; imaginary < 2; imaginary++)
-        for (int second = 0; second < 2; second++) {
-            q.z = room + imaginary * n * part;
-            q.a = second && !imaginary ? -1 : 1;
-            q.b = second;
-            q.x = xs + second * nx * part;
-            q.y = ys + (imaginary ^ second) * ny * part;
-            if (by_blas) { /* or by own loops, where these are as fast */
-                const ow_mat mz = {q.z, (int)q.m, (int)q.n, (int)q.n, 1};
-                const ow_mat mx = {(char *)q.x, (int)q.m, (int)q.k, (int)(x_by_rows ? q.k : q.m), x_by_rows};
-                const ow_mat my = {(char *)q.y, (int)q.k, (int)q.n, (int)(y_by_rows ? q.n : q.k), y_by_rows};
-                ow_gemm_mats(type, mz, mx, my, q.a, q.b);
-            } else
-                ow_own_product(type, &q);
+    return (c->shape[1] == 1 || c->strides[1] == c->itemsize) &&
+           (c->shape[0] == 1 || c->strides[0] >= c->shape[1] * c->itemsize);
+}
+
+/* Bytes of what ow_complex_product copies. */
+static int64_t ow_complex_bytes(const ow_slot *z, const ow_slot *x, const ow_slot *y)
+{
+    const int64_t nx = ow_size(x), ny = ow_size(y);
+    return z->itemsize * ((ow_is_real_too(x) ? 0 : nx) + (ow_is_real_too(y) ? 0 : ny)
+                          + (x->shape[0] < y->shape[0] ? nx + 2 * ow_size(z) : 2 * ny));
+}
+
+/* z = x y of complex numbers; room: of so many bytes. */
+static void ow_complex_product(ow_slot *z, ow_slot *x, ow_slot *y, char *room)
+{
+    const int type = ow_gemm_type(z), few = x->shape[0] < y->shape[0];
+    const int64_t part = z->itemsize / 2;
+    ow_slot by_rows[2] = {*x, *y};
+    for (int i = 0; i < 2; i++)
+        if (!ow_is_real_too(&by_rows[i])) {
+            ow_c_strides(&by_rows[i]);
+            by_rows[i].data = room;
+            ow_copy(&by_rows[i], i ? y : x);
+            room += ow_size(&by_rows[i]) * z->itemsize;
         }
-    if (part == 4)
-        for (int64_t i = 0; i < n; i++)
-            ((ow_c64 *)z->data)[i] = (ow_c64){((float *)room)[i], ((float *)room)[n + i]};
-    else
-        for (int64_t i = 0; i < n; i++)
-            ((ow_c128 *)z->data)[i] = (ow_c128){((double *)room)[i], ((double *)room)[n + i]};
+    ow_product q = {.m = x->shape[0], .n = 2 * y->shape[1], .k = x->shape[1], .a = 1, .z = z->data,
+                    .zr = 2 * y->shape[1], .x = by_rows[0].data, .xr = by_rows[0].strides[0] / part, .xc = 1,
+                    .y = by_rows[1].data, .yr = by_rows[1].strides[0] / part, .yc = 1};
+    if (few) {
+        ow_each_complex_row(ow_split_chunk, &by_rows[0], room);
+        q.m *= 2;
+        q.x = room;
+        q.xr = q.k;
+        q.z = room + ow_size(x) * z->itemsize;
+    } else {
+        ow_each_complex_row(ow_turn_chunk, &by_rows[1], room);
+        q.k *= 2;
+        q.y = room;
+        q.yr = q.n;
+    }
+    if (ow_fits(q.m) && ow_fits(q.n) && ow_fits(q.k) && ow_fits(q.xr) && ow_fits(q.yr)) {
+        /* by BLAS, or by own loops, where these are as fast */
+        const ow_mat mz = {q.z, (int)q.m, (int)q.n, (int)q.zr, 1};
+        const ow_mat mx = {(char *)q.x, (int)q.m, (int)q.k, (int)q.xr, 1};
+        const ow_mat my = {(char *)q.y, (int)q.k, (int)q.n, (int)q.yr, 1};
+        ow_gemm_mats(type, mz, mx, my, 1.0, 0.0);
+    } else
+        ow_own_product(type, &q);
+    if (few)
+        ow_each_complex_row(ow_join_chunk, z, (char *)q.z);
+}
+
+static ow_slot ow_transpose_of(const ow_slot *c)
+{
+    ow_slot t = *c;
+    for (int d = 0; d < 2; d++) {
+        t.shape[d] = c->shape[1 - d];
+        t.strides[d] = c->strides[1 - d];
+    }
+    return t;
 }
 
 /* z = x y for matrices of any strides; z lies by rows. Returns 0 if there is no memory. */
 static int ow_any_product(ow_slot *z, ow_slot *x, ow_slot *y)
 {
+    if (ow_is_complex(z) && ((z->shape[0] == 1 && !ow_is_real_too(y)) || (z->shape[1] == 1 && !ow_is_real_too(x)))) {
+        /* a vector lies as its transpose does, and the transpose of the matrix may need no copy */
+        ow_slot tz = ow_transpose_of(z), tx = ow_transpose_of(y), ty = ow_transpose_of(x);
+        ow_c_strides(&tz);
+        if (ow_is_real_too(z->shape[0] == 1 ? &tx : &ty))
+            return ow_any_product(&tz, &tx, &ty);
+    }
     const int type = ow_gemm_type(z), size = type & 1 ? 8 : 4, is_complex = ow_is_complex(z);
     const int64_t nx = ow_size(x), ny = ow_size(y), nz = ow_size(z);
     const int narrow = z->itemsize < 4;
@@ -166,7 +230,7 @@ static int ow_any_product(ow_slot *z, ow_slot *x, ow_slot *y)
         memset(z->data, 0, (size_t)(nz * z->itemsize));
         return 1;
     }
-    const int64_t bytes = is_complex ? (nx + ny + nz) * z->itemsize : narrow ? (nx + ny + nz) * size : 0;
+    const int64_t bytes = is_complex ? ow_complex_bytes(z, x, y) : narrow ? (nx + ny + nz) * size : 0;
     char *room = bytes ? ow_alloc(bytes) : NULL;
     if (bytes && !room)
         return 0;

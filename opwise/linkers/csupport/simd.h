@@ -52,6 +52,7 @@ typedef struct ow_product {
     char *z;
     int64_t xr, xc, yr, yc, zr;
     const char *packed;  /* y as `pack` leaves it, or NULL */
+    int64_t zc;          /* for few_dots alone: the columns of its z lie so far apart */
 } ow_product;
 
 /* Rows i0 to i1 and columns j0 to j1 of a product. */
@@ -189,9 +190,12 @@ typedef struct ow_simd {
     ow_pack_part_fn pack_part[4];
     ow_matvec_fn gemv[2], column_gemv[2]; /* without threads; column_gemv: for long columns */
     ow_matvec_fn dot[2];                  /* for one row; what it reads is contiguous */
+    /* for at most few_columns columns; rows of x and columns of y are contiguous */
+    ow_gemm_fn few_dots[2];
     int products;         /* whether products are as fast as those of BLAS, whatever their sizes */
     int product_rows;     /* a multiple of the rows of a tile */
     int wide[4];          /* columns of a tile of gemm */
+    int few_columns[2];
     int pack_columns[4];
     ow_lifted_fn lifted[2];
     ow_pack_rows_fn pack_rows[2];

@@ -1,4 +1,8 @@
 /* What simd.h promises, compiled for one kind of processor: OW_TABLE is the table of it. */
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
 #include "buffers.h"
 #include "labels.h"
 #include "simd.h"
@@ -196,6 +200,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #define OW_PANELS 8      /* panels that are copied together, and stay in the second cache */
 #define OW_PACK_ROWS (20 * OW_TILE_ROWS) /* rows of a large x that are copied together, for the second cache */
 #define OW_X_ROWS 96     /* rows of x that are copied together, where they lie apart */
+#define OW_READ_ONCE (1 << 22) /* bytes of a y of which no copy pays if it is read once */
 #define OW_FAR 2048      /* bytes between rows from which on they do */
 
 /* a * b + c is rounded once here, as in every BLAS; products of sparse matrices do the same */
@@ -314,8 +319,9 @@ const ow_simd OW_TABLE = {
     OW_BOTH(ow_xent),        OW_BOTH(ow_xent_dx),      OW_BOTH(ow_onehot),
     OW_BOTH(ow_onehot_grad), OW_GEMMS(ow_gemm),         OW_GEMMS(ow_pack_all),
     OW_GEMMS(ow_packed_gemm), OW_GEMMS(ow_pack_part),    OW_BOTH(ow_small_gemv),
-    OW_BOTH(ow_column_gemv), OW_BOTH(ow_dot), OW_VECTOR >= 32, OW_PACK_ROWS,
+    OW_BOTH(ow_column_gemv), OW_BOTH(ow_dot), OW_BOTH(ow_few_dots), OW_VECTOR >= 32, OW_PACK_ROWS,
     {OW_VECTOR / 2, OW_VECTOR / 4, OW_VECTOR / 2, OW_VECTOR / 4},
+    {OW_VECTOR / 8, OW_VECTOR / 16},
     {OW_PANELS * OW_VECTOR / 2, OW_PANELS * OW_VECTOR / 4, OW_PANELS * OW_VECTOR / 2,
      OW_PANELS * OW_VECTOR / 4},
     OW_BOTH(ow_lifted),      OW_BOTH(ow_pack_rows),    OW_BOTH(ow_gather),
