@@ -42,6 +42,9 @@ class FromFunctionOp(Op):
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         results = self._fn(*inputs)
+        if type(results) is np.ndarray and len(self.otypes) == 1:  # nearly always
+            output_storage[0][0] = results
+            return
         if not isinstance(results, _SEQUENCES):
             results = (results,)
         if len(results) != len(output_storage):
