@@ -39,6 +39,7 @@ typedef struct ow_mat {
 #define OW_SMALL (1 << 26) /* multiplications up to which own loops are as fast as BLAS */
 #define OW_PACKED (1 << 20) /* multiplications that pay for a copy of rows of x */
 #define OW_LARGE_PAGE (1 << 23) /* multiplications in a page of a batched product that the team shares */
+#define OW_COLUMN_PART 4096 /* bytes of a column that one thread reads at once, of a product with a vector */
 #define OW_BYTE_NS 0.1 /* how long it takes to read a byte of a matrix, for a product with a vector */
 #define OW_COPY_COST 16 /* multiplications that take as long as the copy of an element */
 #define OW_PACKED_BYTES (16 << 20) /* the most memory for the copy of y */
@@ -447,8 +448,14 @@ static void ow_own_gemv(int f64, const ow_matvec *q)
     }
     const double bytes = (double)q->m * (double)q->k * (double)item;
     const int64_t chunks = ow_chunks(bytes * OW_BYTE_NS);
+    int64_t rows = (q->m + chunks - 1) / chunks;
+    if (!by_rows) { /* parts of columns lie apart, so that each should be long */
+        const int64_t share = (q->m + ow_threads() - 1) / ow_threads(), most = OW_COLUMN_PART / item;
+        const int64_t least = share < most ? share : most;
+        rows = rows < least && chunks > 1 ? least : rows;
+    }
     ow_matvec_job job = {&copied, by_rows ? ow_gemv_kernel(f64, &copied) : ow_kernels->column_gemv[f64], item,
-                         ow_round_up((q->m + chunks - 1) / chunks, 64)};
+                         ow_round_up(rows, 64)};
     ow_parallel(ow_matvec_chunk, &job, (q->m + job.rows - 1) / job.rows);
     ow_free(x);
 }

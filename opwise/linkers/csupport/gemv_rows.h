@@ -184,6 +184,22 @@ static void OW_N(ow_dot)(const ow_matvec *q)
     OW_N(ow_put_sums)(1, of, (OW_T)q->a, (OW_T)q->b, (OW_T *)q->z, q->zs);
 }
 
+/* sums[v] += the products of vector v of `some` columns; after them come `part` elements more. */
+OW_WITHIN void OW_N(ow_some_columns)(const int some, int64_t vectors, int64_t part, const OW_T *const *at,
+                                     const OW_T *f, OW_N(ow_vec) *sums)
+{
+    for (int64_t v = 0; v < vectors; v++) {
+        OW_N(ow_vec) sum = sums[v];
+#pragma GCC unroll 4
+        for (int c = 0; c < some; c++)
+            sum += f[c] * *(const OW_N(ow_vec) *)(at[c] + v * OW_LANES);
+        sums[v] = sum;
+    }
+    if (part)
+        for (int c = 0; c < some; c++)
+            sums[vectors] += f[c] * OW_N(ow_get_part)(at[c] + vectors * OW_LANES, part);
+}
+
 /* As ow_small_gemv where columns of A are contiguous and long: sums of a block of rows stay in the first
  * cache while the parts of columns beside it are read from end to end, four at once. */
 static void OW_N(ow_column_gemv)(const ow_matvec *q)
@@ -193,32 +209,22 @@ static void OW_N(ow_column_gemv)(const ow_matvec *q)
     const int64_t k = q->k, ac = q->ac, xs = q->xs;
     const OW_T *x = (const OW_T *)q->x;
     for (int64_t i = 0; i < q->m; i += ROWS) {
-        const int64_t rows = q->m - i < ROWS ? q->m - i : ROWS, vectors = rows / OW_LANES;
-        OW_T *of = (OW_T *)sums;
+        const int64_t rows = q->m - i < ROWS ? q->m - i : ROWS, vectors = rows / OW_LANES, part = rows % OW_LANES;
         memset(sums, 0, sizeof(sums));
         for (int64_t j = 0; j < k; j += 4) {
-            const int some = k - j < 4 ? (int)(k - j) : 4;
-            const OW_T *at[4], f[4] = {x[j * xs], some > 1 ? x[(j + 1) * xs] : 0,
-                                       some > 2 ? x[(j + 2) * xs] : 0, some > 3 ? x[(j + 3) * xs] : 0};
-            for (int c = 0; c < 4; c++)
-                at[c] = (const OW_T *)q->A + i + (j + (c < some ? c : 0)) * ac;
-            if (some == 4)
-                for (int64_t v = 0; v < vectors; v++) {
-                    OW_N(ow_vec) sum = sums[v];
-#pragma GCC unroll 4
-                    for (int c = 0; c < 4; c++)
-                        sum += f[c] * *(const OW_N(ow_vec) *)(at[c] + v * OW_LANES);
-                    sums[v] = sum;
-                }
+            const OW_T *at[4];
+            OW_T f[4];
+            for (int c = 0; c < 4; c++) {
+                f[c] = j + c < k ? x[(j + c) * xs] : 0;
+                at[c] = (const OW_T *)q->A + i + (j + c < k ? j + c : j) * ac;
+            }
+            if (j + 4 <= k)
+                OW_N(ow_some_columns)(4, vectors, part, at, f, sums);
             else
-                for (int c = 0; c < some; c++)
-                    for (int64_t v = 0; v < vectors; v++)
-                        sums[v] += f[c] * *(const OW_N(ow_vec) *)(at[c] + v * OW_LANES);
-            for (int64_t r = vectors * OW_LANES; r < rows; r++)
-                for (int c = 0; c < some; c++)
-                    of[r] += f[c] * at[c][r];
+                for (int64_t c = 0; c < k - j; c++)
+                    OW_N(ow_some_columns)(1, vectors, part, at + c, f + c, sums);
         }
-        OW_N(ow_put_sums)(rows, of, (OW_T)q->a, (OW_T)q->b, (OW_T *)q->z + i * q->zs, q->zs);
+        OW_N(ow_put_sums)(rows, (const OW_T *)sums, (OW_T)q->a, (OW_T)q->b, (OW_T *)q->z + i * q->zs, q->zs);
     }
 }
 
