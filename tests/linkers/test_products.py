@@ -158,6 +158,19 @@ def test_pages(vectors, shape):
     np.testing.assert_allclose(f(turned, y), x @ y, atol=1e-10)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+def test_small_pages(vectors, dtype):
+    random = np.random.default_rng(5)
+    a, b = T.tensor3(dtype=dtype), T.tensor3(dtype=dtype)
+    f = compiled([a, b], T.batched_dot(a, b))
+    sizes = itertools.product((1, 3, 13), (1, 2, 9, 40), (1, 2, 7, 17, 35))
+    for (m, k, n), pages in itertools.product(sizes, (1, 3, 500)):
+        x, y = ((4 * random.normal(size=s)).astype(dtype) for s in ((pages, m, k), (pages, k, n)))
+        turned = [np.ascontiguousarray(v.transpose(0, 2, 1)).transpose(0, 2, 1) for v in (x, y)]
+        for left, right in itertools.product((x, turned[0], x[::-1, :, ::-1]), (y, turned[1])):
+            np.testing.assert_allclose(f(left, right), left @ right, rtol=1e-5, atol=1e-4)
+
+
 @pytest.mark.parametrize("size", [(300, 500, 700), (70, 900, 600), (3000, 1000, 1)])
 def test_results_do_not_depend_on_the_number_of_threads(size):
     m, n, k = size

@@ -975,6 +975,50 @@ static void ow_pages_chunk(void *arg, int64_t c)
     }
 }
 
+/* Small pages, of which a chunk has so many; the rows of z are contiguous. */
+typedef struct ow_small_job {
+    int type;
+    int64_t pages, some, zp, xp, yp;
+    ow_product q;
+} ow_small_job;
+
+static void ow_small_chunk(void *arg, int64_t c)
+{
+    const ow_small_job *j = arg;
+    const int64_t item = ow_item(j->type), first = c * j->some, end = first + j->some;
+    ow_product q = j->q;
+    q.z += first * j->zp * item;
+    q.x += first * j->xp * item;
+    q.y += first * j->yp * item;
+    if (first < j->pages)
+        ow_kernels->small_pages[j->type](&q, (end < j->pages ? end : j->pages) - first, j->zp, j->xp, j->yp);
+}
+
+/* Products of pages of a type of gemm kernels; returns 0 if they are not small. */
+static int ow_small_pages(int type, const ow_slot *z, const ow_slot *x, const ow_slot *y)
+{
+    const int64_t item = ow_item(type), m = z->shape[1], n = z->shape[2], k = x->shape[2];
+    const double work = (double)m * (double)n * (double)k;
+    /* long sums over rows and columns are sums of vectors */
+    const int64_t few = type < 2 ? ow_kernels->few_columns[type] : 0;
+    const int by_columns = type < 2 && y->strides[1] == item;
+    const int by_dots = (type < 2 && n == 1 && k > 8) || (by_columns && (m == 1 ? k > 8 : n <= few && k >= 8 * few));
+    if (work > OW_SMALL_PAGE || k > OW_SMALL_PAGE / 64 || by_dots || (n > 1 && z->strides[2] != item))
+        return 0;
+    for (int d = 0; d < 3; d++)
+        if (z->strides[d] % item || x->strides[d] % item || y->strides[d] % item)
+            return 0;
+    ow_small_job job = {
+        type, z->shape[0], 1, z->strides[0] / item, x->strides[0] / item, y->strides[0] / item,
+        {.m = m, .n = n, .k = k, .a = 1, .x = x->data, .y = y->data, .z = z->data, .xr = x->strides[1] / item,
+         .xc = x->strides[2] / item, .yr = y->strides[1] / item, .yc = y->strides[2] / item,
+         .zr = z->strides[1] / item}};
+    const int64_t chunks = ow_chunks((double)job.pages * (5 + work / 8));
+    job.some = (job.pages + chunks - 1) / chunks;
+    ow_parallel(ow_small_chunk, &job, chunks);
+    return 1;
+}
+
 /* Describe the first pages; returns 0 if they are not matrices for BLAS. */
 static int ow_first_pages(ow_step *s, ow_mat *first)
 {
@@ -995,6 +1039,8 @@ static int ow_batched_dot_run(ow_step *s)
     const double work = (double)first->shape[1] * (double)first->shape[2] * (double)second->shape[2];
     /* the team shares small pages, and the work on each large one; scratch memory is one page's */
     ow_pages_job job = {.s = s};
+    if (pages > 0 && ow_small_pages(first->itemsize == 8, s->out[0], first, second))
+        return OW_OK;
     if (pages > 1 && work < OW_LARGE_PAGE && ow_first_pages(s, job.first)) {
         const int64_t chunks = ow_chunks((double)pages * work / (first->itemsize == 8 ? 10 : 20));
         job.some = (pages + chunks - 1) / chunks;

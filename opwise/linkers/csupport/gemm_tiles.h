@@ -373,6 +373,37 @@ static void OW_N(ow_packed_gemm)(const ow_product *q, int64_t i0, int64_t i1, in
     }
 }
 
+/* --- small products ----------------------------------------------------------------------------- */
+
+/* Products of `pages` pairs of small matrices, of which q is the first and the others lie zp, xp and yp
+ * elements further each. k * OW_LANES elements of y, whose columns may lie apart, fit in OW_SMALL_COPY. */
+#define OW_SMALL_COPY ((int)(16384 / sizeof(OW_T)))
+static void OW_N(ow_small_pages)(const ow_product *q, int64_t pages, int64_t zp, int64_t xp, int64_t yp)
+{
+    OW_T copy[OW_SMALL_COPY];
+    const OW_T *x = (const OW_T *)q->x, *y = (const OW_T *)q->y, a = (OW_T)q->a, b = (OW_T)q->b;
+    OW_T *z = (OW_T *)q->z;
+    const int64_t k = q->k;
+    for (; pages > 0; pages--, x += xp, y += yp, z += zp)
+        for (int64_t j = 0; j < q->n; j += OW_LANES) {
+            const int64_t cols = q->n - j < OW_LANES ? q->n - j : OW_LANES;
+            const OW_T *panel = y + j * q->yc;
+            int64_t step = q->yr;
+            if (q->yc != 1) {
+                for (int64_t c = 0; c < cols; c++)
+                    for (int64_t p = 0; p < k; p++)
+                        copy[p * cols + c] = panel[p * q->yr + c * q->yc];
+                panel = copy;
+                step = cols;
+            }
+            if (cols < OW_LANES)
+                OW_N(ow_part_panel)(q->m, cols, k, a, x, q->xr, q->xc, panel, step, b, z + j, q->zr);
+            else
+                OW_N(ow_panel)(1, q->m, cols, k, a, x, q->xr, q->xc, panel, step, b, z + j, q->zr);
+        }
+}
+
+#undef OW_SMALL_COPY
 #undef OW_LANES
 #undef OW_X_STEP
 #undef OW_WIDE

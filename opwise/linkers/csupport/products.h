@@ -319,6 +319,8 @@ static int ow_any_batched_run(ow_step *s)
 {
     const ow_slot *x = s->in[0], *y = s->in[1];
     const int64_t pages = s->out[0]->shape[0];
+    if (pages > 0 && !ow_is_complex(x) && x->itemsize >= 4 && ow_small_pages(ow_gemm_type(x), s->out[0], x, y))
+        return OW_OK;
     const double work = (double)x->shape[1] * (double)x->shape[2] * (double)y->shape[2];
     const int together = pages > 1 && work < OW_LARGE_PAGE;
     const int64_t chunks = together ? ow_chunks((double)pages * work / 10) : pages;

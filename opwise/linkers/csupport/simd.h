@@ -58,6 +58,11 @@ typedef struct ow_product {
 /* Rows i0 to i1 and columns j0 to j1 of a product. */
 typedef void (*ow_gemm_fn)(const ow_product *q, int64_t i0, int64_t i1, int64_t j0, int64_t j1);
 
+/* Products of so many pairs of small matrices, of which q is the first; the next ones of z, x and y lie so
+ * many elements further. */
+#define OW_SMALL_PAGE 4096 /* multiplications and additions in one */
+typedef void (*ow_small_pages_fn)(const ow_product *q, int64_t pages, int64_t z, int64_t x, int64_t y);
+
 /* Copy all of y to `to`, which has room for k rows of `pack_columns` elements; n must not be more. */
 typedef void (*ow_pack_fn)(const ow_product *q, char *to);
 /* The same for columns j0 to j1, j0 being a multiple of `wide`, without a limit to n. */
@@ -188,6 +193,7 @@ typedef struct ow_simd {
     ow_pack_fn pack[4];
     ow_gemm_fn packed_gemm[4]; /* of at most product_rows rows */
     ow_pack_part_fn pack_part[4];
+    ow_small_pages_fn small_pages[4];
     ow_matvec_fn gemv[2], column_gemv[2]; /* without threads; column_gemv: for long columns */
     ow_matvec_fn dot[2];                  /* for one row; what it reads is contiguous */
     /* for at most few_columns columns; rows of x and columns of y are contiguous */

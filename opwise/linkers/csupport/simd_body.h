@@ -318,7 +318,7 @@ const ow_simd OW_TABLE = {
     OW_BOTH(ow_softmax),     OW_BOTH(ow_logsoftmax),   OW_BOTH(ow_softmax_grad),
     OW_BOTH(ow_xent),        OW_BOTH(ow_xent_dx),      OW_BOTH(ow_onehot),
     OW_BOTH(ow_onehot_grad), OW_GEMMS(ow_gemm),         OW_GEMMS(ow_pack_all),
-    OW_GEMMS(ow_packed_gemm), OW_GEMMS(ow_pack_part),    OW_BOTH(ow_small_gemv),
+    OW_GEMMS(ow_packed_gemm), OW_GEMMS(ow_pack_part),    OW_GEMMS(ow_small_pages), OW_BOTH(ow_small_gemv),
     OW_BOTH(ow_column_gemv), OW_BOTH(ow_dot), OW_BOTH(ow_few_dots), OW_VECTOR >= 32, OW_PACK_ROWS,
     {OW_VECTOR / 2, OW_VECTOR / 4, OW_VECTOR / 2, OW_VECTOR / 4},
     {OW_VECTOR / 8, OW_VECTOR / 16},
