@@ -304,7 +304,7 @@ def topk(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     xp, op = device.xp, node.op
     x, k = inputs[0], int(inputs[1])
     n = x.shape[op.axis]
-    if k == 0 or abs(k) > n:
+    if (k == 0 and n > 0) or abs(k) > n:
         raise ValueError(f"topk: kth cannot be {k} for a dimension of length {n}")
     order = xp.moveaxis(xp.argsort(x, axis=op.axis), op.axis, -1)  # CuPy's argsort is stable
     chosen = xp.moveaxis(order[..., slice(0, -k) if k < 0 else slice(n - k, n)], -1, op.axis)

@@ -116,7 +116,7 @@ static int ow_select_prep(ow_step *s)
     const int axis = (int)s->ints[0];
     const int64_t k = ow_int(s->in[1]), n = x->shape[axis];
     ow_sort_share j = {0};
-    if (k == 0 || k < -n || k > n)
+    if ((k == 0 && n > 0) || k < -n || k > n)
         return OW_FAIL(s, OW_VALUE_ERROR, "topk: kth cannot be %lld for a dimension of length %lld",
                        (long long)k, (long long)n);
     int rc = OW_OK;

@@ -34,6 +34,7 @@ from opwise.tensor.knownvalues import vector_entry
 from opwise.tensor.reduce import all as all_
 from opwise.tensor.shape import Rebroadcast, length
 from opwise.tensor.slices import as_tensor, known_int, slice_length
+from opwise.tensor.sort import ArgSortOp, SortOp, TopKOp
 from opwise.tensor.subtensor import IncSubtensor, Subtensor, get_idx_list, getitem
 from opwise.tensor.variable import constant
 
@@ -448,6 +449,56 @@ def local_subtensor_of_alloc(fgraph, node):
             value_index.append(item if not repeated else _WHOLE if isinstance(item, slice) else 0)
     new = part_of(value, value_index)
     return [as_type(alloc(new, *new_lengths) if new_lengths else new, node.outputs[0].type)]
+
+
+#: most elements that are selected, and the part of a known length that they may be: more are sorted
+_FEW, _PART = 64, 8
+
+
+@rule(Subtensor, stage="specialize")
+def local_selection_of_sorted(fgraph, node):
+    """The first or last few of sorted elements, or of their positions, are selected without sorting."""
+    x = node.inputs[0]
+    if x.owner is None or not isinstance(x.owner.op, SortOp | ArgSortOp) or not is_private(x):
+        return None
+    (unsorted, axis), index = x.owner.inputs, index_of(node)
+    axis = known_int(axis)
+    lengths = None if axis is None else lengths_of(fgraph, unsorted)
+    if lengths is None:
+        return None
+    part, n = index[axis], lengths[axis]
+    count = _count_at_an_end(part)
+    size = known_int(n)
+    if count is None or abs(count) > _FEW or (size is not None and abs(count) > size // _PART):
+        return None
+    some = elemwise("minimum")(constant(np.int64(abs(count))), as_tensor(n))
+    of_values = isinstance(x.owner.op, SortOp)
+    op = TopKOp(axis, return_values=of_values, return_indices=not of_values)
+    selected = op(unsorted, -some if count > 0 else some)
+    if count < 0 and part.step != -1:  # the largest come in ascending order
+        index[axis] = slice(None, None, -1)
+    else:
+        index[axis] = _WHOLE
+    return [as_type(part_of(selected, index), node.outputs[0].type)]
+
+
+def _count_at_an_end(part):
+    """Return how many of the first elements a slice takes, or, as a negative number, of the last; or None."""
+    if not isinstance(part, slice):
+        return None
+    start, stop, step = _without_defaults(part)
+    if (start, step) == (None, None) and isinstance(stop, int) and stop > 0:
+        return stop
+    if (stop, step) == (None, None) and isinstance(start, int) and start < 0:
+        return start
+    if (
+        step == -1
+        and (start is None or _is_same(start, -1))
+        and isinstance(stop, int)
+        and stop < -1
+    ):
+        return stop + 1
+    return None
 
 
 @rule(Subtensor, stage=_THRICE)

@@ -592,6 +592,11 @@ RULES = {
         lambda x, y: T.dot(x, y.T)[::-1],
         "",
     ),
+    "local_selection_of_sorted": (
+        lambda x: T.argsort(x, axis=1)[:, :5],
+        lambda x: T.argsort(x, axis=1)[:5],
+        "",
+    ),
     "local_subtensor_inc_subtensor": (
         lambda v, s, n: set_subtensor(v[n], s)[n],
         lambda v, s: inc_subtensor(v[1:], s)[1:],

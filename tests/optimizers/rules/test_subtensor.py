@@ -20,6 +20,7 @@ from opwise.tensor.creation import Alloc
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.join import make_vector
 from opwise.tensor.shape import Rebroadcast, Shape_i
+from opwise.tensor.sort import TopKOp
 from opwise.tensor.subtensor import IncSubtensor, Subtensor, inc_subtensor, set_subtensor
 
 pytestmark = pytest.mark.null
@@ -46,7 +47,7 @@ STAGES = {
     "specialize": """
         local_scaled_increment local_subtracted_increment
         local_incsubtensor_of_its_dtype local_incsubtensor_of_zeros_to_setsubtensor
-        local_subtensor_inc_subtensor
+        local_selection_of_sorted local_subtensor_inc_subtensor
         local_subtensor_make_vector local_subtensor_merge local_subtensor_of_alloc
         local_subtensor_of_dot local_subtensor_remove_broadcastable_index
         local_useless_inc_subtensor local_useless_inc_subtensor_alloc local_useless_slice
@@ -378,6 +379,20 @@ CASES = [
         "IncSubtensor{Inc;int64::}(x, Cast{float64}(2.5), 1)",
     ),
     ("local_incsubtensor_of_its_dtype", lambda x, v: inc_subtensor(x[1:], v), None),
+    (
+        "local_selection_of_sorted",
+        lambda x: T.sort(x, 0)[-3:, 1],
+        "Subtensor{::int64, int64}(TopKOp{axis=0, sorted=True, return_values=True, return_indices=False, "
+        "idx_dtype='int64'}(x, minimum(3, Shape_i{0}(x))), -1, 1)",
+    ),
+    (
+        "local_selection_of_sorted",
+        lambda x: T.argsort(x)[:, :3],
+        "TopKOp{axis=-1, sorted=True, return_values=False, return_indices=True, "
+        "idx_dtype='int64'}(x, neg(minimum(3, Shape_i{1}(x))))",
+    ),
+    ("local_selection_of_sorted", lambda x: T.sort(x)[:, 1:3], None),
+    ("local_selection_of_sorted", lambda x: T.sort(x)[:3], None),
 ]
 
 
@@ -537,3 +552,32 @@ def test_fast_compile_lifts_parts_too():
     ops = applied(function([x], T.exp(x)[0], mode=Mode("py", "fast_compile")))
     assert isinstance(ops[0], Subtensor)
     assert isinstance(ops[1], Elemwise)
+
+
+@pytest.mark.parametrize("what", [T.sort, T.argsort])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize(
+    "part",
+    [np.s_[:5], np.s_[-5:], np.s_[:64], np.s_[-1:], np.s_[-1:-4:-1]],
+    ids=str,
+)
+def test_few_of_the_sorted_elements_are_selected(what, axis, part):
+    """With equal elements, NaN, and fewer elements than are asked for."""
+    index = (slice(None), part) if axis else (part, slice(None, None, 2))
+    x = T.matrix(dtype="float64")
+    f = function([x], what(x, axis=axis)[index], mode=Mode("c|py", "fast_run"))
+    assert any(isinstance(op, TopKOp) for op in applied(f))
+    values = np.round(3 * np.random.default_rng(0).normal(size=(90, 70)))
+    values[:, 3], values[5] = np.nan, 1
+    exact = np.sort if what is T.sort else lambda x, axis: np.argsort(x, axis, kind="stable")
+    for given in (values, values[:3, :4], values[:0], values[:, :0]):
+        np.testing.assert_array_equal(f(given), exact(given, axis)[index])
+
+
+def test_many_of_the_sorted_elements_are_sorted():
+    x = T.matrix()
+    for part in (np.s_[:65], np.s_[1:5], np.s_[:5:2], np.s_[:0], np.s_[2:]):
+        f = function([x], T.sort(x)[:, part], mode=Mode("c|py", "fast_run"))
+        assert not any(isinstance(op, TopKOp) for op in applied(f))
+    both = function([x], [T.sort(x)[:, :5], T.sort(x)], mode=Mode("c|py", "fast_run"))
+    assert not any(isinstance(op, TopKOp) for op in applied(both))
