@@ -11,6 +11,7 @@ from opwise.optimizers.rules.canonizer import WIDEST
 from opwise.optimizers.rules.matching import for_output, is_private, row_name
 from opwise.scalar import dtypes
 from opwise.tensor.blas import (
+    BatchedDot,
     CGemv,
     CGer,
     Dot22,
@@ -45,6 +46,21 @@ def local_dot_to_dot22(fgraph, node):
     if x.type.ndim == 2 and y.type.ndim == 2:
         return [_dot22(x, y)]
     return None
+
+
+@rule(BatchedDot, stage="specialize")
+def local_batched_dot_of_vectors(fgraph, node):
+    """Vectors in batched products are matrices of one row or column; columns times rows need no sum."""
+    x, y = node.inputs
+    if x.type.ndim == y.type.ndim == 3:
+        one_term = x.type.broadcastable[2] and y.type.broadcastable[1]
+        if not one_term or x.type.broadcastable[0] != y.type.broadcastable[0]:
+            return None
+        return for_output(node, elemwise("mul")(x, y))
+    kept = [0, *[1] * (x.type.ndim == 3), *[2] * (y.type.ndim == 3)]
+    x = x if x.type.ndim == 3 else dimshuffle(x, (0, "x", 1))
+    y = y if y.type.ndim == 3 else dimshuffle(y, (0, 1, "x"))
+    return for_output(node, dimshuffle(node.op(x, y), kept))
 
 
 # --- sums with a product ------------------------------------------------------------------------

@@ -592,6 +592,11 @@ RULES = {
         lambda x, y: T.dot(x, y.T)[::-1],
         "",
     ),
+    "local_batched_dot_of_vectors": (
+        lambda x, y: T.batched_dot(x.dimshuffle(0, 1, "x"), y),
+        lambda x, y: T.batched_dot(x.dimshuffle("x", 0, 1), y.dimshuffle("x", 0, 1)),
+        "",
+    ),
     "local_selection_of_sorted": (
         lambda x: T.argsort(x, axis=1)[:, :5],
         lambda x: T.argsort(x, axis=1)[:5],
