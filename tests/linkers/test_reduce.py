@@ -141,6 +141,28 @@ def test_operands_that_broadcast(run_with, way, dtype):
             check(run(*values), cases, reduced, (chosen, shape))
 
 
+@pytest.mark.parametrize(("way", "dtype"), [("interpreter", "int16"), ("interpreter", "float32"),
+                                            ("generated", "float64")])  # fmt: skip
+@pytest.mark.parametrize("shape", [(700, 6, 8), (6, 700, 5), (5, 9, 700), (3000, 2, 1), (9, 2, 3)])
+def test_short_rows_beside_short_dimensions_of_the_result(run_with, way, dtype, shape):
+    """Accumulators of a long dimension lie side by side, wherever their results belong."""
+    for patterns in (
+        [(0, 1, 0), (1, 0, 0)],
+        [(0, 0, 0), (1, 0, 0), (0, 1, 1)],
+        [(0, 0, 1), (1, 1, 0)],
+    ):
+        operands = [tensor(dtype, tuple(map(bool, pattern))) for pattern in patterns]
+        run, cases = made(run_with, way, operands)
+        values = [
+            numbers(dtype, [1 if one else n for n, one in zip(shape, pattern, strict=True)], seed)
+            for seed, pattern in enumerate(patterns)
+        ]
+        alone = with_threads(run, 1, values)
+        check(alone, cases, elements(way, np.broadcast_arrays(*values)), (patterns, shape))
+        for one, other in zip(alone, with_threads(run, 4, values), strict=True):
+            assert one.tobytes() == other.tobytes(), (patterns, shape)
+
+
 @pytest.mark.parametrize("generate", [False, True], ids=["interpreter", "generated"])
 def test_truths(run_with, generate):
     x, y = tensor("int8", 2), tensor("int8", 2)

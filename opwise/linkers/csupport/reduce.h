@@ -405,6 +405,61 @@ static char *ow_straighten(const ow_step *s, const int64_t *shape, int nd, ow_sl
     return memory;
 }
 
+/* --- accumulators that are turned -----------------------------------------------------------------
+ * Where the last dimension, which is short, is reduced, and the one of the result beside it is short too,
+ * accumulators of a longer dimension lie side by side while the loop runs: they are long rows then. */
+
+/* With fewer elements the copy of the accumulators does not pay. */
+#define OW_TURN_SIZE 2048
+
+/* The longest dimension of the result along which elements are near, if it is long, and no row is now; else
+ * -1. size: of an accumulator. */
+static int ow_reduce_long(const ow_walk *w, int n_acc, int64_t elements, int64_t size)
+{
+    int longest = -1;
+    if (w->stride[w->ndim - 1][0] || elements < OW_TURN_SIZE || ow_reduce_inside(w, size) != w->ndim - 1)
+        return -1;
+    for (int d = 0; d < w->ndim - 1; d++) {
+        int near = w->stride[d][0] && w->shape[d] >= OW_SHORT_ROW;
+        for (int i = n_acc; i < w->n; i++)
+            near &= llabs(w->stride[d][i]) <= OW_NEAR;
+        if (near && (longest < 0 || w->shape[d] > w->shape[longest]))
+            longest = d;
+    }
+    return longest;
+}
+
+/* Let accumulators along dimension `d` lie side by side, in new memory; returns it, NULL without any. `from`
+ * and `to`: those of the first output there, and where they belong. */
+static char *ow_turn_accumulators(ow_walk *w, int d, int n_acc, int64_t plane, int size, ow_slot *from, ow_slot *to)
+{
+    char *memory = ow_alloc(n_acc * plane);
+    if (!memory)
+        return NULL;
+    *to = (ow_slot){.data = w->p[0], .itemsize = size};
+    int64_t steps[OW_MAXDIM], step = size * w->shape[d];
+    for (int e = w->ndim - 1; e >= 0; e--) {
+        steps[e] = !w->stride[e][0] ? 0 : e == d ? size : step;
+        step *= steps[e] && e != d ? w->shape[e] : 1;
+    }
+    for (int e = 0; e < w->ndim; e++)
+        if (steps[e]) {
+            to->shape[to->ndim] = w->shape[e];
+            to->strides[to->ndim++] = w->stride[e][0];
+        }
+    *from = *to;
+    from->data = memory;
+    for (int e = 0, k = 0; e < w->ndim; e++)
+        if (steps[e])
+            from->strides[k++] = steps[e];
+    for (int a = 0; a < n_acc; a++) {
+        w->p[a] = memory + a * plane;
+        for (int e = 0; e < w->ndim; e++)
+            w->stride[e][a] = steps[e];
+    }
+    return memory;
+}
+
 static int ow_reduce_run(ow_step *s)
 {
     const ow_reducer *r = &ow_kernels->reducers[s->ints[OW_RED]];
@@ -437,6 +492,8 @@ static int ow_reduce_run(ow_step *s)
     }
     for (int i = 0; i < s->nin; i++)
         slots[n_acc + i] = s->in[i];
+    char *turned = NULL;
+    ow_slot from, to;
     char *straight = s->nin > 1 ? ow_straighten(s, shape, nd, slots + n_acc, accs + n_acc) : NULL;
     ow_walk w;
     const int64_t size = ow_walk_start(&w, nd, shape, n_acc + s->nin, slots, n_acc);
@@ -452,6 +509,11 @@ static int ow_reduce_run(ow_step *s)
     ow_gathered g = {loop, ctx, slots, n_acc, w.n, masks[s->nin], 1, ow_chunk_of(slots, w.n)};
     ow_wide wide = {loop, ctx, r, &ow_kernels->reducers[s->ints[OW_RED_JOIN]], n_acc, 0, 0, {0}};
     const int is_short = last && w.shape[last] < OW_SHORT_ROW;
+    const int turned_dim = is_short && !each ? ow_reduce_long(&w, n_acc, size, r->accsize) : -1;
+    if (turned_dim >= 0 && (turned = ow_turn_accumulators(&w, turned_dim, n_acc, plane, r->accsize, &from, &to))) {
+        acc = turned;
+        ow_fill(acc, n_acc * n_out, r->start, r->accsize);
+    }
     if (is_short && !each && ow_walk_wide(&w, &wide, &g)) {
         loop = ow_wide_loop;
         ctx = &wide;
@@ -501,10 +563,13 @@ static int ow_reduce_run(ow_step *s)
             join->loop(NULL, p, st, n_acc * n_out);
         }
     }
+    for (int k = 0; turned && k < n_acc; k++, from.data += plane, to.data += plane)
+        ow_copy(&to, &from);
 narrow:
+    ow_free(turned);
     ow_free(straight);
     for (int k = 0; k < n_acc && s->ints[OW_RED_APART]; k++)
-        ow_narrow(s->out[k], acc + k * plane, r->accsize);
+        ow_narrow(s->out[k], (char *)s->scratch + k * plane, r->accsize);
     return OW_OK;
 }
 
