@@ -296,6 +296,19 @@ def test_chains_of_maxima_and_minima_keep_nan(run_with, dtype, generate):
     np.testing.assert_array_equal(result, np.minimum(np.maximum(a, b), c))
 
 
+@pytest.mark.parametrize("generate", [False, True], ids=["built-in", "generated"])
+@pytest.mark.parametrize("shape", [(9, 30, 40, 3), (2, 2, 1, 5), (700, 1, 4, 2), (3, 7, 1, 200)])
+def test_numbers_of_each_channel_of_parts_of_images(run_with, shape, generate):
+    """Operands of one short row for all others, between rows that do not follow each other."""
+    channel = TensorType("float32", (True, True, True, shape[3] == 1))
+    images, mean, scale = var("uint8", 4), channel(), channel()
+    run, _ = run_with([images, mean, scale], [(images - mean) * scale], c=True, generate=generate)
+    whole, (m, s) = numbers("uint8", shape), (numbers("float32", (1, 1, 1, shape[3])) for _ in "ms")
+    for part in (whole, whole[:, 1:-1, ::-1], whole[::2, :, 1:], whole.transpose(0, 2, 1, 3)):
+        (result,) = run(part, m, s)
+        np.testing.assert_array_equal(result, (part - m) * s)
+
+
 @pytest.mark.parametrize("shape", [(40, 3), (40, 130), (9, 2, 5)])
 def test_short_rows_of_a_result_that_is_no_run(run_with, shape):
     """An operand in steps whose memory becomes the result keeps its place."""

@@ -287,6 +287,7 @@ typedef struct ow_joined {
     ow_row_kind kind[OW_MAXARG];
     int64_t st[OW_MAXARG];                    /* from element to element of a joined operand */
     int64_t place[OW_MAXARG][OW_JOINED_LINE];  /* of a gathered row's elements, in bytes */
+    char *same[OW_MAXARG];                    /* rows of an operand that has one row for all of the walk, or NULL */
 } ow_joined;
 
 #define OW_WRITE_ROWS(T, NAME)                                                                     \
@@ -374,9 +375,9 @@ static void ow_joined_loop(const void *ctx, char **p, const int64_t *st, int64_t
             const int joined = j->kind[i] == OW_ROW_JOINED;
             char *at = p[i] + row * st[i];
             steps[i] = joined ? j->st[i] : g->slots[i]->itemsize;
-            q[i] = joined ? at : operand[i];
+            q[i] = joined ? at : j->same[i] ? j->same[i] : operand[i];
             /* rows that are the same as those before are there already */
-            if (!joined && i >= g->nout && (st[i] || !row))
+            if (!joined && !j->same[i] && i >= g->nout && (st[i] || !row))
                 ow_write_rows(j, i, q[i], at, st[i], rows, 0);
         }
         g->loop(g->ctx, q, steps, rows * j->len);
@@ -418,6 +419,29 @@ static void ow_join_operand(ow_joined *j, const ow_walk *w, int first, int i)
     }
 }
 
+/* Write the rows of operands that have one row for all of a walk over several; returns their memory, which
+ * may be NULL: rows are then written where they are needed. */
+static char *ow_same_rows(ow_joined *j, const ow_walk *w)
+{
+    const ow_gathered *g = j->g;
+    const int64_t most = g->chunk / j->len, room = 16 * (g->chunk + OW_SPARE);
+    int which[OW_MAXARG], many = 0;
+    memset(j->same, 0, sizeof(j->same));
+    for (int i = g->nout; i < g->n && w->ndim > 1; i++) {
+        int same = j->kind[i] != OW_ROW_JOINED;
+        for (int d = 0; d < w->ndim; d++)
+            same &= w->stride[d][i] == 0;
+        if (same)
+            which[many++] = i;
+    }
+    char *memory = many ? ow_alloc(many * room) : NULL;
+    for (int k = 0; memory && k < many; k++) {
+        j->same[which[k]] = memory + k * room;
+        ow_write_rows(j, which[k], memory + k * room, w->p[which[k]], 0, most, 0);
+    }
+    return memory;
+}
+
 /* Run a loop over short rows joined to long runs; returns 0 if the rows of a walk are not short. */
 static int ow_walk_joined(ow_walk *w, const ow_gathered *g, double ns)
 {
@@ -433,7 +457,9 @@ static int ow_walk_joined(ow_walk *w, const ow_gathered *g, double ns)
     for (int i = 0; i < g->n; i++)
         ow_join_operand(&j, w, first, i);
     w->ndim = first;
+    char *memory = ow_same_rows(&j, w);
     ow_walk_share(w, ow_joined_loop, &j, ns, INT64_MAX / 2);
+    ow_free(memory);
     return 1;
 }
 
