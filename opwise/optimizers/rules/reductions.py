@@ -15,7 +15,7 @@ from opwise.optimizers.rules.matching import (
     row_name,
     shuffled,
 )
-from opwise.scalar import dtypes
+from opwise.scalar import dtypes, loops
 from opwise.scalar.op import OPS
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
@@ -87,6 +87,26 @@ def local_sum_prod_all_to_none(fgraph, node):
     if not node.op.axis or len(node.op.axis) < x.type.ndim:
         return None
     return [_along(node.op, None, x)]
+
+
+@rule(Sum, Prod, stage="specialize")
+def local_reduce_of_cast(fgraph, node):
+    """Elements and results are cast apart from a sum or product that has no loop of its own for them."""
+    (x,), (out,) = node.inputs, node.outputs
+    acc = node.op.acc_dtype
+    row = node.op.scalar_op.row.name
+    if (row, acc, acc) not in loops.REDUCTIONS:
+        return None
+    direct = (row, x.type.dtype, acc) in loops.REDUCTIONS
+    dtype = out.type.dtype
+    if acc in dtypes.COMPLEX and dtype not in dtypes.COMPLEX:
+        return None
+    held = dtype if dtype == acc or (acc, dtype) in loops.NARROWED else acc
+    if direct and held == dtype:
+        return None
+    op = copy(node.op)
+    op.dtype, op.acc_dtype = held, acc
+    return for_output(node, cast(op(x if direct else cast(x, acc)), dtype))
 
 
 @rule(CAReduce, stage="canonicalize")

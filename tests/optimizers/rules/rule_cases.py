@@ -592,6 +592,11 @@ RULES = {
         lambda x, y: T.dot(x, y.T)[::-1],
         "",
     ),
+    "local_reduce_of_cast": (
+        lambda i: T.sum(i, dtype="float32"),
+        lambda i: T.sum(i, dtype="int64"),
+        "",
+    ),
     "local_batched_dot_of_vectors": (
         lambda x, y: T.batched_dot(x.dimshuffle(0, 1, "x"), y),
         lambda x, y: T.batched_dot(x.dimshuffle("x", 0, 1), y.dimshuffle("x", 0, 1)),

@@ -179,6 +179,19 @@ CASES = [
     ("specialize", "local_sum_prod_mul_by_scalar", lambda x, y: T.sum(x * y), None),
     ("specialize", "local_sum_prod_mul_by_scalar", lambda x, s: T.sum(x + s), None),
     ("specialize", "local_sum_prod_mul_by_scalar", lambda x: T.prod(2 * x), None),
+    (
+        "specialize",
+        "local_reduce_of_cast",
+        lambda i: T.sum(i, axis=0, dtype="float32", acc_dtype="float64"),
+        "Sum{axis=[0], acc_dtype=float64}(Cast{float64}(i))",
+    ),
+    (
+        "specialize",
+        "local_reduce_of_cast",
+        lambda i: T.sum(i, dtype="int8"),
+        "Cast{int8}(Sum{acc_dtype=int64}(i))",
+    ),
+    ("specialize", "local_reduce_of_cast", lambda x: T.sum(x, dtype="float32"), None),
     # extrema
     ("uncanonicalize", "local_max_and_argmax", lambda x: T.max(x), "Reduce{maximum}{0, 1}(x)"),
     (
@@ -322,7 +335,7 @@ def test_the_user_s_op_is_not_changed():
             "specialize",
             "fast_run",
             "local_argmax_pushdown local_reduce_broadcastable local_sum_prod_div_dimshuffle "
-            "local_sum_prod_mul_by_scalar local_sumsqr2dot",
+            "local_sum_prod_mul_by_scalar local_sumsqr2dot local_reduce_of_cast",
         ),
         ("specialize", "fast_compile_gpu", "local_argmax_pushdown"),
         (
