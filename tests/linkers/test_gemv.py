@@ -5,7 +5,6 @@ import pytest
 
 import opwise.tensor as T
 from opwise import In, function
-from opwise.linkers import opwise_c
 
 pytestmark = pytest.mark.c
 
@@ -43,17 +42,6 @@ def test_products_with_a_vector(dtype, layout, step):
             tolerance = 40 * np.finfo(dtype).eps * max(1, k) ** 0.5
             np.testing.assert_allclose(product, exact, atol=tolerance)
             np.testing.assert_allclose(total, 2 * exact - 3 * w, atol=tolerance * 3)
-
-
-ALL = ["base", "avx2", "avx512"]
-
-
-@pytest.fixture(params=ALL[: ALL.index(opwise_c.VECTORS) + 1])
-def vectors(request):
-    """The kernels of one kind of processor."""
-    opwise_c.use_vectors(request.param)
-    yield request.param
-    opwise_c.use_vectors(opwise_c.VECTORS)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

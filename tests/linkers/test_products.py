@@ -22,16 +22,6 @@ SIZES = [
     (241, 67, 300), (400, 1030, 40), (500, 33, 260), (26, 300, 17_000), (26, 70_000, 70),
     (70, 1, 300), (1, 70, 300), (40, 30, 0), (0, 30, 40),
 ]  # fmt: skip
-#: from the narrowest to what this processor has
-_ALL = ["base", "avx2", "avx512"]
-VECTORS = _ALL[: _ALL.index(opwise_c.VECTORS) + 1]
-
-
-@pytest.fixture(params=VECTORS)
-def vectors(request):
-    opwise_c.use_vectors(request.param)
-    yield request.param
-    opwise_c.use_vectors(opwise_c.VECTORS)
 
 
 def compiled(inputs, output):
@@ -76,7 +66,10 @@ def test_matrices(vectors, dtype, size):
 
 #: few rows, columns or both, with short and long sums
 FEW = [
-    (m, n, k) for m, n, k in itertools.product((2, 3, 5, 8, 9, 40), (2, 3, 4, 7, 8, 17), (1, 6, 40, 65, 300, 1100))
+    (m, n, k)
+    for m, n, k in itertools.product(
+        (2, 3, 5, 8, 9, 40), (2, 3, 4, 7, 8, 17), (1, 6, 40, 65, 300, 1100)
+    )
     if min(m, n) < 10
 ]  # fmt: skip
 

@@ -160,20 +160,27 @@ static inline void *ow_take(char **memory, int64_t bytes)
     return taken;
 }
 
+/* Columns of a matrix that are brought up to date at once. */
+#define OW_UPDATED 64
+
 #define OW_T double
 #define OW_FN(name) ow_d_##name
 #define OW_LAPACK ow_lapack.d
+#define OW_IS_DOUBLE 1
 #include "lapack_body.h"
 #undef OW_T
 #undef OW_FN
 #undef OW_LAPACK
+#undef OW_IS_DOUBLE
 #define OW_T float
 #define OW_FN(name) ow_s_##name
 #define OW_LAPACK ow_lapack.s
+#define OW_IS_DOUBLE 0
 #include "lapack_body.h"
 #undef OW_T
 #undef OW_FN
 #undef OW_LAPACK
+#undef OW_IS_DOUBLE
 
 /* A step of both dtypes: `prep` after LAPACK was loaded. */
 #define OW_LAPACK_STEP(name)                                                                       \

@@ -1,5 +1,151 @@
 /* Steps through LAPACK for the numbers of type OW_T; included by lapack.h for each of them. */
 
+/* --- own factorizations --------------------------------------------------------------------------
+ * Halves of the columns are factorized one after the other, and the second half is brought up to date by a
+ * product between them: nearly all work is in products, which the team shares. */
+
+/* A part of a matrix for ow_gemm_mats. */
+static inline ow_mat OW_FN(part)(OW_T *at, int64_t rows, int64_t cols, int64_t ld, int by_rows)
+{
+    return (ow_mat){(char *)at, (int)rows, (int)cols, (int)ld, by_rows};
+}
+
+/* Columns b = L^-1 b for the lower triangle with ones on the diagonal in the n columns of l; all by columns. */
+static void OW_FN(lower_columns)(int64_t n, int64_t many, const OW_T *l, int64_t ld, OW_T *b, int64_t ldb)
+{
+    if (n <= OW_LEAF) {
+        ow_kernels->lower_leaf[OW_IS_DOUBLE](n, many, l, 1, ld, 1, b, ldb);
+        return;
+    }
+    const int64_t half = ow_round_up(n / 2, OW_LEAF), rest = n - half;
+    OW_FN(lower_columns)(half, many, l, ld, b, ldb);
+    ow_gemm_mats(OW_IS_DOUBLE, OW_FN(part)(b + half, rest, many, ldb, 0),
+                 OW_FN(part)((OW_T *)l + half, rest, half, ld, 0), OW_FN(part)(b, half, many, ldb, 0), -1, 1);
+    OW_FN(lower_columns)(rest, many, l + half * (ld + 1), ld, b + half, ldb);
+}
+
+/* Exchange rows of n columns as pivots say, which count from 1. */
+static void OW_FN(exchange)(int64_t count, const int *pivots, int64_t n, OW_T *a, int64_t ld)
+{
+    for (; n > 0; n--, a += ld)
+        for (int64_t i = 0; i < count; i++) {
+            const OW_T value = a[i];
+            a[i] = a[pivots[i] - 1];
+            a[pivots[i] - 1] = value;
+        }
+}
+
+/* What one half of the columns does to parts of the other; parts are as wide whatever the team. */
+typedef struct OW_FN(update) {
+    int64_t half, many, ld, count;
+    const OW_T *left;  /* triangle, or NULL */
+    OW_T *at;
+    const int *pivots;
+} OW_FN(update);
+
+static void OW_FN(update_chunk)(void *arg, int64_t c)
+{
+    const OW_FN(update) *j = arg;
+    const int64_t first = c * OW_UPDATED, some = j->many - first < OW_UPDATED ? j->many - first : OW_UPDATED;
+    OW_T *at = j->at + first * j->ld;
+    OW_FN(exchange)(j->count, j->pivots, some, at, j->ld);
+    if (j->left)
+        OW_FN(lower_columns)(j->half, some, j->left, j->ld, at, j->ld);
+}
+
+static void OW_FN(update_all)(const OW_FN(update) *j)
+{
+    const int64_t chunks = (j->many + OW_UPDATED - 1) / OW_UPDATED;
+    const int pays = (double)j->many * (double)j->count * (j->left ? 1 + (double)j->half / 16 : 1) > OW_WORTH;
+    (pays ? ow_parallel : ow_in_order)(OW_FN(update_chunk), (void *)j, chunks);
+}
+
+/* As getrf for m >= n; returns info. */
+static int OW_FN(lu_columns)(int64_t m, int64_t n, OW_T *a, int64_t ld, int *pivots)
+{
+    if (n <= OW_LEAF)
+        return ow_kernels->lu_leaf[OW_IS_DOUBLE](m, n, a, ld, pivots);
+    const int64_t half = ow_round_up(n / 2, OW_LEAF), rest = n - half;
+    OW_T *right = a + half * ld;
+    int first = OW_FN(lu_columns)(m, half, a, ld, pivots), second;
+    OW_FN(update_all)(&(OW_FN(update)){half, rest, ld, half, a, right, pivots});
+    ow_gemm_mats(OW_IS_DOUBLE, OW_FN(part)(right + half, m - half, rest, ld, 0),
+                 OW_FN(part)(a + half, m - half, half, ld, 0), OW_FN(part)(right, half, rest, ld, 0), -1, 1);
+    second = OW_FN(lu_columns)(m - half, rest, right + half, ld, pivots + half);
+    OW_FN(update_all)(&(OW_FN(update)){half, half, ld, rest, NULL, a + half, pivots + half});
+    for (int64_t i = half; i < n; i++)
+        pivots[i] += (int)half;
+    return first ? first : second ? second + (int)half : 0;
+}
+
+/* LU of a square matrix by columns, as LAPACK leaves it; returns info. */
+static int OW_FN(lu)(int n, OW_T *a, int ld, int *pivots)
+{
+    int info = 0;
+    if (ow_kernels->products)
+        return OW_FN(lu_columns)(n, n, a, ld, pivots);
+    OW_LAPACK.getrf(&n, &n, a, &ld, pivots, &info);
+    return info;
+}
+
+/* Rows b = b L^-T for the lower triangle of l; all by rows. */
+static void OW_FN(lower_rows)(int64_t n, int64_t many, const OW_T *l, int64_t ld, OW_T *b, int64_t ldb)
+{
+    if (n <= OW_LEAF) {
+        ow_kernels->lower_leaf[OW_IS_DOUBLE](n, many, l, ld, 1, 0, b, ldb);
+        return;
+    }
+    const int64_t half = ow_round_up(n / 2, OW_LEAF), rest = n - half;
+    OW_FN(lower_rows)(half, many, l, ld, b, ldb);
+    ow_gemm_mats(OW_IS_DOUBLE, OW_FN(part)(b + half, many, rest, ldb, 1), OW_FN(part)(b, many, half, ldb, 1),
+                 OW_FN(part)((OW_T *)l + half * ld, half, rest, ld, 0), -1, 1);
+    OW_FN(lower_rows)(rest, many, l + half * (ld + 1), ld, b + half, ldb);
+}
+
+/* The lower triangle of c -= x x' for x of k columns; all by rows. What is above it in small blocks changes. */
+static void OW_FN(minus_square)(int64_t n, int64_t k, OW_T *c, const OW_T *x, int64_t ld)
+{
+    enum { BLOCK = 96 };
+    const int64_t half = n <= BLOCK ? n : ow_round_up(n / 2, OW_LEAF), rest = n - half;
+    OW_T *from = (OW_T *)x;
+    if (!rest) {
+        ow_gemm_mats(OW_IS_DOUBLE, OW_FN(part)(c, n, n, ld, 1), OW_FN(part)(from, n, k, ld, 1),
+                     OW_FN(part)(from, k, n, ld, 0), -1, 1);
+        return;
+    }
+    OW_FN(minus_square)(half, k, c, x, ld);
+    ow_gemm_mats(OW_IS_DOUBLE, OW_FN(part)(c + half * ld, rest, half, ld, 1),
+                 OW_FN(part)(from + half * ld, rest, k, ld, 1), OW_FN(part)(from, k, half, ld, 0), -1, 1);
+    OW_FN(minus_square)(rest, k, c + half * (ld + 1), x + half * ld, ld);
+}
+
+/* The lower triangle, by rows, whose square is that of a; returns the first leading minor that is not
+ * positive, counted from 1, or 0. What is above the diagonal changes. */
+static int OW_FN(cholesky_rows)(int64_t n, OW_T *a, int64_t ld)
+{
+    if (n <= OW_LEAF) {
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j <= i; j++) {
+                OW_T sum = a[i * ld + j];
+                for (int64_t p = 0; p < j; p++)
+                    sum -= a[i * ld + p] * a[j * ld + p];
+                if (i == j && !(sum > 0))
+                    return (int)i + 1;
+                a[i * ld + j] = i == j ? (OW_T)sqrt(sum) : sum / a[j * ld + j];
+            }
+        return 0;
+    }
+    const int64_t half = ow_round_up(n / 2, OW_LEAF), rest = n - half;
+    OW_T *below = a + half * ld, *other = below + half;
+    int info = OW_FN(cholesky_rows)(half, a, ld);
+    if (info)
+        return info;
+    OW_FN(lower_rows)(half, rest, a, ld, below, ld);
+    OW_FN(minus_square)(rest, half, other, below, ld);
+    info = OW_FN(cholesky_rows)(rest, other, ld);
+    return info ? info + (int)half : 0;
+}
+
 /* --- Cholesky ------------------------------------------------------------------------------------
  * ints: lower, NaN instead of an error, overwrite */
 
@@ -40,7 +186,12 @@ static int OW_FN(cholesky_run)(ow_step *s)
     }
     int info = 0;
     char uplo = first ? 'U' : 'L';
-    OW_LAPACK.potrf(&uplo, &to.rows, (OW_T *)to.data, &to.ld, &info);
+    if (first && ow_kernels->products) { /* lines are the rows of a lower triangle */
+        info = OW_FN(cholesky_rows)(n, (OW_T *)to.data, to.ld);
+        for (int64_t i = 0; i < n && !info; i++)
+            memset((OW_T *)to.data + i * to.ld + i + 1, 0, sizeof(OW_T) * (size_t)(n - i - 1));
+    } else
+        OW_LAPACK.potrf(&uplo, &to.rows, (OW_T *)to.data, &to.ld, &info);
     if (info == 0)
         return OW_OK;
     if (!s->ints[1])
@@ -146,7 +297,7 @@ static int OW_FN(solve_run)(ow_step *s)
     const int64_t n = A->shape[0];
     int info = 0, *pivots = ow_take(&memory, ow_lines(n, sizeof(int)));
     a = ow_copied(A, memory, 0);
-    OW_LAPACK.getrf(&a.rows, &a.cols, (OW_T *)a.data, &a.ld, pivots, &info);
+    info = OW_FN(lu)(a.rows, (OW_T *)a.data, a.ld, pivots);
     if (info > 0)
         return OW_FAIL(s, OW_LINALG_ERROR, "Singular matrix");
     if (a.by_rows) { /* A' = P L U: A is U' L' P' */
@@ -192,7 +343,7 @@ static int OW_FN(inverse_run)(ow_step *s)
         return OW_OK;
     int *pivots = ow_take(&memory, ow_lines(n, sizeof(int)));
     ow_copy(z, s->in[0]);
-    OW_LAPACK.getrf(&n, &n, (OW_T *)z->data, &n, pivots, &info);
+    info = OW_FN(lu)(n, (OW_T *)z->data, n, pivots);
     if (info == 0)
         OW_LAPACK.getri(&n, (OW_T *)z->data, &n, pivots, (OW_T *)memory, &lwork, &info);
     return info > 0 ? OW_FAIL(s, OW_LINALG_ERROR, "Singular matrix") : OW_OK;
@@ -212,12 +363,12 @@ static int OW_FN(det_run)(ow_step *s)
 {
     const int64_t n = s->in[0]->shape[0];
     char *memory = s->scratch;
-    int info = 0, exponent = 0, more, *pivots = NULL;
+    int exponent = 0, more, *pivots = NULL;
     double product = 1;
     if (n) {
         pivots = ow_take(&memory, ow_lines(n, sizeof(int)));
         ow_mat a = ow_copied(s->in[0], memory, 0);
-        OW_LAPACK.getrf(&a.rows, &a.cols, (OW_T *)a.data, &a.ld, pivots, &info);
+        OW_FN(lu)(a.rows, (OW_T *)a.data, a.ld, pivots);
     }
     /* the exponent apart: a product of part of the factors may overflow */
     for (int64_t i = 0; i < n; i++) {

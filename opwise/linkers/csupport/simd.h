@@ -78,6 +78,12 @@ typedef struct ow_matvec {
 } ow_matvec;
 typedef void (*ow_matvec_fn)(const ow_matvec *q);
 
+/* Of factor_leaves.h: for matrices of so many columns, by columns. */
+#define OW_LEAF 8
+typedef int (*ow_lu_leaf_fn)(int64_t m, int64_t n, void *a, int64_t ld, int *pivots);
+typedef void (*ow_lower_leaf_fn)(int64_t n, int64_t many, const void *l, int64_t lr, int64_t lc, int unit, void *b,
+                                 int64_t ldb);
+
 /* Advance the states of streams `first` to `end` as often as they come up among `total` numbers, of
  * which number k is from stream k % streams, and write these numbers. */
 typedef struct ow_mrg_job {
@@ -198,6 +204,8 @@ typedef struct ow_simd {
     ow_matvec_fn dot[2];                  /* for one row; what it reads is contiguous */
     /* for at most few_columns columns; rows of x and columns of y are contiguous */
     ow_gemm_fn few_dots[2];
+    ow_lu_leaf_fn lu_leaf[2];
+    ow_lower_leaf_fn lower_leaf[2];
     int products;         /* whether products are as fast as those of BLAS, whatever their sizes */
     int product_rows;     /* a multiple of the rows of a tile */
     int wide[4];          /* columns of a tile of gemm */

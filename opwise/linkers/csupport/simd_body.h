@@ -221,6 +221,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #include "pool_rows.h"
 #include "pool_planes.h" /* after pool_rows.h */
 #include "gemv_rows.h"
+#include "factor_leaves.h"
 #include "sparse_rows.h"
 #include "probe_body.h"
 #undef OW_T
@@ -239,6 +240,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #include "pool_rows.h"
 #include "pool_planes.h" /* after pool_rows.h */
 #include "gemv_rows.h"
+#include "factor_leaves.h"
 #include "sparse_rows.h"
 #include "probe_body.h"
 #undef OW_T
@@ -319,7 +321,8 @@ const ow_simd OW_TABLE = {
     OW_BOTH(ow_xent),        OW_BOTH(ow_xent_dx),      OW_BOTH(ow_onehot),
     OW_BOTH(ow_onehot_grad), OW_GEMMS(ow_gemm),         OW_GEMMS(ow_pack_all),
     OW_GEMMS(ow_packed_gemm), OW_GEMMS(ow_pack_part),    OW_GEMMS(ow_small_pages), OW_BOTH(ow_small_gemv),
-    OW_BOTH(ow_column_gemv), OW_BOTH(ow_dot), OW_BOTH(ow_few_dots), OW_VECTOR >= 32, OW_PACK_ROWS,
+    OW_BOTH(ow_column_gemv), OW_BOTH(ow_dot), OW_BOTH(ow_few_dots), OW_BOTH(ow_lu_leaf), OW_BOTH(ow_lower_leaf),
+    OW_VECTOR >= 32, OW_PACK_ROWS,
     {OW_VECTOR / 2, OW_VECTOR / 4, OW_VECTOR / 2, OW_VECTOR / 4},
     {OW_VECTOR / 8, OW_VECTOR / 16},
     {OW_PANELS * OW_VECTOR / 2, OW_PANELS * OW_VECTOR / 4, OW_PANELS * OW_VECTOR / 2,
