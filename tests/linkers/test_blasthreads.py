@@ -11,6 +11,8 @@ import opwise.tensor as T
 from opwise.compile.function import function
 from opwise.config import config
 from opwise.linkers import blasload, blasthreads, resources
+from opwise.tensor.linalg.eigen import eigh
+from opwise.tensor.linalg.factor import qr, svd
 
 pytestmark = pytest.mark.null
 
@@ -102,3 +104,16 @@ def test_a_library_that_is_loaded_later_is_bound_too():
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.stdout == "{1}\n", done.stderr
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_factorizations_by_one_thread_give_the_others_back(two, threads):
+    x = T.dmatrix("x")
+    f = function([x], [*svd(x, full_matrices=False), *qr(x), *eigh(T.dot(x.T, x))])
+    value = np.random.default_rng(0).normal(size=(300, 20))
+    with threadpoolctl.threadpool_limits(threads, user_api="blas"):
+        f(value)
+        assert set(used()) == {threads}
+        with pytest.raises(np.linalg.LinAlgError, match="did not converge"):
+            f(value * np.nan)
+        assert set(used()) == {threads}

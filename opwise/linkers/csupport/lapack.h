@@ -6,6 +6,8 @@
 #ifndef OW_LAPACK_H
 #define OW_LAPACK_H
 
+#include <dlfcn.h>
+
 #include "blas.h"
 
 #define OW_LAPACK_FUNCTIONS(T)                                                                      \
@@ -30,10 +32,62 @@ static struct {
 /* Fills ow_lapack when the first step needs it; as ow_load_blas. */
 static int (*ow_load_lapack)(char *error);
 
+static void ow_find_blas_threads(void *function);
+
 static inline int ow_need_lapack(ow_step *s)
 {
-    return ow_lapack.s.orgqr != NULL ? OW_OK : ow_load_lapack(s->error); /* the last one filled in */
+    if (ow_lapack.s.orgqr != NULL) /* the last one filled in */
+        return OW_OK;
+    const int rc = ow_load_lapack(s->error);
+    if (!rc)
+        ow_find_blas_threads(*(void **)&ow_lapack.d.gesdd);
+    return rc;
 }
+
+/* --- threads of LAPACK ---------------------------------------------------------------------------
+ * Factorizations that call many small products take up to twice as long with OpenBLAS's threads as without,
+ * and much longer where other programs use the processors. */
+
+static struct {
+    int (*number)(void);
+    void (*use)(int);
+} ow_blas_threads;
+
+/* Find what changes the number of threads of the library that has this function, if it is an OpenBLAS. */
+static void ow_find_blas_threads(void *function)
+{
+    static const char *const names[][2] = {
+        {"scipy_openblas_get_num_threads", "scipy_openblas_set_num_threads"},
+        {"openblas_get_num_threads", "openblas_set_num_threads"},
+    };
+    Dl_info about;
+    void *library = dladdr(function, &about) ? dlopen(about.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    for (int i = 0; library && i < 2 && !ow_blas_threads.use; i++) {
+        *(void **)&ow_blas_threads.number = dlsym(library, names[i][0]);
+        *(void **)&ow_blas_threads.use = ow_blas_threads.number ? dlsym(library, names[i][1]) : NULL;
+    }
+}
+
+/* Let LAPACK use one thread, if `alone`; returns how many to give back to ow_blas_together, or 0. */
+static inline int ow_blas_alone(int alone)
+{
+    const int before = alone && ow_blas_threads.use ? ow_blas_threads.number() : 0;
+    if (before <= 1)
+        return 0;
+    ow_blas_threads.use(1);
+    return before;
+}
+
+static inline void ow_blas_together(int before)
+{
+    if (before)
+        ow_blas_threads.use(before);
+}
+
+/* The shorter dimension of matrices below which one thread is faster. */
+#define OW_SVD_ALONE 250
+#define OW_QR_ALONE 650
+#define OW_EIGH_ALONE 150
 
 /* --- operands ------------------------------------------------------------------------------------ */
 

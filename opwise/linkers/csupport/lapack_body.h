@@ -424,7 +424,9 @@ static int OW_FN(eigh_run)(ow_step *s)
     OW_T *work = ow_take(&memory, ow_lines(lwork, sizeof(OW_T)));
     int *iwork = ow_take(&memory, ow_lines(liwork, sizeof(int)));
     OW_T *v = (OW_T *)ow_copied(x, s->nout == 2 ? s->out[1]->data : memory, 1).data;
+    const int team = ow_blas_alone(n < OW_EIGH_ALONE);
     OW_LAPACK.syevd(&jobz, &uplo, &n, v, &n, (OW_T *)s->out[0]->data, work, &lwork, iwork, &liwork, &info);
+    ow_blas_together(team);
     return info ? OW_FAIL(s, OW_LINALG_ERROR, "Eigenvalues did not converge") : OW_OK;
 }
 
@@ -483,8 +485,10 @@ static int OW_FN(svd_run)(ow_step *s)
     int *iwork = ow_take(&memory, ow_lines(8 * (int64_t)k, sizeof(int)));
     OW_T *a = (OW_T *)ow_copied(x, memory, 1).data, unused;
     OW_T *u = s->nout == 3 ? (OW_T *)s->out[0]->data : &unused, *v = s->nout == 3 ? (OW_T *)s->out[2]->data : &unused;
+    const int team = ow_blas_alone(k < OW_SVD_ALONE);
     OW_LAPACK.gesdd(&job, &m, &n, a, &m, (OW_T *)values->data, u, s->nout == 3 ? &m : &one, v, &ldv, work,
                     &lwork, iwork, &info);
+    ow_blas_together(team);
     return info ? OW_FAIL(s, OW_LINALG_ERROR, "SVD did not converge") : OW_OK;
 }
 
@@ -524,6 +528,7 @@ static int OW_FN(qr_run)(ow_step *s)
     OW_T *work = ow_take(&memory, ow_lines(lwork, sizeof(OW_T)));
     OW_T *tau = ow_take(&memory, ow_lines(k, sizeof(OW_T)));
     OW_T *a = (OW_T *)ow_copied(x, memory, 1).data;
+    const int team = ow_blas_alone(k < OW_QR_ALONE);
     OW_LAPACK.geqrf(&m, &n, a, &m, tau, work, &lwork, &info);
     for (int64_t j = 0; j < n; j++) {
         const int64_t filled = j + 1 < k ? j + 1 : k;
@@ -536,5 +541,6 @@ static int OW_FN(qr_run)(ow_step *s)
         memcpy(q, a, sizeof(OW_T) * (size_t)m * (size_t)k);
         OW_LAPACK.orgqr(&m, &rows, &k, q, &m, tau, work, &lwork, &info);
     }
+    ow_blas_together(team);
     return OW_OK;
 }
