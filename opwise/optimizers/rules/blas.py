@@ -50,7 +50,7 @@ def local_dot_to_dot22(fgraph, node):
 
 @rule(BatchedDot, stage="specialize")
 def local_batched_dot_of_vectors(fgraph, node):
-    """Vectors in batched products are matrices of one row or column; columns times rows need no sum."""
+    """Vectors in batched products become matrices; a column times a row needs no sum."""
     x, y = node.inputs
     if x.type.ndim == y.type.ndim == 3:
         one_term = x.type.broadcastable[2] and y.type.broadcastable[1]

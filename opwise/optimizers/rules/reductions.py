@@ -91,7 +91,7 @@ def local_sum_prod_all_to_none(fgraph, node):
 
 @rule(Sum, Prod, stage="specialize")
 def local_reduce_of_cast(fgraph, node):
-    """Elements and results are cast apart from a sum or product that has no loop of its own for them."""
+    """A sum without a loop for its dtypes is one with a loop, of cast elements, or is cast."""
     (x,), (out,) = node.inputs, node.outputs
     acc = node.op.acc_dtype
     row = node.op.scalar_op.row.name

@@ -457,7 +457,7 @@ _FEW, _PART = 64, 8
 
 @rule(Subtensor, stage="specialize")
 def local_selection_of_sorted(fgraph, node):
-    """The first or last few of sorted elements, or of their positions, are selected without sorting."""
+    """The first or last few sorted elements, or positions of them, are selected without sorting."""
     x = node.inputs[0]
     if x.owner is None or not isinstance(x.owner.op, SortOp | ArgSortOp) or not is_private(x):
         return None
@@ -483,7 +483,7 @@ def local_selection_of_sorted(fgraph, node):
 
 
 def _count_at_an_end(part):
-    """Return how many of the first elements a slice takes, or, as a negative number, of the last; or None."""
+    """Return how many of the first elements a slice takes; less than 0: of the last; or None."""
     if not isinstance(part, slice):
         return None
     start, stop, step = _without_defaults(part)

@@ -382,8 +382,8 @@ CASES = [
     (
         "local_selection_of_sorted",
         lambda x: T.sort(x, 0)[-3:, 1],
-        "Subtensor{::int64, int64}(TopKOp{axis=0, sorted=True, return_values=True, return_indices=False, "
-        "idx_dtype='int64'}(x, minimum(3, Shape_i{0}(x))), -1, 1)",
+        "Subtensor{::int64, int64}(TopKOp{axis=0, sorted=True, return_values=True, "
+        "return_indices=False, idx_dtype='int64'}(x, minimum(3, Shape_i{0}(x))), -1, 1)",
     ),
     (
         "local_selection_of_sorted",
