@@ -460,7 +460,7 @@ static double ow_conv_scatter_cost(const ow_conv *c)
     const double results = (double)c->batch * (double)c->places, terms = (double)c->elements;
     const double sums = results * terms * (double)c->outputs / ((double)c->wide / 2);
     const double columns = (double)ow_conv_up(c->places, c->wide / 2) / (double)c->places;
-    return 1.1 * sums * columns + results * terms * (0.6 + 12 / (double)c->out[2]);
+    return 1.1 * sums * columns + results * terms * (0.6 + 40 / (double)c->out[2]);
 }
 
 /* What an algorithm takes for a convolution, or for the gradient by the images of another. */

@@ -254,10 +254,11 @@ static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j
     OW_T *const packed = (OW_T *)ow_thread_buffer(OW_BUFFER_RIGHT, sizeof(OW_T) * OW_SUM_BLOCK * BLOCK);
     OW_T *const gathered = (OW_T *)ow_thread_buffer(OW_BUFFER_LEFT, sizeof(OW_T) * OW_X_ROWS * OW_X_STEP);
     const OW_T a = (OW_T)q->a;
-    /* panels of a y that is small are as good where they are, and so are those that are read once if all
-     * of it stays in the caches */
-    const int in_place = q->yc == 1 && q->k * q->yr * (int64_t)sizeof(OW_T) <=
-                                           (i1 - i0 <= OW_TILE_ROWS ? OW_READ_ONCE : 1 << 14);
+    /* panels of a y that is small are as good where they are, and so are those that are read once, if
+     * rows are near and all of it stays in the caches */
+    const int is_read_once = i1 - i0 <= OW_TILE_ROWS && q->yr * (int64_t)sizeof(OW_T) <= OW_NEAR_ROWS;
+    const int in_place =
+        q->yc == 1 && q->k * q->yr * (int64_t)sizeof(OW_T) <= (is_read_once ? OW_READ_ONCE : 1 << 14);
     /* rows of x that are far apart share few lines of the first cache: a tile that is used again and
      * again is copied */
     const int64_t apart = (q->xr > q->xc ? q->xr : q->xc) * (int64_t)sizeof(OW_T);

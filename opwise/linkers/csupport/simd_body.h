@@ -201,6 +201,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #define OW_PACK_ROWS (20 * OW_TILE_ROWS) /* rows of a large x that are copied together, for the second cache */
 #define OW_X_ROWS 96     /* rows of x that are copied together, where they lie apart */
 #define OW_READ_ONCE (1 << 22) /* bytes of a y of which no copy pays if it is read once */
+#define OW_NEAR_ROWS 4096  /* bytes between its rows up to which that holds */
 #define OW_FAR 2048      /* bytes between rows from which on they do */
 
 /* a * b + c is rounded once here, as in every BLAS; products of sparse matrices do the same */
