@@ -18,12 +18,13 @@ import opwise.tensor as T
 from benchmark.call_cost import machine
 from opwise.config import change_flags
 
-#: rows, columns and terms: squares, long and narrow ones, layers of networks
+#: rows, columns and terms: squares, long and narrow ones, layers of networks, few rows or columns
 SIZES = (
     (64, 64, 64), (128, 128, 128), (256, 256, 256), (400, 400, 400), (64, 64, 500), (500, 64, 64),
     (20, 500, 784), (784, 500, 20), (100, 1000, 100), (1000, 100, 100), (100, 100, 1000),
     (50, 5000, 50), (5000, 50, 50), (33, 77, 129), (27, 3000, 64), (128, 384, 1600),
-    (64, 1536, 512), (1000, 1000, 1000),
+    (64, 1536, 512), (1000, 1000, 1000), (500, 2, 1000), (2, 500, 1000), (500, 8, 1000), (3, 500, 1000),
+    (10_000, 8, 8), (100_000, 3, 3), (3, 3, 10_000),
 )  # fmt: skip
 QUICK = ((3, 4, 5), (40, 30, 20))
 #: which operands are transposed

@@ -30,8 +30,8 @@ OW_WITHIN int64_t OW_N(ow_pivot_row)(int64_t n, const OW_T *x)
     return 0;
 }
 
-/* LU of a few columns, `ld` elements apart, with as few exchanges of rows as in LAPACK's getrf: pivots count
- * from 1. Returns the first pivot that is 0, counted from 1, or 0. */
+/* LU of a few columns, `ld` elements apart, as LAPACK's getrf leaves it: pivots[j], counted from 1, is the row
+ * that row j was exchanged with. Returns the first pivot that is 0, counted from 1, or 0. */
 static int OW_N(ow_lu_leaf)(int64_t m, int64_t n, void *matrix, int64_t ld, int *pivots)
 {
     OW_T *const a = matrix;
