@@ -87,6 +87,19 @@ def test_few_rows_or_columns(vectors, first, second, dtype):
         close(add(stored(x, first), stored(y, second), z), -x, y, z)
 
 
+@pytest.mark.parametrize(
+    "size", [(500, 450, 400), (1, 9000, 1), (9000, 1, 2), (3, 700, 40), (40, 1, 900)]
+)
+def test_complex_matrices(vectors, size):
+    m, n, k = size
+    random = np.random.default_rng(6)
+    a, b = T.zmatrix(), T.zmatrix()
+    dot = compiled([a, b], T.dot(a, b))
+    x, y = (random.normal(size=(*s, 2)).view(complex)[..., 0] for s in ((m, k), (k, n)))
+    for first, second in itertools.product(("rows", "columns", "apart"), repeat=2):
+        np.testing.assert_allclose(dot(stored(x, first), stored(y, second)), x @ y, atol=1e-10)
+
+
 @pytest.fixture
 def at_the_end():
     """Return copies of arrays whose last element is the last one of the memory that may be read."""

@@ -150,7 +150,8 @@ static void ow_each_complex_row(ow_task task, const ow_slot *c, char *to)
 static int ow_is_real_too(const ow_slot *c)
 {
     return (c->shape[1] == 1 || c->strides[1] == c->itemsize) &&
-           (c->shape[0] == 1 || c->strides[0] >= c->shape[1] * c->itemsize);
+           (c->shape[0] == 1 ||
+            (c->strides[0] >= c->shape[1] * c->itemsize && c->strides[0] % (c->itemsize / 2) == 0));
 }
 
 /* Bytes of what ow_complex_product copies. */
@@ -167,16 +168,20 @@ static void ow_complex_product(ow_slot *z, ow_slot *x, ow_slot *y, char *room)
     const int type = ow_gemm_type(z), few = x->shape[0] < y->shape[0];
     const int64_t part = z->itemsize / 2;
     ow_slot by_rows[2] = {*x, *y};
-    for (int i = 0; i < 2; i++)
-        if (!ow_is_real_too(&by_rows[i])) {
-            ow_c_strides(&by_rows[i]);
-            by_rows[i].data = room;
-            ow_copy(&by_rows[i], i ? y : x);
-            room += ow_size(&by_rows[i]) * z->itemsize;
+    int64_t step[2]; /* from row to row, in real numbers */
+    for (int i = 0; i < 2; i++) {
+        ow_slot *c = &by_rows[i];
+        if (!ow_is_real_too(c)) {
+            ow_c_strides(c);
+            c->data = room;
+            ow_copy(c, i ? y : x);
+            room += ow_size(c) * z->itemsize;
         }
+        step[i] = c->shape[0] > 1 ? c->strides[0] / part : 2 * c->shape[1];
+    }
     ow_product q = {.m = x->shape[0], .n = 2 * y->shape[1], .k = x->shape[1], .a = 1, .z = z->data,
-                    .zr = 2 * y->shape[1], .x = by_rows[0].data, .xr = by_rows[0].strides[0] / part, .xc = 1,
-                    .y = by_rows[1].data, .yr = by_rows[1].strides[0] / part, .yc = 1};
+                    .zr = 2 * y->shape[1], .x = by_rows[0].data, .xr = step[0], .xc = 1, .y = by_rows[1].data,
+                    .yr = step[1], .yc = 1};
     if (few) {
         ow_each_complex_row(ow_split_chunk, &by_rows[0], room);
         q.m *= 2;
@@ -264,6 +269,14 @@ static int ow_any_product(ow_slot *z, ow_slot *x, ow_slot *y)
     return 1;
 }
 
+/* Where products are not own loops whatever their sizes, large ones of complex numbers call BLAS. */
+#define OW_COMPLEX_SMALL 2048
+static int ow_any_needs(ow_step *s, int64_t m, int64_t n, int64_t k)
+{
+    const int64_t work = ow_mul_size(ow_mul_size(m, n), k);
+    return ow_need_blas(s, ow_is_complex(s->out[0]) && !ow_kernels->products && work > OW_COMPLEX_SMALL);
+}
+
 /* in: x, y of one or two dimensions */
 static int ow_any_dot_prep(ow_step *s)
 {
@@ -276,7 +289,8 @@ static int ow_any_dot_prep(ow_step *s)
         out->shape[k++] = x.shape[0];
     if (s->in[1]->ndim == 2)
         out->shape[k++] = y.shape[1];
-    return ow_ensure(s, out);
+    rc = ow_ensure(s, out);
+    return rc ? rc : ow_any_needs(s, x.shape[0], y.shape[1], x.shape[1]);
 }
 
 static int ow_any_dot_run(ow_step *s)
@@ -292,7 +306,8 @@ static int ow_any_dot_run(ow_step *s)
 static int ow_any_batched_prep(ow_step *s)
 {
     int rc = ow_batched_shape(s);
-    return rc ? rc : ow_ensure(s, s->out[0]);
+    rc = rc ? rc : ow_ensure(s, s->out[0]);
+    return rc ? rc : ow_any_needs(s, s->in[0]->shape[1], s->in[1]->shape[2], s->in[0]->shape[2]);
 }
 
 typedef struct ow_any_pages {
