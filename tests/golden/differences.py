@@ -268,6 +268,18 @@ DIFFERENCES = (
         },
     ),
     Difference(
+        "batched products of vectors are those of matrices of one row or column, which run in C",
+        {
+            "names.products:batched_dot 2/FAST_RUN": names(
+                but_with=[
+                    "InplaceDimShuffle{0,1,x}",
+                    "InplaceDimShuffle{0,x,1}",
+                    "InplaceDimShuffle{0}",
+                ]
+            ),
+        },
+    ),
+    Difference(
         "a product with a vector stays one dot, run by C, with no DimShuffles around a Dot22",
         {
             "names.products:dot of 1-d product/FAST_COMPILE": names(
