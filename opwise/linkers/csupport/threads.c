@@ -19,10 +19,13 @@
 #define OW_CALLER_SPINS 20000
 /* Nanoseconds from one look for signals to the next. */
 #define OW_LOOK_NS 50000000
-/* A job that loses more nanoseconds than this to waiting makes the team rest for so many times as long,
- * at most so long: what is lost stays a few percent of the time. */
+/* A job that loses more nanoseconds than this to waiting makes the team rest for a few times as long, and
+ * for twice as many times where it loses again soon after its rest, up to so many times and so long: what is
+ * lost to programs that stay is a few percent of the time, and what was short costs little. */
 #define OW_LOST_NS 1000000
+#define OW_FIRST_REST 2
 #define OW_REST_FACTOR 20
+#define OW_SOON_NS 100000000
 #define OW_LONGEST_REST_NS 2000000000
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -41,6 +44,7 @@ static struct {
     _Atomic int64_t left, undone;
     _Atomic int wanted;    /* threads that should run, the caller included */
     _Atomic int64_t rests_until;
+    int factor;            /* how many times as long as what was lost the last rest was */
     _Atomic int sleeping;
     int running;           /* threads that were started and not joined */
     pthread_t threads[OW_MAX_THREADS];
@@ -232,9 +236,13 @@ static void rest_after_loss(int64_t chunks, int64_t own, double own_ns, double w
 {
     const double lost = own ? own_ns + waited_ns - own_ns / (double)own * (double)chunks : 0;
     if (lost > OW_LOST_NS) {
-        const double rest = lost * OW_REST_FACTOR;
+        const int64_t now = now_ns();
+        const int soon = now < atomic_load(&team.rests_until) + OW_SOON_NS;
+        const int twice = 2 * team.factor < OW_REST_FACTOR ? 2 * team.factor : OW_REST_FACTOR;
+        team.factor = soon ? twice : OW_FIRST_REST;
+        const double rest = lost * team.factor;
         const int64_t ns = rest < OW_LONGEST_REST_NS ? (int64_t)rest : OW_LONGEST_REST_NS;
-        atomic_store(&team.rests_until, now_ns() + ns);
+        atomic_store(&team.rests_until, now + ns);
     }
 }
 
