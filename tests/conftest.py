@@ -40,11 +40,25 @@ _isolate()
 
 import numpy as np  # noqa: E402  (nothing may be imported before the environment is set)
 
+from opwise.linkers import opwise_c  # noqa: E402
+
 
 @pytest.fixture(autouse=True)
 def _same_random_numbers():
     """Seed numpy's global generator, which verify_grad and users' habits draw from."""
     np.random.seed(20250807)
+
+
+#: from the narrowest to what this processor has
+_VECTORS = ["base", "avx2", "avx512"]
+
+
+@pytest.fixture(params=_VECTORS[: _VECTORS.index(opwise_c.VECTORS) + 1])
+def vectors(request):
+    """The built-in kernels of one kind of processor."""
+    opwise_c.use_vectors(request.param)
+    yield request.param
+    opwise_c.use_vectors(opwise_c.VECTORS)
 
 
 @pytest.fixture

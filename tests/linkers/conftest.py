@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from opwise.graph.fgraph import FunctionGraph, Interface
-from opwise.linkers import opwise_c
 from opwise.linkers.base import OpWiseCLinker, PerformLinker
 
 
@@ -126,15 +125,3 @@ def open_files():
         return found
 
     return count
-
-
-#: from the narrowest to what this processor has
-_VECTORS = ["base", "avx2", "avx512"]
-
-
-@pytest.fixture(params=_VECTORS[: _VECTORS.index(opwise_c.VECTORS) + 1])
-def vectors(request):
-    """The built-in kernels of one kind of processor."""
-    opwise_c.use_vectors(request.param)
-    yield request.param
-    opwise_c.use_vectors(opwise_c.VECTORS)

@@ -9,7 +9,6 @@ from scipy import special as scipy_special
 
 import opwise.tensor as T
 from opwise.compile.function import function
-from opwise.linkers import opwise_c
 from opwise.modes.mode import Mode
 from opwise.scalar.op import OPS
 from opwise.tensor.elemwise import Elemwise
@@ -129,17 +128,6 @@ def test_powers(mode, dtype):
     with np.errstate(all="ignore"):
         error, where = worst(found, x.astype(LONG) ** y.astype(LONG), [x, y])
     assert error <= MAX_ULP, where
-
-
-_ALL = ["base", "avx2", "avx512"]
-
-
-@pytest.fixture(params=_ALL[: _ALL.index(opwise_c.VECTORS) + 1])
-def vectors(request):
-    """The built-in loops of one kind of processor."""
-    opwise_c.use_vectors(request.param)
-    yield request.param
-    opwise_c.use_vectors(opwise_c.VECTORS)
 
 
 def _gamma(x):

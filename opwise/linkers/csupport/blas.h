@@ -274,8 +274,8 @@ static void ow_own_product(int type, const ow_product *given);
             *z = q->b == 0 ? value : (T)q->b * *z + value;                                         \
         }
 
-/* Products of few columns, whose vectors would be mostly empty, or of few rows that are these to the
- * transposed matrices. Returns 0 if another way is better. */
+/* Products of few columns, whose vectors would be mostly empty, or of few rows, which are the few columns of
+ * the transposed product. Returns 0 if another way is better. */
 static int ow_few_product(int type, const ow_product *q)
 {
     const int64_t item = ow_item(type), few = ow_kernels->few_columns[type];
@@ -307,12 +307,12 @@ static int ow_few_product(int type, const ow_product *q)
     if (dots.yr != 1) {
         if ((copy = ow_alloc(dots.k * dots.n * item)) == NULL)
             return 0;
-        const ow_slot from = {.data = (char *)dots.y, .itemsize = item, .ndim = 2, .shape = {dots.n, dots.k},
-                              .strides = {dots.yc * item, dots.yr * item}};
+        ow_slot from = {.data = (char *)dots.y, .itemsize = item, .ndim = 2, .shape = {dots.n, dots.k},
+                        .strides = {dots.yc * item, dots.yr * item}};
         ow_slot to = from;
         to.data = copy;
         ow_c_strides(&to);
-        ow_copy(&to, (ow_slot *)&from);
+        ow_copy(&to, &from);
         dots.y = copy;
         dots.yr = 1;
         dots.yc = dots.k;
@@ -999,11 +999,14 @@ static int ow_small_pages(int type, const ow_slot *z, const ow_slot *x, const ow
 {
     const int64_t item = ow_item(type), m = z->shape[1], n = z->shape[2], k = x->shape[2];
     const double work = (double)m * (double)n * (double)k;
-    /* long sums over rows and columns are sums of vectors */
-    const int64_t few = type < 2 ? ow_kernels->few_columns[type] : 0;
-    const int by_columns = type < 2 && y->strides[1] == item;
-    const int by_dots = (type < 2 && n == 1 && k > 8) || (by_columns && (m == 1 ? k > 8 : n <= few && k >= 8 * few));
-    if (work > OW_SMALL_PAGE || k > OW_SMALL_PAGE / 64 || by_dots || (n > 1 && z->strides[2] != item))
+    /* long sums of floats over rows and columns are sums of vectors */
+    int by_dots = 0;
+    if (type < 2) {
+        const int64_t few = ow_kernels->few_columns[type];
+        const int by_columns = y->strides[1] == item;
+        by_dots = k > 8 && (n == 1 || (by_columns && (m == 1 || (n <= few && k >= 8 * few))));
+    }
+    if (work > OW_SMALL_PAGE || k > OW_SMALL_TERMS || by_dots || (n > 1 && z->strides[2] != item))
         return 0;
     for (int d = 0; d < 3; d++)
         if (z->strides[d] % item || x->strides[d] % item || y->strides[d] % item)

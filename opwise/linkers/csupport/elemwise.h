@@ -424,7 +424,7 @@ static void ow_join_operand(ow_joined *j, const ow_walk *w, int first, int i)
 static char *ow_same_rows(ow_joined *j, const ow_walk *w)
 {
     const ow_gathered *g = j->g;
-    const int64_t most = g->chunk / j->len, room = 16 * (g->chunk + OW_SPARE);
+    const int64_t all = w->shape[w->ndim - 1], most = g->chunk / j->len, room = 16 * (g->chunk + OW_SPARE);
     int which[OW_MAXARG], many = 0;
     memset(j->same, 0, sizeof(j->same));
     for (int i = g->nout; i < g->n && w->ndim > 1; i++) {
@@ -437,7 +437,7 @@ static char *ow_same_rows(ow_joined *j, const ow_walk *w)
     char *memory = many ? ow_alloc(many * room) : NULL;
     for (int k = 0; memory && k < many; k++) {
         j->same[which[k]] = memory + k * room;
-        ow_write_rows(j, which[k], memory + k * room, w->p[which[k]], 0, most, 0);
+        ow_write_rows(j, which[k], memory + k * room, w->p[which[k]], 0, all < most ? all : most, 0);
     }
     return memory;
 }

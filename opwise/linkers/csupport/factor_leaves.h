@@ -75,6 +75,11 @@ static void OW_N(ow_lower_leaf)(int64_t n, int64_t many, const void *triangle, i
     enum { PIECES = OW_LEAF > OW_LANES ? OW_LEAF / OW_LANES : 1 };
     const OW_T *const l = triangle;
     OW_T below[OW_LEAF][OW_LEAF] = {{0}}, inverse[OW_LEAF];
+    int64_t part[PIECES]; /* the elements of a vector that each piece has */
+    for (int piece = 0; piece < PIECES; piece++) {
+        const int64_t left = n - piece * OW_LANES;
+        part[piece] = left < 0 ? 0 : left < OW_LANES ? left : OW_LANES;
+    }
     for (int64_t p = 0; p < n; p++) {
         for (int64_t r = p + 1; r < n; r++)
             below[p][r] = l[r * lr + p * lc];
@@ -85,9 +90,9 @@ static void OW_N(ow_lower_leaf)(int64_t n, int64_t many, const void *triangle, i
         const int some = many - i < OW_LANES ? (int)(many - i) : OW_LANES;
         OW_N(ow_vec) v[PIECES * OW_LANES];
         for (int piece = 0; piece < PIECES; piece++) {
-            const int64_t at = piece * OW_LANES, left = n - at, part = left < 0 ? 0 : left < OW_LANES ? left : OW_LANES;
+            const int at = piece * OW_LANES;
             for (int c = 0; c < OW_LANES; c++)
-                v[at + c] = c < some ? OW_N(ow_get_part)(b + c * ldb + at, part) : (OW_N(ow_vec)){0};
+                v[at + c] = c < some ? OW_N(ow_get_part)(b + c * ldb + at, part[piece]) : (OW_N(ow_vec)){0};
             OW_N(ow_transpose)(v + at);
         }
         for (int p = 0; p < OW_LEAF; p++)
@@ -98,10 +103,10 @@ static void OW_N(ow_lower_leaf)(int64_t n, int64_t many, const void *triangle, i
                     v[r] -= below[p][r] * v[p];
             }
         for (int piece = 0; piece < PIECES; piece++) {
-            const int64_t at = piece * OW_LANES, left = n - at, part = left < 0 ? 0 : left < OW_LANES ? left : OW_LANES;
+            const int at = piece * OW_LANES;
             OW_N(ow_transpose)(v + at);
             for (int c = 0; c < some; c++)
-                OW_N(ow_put_part)(b + c * ldb + at, v[at + c], part);
+                OW_N(ow_put_part)(b + c * ldb + at, v[at + c], part[piece]);
         }
     }
 }

@@ -119,8 +119,8 @@ OW_WITHIN void OW_N(ow_put_tile)(const int rows, const int vectors, int64_t cols
  * rows waits for its own additions. `xt`: elements from the first row of a tile to that of the next, if
  * all tiles had OW_TILE_ROWS rows and x is packed; 0: x lies as xr and xc say. `is_part`: nothing may be
  * read after the columns of y, which fill no vector. */
-OW_WITHIN void OW_N(ow_tiles)(int vectors, const int is_part, int64_t m, int64_t cols, int64_t k, OW_T a, const OW_T *x,
-                              const int64_t xr, const int64_t xc, const int64_t xt, const OW_T *y,
+OW_WITHIN void OW_N(ow_tiles)(int vectors, const int is_part, int64_t m, int64_t cols, int64_t k, OW_T a,
+                              const OW_T *x, const int64_t xr, const int64_t xc, const int64_t xt, const OW_T *y,
                               int64_t yr, OW_T b, OW_T *z, int64_t zr)
 {
     for (int64_t tiles = (m + OW_TILE_ROWS - 1) / OW_TILE_ROWS; tiles > 0; tiles--) {
@@ -153,7 +153,7 @@ static void OW_N(ow_panel)(int vectors, int64_t m, int64_t cols, int64_t k, OW_T
     OW_N(ow_tiles)(vectors, 0, m, cols, k, a, x, xr, xc, 0, y, yr, b, z, zr);
 }
 
-/* The same where y lies as it was given. */
+/* The same for fewer columns than fill a vector, of a y after which nothing may be read. */
 static void OW_N(ow_part_panel)(int64_t m, int64_t cols, int64_t k, OW_T a, const OW_T *x, int64_t xr,
                                 int64_t xc, const OW_T *y, int64_t yr, OW_T b, OW_T *z, int64_t zr)
 {
@@ -271,10 +271,9 @@ static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j
         for (int64_t from = j0; from < j1; from += BLOCK) {
             const int64_t until = j1 - from < BLOCK ? j1 : from + BLOCK;
             const OW_T *y = (const OW_T *)q->y + p0 * q->yr + from * q->yc;
-            const int64_t wide = (until - from) / OW_WIDE * OW_WIDE;
-            const int64_t whole = !in_place || q->packed                ? 0
-                                  : until - from - wide <= OW_LANES ? until - from
-                                                                    : wide;
+            /* how many columns stay in place: of the last panel only one vector, or a part of one */
+            const int64_t all = until - from, wide = all / OW_WIDE * OW_WIDE;
+            const int64_t whole = !in_place || q->packed ? 0 : all - wide <= OW_LANES ? all : wide;
             const OW_T *copy = packed;
             if (q->packed)
                 copy = (const OW_T *)q->packed + p0 * ((q->n + OW_WIDE - 1) / OW_WIDE * OW_WIDE);
@@ -376,12 +375,11 @@ static void OW_N(ow_packed_gemm)(const ow_product *q, int64_t i0, int64_t i1, in
 
 /* --- small products ----------------------------------------------------------------------------- */
 
-/* Products of `pages` pairs of small matrices, of which q is the first and the others lie zp, xp and yp
- * elements further each. k * OW_LANES elements of y, whose columns may lie apart, fit in OW_SMALL_COPY. */
-#define OW_SMALL_COPY ((int)(16384 / sizeof(OW_T)))
+/* Products of `pages` pairs of matrices, of which q is the first and the others lie zp, xp and yp elements
+ * further each; there are at most OW_SMALL_TERMS terms in a sum. */
 static void OW_N(ow_small_pages)(const ow_product *q, int64_t pages, int64_t zp, int64_t xp, int64_t yp)
 {
-    OW_T copy[OW_SMALL_COPY];
+    OW_T copy[OW_SMALL_TERMS * OW_LANES]; /* of as many columns of y as fill a vector, where they lie apart */
     const OW_T *x = (const OW_T *)q->x, *y = (const OW_T *)q->y, a = (OW_T)q->a, b = (OW_T)q->b;
     OW_T *z = (OW_T *)q->z;
     const int64_t k = q->k;
@@ -404,7 +402,6 @@ static void OW_N(ow_small_pages)(const ow_product *q, int64_t pages, int64_t zp,
         }
 }
 
-#undef OW_SMALL_COPY
 #undef OW_LANES
 #undef OW_X_STEP
 #undef OW_WIDE

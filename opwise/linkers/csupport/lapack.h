@@ -45,8 +45,8 @@ static inline int ow_need_lapack(ow_step *s)
 }
 
 /* --- threads of LAPACK ---------------------------------------------------------------------------
- * Factorizations that call many small products take up to twice as long with OpenBLAS's threads as without,
- * and much longer where other programs use the processors. */
+ * Factorizations that call many small products take longer with OpenBLAS's threads than with one, and much
+ * longer where other programs use the processors. */
 
 static struct {
     int (*number)(void);

@@ -60,7 +60,8 @@ typedef void (*ow_gemm_fn)(const ow_product *q, int64_t i0, int64_t i1, int64_t 
 
 /* Products of so many pairs of small matrices, of which q is the first; the next ones of z, x and y lie so
  * many elements further. */
-#define OW_SMALL_PAGE 4096 /* multiplications and additions in one */
+#define OW_SMALL_PAGE 4096 /* multiplications in one */
+#define OW_SMALL_TERMS 64  /* of a sum */
 typedef void (*ow_small_pages_fn)(const ow_product *q, int64_t pages, int64_t z, int64_t x, int64_t y);
 
 /* Copy all of y to `to`, which has room for k rows of `pack_columns` elements; n must not be more. */

@@ -451,7 +451,7 @@ def local_subtensor_of_alloc(fgraph, node):
     return [as_type(alloc(new, *new_lengths) if new_lengths else new, node.outputs[0].type)]
 
 
-#: most elements that are selected, and the part of a known length that they may be: more are sorted
+#: so many elements are selected at most, and of a known length one in so many; else all are sorted
 _FEW, _PART = 64, 8
 
 
