@@ -6,9 +6,9 @@ _GRAPH = ("variable", "apply", "op", "type", "fgraph", "features", "traversal", 
           "clinker", "enums", "params", "externalop")  # fmt: skip
 _OPTIMIZERS = ("rule", "database", "passes", "navigators", "pattern", "merge", "stages")
 _TENSOR_RULES = ("rule", "stages", "passes", "shapefeature", "folding", "rules.blas",
-                 "rules.canonicalize", "rules.fusion", "rules.inplace", "rules.reductions",
-                 "rules.requested", "rules.shape", "rules.specialize", "rules.stabilize",
-                 "rules.subtensor")  # fmt: skip
+                 "rules.canonicalize", "rules.fusion", "rules.inplace", "rules.joins",
+                 "rules.reductions", "rules.requested", "rules.shape", "rules.specialize",
+                 "rules.stabilize", "rules.subtensor")  # fmt: skip
 _NNET_RULES = ("rules.nnet", "rules.reductions", "rules.stabilize")
 
 

@@ -1353,4 +1353,47 @@ DIFFERENCES = (
             for mode in ("FAST_RUN", "o3", "without inplace")
         },
     ),
+    Difference(
+        "equal Applys and constants are one before loops are fused",
+        {
+            "names.elemwise:log of erfc/FAST_RUN": names(
+                without=[
+                    "Elemwise{Composite{Switch(LT(i0, i1), log(erfc(minimum(i0, i2))), (log1p(((i3"
+                    " + ((i4 + ((i5 + (i6 * inv(sqr(maximum(i0, i2))))) * inv(sqr(maximum(i0, "
+                    "i2))))) * inv(sqr(maximum(i0, i2))))) * inv(sqr(maximum(i0, i2))))) - "
+                    "(sqr(maximum(i0, i2)) + log(maximum(i0, i2)) + i7)))}}"
+                ],
+                but_with=[
+                    "Elemwise{Composite{Switch(LT(i0, i1), log(erfc(minimum(i0, i1))), (log1p(((i2"
+                    " + ((i3 + ((i4 + (i5 * inv(sqr(maximum(i0, i1))))) * inv(sqr(maximum(i0, "
+                    "i1))))) * inv(sqr(maximum(i0, i1))))) * inv(sqr(maximum(i0, i1))))) - "
+                    "(sqr(maximum(i0, i1)) + log(maximum(i0, i1)) + i6)))}}"
+                ],
+            ),
+            "names.nnet:binary crossentropy/FAST_RUN": names(
+                without=[
+                    "Elemwise{Composite{(-((i0 * i1 * scalar_softplus((-i2))) + (i3 * (i4 - i1) * "
+                    "scalar_softplus(i2))))}}"
+                ],
+                but_with=[
+                    "Elemwise{Composite{(-((i0 * i1 * scalar_softplus((-i2))) + (i0 * (i3 - i1) * "
+                    "scalar_softplus(i2))))}}"
+                ],
+            ),
+            **{
+                f"names.training_steps:logistic regression/{mode}": names(
+                    without=[
+                        "Elemwise{Composite{(((scalar_sigmoid(((-i0) - i1)) * i2 * i3) / i4) + "
+                        "((scalar_sigmoid((-((-i0) - i1))) * (i5 - i3)) / i4))}}",
+                        "Elemwise{Composite{GT(scalar_sigmoid((-((-i0) - i1))), i2)}}",
+                    ],
+                    but_with=[
+                        "Elemwise{Composite{t0 = ((-i0) - i1); t1 = scalar_sigmoid((-t0)); GT(t1, "
+                        "i2), (((scalar_sigmoid(t0) * i3 * i4) / i5) + ((t1 * (i6 - i4)) / i5))}}"
+                    ],
+                )
+                for mode in ("FAST_RUN", "o3", "without inplace")
+            },
+        },
+    ),
 )

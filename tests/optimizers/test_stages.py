@@ -107,6 +107,7 @@ def test_stages_stand_at_the_positions_that_programs_know():
         ("specialize_device", 48.6),
         ("sparse_products_on_device", 48.7),
         ("loop_steps_on_device", 48.8),
+        ("merge1.3", 48.82),
         ("window_sums", 48.84),
         ("row_fusion", 48.85),
         ("sums_of_deviations", 48.9),
@@ -228,7 +229,7 @@ def test_fast_compile_takes_few():
 
 def test_merge_takes_the_merges():
     merges = optdb.query("+merge")
-    assert merges.labels == ["merge1", "merge1.1", "merge1.2", "merge2", "merge3"]
+    assert merges.labels == ["merge1", "merge1.1", "merge1.2", "merge1.3", "merge2", "merge3"]
     assert all(isinstance(one, MergeOptimizer) for one in merges)
 
 
@@ -269,7 +270,7 @@ def test_stabilize_stops_after_its_stage():
         ("canonicalize", {"canonicalize"}),
         ("ShapeOpt", {"ShapeOpt"}),
         ("xent", {"crossentropy_to_crossentropy_with_softmax"}),
-        ("merge", {"merge1", "merge1.1", "merge1.2", "merge2", "merge3"}),
+        ("merge", {"merge1", "merge1.1", "merge1.2", "merge1.3", "merge2", "merge3"}),
         ("no_such_tag", set()),
     ],
 )

@@ -24,8 +24,8 @@ from opwise.tensor.reduce import CAReduce, Sum
 #: the most operands of a Composite, its output included, that a kernel takes
 MAX_OPERANDS = 32
 MAX_INSTRUCTIONS = 80
-#: the most operands of a Composite with several outputs: more take longer to compile than they
-#: save
+#: the most operands of a Composite with several outputs, single numbers apart: more take longer to
+#: compile than they save
 MAX_STREAMS = 16
 #: how many sums a loop may be too small for before it takes no others: the search for a loop stays
 #: short however many there are
@@ -254,7 +254,10 @@ class Group:
             for var in (*self.results, *(node.outputs[0] for node in members))
             if self._is_read_outside(var.owner, members)
         }
-        most = MAX_OPERANDS if len(results) == 1 else MAX_STREAMS
+        most = MAX_OPERANDS
+        if len(results) > 1:
+            n_numbers = sum(all(var.type.broadcastable) for var in operands)
+            most = min(MAX_STREAMS + n_numbers, MAX_OPERANDS)
         if n_instructions > MAX_INSTRUCTIONS:
             self._obstacle = "size", None
             return False

@@ -1,6 +1,7 @@
-"""Rules on shapes: lengths, allocations, reshapes, joins and splits.
+"""Rules on shapes: lengths, allocations, reshapes.
 
-Indexing is in ``subtensor``; useless fills and DimShuffles are in ``canonicalize``.
+Indexing is in ``subtensor``, joining in ``joins``; useless fills and DimShuffles are in
+``canonicalize``.
 """
 
 from __future__ import annotations
@@ -22,10 +23,9 @@ from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
 from opwise.tensor.creation import Alloc, alloc
 from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
 from opwise.tensor.elemwise import Elemwise, cast, elemwise
-from opwise.tensor.join import Join, MakeVector, Split, join, make_vector, vector_of
-from opwise.tensor.knownvalues import known_length, vector_entry
+from opwise.tensor.join import MakeVector, make_vector
+from opwise.tensor.knownvalues import vector_entry
 from opwise.tensor.reduce import CAReduce, Prod, Sum
-from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.shape import (
     Rebroadcast,
     Reshape,
@@ -34,9 +34,7 @@ from opwise.tensor.shape import (
     length,
     patternbroadcast,
     reshape,
-    shape_i,
 )
-from opwise.tensor.slices import known_int
 from opwise.tensor.variable import constant
 
 _RUN = ("fast_run",)
@@ -72,15 +70,19 @@ def is_read_once(var: Any) -> bool:
     return sum(c == "output" or not isinstance(c.op, Shape | Shape_i) for c in readers) == 1
 
 
-def is_plain_unary(node: Any) -> bool:
-    """Return whether an Apply is elementwise, with one input and one output, and not in place."""
+def is_plain(node: Any) -> bool:
+    """Return whether an Apply is elementwise, with one output, and not in place."""
     return (
         node is not None
         and isinstance(node.op, Elemwise)
-        and len(node.inputs) == 1
         and len(node.outputs) == 1
         and not node.op.inplace_pattern
     )
+
+
+def is_plain_unary(node: Any) -> bool:
+    """Return whether an Apply is elementwise, with one input and one output, and not in place."""
+    return is_plain(node) and len(node.inputs) == 1
 
 
 # --- lengths --------------------------------------------------------------------------------------
@@ -570,91 +572,3 @@ def local_rebroadcast_lift(fgraph, node):
     if is_plain_unary(inner) and is_private(x):
         return [inner.op(node.op(inner.inputs[0]))]
     return None
-
-
-# --- joins and splits -----------------------------------------------------------------------------
-
-
-@rule(Join, stage=_TWICE)
-def local_join_1(fgraph, node):
-    """Removes a Join of a single tensor."""
-    if len(node.inputs) != 2:
-        return None
-    return [as_type(node.inputs[1], node.outputs[0].type)]
-
-
-@rule(Join, stage=_TWICE)
-def local_join_empty(fgraph, node):
-    """Removes tensors of length 0 along the axis from a Join."""
-    axis, *parts = node.inputs
-    axis = known_int(axis)
-    if axis is None:
-        return None
-    filled = [x for x in parts if not _is_empty(fgraph, x, axis)]
-    if not filled or len(filled) == len(parts):
-        return None
-    (out,) = node.outputs
-    return [as_type(cast(join(axis, *filled), out.type.dtype), out.type)]
-
-
-def _is_empty(fgraph, x, axis):
-    if isinstance(x, Constant):
-        return x.data.shape[axis] == 0
-    if x.owner is None:
-        return False
-    lengths = lengths_of(fgraph, x)
-    return lengths is not None and known_int(lengths[axis]) == 0
-
-
-#: the longest constant that is taken apart to be joined to single numbers
-_LONGEST = 16
-
-
-@rule(Join, stage=_TWICE)
-def local_join_make_vector(fgraph, node):
-    """Replaces a Join of vectors of numbers by one MakeVector."""
-    axis, *parts = node.inputs
-    (out,) = node.outputs
-    if out.type.ndim != 1 or len(parts) < 2:
-        return None
-    groups: list = []
-    for x in parts:
-        numbers = _numbers(x)
-        if numbers is not None and groups and groups[-1][1] is not None:
-            groups[-1][1].extend(numbers)
-        else:
-            groups.append((x, numbers))
-    if len(groups) == len(parts):
-        return None
-    joined = [x if numbers is None else vector_of(numbers) for x, numbers in groups]
-    return [as_type(cast(join(axis, *joined), out.type.dtype), out.type)]
-
-
-def _numbers(x):
-    """Return the numbers of a MakeVector or of a short constant, or None."""
-    if isinstance(x, Constant) and 0 < len(x.data) <= _LONGEST:
-        return [constant(n) for n in x.data]
-    if x.owner is not None and type(x.owner.op) is MakeVector and x.owner.inputs:
-        return list(x.owner.inputs)
-    return None
-
-
-@rule(Split, stage=_TWICE)
-def local_useless_split(fgraph, node):
-    """Removes a Split into one part, with a check that the part is the whole."""
-    if node.op.len_splits != 1:
-        return None
-    x, axis, splits = node.inputs
-    axis = known_int(axis)
-    lengths = lengths_of(fgraph, x)
-    if axis is None or lengths is None:
-        return None
-    n, conditions = vector_entry(splits, 0) if known_length(splits) == 1 else None, []
-    if n is None:
-        n = sum_(splits, dtype="int64")
-        conditions.append(elemwise("eq")(shape_i(splits, 0, fgraph), 1))
-    if not same_length(length(n), lengths[axis]):
-        conditions.append(elemwise("eq")(length(n), lengths[axis]))
-    if conditions:
-        x = Assert("the only part of a tensor is not as long as the tensor")(x, *conditions)
-    return [as_type(x, node.outputs[0].type)]

@@ -14,7 +14,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.matching import is_private, number, number_within, operands, shuffled
-from opwise.optimizers.rules.shape import are_lengths, as_type, is_read_once, lengths_of
+from opwise.optimizers.rules.shape import are_lengths, as_type, is_plain, is_read_once, lengths_of
 from opwise.optimizers.shapefeature import same_length
 from opwise.scalar import dtypes
 from opwise.tensor.advanced_subtensor import (
@@ -28,7 +28,7 @@ from opwise.tensor.assertion import Assert
 from opwise.tensor.creation import Alloc, ARange, alloc
 from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
 from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import Elemwise, cast, elemwise
+from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.join import MakeVector, vector_of
 from opwise.tensor.knownvalues import vector_entry
 from opwise.tensor.reduce import all as all_
@@ -344,9 +344,7 @@ def local_subtensor_lift(fgraph, node):
     (out,) = node.outputs
     if isinstance(inner.op, Rebroadcast):
         return _part_of_promise(node, inner)
-    if not isinstance(inner.op, Elemwise) or inner.op.inplace_pattern or len(inner.outputs) > 1:
-        return None
-    if not is_read_once(x):
+    if not is_plain(inner) or not is_read_once(x):
         return None
     index = index_of(node)
     if len(inner.inputs) > 1 and _takes_all(index):

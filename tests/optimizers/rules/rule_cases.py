@@ -537,6 +537,16 @@ RULES = {
         lambda v, s: T.concatenate([T.stack([s]), v, T.stack([s])]),
         "",
     ),
+    "local_subtensor_of_join": (
+        lambda x, r: T.concatenate([r, x])[0],
+        lambda x, y: T.concatenate([x, y])[0],
+        "",
+    ),
+    "local_elemwise_of_stack": (
+        lambda r, c: T.concatenate([T.exp(r), r]) * c[:1],
+        lambda x: T.exp(T.concatenate([T.sin(x), x])),
+        "",
+    ),
     "local_useless_split": (
         lambda x: T.split(x, [x.shape[0]], 1),
         lambda v: T.split(v, [1, 3], 2),
@@ -1286,6 +1296,6 @@ PASSES = {
     ),
 }
 #: passes that merge: each is tried on graphs of its own, before which nothing is merged
-MERGES = ("merge1", "merge1.1", "merge", "merge1.2", "merge2", "merge3")
+MERGES = ("merge1", "merge1.1", "merge", "merge1.2", "merge1.3", "merge2", "merge3")
 #: passes that attach a feature to the graph, by the class of the feature
 FEATURES = {"ShapeOpt": "ShapeFeature", "add_destroy_handler": "DestroyHandler"}

@@ -1,4 +1,4 @@
-"""Rules on shapes, allocations, reshapes, joins and splits: what each makes of what it looks at."""
+"""Rules on shapes, allocations and reshapes: what each makes of what it looks at."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from opwise.scalar.op import OPS
 from opwise.tensor.assertion import Assert
 from opwise.tensor.convert import scalar_from_tensor, tensor_from_scalar
 from opwise.tensor.creation import Alloc
-from opwise.tensor.join import Join, MakeVector, Split, make_vector
+from opwise.tensor.join import MakeVector, Split, make_vector
 from opwise.tensor.reduce import CAReduce
 from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i
 from opwise.tensor.subtensor import Subtensor
@@ -30,12 +30,11 @@ n0, n1, n2 = map(Shape_i, range(3))
 #: the stages in which each rule stands, by their first letters
 STAGES = {
     "canonicalize": """
-        local_canonicalize_alloc local_join_1 local_join_empty local_join_make_vector
-        local_merge_alloc local_rebroadcast_lift local_reduce_make_vector local_reshape_chain
-        local_reshape_lift local_reshape_to_dimshuffle local_scalar_tensor_scalar
-        local_shape_to_shape_i local_tensor_scalar_tensor local_track_shape_i local_useless_alloc
-        local_useless_dimshuffle_in_reshape local_useless_rebroadcast local_useless_reshape
-        local_useless_split
+        local_canonicalize_alloc local_merge_alloc local_rebroadcast_lift local_reduce_make_vector
+        local_reshape_chain local_reshape_lift local_reshape_to_dimshuffle
+        local_scalar_tensor_scalar local_shape_to_shape_i local_tensor_scalar_tensor
+        local_track_shape_i local_useless_alloc local_useless_dimshuffle_in_reshape
+        local_useless_rebroadcast local_useless_reshape
     """,
     "stabilize": """
         local_canonicalize_alloc local_fill_to_alloc local_merge_alloc local_reshape_lift
@@ -45,10 +44,9 @@ STAGES = {
     "local_elemwise_alloc": "local_elemwise_alloc",
     "specialize": """
         local_alloc_unary local_canonicalize_alloc local_elemwise_alloc local_fill_to_alloc
-        local_join_1 local_join_empty local_join_make_vector local_merge_alloc local_opt_alloc
-        local_rebroadcast_lift local_reduce_make_vector local_scalar_tensor_scalar
-        local_shape_to_shape_i local_tensor_scalar_tensor local_track_shape_i local_useless_alloc
-        local_useless_rebroadcast local_useless_split
+        local_merge_alloc local_opt_alloc local_rebroadcast_lift local_reduce_make_vector
+        local_scalar_tensor_scalar local_shape_to_shape_i local_tensor_scalar_tensor
+        local_track_shape_i local_useless_alloc local_useless_rebroadcast
     """,
     "uncanonicalize": "local_alloc_dimshuffle local_dimshuffle_alloc local_reshape_dimshuffle",
 }
@@ -244,32 +242,6 @@ CASES = [
     ("local_rebroadcast_lift", lambda c: T.unbroadcast(T.exp(c), 1), "exp(Rebroadcast{?,0}(c))"),
     ("local_rebroadcast_lift", lambda c: Rebroadcast((1, True))(Rebroadcast((1, False))(c)), "c"),
     ("local_rebroadcast_lift", lambda c, r: T.unbroadcast(c * r[:, :1], 1), None),
-    ("local_join_1", lambda x: Join()(0, x), "x"),
-    ("local_join_1", lambda x: T.concatenate([x, x]), None),
-    ("local_join_empty", lambda x, y: T.concatenate([x, np.zeros((0, 4)), y]), "Join(0, x, y)"),
-    ("local_join_empty", lambda x: T.concatenate([x, T.zeros((n0(x), 0))], axis=1), "x"),
-    ("local_join_empty", lambda f: T.concatenate([f, np.zeros((0, 4))]), "Cast{float64}(f)"),
-    ("local_join_empty", lambda v: T.concatenate([v, np.zeros(2)]), None),
-    ("local_join_empty", lambda v, n: Join()(n - 2, v, np.zeros(0)), None),
-    (
-        "local_join_make_vector",
-        lambda n, m: T.concatenate([T.stack([n, m]), [3], T.stack([m])]),
-        "MakeVector(n, m, 3, m)",
-    ),
-    (
-        "local_join_make_vector",
-        lambda v, s: T.concatenate([T.stack([s]), v, T.stack([s]), T.stack([s])]),
-        "Join(0, MakeVector(s), v, MakeVector(s, s))",
-    ),
-    ("local_join_make_vector", lambda v, s: T.concatenate([T.stack([s]), v, T.stack([s])]), None),
-    (
-        "local_join_make_vector",
-        lambda n, s: T.concatenate([T.stack([n]), T.stack([s])]),
-        "MakeVector(Cast{float64}(n), s)",
-    ),
-    ("local_useless_split", lambda x: Split(1)(x, 0, make_vector(n0(x))), "x"),
-    ("local_useless_split", lambda v: Split(1)(v, 0, [4]), "Assert(v, eq(4, Shape_i{0}(v)))"),
-    ("local_useless_split", lambda v: T.split(v, [1, 3], 2), None),
 ]
 
 #: the same for graphs that arrays without elements do not fit

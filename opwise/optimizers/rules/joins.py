@@ -1,0 +1,285 @@
+"""Rules on joined tensors: useless joins and splits, parts of joins, elementwise work on stacks."""
+
+from __future__ import annotations
+
+from opwise.graph.variable import Constant
+from opwise.optimizers.rule import rule
+from opwise.optimizers.rules.matching import shuffled
+from opwise.optimizers.rules.shape import as_type, is_plain, is_read_once, lengths_of
+from opwise.optimizers.rules.subtensor import index_of, part_of
+from opwise.optimizers.shapefeature import same_length
+from opwise.tensor.assertion import Assert
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
+from opwise.tensor.join import Join, MakeVector, Split, join, vector_of
+from opwise.tensor.knownvalues import known_length, vector_entry
+from opwise.tensor.reduce import sum as sum_
+from opwise.tensor.shape import Shape, Shape_i, length, shape_i
+from opwise.tensor.slices import known_int
+from opwise.tensor.subtensor import Subtensor
+from opwise.tensor.variable import constant
+
+_TWICE = ("canonicalize", "specialize")
+
+# --- joins and splits that do little --------------------------------------------------------------
+
+
+@rule(Join, stage=_TWICE)
+def local_join_1(fgraph, node):
+    """Removes a Join of a single tensor."""
+    if len(node.inputs) != 2:
+        return None
+    return [as_type(node.inputs[1], node.outputs[0].type)]
+
+
+@rule(Join, stage=_TWICE)
+def local_join_empty(fgraph, node):
+    """Removes tensors of length 0 along the axis from a Join."""
+    axis, *parts = node.inputs
+    axis = known_int(axis)
+    if axis is None:
+        return None
+    filled = [x for x in parts if not _is_empty(fgraph, x, axis)]
+    if not filled or len(filled) == len(parts):
+        return None
+    (out,) = node.outputs
+    return [as_type(cast(join(axis, *filled), out.type.dtype), out.type)]
+
+
+def _is_empty(fgraph, x, axis):
+    if isinstance(x, Constant):
+        return x.data.shape[axis] == 0
+    if x.owner is None:
+        return False
+    lengths = lengths_of(fgraph, x)
+    return lengths is not None and known_int(lengths[axis]) == 0
+
+
+#: the longest constant that is taken apart to be joined to single numbers
+_LONGEST = 16
+
+
+@rule(Join, stage=_TWICE)
+def local_join_make_vector(fgraph, node):
+    """Replaces a Join of vectors of numbers by one MakeVector."""
+    axis, *parts = node.inputs
+    (out,) = node.outputs
+    if out.type.ndim != 1 or len(parts) < 2:
+        return None
+    groups: list = []
+    for x in parts:
+        numbers = _numbers(x)
+        if numbers is not None and groups and groups[-1][1] is not None:
+            groups[-1][1].extend(numbers)
+        else:
+            groups.append((x, numbers))
+    if len(groups) == len(parts):
+        return None
+    joined = [x if numbers is None else vector_of(numbers) for x, numbers in groups]
+    return [as_type(cast(join(axis, *joined), out.type.dtype), out.type)]
+
+
+def _numbers(x):
+    """Return the numbers of a MakeVector or of a short constant, or None."""
+    if isinstance(x, Constant) and 0 < len(x.data) <= _LONGEST:
+        return [constant(n) for n in x.data]
+    if x.owner is not None and type(x.owner.op) is MakeVector and x.owner.inputs:
+        return list(x.owner.inputs)
+    return None
+
+
+@rule(Split, stage=_TWICE)
+def local_useless_split(fgraph, node):
+    """Removes a Split into one part, with a check that the part is the whole."""
+    if node.op.len_splits != 1:
+        return None
+    x, axis, splits = node.inputs
+    axis = known_int(axis)
+    lengths = lengths_of(fgraph, x)
+    if axis is None or lengths is None:
+        return None
+    n, conditions = vector_entry(splits, 0) if known_length(splits) == 1 else None, []
+    if n is None:
+        n = sum_(splits, dtype="int64")
+        conditions.append(elemwise("eq")(shape_i(splits, 0, fgraph), 1))
+    if not same_length(length(n), lengths[axis]):
+        conditions.append(elemwise("eq")(length(n), lengths[axis]))
+    if conditions:
+        x = Assert("the only part of a tensor is not as long as the tensor")(x, *conditions)
+    return [as_type(x, node.outputs[0].type)]
+
+
+# --- parts of joined tensors ----------------------------------------------------------------------
+
+
+@rule(Subtensor, stage=_TWICE)
+def local_subtensor_of_join(fgraph, node):
+    """Replaces a part of joined tensors that lies within one of them by a part of that one."""
+    x = node.inputs[0]
+    if x.owner is None or type(x.owner.op) is not Join:
+        return None
+    axis = known_int(x.owner.inputs[0])
+    if axis is None or not -x.type.ndim <= axis < x.type.ndim:
+        return None
+    axis, index = axis % x.type.ndim, index_of(node)
+    found = _within_one(fgraph, x.owner.inputs[1:], axis, index[axis])
+    if found is None:
+        return None
+    piece, index[axis] = found
+    (out,) = node.outputs
+    return [as_type(cast(part_of(piece, index), out.type.dtype), out.type)]
+
+
+def _within_one(fgraph, pieces, axis, item):
+    """Return the piece that an index along the axis of a join stays in, with the index there."""
+    if isinstance(item, slice):
+        start, stop, step = item.start or 0, item.stop, 1 if item.step is None else item.step
+        if not all(isinstance(n, int) for n in (start, step)) or start < 0 or step < 1:
+            return None
+        if not (stop is None or (isinstance(stop, int) and start < stop)):
+            return None
+    elif isinstance(item, int) and item < 0:
+        return _from_end(fgraph, pieces, axis, item)
+    elif isinstance(item, int):
+        start, stop = item, item + 1
+    else:
+        return None
+    for piece in pieces[:-1]:
+        n = _known_size(fgraph, piece, axis)
+        if n is None or (start < n and (stop is None or stop > n)):
+            return None
+        if start < n:
+            break
+        start, stop = start - n, None if stop is None else stop - n
+    else:
+        piece = pieces[-1]
+    return piece, slice(start or None, stop, item.step) if isinstance(item, slice) else start
+
+
+def _from_end(fgraph, pieces, axis, i):
+    for piece in reversed(pieces[1:]):
+        n = _known_size(fgraph, piece, axis)
+        if n is None:
+            return None
+        if i >= -n:
+            return piece, i
+        i += n
+    return pieces[0], i
+
+
+def _known_size(fgraph, x, axis):
+    """Return the length of a tensor along an axis as an int, or None."""
+    if x.type.broadcastable[axis]:
+        return 1
+    lengths = lengths_of(fgraph, x)
+    return None if lengths is None else known_int(lengths[axis])
+
+
+# --- elementwise work on stacked tensors ----------------------------------------------------------
+
+#: elementwise work is done on each of so many stacked tensors at most
+_MOST = 8
+#: so many Applys deep, what only elementwise work on a stack reads is done on each tensor too
+_DEEPEST = 4
+
+
+@rule(Elemwise, stage="specialize")
+def local_elemwise_of_stack(fgraph, node):
+    """f(stack([a, b]), y) is stack([f(a, y[0]), f(b, y[1])]), so that f is fused with a and b.
+
+    Where all that is read of a stack are its tensors, it is not made at all.
+    """
+    if not is_plain(node):
+        return None
+    found = next(filter(None, map(_stacked, node.inputs)), None)
+    if found is None:
+        return None
+    axis, first = found
+    if len(first) > _MOST or not _is_computed(first):
+        return None
+    operands = [_taken_apart(x, axis, len(first)) for x in node.inputs]
+    if None in operands:
+        return None
+    results = [node.op(*parts) for parts in zip(*operands, strict=True)]
+    (out,) = node.outputs
+    return [as_type(join(axis, *results) if results[0].type.ndim else vector_of(results), out.type)]
+
+
+def _stacked(x):
+    """Return the axis and the tensors of a stack that only elementwise work reads, or its parts.
+
+    The tensors have the length 1 along the axis, or are numbers. None for another variable.
+    """
+    if x.owner is None:
+        return None
+    if type(x.owner.op) is MakeVector:
+        axis, pieces = 0, x.owner.inputs
+    elif type(x.owner.op) is Join:
+        axis, *pieces = x.owner.inputs
+        axis = known_int(axis)
+        if axis is None or not -x.type.ndim <= axis < x.type.ndim:
+            return None
+        axis %= x.type.ndim
+        if not all(piece.type.broadcastable[axis] for piece in pieces):
+            return None
+        pieces = [_alone(piece) for piece in pieces]
+    else:
+        return None
+    if len(pieces) < 2 or not all(_takes_apart(client, axis) for client, _ in x.clients):
+        return None
+    return axis, [cast(piece, x.type.dtype) for piece in pieces]
+
+
+def _alone(x):
+    """Return the only part of a tensor along an axis: the tensor itself, of a vector the number."""
+    return shuffled(x, ()) if x.type.ndim == 1 else x
+
+
+def _takes_apart(reader, axis):
+    if reader == "output":
+        return False
+    return is_plain(reader) or isinstance(reader.op, Shape | Shape_i) or _picks(reader, axis)
+
+
+def _picks(reader, axis):
+    return (
+        reader != "output"
+        and isinstance(reader.op, Subtensor)
+        and isinstance(index_of(reader)[axis], int)
+    )
+
+
+def _is_computed(pieces):
+    """Return whether elementwise work can be fused with all tensors of a stack, of one at least."""
+    fused = [x.owner is not None and isinstance(x.owner.op, Elemwise) for x in pieces]
+    return any(fused) and all(
+        of_elemwise or _is_view(x) for of_elemwise, x in zip(fused, pieces, strict=True)
+    )
+
+
+def _is_view(x):
+    while x.owner is not None and isinstance(x.owner.op, DimShuffle):
+        (x,) = x.owner.inputs
+    return x.owner is None or isinstance(x.owner.op, Subtensor) or all(x.type.broadcastable)
+
+
+def _taken_apart(x, axis, n, depth=0):
+    """Return the ``n`` parts of an operand along an axis; None if reading them is slow."""
+    if x.type.broadcastable[axis]:
+        return [_alone(x)] * n
+    found = _stacked(x)
+    if found is not None:
+        return found[1] if found[0] == axis and len(found[1]) == n else None
+    if is_plain(x.owner) and is_read_once(x):
+        if depth == _DEEPEST:
+            return None
+        operands = [_taken_apart(y, axis, n, depth + 1) for y in x.owner.inputs]
+        if None in operands:
+            return None
+        return [x.owner.op(*parts) for parts in zip(*operands, strict=True)]
+    if axis and not any(_picks(client, axis) for client, _ in x.clients):
+        return None  # it would be read with gaps
+    before, order = [slice(None)] * axis, list(range(x.type.ndim - 1))
+    if order:
+        order.insert(axis, "x")
+    return [shuffled(part_of(x, [*before, i]), order) for i in range(n)]
