@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from opwise.graph.variable import Constant
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.matching import shuffled
@@ -118,10 +120,10 @@ def local_subtensor_of_join(fgraph, node):
     x = node.inputs[0]
     if x.owner is None or type(x.owner.op) is not Join:
         return None
-    axis = known_int(x.owner.inputs[0])
-    if axis is None or not -x.type.ndim <= axis < x.type.ndim:
+    axis = _axis_of(x)
+    if axis is None:
         return None
-    axis, index = axis % x.type.ndim, index_of(node)
+    index = index_of(node)
     found = _within_one(fgraph, x.owner.inputs[1:], axis, index[axis])
     if found is None:
         return None
@@ -130,20 +132,20 @@ def local_subtensor_of_join(fgraph, node):
     return [as_type(cast(part_of(piece, index), out.type.dtype), out.type)]
 
 
+def _axis_of(joined):
+    """Return the axis of a join, counted from the first, if it is known and there is one."""
+    axis, ndim = known_int(joined.owner.inputs[0]), joined.type.ndim
+    return axis % ndim if axis is not None and -ndim <= axis < ndim else None
+
+
 def _within_one(fgraph, pieces, axis, item):
     """Return the piece that an index along the axis of a join stays in, with the index there."""
-    if isinstance(item, slice):
-        start, stop, step = item.start or 0, item.stop, 1 if item.step is None else item.step
-        if not all(isinstance(n, int) for n in (start, step)) or start < 0 or step < 1:
-            return None
-        if not (stop is None or (isinstance(stop, int) and start < stop)):
-            return None
-    elif isinstance(item, int) and item < 0:
+    if isinstance(item, int) and item < 0:
         return _from_end(fgraph, pieces, axis, item)
-    elif isinstance(item, int):
-        start, stop = item, item + 1
-    else:
+    bounds = _bounds(item)
+    if bounds is None:
         return None
+    start, stop = bounds
     for piece in pieces[:-1]:
         n = _known_size(fgraph, piece, axis)
         if n is None or (start < n and (stop is None or stop > n)):
@@ -154,6 +156,20 @@ def _within_one(fgraph, pieces, axis, item):
     else:
         piece = pieces[-1]
     return piece, slice(start or None, stop, item.step) if isinstance(item, slice) else start
+
+
+def _bounds(item):
+    """Return the known start and stop, perhaps None, of an index that goes forward; or None."""
+    if isinstance(item, int):
+        return item, item + 1
+    if not isinstance(item, slice):
+        return None
+    start, step = (default if n is None else n for n, default in ((item.start, 0), (item.step, 1)))
+    if not (isinstance(start, int) and isinstance(step, int) and start >= 0 and step > 0):
+        return None
+    if item.stop is None or (isinstance(item.stop, int) and item.stop > start):
+        return start, item.stop
+    return None
 
 
 def _from_end(fgraph, pieces, axis, i):
@@ -179,6 +195,8 @@ def _known_size(fgraph, x, axis):
 
 #: elementwise work is done on each of so many stacked tensors at most
 _MOST = 8
+#: a stack that more Applys read is not looked at: each of them would ask about all others
+_MOST_READERS = 16
 #: so many Applys deep, what only elementwise work on a stack reads is done on each tensor too
 _DEEPEST = 4
 
@@ -215,17 +233,15 @@ def _stacked(x):
     if type(x.owner.op) is MakeVector:
         axis, pieces = 0, x.owner.inputs
     elif type(x.owner.op) is Join:
-        axis, *pieces = x.owner.inputs
-        axis = known_int(axis)
-        if axis is None or not -x.type.ndim <= axis < x.type.ndim:
-            return None
-        axis %= x.type.ndim
-        if not all(piece.type.broadcastable[axis] for piece in pieces):
+        axis, pieces = _axis_of(x), x.owner.inputs[1:]
+        if axis is None or not all(piece.type.broadcastable[axis] for piece in pieces):
             return None
         pieces = [_alone(piece) for piece in pieces]
     else:
         return None
-    if len(pieces) < 2 or not all(_takes_apart(client, axis) for client, _ in x.clients):
+    if len(pieces) < 2 or len(x.clients) > _MOST_READERS:
+        return None
+    if not all(_takes_apart(client, axis) for client, _ in x.clients):
         return None
     return axis, [cast(piece, x.type.dtype) for piece in pieces]
 
@@ -279,7 +295,7 @@ def _taken_apart(x, axis, n, depth=0):
         return [x.owner.op(*parts) for parts in zip(*operands, strict=True)]
     if axis and not any(_picks(client, axis) for client, _ in x.clients):
         return None  # it would be read with gaps
-    before, order = [slice(None)] * axis, list(range(x.type.ndim - 1))
+    order: list[Any] = list(range(x.type.ndim - 1))
     if order:
         order.insert(axis, "x")
-    return [shuffled(part_of(x, [*before, i]), order) for i in range(n)]
+    return [shuffled(part_of(x, [*[slice(None)] * axis, i]), order) for i in range(n)]

@@ -5,6 +5,7 @@ import pytest
 
 import opwise.tensor as T
 from opwise.compile.function import function
+from opwise.config import change_flags
 from opwise.loops import scan
 from opwise.optimizers.rule import Rule
 from opwise.optimizers.rules import joins as rules
@@ -85,6 +86,8 @@ CASES = [
     ("local_subtensor_of_join", lambda x, r: T.concatenate([r, r, x])[:-1], None),
     ("local_subtensor_of_join", lambda x, y, r: T.concatenate([r, x, y])[-1:], None),
     ("local_subtensor_of_join", lambda n, r: T.concatenate([r, r])[n % 2], None),
+    ("local_subtensor_of_join", lambda n, r: T.concatenate([r, r])[n % 2 :], None),
+    ("local_subtensor_of_join", lambda x, r: T.concatenate([x, r])[:1:-1], None),
     (
         "local_elemwise_of_stack",
         lambda r: T.exp(stacked(T.sin(r), r)),
@@ -217,3 +220,19 @@ def test_a_stack_that_has_too_few_rows_for_an_operand_is_an_error():
     f = function([r, x], stacked(T.sin(r), r, r) * x)
     with pytest.raises((IndexError, ValueError)):
         f(np.ones((1, 4)), np.ones((2, 4)))
+
+
+def test_more_rows_than_stacked_tensors_are_an_error_where_checks_are_kept():
+    r, x = T.row("r", dtype="float64"), T.matrix("x", dtype="float64")
+    with change_flags({"keep_shape_checks": True}):
+        f = function([r, x], stacked(T.sin(r), r, r) * x)
+    with pytest.raises((AssertionError, ValueError)):
+        f(np.ones((1, 4)), np.ones((4, 4)))
+    assert f(np.ones((1, 4)), np.ones((3, 4))).shape == (3, 4)
+
+
+def test_of_a_stack_with_many_readers_nothing_is_asked():
+    r = T.row("r", dtype="float64")
+    made = stacked(T.sin(r), r)
+    f = function([r], [T.exp(made * k) for k in range(1, 30)])
+    assert sum(isinstance(op, Join) for op in ops_of(f)) == 1
