@@ -587,6 +587,25 @@ def stacked(g: Grower) -> object:
     return g.add(f"T.stack([{x}, {parts}], axis={axis})", arithmetic=False)
 
 
+@step(2)
+def components(g: Grower) -> object:
+    """A step of a differential equation, or two: parts of an array, computed with and stacked."""
+    n, others = g.between(2, 4), [g.between(1, 4) for _ in range(g.below(3))]
+    axis = g.below(len(others) + 1)
+    shape = [*others[:axis], n, *others[axis:]]
+    whole = g.leaf(g.choice(["float64", "float32"]), shape, finite=True,
+                   broadcast=[False] * len(shape))  # fmt: skip
+    function = g.choice(["T.sin({})", "0.5 * {}", "-{}", "T.tanh({})"])
+    before = ":, " * axis
+    for _ in range(g.between(1, 2)):
+        parts = [f"{whole}[{before}{g.between(-n, n - 1)}]" for _ in range(2 * n)]
+        values = (g.choice([a, f"{function.format(a)} - {b}"])
+                  for a, b in zip(parts[:n], parts[n:], strict=True))  # fmt: skip
+        change = f"0.25 * T.stack([{', '.join(values)}], axis={axis})"
+        whole = g.add(g.choice([f"{whole} + {change}", f"T.tanh({change})"]))
+    return whole
+
+
 @step(3)
 def split(g: Grower) -> object:
     x = g.pick(low=1)
