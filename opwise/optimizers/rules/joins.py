@@ -223,27 +223,47 @@ def local_elemwise_of_stack(fgraph, node):
     return [as_type(join(axis, *results) if results[0].type.ndim else vector_of(results), out.type)]
 
 
+@rule(DimShuffle, stage="canonicalize")
+def local_dimshuffle_of_stack(fgraph, node):
+    """Stacks transposed tensors instead of transposing a stack that elementwise work reads."""
+    (x,), (out,) = node.inputs, node.outputs
+    order = node.op.new_order
+    if x.owner is None or type(x.owner.op) is not Join or not is_read_once(x):
+        return None
+    found = _pieces(x)
+    if found is None or found[0] not in order or not _is_computed(found[1]):
+        return None
+    axis = order.index(found[0])
+    if not all(_takes_apart(client, axis) for client, _ in out.clients):
+        return None
+    pieces = [cast(shuffled(piece, order), out.type.dtype) for piece in found[1]]
+    return [as_type(join(axis, *pieces), out.type)]
+
+
 def _stacked(x):
     """Return the axis and the tensors of a stack that only elementwise work reads, or its parts.
 
     The tensors have the length 1 along the axis, or are numbers. None for another variable.
     """
-    if x.owner is None:
+    found = None if x.owner is None else _pieces(x)
+    if found is None or len(found[1]) < 2 or len(x.clients) > _MOST_READERS:
         return None
-    if type(x.owner.op) is MakeVector:
-        axis, pieces = 0, x.owner.inputs
-    elif type(x.owner.op) is Join:
-        axis, pieces = _axis_of(x), x.owner.inputs[1:]
-        if axis is None or not all(piece.type.broadcastable[axis] for piece in pieces):
-            return None
-        pieces = [_alone(piece) for piece in pieces]
-    else:
-        return None
-    if len(pieces) < 2 or len(x.clients) > _MOST_READERS:
-        return None
+    axis, pieces = found
     if not all(_takes_apart(client, axis) for client, _ in x.clients):
         return None
-    return axis, [cast(piece, x.type.dtype) for piece in pieces]
+    return axis, [cast(_alone(piece), x.type.dtype) for piece in pieces]
+
+
+def _pieces(x):
+    """Return the axis and the tensors of a computed variable that is a stack; else None."""
+    if type(x.owner.op) is MakeVector:
+        return 0, x.owner.inputs
+    if type(x.owner.op) is not Join:
+        return None
+    axis, pieces = _axis_of(x), x.owner.inputs[1:]
+    if axis is None or not all(piece.type.broadcastable[axis] for piece in pieces):
+        return None
+    return axis, pieces
 
 
 def _alone(x):

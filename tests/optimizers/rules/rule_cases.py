@@ -542,6 +542,11 @@ RULES = {
         lambda x, y: T.concatenate([x, y])[0],
         "",
     ),
+    "local_dimshuffle_of_stack": (
+        lambda r: T.exp(T.concatenate([T.sin(r), r]).T),
+        lambda r: T.concatenate([T.sin(r), r]).T,
+        "",
+    ),
     "local_elemwise_of_stack": (
         lambda r, c: T.concatenate([T.exp(r), r]) * c[:1],
         lambda x: T.exp(T.concatenate([T.sin(x), x])),

@@ -21,8 +21,8 @@ n0 = Shape_i(0)
 #: the stages in which each rule stands
 STAGES = {
     "canonicalize": """
-        local_join_1 local_join_empty local_join_make_vector local_subtensor_of_join
-        local_useless_split
+        local_dimshuffle_of_stack local_join_1 local_join_empty local_join_make_vector
+        local_subtensor_of_join local_useless_split
     """,
     "specialize": """
         local_elemwise_of_stack local_join_1 local_join_empty local_join_make_vector
@@ -88,6 +88,15 @@ CASES = [
     ("local_subtensor_of_join", lambda n, r: T.concatenate([r, r])[n % 2], None),
     ("local_subtensor_of_join", lambda n, r: T.concatenate([r, r])[n % 2 :], None),
     ("local_subtensor_of_join", lambda x, r: T.concatenate([x, r])[:1:-1], None),
+    (
+        "local_dimshuffle_of_stack",
+        lambda r: T.exp(stacked(T.sin(r), r).T),
+        "exp(Join(1, DS{1,0}(sin(r)), DS{1,0}(r)))",
+    ),
+    ("local_dimshuffle_of_stack", lambda r: stacked(T.sin(r), r).T, None),
+    ("local_dimshuffle_of_stack", lambda r: T.exp(stacked(r, r).T), None),
+    ("local_dimshuffle_of_stack", lambda r: and_exp(stacked(T.sin(r), r).T), None),
+    ("local_dimshuffle_of_stack", lambda s, z: T.exp(T.stack([s * z, z])[None, :]), None),
     (
         "local_elemwise_of_stack",
         lambda r: T.exp(stacked(T.sin(r), r)),
@@ -201,13 +210,20 @@ def test_a_step_over_stacked_components_is_one_loop_and_one_stack(make):
     np.testing.assert_allclose(f(value), g(value), rtol=1e-12)
 
 
-def test_steps_over_stacked_columns_agree_too():
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_step_over_stacked_columns_is_one_loop_too(transposed):
     s = T.matrix("s", dtype="float64")
 
-    def step(s):
+    def change(s):
         x, y = s[:, 0], s[:, 1]
-        return s + 0.1 * T.stack([y, (1 - x**2) * y - x], axis=1)
+        parts = [y, (1 - x**2) * y - x]
+        return T.stack(parts).T if transposed else T.stack(parts, axis=1)
 
+    def step(s):
+        return s + 0.1 * change(s + 0.05 * change(s))
+
+    ops = ops_of(function([s], step(s)))
+    assert sum(isinstance(op, Elemwise) for op in ops) == 1
     states, _ = scan(step, outputs_info=s, n_steps=5)
     value = np.random.default_rng(2).normal(size=(9, 2))
     f = function([s], states)
