@@ -33,8 +33,9 @@ from opwise.tensor.creation import alloc
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise, cast, elemwise
-from opwise.tensor.join import MakeVector
+from opwise.tensor.join import Join, MakeVector
 from opwise.tensor.shape import is_length, patternbroadcast, shape_i
+from opwise.tensor.slices import known_int
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant
 
@@ -500,9 +501,26 @@ def local_dimshuffle_lift(fgraph, node):
         return for_output(node, shuffled(x, order))
     if inner is None or not isinstance(inner.op, Elemwise) or inner.op.inplace_pattern:
         return None
-    if len(inner.outputs) > 1 or not is_private(x):
+    if len(inner.outputs) > 1 or not is_private(x) or _is_for_stack(node):
         return None
     return for_output(node, inner.op(*(shuffled(v, order) for v in inner.inputs)))
+
+
+def _is_for_stack(node):
+    """Return whether a DimShuffle adds the axis that all of its readers join along.
+
+    What is stacked keeps its own dimensions then, as for other readers of what it is computed from.
+    """
+    order, (out,) = node.op.new_order, node.outputs
+    if order.count("x") != 1 or [d for d in order if d != "x"] != sorted(node.op.shuffle):
+        return False
+    readers = {reader for reader, _ in out.clients}
+    return all(
+        reader != "output"
+        and type(reader.op) is Join
+        and known_int(reader.inputs[0]) == order.index("x")
+        for reader in readers
+    )
 
 
 def _is_dimshuffle(node):

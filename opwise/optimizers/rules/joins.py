@@ -220,7 +220,11 @@ def local_elemwise_of_stack(fgraph, node):
         return None
     results = [node.op(*parts) for parts in zip(*operands, strict=True)]
     (out,) = node.outputs
-    return [as_type(join(axis, *results) if results[0].type.ndim else vector_of(results), out.type)]
+    if out.type.ndim == 1:
+        return [as_type(vector_of(results), out.type)]
+    order: list[Any] = list(range(out.type.ndim - 1))
+    order.insert(axis, "x")
+    return [as_type(join(axis, *(shuffled(x, order) for x in results)), out.type)]
 
 
 @rule(DimShuffle, stage="canonicalize")
@@ -243,7 +247,7 @@ def local_dimshuffle_of_stack(fgraph, node):
 def _stacked(x):
     """Return the axis and the tensors of a stack that only elementwise work reads, or its parts.
 
-    The tensors have the length 1 along the axis, or are numbers. None for another variable.
+    The tensors do not have the axis. None for another variable.
     """
     found = None if x.owner is None else _pieces(x)
     if found is None or len(found[1]) < 2 or len(x.clients) > _MOST_READERS:
@@ -251,7 +255,7 @@ def _stacked(x):
     axis, pieces = found
     if not all(_takes_apart(client, axis) for client, _ in x.clients):
         return None
-    return axis, [cast(_alone(piece), x.type.dtype) for piece in pieces]
+    return axis, [cast(_without(piece, axis), x.type.dtype) for piece in pieces]
 
 
 def _pieces(x):
@@ -266,9 +270,9 @@ def _pieces(x):
     return axis, pieces
 
 
-def _alone(x):
-    """Return the only part of a tensor along an axis: the tensor itself, of a vector the number."""
-    return shuffled(x, ()) if x.type.ndim == 1 else x
+def _without(x, axis):
+    """Return a tensor without an axis along which its length is 1; a number as it is."""
+    return shuffled(x, [d for d in range(x.type.ndim) if d != axis])
 
 
 def _takes_apart(reader, axis):
@@ -287,22 +291,25 @@ def _picks(reader, axis):
 
 def _is_computed(pieces):
     """Return whether elementwise work can be fused with all tensors of a stack, of one at least."""
-    fused = [x.owner is not None and isinstance(x.owner.op, Elemwise) for x in pieces]
+    sources = [_source(x) for x in pieces]
+    fused = [x.owner is not None and isinstance(x.owner.op, Elemwise) for x in sources]
     return any(fused) and all(
-        of_elemwise or _is_view(x) for of_elemwise, x in zip(fused, pieces, strict=True)
+        is_elemwise or x.owner is None or isinstance(x.owner.op, Subtensor) or x.type.ndim == 0
+        for is_elemwise, x in zip(fused, sources, strict=True)
     )
 
 
-def _is_view(x):
+def _source(x):
+    """Return what DimShuffles show in another order."""
     while x.owner is not None and isinstance(x.owner.op, DimShuffle):
         (x,) = x.owner.inputs
-    return x.owner is None or isinstance(x.owner.op, Subtensor) or all(x.type.broadcastable)
+    return x
 
 
 def _taken_apart(x, axis, n, depth=0):
     """Return the ``n`` parts of an operand along an axis; None if reading them is slow."""
     if x.type.broadcastable[axis]:
-        return [_alone(x)] * n
+        return [_without(x, axis)] * n
     found = _stacked(x)
     if found is not None:
         return found[1] if found[0] == axis and len(found[1]) == n else None
@@ -315,7 +322,5 @@ def _taken_apart(x, axis, n, depth=0):
         return [x.owner.op(*parts) for parts in zip(*operands, strict=True)]
     if axis and not any(_picks(client, axis) for client, _ in x.clients):
         return None  # it would be read with gaps
-    order: list[Any] = list(range(x.type.ndim - 1))
-    if order:
-        order.insert(axis, "x")
-    return [shuffled(part_of(x, [*[slice(None)] * axis, i]), order) for i in range(n)]
+    before = [slice(None)] * axis
+    return [part_of(x, [*before, i]) for i in range(n)]

@@ -335,6 +335,14 @@ STRUCTURE = [
         "DS{x,0}(add(u, v)); add(u, v)",
     ),
     ("local_dimshuffle_lift", lambda x: x.T, None),
+    # what is stacked keeps its own dimensions
+    ("local_dimshuffle_lift", lambda u, v: T.stack([T.exp(u), T.exp(v)]), None),
+    ("local_dimshuffle_lift", lambda u, v: T.stack([T.exp(u), T.exp(v)], axis=1), None),
+    (
+        "local_dimshuffle_lift",
+        lambda u, r: T.concatenate([T.exp(u).dimshuffle("x", 0), r], axis=1),
+        "Join(1, exp(DS{x,0}(u)), r)",
+    ),
     ("local_dimshuffle_lift", lambda x: T.sum(x, axis=0).dimshuffle("x", 0), None),
     ("local_lift_transpose_through_dot", lambda x, y: T.dot(x, y).T, "dot(DS{1,0}(y), DS{1,0}(x))"),
     ("local_lift_transpose_through_dot", lambda x, y: T.dot(x.T, y).T, "dot(DS{1,0}(y), x)"),

@@ -100,12 +100,12 @@ CASES = [
     (
         "local_elemwise_of_stack",
         lambda r: T.exp(stacked(T.sin(r), r)),
-        "Join(0, exp(sin(r)), exp(r))",
+        "Join(0, DS{x,0}(exp(DS{1}(sin(r)))), DS{x,0}(exp(DS{1}(r))))",
     ),
     (
         "local_elemwise_of_stack",
         lambda r, s: stacked(T.sin(r), r) * s,
-        "Join(0, mul(sin(r), *1 -> DS{x,x}(s)), mul(r, *1))",
+        "Join(0, DS{x,0}(mul(DS{1}(sin(r)), *1 -> DS{x}(s))), DS{x,0}(mul(DS{1}(r), *1)))",
     ),
     (
         "local_elemwise_of_stack",
@@ -138,8 +138,9 @@ FULL_CASES = [
     (
         "local_elemwise_of_stack",
         lambda r, x: stacked(T.sin(r), r, r) * x,
-        "Join(0, mul(sin(r), DS{x,0}(Subtensor{int64}(x, 0))), "
-        "mul(r, DS{x,0}(Subtensor{int64}(x, 1))), mul(r, DS{x,0}(Subtensor{int64}(x, 2))))",
+        "Join(0, DS{x,0}(mul(DS{1}(sin(r)), Subtensor{int64}(x, 0))), "
+        "DS{x,0}(mul(DS{1}(r), Subtensor{int64}(x, 1))), "
+        "DS{x,0}(mul(DS{1}(r), Subtensor{int64}(x, 2))))",
     ),
     # columns of x would be read with gaps
     (
