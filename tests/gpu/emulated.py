@@ -350,6 +350,18 @@ class ndarray:
             _refuse(value)
             _do(lambda: np.copyto(_at(*target), value, casting="unsafe"))
 
+    def __imul__(self, factor):
+        target = self._place
+        source = factor._place if isinstance(factor, ndarray) else None
+        _refuse(factor)
+
+        def multiply():
+            array = _at(*target)
+            array *= factor if source is None else _at(*source)
+
+        _do(multiply)
+        return self
+
     def any(self):
         return _new(np.asarray(self._host.any()))
 

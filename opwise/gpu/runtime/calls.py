@@ -104,7 +104,7 @@ def _product(device, x, y, out=None, alpha=1, beta=0):
         if isinstance(beta, float) and beta == 0:
             out[...] = 0
         else:
-            out[...] = out * (out.dtype.type(beta) if isinstance(beta, float) else beta)
+            out *= out.dtype.type(beta) if isinstance(beta, float) else beta
         return out
     if not isinstance(alpha, float) or not isinstance(beta, float):
         alpha, beta = (
