@@ -10,6 +10,7 @@ import opwise.tensor as T
 from opwise.optimizers.check import check_rewrite
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.passes import SeqOptimizer
+from opwise.optimizers.rule import Rule
 from opwise.optimizers.shapefeature import ShapeOptimizer
 
 #: what a function that builds a graph may take by name: a type, and the lengths of its values
@@ -59,6 +60,16 @@ def text(fgraph):
     for pattern, short in _SHORT:
         result = re.sub(pattern, short, result)
     return result
+
+
+@pytest.fixture
+def rules_of():
+    """``rules_of(module)``: the names of the rules that a module defines itself."""
+    return lambda module: {
+        name
+        for name, found in vars(module).items()
+        if isinstance(found, Rule) and found.__module__ == module.__name__
+    }
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from opwise.optimizers.rules.matching import (
     filled,
     for_output,
     is_cast,
+    is_plain,
     is_private,
     number,
     number_like,
@@ -499,9 +500,7 @@ def local_dimshuffle_lift(fgraph, node):
     inner = x.owner
     if order == tuple(range(x.type.ndim)) or _is_dimshuffle(inner):
         return for_output(node, shuffled(x, order))
-    if inner is None or not isinstance(inner.op, Elemwise) or inner.op.inplace_pattern:
-        return None
-    if len(inner.outputs) > 1 or not is_private(x) or _is_for_stack(node):
+    if not is_plain(inner) or not is_private(x) or _is_for_stack(node):
         return None
     return for_output(node, inner.op(*(shuffled(v, order) for v in inner.inputs)))
 

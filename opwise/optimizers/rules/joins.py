@@ -6,8 +6,8 @@ from typing import Any
 
 from opwise.graph.variable import Constant
 from opwise.optimizers.rule import rule
-from opwise.optimizers.rules.matching import shuffled
-from opwise.optimizers.rules.shape import as_type, is_plain, is_read_once, lengths_of
+from opwise.optimizers.rules.matching import is_plain, shuffled
+from opwise.optimizers.rules.shape import as_type, is_read_once, lengths_of
 from opwise.optimizers.rules.subtensor import index_of, part_of
 from opwise.optimizers.shapefeature import same_length
 from opwise.tensor.assertion import Assert
@@ -173,6 +173,7 @@ def _bounds(item):
 
 
 def _from_end(fgraph, pieces, axis, i):
+    """Return the same for a number that counts from the end of the last piece."""
     for piece in reversed(pieces[1:]):
         n = _known_size(fgraph, piece, axis)
         if n is None:
@@ -209,13 +210,12 @@ def local_elemwise_of_stack(fgraph, node):
     """
     if not is_plain(node):
         return None
-    found = next(filter(None, map(_stacked, node.inputs)), None)
-    if found is None:
+    stacks = [found for found in map(_stacked, node.inputs) if found is not None]
+    computed = next((found for found in stacks if _is_computed(found[1])), None)
+    if computed is None or len(computed[1]) > _MOST:
         return None
-    axis, first = found
-    if len(first) > _MOST or not _is_computed(first):
-        return None
-    operands = [_taken_apart(x, axis, len(first)) for x in node.inputs]
+    axis, pieces = computed
+    operands = [_taken_apart(fgraph, x, axis, len(pieces)) for x in node.inputs]
     if None in operands:
         return None
     results = [node.op(*parts) for parts in zip(*operands, strict=True)]
@@ -306,7 +306,7 @@ def _source(x):
     return x
 
 
-def _taken_apart(x, axis, n, depth=0):
+def _taken_apart(fgraph, x, axis, n, depth=0):
     """Return the ``n`` parts of an operand along an axis; None if reading them is slow."""
     if x.type.broadcastable[axis]:
         return [_without(x, axis)] * n
@@ -316,11 +316,18 @@ def _taken_apart(x, axis, n, depth=0):
     if is_plain(x.owner) and is_read_once(x):
         if depth == _DEEPEST:
             return None
-        operands = [_taken_apart(y, axis, n, depth + 1) for y in x.owner.inputs]
+        operands = [_taken_apart(fgraph, y, axis, n, depth + 1) for y in x.owner.inputs]
         if None in operands:
             return None
         return [x.owner.op(*parts) for parts in zip(*operands, strict=True)]
     if axis and not any(_picks(client, axis) for client, _ in x.clients):
         return None  # it would be read with gaps
+    is_checked = _known_size(fgraph, x, axis) != n
+    if is_checked and x.type.ndim == 1:
+        return None  # the check of a few numbers takes longer than work on them
     before = [slice(None)] * axis
-    return [part_of(x, [*before, i]) for i in range(n)]
+    parts = [part_of(x, [*before, i]) for i in range(n)]
+    if is_checked:  # elementwise work on all of x would find that its length is another
+        message = f"{n} stacked tensors and the length of axis {axis} of another operand differ"
+        parts[-1] = Assert(message)(parts[-1], elemwise("eq")(shape_i(x, axis, fgraph), n))
+    return parts

@@ -39,6 +39,16 @@ def operands(var: Variable, name: str) -> list[Any] | None:
     return node.inputs if node is not None and row_name(node) == name else None
 
 
+def is_plain(node: Any) -> bool:
+    """Return whether an Apply is elementwise, with one output, and not in place."""
+    return (
+        node is not None
+        and isinstance(node.op, Elemwise)
+        and len(node.outputs) == 1
+        and not node.op.inplace_pattern
+    )
+
+
 def is_private(var: Variable) -> bool:
     """Return whether a computed variable has a single reader, so that it is removed with it."""
     return var.owner is not None and len(var._clients or ()) == 1

@@ -9,7 +9,7 @@ from typing import Any
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.rule import rule
-from opwise.optimizers.rules.matching import is_cast, number, operands, row_name
+from opwise.optimizers.rules.matching import is_cast, is_plain, number, operands, row_name
 from opwise.scalar import dtypes
 from opwise.tensor.conv.pool import MaxPoolGrad, Pool
 from opwise.tensor.elemwise import Elemwise
@@ -306,7 +306,7 @@ class _Steps:
 
     def _is_multiple(self, node: Apply, linear: set[Variable]) -> bool:
         """Return whether an Apply computes a multiple of a gradient of given multiples."""
-        if not isinstance(node.op, Elemwise) or node.op.inplace_pattern or len(node.outputs) > 1:
+        if not is_plain(node):
             return False
         inside = [x in linear for x in node.inputs]
         name = row_name(node)

@@ -15,7 +15,7 @@ import numpy as np
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.rule import rule
-from opwise.optimizers.rules.matching import is_private, number, shuffled
+from opwise.optimizers.rules.matching import is_plain, is_private, number, shuffled
 from opwise.optimizers.shapefeature import same_length, tracked_shapes
 from opwise.scalar import dtypes
 from opwise.tensor.assertion import Assert
@@ -68,16 +68,6 @@ def is_read_once(var: Any) -> bool:
         return False
     readers = [client for client, _ in var.clients]
     return sum(c == "output" or not isinstance(c.op, Shape | Shape_i) for c in readers) == 1
-
-
-def is_plain(node: Any) -> bool:
-    """Return whether an Apply is elementwise, with one output, and not in place."""
-    return (
-        node is not None
-        and isinstance(node.op, Elemwise)
-        and len(node.outputs) == 1
-        and not node.op.inplace_pattern
-    )
 
 
 def is_plain_unary(node: Any) -> bool:

@@ -13,8 +13,15 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant
 from opwise.optimizers.rule import rule
-from opwise.optimizers.rules.matching import is_private, number, number_within, operands, shuffled
-from opwise.optimizers.rules.shape import are_lengths, as_type, is_plain, is_read_once, lengths_of
+from opwise.optimizers.rules.matching import (
+    is_plain,
+    is_private,
+    number,
+    number_within,
+    operands,
+    shuffled,
+)
+from opwise.optimizers.rules.shape import are_lengths, as_type, is_read_once, lengths_of
 from opwise.optimizers.shapefeature import same_length
 from opwise.scalar import dtypes
 from opwise.tensor.advanced_subtensor import (

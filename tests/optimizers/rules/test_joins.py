@@ -7,7 +7,6 @@ import opwise.tensor as T
 from opwise.compile.function import function
 from opwise.config import change_flags
 from opwise.loops import scan
-from opwise.optimizers.rule import Rule
 from opwise.optimizers.rules import joins as rules
 from opwise.optimizers.stages import optdb
 from opwise.tensor.elemwise import Elemwise
@@ -140,7 +139,7 @@ FULL_CASES = [
         lambda r, x: stacked(T.sin(r), r, r) * x,
         "Join(0, DS{x,0}(mul(DS{1}(sin(r)), Subtensor{int64}(x, 0))), "
         "DS{x,0}(mul(DS{1}(r), Subtensor{int64}(x, 1))), "
-        "DS{x,0}(mul(DS{1}(r), Subtensor{int64}(x, 2))))",
+        "DS{x,0}(mul(DS{1}(r), Assert(Subtensor{int64}(x, 2), eq(Shape_i{0}(x), 3)))))",
     ),
     # columns of x would be read with gaps
     (
@@ -163,23 +162,17 @@ def test_what_each_rule_makes_of_arrays_with_elements(rewritten_by, rule, build,
     assert after == expected
 
 
-def test_every_rule_has_cases_of_both_kinds():
-    ours = {
-        k for k, r in vars(rules).items() if isinstance(r, Rule) and r.__module__ == rules.__name__
-    }
+def test_every_rule_has_cases_of_both_kinds(rules_of):
+    ours = rules_of(rules)
     assert {rule for rule, _, expected in CASES if expected is not None} == ours
     assert {rule for rule, _, expected in CASES if expected is None} == ours
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_rules_stand_in_the_stages_that_programs_know(stage):
-    names = {
-        name
-        for name in optdb[stage].names()
-        if isinstance(getattr(rules, name, None), Rule)
-        and getattr(rules, name).__module__ == rules.__name__
-    }
+def test_rules_stand_in_the_stages_that_programs_know(rules_of, stage):
+    names = rules_of(rules).intersection(optdb[stage].names())
     assert names == set(STAGES[stage].split())
+    assert all("fast_run" in optdb[stage].tags_of(name) for name in names)
 
 
 def lorenz(s):
@@ -199,16 +192,30 @@ def ops_of(f):
     return [node.op for node in f.maker.fgraph.toposort()]
 
 
-@pytest.mark.parametrize("make", [T.matrix, T.vector], ids=["rows", "numbers"])
-def test_a_step_over_stacked_components_is_one_loop_and_one_stack(make):
-    s = make("s", dtype="float64")
-    f = function([s], rk4(s))
-    ops = ops_of(f)
-    assert sum(isinstance(op, Elemwise) for op in ops) == 1
-    assert sum(isinstance(op, Join | MakeVector) for op in ops) == 1
-    value = np.random.default_rng(1).normal(size=(3, 7) if make is T.matrix else 3)
-    g = function([s], rk4(s), mode="FAST_COMPILE")
-    np.testing.assert_allclose(f(value), g(value), rtol=1e-12)
+def loops_of(f, ndim=1):
+    """The elementwise Applys over arrays; with ndim 0, those on numbers too."""
+    nodes = f.maker.fgraph.toposort()
+    return [
+        node for node in nodes
+        if isinstance(node.op, Elemwise) and node.outputs[0].type.ndim >= ndim
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["rows", "numbers"])
+def test_a_step_over_stacked_components_is_one_loop_and_one_stack(kind):
+    if kind == "rows":
+        inputs = [T.matrix("s", dtype="float64")]
+        (s,) = inputs
+        values = [np.random.default_rng(1).normal(size=(3, 7))]
+    else:
+        inputs = T.dscalars("xyz")
+        s = T.stack(inputs)
+        values = [0.1, 0.2, 0.3]
+    f = function(inputs, rk4(s))
+    assert len(loops_of(f, 1 if kind == "rows" else 0)) == 1
+    assert sum(isinstance(op, Join | MakeVector) for op in ops_of(f)) == 1
+    g = function(inputs, rk4(s), mode="FAST_COMPILE")
+    np.testing.assert_allclose(f(*values), g(*values), rtol=1e-12)
 
 
 @pytest.mark.parametrize("transposed", [False, True])
@@ -223,8 +230,7 @@ def test_a_step_over_stacked_columns_is_one_loop_too(transposed):
     def step(s):
         return s + 0.1 * change(s + 0.05 * change(s))
 
-    ops = ops_of(function([s], step(s)))
-    assert sum(isinstance(op, Elemwise) for op in ops) == 1
+    assert len(loops_of(function([s], step(s)))) == 1
     states, _ = scan(step, outputs_info=s, n_steps=5)
     value = np.random.default_rng(2).normal(size=(9, 2))
     f = function([s], states)
@@ -239,13 +245,34 @@ def test_a_stack_that_has_too_few_rows_for_an_operand_is_an_error():
         f(np.ones((1, 4)), np.ones((2, 4)))
 
 
-def test_more_rows_than_stacked_tensors_are_an_error_where_checks_are_kept():
+@pytest.mark.parametrize("kept", [False, True])
+def test_more_rows_than_stacked_tensors_are_an_error(kept):
     r, x = T.row("r", dtype="float64"), T.matrix("x", dtype="float64")
-    with change_flags({"keep_shape_checks": True}):
+    with change_flags({"keep_shape_checks": kept}):
         f = function([r, x], stacked(T.sin(r), r, r) * x)
     with pytest.raises((AssertionError, ValueError)):
         f(np.ones((1, 4)), np.ones((4, 4)))
     assert f(np.ones((1, 4)), np.ones((3, 4))).shape == (3, 4)
+
+
+def test_a_vector_longer_than_a_stack_of_numbers_is_an_error():
+    v = T.vector("v", dtype="float64")
+    f = function([v], v + T.stack([v[0] * 2, v[1] * v[0]]))
+    with pytest.raises((AssertionError, ValueError)):
+        f(np.ones(3))
+    np.testing.assert_allclose(f(np.array([1.0, 2.0])), [3.0, 4.0])
+
+
+def test_an_operand_of_many_successive_operations_is_not_taken_apart():
+    r, x = T.row("r", dtype="float64"), T.matrix("x", dtype="float64")
+    y = x
+    for _ in range(6):
+        y = T.sin(y)
+    f = function([r, x], stacked(T.sin(r), r, r) * y)
+    assert sum(isinstance(op, Elemwise) for op in ops_of(f)) == 2
+    value = np.full((3, 4), 0.5)
+    expected = function([r, x], stacked(T.sin(r), r, r) * y, mode="FAST_COMPILE")(value[:1], value)
+    np.testing.assert_allclose(f(value[:1], value), expected, rtol=1e-12)
 
 
 def test_of_a_stack_with_many_readers_nothing_is_asked():

@@ -262,10 +262,8 @@ def test_what_each_rule_makes_of_arrays_with_elements(rewritten_by, rule, build,
     assert after == expected
 
 
-def test_every_rule_has_cases_of_both_kinds():
-    ours = {
-        k for k, r in vars(rules).items() if isinstance(r, Rule) and r.__module__ == rules.__name__
-    }
+def test_every_rule_has_cases_of_both_kinds(rules_of):
+    ours = rules_of(rules)
     always = {  # nothing that they look at may stay
         "local_tensor_scalar_tensor", "local_scalar_tensor_scalar", "local_shape_to_shape_i",
         "local_fill_to_alloc", "local_reshape_chain",
@@ -275,14 +273,9 @@ def test_every_rule_has_cases_of_both_kinds():
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_rules_stand_in_the_stages_that_programs_know(stage):
+def test_rules_stand_in_the_stages_that_programs_know(rules_of, stage):
     stage_holds = getattr(optdb[stage], "db", optdb[stage])
-    names = {
-        name
-        for name in stage_holds.names()
-        if isinstance(getattr(rules, name, None), Rule)
-        and getattr(rules, name).__module__ == rules.__name__
-    }
+    names = rules_of(rules).intersection(stage_holds.names())
     assert names == set(STAGES[stage].split())
     assert all("fast_run" in stage_holds.tags_of(name) for name in names)
     assert not any("fast_compile" in stage_holds.tags_of(name) for name in names)

@@ -11,7 +11,6 @@ from opwise.compile.function import function
 from opwise.compile.shared import shared
 from opwise.gradient import grad
 from opwise.modes.mode import Mode
-from opwise.optimizers.rule import Rule
 from opwise.optimizers.rules import subtensor as rules
 from opwise.optimizers.rules.subtensor import _composed
 from opwise.optimizers.stages import optdb
@@ -402,23 +401,16 @@ def test_what_each_rule_makes(rewritten_by, rule, build, expected):
     assert after == (before if expected is None else expected)
 
 
-def test_every_rule_has_cases_of_both_kinds():
-    ours = {
-        k for k, r in vars(rules).items() if isinstance(r, Rule) and r.__module__ == rules.__name__
-    }
+def test_every_rule_has_cases_of_both_kinds(rules_of):
+    ours = rules_of(rules)
     assert {rule for rule, _, expected in CASES if expected is not None} == ours
     assert {rule for rule, _, expected in CASES if expected is None} == ours
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_rules_stand_in_the_stages_that_programs_know(stage):
+def test_rules_stand_in_the_stages_that_programs_know(rules_of, stage):
     stage_holds = getattr(optdb[stage], "db", optdb[stage])
-    names = {
-        name
-        for name in stage_holds.names()
-        if isinstance(getattr(rules, name, None), Rule)
-        and getattr(rules, name).__module__ == rules.__name__
-    }
+    names = rules_of(rules).intersection(stage_holds.names())
     assert names == set(STAGES[stage].split())
     assert all("fast_run" in stage_holds.tags_of(name) for name in names)
     fast = {name for name in names if "fast_compile" in stage_holds.tags_of(name)}
