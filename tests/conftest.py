@@ -20,10 +20,7 @@ def _isolate():
     if _CACHE not in os.environ:
         folder = os.environ[_CACHE] = tempfile.mkdtemp(prefix="opwise-tests-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    # tests of rewrites run them, and some replace them: no graph of another test may be taken
-    flags = [f"base_compiledir={os.environ[_CACHE]}", "cache_graphs=False"]
-    flags += ["background_compilation=False"]  # tests of kernels run them
-    flags += [os.environ.get("OPWISE_TEST_FLAGS", "")]
+    flags = [f"base_compiledir={os.environ[_CACHE]}", os.environ.get("OPWISE_TEST_FLAGS", "")]
     os.environ["OPWISE_FLAGS"] = ",".join(filter(None, flags))
     os.environ["THEANO_FLAGS"] = ""
     os.environ.pop("COLUMNS", None)

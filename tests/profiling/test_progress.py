@@ -84,7 +84,8 @@ def test_work_inside_other_work_has_no_bar_of_its_own(open_terminal):
     assert progress._current is progress._none
 
 
-def test_a_compilation_says_what_it_does(open_terminal, monkeypatch):
+def test_a_compilation_says_what_it_does(open_terminal, monkeypatch, flags):
+    flags(cache_graphs=False)  # it rewrites
     terminal = open_terminal()
     said = []
     monkeypatch.setattr(progress, "PATIENCE", 3600.0)
