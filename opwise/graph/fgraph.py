@@ -141,17 +141,21 @@ class FunctionGraph:
         self._import_all(inputs)
 
     def _import_all(self, inputs: Iterable[Variable]) -> None:
-        """Add the inputs, and own the Applys that compute the outputs."""
-        for var in inputs:
-            if var in self.variables:
-                raise ValueError(f"One of the provided inputs is listed twice: {var}")
-            if var.owner is not None:
-                raise ValueError(f"One of the provided inputs is the output of a node: {var}")
-            self.add_input(var)
+        """Add the inputs, and own the Applys that compute the outputs; all of them or none."""
         order: list[Apply] = []
-        for i, out in enumerate(self.outputs):
-            order += self._import(out, reason="init")
-            out._clients[("output", i)] = None
+        try:
+            for var in inputs:
+                if var in self.variables:
+                    raise ValueError(f"One of the provided inputs is listed twice: {var}")
+                if var.owner is not None:
+                    raise ValueError(f"One of the provided inputs is the output of a node: {var}")
+                self.add_input(var)
+            for i, out in enumerate(self.outputs):
+                order += self._import(out, reason="init")
+                out._clients[("output", i)] = None
+        except BaseException:
+            self.disown()
+            raise
         self._plain_order = order
 
     @property
@@ -201,7 +205,10 @@ class FunctionGraph:
         self._forget_order()
 
     def _import(self, var: Variable, reason: Any) -> Sequence[Apply]:
-        """Own ``var`` and the Applys that compute it; return these in the order of execution."""
+        """Own ``var`` and the Applys that compute it; return these in the order of execution.
+
+        If that fails, the graph and the Applys are as before.
+        """
         if var.fgraph is self:
             return ()
         if var.owner is None:
@@ -215,23 +222,56 @@ class FunctionGraph:
                 if inp.owner is None and inp.fgraph is not self and not isinstance(inp, Constant):
                     raise missing_input(node, i, [var])
         callbacks = self._callbacks["on_import"]
-        for node in nodes:
-            node.fgraph = self
-            self.apply_nodes.add(node)
-            if node.op.destroy_map:
-                self._destroyers += 1
-            for out in node.outputs:
-                self._own(out)
-            for i, inp in enumerate(node.inputs):
-                if inp.fgraph is not self:
-                    self._own(inp)
-                inp._clients[(node, i)] = None
-            if self._imported is not None:
-                self._imported.append(node)
-            for callback in callbacks:
-                callback(self, node, reason)
+        # how many features know the last Apply
+        heard = 0
+        try:
+            for node in nodes:
+                heard = 0
+                node.fgraph = self
+                self.apply_nodes.add(node)
+                if node.op.destroy_map:
+                    self._destroyers += 1
+                for out in node.outputs:
+                    self._own(out)
+                for i, inp in enumerate(node.inputs):
+                    if inp.fgraph is not self:
+                        self._own(inp)
+                    inp._clients[(node, i)] = None
+                if self._imported is not None:
+                    self._imported.append(node)
+                for callback in callbacks:
+                    callback(self, node, reason)
+                    heard += 1
+        except BaseException:
+            self._withdraw(nodes, heard, reason)
+            raise
         self._forget_order()
         return nodes
+
+    def _withdraw(self, nodes: Iterable[Apply], heard: int, reason: Any) -> None:
+        """Remove the first Applys of ``nodes``, which an import added before it failed.
+
+        heard: the number of features that know the last of them, which may be owned in part.
+        """
+        added = [node for node in nodes if node in self.apply_nodes]
+        features = [f for f in self._features if hasattr(f, "on_import")][:heard]
+        told = [f.on_prune for f in features if hasattr(f, "on_prune")]
+        for node in reversed(added):
+            self.apply_nodes.discard(node)
+            if node.op.destroy_map:
+                self._destroyers -= 1
+            for callback in told:
+                callback(self, node, reason)
+            told = self._callbacks["on_prune"]
+            node.fgraph = None
+            for i, inp in enumerate(node.inputs):
+                if inp.fgraph is self:
+                    inp._clients.pop((node, i), None)
+                    if isinstance(inp, Constant) and not inp._clients:
+                        self._disown_variable(inp)
+            for out in node.outputs:
+                if out.fgraph is self:
+                    self._disown_variable(out)
 
     def _remove_client(self, var: Variable, client: Client, reason: Any) -> None:
         """Remove a reader of ``var``, and every Apply that is no longer needed."""

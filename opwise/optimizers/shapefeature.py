@@ -298,6 +298,8 @@ def inner_shapes(
                 read(k, d) if _reads_inside(n, known, unknown) else n for d, n in enumerate(lengths)
             )
         found.append(lengths)
+    # the constants and Applys that the lengths keep go into a graph of the caller
+    inner.disown()
     flat = iter(clone_replace([n for lengths in found for n in lengths or ()], known))
     return [None if lengths is None else tuple(next(flat) for _ in lengths) for lengths in found]
 

@@ -9,7 +9,9 @@ import opwise.tensor as T
 from opwise import OpFromGraph, Rop, change_flags, function, grad, shared, verify_grad
 from opwise.errors import NullTypeGradError
 from opwise.gradient import DisconnectedInputError, DisconnectedType, NullType
+from opwise.loops import scan
 from opwise.modes.profilemode import ProfileMode
+from opwise.tensor.conv.pool import pool_2d
 from opwise.tensor.elemwise import Elemwise
 
 pytestmark = pytest.mark.null
@@ -191,6 +193,32 @@ def test_a_shape_that_depends_on_values_inside_is_read_from_the_output(mode):
     op = OpFromGraph([v], [T.nonzero_values(v)])
     f = function([v], op(v).shape, mode=mode)
     assert f([0.0, 2.0, 3.0]).tolist() == [2]
+
+
+def _scanned(n):
+    return scan(lambda a: a * 2.0, outputs_info=[T.constant(1.0)], n_steps=n + 1)[0]
+
+
+@pytest.mark.parametrize(
+    "build, expected",
+    [
+        (lambda n, x: T.arange(n * 2), (6,)),
+        (lambda n, x: T.zeros((n + 1,)), (4,)),
+        (lambda n, x: T.tile(x, (2, 3)), (4, 9)),
+        (lambda n, x: T.repeat(x, 3, axis=0), (6, 3)),
+        (lambda n, x: T.concatenate([x, x[:1]]), (3, 3)),
+        (lambda n, x: pool_2d(x, (2, 2), ignore_border=True), (1, 1)),
+        (lambda n, x: _scanned(n), (4,)),
+        (lambda n, x: OpFromGraph([n], [T.arange(n * 2) + 1])(n), (6,)),
+    ],
+)
+def test_a_shape_may_use_constants_of_the_graph(build, expected, inline, mode, flags):
+    flags(on_opt_error="raise")
+    n, x = T.lscalar("n"), T.dmatrix("x")
+    y = OpFromGraph([n, x], [build(n, x)], inline=inline)(n, x)
+    f = function([n, x], [y.shape, (y + 1).shape[0] * 2], mode=mode, on_unused_input="ignore")
+    shape, twice = f(3, np.ones((2, 3)))
+    assert tuple(shape) == expected and twice == 2 * expected[0]
 
 
 # --- gradients ------------------------------------------------------------------------------------

@@ -160,6 +160,50 @@ def test_an_undeclared_leaf_is_refused_and_nothing_changes(graph, toy, leaves):
     fgraph.check_integrity()
 
 
+def test_an_import_that_fails_changes_nothing(graph, toy, leaves):
+    """A constant of another graph is the last thing that is met."""
+    x, _, f, _, fgraph = graph
+    other = Constant(x.type, 1)
+    owner = FunctionGraph([], [toy("k")(other)], clone=False)
+    listener = Listener()
+    fgraph.attach_feature(listener)
+    first, alone = toy("h!", destroys=0)(x), Constant(x.type, 2)
+    second = toy("i")(toy("j")(first, alone), other)
+    with pytest.raises(ValueError, match="already owned by another FunctionGraph"):
+        fgraph.replace(f, second)
+    assert text(fgraph) == "[g(f(x), y)]" and not fgraph.has_destroyers
+    assert listener.heard == ["+h! None", "+j None", "-j None", "-h! None"]
+    assert first.fgraph is None and second.owner.fgraph is None and alone.fgraph is None
+    fgraph.check_integrity()
+    owner.disown()
+    fgraph.replace(f, second)
+    assert text(fgraph) == "[g(i(j(h!(x), Constant{2}), Constant{1}), y)]"
+    fgraph.check_integrity()
+
+
+def test_features_that_know_an_apply_hear_that_its_import_failed(graph, toy):
+    class Raises(Feature):
+        def on_import(self, fgraph, node, reason):
+            raise ValueError("not here")
+
+    x, _, f, _, fgraph = graph
+    before, after = Listener(), NodeFinder()
+    for feature in (before, Raises(), after):
+        fgraph.attach_feature(feature)
+    with pytest.raises(ValueError, match="not here"):
+        fgraph.replace(f, toy("h")(x))
+    assert before.heard == ["+h None", "-h None"]
+    fgraph.check_integrity()
+
+
+def test_a_graph_that_cannot_be_made_owns_nothing(toy, leaves):
+    x, y = leaves("xy")
+    out = toy("f")(x)
+    with pytest.raises(MissingInputError):
+        FunctionGraph([x], [out, toy("g")(out, y)], clone=False)
+    FunctionGraph([x, y], [out, toy("g")(out, y)], clone=False).check_integrity()
+
+
 class Refuse(Feature):
     """Refuses graphs with an Op of a certain name."""
 
