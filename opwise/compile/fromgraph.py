@@ -64,7 +64,9 @@ class OpFromGraph(Op):
     lop_overrides: what computes the gradients by the inputs. 'default': the gradient of the graph.
     A function ``(inputs, outputs, output_gradients) -> list``, each a list of variables. An
     OpFromGraph of all of these. A variable of DisconnectedType or NullType. Or a list of these, one
-    for each input; its functions return one variable.
+    for each input; its functions return one variable. The lists of a function also hold what stands
+    for the shared variables of the graph; an OpFromGraph may leave it out. An override may read
+    shared variables itself: their values at each call count.
     grad_overrides: the same with functions ``(inputs, output_gradients)``; at most one of both.
     rop_overrides: what computes the derivatives in a direction, of the outputs: the same with
     functions ``(inputs, eval_points)``.
@@ -131,8 +133,8 @@ class OpFromGraph(Op):
         return self._node([*inputs, *self.shared_inputs])
 
     def apply(self, arguments: Sequence[Variable]) -> list[Variable]:
-        """Return the outputs for values of all inputs, those that stand for shared ones too."""
-        node = self._node(arguments)
+        """Return the outputs for values of ``inputs``; of shared variables the own values count."""
+        node = self._node([*arguments, *self.shared_inputs])
         testvalue.after_make_node(node)
         return node.outputs
 
@@ -232,8 +234,9 @@ class OpFromGraph(Op):
             if is_disconnected(term):
                 pattern[i] = [False] * len(self.local_outputs)
         if found.op is not None:
-            first = len(self.local_inputs) + len(self.local_outputs)
-            gradients = found.op.local_inputs[first:]
+            # after inputs and outputs; the shared variables that an override reads come last
+            first, n = len(self.local_inputs), len(self.local_outputs)
+            gradients = found.op.local_inputs[first + n : first + 2 * n]
             flows = io_connection_pattern(gradients, found.op.local_outputs)
             for k, row in enumerate(flows):
                 for i, connected in zip(found.positions, row, strict=True):
@@ -293,6 +296,7 @@ class OpFromGraph(Op):
             override = _Override(
                 self._gradient_override, "gradient",
                 (own, outputs, gradients) if is_lop else (own, gradients),
+                frozenset(own[len(self.inputs) :]),
                 len(own), len(self.shared_inputs), default,
             )  # fmt: skip
             self._gradient = self._derivative(
@@ -314,9 +318,12 @@ class OpFromGraph(Op):
                 )  # fmt: skip
                 return found
 
+            shared = own[len(self.inputs) :]
+            theirs = [p for var, p in zip(moving, points, strict=True) if var in shared]
             override = _Override(
-                self._rop_override, "R-operator", (own, points), len(outputs), 0, default
-            )
+                self._rop_override, "R-operator", (own, points), frozenset([*shared, *theirs]),
+                len(outputs), 0, default,
+            )  # fmt: skip
             self._directional[given] = self._derivative(override, [*own, *points], "rop")
         return self._directional[given]
 
@@ -358,6 +365,8 @@ class _Override:
     what: str
     #: the lists that functions are called with
     arguments: tuple[list[Variable], ...]
+    #: those of them that an OpFromGraph need not take: they belong to shared variables
+    implicit: frozenset[Variable]
     #: the number of derivatives
     count: int
     #: how many of them, the last ones, may be left out
@@ -409,12 +418,14 @@ class _Override:
         """Return what a function or an OpFromGraph returns."""
         if isinstance(override, OpFromGraph):
             flat = [var for each in self.arguments for var in each]
-            if len(override.local_inputs) != len(flat):
+            explicit = [var for var in flat if var not in self.implicit]
+            taken = len(override.inputs)
+            if taken not in (len(flat), len(explicit)):
                 raise ValueError(
-                    f"expect overrider with {len(flat)} inputs, got {len(override.local_inputs)}: "
+                    f"expect overrider with {len(explicit)} inputs, got {taken}: "
                     f"{override} replaces a {self.what} of {len(self.arguments)} lists of variables"
                 )
-            return override.apply(flat)
+            return override.apply(flat if taken == len(flat) else explicit)
         if not callable(override):
             raise TypeError(
                 f"{self.what} override should be (single or list of) 'default' | OpFromGraph | "

@@ -297,6 +297,42 @@ def test_an_op_may_override_gradients(form):
     assert (dx.tolist(), dy.tolist()) == ([5.0, 5.0], [3.0, 4.0])
 
 
+@pytest.mark.parametrize("scaled", [False, True], ids=["", "the graph reads one too"])
+@pytest.mark.parametrize("form", ["grad", "lop", "list", "op", "rop", "rop list", "rop op"])
+def test_an_override_may_read_shared_variables(form, scaled, inline, mode):
+    """As in a layer that reverses gradients with a strength that changes between calls."""
+    x, g = T.dvectors("xg")
+    strength, scale = shared(2.0, "strength"), shared(1.0, "scale")
+    overrides = {
+        "grad": {"grad_overrides": lambda inputs, gradients: [-strength * gradients[0]]},
+        "lop": {"lop_overrides": lambda inputs, outputs, gradients: [-strength * gradients[0]]},
+        "list": {"lop_overrides": [lambda inputs, outputs, gradients: -strength * gradients[0]]},
+        "op": {"grad_overrides": OpFromGraph([x, g], [-strength * g])},
+        "rop": {"rop_overrides": lambda inputs, points: [-strength * points[0]]},
+        "rop list": {"rop_overrides": [lambda inputs, points: -strength * points[0]]},
+        "rop op": {"rop_overrides": OpFromGraph([x, g], [-strength * g])},
+    }[form]
+    y = OpFromGraph([x], [x * scale if scaled else x * 1.0], inline=inline, **overrides)(x)
+    slope = Rop(y, x, T.ones_like(x)) if form.startswith("rop") else grad(T.sum(y), x)
+    f = function([x], [slope, y], mode=mode)
+    assert [v.tolist() for v in f([1.0, 3.0])] == [[-2.0, -2.0], [1.0, 3.0]]
+    strength.set_value(5.0)
+    assert f([1.0, 3.0])[0].tolist() == [-5.0, -5.0]
+
+
+def test_gradients_by_the_shared_variables_of_graph_and_override(inline):
+    x = T.dvector("x")
+    strength, scale = shared(2.0, "strength"), shared(3.0, "scale")
+
+    def reversed_(inputs, outputs, gradients):
+        return [-strength * inputs[0] * gradients[0]]
+
+    y = OpFromGraph([x], [x * scale], inline=inline, lop_overrides=reversed_)(x)
+    slope, by_scale = grad(T.sum(y), [x, scale])
+    f = function([x], [by_scale, *grad(T.sum(slope), [x, strength])])
+    assert [v.tolist() for v in f([1.0, 3.0])] == [4.0, [-2.0, -2.0], -4.0]
+
+
 def test_overrides_say_that_gradients_are_undefined_or_disconnected():
     x, y = T.dvectors("xy")
     op = OpFromGraph([x, y], [x * y], grad_overrides=[NullType()(), DisconnectedType()()])
