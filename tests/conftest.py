@@ -20,7 +20,9 @@ def _isolate():
     if _CACHE not in os.environ:
         folder = os.environ[_CACHE] = tempfile.mkdtemp(prefix="opwise-tests-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    flags = [f"base_compiledir={os.environ[_CACHE]}", os.environ.get("OPWISE_TEST_FLAGS", "")]
+    # a rewrite that fails is a fault, also if all values are right
+    flags = [f"base_compiledir={os.environ[_CACHE]}", "on_opt_error=raise"]
+    flags += [os.environ.get("OPWISE_TEST_FLAGS", "")]
     os.environ["OPWISE_FLAGS"] = ",".join(filter(None, flags))
     os.environ["THEANO_FLAGS"] = ""
     os.environ.pop("COLUMNS", None)

@@ -56,7 +56,8 @@ def y():
 
 
 @pytest.fixture
-def errors(caplog):
+def errors(caplog, flags):
+    flags(on_opt_error="warn")
     caplog.set_level(logging.WARNING, "opwise.optimizers")
     return caplog
 

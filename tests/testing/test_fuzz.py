@@ -24,7 +24,7 @@ from opwise.testing.fuzz.shrink import Recorded, shrunk
 from opwise.testing.fuzz.slopes import can_be_checked, wrong_slope
 from opwise.testing.fuzz.steps import PATTERNS, STEPS, apply_row
 from opwise.testing.fuzz.strategy import programs
-from opwise.testing.fuzz.whole import grown
+from opwise.testing.fuzz.whole import USERS, grown
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # numpy's, of values far out
 
@@ -51,6 +51,17 @@ def test_programs_of_seeds(start):
     for seed in range(start, start + 25):
         program = grown(Recorded(seed=seed))
         examine(program, [*search.QUICK, search.OTHERS[seed % len(search.OTHERS)]])
+
+
+def test_programs_with_ops_of_users():
+    """Ops without inputs, with several outputs, and with graphs inside, among others."""
+    for seed in range(300, 316):
+        program = grown(Recorded(seed=seed), 8, preferred=USERS)
+        if program is not None:
+            configurations = [*search.QUICK, search.OTHERS[seed % len(search.OTHERS)]]
+            if seed % 3 == 0:
+                configurations.append("DEBUG_MODE, built-in kernels")
+            examine(program, configurations)
 
 
 @pytest.mark.c
@@ -82,6 +93,8 @@ def test_every_kind_of_statement_can_be_made():
             except Rejected:
                 continue
     assert made == {*STEPS}
+    modules = {step.__module__.rpartition(".")[2] for step in STEPS}
+    assert modules == {"steps", "loops", "images", "users"}
 
 
 @pytest.mark.parametrize("name", [row.name for row in ROWS.values() if row.nin in (1, 2)])

@@ -119,10 +119,10 @@ def _joins(node):
 
 def _reduces_rows(node):
     """Return whether an Apply reduces the last axis of rows of elements."""
-    (x,), (out,) = node.inputs[:1], node.outputs[:1]
-    if not reduces_in_c(node) or not csource.is_plain(x.type.dtype):
+    if not reduces_in_c(node):
         return False
-    if not csource.is_plain(out.type.dtype):
+    (x,), (out,) = node.inputs, node.outputs
+    if not csource.is_plain(x.type.dtype) or not csource.is_plain(out.type.dtype):
         return False
     last = x.type.ndim - 1
     return node.op.axis == (last,) and _has_rows(x)

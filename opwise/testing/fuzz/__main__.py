@@ -19,7 +19,7 @@ from opwise.testing.fuzz.examine import examine
 from opwise.testing.fuzz.grow import Fault, Rejected
 from opwise.testing.fuzz.program import RandomProgram
 from opwise.testing.fuzz.shrink import Recorded, shrunk
-from opwise.testing.fuzz.whole import LOOPS, grown
+from opwise.testing.fuzz.whole import LOOPS, USERS, grown
 
 #: the configurations of every program; each program also gets one of the others, in turn
 QUICK = ["no optimizer, c|py", "FAST_COMPILE", "FAST_RUN, built-in kernels"]
@@ -75,7 +75,7 @@ class _Search:
         try:
             program = grown(
                 source, self.args.steps, special, self.refused if count else None,
-                LOOPS if self.args.loops else None,
+                [*LOOPS * self.args.loops, *USERS * self.args.users] or None,
             )  # fmt: skip
             if program is None:
                 return None
@@ -193,6 +193,10 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--loops", action="store_true",
         help="make only programs with loops or conditions, by every second statement",
+    )
+    parser.add_argument(
+        "--users", action="store_true",
+        help="make only programs with Ops of users or graphs inside Ops, likewise",
     )
     parser.add_argument("--graphs", type=int, default=-1, help="stop after this many programs")
     parser.add_argument("--faults", type=int, default=-1, help="stop after this many faults")

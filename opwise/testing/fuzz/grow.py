@@ -30,6 +30,7 @@ from opwise.tensor.conv import functions as abstract_conv
 from opwise.tensor.conv import pool
 from opwise.tensor.ifelse import ifelse
 from opwise.testing.configurations import REFERENCE
+from opwise.testing.fuzz import userops
 from opwise.testing.fuzz.layouts import LAYOUTS
 from opwise.testing.fuzz.program import Leaf, RandomProgram
 
@@ -83,6 +84,7 @@ class Grower:
         "bincount": extra_ops.bincount,
         "compress": selection.compress, "diff": extra_ops.diff, "ifelse": ifelse,
         "searchsorted": extra_ops.searchsorted, "to_one_hot": extra_ops.to_one_hot,
+        "userops": userops,
     }  # fmt: skip
 
     def __init__(self, below: Below, special: bool = False, most_dtypes: int = 3) -> None:

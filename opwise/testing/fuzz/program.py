@@ -90,6 +90,7 @@ class RandomProgram:
                  "from theano.compile.debugmode import DebugMode  # noqa: F401",
                  "from theano.compile.mode import Mode",
                  "from theano.gradient import jacobian  # noqa: F401",
+                 "from opwise.testing.fuzz import userops  # noqa: F401",
                  "from theano.ifelse import ifelse  # noqa: F401",
                  "from theano.sandbox.rng_mrg import MRG_RandomStreams  # noqa: F401",
                  "from theano.tensor.shared_randomstreams import RandomStreams  # noqa: F401",

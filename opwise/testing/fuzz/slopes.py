@@ -15,11 +15,11 @@ from opwise.testing.fuzz.program import RandomProgram
 
 #: statements whose gradient is not the limit of differences: it is cut or approximated, several
 #: operands are the largest, bounds are equal, one place is set several times, a promise about
-#: zeros is broken, or it is a gradient of a gradient
+#: zeros is broken, the value is no tensor on its way, or it is a gradient of a gradient
 _NO_LIMIT = (
     "disconnected_grad", "ultra_fast_sigmoid", "hard_sigmoid", "T.max(", "T.min(", "max_and_argmax",
     "T.clip(", "set_subtensor", "no_zeros_in_input", "T.ptp", "topk", "T.grad(",
-    "truncate_gradient", "jacobian(", "'max')",
+    "truncate_gradient", "jacobian(", "'max')", "boxed(",
 )  # fmt: skip
 #: dtypes with too few digits for finite differences
 _TOO_ROUGH = ("float16", "float32", "complex64")

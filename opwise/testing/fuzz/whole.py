@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from opwise.testing.fuzz import loops  # (they add their steps)
+from opwise.testing.fuzz import images, loops, users  # noqa: F401  (they add their steps)
 from opwise.testing.fuzz.grow import Below, Grower, Rejected
 from opwise.testing.fuzz.program import RandomProgram
 from opwise.testing.fuzz.steps import STEPS, Step, chosen
 
 #: the steps that add loops and conditions
 LOOPS = [step for step in STEPS if step is chosen or step.__module__ == loops.__name__]
+#: the steps that add Ops of users and graphs inside Ops
+USERS = [step for step in STEPS if step.__module__ == users.__name__]
 
 
 def grown(

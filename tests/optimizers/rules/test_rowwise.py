@@ -7,6 +7,9 @@ from opwise import function
 from opwise import tensor as T
 from opwise.compile.streams import RandomStreams
 from opwise.gradient import grad, verify_grad
+from opwise.graph.apply import Apply
+from opwise.graph.fromfunction import FromFunctionOp
+from opwise.graph.op import Op
 from opwise.linkers import opwise_c
 from opwise.linkers.rowsteps import row_program
 from opwise.modes.debugmode import DebugMode
@@ -536,3 +539,24 @@ def test_draws_and_other_dtypes_are_no_work_on_rows():
     assert all(f.linked.in_c)
     half = np.arange(12, dtype="float16").reshape(3, 4)
     np.testing.assert_array_equal(f(half), half - half.max(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "DEBUG_MODE"])
+def test_ops_without_inputs_beside_rows(mode):
+    class Weights(Op):
+        """An Op that takes nothing."""
+
+        def make_node(self):
+            return Apply(self, [], [T.dmatrix()])
+
+        def perform(self, node, inputs, outputs):
+            outputs[0][0] = np.full((2, 3), 2.0)
+
+    x = T.dmatrix("x")
+    made = FromFunctionOp(lambda: np.full((2, 3), 3.0), [], [T.dmatrix], None)()
+    f = function([x], soft_max(x * Weights()()) * made, mode=mode)
+    value = RANDOM.normal(size=(2, 3))
+    e = np.exp(2 * value)
+    np.testing.assert_allclose(f(value), 3 * e / e.sum(axis=1, keepdims=True))
+    if mode == "FAST_RUN":
+        assert len(rowwise(f)) == 1
