@@ -288,6 +288,36 @@ def test_ops_that_make_their_own_thunks():
     assert f([1.0]).tolist() == [7]
 
 
+def test_a_lazy_thunk_finds_all_inputs_computed():
+    """It asks for nothing, whichever of its inputs it needs."""
+    asked = []
+
+    class FirstOrSecond(theano.Op):
+        def make_node(self, *inputs):
+            return theano.Apply(self, list(inputs), [inputs[1].type()])
+
+        def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
+            condition, *values = node.inputs
+
+            def thunk():
+                chosen = values[0 if storage_map[condition][0] else 1]
+                missing = [i for i, v in enumerate(node.inputs) if not compute_map[v][0]]
+                asked.extend(missing)
+                if missing:
+                    return missing
+                storage_map[node.outputs[0]][0] = storage_map[chosen][0] + 0
+                compute_map[node.outputs[0]][0] = True
+                return []
+
+            thunk.lazy = True
+            return thunk
+
+    c = T.lscalar("c")
+    for mode in (*MODES, "DEBUG_MODE"):
+        f = theano.function([c, x], FirstOrSecond()(c, T.exp(x), x * 2), mode=mode)
+        assert f(1, [0.0]).tolist() == [1] and f(0, [3.0]).tolist() == [6] and not asked
+
+
 def test_thunks_by_hand():
     node = (x + T.dvector()).owner
     for impl in ("c", "py", None):
