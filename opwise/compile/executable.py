@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy as copying
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,6 +15,7 @@ from opwise.compile.report import CompileReport
 from opwise.compile.shared import SharedVariable
 from opwise.errors import AliasedMemoryError, similar, with_message
 from opwise.graph import hooks
+from opwise.graph.op import Op
 from opwise.graph.provenance import format_trace, warn
 from opwise.graph.variable import Variable
 from opwise.linkers.linked import Linked
@@ -68,6 +69,7 @@ class Function(CallPath):
             i for i, spec in enumerate(construction.inputs) if not spec.implicit and not spec.shared
         ]
         self._by_name = _names(construction.inputs)
+        #: the containers of its inputs, by position, variable and name
         self.finder = _Finder(self)
         #: for each input: (whether calls must give a value, whether the default value is restored
         #: after a call, the default value)
@@ -152,6 +154,32 @@ class Function(CallPath):
     def arity(self) -> int:
         """How many arguments a call may give."""
         return len(self._explicit)
+
+    @property
+    def inv_finder(self) -> dict[Container, In]:
+        """The input that each container belongs to."""
+        return dict(zip(self.input_storage, self.construction.inputs, strict=True))
+
+    @property
+    def indices(self) -> list[list[Any]]:
+        """Theano's list of [In, None, [In]] for each input."""
+        return self.maker.indices
+
+    @property
+    def output_keys(self) -> list[str] | None:
+        """The keys of the dict that calls return; None if they return no dict."""
+        return self.construction.keys
+
+    @property
+    def n_returned_outputs(self) -> int:
+        """How many values a call computes for its caller; updates do not count."""
+        return len(self.construction.outputs)
+
+    @property
+    def nodes_with_inner_function(self) -> list[Op]:
+        """The Ops of the graph that have a compiled graph inside, one for each Apply."""
+        order = self.maker.fgraph.toposort()
+        return [node.op for node in order if hasattr(node.op, "compile_inside")]
 
     @property
     def outputs(self) -> list[SymbolicOutput]:
@@ -367,18 +395,18 @@ class Function(CallPath):
     # --- kept values ------------------------------------------------------------------------------
 
     @property
-    def value(self) -> _Finder:
-        return self.finder
+    def value(self) -> _Values:
+        return _Values(self.finder)
 
     @property
     def container(self) -> _Containers:
-        return _Containers(self)
+        return _Containers(self.finder)
 
     def __getitem__(self, item: Any) -> Any:
-        return self.finder[item]
+        return self.finder.container(item).value
 
     def __setitem__(self, item: Any, value: Any) -> None:
-        self.finder[item] = value
+        self.finder.container(item).value = value
 
     def __contains__(self, item: Any) -> bool:
         return self.finder.index(item) is not None
@@ -496,8 +524,8 @@ def _own_container(spec: In, value: Any = None) -> Container:
     return container
 
 
-class _Finder:
-    """The values that a function keeps, by name, variable, position or In."""
+class _Finder(Mapping[Any, Container]):
+    """The containers of a function's inputs, by position, variable, name or In."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -517,7 +545,7 @@ class _Finder:
         return next((i for i, s in enumerate(specs) if s is item), None)
 
     def container(self, item: Any) -> Container:
-        """Return the container of an input."""
+        """Return the container of an input; raise TypeError for an unknown one."""
         i = self.index(item)
         if i is None:
             names = [spec.name for spec in self.function.construction.inputs if spec.name]
@@ -527,18 +555,44 @@ class _Finder:
             )
         return self.function.input_storage[i]
 
-    def __getitem__(self, item: Any) -> Any:
-        return self.container(item).value
-
-    def __setitem__(self, item: Any, value: Any) -> None:
-        self.container(item).value = value
+    def __getitem__(self, item: Any) -> Container:
+        i = self.index(item)
+        if i is None:
+            raise KeyError(item)
+        return self.function.input_storage[i]
 
     def __contains__(self, item: Any) -> bool:
         return self.index(item) is not None
 
+    def __iter__(self) -> Iterator[Any]:
+        for i, spec in enumerate(self.function.construction.inputs):
+            yield i
+            yield spec.variable
+            if spec.name and self.function._by_name[spec.name] != _AMBIGUOUS:
+                yield spec.name
 
-class _Containers(_Finder):
-    """The containers of the values that a function keeps, by name, variable, position or In."""
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
-    def __getitem__(self, item: Any) -> Container:
-        return self.container(item)
+
+class _Containers:
+    """The containers of a function's inputs: ``f.container``."""
+
+    def __init__(self, finder: _Finder) -> None:
+        self.finder = finder
+
+    def __getitem__(self, item: Any) -> Any:
+        return self.finder.container(item)
+
+    def __setitem__(self, item: Any, value: Any) -> None:
+        self.finder.container(item).value = value
+
+    def __contains__(self, item: Any) -> bool:
+        return item in self.finder
+
+
+class _Values(_Containers):
+    """The values that a function keeps: ``f.value``."""
+
+    def __getitem__(self, item: Any) -> Any:
+        return self.finder.container(item).value

@@ -96,13 +96,19 @@ class FunctionMaker:
         self.inputs = construction.inputs
         self.outputs = construction.outputs
         self.expanded_inputs = construction.inputs
-        self.indices: list[list[Any]] = [[spec, [], [spec]] for spec in construction.inputs]
+        self.indices: list[list[Any]] = [[spec, None, [spec]] for spec in construction.inputs]
+        #: for each input whether calls must give a value, and whether its default is restored
+        self.required = [spec.value is None for spec in construction.inputs]
+        self.refeed = [
+            spec.value is not None and not spec.shared and spec.update is None
+            for spec in construction.inputs
+        ]
         self.mode = mode
         self.name = name
         self.profile = profile
         self.on_unused_input = on_unused_input
         self.accept_inplace = accept_inplace
-        self.output_none = output_none
+        self.output_none = self.return_none = output_none
         self.unpack_single = construction.unpack_single
         self.output_keys = construction.keys
         self.optimized = self._optimize(anew)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opwise.graph import aliasing
@@ -18,7 +19,7 @@ class AlreadyThere(Exception):
 
 
 class Feature:
-    """Base class of features, each of which defines only those of these methods that it needs.
+    """Base class of features, each of which replaces only those of these methods that it needs.
 
     on_attach(fgraph), on_detach(fgraph): called when the feature is attached or detached.
     on_import(fgraph, node, reason), on_prune(fgraph, node, reason): called when an Apply was added
@@ -26,7 +27,28 @@ class Feature:
     Apply, or for the node 'output' output ``i``, was replaced. validate(fgraph): raises
     InconsistencyError to refuse the graph. orderings(fgraph): returns a dict from an Apply to
     others that must run before it. clone(): returns the feature for a copy of the graph.
+    A FunctionGraph calls only methods that a subclass defines.
     """
+
+    def on_attach(self, fgraph: FunctionGraph) -> None: ...
+    def on_detach(self, fgraph: FunctionGraph) -> None: ...
+    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None: ...
+    def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None: ...
+    def on_change_input(
+        self, fgraph: FunctionGraph, node: Any, i: int, old: Variable, new: Variable,
+        reason: Any = None,
+    ) -> None: ...  # fmt: skip
+
+    def orderings(self, fgraph: FunctionGraph) -> Mapping[Apply, Iterable[Apply]]:
+        return {}
+
+
+def defined(feature: Any, name: str) -> Any:
+    """Return a method of a feature; None if it has none, or the empty one of its base class."""
+    method = getattr(feature, name, None)
+    if getattr(method, "__func__", None) is getattr(Feature, name, feature):
+        return None
+    return method
 
 
 class ReplaceValidate(Feature):
@@ -42,11 +64,6 @@ class Bookkeeper(Feature):
 
     ``on_attach`` calls ``on_import`` for each Apply of the graph; ``on_detach`` calls ``on_prune``.
     """
-
-    if TYPE_CHECKING:
-        # Subclasses define both; a method here would be called for each Apply.
-        def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None: ...
-        def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None: ...
 
     def on_attach(self, fgraph: FunctionGraph) -> None:
         for node in fgraph.toposort():

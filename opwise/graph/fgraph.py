@@ -15,7 +15,7 @@ from opwise.config import config
 from opwise.errors import InconsistencyError, MissingInputError
 from opwise.graph import aliasing, flat, hooks, provenance, traversal
 from opwise.graph.apply import Apply
-from opwise.graph.features import AlreadyThere
+from opwise.graph.features import AlreadyThere, defined
 from opwise.graph.op import Op
 from opwise.graph.provenance import union
 from opwise.graph.variable import Client, Constant, Variable
@@ -254,8 +254,8 @@ class FunctionGraph:
         heard: the number of features that know the last of them, which may be owned in part.
         """
         added = [node for node in nodes if node in self.apply_nodes]
-        features = [f for f in self._features if hasattr(f, "on_import")][:heard]
-        told = [f.on_prune for f in features if hasattr(f, "on_prune")]
+        features = [f for f in self._features if defined(f, "on_import")][:heard]
+        told = [f.on_prune for f in features if defined(f, "on_prune")]
         for node in reversed(added):
             self.apply_nodes.discard(node)
             if node.op.destroy_map:
@@ -303,6 +303,18 @@ class FunctionGraph:
                 self._disown_variable(out)
             for i, inp in enumerate(node.inputs):
                 stack.append((inp, (node, i)))
+
+    def destroyers(self, var: Variable) -> list[Apply]:
+        """Return the Applys that overwrite the memory of a variable."""
+        if not self._destroyers:
+            return []
+        roots = aliasing.groups(self)
+        root = roots.get(var, var)
+        return [
+            node
+            for node in self.read_order()
+            if any(roots[node.inputs[i]] is root for i in aliasing.destroyed_inputs(node))
+        ]
 
     def clients(self, var: Variable) -> list[Client]:
         """Return the readers of a variable: (Apply, input index) or ('output', output index)."""
@@ -479,10 +491,10 @@ class FunctionGraph:
         except AlreadyThere:
             return
         self._features.append(feature)
-        if hasattr(feature, "orderings"):
+        if defined(feature, "orderings"):
             self._forget_order()
         for event, callbacks in self._callbacks.items():
-            method = getattr(feature, event, None)
+            method = defined(feature, event)
             if method is not None:
                 callbacks.append(method)
 
@@ -495,10 +507,10 @@ class FunctionGraph:
         if feature not in self._features:
             return
         self._features.remove(feature)
-        if hasattr(feature, "orderings"):
+        if defined(feature, "orderings"):
             self._forget_order()
         for event, callbacks in self._callbacks.items():
-            method = getattr(feature, event, None)
+            method = defined(feature, event)
             if method in callbacks:
                 callbacks.remove(method)
         on_detach = getattr(feature, "on_detach", None)
@@ -571,7 +583,7 @@ class FunctionGraph:
         if self._orderings is None:
             merged = aliasing.orderings(self) if self._destroyers else {}
             for feature in self._features:
-                method = getattr(feature, "orderings", None)
+                method = defined(feature, "orderings")
                 if method is not None:
                     for node, before in method(self).items():
                         merged.setdefault(node, []).extend(before)
@@ -666,7 +678,7 @@ class FunctionGraph:
         self.__dict__.update(state)
         del self.__dict__["_before"], self.__dict__["_after"]
         self._callbacks = {
-            event: [getattr(f, event) for f in self._features if hasattr(f, event)]
+            event: [method for f in self._features if (method := defined(f, event))]
             for event in _EVENTS
         }
         nodes = traversal.io_toposort(self.inputs, self.outputs)

@@ -31,6 +31,14 @@ class _AppliedOp(CLinkerOp):
         """Return an Apply of this Op to ``inputs``."""
         raise NotImplementedError
 
+    @staticmethod
+    def add_tag_trace(thing: Any, user_line: int | None = None) -> Any:
+        """Return ``thing``: each Apply keeps the lines that made it without this.
+
+        Programs that replace ``__call__`` call it.
+        """
+        return thing
+
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
         """Apply the Op and return its output, or the list of its outputs.
 

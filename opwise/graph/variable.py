@@ -35,6 +35,10 @@ class Scratchpad:
     def __update__(self, other: Scratchpad) -> None:
         self.__dict__.update(other.__dict__)
 
+    def clear(self) -> None:
+        """Remove every attribute."""
+        self.__dict__.clear()
+
     def info(self) -> None:
         """Print every attribute on a line of its own."""
         print(f"<scratchpad instance at {id(self)}>")

@@ -89,6 +89,14 @@ class Claim:
     ) -> None: ...
 
 @final
+class StepThunk:
+    node: Any
+    inputs: list[list[Any]]
+    outputs: list[list[Any]]
+    lazy: bool
+    def __call__(self) -> None: ...
+
+@final
 class VM:
     calls: int
     total_ns: int
@@ -98,6 +106,13 @@ class VM:
     timed: bool
     inside: bool
     allow_gc: bool
+    nodes: list[Any]
+    @property
+    def call_counts(self) -> list[int]: ...
+    @property
+    def call_times(self) -> list[float]: ...
+    @property
+    def thunks(self) -> list[StepThunk]: ...
     def __init__(
         self,
         slots: list[tuple[int, int, int, int]],

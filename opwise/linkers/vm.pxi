@@ -45,6 +45,33 @@ cdef inline void _put(list storage, object value) noexcept:
 
 
 @cython.final
+cdef class StepThunk:
+    """What a step of a VM is to programs that look for thunks.
+
+    inputs, outputs: one-element lists of values, as the last call left them; None for values whose
+    memory was given away. It has an attribute ``cthunk`` if no Python code runs for the Apply.
+    """
+
+    cdef readonly object node
+    cdef readonly list inputs, outputs
+    cdef bint in_c
+    lazy = False
+
+    def __init__(self, node, list inputs, list outputs, bint in_c):
+        self.node, self.inputs, self.outputs, self.in_c = node, inputs, outputs, in_c
+
+    def __getattr__(self, name):
+        if name == "cthunk" and self.in_c:
+            return self
+        raise AttributeError(f"'StepThunk' object has no attribute {name!r}")
+
+    def __call__(self):
+        raise RuntimeError(
+            f"{self.node} cannot run alone: call the function, or compile it with linker='vm', "
+            "whose thunks can be called"
+        )
+
+
 cdef class VM:
     """Runs the steps of one program.
 
@@ -963,6 +990,31 @@ cdef class VM:
             for j in range(s.nout):
                 found[node.outputs[j]] = [self._left(<int>(s.out[j] - self.slots))]
         return found
+
+    @property
+    def call_counts(self):
+        """How often each step ran, if it is timed."""
+        return [one[0] for one in self.timing()] or [0] * self.nsteps
+
+    @property
+    def call_times(self):
+        """How many seconds each step ran in all, if it is timed."""
+        return [one[1] * 1e-9 for one in self.timing()] or [0.0] * self.nsteps
+
+    @property
+    def thunks(self):
+        """One object for each step, with what the last call left in its inputs and outputs.
+
+        They show what runs, as Theano's thunks do; the VM runs all steps itself.
+        """
+        storages = self.storage_map
+        return [
+            StepThunk(
+                node, [storages[v] for v in node.inputs], [storages[v] for v in node.outputs],
+                perform is None or isinstance(perform, (ObjectCode, Runner)),
+            )
+            for node, perform in zip(self.nodes, self.performs)
+        ]
 
     cdef object _left(self, int i):
         """Return the value that a call left in a slot, or None."""

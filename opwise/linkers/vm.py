@@ -244,6 +244,16 @@ class PlainVM(PythonVM):
         return self.program.order
 
     @property
+    def call_counts(self) -> list[int]:
+        """How often each thunk ran, if it is timed."""
+        return [times.count for times in self._times]
+
+    @property
+    def call_times(self) -> list[float]:
+        """How many seconds each thunk ran in all, if it is timed."""
+        return [times.sum * 1e-9 for times in self._times]
+
+    @property
     def storage_map(self) -> dict[Variable, Storage]:
         """{variable: [value]} after a call; None for values that were released.
 

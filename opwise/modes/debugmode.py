@@ -26,6 +26,7 @@ from opwise.errors import (  # noqa: F401  (legacy programs import them from her
 )
 from opwise.graph import target
 from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.op import Op
 from opwise.graph.variable import Variable
 from opwise.linkers.base import Linker, OpWiseCLinker
 from opwise.linkers.convsteps import plain_sums
@@ -38,6 +39,10 @@ from opwise.modes.debugging.replay import Replay
 from opwise.modes.mode import Mode
 from opwise.optimizers.history import RewriteHistory, Trace
 from opwise.optimizers.passes import OptimizationProfile
+
+#: methods that make thunks; Theano's DebugMode compared only those that it knew, so programs add
+#: theirs. This DebugMode checks every thunk
+default_make_thunk: list[Any] = [Op.make_thunk]
 
 
 class DebugMode(Mode):

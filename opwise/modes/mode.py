@@ -195,6 +195,10 @@ class Mode:
             return optdb.query(self.effective_query)
         return self._optimizer
 
+    def get_linker_optimizer(self, linker: Any, optimizer: Any) -> tuple[Any, Any]:
+        """Return the linker and the optimizer that texts name; others stay as they are."""
+        return find_linker(linker), find_optimizer(optimizer)
+
     @property
     def used_linker(self) -> Any:
         """The linker for functions: with the flag device=cuda, the device's replaces c|py.

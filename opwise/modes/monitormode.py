@@ -33,10 +33,11 @@ class MonitorMode(Mode):
         self.pre_func = pre_func
         self.post_func = post_func
         inner = OpWiseCLinker() if linker is None else find_linker(linker)
-        super().__init__(WrapLinker([inner], self._around), optimizer)
+        super().__init__(WrapLinker([inner], self.eval), optimizer)
         self._inner = inner
 
-    def _around(self, i: int, node: Apply, thunk: Thunk) -> None:
+    def eval(self, i: int, node: Apply, thunk: Thunk) -> None:
+        """Run an Apply between the two functions."""
         if self.pre_func is not None:
             self.pre_func(i, node, thunk)
         thunk()

@@ -73,7 +73,7 @@ class Trace(Feature):
     def on_prune(self, fgraph, node, reason):
         self.events.append(Event("prune", node, None, reason))
 
-    def on_change_input(self, fgraph, node, i, old, new, reason):
+    def on_change_input(self, fgraph, node, i, old, new, reason=None):
         self.events.append(Event("change", node, i, reason))
 
     def clone(self):
@@ -140,7 +140,7 @@ class RewriteHistory(Trace):
         if known is None or node in self._before:
             self._before[node] = len(self.replacements)
 
-    def on_change_input(self, fgraph, node, i, old, new, reason):
+    def on_change_input(self, fgraph, node, i, old, new, reason=None):
         super().on_change_input(fgraph, node, i, old, new, reason)
         if reason == "undo":  # edits are undone in reverse order
             self.replacements.pop()

@@ -133,7 +133,7 @@ class _Watcher(Feature):
     def on_prune(self, fgraph, node, reason):
         self.pruned.append(node)
 
-    def on_change_input(self, fgraph, node, i, old, new, reason):
+    def on_change_input(self, fgraph, node, i, old, new, reason=None):
         self.changed.append((node, old))
 
     def forget(self):
@@ -218,6 +218,9 @@ class NavigatorOptimizer(Optimizer):
 
     def add_requirements(self, fgraph):
         self.local_opt.add_requirements(fgraph)
+
+    def parts(self):
+        return (self.local_opt,)
 
     @staticmethod
     def warn(exc, nav, repl_pairs, local_opt, node):
@@ -407,6 +410,9 @@ class EquilibriumOptimizer(NavigatorOptimizer):
     def add_requirements(self, fgraph):
         for one in self.rules + self._passes:
             one.add_requirements(fgraph)
+
+    def parts(self):
+        return (*self.rules, *self._passes)
 
     def apply(self, fgraph):
         if not self.rules and not self._passes:

@@ -16,7 +16,7 @@ from opwise.config import config
 from opwise.graph import provenance
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
-from opwise.optimizers.rule import check_destroyers
+from opwise.optimizers.rule import check_destroyers, print_summary
 from opwise.profiling import progress
 
 
@@ -154,6 +154,14 @@ class Optimizer:
     def __call__(self, fgraph):
         return self.optimize(fgraph)
 
+    def parts(self):
+        """Return the passes and rules that this one consists of."""
+        return ()
+
+    def print_summary(self, stream=None, level=0, depth=-1):
+        """Print the pass and its parts, each on a line; see ``print_summary`` of ``rule``."""
+        print_summary(self, self.name or "", self.parts(), stream, level, depth)
+
     def __str__(self):
         return self.name or type(self).__name__
 
@@ -262,6 +270,9 @@ class SeqOptimizer(Optimizer, list):
         self.failure_callback = failure_callback
         self.name = name
         self.labels = None
+
+    def parts(self):
+        return tuple(self)
 
     def apply(self, fgraph):
         on_failure = None

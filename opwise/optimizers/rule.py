@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,6 +37,10 @@ class LocalOptimizer:
         """Return the replacements for an Apply, see ``rule``; False or None without any."""
         raise NotImplementedError(f"{type(self).__name__} defines no transform")
 
+    def print_summary(self, stream=None, level=0, depth=-1):
+        """Print the rule and its parts; see the function of this name."""
+        print_summary(self, self.name or "", getattr(self, "opts", ()), stream, level, depth)
+
     def __call__(self, fgraph, node):
         return self.transform(node)
 
@@ -47,6 +52,19 @@ class LocalOptimizer:
 
     def __repr__(self):
         return f"<rule {self}>"
+
+
+def print_summary(one, name, parts, stream=None, level=0, depth=-1):
+    """Print a line for a rule or pass, and indented below it those for its parts.
+
+    stream: (default: stdout). level: the indent. depth: how many levels of parts are printed
+    (default: all).
+    """
+    stream = sys.stdout if stream is None else stream
+    print(f"{' ' * level}{type(one).__name__} {name} id={id(one)}", file=stream)
+    if depth != 0:
+        for part in parts:
+            part.print_summary(stream, level + 2, depth - 1)
 
 
 class Rule(LocalOptimizer):

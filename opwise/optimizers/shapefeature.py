@@ -226,7 +226,7 @@ class ShapeFeature(Feature):
                 self._gone.add(out)
                 self._sound.clear()
 
-    def on_change_input(self, fgraph, node, i, old, new, reason):
+    def on_change_input(self, fgraph, node, i, old, new, reason=None):
         owner = new.owner
         if (
             owner is not None

@@ -31,6 +31,8 @@ class ScalarOp(Op):
     nin = -1
     nout = 1
     output_types_preference: Callable[..., Any] | None = None
+    #: whether the order of two operands, or of operations, does not matter; as in the row
+    commutative = associative = False
 
     def __init_subclass__(cls, **kwargs):
         """Let a subclass with an ``impl`` or ``c_code`` of its own be an operation without a row.
@@ -271,6 +273,8 @@ def _imported(function):
 
 
 _BASES = {1: UnaryScalarOp, 2: BinaryScalarOp}
+#: what leaves the other operand as it is
+_IDENTITIES = {"add": 0, "mul": 1, "or_": 0, "xor": 0, "and_": -1}
 #: the legacy classes by name, and the ops by their rows' names
 CLASSES: dict[str, type] = {}
 OPS: dict[str, ScalarOp] = {}
@@ -278,7 +282,11 @@ OPS: dict[str, ScalarOp] = {}
 
 def _define(row):
     base = LogicalComparison if row.compute is dtypes.upcast else _BASES.get(row.nin, ScalarOp)
-    cls = type(row.cls, (base,), {"row": row, "nin": row.nin, "__doc__": row.doc})
+    traits: dict[str, Any] = {"row": row, "nin": row.nin, "__doc__": row.doc}
+    traits.update(commutative=row.commutative, associative=row.associative)
+    if row.name in _IDENTITIES:
+        traits["identity"] = _IDENTITIES[row.name]
+    cls = type(row.cls, (base,), traits)
     cls.__module__ = __name__
     CLASSES[row.cls] = globals()[row.cls] = cls
     OPS[row.name] = cls(name=row.label)

@@ -52,6 +52,10 @@ class Scalar(ScalarInterface, Type):
             return True
         return abs(a - b) <= abs(a) * tolerance + abs(b) * tolerance
 
+    def upcast(self, *others):
+        """Return the dtype that holds the numbers of this type and of others."""
+        return dtypes.upcast(*(type_.dtype for type_ in (self, *others)))
+
     def convert_variable(self, var):
         return var if var.type == self else None
 

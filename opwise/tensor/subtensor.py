@@ -253,6 +253,31 @@ class Subtensor(_Indexed, HashedOnce, Op):
         pattern = (*sliced, *x.type.broadcastable[len(filled) :])
         return Apply(self, [x, *indices], [tensor_type(x.type.dtype, pattern).make_variable()])
 
+    def get_constant_idx(
+        self, inputs, allow_partial=False, only_process_constants=False, elemwise=True
+    ):
+        """Return the index of an Apply as a list, with numbers in place of what is known.
+
+        inputs: those of the Apply. allow_partial: leave variables that are not known; otherwise
+        raise NotScalarConstantError. Others: as for ``get_scalar_constant_value``.
+        """
+
+        def known(entry):
+            if isinstance(entry, slice):
+                return _map_slice(known, entry)
+            try:
+                return int(
+                    get_scalar_constant_value(
+                        entry, elemwise=elemwise, only_process_constants=only_process_constants
+                    )
+                )
+            except NotScalarConstantError:
+                if allow_partial:
+                    return entry
+                raise
+
+        return [known(entry) for entry in get_idx_list(inputs, self.idx_list)]
+
     def perform(self, node, inputs, output_storage):
         index, _ = _fill(self.idx_list, inputs[1:])
         # with the ellipsis, a single element is a 0-d view

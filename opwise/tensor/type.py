@@ -36,6 +36,8 @@ class TensorType(TensorInterface, HashedOnce, Type):
 
     filter_checks_isfinite = False
     dtype: str
+    #: Theano's name of the device that the values lie on
+    context_name = "cpu"
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise import In, Mode, Op, Out, function, shared
+from opwise import In, Mode, Op, OpFromGraph, Out, function, shared
 from opwise.errors import AliasedMemoryError
 from opwise.graph.apply import Apply
 from opwise.linkers.base import OpWiseCLinker
@@ -126,6 +126,54 @@ def test_values_by_name_variable_and_position(counter, a):
     with pytest.raises(TypeError, match="Wrong number of dimensions"):
         counter["state"] = [1.0, 2.0]
     assert counter["state"] == 20
+
+
+def test_what_programs_look_up_in_a_function(counter, a):
+    """As in Theano 1.0.5."""
+    state, finder = counter.state, counter.finder
+    assert list(finder) == [0, a, "a", 1, state, "state"] and len(finder) == 6
+    assert all(finder[key] is counter.input_storage[1] for key in (1, state, "state"))
+    assert finder[state] is state.container and "b" not in finder and finder.get("b") is None
+    with pytest.raises(KeyError):
+        finder["b"]
+    assert counter.inv_finder[finder[a]] is counter.maker.inputs[0]
+    assert counter.indices == [[spec, None, [spec]] for spec in counter.maker.inputs]
+    assert (counter.output_keys, counter.n_returned_outputs) == (None, 1)
+    assert (counter.maker.required, counter.maker.refeed) == ([True, False], [False, False])
+    named = function([a, In(T.dscalar("b"), value=2)], {"y": a * 2, "x": a}, mode=QUICK,
+                     on_unused_input="ignore")  # fmt: skip
+    assert (named.output_keys, named.n_returned_outputs) == (["x", "y"], 2)
+    assert (named.maker.required, named.maker.refeed) == ([True, False], [False, True])
+    assert counter.nodes_with_inner_function == []
+    op = OpFromGraph([a], [a * 2])
+    assert function([a], op(a) + 1, mode=QUICK).nodes_with_inner_function == [op]
+
+
+@pytest.mark.parametrize("linker", ["c|py", "cvm", "vm"])
+def test_what_programs_look_up_in_a_vm(linker, x):
+    f = function([x], [T.exp(x), T.sort(x) + 1], mode=Mode(linker), profile=True)
+    assert f.fn.call_counts == [0] * len(f.fn.nodes)
+    results = f([2.0, 1.0])
+    assert f.fn.nodes == f.linked.order and len(f.fn.thunks) == len(f.fn.nodes)
+    for node, thunk, in_c in zip(f.fn.nodes, f.fn.thunks, f.linked.in_c, strict=True):
+        assert hasattr(thunk, "cthunk") == in_c and not thunk.lazy
+        assert len(thunk.inputs) == len(node.inputs) and len(thunk.outputs) == len(node.outputs)
+        assert all(isinstance(one, list) and len(one) == 1 for one in thunk.outputs)
+        assert thunk.inputs[0] is not None
+        if node.inputs[0] is f.maker.fgraph.inputs[0] and linker == "vm":
+            assert thunk.inputs[0][0] is None  # the argument is released
+    assert f.fn.call_counts == [1] * len(f.fn.nodes)
+    assert all(seconds >= 0 for seconds in f.fn.call_times)
+    assert results[1].tolist() == [2.0, 3.0]
+
+
+def test_thunks_show_the_values_that_a_call_left(x):
+    f = function([x], T.sort(T.exp(x)) + 1, mode=Mode("cvm_nogc", "fast_compile"))
+    f([2.0, 0.0])
+    values = [thunk.outputs[0][0] for thunk in f.fn.thunks]
+    assert any(v is not None and np.allclose(v, [1.0, np.exp(2)]) for v in values)
+    with pytest.raises(RuntimeError, match="cannot run alone"):
+        f.fn.thunks[0]()
 
 
 def test_a_name_that_two_inputs_have_is_no_key():

@@ -14,6 +14,7 @@ from opwise.graph.features import (
     NodeFinder,
     NoOutputFromInplace,
     PreserveNames,
+    defined,
 )
 from opwise.graph.fgraph import FunctionGraph, Interface
 from opwise.graph.type import Generic, generic
@@ -438,6 +439,41 @@ def test_a_feature_may_add_orderings(graph, toy):
     order = fgraph.toposort()
     assert order.index(last.owner) < order.index(first.owner)
     assert set(order) == set(free)
+
+
+def test_a_feature_may_call_the_methods_of_its_base_class(graph, toy):
+    """They do nothing, and a graph does not call them for features that do not replace them."""
+
+    class Careful(Feature):
+        seen = 0
+
+        def on_attach(self, fgraph):
+            super().on_attach(fgraph)
+            self.seen = len(fgraph.apply_nodes)
+
+        def on_import(self, fgraph, node, reason):
+            super().on_import(fgraph, node, reason)
+            self.seen += 1
+
+    x, _, f, _, fgraph = graph
+    feature = Careful()
+    fgraph.attach_feature(feature)
+    fgraph.replace(f, toy("h")(x))
+    assert feature.seen == 3 and not fgraph._callbacks["on_prune"] and not fgraph.orderings()
+    assert [defined(feature, name) for name in ("on_prune", "orderings", "clone")] == [None] * 3
+    feature.on_prune = lambda fgraph, node, reason: None
+    assert defined(feature, "on_prune") is feature.on_prune
+    fgraph.remove_feature(feature)
+    assert not fgraph._callbacks["on_import"]
+
+
+def test_a_graph_says_what_overwrites_a_variable(toy, leaves):
+    (x,) = leaves("x")
+    view = toy("v", views=0)(x)
+    out = toy("f!", destroys=0)(view)
+    fgraph = FunctionGraph([x], [out], clone=False)
+    assert fgraph.destroyers(x) == fgraph.destroyers(view) == [out.owner]
+    assert FunctionGraph([x], [toy("f")(x)]).destroyers(x) == []
 
 
 def test_node_finder_follows_the_graph(graph, toy):

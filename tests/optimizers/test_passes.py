@@ -1,5 +1,6 @@
 """Passes: what they do to a graph, what they record, and what happens when they fail."""
 
+import io
 import logging
 
 import numpy as np
@@ -9,6 +10,7 @@ from opwise.config import change_flags
 from opwise.errors import BadOptimization, InconsistencyError
 from opwise.graph.features import Feature, NoOutputFromInplace
 from opwise.graph.fgraph import FunctionGraph, Interface
+from opwise.modes.mode import get_mode
 from opwise.optimizers.check import check_rewrite, evaluate
 from opwise.optimizers.merge import MergeOptimizer
 from opwise.optimizers.navigators import (
@@ -29,7 +31,7 @@ from opwise.optimizers.passes import (
     run_pass,
 )
 from opwise.optimizers.pattern import OpRemove, OpSub, PatternSub
-from opwise.optimizers.rule import LocalOptimizer, rule
+from opwise.optimizers.rule import LocalOptGroup, LocalOptimizer, rule
 from opwise.optimizers.rules.inplace import InplaceElemwiseOptimizer
 from opwise.scalar.op import OPS
 from opwise.tensor.dimshuffle import dimshuffle
@@ -352,6 +354,25 @@ def test_a_rule_that_never_ends_is_stopped_here_too(x, errors):
 def test_the_order_is_one_of_two(x):
     with pytest.raises(ValueError, match="'in_to_out' or 'out_to_in', not 'up'"):
         TopoOptimizer(log_exp, order="up")
+
+
+def test_a_summary_names_passes_and_their_rules(capsys):
+    group = LocalOptGroup(neg_neg, log_exp)
+    passes = SeqOptimizer(
+        EquilibriumOptimizer([log_exp], name="all"), TopoOptimizer(group, name="once"), name="both"
+    )
+    passes.print_summary()
+    lines = [line.rpartition(" id=")[0] for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        "SeqOptimizer both", "  EquilibriumOptimizer all", "    Rule log_exp",
+        "  TopoOptimizer once", "    LocalOptGroup neg_neg,log_exp", "      Rule neg_neg",
+        "      Rule log_exp",
+    ]  # fmt: skip
+    stream = io.StringIO()
+    passes.print_summary(stream, level=1, depth=1)
+    assert len(stream.getvalue().splitlines()) == 3
+    get_mode("FAST_RUN").optimizer.print_summary(stream)
+    assert "MergeOptimizer" in stream.getvalue() and "local_mul_zero" in stream.getvalue()
 
 
 # --- failures -------------------------------------------------------------------------------------
