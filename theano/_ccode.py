@@ -5,7 +5,14 @@ opwise runs these Ops for every type: they only make views and copies, or read s
 
 from __future__ import annotations
 
+import sysconfig
 from typing import Any
+
+
+def get_lib_extension() -> str:
+    """Return how the names of extension modules end, without a dot."""
+    return sysconfig.get_config_var("EXT_SUFFIX").rpartition(".")[2]
+
 
 #: the code that programs have registered: {(name of the Op, class of the type): arguments}
 registered: dict[tuple[str, type], tuple[Any, ...]] = {}

@@ -11,6 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from opwise.graph.op import Op
+
+add_tag_trace = Op.add_tag_trace
+
 
 class object2:
     """A base class."""

@@ -6,6 +6,7 @@ import logging
 import os
 import pickle
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -579,3 +580,59 @@ def test_formats_of_sparse_matrices_and_casts():
     assert [basic._mtype_to_str[each] for each in basic._mtypes] == ["csc", "csr"]
     assert theano.tensor.basic._convert_to_int8(T.dvector()).dtype == "int8"
     assert theano.printing.pydot_imported is False
+
+
+def test_names_that_programs_use_while_they_are_imported():
+    assert theano.gof.cmodule.get_lib_extension() in ("so", "pyd", "dll")
+    methods = theano.compile.debugmode.default_make_thunk
+    assert methods == [theano.Op.make_thunk]
+    methods.append(methods[0])
+    methods.pop()
+    x = T.dscalar()
+    assert theano.gof.utils.add_tag_trace(x) is x is theano.Op.add_tag_trace(x)
+
+
+def test_records_of_what_functions_compute(tmp_path):
+    from theano.tests.record import MismatchError, Record, RecordMode
+
+    def run(value, name="f", **options):
+        mode = RecordMode(**options)
+        x = T.dscalar("x")
+        with mode.record.f:
+            assert theano.function([x], 2 * x, mode=mode, name=name)(value) == 2 * value
+
+    path = str(tmp_path / "record.txt")
+    run(4.0, file_path=path)
+    lines = Path(path).read_text().splitlines()
+    assert lines[:2] == ["Function f has 1 apply nodes.", "Function name: f"]
+    assert [line.partition(":")[0] for line in lines[2:]] == ["Node 0", "Inputs", "Outputs"]
+    run(4.0, record=Record(file_path=path, replay=True))
+    with pytest.raises(MismatchError, match="Non-determinism detected"):
+        run(5.0, record=Record(file_path=path, replay=True))
+    mode, x = RecordMode(file_object=io.StringIO()), T.dscalar("x")
+    theano.function([x], x * 2, mode=mode, name="f")(1.0)
+    with pytest.raises(AssertionError, match="two functions are called f"):
+        theano.function([x], x * 3, mode=mode, name="f")(1.0)
+    text = io.StringIO()
+    Record(file_object=text).handle_line("hello world \n")
+    checked = Record(file_object=io.StringIO(text.getvalue()), replay=True)
+    checked.handle_line("hello world \n")
+    with pytest.raises(MismatchError, match="mismatch"):
+        checked.handle_line("hello new world \n")
+
+
+def test_attributes_of_old_objects():
+    assert T.dmatrix.context_name == "cpu" and T.dmatrix().tag.clear() is None
+    assert theano.scalar.float32.upcast(theano.scalar.float64) == "float64"
+    add, sub = theano.scalar.add, theano.scalar.sub
+    assert (add.commutative, add.associative, add.identity) == (True, True, 0)
+    assert not sub.commutative and not hasattr(sub, "identity")
+    i, m = T.lscalar("i"), T.dmatrix("m")
+    node = m[i:3, 2].owner
+    assert m[1:3].owner.op.get_constant_idx(m[1:3].owner.inputs) == [slice(1, 3, None)]
+    first, second = node.op.get_constant_idx(node.inputs, allow_partial=True)
+    assert (first.start, first.stop, second) == (node.inputs[1], 3, 2)
+    with pytest.raises(T.NotScalarConstantError):
+        node.op.get_constant_idx(node.inputs)
+    linker, optimizer = theano.Mode().get_linker_optimizer("vm", "fast_compile")
+    assert isinstance(linker, theano.gof.vm.VM_Linker) and optimizer is not None
