@@ -74,7 +74,7 @@ def test_another_process_loads_it(tmp_path, cached):
     )
     out = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True,
-        env={**os.environ, "OPWISE_FLAGS": f"compiledir={cached}"},
+        env={**os.environ, "OPWISE_FLAGS": f"compiledir={cached},on_opt_error=raise"},
     )  # fmt: skip
     first, modules = out.stdout.splitlines()
     assert first == f"True {float(f(*values)[1]).hex()}"
