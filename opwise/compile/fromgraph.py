@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +21,8 @@ from opwise.graph.null import (
     is_null,
 )
 from opwise.graph.op import Op
-from opwise.graph.traversal import clone_get_equiv, io_connection_pattern, io_toposort, own_copy
 from opwise.graph.traversal import inputs as leaves
+from opwise.graph.traversal import io_connection_pattern, io_toposort, own_copy
 from opwise.graph.type import Type
 from opwise.graph.variable import Variable
 from opwise.optimizers.rule import rule
@@ -31,6 +31,8 @@ from opwise.scalar import dtypes
 from opwise.tensor.shape import shape_i_op
 from opwise.tensor.type import TensorType, tensor_type
 
+#: a graph with more levels of graphs in it is built of one level
+_MOST_LEVELS = 8
 #: keywords of ``function`` that an OpFromGraph passes on to the compilation of its graph
 _COMPILATION = ("mode", "accept_inplace", "profile", "on_unused_input", "name", "output_keys")
 
@@ -110,6 +112,14 @@ class OpFromGraph(Op):
         ]
         #: the graph, in variables of its own; those of the shared ones come last
         self.local_inputs, self.local_outputs = own_copy([*inputs, *self.shared_inputs], outputs)
+        #: how many levels of graphs are in it
+        self.depth = 1 + max(map(_depth, self._nodes()), default=0)
+        if self.depth > _MOST_LEVELS:
+            copies = {var: var for var in self.local_inputs}
+            self.local_outputs = _expanded(
+                self.local_inputs, self.local_outputs, copies, _may_be_expanded
+            )
+            self.depth = 1 + max(map(_depth, self._nodes()), default=0)
         self._connection_pattern = connection_pattern
         self._inside: tuple[Any, Callable[..., Any]] | None = None
         if not _is_default(lop_overrides) and not _is_default(grad_overrides):
@@ -121,6 +131,9 @@ class OpFromGraph(Op):
         else:
             self.set_grad_overrides(grad_overrides)
         self.set_rop_overrides(rop_overrides)
+
+    def _nodes(self) -> list[Apply]:
+        return io_toposort(self.local_inputs, self.local_outputs)
 
     # --- building graphs --------------------------------------------------------------------------
 
@@ -351,8 +364,10 @@ class OpFromGraph(Op):
 
     def __getstate__(self) -> dict[str, Any]:
         # compiled and derived again where it is loaded
+        # and the graph once: as it was given, it may have any number of levels
         return {**vars(self), "_inside": None, "_gradient": None, "_pattern": None,
-                "_directional": {}}  # fmt: skip
+                "_directional": {}, "outputs": self.local_outputs,
+                "inputs": self.local_inputs[: len(self.inputs)]}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -502,10 +517,75 @@ def _graph_of(node: Apply) -> list[Variable]:
     """
     op = node.op
     copies = dict(zip(op.local_inputs, node.inputs, strict=True))
-    clone_get_equiv(op.local_inputs, op.local_outputs, memo=copies)
-    for inner in io_toposort(op.local_inputs, op.local_outputs):
-        copies[inner]._origins = inner.origins
-    return [copies[out] for out in op.local_outputs]
+    return _expanded(op.local_inputs, op.local_outputs, copies, _is_inlined, origins=True)
+
+
+def _is_inlined(node: Apply) -> bool:
+    return isinstance(node.op, OpFromGraph) and node.op.is_inline
+
+
+def _depth(node: Apply) -> int:
+    """Return how many levels of graphs are in the Op of an Apply."""
+    return node.op.depth if isinstance(node.op, OpFromGraph) else 0
+
+
+def _may_be_expanded(node: Apply) -> bool:
+    """Return whether the graph of an Apply does what its Op does, derivatives too."""
+    op = node.op
+    return (
+        type(op) is OpFromGraph
+        and not op.kwargs
+        and op._connection_pattern is None
+        and _is_default(op._gradient_override)
+        and _is_default(op._rop_override)
+    )
+
+
+def _expanded(
+    inputs: Sequence[Variable],
+    outputs: Sequence[Variable],
+    copies: dict[Variable, Variable],
+    chosen: Callable[[Apply], bool],
+    origins: bool = False,
+) -> list[Variable]:
+    """Return copies of the outputs of a graph, in which graphs take the place of chosen Applys.
+
+    copies: what the inputs are replaced by. chosen: whether the graph of an Apply, at any level,
+    takes its place. origins: whether the copies inherit the origins of the Applys.
+    """
+    found: list[Variable] = []
+    #: of each level: the Applys that are left, copies of variables, and the Apply outside
+    levels: list[tuple[Iterator[Apply], dict[Variable, Variable], Apply | None]]
+    levels = [(iter(io_toposort(inputs, outputs)), copies, None)]
+    while levels:
+        nodes, known, outside = levels[-1]
+        node = next(nodes, None)
+        if node is None:
+            levels.pop()
+            results = outputs if outside is None else outside.op.local_outputs
+            found = [_copied(var, known) for var in results]
+            if outside is not None:
+                levels[-1][1].update(zip(outside.outputs, found, strict=True))
+            continue
+        given = [_copied(var, known) for var in node.inputs]
+        if chosen(node):
+            inside = node.op
+            order = io_toposort(inside.local_inputs, inside.local_outputs)
+            own = dict(zip(inside.local_inputs, given, strict=True))
+            levels.append((iter(order), own, node))
+            continue
+        new = node.clone_with_new_inputs(given)
+        if origins:
+            new._origins = node.origins
+        known.update(zip(node.outputs, new.outputs, strict=True))
+    return found
+
+
+def _copied(var: Variable, known: dict[Variable, Variable]) -> Variable:
+    """Return the copy of a variable; a constant is copied, since another graph may own it."""
+    if var not in known:
+        known[var] = var.clone()
+    return known[var]
 
 
 #: Ops with a compiled function inside, and the name of its attribute (a legacy table)

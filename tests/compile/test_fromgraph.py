@@ -1,5 +1,6 @@
 """OpFromGraph: values, gradients and their overrides, the R-operator, shapes, errors, modes."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -10,6 +11,7 @@ from opwise import OpFromGraph, Rop, change_flags, function, grad, shared, verif
 from opwise.errors import NullTypeGradError
 from opwise.gradient import DisconnectedInputError, DisconnectedType, NullType
 from opwise.loops import scan
+from opwise.modes.mode import Mode
 from opwise.modes.profilemode import ProfileMode
 from opwise.tensor.conv.pool import pool_2d
 from opwise.tensor.elemwise import Elemwise
@@ -432,6 +434,44 @@ def test_overrides_are_checked(overrides, error, said):
     op = OpFromGraph([x], [x * 2], grad_overrides=overrides)
     with pytest.raises(error, match=said):
         grad(T.sum(op(x)), x)
+
+
+@pytest.mark.parametrize("cached", [False, True], ids=["", "cached"])
+@pytest.mark.parametrize("linked", ["FAST_RUN", "FAST_COMPILE", "PROFILE_MODE", None])
+def test_any_number_of_levels(inline, linked, cached, flags, use_cache, tmp_path):
+    """Neither compiling nor running nor deriving recurses over graphs in graphs."""
+    flags(cxx="", cache_graphs=cached)
+    if cached:
+        use_cache(tmp_path, compiledir_bytes=-1)
+    mode = {"PROFILE_MODE": ProfileMode, None: lambda: Mode("vm", None)}.get(linked, lambda: linked)
+    x, s = T.dvector("x"), shared(2.0, "s")
+    op = OpFromGraph([x], [x * 2.0 - x], inline=inline)
+    for k in range(400):
+        op = OpFromGraph([x], [op(x) + (s if k % 100 == 0 else 1.0)], inline=inline)
+    y = op(x)
+    f = function([x], [y, y.shape, *grad(T.sum(y), [x, s])], mode=mode())
+    assert [v.tolist() for v in f([1.0, 5.0])] == [[405.0, 409.0], [2], [1.0, 1.0], 8.0]
+    direction = function([x], Rop(y, x, T.ones_like(x)), mode=mode())
+    assert direction([1.0, 5.0]).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("duplicate", [lambda f: pickle.loads(pickle.dumps(f)), copy.deepcopy])
+def test_functions_with_many_levels_are_copied(duplicate, inline):
+    x = T.dvector("x")
+    op = OpFromGraph([x], [x * 2.0], inline=inline)
+    for _ in range(30):
+        op = OpFromGraph([x], [op(x) + 1.0], inline=inline)
+    f = duplicate(function([x], [op(x), grad(T.sum(op(x)), x)]))
+    assert [v.tolist() for v in f([1.0])] == [[32.0], [2.0]]
+
+
+def test_levels_with_overrides_stay(inline):
+    x = T.dvector("x")
+    op = OpFromGraph([x], [x * 1.0], grad_overrides=lambda inputs, gradients: [gradients[0] * 3])
+    for _ in range(60):
+        op = OpFromGraph([x], [op(x) + 1.0], inline=inline)
+    f = function([x], [op(x), grad(T.sum(op(x)), x)])
+    assert [v.tolist() for v in f([1.0])] == [[61.0], [3.0]]
 
 
 def test_a_failure_inside_names_the_apply_and_the_line(xyz, mode):
