@@ -125,6 +125,12 @@ def bitwise(*dtypes: str) -> str:
     return upcast(*dtypes)
 
 
+def bits(*dtypes: str) -> str:
+    """The dtype that a bit operation computes in: that of C, where int64 with uint64 is uint64."""
+    common = upcast(*dtypes)
+    return common if common in DISCRETE else "uint64"
+
+
 def always_float64(*_: str) -> str:
     return "float64"
 

@@ -492,7 +492,8 @@ class SearchsortedOp(Op):
             sorter = as_tensor_variable(sorter, ndim=1)
             if sorter.type.dtype not in dtypes.INTEGERS:
                 raise TypeError(f"sorter must be an integer vector, not {sorter.type}")
-            inputs.append(sorter)
+            # numpy takes no uint64
+            inputs.append(cast(sorter, "int64") if sorter.type.dtype == "uint64" else sorter)
         return Apply(self, inputs, [tensor_type("int64", v.type.broadcastable).make_variable()])
 
     def perform(self, node, inputs, output_storage):

@@ -112,7 +112,11 @@ class Choose(Op):
 
     def perform(self, node, inputs, output_storage):
         a, *choices = inputs
-        result = np.choose(a, choices[0] if len(choices) == 1 else choices, mode=self.mode)
+        given = choices[0] if len(choices) == 1 else choices
+        if a.dtype == np.uint64:  # which numpy does not take: numbers out of range stay so
+            n = np.uint64(len(given))
+            a = (a % n if self.mode == "wrap" and n else np.minimum(a, n)).astype(np.int64)
+        result = np.choose(a, given, mode=self.mode)
         output_storage[0][0] = np.asarray(result, dtype=node.outputs[0].type.numpy_dtype)
 
     def connection_pattern(self, node):

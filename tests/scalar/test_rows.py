@@ -131,6 +131,21 @@ class TestDtypes:
             ran += 1
         assert ran >= 2
 
+    @pytest.mark.parametrize("name", table(MIXED)[1])
+    def test_operands_of_any_two_dtypes_can_be_computed(self, name):
+        """No row promises a dtype for operands that it then refuses."""
+        row, op = ROWS[name], OPS[name]
+        taken = [d for d in dtypes.ALL if dtypes.kind(d) in row.kinds or row.kinds == "biufc"]
+        count = 2 if row.nin < 0 else row.nin
+        for pair in itertools.product(taken, repeat=2):
+            ins = [pair[0], *[pair[1]] * (count - 1)]
+            out = dtype_of(op, ins)
+            if out != "-":
+                arrays = [np.array([1, 0, 1]).astype(d) for d in ins]
+                with np.errstate(all="ignore"):
+                    (result,) = op.on_arrays(arrays, [out])
+                assert (result.dtype.name, result.shape) == (out, (3,)), pair
+
 
 def test_two_rows_cannot_share_a_name():
     from opwise.scalar.spec import row
@@ -164,6 +179,8 @@ MIXED_C = [
     for name in ("add", "mul", "sub", "true_div", "lt", "eq", "maximum")
     for pair in (("int8", "float32"), ("int32", "float32"), ("int64", "uint64"), ("bool", "uint8"))
 ] + [
+    *((name, pair) for name in ("and_", "or_", "xor")
+      for pair in (("int8", "uint64"), ("uint64", "int64"))),
     ("switch", ("float32", "int8", "float64")),
     ("switch", ("int8", "float32", "float32")),
     ("second", ("float64", "int8")),

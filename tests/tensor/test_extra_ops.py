@@ -304,8 +304,9 @@ def test_searchsorted(run, side, sought):
     np.testing.assert_array_equal(found, np.searchsorted(values[x], sought, side))
     assert found.dtype == np.int64
     order = np.argsort(VECTOR)
-    found = run(searchsorted(x, v, side, order), {x: VECTOR, v: sought})
-    np.testing.assert_array_equal(found, np.searchsorted(VECTOR, sought, side, order))
+    for given in (order, order.astype("uint64")):
+        found = run(searchsorted(x, v, side, given), {x: VECTOR, v: sought})
+        np.testing.assert_array_equal(found, np.searchsorted(VECTOR, sought, side, order))
 
 
 def test_refusals_and_gradient_of_searchsorted(run):

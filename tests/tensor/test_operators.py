@@ -58,6 +58,18 @@ def test_bit_operators(dump, run, name):
         apply(x, x)
 
 
+@pytest.mark.parametrize("signed", ["int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("name", BITS)
+def test_bits_of_signed_integers_with_uint64_are_those_of_uint64(run, name, signed):
+    """The dtype is the upcast, float64; a negative number has all high bits, as in C."""
+    a, b = tensor(signed, 1), tensor("uint64", 1)
+    values = {a: np.array([1, 7, -4], signed), b: np.array([3, 7, 12], "uint64")}
+    expected = BITS[name](values[a].astype("uint64"), values[b]).astype("float64")
+    for out in (BITS[name](a, b), BITS[name](b, a)):
+        assert out.type.dtype == "float64"
+        np.testing.assert_array_equal(run(out, values), expected)
+
+
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_comparisons_are_symbolic_and_have_no_truth(dump, name):
     compared = COMPARISONS[name](x, y)

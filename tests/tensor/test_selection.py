@@ -94,6 +94,20 @@ def test_choose_from_a_list(run, check_gradient, mode):
     check_gradient(lambda p, q: choose(numbers, [p, q], mode=mode) ** 2, *choices)
 
 
+@pytest.mark.parametrize("mode", ["raise", "wrap", "clip"])
+@pytest.mark.parametrize("listed", [False, True])
+def test_choose_by_numbers_of_uint64(run, mode, listed):
+    a, x = tensor("uint64", 1), tensor("float64", 2)
+    numbers = np.array([1, 0, 1] if mode == "raise" else [2**64 - 1, 3, 1], "uint64")
+    out = choose(a, [x[0], x[1]] if listed else x, mode=mode)
+    picked = {"raise": [1, 0, 1], "wrap": [1, 1, 1], "clip": [1, 1, 1]}[mode]
+    expected = MATRIX[:2][picked, np.arange(3)]
+    np.testing.assert_array_equal(run(out, {a: numbers, x: MATRIX[:2, :3]}), expected)
+    if mode == "raise":
+        with pytest.raises(ValueError, match="invalid entry in choice array"):
+            run(out, {a: np.array([0, 2**64 - 1, 0], "uint64"), x: MATRIX[:2, :3]})
+
+
 def test_choose_broadcasts_choices_from_a_tensor(run, check_gradient):
     numbers, choices = np.array([[1, 0], [0, 0]]), np.array([5.0, 7.0])
     a, x = tensor("int64", 2), tensor("float64", 1)

@@ -280,9 +280,15 @@ def binomial(
     ndim: int | None = None, dtype: str = "int64", prob: TensorLike | None = None,
 ) -> list[Variable]:  # fmt: skip
     """Draw how many of ``n`` trials succeed, each with probability ``p``. prob: old name of p."""
-    n, p = as_tensor_variable(n), as_tensor_variable(_renamed(p, prob))
+    n, p = _trials(n), as_tensor_variable(_renamed(p, prob))
     ndim, size, _ = _infer_ndim_bcast(ndim, size, n, p)
     return RandomFunction("binomial", tensor_type(dtype, (False,) * ndim))(random_state, size, n, p)
+
+
+def _trials(n):
+    """Return a number of trials as a variable; numpy takes no uint64."""
+    n = as_tensor_variable(n)
+    return cast(n, "int64") if n.type.dtype == "uint64" else n
 
 
 def _renamed(p, prob):
@@ -417,7 +423,7 @@ def multinomial(
     pvals: probabilities of outcomes along the last axis, the distributions along the others. size:
     without the last axis (default: the shape to which n and the distributions broadcast).
     """
-    n, pvals = as_tensor_variable(n), as_tensor_variable(pvals)
+    n, pvals = _trials(n), as_tensor_variable(pvals)
     ndim, size, pattern = _infer_ndim_bcast(ndim, size, n, pvals[..., 0])
     out = tensor_type(dtype, (*pattern, pvals.type.broadcastable[-1]))
     return RandomFunction(multinomial_helper, out, ndim_added=1)(random_state, size, n, pvals)

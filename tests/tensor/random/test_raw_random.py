@@ -57,6 +57,15 @@ def _value(var):
     return values[fgraph.outputs[0]]
 
 
+@pytest.mark.parametrize("name", ["binomial", "multinomial"])
+def test_numbers_of_trials_of_uint64(name):
+    options, numpy = DISTRIBUTIONS[name]
+    trials = np.array(options["n"], "uint64")
+    _, out = getattr(raw_random, name)(random_state_type(), **{**options, "n": trials})
+    found = drawn(out, np.random.RandomState(3))[1]
+    np.testing.assert_array_equal(found, numpy(np.random.RandomState(3)))
+
+
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_numbers_are_those_of_numpy(name):
     arguments, of_numpy = DISTRIBUTIONS[name]
