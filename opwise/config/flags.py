@@ -43,7 +43,9 @@ _VALUES = (
     ("warn_float64", EnumStr("ignore", *_IF_BAD),
      "What to do when a tensor variable of dtype float64 is created."),
     ("cast_policy", EnumStr("custom", "numpy+floatX"),
-     "The rule for the dtype of a Python number in an expression.", KEY),
+     "The rule for dtypes of results. custom: numpy's, and a Python number has the smallest dtype "
+     "that is exact. numpy+floatX: integers with floats give at most floatX, unless an operand is "
+     "wider; a Python integer is int64, a Python float floatX.", KEY),
     ("int_division", EnumStr("int", "raise", "floatX"),
      "The result of / between integer variables in programs for Python 2 (opwise run --py2): the "
      "floor, an error, or a quotient of dtype floatX. In Python 3, / is true division."),

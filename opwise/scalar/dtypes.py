@@ -6,7 +6,7 @@ Rules are functions from the dtypes of the inputs (strings) to the dtype of the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, reduce
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -47,12 +47,31 @@ def kind(dtype: str) -> str:
 
 
 @cache
-def upcast(*dtypes: str) -> str:
-    """Return the smallest dtype that holds values of all ``dtypes``.
+def promote(*dtypes: str) -> str:
+    """Return the smallest dtype that holds values of all ``dtypes``, taken one after the other.
 
     int64 with uint64 gives float64; int32 with float32 gives float64.
     """
-    return np.result_type(*dtypes).name
+    return reduce(np.promote_types, map(np.dtype, dtypes)).name
+
+
+def upcast(*dtypes: str) -> str:
+    """Return the dtype of a result of operands of ``dtypes``: the one that numpy promotes them to.
+
+    Under the flag ``cast_policy="numpy+floatX"`` it is a float no wider than floatX, unless an
+    operand is.
+    """
+    common = promote(*dtypes)
+    if common in FLOATS and config.cast_policy == "numpy+floatX":
+        return _within(config.floatX, common, dtypes)
+    return common
+
+
+def _within(floatx, common, dtypes):
+    """Return the float ``common``, or ``floatx`` if that and no operand is narrower than it."""
+    width = FLOATS.index(floatx)
+    wider = any(d in FLOATS and FLOATS.index(d) > width for d in dtypes)
+    return common if wider or FLOATS.index(common) < width else floatx
 
 
 def upcast_out(*dtypes: str) -> str:
@@ -127,7 +146,7 @@ def bitwise(*dtypes: str) -> str:
 
 def bits(*dtypes: str) -> str:
     """The dtype that a bit operation computes in: that of C, where int64 with uint64 is uint64."""
-    common = upcast(*dtypes)
+    common = promote(*dtypes)
     return common if common in DISCRETE else "uint64"
 
 

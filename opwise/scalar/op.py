@@ -281,7 +281,7 @@ OPS: dict[str, ScalarOp] = {}
 
 
 def _define(row):
-    base = LogicalComparison if row.compute is dtypes.upcast else _BASES.get(row.nin, ScalarOp)
+    base = LogicalComparison if row.compute is dtypes.promote else _BASES.get(row.nin, ScalarOp)
     traits: dict[str, Any] = {"row": row, "nin": row.nin, "__doc__": row.doc}
     traits.update(commutative=row.commutative, associative=row.associative)
     if row.name in _IDENTITIES:

@@ -105,7 +105,7 @@ class ScalarSpec:
         if own in dtypes.CONTINUOUS and all(d in dtypes.DISCRETE for d in in_dtypes):
             holds = out_dtype in dtypes.CONTINUOUS  # any of them: integers have no precision
         else:
-            holds = dtypes.upcast(out_dtype, own) == out_dtype
+            holds = dtypes.promote(out_dtype, own) == out_dtype
         return out_dtype if holds else own
 
     def c_expression(self, dtype, cuda=False):

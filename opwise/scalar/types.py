@@ -156,15 +156,14 @@ def autocast(x: Any) -> Any:
     """Return a Python number as a numpy scalar of the dtype that a constant of it has.
 
     int or bool: the smallest of int8 to int64 that can represent it. float: float32 if that is
-    exact, else float64; always float32 if floatX is float32. numpy scalars keep their dtype.
+    exact, else float64; always float32 if floatX is float32. numpy scalars keep their dtype. Under
+    the flag ``cast_policy="numpy+floatX"`` integers have numpy's dtype, floats floatX.
     """
     if isinstance(x, np.generic):
         return x
     if isinstance(x, np.ndarray) and x.ndim == 0:
         return x[()]
-    if isinstance(x, int):
-        if config.cast_policy == "numpy+floatX":
-            return np.int64(x)
+    if isinstance(x, int) and config.cast_policy != "numpy+floatX":
         for numpy_type in _autocast_ints:
             info = np.iinfo(numpy_type)
             if info.min <= x <= info.max:

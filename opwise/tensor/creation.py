@@ -399,7 +399,7 @@ def arange(
 
 
 def _arange_dtype(of_arguments):
-    dtype = dtypes.upcast(*of_arguments)
+    dtype = dtypes.promote(*of_arguments)
     if dtype in dtypes.UNSIGNED:
         return "uint64"
     if dtype in dtypes.DISCRETE:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -129,7 +128,7 @@ class TensorType(TensorInterface, HashedOnce, Type):
     def _convert_array(self, array, original):
         if array.dtype == self.numpy_dtype:
             return array
-        if _holds_all(self.numpy_dtype, array.dtype):
+        if _takes(self.numpy_dtype, array.dtype):
             return array.astype(self.numpy_dtype)
         text = repr(original)
         if len(text) > 200:
@@ -291,10 +290,10 @@ class TensorType(TensorInterface, HashedOnce, Type):
 _NARROW = {"float16": (1e-2, 5e-3), "float32": (1e-5, 1e-5), "complex64": (1e-5, 1e-5)}
 
 
-@functools.cache
-def _holds_all(wide: np.dtype, dtype: np.dtype) -> bool:
-    """Return whether one of opwise's dtypes has all values of another dtype, if that is one too."""
-    return dtype.name in dtypes.ALL and dtypes.upcast(wide.name, dtype.name) == wide.name
+def _takes(own: np.dtype, dtype: np.dtype) -> bool:
+    """Return whether arrays of ``dtype`` become ``own``, one of opwise's dtypes, without a word."""
+    given, wanted = dtypes.name_of(dtype), dtypes.name_of(own)
+    return given in dtypes.ALL and dtypes.upcast(wanted, given) == wanted
 
 
 def _tolerances(dtype):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import In, Mode, Out, Param, Rop, function, shared
+from opwise import In, Mode, Out, Param, Rop, change_flags, function, shared
 from opwise.errors import MissingInputError, UnusedInputError
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
@@ -530,6 +530,32 @@ def test_allow_downcast_of_one_input(allow):
     else:
         with pytest.raises(TypeError):
             f([1.9])
+
+
+def test_integers_within_floatx_under_the_other_cast_policy():
+    """Results, arguments and shared values: as Theano 1.0.5 under numpy+floatX."""
+    with change_flags(cast_policy="numpy+floatX", floatX="float32"):
+        m, i = T.matrix("m"), T.lvector("i")
+        outputs = [
+            i + 1.5, m * i, m / m.shape[0], T.dot(m, i), T.switch(i > 0, i, 1.5),
+            (m * i).sum(axis=0), T.maximum(i, 1.5) * m.shape[1], T.concatenate([i, m[0]]),
+        ]  # fmt: skip
+        assert {out.type.dtype for out in outputs} == {"float32"}
+        values = np.array([[1.5, -2.0], [3.0, 0.25]], "float32"), np.array([3, -1])
+        for mode in ("FAST_RUN", "FAST_COMPILE", Mode(linker="py", optimizer=None)):
+            found = function([m, i], outputs, mode=mode)(*values)
+            expected = [
+                [4.5, 0.5], [[4.5, 2.0], [9.0, -0.25]], [[0.75, -1.0], [1.5, 0.125]],
+                [6.5, 8.75], [3.0, 1.5], [13.5, 1.75], [6.0, 3.0], [3.0, -1.0, 1.5, -2.0],
+            ]  # fmt: skip
+            for value, numbers in zip(found, expected, strict=True):
+                assert (value.dtype, value.tolist()) == (np.float32, numbers)
+        f = function([m], m * 2, mode=QUICK)
+        assert f(np.array([[1, 2]])).tolist() == [[2.0, 4.0]]
+        with pytest.raises(TypeError, match="without risking loss of precision"):
+            f(np.array([[1.0]], "complex64"))
+    with pytest.raises(TypeError, match="without risking loss of precision"):
+        f(np.array([[1, 2]], "int32"))
 
 
 def test_trust_input_leaves_out_conversion(x):

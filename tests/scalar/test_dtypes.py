@@ -47,6 +47,29 @@ def test_upcast_does_not_depend_on_order_or_repetition():
         assert dtypes.upcast(x, y) == dtypes.upcast(y, x, y)
 
 
+def test_upcast_takes_operands_one_after_the_other():
+    """As Theano 1.0.5: int8 with uint8 needs int16, and that with float16 needs float32."""
+    assert dtypes.upcast("int8", "uint8", "float16") == "float32"
+    assert dtypes.upcast("int8", "float16", "uint8") == "float16"
+    assert dtypes.upcast("uint16", "int8", "float32") == "float64"
+
+
+@pytest.mark.parametrize("floatx", dtypes.FLOATS)
+def test_upcast_within_floatx(monkeypatch, floatx):
+    """As Theano 1.0.5: under numpy+floatX only a wider operand gives a float wider than floatX."""
+    pairs = list(itertools.product(dtypes.ALL, repeat=2))
+    plain = {pair: dtypes.upcast(*pair) for pair in pairs}
+    monkeypatch.setattr(config, "cast_policy", "numpy+floatX")
+    monkeypatch.setattr(config, "floatX", floatx)
+    order = dtypes.FLOATS.index
+    for pair in pairs:
+        floats = [order(d) for d in (plain[pair], *pair) if d in dtypes.FLOATS]
+        kept = plain[pair] in dtypes.FLOATS and max(floats[1:], default=-1) <= order(floatx)
+        expected = floatx if kept and floats[0] > order(floatx) else plain[pair]
+        assert dtypes.upcast(*pair) == expected, pair
+        assert dtypes.promote(*pair) == plain[pair]
+
+
 def test_families():
     assert set(dtypes.ALL) == set(SHORT.values())
     assert not set(dtypes.DISCRETE) & set(dtypes.CONTINUOUS)

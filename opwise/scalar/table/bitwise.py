@@ -9,7 +9,8 @@ from opwise.scalar.spec import row
 def _bits(name, cls, numpy, operator):
     row(
         name, cls, 2, d.bitwise, numpy, f"{{x}} {operator} {{y}}", lambda F, x, y, z, g: (0, 0),
-        compute=d.bits, commutative=True, associative=True, kinds="biu", doc=f"x {operator} y, bit by bit.",
+        compute=d.bits, commutative=True, associative=True, kinds="biu",
+        doc=f"x {operator} y, bit by bit.",
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ _NO_GRADIENT: dict[int, Callable[..., Any]] = {
 def _compare(name, cls, numpy, operator, complex_c, commutative=False):
     row(
         name, cls, 2, d.always_bool, numpy, f"{{x}} {operator} {{y}}", _NO_GRADIENT[2],
-        compute=d.upcast, complex_c=complex_c, commutative=commutative, doc=f"x {operator} y",
+        compute=d.promote, complex_c=complex_c, commutative=commutative, doc=f"x {operator} y",
     )  # fmt: skip
 
 

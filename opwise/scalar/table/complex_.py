@@ -41,7 +41,7 @@ row(
 row(
     "complex", "Complex", 2, d.no_complex(d.to_complex), _complex, "(({Z}){{{x}, {y}}})",
     lambda F, x, y, z, g: (F.real(g), F.imag(g)),
-    compute=lambda x, y: d.upcast(x, y), label="complex", kinds="f", makes_complex=True,
+    compute=lambda x, y: d.promote(x, y), label="complex", kinds="f", makes_complex=True,
     doc="x + iy",
 )  # fmt: skip
 row(
@@ -51,7 +51,7 @@ row(
         F.real(g) * F.cos(y) + F.imag(g) * F.sin(y),
         x * (F.imag(g) * F.cos(y) - F.real(g) * F.sin(y)),
     ),
-    compute=lambda x, y: d.upcast(x, y, "float32"), label="complex_from_polar", kinds="f",
+    compute=lambda x, y: d.promote(x, y, "float32"), label="complex_from_polar", kinds="f",
     makes_complex=True, libm=("cos", "sin"), cost=6.0,
     domain=((0.0, 3.0), (-3.0, 3.0)),
     doc="Complex number by its magnitude and its angle (in radians).",

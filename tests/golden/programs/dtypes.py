@@ -409,6 +409,99 @@ def cast_policy(theano, T, np):
     return {"table": table, "constants": constants}
 
 
+def _under_the_other_policy(function, theano, T, np):
+    """Return the entries of a table that are others under the cast policy numpy+floatX."""
+    with theano.change_flags(cast_policy="custom"):
+        custom = function(theano, T, np)
+    with theano.change_flags(cast_policy="numpy+floatX"):
+        other = function(theano, T, np)
+    if sorted(custom) != sorted(other):
+        raise AssertionError("tables with other entries")
+    return {label: entry for label, entry in other.items() if entry != custom[label]}
+
+
+def _three_operands(theano, T, np):
+    """Dtypes of what takes three operands at once, in every order that gives another dtype."""
+    kinds = ("int8", "int64", "uint16", "uint64", "float16", "float32", "float64")
+    operations = {
+        "add": T.add,
+        "mul": T.mul,
+        "stack": lambda *xs: T.stack(xs),
+        "join": lambda *xs: T.join(0, *xs),
+        "clip": T.clip,
+    }
+
+    def cell(apply_to, names):
+        return _result_dtype(apply_to, *(tensor(T, name, 1) for name in names))
+
+    return {
+        f"{label} {first} {second}": " ".join(
+            cell(apply_to, (first, second, third)) for third in kinds
+        )
+        for label, apply_to in operations.items()
+        for first in kinds
+        for second in kinds
+    }
+
+
+def _products(theano, T, np):
+    """Dtypes of products, convolutions and other Ops of several operands, row by first dtype."""
+    operations = {
+        "matrices": lambda x, y: T.dot(tensor(T, x, 2), tensor(T, y, 2)),
+        "batches": lambda x, y: T.batched_dot(tensor(T, x, 3), tensor(T, y, 3)),
+        "tensordot": lambda x, y: T.tensordot(tensor(T, x, 3), tensor(T, y, 2), axes=1),
+        "softmax with bias": lambda x, y: T.nnet.softmax(tensor(T, x, 2) + tensor(T, y, 1)),
+        "binary crossentropy": lambda x, y: T.nnet.binary_crossentropy(
+            tensor(T, x, 1), tensor(T, y, 1)
+        ),
+        "mean over shape": lambda x, y: tensor(T, x, 1).sum() / tensor(T, y, 1).shape[0],
+        "arange": lambda x, y: T.arange(tensor(T, x, 0), tensor(T, y, 0)),
+        "alloc": lambda x, y: T.alloc(tensor(T, x, 0), 3) + tensor(T, y, 1),
+        "sum of a product": lambda x, y: (tensor(T, x, 1) * tensor(T, y, 1)).sum(),
+    }
+    return {
+        f"{label} {first}": " ".join(_result_dtype(apply_to, first, second) for second in DTYPES)
+        for label, apply_to in operations.items()
+        for first in DTYPES
+    }
+
+
+def _register_policy(floatx):
+    tables = {
+        "unary": _unary_table,
+        "reductions": _reduction_table,
+        "gradients": _gradient_dtypes,
+        "conversions": _conversions,
+        "creation": _creation,
+        "three_operands": _three_operands,
+        "products": _products,
+    }
+    for name, operation in BINARY.items():
+        tables["pairs." + name] = partial(_pairs, operation)
+    for name in ("add", "mul", "true_div", "int_div", "pow", "maximum", "switch", "concatenate"):
+        numbers = [n for n in PYTHON_NUMBERS if name != "int_div" or n != 1j]
+        for reflected in (False, True):
+            side = "number_first" if reflected else "number_second"
+            tables[f"python_numbers.{name}.{side}"] = partial(
+                _with_numbers, BINARY[name], reflected, numbers
+            )
+    for name in ("add", "mul", "pow"):
+        tables["numpy_numbers." + name] = partial(
+            _with_numbers, BINARY[name], False, NUMPY_NUMBERS.values()
+        )
+    for name, table in tables.items():
+        add_program(
+            f"dtypes.cast_policy.{name}.{floatx}", partial(_under_the_other_policy, table), floatx
+        )
+
+
+for _floatx in (*FLOATX, "float16"):
+    _register_policy(_floatx)
+# what does not depend on the policy
+for _name, _table in (("three_operands", _three_operands), ("products", _products)):
+    add_program(f"dtypes.{_name}", _table)
+
+
 @program("dtypes.autocast_float_as")
 def autocast_float_as(theano, T, np):
     """Python floats inside the context that names their dtype."""

@@ -199,7 +199,7 @@ def lower_inc_subtensor(node: Apply) -> Implementation | str:
     sample, _ = views.view_of(Layout((1,) * x.ndim, (1,) * x.ndim, 1), op.idx_list, None)
     ndim = len(sample.shape)
     pattern = (True,) * (ndim - y.ndim) + y.broadcastable
-    if dtypes.upcast(x.dtype, y.dtype) != x.dtype:
+    if dtypes.promote(x.dtype, y.dtype) != x.dtype:
         return f"{y.dtype} is narrowed to {x.dtype}"
     copies = Copies(y.dtype, x.dtype, ndim, pattern, adds=not op.set_instead_of_inc)
     if copies.missing:
