@@ -138,7 +138,6 @@ def _conv(kind: str, node: Apply) -> CStep | None:
     border = [(0, 0)] * 3
     if isinstance(op.border_mode, tuple):
         border[missing:] = [pads(border_along(op.border_mode, a), 1) for a in range(op.convdim)]
-    outputs, *places = op.kshp[: 1 + op.convdim * op.unshared]
     ints = (
         op.num_groups,
         int(op.filter_flip),
@@ -146,9 +145,6 @@ def _conv(kind: str, node: Apply) -> CStep | None:
         *_three(op.subsample),
         *_three(op.filter_dilation),
         *(n for pair in border for n in pair),
-        *_known(op.imshp),
-        *_known((outputs, *op.kshp[1 + len(places) :])),
-        *_known((None, None, *(places or (None,) * op.convdim)))[2:],
         op.convdim,
         int(op.unshared),
         ALGORITHMS.index(config.conv.algo),
@@ -194,8 +190,3 @@ def _pool(kind: str, node: Apply, arrays: list[Variable]) -> CStep | None:
 
 def _three(steps: tuple[int, ...]) -> tuple[int, ...]:
     return (1,) * (3 - len(steps)) + steps
-
-
-def _known(shape: tuple[int | None, ...]) -> list[int]:
-    """Return a shape as if it had three spatial axes, with -1 for what is unknown."""
-    return [-1 if n is None else n for n in (*shape[:2], *[1] * (5 - len(shape)), *shape[2:])]

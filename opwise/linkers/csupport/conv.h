@@ -104,23 +104,19 @@ static void ow_conv_lengths(const ow_slot *c, int64_t *lengths)
         lengths[d + 5 - c->ndim] = c->shape[d];
 }
 
-/* Write `count` numbers as a tuple; None for those that are negative, if `unknown`. */
-static const char *ow_conv_tuple(const int64_t *numbers, int count, int unknown, char *text, size_t size)
+/* Write `count` numbers as a tuple. */
+static const char *ow_conv_tuple(const int64_t *numbers, int count, char *text, size_t size)
 {
     size_t n = 0;
     for (int d = 0; d < count && n < size; d++)
-        if (unknown && numbers[d] < 0)
-            n += (size_t)snprintf(text + n, size - n, "%sNone", d ? ", " : "(");
-        else
-            n += (size_t)snprintf(text + n, size - n, "%s%lld", d ? ", " : "(", (long long)numbers[d]);
+        n += (size_t)snprintf(text + n, size - n, "%s%lld", d ? ", " : "(", (long long)numbers[d]);
     snprintf(text + (n < size ? n : size), n < size ? size - n : 0, ")");
     return text;
 }
 
-/* An operand's shape from its lengths, which may be unknown. Kernels of their own for each place have
- * `places` axes before the channels. */
-static const char *ow_conv_text(const int64_t *lengths, int axes, int places, int unknown, char *text,
-                                size_t size)
+/* An operand's shape from its lengths. Kernels of their own for each place have `places` axes before the
+ * channels. */
+static const char *ow_conv_text(const int64_t *lengths, int axes, int places, char *text, size_t size)
 {
     int64_t shape[8];
     int n = 0;
@@ -130,7 +126,7 @@ static const char *ow_conv_text(const int64_t *lengths, int axes, int places, in
     shape[n++] = lengths[1];
     for (int d = 5 - axes; d < 5; d++)
         shape[n++] = lengths[d];
-    return ow_conv_tuple(shape, n, unknown, text, size);
+    return ow_conv_tuple(shape, n, text, size);
 }
 
 /* The border mode as Python writes it. */
@@ -163,20 +159,8 @@ static int ow_conv_plan(ow_step *s, ow_conv *c, const int64_t *image, const int6
     const int64_t *ints = s->ints, groups = ints[0];
     const int axes = (int)ints[OW_CONV_AXES], places = ints[OW_CONV_UNSHARED] ? axes : 0;
     char of_image[140], of_kernel[200], other[200];
-    ow_conv_text(image, axes, 0, 0, of_image, sizeof(of_image));
-    ow_conv_text(kernel, axes, places, 0, of_kernel, sizeof(of_kernel));
-    for (int operand = 0; operand < 2; operand++) {
-        const int64_t *known = ints + (operand ? OW_CONV_KERNEL : OW_CONV_IMAGE);
-        const int64_t *found = operand ? kernel : image;
-        int wrong = 0;
-        for (int d = 0; d < (operand && places ? 8 : 5); d++)
-            wrong |= known[d] >= 0 && known[d] != found[d];
-        if (wrong)
-            return OW_FAIL(s, OW_VALUE_ERROR,
-                           "the shape of the %s is %s, but the convolution was made for %s",
-                           operand ? "filters" : "image", operand ? of_kernel : of_image,
-                           ow_conv_text(known, axes, operand ? places : 0, 1, other, sizeof(other)));
-    }
+    ow_conv_text(image, axes, 0, of_image, sizeof(of_image));
+    ow_conv_text(kernel, axes, places, of_kernel, sizeof(of_kernel));
     if (image[1] % groups || kernel[0] % groups)
         return OW_FAIL(s, OW_VALUE_ERROR,
                        "%lld channels and %lld filters cannot be divided into %lld groups",
@@ -216,17 +200,17 @@ static int ow_conv_plan(ow_step *s, ow_conv *c, const int64_t *image, const int6
                        "impossible output shape %s: the image has shape %s, the filters %s; each length "
                        "is (image + pads - ((filter - 1) * dilation + 1)) // subsample + 1, here with "
                        "border_mode %s, subsample %s and dilation %s",
-                       ow_conv_text(result, axes, 0, 0, other, sizeof(other)), of_image, of_kernel,
+                       ow_conv_text(result, axes, 0, other, sizeof(other)), of_image, of_kernel,
                        ow_conv_border_text(ints, axes, border, sizeof(border)),
-                       ow_conv_tuple(ints + OW_CONV_STRIDES + 3 - axes, axes, 0, steps, sizeof(steps)),
-                       ow_conv_tuple(ints + OW_CONV_DILATION + 3 - axes, axes, 0, dilation,
+                       ow_conv_tuple(ints + OW_CONV_STRIDES + 3 - axes, axes, steps, sizeof(steps)),
+                       ow_conv_tuple(ints + OW_CONV_DILATION + 3 - axes, axes, dilation,
                                      sizeof(dilation)));
     }
     if (places && memcmp(kernel + 5, result + 2, 3 * sizeof(*kernel)) != 0)
         return OW_FAIL(s, OW_VALUE_ERROR, "unshared filters have weights for %s places, but the result "
                        "has %s",
-                       ow_conv_tuple(kernel + 8 - axes, axes, 0, of_kernel, sizeof(of_kernel)),
-                       ow_conv_tuple(result + 5 - axes, axes, 0, other, sizeof(other)));
+                       ow_conv_tuple(kernel + 8 - axes, axes, of_kernel, sizeof(of_kernel)),
+                       ow_conv_tuple(result + 5 - axes, axes, other, sizeof(other)));
     c->batch = image[0];
     c->groups = groups;
     c->channels = image[1] / groups;
@@ -258,10 +242,10 @@ static int ow_conv_plan_gradient(ow_step *s, ow_conv *c, const int64_t *image, c
         return OW_FAIL(s, OW_VALUE_ERROR,
                        "the gradient by the result has shape %s, but an image of shape %s and filters "
                        "of shape %s give %s",
-                       ow_conv_text(given, axes, 0, 0, texts[0], sizeof(texts[0])),
-                       ow_conv_text(image, axes, 0, 0, texts[1], sizeof(texts[1])),
-                       ow_conv_text(kernel, axes, places, 0, texts[2], sizeof(texts[2])),
-                       ow_conv_text(result, axes, 0, 0, texts[3], sizeof(texts[3])));
+                       ow_conv_text(given, axes, 0, texts[0], sizeof(texts[0])),
+                       ow_conv_text(image, axes, 0, texts[1], sizeof(texts[1])),
+                       ow_conv_text(kernel, axes, places, texts[2], sizeof(texts[2])),
+                       ow_conv_text(result, axes, 0, texts[3], sizeof(texts[3])));
     return OW_OK;
 }
 

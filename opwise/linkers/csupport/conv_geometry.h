@@ -6,12 +6,10 @@
 #include "conv_plan.h"
 
 /* ints: groups, flip, border (0: pads, 1: full, 2: half), strides (3), dilation (3), pads (3 times 2),
- * the known lengths of images (5) and of kernels (5), those of the places that kernels have weights of
- * their own for (3), -1 for others, spatial axes (2 or 3), whether there are such weights, the
- * algorithm to take if possible, those that round otherwise and may be taken (ow_conv_may) */
-enum { OW_CONV_STRIDES = 3, OW_CONV_DILATION = 6, OW_CONV_PADS = 9, OW_CONV_IMAGE = 15,
-       OW_CONV_KERNEL = 20, OW_CONV_AXES = 28, OW_CONV_UNSHARED = 29, OW_CONV_ALGORITHM = 30,
-       OW_CONV_ALLOWED = 31 };
+ * spatial axes (2 or 3), whether kernels have weights of their own for each place, the algorithm to
+ * take if possible, those that round otherwise and may be taken (ow_conv_may) */
+enum { OW_CONV_STRIDES = 3, OW_CONV_DILATION = 6, OW_CONV_PADS = 9, OW_CONV_AXES = 15,
+       OW_CONV_UNSHARED = 16, OW_CONV_ALGORITHM = 17, OW_CONV_ALLOWED = 18 };
 
 /* Let the units of work of a convolution finish their results, or leave that to the step. */
 static inline void ow_conv_finish_by(ow_step *s, ow_conv *c, int units)

@@ -54,10 +54,7 @@ def _kernel_lengths(fgraph: FunctionGraph, node: Apply) -> list[int | None]:
     else:
         lengths = lengths_of(fgraph, node.inputs[0 if _is_by_images(op) else 1])
         found = [None] * n if lengths is None else lengths[-n:]
-    return [
-        known if known is not None else known_int(one) if one is not None else None
-        for known, one in zip(op.kshp[-n:], found, strict=True)
-    ]
+    return [None if one is None else known_int(one) for one in found]
 
 
 def _entry(vector: Variable, i: int) -> Any:
@@ -86,7 +83,7 @@ def _with_image(op: Any, padded: Pads, around: Pads) -> Any:
     n = op.convdim
     border = tuple((b + c, e + f) for (b, e), (c, f) in zip(padded, around, strict=True))
     lengths = [
-        None if known is None else known - before - behind
+        None if known is None or known < before + behind else known - before - behind
         for known, (before, behind) in zip(op.imshp[-n:], around, strict=True)
     ]
     return op.with_changes(border_mode=border, imshp=(*op.imshp[:2], *lengths))
@@ -102,21 +99,6 @@ def _without_zeros(fgraph: FunctionGraph, x: Any) -> tuple[Any, Pads] | None:
         return None
     inner, around = step
     return as_type(cast(inner, x.type.dtype), x.type), around[2:]
-
-
-@rule(AbstractConv_gradWeights, AbstractConv_gradInputs, stage=_TWICE)
-def local_known_lengths_of_gradient(fgraph, node):
-    """Takes the lengths of a gradient from the shape that the Op knows."""
-    op, n = node.op, node.op.convdim
-    known = (op.imshp if _is_by_images(op) else op.kshp)[-n:]
-    given = [_entry(node.inputs[2], a) for a in range(n)]
-    found = [
-        k if k is not None and known_int(entry) is None else entry
-        for k, entry in zip(known, given, strict=True)
-    ]
-    if found == given:
-        return None
-    return [as_type(op(*node.inputs[:2], found), node.outputs[0].type)]
 
 
 @rule(AbstractConv, AbstractConv_gradWeights, stage=_TWICE)

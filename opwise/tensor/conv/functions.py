@@ -74,7 +74,8 @@ def conv2d(
     columns, channels of a group, rows, columns). The result is (batch, outputs, rows, columns), of
     (image + pads - ((filter - 1) * dilation + 1)) // subsample + 1 rows and columns.
 
-    input_shape, filter_shape: shapes as far as known, with None for what is not. border_mode:
+    input_shape, filter_shape: shapes as far as known, with None for what is not: hints, which are
+    checked only under the flag ``conv.assert_shape``. border_mode:
     'valid' (no zeros around the image), 'full' (as many as a filter reaches), 'half' (half as
     many), a number, a number for each axis, or pairs of them, before and behind. subsample: steps
     of the filter. filter_flip: False for a correlation. filter_dilation: distances between elements

@@ -48,7 +48,8 @@ class BaseAbstractConv(Op):
     for each place, (outputs, *lengths of the result, channels of a group, *lengths); results
     (batch, outputs, *lengths).
 
-    imshp, kshp: the shapes of images and kernels as far as known; others are errors. border_mode:
+    imshp, kshp: the shapes that images and kernels usually have, with None for what is not known.
+    No result depends on them; under the flag ``conv.assert_shape`` others are errors. border_mode:
     'valid', 'full', 'half', a number of zeros around the image, one for each axis, or pairs of
     them, before and behind. subsample: steps of the kernel. filter_flip: whether the kernel is
     flipped, as in a convolution, or not, as in a correlation. filter_dilation: distances between
@@ -184,12 +185,6 @@ class BaseAbstractConv(Op):
         Raises ValueError if shapes of images and kernels do not belong together.
         """
         n, groups = self.convdim, self.num_groups
-        for what, shape, expected in (("image", image, self.imshp), ("filters", kernel, self.kshp)):
-            if any(e is not None and e != s for s, e in zip(shape, expected, strict=True)):
-                raise ValueError(
-                    f"the shape of the {what} is {tuple(shape)}, but the convolution was made for "
-                    f"{expected}"
-                )
         if image[1] % groups or kernel[0] % groups:
             raise ValueError(
                 f"{image[1]} channels and {kernel[0]} filters cannot be divided into {groups} "
@@ -297,7 +292,6 @@ class AbstractConv(BaseAbstractConv):
     def infer_shape(self, node, shapes):
         image, kernel = shapes
         n = self.convdim
-        image, kernel = _or(self.imshp, image), _or(self.kshp, kernel)
         return [(image[0], kernel[0], *self.geometry.output(image[2:], kernel[-n:]))]
 
     def grad(self, inputs, output_gradients):
@@ -366,7 +360,7 @@ class AbstractConv_gradWeights(BaseAbstractConv):
         channels = image[1] if self.num_groups == 1 else image[1] // self.num_groups
         places = top[2:] if self.unshared else ()
         lengths = [node.inputs[2][a] for a in range(self.convdim)]
-        return [_or(self.kshp, (top[1], *places, channels, *lengths))]
+        return [(top[1], *places, channels, *lengths)]
 
     def grad(self, inputs, output_gradients):
         (img, top, _), (g,) = inputs, output_gradients
@@ -431,7 +425,7 @@ class AbstractConv_gradInputs(BaseAbstractConv):
         if self.num_groups > 1:
             channels = channels * self.num_groups
         lengths = [node.inputs[2][a] for a in range(self.convdim)]
-        return [_or(self.imshp, (top[0], channels, *lengths))]
+        return [(top[0], channels, *lengths)]
 
     def grad(self, inputs, output_gradients):
         (kern, top, _), (g,) = inputs, output_gradients
@@ -491,10 +485,6 @@ def _known(name: str, given: Any, n: int) -> tuple[int | None, ...]:
 
 def _is_length(value: Any) -> bool:
     return np.ndim(value) == 0 and (_is_count(np.asarray(value).item()) or bool(value == 0))
-
-
-def _or(known: Sequence[Any], found: Sequence[Any]) -> list[Any]:
-    return [f if k is None else k for k, f in zip(known, found, strict=True)]
 
 
 def _like(var: Any, gradient: Any) -> Any:

@@ -15,7 +15,6 @@ from opwise.tensor import linalg
 from opwise.tensor.assertion import Assert
 from opwise.tensor.blas import gemm, gemv
 from opwise.tensor.conv.functions import conv2d, conv2d_grad_wrt_inputs, conv2d_grad_wrt_weights
-from opwise.tensor.conv.ops import AbstractConv2d_gradInputs
 from opwise.tensor.conv.pool import pool_2d
 from opwise.tensor.convert import view_op
 from opwise.tensor.creation import alloc_empty
@@ -186,13 +185,6 @@ RULES = {
     "inline_ofg_on_device": (
         lambda x, y: OpFromGraph([x, y], [x * y])(y, x),
         lambda x, y: OpFromGraph([x, y], [x * y], mode="FAST_RUN")(y, x),
-        "",
-    ),
-    "local_known_lengths_of_gradient": (
-        lambda d, e: AbstractConv2d_gradInputs((None, None, 7, 8))(
-            e, d, d.shape[2:] + e.shape[2:] - 1
-        ),
-        lambda d, e: AbstractConv2d_gradInputs()(e, d, d.shape[2:] + e.shape[2:] - 1),
         "",
     ),
     "local_conv_of_padded": (

@@ -11,11 +11,13 @@ import pytest
 
 import theano
 import theano.tensor as T
+from opwise.config import change_flags
 from opwise.gradient import Rop, grad, verify_grad
 from opwise.graph.variable import Constant
 from opwise.tensor.conv import functions
 from opwise.tensor.conv.ops import AbstractConv2d, BaseAbstractConv
 from opwise.tensor.type import tensor_type
+from opwise.testing.configurations import mode_of
 
 LINKERS = ("py", "c|py")
 
@@ -306,10 +308,6 @@ def test_wrong_numbers_of_dimensions():
         ((2, 4, 7, 8), (6, 3, 3, 2), {}, "filters need 4 channels, but have 3"),
         ((2, 4, 2, 8), (6, 4, 3, 2), {}, r"impossible output shape \(2, 6, 0, 7\)"),
         ((2, 4, 7, 8), (5, 2, 3, 2), {"num_groups": 2}, "cannot be divided into 2 groups"),
-        ((2, 4, 7, 8), (5, 4, 3, 2), {"input_shape": (None, None, 7, 9)},
-         r"the shape of the image is \(2, 4, 7, 8\), but the convolution was made for"),
-        ((2, 4, 7, 8), (5, 4, 3, 2), {"filter_shape": (4, 4, 3, 2)},
-         r"the shape of the filters is \(5, 4, 3, 2\), but the convolution was made for"),
     ],
 )  # fmt: skip
 def test_shapes_that_do_not_belong_together(image, kernel, options, said, linker):
@@ -317,6 +315,65 @@ def test_shapes_that_do_not_belong_together(image, kernel, options, said, linker
     f = compiled([x, w], functions.conv2d(x, w, **options), linker)
     with pytest.raises(ValueError, match=said):
         f(np.zeros(image), np.zeros(kernel))
+
+
+#: arguments with other batches, lengths, channels and numbers of filters than the hints say
+UNLIKE_HINTS = [
+    ((5, 2, 8, 9), (3, 2, 3, 3)), ((2, 2, 10, 7), (3, 2, 3, 3)), ((2, 2, 8, 9), (4, 2, 3, 3)),
+    ((2, 2, 8, 9), (3, 2, 2, 4)), ((2, 3, 8, 9), (3, 3, 3, 3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "FAST_COMPILE", "no optimizer, py"])
+@pytest.mark.parametrize("options", [
+    {}, {"border_mode": "full"}, {"border_mode": "half", "subsample": (2, 2)},
+    {"border_mode": (1, 2), "filter_dilation": (1, 2)},
+], ids=str)  # fmt: skip
+def test_shapes_of_arguments_count_not_those_given_as_hints(options, mode):
+    """As in Theano 1.0.5; but shapes, means and gradients are right, too."""
+    x, w = T.dtensor4("x"), T.dtensor4("w")
+    hints = {"input_shape": (2, 2, 8, 9), "filter_shape": (3, 2, 3, 3)}
+
+    def outputs(**hints):
+        y = functions.conv2d(x, w, **options, **hints)
+        inner = y[:, :, 1:-1, 1:-1]  # of which only the rest is computed
+        return [y, y.shape, y.mean(), *T.grad((y**2).sum(), [x, w]), inner, y.flatten(2).sum(1)]
+
+    f = theano.function([x, w], outputs(**hints), mode=mode_of(mode))
+    g = theano.function([x, w], outputs(), mode=mode_of("no optimizer, py"))
+    generator = np.random.default_rng(4)
+    for shapes in UNLIKE_HINTS:
+        values = [generator.uniform(-1, 1, shape) for shape in shapes]
+        for found, expected in zip(f(*values), g(*values), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    with change_flags(**{"conv.assert_shape": True}):
+        f = theano.function([x, w], functions.conv2d(x, w, **hints), mode=mode_of(mode))
+    with pytest.raises(AssertionError, match="image's shape is not the given imshp"):
+        f(np.zeros((5, 2, 8, 9)), np.zeros((3, 2, 3, 3)))
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+def test_hints_of_other_convolutions_do_not_count(linker):
+    volume, filters = np.ones((4, 2, 5, 6, 7)), np.ones((3, 2, 2, 2, 2))
+    x, w, y = T.tensor5(), T.tensor5(), T.dtensor4()
+    result = functions.conv3d(x, w, (2, 2, 5, 6, 8), (4, 2, 2, 2, 2))
+    f = compiled([x, w], [result, result.shape], linker)
+    assert f(volume, filters)[0].shape == tuple(f(volume, filters)[1]) == (4, 3, 4, 5, 6)
+    images, kernel = T.dtensor4(), T.dtensor4()
+    result = functions.conv2d_grad_wrt_inputs(y, kernel, (2, 2, 8, 9), (4, 3, 3, 3))
+    f = compiled([y, kernel], [result, result.shape], linker)
+    found, shape = f(np.ones((5, 3, 6, 7)), np.ones((3, 2, 3, 3)))
+    assert found.shape == tuple(shape) == (5, 2, 8, 9)
+    result = functions.conv2d_grad_wrt_weights(images, y, (4, 3, 3, 3), (2, 2, 8, 8))
+    f = compiled([images, y], [result, result.shape], linker)
+    found, shape = f(np.ones((5, 2, 8, 9)), np.ones((5, 3, 6, 7)))
+    assert found.shape == tuple(shape) == (3, 2, 3, 3)
+    result = functions.separable_conv2d(
+        images, kernel, np.ones((4, 2, 1, 1)), 2, (2, 2, 8, 9), (2, 1, 3, 3), (4, 2, 1, 1)
+    )
+    f = compiled([images, kernel], [result, result.shape], linker)
+    found, shape = f(np.ones((5, 2, 9, 9)), np.ones((2, 1, 3, 3)))
+    assert found.shape == tuple(shape) == (5, 4, 7, 7)
 
 
 @pytest.mark.parametrize("linker", LINKERS)
