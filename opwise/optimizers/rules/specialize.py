@@ -7,17 +7,21 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
+
 from opwise.errors import NotScalarConstantError
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.matching import (
     combined,
     filled,
     for_output,
+    is_cast,
     is_private,
     number,
     number_filled,
     number_like,
     operands,
+    row_name,
     typed_like,
 )
 from opwise.scalar import dtypes
@@ -26,6 +30,7 @@ from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.join import Join
 from opwise.tensor.knownvalues import get_scalar_constant_value
+from opwise.tensor.variable import constant
 
 #: the largest integer power that is multiplied out; the error of pow does not grow with it
 LARGEST_POWER = 512
@@ -237,9 +242,38 @@ def local_pow_specialize_device(fgraph, node):
         factors += [root] if fraction & 2 else []
         factors += [elemwise("sqrt")(root)] if fraction & 1 else []
     new = factors[0] if len(factors) == 1 else elemwise("mul")(*factors[::-1])
-    if exponent < 0:
+    if fraction and not _is_never_negative(powers[0]):
+        new = _as_power(new, powers[0], exponent)
+    elif exponent < 0:
         new = elemwise("inv")(new)
     return for_output(node, typed_like(new, out, [y]))
+
+
+#: rows whose results are 0.0 or more, or NaN
+_NEVER_NEGATIVE = ("abs_", "sqr", "exp", "exp2", "scalar_sigmoid", "scalar_softplus")
+
+
+def _is_never_negative(x, depth=3):
+    """Return whether no element of x is negative, or -0.0, by the Applys that compute it."""
+    name, value = row_name(x.owner), number_filled(x)
+    if value is not None:
+        return bool(value > 0)
+    if x.owner is None or depth == 0:
+        return False
+    if name in ("add", "mul") or is_cast(x.owner):
+        return all(_is_never_negative(term, depth - 1) for term in x.owner.inputs)
+    return name in _NEVER_NEGATIVE
+
+
+def _as_power(power, x, exponent):
+    """Return x ** exponent, no whole number, from x ** abs(exponent) computed by roots of x.
+
+    Roots keep the sign of -0.0, and of -inf they are NaN, where such a power is inf or 0.
+    """
+    below = elemwise("eq")(x, constant(np.asarray(-np.inf, x.type.dtype)))
+    power = elemwise("abs_")(power)
+    end = constant(np.asarray(np.inf if exponent > 0 else 0.0, x.type.dtype))
+    return elemwise("switch")(below, end, elemwise("inv")(power) if exponent < 0 else power)
 
 
 # --- operands of several dtypes -----------------------------------------------------------------

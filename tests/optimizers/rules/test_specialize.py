@@ -103,6 +103,8 @@ POWERS = [
     (lambda x: abs(x) ** 0.25, "sqrt(sqrt(Abs(x)))"),
     (lambda x: abs(x) ** 1.5, "mul(sqrt(Abs(x)), Abs(x))"),
     (lambda x: abs(x) ** -2.75, "inv(mul(sqrt(sqrt(Abs(x))), sqrt(Abs(x)), sqr(Abs(x))))"),
+    (lambda x: x**1.5, "Switch(EQ(x, -inf), inf, Abs(mul(sqrt(x), x)))"),
+    (lambda x: x**-0.25, "Switch(EQ(x, -inf), 0.0, inv(Abs(sqrt(sqrt(x)))))"),
     (lambda i: i**3, "mul(sqr(i), i)"),
     (lambda b: b**7, "mul(sqr(sqr(b)), sqr(b), b)"),
     (lambda b: b**3.0, "mul(sqr(Cast{float32}(b)), Cast{float32}(b))"),
