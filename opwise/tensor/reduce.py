@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from functools import cache, partial
+from functools import cache, partial, reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -794,12 +794,13 @@ def var(
             result = elemwise("sub")(result, left)
     else:
         lengths = shape(x)
-        fewer = elemwise("sub")(lengths, ddof)
-        result = _divided(sum(squares, axes, keepdims=keepdims), [fewer[i] for i in axes])
+        count = reduce(elemwise("mul"), [lengths[i] for i in axes] or [1])
+        fewer = elemwise("sub")(count, ddof)
+        result = elemwise("true_div")(sum(squares, axes, keepdims=keepdims), fewer)
         if corrected:
             left = elemwise("pow")(sum(centered, axes, keepdims=keepdims), 2)
-            divisors = [elemwise("mul")(fewer[i], lengths[i]) for i in axes]
-            result = elemwise("sub")(result, _divided(left, divisors))
+            left = elemwise("true_div")(left, elemwise("mul")(fewer, count))
+            result = elemwise("sub")(result, left)
     result.name = "var"
     return result
 

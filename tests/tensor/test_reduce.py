@@ -355,6 +355,19 @@ def test_degrees_of_freedom(run):
     np.testing.assert_allclose(run(var(v, corrected=True), {v: far}), 14 / 9, rtol=1e-12)
 
 
+@pytest.mark.parametrize("corrected", [False, True])
+@pytest.mark.parametrize("axis", [None, (0, 2), (1, 2), (-1, 0), 1])
+def test_degrees_of_freedom_are_counted_once(run, axis, corrected):
+    """The divisor is the number of elements less ddof, as numpy's, along any number of axes."""
+    cube = np.arange(30.0).reshape(2, 5, 3) ** 1.5
+    x = tensor("float64", 3)
+    for ddof in (1, 2):
+        outputs = [var(x, axis, ddof, corrected=corrected), std(x, axis, ddof, True, corrected)]
+        expected = cube.var(axis, ddof=ddof), cube.std(axis, ddof=ddof, keepdims=True)
+        for value, wanted in zip(run(outputs, {x: cube}), expected, strict=True):
+            np.testing.assert_allclose(value, wanted)
+
+
 def test_peak_to_peak(run):
     np.testing.assert_array_equal(run(ptp(x, 1), {x: MATRIX}), np.ptp(MATRIX, 1))
     assert run(ptp(x), {x: MATRIX}) == 6.0
