@@ -149,7 +149,8 @@ _COMPILED_CODE = (
     ("cxx", StrParam("cc"),
      "The C compiler; empty: compile no C code."),
     ("gcc.cxxflags", StrParam(""),
-     "Additional flags for the C compiler."),
+     "Additional flags for the C compiler. -ffast-math and its parts have an effect on users' own "
+     "C code alone. A function waits for its kernels if a flag may change bits of results."),
     ("base_compiledir", FolderParam(default_base_compiledir),
      "The folder for the compiled code of all platforms.", LOCKED),
     ("compiledir_format", FormatParam(

@@ -11,9 +11,11 @@ import hashlib
 import itertools
 import os
 import platform
+import re
 import sys
 import threading
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -217,7 +219,9 @@ def kernel_recipe(text: str) -> Recipe | None:
     path = compiler()
     if path is None:
         return None
-    return Recipe(path, (*_level(path), *FLAGS, *extra_flags()), _libraries(text))
+    given = extra_flags()
+    flags = (*_level(path), *FLAGS, *given, *last_flags(path, given))
+    return Recipe(path, flags, _libraries(text))
 
 
 def _libraries(text: str) -> tuple[str, ...]:
@@ -229,6 +233,35 @@ def _libraries(text: str) -> tuple[str, ...]:
 def extra_flags() -> tuple[str, ...]:
     """Return the flags that the user added with gcc.cxxflags."""
     return tuple(config.gcc.cxxflags.split())
+
+
+def last_flags(path: str, given: Sequence[str]) -> tuple[str, ...]:
+    """Return flags that take back those of the user, ``given``, that generated C cannot bear.
+
+    Generated C rounds by adding and subtracting a large number, splits numbers into exact parts,
+    divides integers as floats, tests for NaN, and relies on integers that wrap. So -ffast-math,
+    -Ofast and every part of them are taken back; fused products and sums, other processors and
+    other -O levels are not.
+    """
+    if not given:
+        return ()
+    kept = ("-fno-fast-math", *(f for f in csource.FLAGS if not f.startswith("-ffp-contract")))
+    if _is_clang(path):
+        return kept
+    precision = ("-mfpmath=sse",) if platform.machine() in ("x86_64", "AMD64") else ()
+    return (*kept, "-fno-single-precision-constant", *precision)
+
+
+#: flags that leave all bits of results as they are; what is not listed may change some
+_SAME_BITS = re.compile(
+    r"-[DUILlWg].*|-w|-pipe|-O[23]|-march=native|-mtune=.*|-f(PIC|pic|wrapv|openmp|openmp-simd)"
+    r"|-fno-(math-errno|trapping-math|strict-aliasing)|-fstrict-aliasing|-ffp-contract=off"
+)
+
+
+def may_change_bits(flags: Iterable[str]) -> bool:
+    """Return whether kernels compiled with these flags may differ from built-in loops in bits."""
+    return not all(map(_SAME_BITS.fullmatch, flags))
 
 
 #: libraries by key, as long as some function runs their kernels

@@ -251,8 +251,10 @@ class Kernels:
         users = [loop for loop in generated if loop.functions]
         known = all(build.is_known for _, build in builds)
         others = users or self._special  # the interpreter cannot run these
-        if later and not known and not others and all(map(_has_same_bits, generated)):
-            self.pending, builds = Pending(builds), []
+        later = later and not known and not others
+        if later and not cbuild.may_change_bits(cbuild.extra_flags()):
+            if all(map(_has_same_bits, generated)):
+                self.pending, builds = Pending(builds), []
         for _, build in builds:
             build.start()
         if users:

@@ -13,8 +13,12 @@ cdef class Library:
     cdef readonly str name
 
     def __init__(self, str path, str name=None):
+        cdef fenv_t before
         self.name = path if name is None else name
+        # what gcc links to code of users with -ffast-math makes this thread take subnormal numbers for 0
+        fegetenv(&before)
         self.handle = dlopen(path.encode(errors="surrogateescape"), RTLD_NOW | RTLD_LOCAL)
+        fesetenv(&before)
         if self.handle == NULL:
             raise OSError(dlerror().decode(errors="replace"))
 

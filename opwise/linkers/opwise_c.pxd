@@ -311,6 +311,12 @@ cdef extern from "loops.h":
     const ow_loop_row *ow_loop_rows
     int ow_loop_count
 
+cdef extern from "<fenv.h>" nogil:
+    ctypedef struct fenv_t:
+        pass
+    int fegetenv(fenv_t *)
+    int fesetenv(const fenv_t *)
+
 cdef extern from "<dlfcn.h>" nogil:
     void *dlopen(const char *, int)
     void *dlsym(void *, const char *)

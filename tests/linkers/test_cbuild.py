@@ -4,6 +4,7 @@ import ctypes
 import errno
 import functools
 import os
+import platform
 import shutil
 import stat
 import subprocess
@@ -12,14 +13,17 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import opwise
+import opwise.tensor as T
 from opwise.config import config
 from opwise.errors import CompileError
 from opwise.linkers import cbuild, kernelcache, opwise_c
 from opwise.linkers.trusted import Folder
 from opwise.scalar import csource
+from opwise.tensor import nnet
 
 pytestmark = [
     pytest.mark.c,
@@ -588,3 +592,71 @@ def test_a_program_is_found_as_in_a_shell(path, command, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", path) if path is not None else monkeypatch.delenv("PATH")
     found, expected = cbuild._find.__wrapped__(command), shutil.which(command)
     assert (found and os.path.normpath(found)) == (expected and os.path.normpath(expected))
+
+
+# --- flags of users -------------------------------------------------------------------------------
+
+
+def _rounding_outputs():
+    """Return (inputs, outputs) that round, split numbers, divide integers, or look for NaN."""
+    x, d, h = T.fvector("x"), T.dvector("d"), T.TensorType("float16", (False,))("h")
+    i, j = T.ivector("i"), T.iscalar("j")
+    real = [each for v in (x, d) for each in (v**1.7, T.exp(v), T.log(v), T.tanh(v), T.gamma(v))]
+    real += [each for v in (x, d) for each in (T.gammaln(v), T.psi(v), T.tri_gamma(v), T.erfinv(v))]
+    real += [T.erf(d), T.j0(d), T.i0(d), nnet.sigmoid(x), nnet.softplus(d), d.sum(), d // 3.0]
+    exact = [T.isnan(x), T.isinf(d), i // j, i % j, x % 3.0, T.sgn(d), T.ceil(d), 1 / T.ceil(d)]
+    return [x, d, h, i, j], [*real, *exact, h * 1.3, T.cast(d, "float16"), T.maximum(d, 0.5)]
+
+
+def _rounding_values():
+    d = np.random.RandomState(0).uniform(-5, 5, 1999)
+    d[::97], d[1::97], d[2::97] = np.nan, np.inf, -np.inf
+    d[3::97], d[4::97], d[5::97] = 0.0, -0.0, 5e-324
+    i = np.random.RandomState(1).randint(-10000, 10000, d.size).astype("int32") * 49
+    return d.astype("float32"), d, d.astype("float16"), i, np.int32(49)
+
+
+def _bits(values):
+    """Return the bytes of values, all NaN alike: gcc may exchange operands, which swaps signs."""
+    return np.where(values != values, np.nan, values).astype(values.dtype).tobytes()
+
+
+@pytest.fixture(scope="module")
+def unflagged():
+    """The results without flags of users."""
+    f = opwise.function(*_rounding_outputs())
+    return f(*_rounding_values())
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+@pytest.mark.parametrize(
+    "given",
+    [
+        "-ffast-math", "-Ofast", "-funsafe-math-optimizations", "-fassociative-math",
+        "-freciprocal-math", "-ffinite-math-only", "-fno-signed-zeros", "-ffast-math -mrecip",
+        "-fsingle-precision-constant", "-mfpmath=387", "-ftrapv", "-fno-wrapv", "-O2", "-O3",
+    ],
+)  # fmt: skip
+def test_flags_that_would_break_functions_are_taken_back(flags, unflagged, given):
+    if "-m" in given.replace("-math", "") and platform.machine() != "x86_64":
+        pytest.skip("a flag for x86")
+    flags({"gcc.cxxflags": f"{config.gcc.cxxflags} {given}"})
+    inputs, outputs = _rounding_outputs()
+    f, nodes = opwise.function(inputs, outputs), [output.owner for output in outputs]
+    for node, result, wanted in zip(nodes, f(*_rounding_values()), unflagged, strict=True):
+        assert _bits(result) == _bits(wanted), node
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+@pytest.mark.parametrize("given", ["-mno-fma", "-march=x86-64", "-ffp-contract=fast", "-O0"])
+def test_flags_that_change_last_bits_keep_functions_right(flags, unflagged, given):
+    if given.startswith("-m") and platform.machine() != "x86_64":
+        pytest.skip("a flag for x86")
+    flags({"gcc.cxxflags": f"{config.gcc.cxxflags} {given}"})
+    f = opwise.function(*_rounding_outputs())
+    for result, wanted in zip(f(*_rounding_values()), unflagged, strict=True):
+        if result.dtype.kind == "f":
+            tolerance = 64 * np.finfo(result.dtype).eps
+            np.testing.assert_allclose(result, wanted, rtol=tolerance, atol=tolerance)
+        else:
+            np.testing.assert_array_equal(result, wanted)

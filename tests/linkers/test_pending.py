@@ -32,9 +32,9 @@ _numbers = itertools.count()
 def begun(flags):
     """Compile kernels in the background, with flags for which the cache has none."""
 
-    def compile_begun(inputs, outputs, **options):
+    def compile_begun(inputs, outputs, more="", **options):
         options.setdefault("mode", "FAST_RUN")
-        unknown = f"-DOW_PENDING={os.getpid()}{next(_numbers)}"
+        unknown = f"{more} -DOW_PENDING={os.getpid()}{next(_numbers)}"
         flags({"background_compilation": True, "gcc.cxxflags": unknown})
         return function(inputs, outputs, **options)
 
@@ -101,12 +101,13 @@ def test_kernels_are_used_between_two_calls(begun, monkeypatch):
 SIZES = [0, 1, 7, 8, 31, 33, 63, 64, 65, 511, 513, 1023, 1025, 2049, 5000, 70001]
 
 
+@pytest.mark.parametrize("more", ["", "-O2", "-O3 -march=native -g -Wall -w -pipe"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_same_bits_for_any_length(begun, dtype):
+def test_same_bits_for_any_length(begun, dtype, more):
     x, y = T.vector("x", dtype=dtype), T.vector("y", dtype=dtype)
     z = softened(x) * y
     sums = [z.sum(), (x * y).sum(), abs(z).max(), T.exp(x).sum(), T.sqr(x - y).mean()]
-    f = begun([x, y], [z, *sums])
+    f = begun([x, y], [z, *sums], more=more)
     random = np.random.RandomState(0)
     values = [(random.randn(n).astype(dtype), random.randn(n).astype(dtype)) for n in SIZES if n]
     before = [f(*each) for each in values]
@@ -444,3 +445,23 @@ def test_every_width_of_vectors_gives_the_bits_of_compiled_loops(begun):
     assert opwise_c.VECTORS in ("base", "avx2", "avx512")
     f.fn.wait_for_kernels()
     same_bits(f(value), before)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "-ffast-math", "-Ofast", "-O0", "-Os", "-mno-fma", "-march=x86-64", "-ffp-contract=fast",
+        "-funsafe-math-optimizations", "-fassociative-math", "-fno-tree-vectorize", "-unheard-of",
+    ],
+)  # fmt: skip
+def test_flags_that_may_change_bits_begin_with_kernels(begun, compilers, monkeypatch, more):
+    monkeypatch.setattr(cbuild, "_run", lambda *args: pytest.fail("not compiled here"))
+    monkeypatch.setattr(cbuild, "_compile", lambda *args: compilers.append(1) or ran(*args))
+
+    def ran(recipe, text, name):
+        raise cbuild.CompileError("flags are all that counts here")
+
+    x = T.dvector("x")
+    with pytest.warns(UserWarning, match="flags are all that counts"):
+        f = begun([x], x**1.7 + 1, more=more)
+    assert len(compilers) == 1 and f.fn.built_in_calls == 0

@@ -26,7 +26,7 @@ def build(loops: str, functions: Sequence[UserFunction]) -> cbuild.Build:
     )
     owners = [f.op for f in functions]
     versions = [op.c_code_cache_version() for op in owners]
-    return cbuild.Build(text, recipe.of_owners(owners, text, versions, FLAGS))
+    return cbuild.Build(text, recipe.of_owners(owners, text, versions, FLAGS, generated=True))
 
 
 def explained(e: CompileError, functions: Sequence[UserFunction]) -> CompileError:

@@ -36,12 +36,17 @@ def system_includes() -> tuple[str, ...]:
 
 
 def of_owners(
-    owners: Sequence[Any], text: str, versions: Iterable[Any], more: Sequence[str] = ()
+    owners: Sequence[Any],
+    text: str,
+    versions: Iterable[Any],
+    more: Sequence[str] = (),
+    generated: bool = False,
 ) -> Recipe:
     """Return how to compile a text of Ops and Types.
 
     versions: what their ``c_code_cache_version`` says. more: flags after those of all users' code.
-    Raises CompileError without a C++ compiler.
+    generated: whether the text has generated C, which some flags of users would break. Raises
+    CompileError without a C++ compiler.
     """
     path = cbuild.cxx_compiler()
     if path is None:
@@ -52,12 +57,15 @@ def of_owners(
 
     folders = all_of("c_header_dirs", None)
     unwanted = set(all_of("c_no_compile_args", None))
-    wanted = [*FLAGS, *more, *all_of("c_compile_args", None), *cbuild.extra_flags()]
+    given = [*all_of("c_compile_args", None), *cbuild.extra_flags()]
+    wanted = [*FLAGS, *more, *given]
+    last = cbuild.last_flags(path, given) if generated else ()
     link_folders = all_of("c_lib_dirs", None)
     return Recipe(
         path,
         (
             *(flag for flag in wanted if flag not in unwanted),
+            *last,
             *system_includes(),
             *(f"-I{folder}" for folder in folders),
         ),

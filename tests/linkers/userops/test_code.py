@@ -246,6 +246,16 @@ def test_the_flags_name_the_compiler_and_its_arguments(flags, runs):
     assert theano.function([x], make_op()(x))([1.0]).tolist() == [2]
 
 
+@pytest.mark.parametrize("given", ["-ffast-math", "-Ofast"])
+def test_flags_of_an_op_change_no_other_arithmetic(flags, given):
+    """gcc links code to such libraries that makes a thread take subnormal numbers for 0."""
+    tiny = np.array([5e-324])
+    op = make_op(c_compile_args=lambda self, compiler: [given, "-DNOT_CACHED"])
+    f = theano.function([x], op(x))
+    assert f([1.0]).tolist() == [2]
+    assert (tiny * 1.0).tolist() == tiny.tolist() and (tiny > 0).all()
+
+
 def test_without_a_compiler(flags):
     flags(cxx="")
     assert theano.function([x], make_op(perform=doubled)(x))([1.0]).tolist() == [2]
