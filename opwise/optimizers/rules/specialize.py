@@ -190,7 +190,7 @@ _POWERS = {
     0.5: ("sqrt",),
     -0.5: ("sqrt", "inv"),
     -1: ("inv",),
-    -2: ("sqr", "inv"),
+    -2: ("inv", "sqr"),  # the square of a large number, but not of its inverse, may overflow
 }
 
 
@@ -233,6 +233,10 @@ def local_pow_specialize_device(fgraph, node):
     if out.type.dtype in dtypes.COMPLEX and power != int(power):
         return None  # the root of a complex number may lie on another branch
     powers = [cast(x, out.type.dtype)]
+    # a large power overflows where its inverse is still a number
+    is_inverse_first = exponent < 0 and power == int(power)
+    if is_inverse_first:
+        powers = [elemwise("inv")(powers[0])]
     for _ in range(max(0, int(power).bit_length() - 1)):
         powers.append(elemwise("sqr")(powers[-1]))
     factors = [x for k, x in enumerate(powers) if int(power) >> k & 1]
@@ -244,7 +248,7 @@ def local_pow_specialize_device(fgraph, node):
     new = factors[0] if len(factors) == 1 else elemwise("mul")(*factors[::-1])
     if fraction and not _is_never_negative(powers[0]):
         new = _as_power(new, powers[0], exponent)
-    elif exponent < 0:
+    elif exponent < 0 and not is_inverse_first:
         new = elemwise("inv")(new)
     return for_output(node, typed_like(new, out, [y]))
 

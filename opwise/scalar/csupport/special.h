@@ -597,7 +597,7 @@ OW_INLINE float ow_erfcinv_f32(float x)
     q = a < 0.86 ? q : v;
     y = (a < 0.86 ? 0.875 * a : s) + p / q;
     y = c == 0 ? __builtin_inf() : y;
-    y = c < 0 ? __builtin_nan("") : y;
+    y = c >= 0 ? y : __builtin_nan(""); /* of NaN too: exponents know none */
     return (float)__builtin_copysign(y, 1.0 - wide);
 }
 /*@ end */

@@ -32,13 +32,24 @@ def _polygamma1(x):
 def _lower_gamma(k, x):
     from scipy import special
 
-    return special.gammainc(k, x) * special.gamma(k)
+    return _of_gamma(special.gammainc, k, x)
 
 
 def _upper_gamma(k, x):
     from scipy import special
 
-    return special.gammaincc(k, x) * special.gamma(k)
+    return _of_gamma(special.gammaincc, k, x)
+
+
+def _of_gamma(share, k, x):
+    """Return a share of gamma(k), also where gamma(k) alone is too large for a float."""
+    from scipy import special
+
+    dtype = np.result_type(k, x, np.float16)
+    part, whole = share(k, x, dtype="float64"), special.gamma(k, dtype="float64")
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        by_logarithms = np.exp(np.log(part) + special.gammaln(k, dtype="float64"))
+        return np.where(np.isinf(whole), by_logarithms, part * whole).astype(dtype)
 
 
 def _xlogx(x):
