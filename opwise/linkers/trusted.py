@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import os
 import shlex
 import stat
@@ -19,7 +20,7 @@ from functools import cache
 #: the largest file that is read
 LARGEST = 256 << 20
 
-_HOUR, _DAY = 3600, 86400
+_DAY = 86400
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe must not block
@@ -279,6 +280,9 @@ def _user(uid: int) -> str:
 # --- temporary folders ----------------------------------------------------------------------------
 
 _TEMPORARY = "opwise-tmp-"
+#: how many leftovers a process looks at, and how often it tries to make a folder of its own
+_MOST_SWEPT = 200
+_ATTEMPTS = 10
 _swept: set[str] = set()
 
 
@@ -295,10 +299,23 @@ class Temporary:
         if place not in _swept:
             _swept.add(place)
             _sweep(place)
-        self.folder = Folder(os.path.join(place, _TEMPORARY + os.urandom(8).hex()))
-        self.path = self.folder.path
-        self._lock = os.open(self.path, _LIST)
-        _try_lock(self._lock, shared=True)
+        for _ in range(_ATTEMPTS):
+            if self._make(os.path.join(place, _TEMPORARY + os.urandom(8).hex())):
+                return
+        raise Refused(f"other processes delete new folders in {place}")
+
+    def _make(self, path: str) -> bool:
+        """Make and lock the folder; return False if a process deleted it before it was locked."""
+        try:
+            self.folder = Folder(path)
+            self.path = self.folder.path
+            self._lock = os.open(self.path, _LIST)
+        except FileNotFoundError:
+            return False
+        if _try_lock(self._lock, shared=True) is not None and self.folder.is_current():
+            return True
+        self.folder.close(self._lock)
+        return False
 
     def __enter__(self) -> Folder:
         return self.folder
@@ -332,24 +349,25 @@ def _remove_tree(path: str) -> None:
 
 
 def _sweep(place: str) -> None:
-    """Delete the temporary folders of processes that were killed."""
-    with contextlib.suppress(OSError):
-        names = [name for name in os.listdir(place) if name.startswith(_TEMPORARY)]
-        for name in names:
+    """Delete the temporary folders of processes that were killed, at most so many."""
+    with contextlib.suppress(OSError), os.scandir(place) as found:
+        left = (entry.path for entry in found if entry.name.startswith(_TEMPORARY))
+        for path in itertools.islice(left, _MOST_SWEPT):
             with contextlib.suppress(OSError):
-                _sweep_one(os.path.join(place, name))
+                _sweep_one(path)
 
 
 def _sweep_one(path: str) -> None:
     fd = os.open(path, _LIST)
     try:
         info = os.fstat(fd)
-        age = abs(time.time() - info.st_mtime)  # a time in the future is that of another clock
-        # Before its owner has locked it a folder is a moment old.
-        if info.st_uid == os.geteuid() and age > _HOUR:
-            locked = _try_lock(fd, shared=False)
-            if locked or (locked is False and age > 7 * _DAY):
-                _remove_tree(path)
+        if info.st_uid != os.geteuid():
+            return
+        # a time in the future is that of another clock
+        is_old = abs(time.time() - info.st_mtime) > 7 * _DAY
+        locked = _try_lock(fd, shared=False)
+        if locked or (locked is False and is_old):
+            _remove_tree(path)
     finally:
         os.close(fd)
 

@@ -344,12 +344,12 @@ def left_by(place, how):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("shift", [-2 * 3600, 2 * 3600], ids=["old", "of the future"])
+@pytest.mark.parametrize("shift", [0, -7200, 7200], ids=["new", "old", "of the future"])
 def test_what_killed_processes_left_is_removed_and_nothing_else(place, tmp_path, shift):
-    with left_by(place, "die") as dead:
-        killed = dead.stdout.readline().strip()
     living = left_by(place, "live")
     used = living.stdout.readline().strip()
+    with left_by(place, "die") as dead:
+        killed = dead.stdout.readline().strip()
     theirs = place / "opwise-tmp-report.txt"
     theirs.write_text("no folder")
     (tmp_path / "target").mkdir()
@@ -360,14 +360,56 @@ def test_what_killed_processes_left_is_removed_and_nothing_else(place, tmp_path,
     then = time.time() + shift
     for path in (killed, used, theirs, place / "unrelated", tmp_path / "target"):
         os.utime(path, (then, then))
-    young = place / "opwise-tmp-1111111111111111"  # just made, and not locked yet
-    young.mkdir()
     with Temporary(str(place)):
         assert not os.path.exists(killed)
-        for path in (used, theirs, link, place / "unrelated", young):
+        for path in (used, theirs, link, place / "unrelated"):
             assert os.path.lexists(path), path
         assert (tmp_path / "target" / "precious").exists()
     living.communicate()
+
+
+MAKE_AND_SWEEP = """
+import os, sys
+from opwise.linkers import trusted
+for k in range(300):
+    trusted._swept.clear()
+    with trusted.Temporary(sys.argv[1]) as folder:
+        folder.write("x", b"1")
+        assert folder.read("x") == b"1"
+"""
+
+
+def test_processes_that_sweep_leave_each_other_their_folders(place):
+    """A new folder that another process deletes before it is locked is made again."""
+    command = [sys.executable, "-c", MAKE_AND_SWEEP, str(place)]
+    running = [
+        subprocess.Popen(command, env={**os.environ, "PYTHONPATH": ROOT}, stderr=subprocess.PIPE)
+        for _ in range(4)
+    ]
+    assert [(each.communicate()[1], each.returncode) for each in running] == [(b"", 0)] * 4
+    assert os.listdir(place) == []
+
+
+def test_a_folder_that_is_deleted_before_it_is_locked_is_made_again(place, monkeypatch):
+    made = []
+
+    def deleted_at_first(fd, shared):
+        if shared and len(made) < 2:
+            made.extend(place.iterdir())
+            shutil.rmtree(made[-1])
+        return True
+
+    monkeypatch.setattr(trusted, "_try_lock", deleted_at_first)
+    with Temporary(str(place)) as folder:
+        assert len(made) == 2 and Path(folder.path) not in made and folder.is_current()
+
+
+def test_a_sweep_is_bounded(place, monkeypatch):
+    monkeypatch.setattr(trusted, "_MOST_SWEPT", 3)
+    for k in range(5):
+        (place / f"opwise-tmp-{k}").mkdir()
+    trusted._sweep(str(place))
+    assert len(os.listdir(place)) == 2
 
 
 @as_root
