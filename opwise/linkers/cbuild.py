@@ -12,14 +12,16 @@ import itertools
 import os
 import platform
 import re
+import signal
 import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from opwise.config import config
 from opwise.errors import CompileError
@@ -314,8 +316,12 @@ class Build:
         """Start the compiler if the library is neither loaded nor in the cache."""
         if self._compiled is None and not self.is_known:
             compiled = threading.Event()
-            threading.Thread(target=self._compile, args=(compiled,)).start()
-            self._compiled = compiled
+            # not waited for without end when Python ends: see ``end_compilers``
+            thread = threading.Thread(target=self._compile, args=(compiled,), daemon=True)
+            with suppress(RuntimeError):  # no thread can be started: ``result`` compiles
+                thread.start()
+                self._compiled = compiled
+                _running[self] = os.getpid()
 
     def keep(self) -> None:
         """Put the library into the cache if the compiler has made one that nobody has asked for."""
@@ -332,6 +338,11 @@ class Build:
         """Whether ``result`` need not wait."""
         return self.is_known if self._compiled is None else self._compiled.is_set()
 
+    def wait(self, seconds: float) -> None:
+        """Wait until the compiler that was started is done, but not longer than some seconds."""
+        if self._compiled is not None:
+            self._compiled.wait(max(0.0, seconds))
+
     def _compile(self, compiled: threading.Event | None = None) -> None:
         try:
             self._content, seconds = _compile(*self._arguments)
@@ -346,6 +357,9 @@ class Build:
         """Return (library, BuildReport) once it is compiled and loaded; raises CompileError."""
         if self._result is None:
             self.start()
+            if self._compiled is None and not self.is_known:
+                self._compiled = threading.Event()
+                self._compile(self._compiled)
             self._result = self._finished()
         return self._result
 
@@ -382,6 +396,46 @@ class Build:
         self._content = None
         _loaded[self._key] = library
         return library, BuildReport(hit, self._seconds, seconds, path)
+
+
+#: builds whose compiler was started in the background, and the process that did so
+_running: WeakKeyDictionary[Build, int] = WeakKeyDictionary()
+#: compilers that run in this process
+_compilers: set[subprocess.Popen[str]] = set()
+#: seconds that the end of a program waits for compilers, whose work later processes use, and for
+#: what is left to do when they were killed
+_EXIT_SECONDS, _KILLED_SECONDS = 30.0, 2.0
+#: whether Python ends, and compilers are killed
+_is_ending = False
+
+
+def end_compilers() -> None:
+    """Wait for the compilers at the end of the program; kill those that take too long, and say so.
+
+    Called when Python ends. Threads of other processes, before a fork, are not there.
+    """
+    global _is_ending
+    mine = [build for build, process in list(_running.items()) if process == os.getpid()]
+    end = time.monotonic() + _EXIT_SECONDS
+    with suppress(KeyboardInterrupt):  # do not wait any longer
+        for build in mine:
+            build.wait(end - time.monotonic())
+    left = [build for build in mine if not build.is_done]
+    if not left:
+        return
+    _is_ending = True
+    end = time.monotonic() + _KILLED_SECONDS
+    while not all(build.is_done for build in left) and time.monotonic() < end:
+        for compiler in list(_compilers):
+            with suppress(OSError):  # it has ended
+                os.killpg(compiler.pid, signal.SIGKILL)
+        for build in left:
+            build.wait(0.05)
+    with suppress(OSError, ValueError, AttributeError):  # there may be no stderr any more
+        sys.stderr.write(
+            f"opwise: the C compiler did not end in time and was killed: {len(left)} "
+            f"{'library' if len(left) == 1 else 'libraries'} of kernels were not compiled\n"
+        )
 
 
 # --- the loader -----------------------------------------------------------------------------------
@@ -456,22 +510,19 @@ def _compile(recipe: Recipe, text: str, name: str) -> tuple[bytes, float]:
 
 def _run(recipe: Recipe, text: str, folder: trusted.Folder, name: str) -> bytes:
     """Run the compiler with all of its files in a folder; OSError: there is no space."""
-    import subprocess
-
     out = os.path.join(folder.path, name)
-    done = subprocess.run(
-        [recipe.compiler, *recipe.flags, "-x", recipe.language, "-", "-x", "none", "-o", out,
-         *recipe.libraries],
-        input=text, capture_output=True, text=True, errors="replace", close_fds=False, check=False,
-        # Ctrl-C in a terminal is for the program, which may handle it and go on
-        process_group=0,
-        # its files go where nobody can exchange them, and its messages are read below
-        env={**os.environ, "TMPDIR": folder.path, "LC_ALL": "C"},
-    )  # fmt: skip
+    command = [
+        recipe.compiler, *recipe.flags, "-x", recipe.language, "-", "-x", "none", "-o", out,
+        *recipe.libraries,
+    ]  # fmt: skip
+    # its files go where nobody can exchange them, and its messages are read below
+    done = _ran(command, text, {**os.environ, "TMPDIR": folder.path, "LC_ALL": "C"})
     if done.returncode:
         for code in _NO_SPACE:
             if os.strerror(code) in done.stderr:
                 raise OSError(code, os.strerror(code), folder.path)
+        if _is_ending:
+            raise CompileError("the compiler was killed when the program ended")
         kept = kernelcache.keep_source(f"{name[:-3]}.c", text)
         where = f" (the source is kept in {kept})" if kept else ""
         raise CompileError(
@@ -479,6 +530,27 @@ def _run(recipe: Recipe, text: str, folder: trusted.Folder, name: str) -> bytes:
         )
     with open(out, "rb") as f:
         return f.read()
+
+
+def _ran(command: list[str], text: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a compiler, which ``end_compilers`` may kill."""
+    import subprocess
+
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        errors="replace", close_fds=False, env=env,
+        # Ctrl-C in a terminal is for the program, which may handle it and go on
+        process_group=0,
+    ) as process:  # fmt: skip
+        _compilers.add(process)
+        try:
+            output, messages = process.communicate(text)
+        except BaseException:  # Ctrl-C, where no thread could be started
+            process.kill()
+            raise
+        finally:
+            _compilers.discard(process)
+    return subprocess.CompletedProcess(command, process.returncode, output, messages)
 
 
 def _first_error(done: subprocess.CompletedProcess[str]) -> str:

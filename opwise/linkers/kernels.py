@@ -10,7 +10,6 @@ import atexit
 import os
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any, Protocol
 
 from opwise.errors import CompileError
@@ -319,9 +318,8 @@ class Pending:
     def _start(self) -> None:
         if self._process is not None:  # this is a fork, without the thread that ran the compiler
             self._builds = [(loops, build.again()) for loops, build in self._builds]
-        with suppress(RuntimeError):  # Python starts no threads when it ends
-            for _, build in self._builds:
-                build.start()
+        for _, build in self._builds:
+            build.start()
         self._process = os.getpid()
         _started.add(self)
 
@@ -338,7 +336,8 @@ _started: weakref.WeakSet[Pending] = weakref.WeakSet()
 
 @atexit.register
 def _keep_pending() -> None:
-    """At exit, when the threads that ran compilers have ended."""
+    """At exit: wait for compilers, but not without end, and keep what they have made."""
+    cbuild.end_compilers()
     for pending in list(_started):
         pending.keep()
 

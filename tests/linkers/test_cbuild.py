@@ -412,7 +412,7 @@ def test_a_compiler_that_cannot_be_started(cache, monkeypatch):
     def fail(*args, **kwargs):
         raise OSError("no more processes")
 
-    monkeypatch.setattr(subprocess, "run", fail)
+    monkeypatch.setattr(cbuild, "_ran", fail)
     with pytest.raises(CompileError, match="no more processes"):
         cbuild.load(TEXT % 11)
     assert libraries(cache) == []
@@ -424,16 +424,16 @@ def full_disk(tmp_path, monkeypatch):
     place = tmp_path / "full"
     place.mkdir()
     monkeypatch.setenv("TMPDIR", str(place))
-    genuine = subprocess.run
+    genuine = cbuild._ran
 
-    def run(command, **kwargs):
-        folder = kwargs["env"]["TMPDIR"]
+    def run(command, source, env):
+        folder = env["TMPDIR"]
         if not folder.startswith(str(place)):
-            return genuine(command, **kwargs)
+            return genuine(command, source, env)
         text = f"error writing to {folder}/x.s: No space left on device"
         return subprocess.CompletedProcess(command, 1, "", text)
 
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(cbuild, "_ran", run)
     return place
 
 
@@ -455,14 +455,14 @@ def test_the_files_of_the_compiler_are_closed_to_others(cache, tmp_path, monkeyp
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     monkeypatch.setenv("TMPDIR", str(tmp_path / "open"))
-    used, genuine = [], subprocess.run
+    used, genuine = [], cbuild._ran
 
-    def run(command, **kwargs):
-        used.append(kwargs["env"]["TMPDIR"])
+    def run(command, source, env):
+        used.append(env["TMPDIR"])
         assert stat.S_IMODE(os.stat(used[-1]).st_mode) == 0o700
-        return genuine(command, **kwargs)
+        return genuine(command, source, env)
 
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(cbuild, "_ran", run)
     assert call(cbuild.load(TEXT % 66)[0]) == 66
     assert not used[0].startswith(str(tmp_path / "open")) and not os.path.exists(used[0])
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -433,6 +434,90 @@ def test_a_process_that_ends_leaves_its_kernels(tmp_path):
     assert runs[0][1:3] == runs[1][1:3]
     assert runs[0][3] == "2"  # calls on built-in loops
     assert runs[1][3] == "0"  # the kernel was in the cache
+
+
+_HANGS = """
+import sys, time
+import numpy as np
+import opwise, opwise.tensor as T
+from opwise.linkers import cbuild, kernels
+kernels._WORTH_COMPILING = 0
+cbuild._EXIT_SECONDS = 0.2
+x = T.dvector("x")
+f = opwise.function([x], T.tanh(x) * 3 + 1)
+f(np.ones(3)), f(np.ones(3))
+while not cbuild._compilers:
+    time.sleep(0.01)
+if sys.argv[1] == "exits":
+    sys.exit(3)
+if sys.argv[1] == "raises":
+    raise ValueError("its own")
+if sys.argv[1] == "interrupted":
+    def interrupt(self, seconds, wait=cbuild.Build.wait):
+        if seconds > 0.1:
+            raise KeyboardInterrupt
+        wait(self, seconds)
+    cbuild.Build.wait = interrupt
+    cbuild._EXIT_SECONDS = 1e6
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "code"), [("ends", 0), ("exits", 3), ("raises", 1), ("interrupted", 0)]
+)
+def test_a_compiler_that_hangs_does_not_keep_a_process(tmp_path, how, code):
+    """It and what it has started are killed; one line says so, and no file is left."""
+    compiler, place = tmp_path / "cc", tmp_path / "place"
+    compiler.write_text(f"#!/bin/sh\nsleep 3600 &\necho $! >{tmp_path}/started\nwait\n")
+    compiler.chmod(0o700)
+    place.mkdir(mode=0o700)
+    flags = f"base_compiledir={tmp_path / 'cache'},background_compilation=True,cxx={compiler}"
+    done = subprocess.run(
+        [sys.executable, "-c", _HANGS, how], capture_output=True, text=True,
+        env={**os.environ, "OPWISE_FLAGS": flags, "TMPDIR": str(place)},
+    )  # fmt: skip
+    *others, last = done.stderr.splitlines()
+    assert last.startswith("opwise: the C compiler did not end in time and was killed")
+    assert others == [] or (how == "raises" and others[-1] == "ValueError: its own")
+    assert done.returncode == code
+    assert list(place.iterdir()) == []
+    if (tmp_path / "started").exists():
+        with pytest.raises(ProcessLookupError):
+            for _ in range(1000):  # until init has noticed that it ended
+                os.kill(int((tmp_path / "started").read_text()), 0)
+                time.sleep(0.01)
+
+
+def _no_thread(self):
+    raise RuntimeError("can't start new thread")
+
+
+def test_without_a_new_thread_kernels_are_compiled_by_the_caller(begun, compilers, monkeypatch):
+    monkeypatch.setattr(threading.Thread, "start", _no_thread)
+    monkeypatch.setattr(kernels, "_WORTH_COMPILING", 0)
+    x = T.dvector("x")
+    f = begun([x], T.sin(x) * 2)  # waits for its kernels
+    np.testing.assert_allclose(f([1.0, 2.0]), 2 * np.sin([1.0, 2.0]))
+    assert len(compilers) == 1 and f.fn.built_in_calls == 0
+    g = begun([x], softened(x))
+    first = g(np.arange(9.0))
+    same_bits([g(np.arange(9.0))], [first])
+    assert len(compilers) == 1 and g.fn.built_in_calls == 2
+    g.fn.wait_for_kernels()
+    same_bits([g(np.arange(9.0))], [first])
+    assert len(compilers) == 2 and g.fn.built_in_calls == 2
+
+
+def test_without_a_new_process_functions_keep_their_built_in_loops(begun, monkeypatch):
+    def no_process(*args, **kwargs):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(threading.Thread, "start", _no_thread)
+    monkeypatch.setattr(subprocess, "Popen", no_process)
+    x = T.dvector("x")
+    with pytest.warns(UserWarning, match="Resource temporarily unavailable"):
+        f = begun([x], T.sin(x) * 2)
+    np.testing.assert_allclose(f([1.0, 2.0]), 2 * np.sin([1.0, 2.0]))
 
 
 def test_every_width_of_vectors_gives_the_bits_of_compiled_loops(begun):
