@@ -311,6 +311,9 @@ cdef extern from "loops.h":
     const ow_loop_row *ow_loop_rows
     int ow_loop_count
 
+cdef extern from "buffers.h" nogil:
+    bint ow_have_buffers()
+
 cdef extern from "<fenv.h>" nogil:
     ctypedef struct fenv_t:
         pass

@@ -158,6 +158,8 @@ cdef class VM:
         self.nmemory = 0
         self.memory = <void **>calloc(12 + len(choices) * 3 + 4 * max(1, self.nsteps),
                                       sizeof(void *))
+        if not (self.slots and self.steps and self.memory):
+            raise MemoryError()
         self.input_slot = self._ints([slot for slot, _ in inputs])
         self.output_slot = self._ints([slot for slot, _ in outputs])
         self.parent = self._ints(parents)
@@ -840,6 +842,8 @@ cdef class VM:
             if self.marked:
                 self._open(self.call_label)
             self._load_inputs()
+            if self.nsteps and not ow_have_buffers():
+                self._fail(0, MemoryError("could not allocate working memory of this thread"))
             if self.timed and not self.inside:
                 self._run_timed()
             else:

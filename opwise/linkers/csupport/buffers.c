@@ -2,44 +2,60 @@
 
 #include <pthread.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define ALIGNED_TO 64
 
-_Thread_local ow_buffer ow_buffers[OW_BUFFERS];
+_Thread_local char *ow_buffers;
 
-/* Its value in a thread is that thread's array of buffers, which its destructor frees. */
+/* Its value in a thread is the memory that its destructor frees. */
 static pthread_key_t key;
 static int has_key;
 
-static void free_buffers(void *of_thread)
+static void free_block(void *block)
 {
-    ow_buffer *buffers = of_thread;
-    for (int i = 0; i < OW_BUFFERS; i++) {
-        free(buffers[i].block);
-        buffers[i] = (ow_buffer){0};
-    }
+    free(block);
+    ow_buffers = NULL;
 }
 
 __attribute__((constructor)) static void make_key(void)
 {
-    has_key = !pthread_key_create(&key, free_buffers);
+    has_key = !pthread_key_create(&key, free_block);
 }
 
-char *ow_new_buffer(int which, size_t bytes)
+/* The block from calloc stands just before the buffers. */
+char *ow_new_buffers(void)
 {
-    ow_buffer *b = &ow_buffers[which];
-    free(b->block);
-    /* large blocks are pages that are cleared when they are first touched */
-    b->block = calloc(1, bytes + ALIGNED_TO);
-    if (b->block == NULL) {
-        fputs("opwise: out of memory for the buffers of a thread\n", stderr);
-        abort();
-    }
-    b->memory = (char *)(((uintptr_t)b->block + ALIGNED_TO - 1) & ~(uintptr_t)(ALIGNED_TO - 1));
-    b->bytes = bytes;
-    if (has_key)
-        pthread_setspecific(key, ow_buffers);
-    return b->memory;
+    /* a large block is pages that are cleared when they are first touched */
+    char *block = calloc(1, OW_BUFFERS_END + sizeof(void *) + ALIGNED_TO);
+    if (block == NULL)
+        return NULL;
+    const uintptr_t after = (uintptr_t)block + sizeof(void *) + ALIGNED_TO - 1;
+    char *memory = (char *)(after & ~(uintptr_t)(ALIGNED_TO - 1));
+    ((void **)memory)[-1] = block;
+    return memory;
+}
+
+void ow_free_buffers(char *memory)
+{
+    free(((void **)memory)[-1]);
+}
+
+int ow_take_buffers(char *memory)
+{
+    if (!has_key || pthread_setspecific(key, ((void **)memory)[-1]))
+        return 0;
+    ow_buffers = memory;
+    return 1;
+}
+
+int ow_make_buffers(void)
+{
+    char *memory = ow_new_buffers();
+    if (memory == NULL)
+        return 0;
+    if (ow_take_buffers(memory))
+        return 1;
+    ow_free_buffers(memory);
+    return 0;
 }

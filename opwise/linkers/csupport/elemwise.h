@@ -89,7 +89,7 @@ typedef char ow_operand_copy[OW_CHUNK * 8 + OW_SPARE * 16];
 /* Memory of this thread for a chunk of each operand. */
 static inline ow_operand_copy *ow_operand_copies(void)
 {
-    return (ow_operand_copy *)ow_thread_buffer(OW_BUFFER_OPERANDS, sizeof(ow_operand_copy) * OW_MAXARG);
+    return OW_THREAD_BUFFER(OW_BUFFER_OPERANDS, OW_BUFFER_REGISTERS, ow_operand_copy, OW_MAXARG);
 }
 
 /* The elements of a chunk: of 16 bytes half as many. */
@@ -203,7 +203,7 @@ static void ow_tile_loop(const void *ctx, char **p, const int64_t *st, int64_t n
 {
     const ow_tiled *t = ctx;
     const ow_gathered *g = t->g;
-    char *const tiles = ow_thread_buffer(OW_BUFFER_OPERANDS, OW_TILE_SIZE * OW_MAXARG);
+    char *const tiles = OW_THREAD_BUFFER(OW_BUFFER_OPERANDS, OW_BUFFER_REGISTERS, char, OW_TILE_SIZE * OW_MAXARG);
     int64_t steps[2 * OW_MAXARG + 2], down[OW_MAXARG];
     steps[g->n] = 1; /* row */
     for (int i = 0; i < g->n; i++) {
@@ -558,7 +558,7 @@ typedef char ow_register[8 * OW_CHUNK];
 /* The registers of the interpreter in this thread, a chunk each. */
 static inline ow_register *ow_registers(void)
 {
-    return (ow_register *)ow_thread_buffer(OW_BUFFER_REGISTERS, sizeof(ow_register) * OW_MAXREG);
+    return OW_THREAD_BUFFER(OW_BUFFER_REGISTERS, OW_BUFFER_RUN, ow_register, OW_MAXREG);
 }
 
 static inline void ow_gather(char *to, const char *from, int64_t stride, int itemsize, int64_t n)
@@ -601,7 +601,7 @@ static inline void ow_interpret_chunk(const ow_code *code, ow_register *register
 static void ow_interpret_run(const ow_code *code, ow_register *registers, const void **reg, char **p,
                              const int64_t *st, int64_t n, int k)
 {
-    static _Thread_local char values[16 * OW_RUN] __attribute__((aligned(64)));
+    char *const values = OW_THREAD_BUFFER(OW_BUFFER_RUN, OW_BUFFER_LEFT, char, 16 * OW_RUN);
     const ow_reducer *reducer = code->reducer, *join = code->join;
     const int result = code->results[k], size = code->itemsize[result];
     const int64_t one[4] = {0, reducer->accsize, 1, 0}, run[4] = {0, size, 1, 0};

@@ -251,8 +251,8 @@ OW_WITHIN void OW_N(ow_gather_rows)(OW_T *to, const OW_T *x, int64_t xr, int64_t
 static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
 {
     enum { BLOCK = OW_PANELS * OW_WIDE };
-    OW_T *const packed = (OW_T *)ow_thread_buffer(OW_BUFFER_RIGHT, sizeof(OW_T) * OW_SUM_BLOCK * BLOCK);
-    OW_T *const gathered = (OW_T *)ow_thread_buffer(OW_BUFFER_LEFT, sizeof(OW_T) * OW_X_ROWS * OW_X_STEP);
+    OW_T *const packed = OW_THREAD_BUFFER(OW_BUFFER_RIGHT, OW_BUFFERS_END, OW_T, OW_SUM_BLOCK * BLOCK);
+    OW_T *const gathered = OW_THREAD_BUFFER(OW_BUFFER_LEFT, OW_BUFFER_RIGHT, OW_T, OW_X_ROWS * OW_X_STEP);
     const OW_T a = (OW_T)q->a;
     /* panels of a y that is small are as good where they are, and so are those that are read once, if
      * rows are near and all of it stays in the caches */
@@ -352,8 +352,8 @@ static void OW_N(ow_pack_part)(const ow_product *q, char *to, int64_t j0, int64_
 static void OW_N(ow_packed_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
 {
     enum { BLOCK = OW_PANELS * OW_WIDE };
-    OW_T *const rows = (OW_T *)ow_thread_buffer(OW_BUFFER_LEFT, sizeof(OW_T) * OW_SUM_BLOCK * OW_PACK_ROWS);
-    OW_T *const columns = (OW_T *)ow_thread_buffer(OW_BUFFER_RIGHT, sizeof(OW_T) * OW_SUM_BLOCK * BLOCK);
+    OW_T *const rows = OW_THREAD_BUFFER(OW_BUFFER_LEFT, OW_BUFFER_RIGHT, OW_T, OW_SUM_BLOCK * OW_PACK_ROWS);
+    OW_T *const columns = OW_THREAD_BUFFER(OW_BUFFER_RIGHT, OW_BUFFERS_END, OW_T, OW_SUM_BLOCK * BLOCK);
     const int64_t width = (q->n + OW_WIDE - 1) / OW_WIDE * OW_WIDE;
     for (int64_t p = 0; p < q->k || p == 0; p += OW_SUM_BLOCK) {
         const int64_t k = q->k - p < OW_SUM_BLOCK ? q->k - p : OW_SUM_BLOCK;

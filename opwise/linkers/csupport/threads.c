@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "threads.h"
 
+#include "buffers.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -48,6 +50,7 @@ static struct {
     _Atomic int sleeping;
     int running;           /* threads that were started and not joined */
     pthread_t threads[OW_MAX_THREADS];
+    char *buffers[OW_MAX_THREADS]; /* of a thread that was started */
     long ids[OW_MAX_THREADS];  /* the kernel's; of use for a thread that has ended */
     pthread_mutex_t busy, sleep;
     pthread_cond_t wake;
@@ -71,6 +74,10 @@ static int do_chunk(void)
 static void *member(void *index)
 {
     int self = (int)(intptr_t)index;
+    if (!ow_take_buffers(team.buffers[self - 1])) {
+        ow_free_buffers(team.buffers[self - 1]);
+        return NULL; /* the others do its share */
+    }
 #ifdef __linux__
     team.ids[self - 1] = syscall(SYS_gettid);
 #endif
@@ -160,8 +167,13 @@ static void gather(void)
 {
     while (team.running + 1 < team.wanted) {
         void *index = (void *)(intptr_t)(team.running + 1);
-        if (pthread_create(&team.threads[team.running], NULL, member, index))
+        char *buffers = team.buffers[team.running] = ow_new_buffers();
+        if (buffers == NULL)
             break;  /* fewer threads are slower, and right */
+        if (pthread_create(&team.threads[team.running], NULL, member, index)) {
+            ow_free_buffers(buffers);
+            break;
+        }
         team.running++;
     }
 }
