@@ -9,6 +9,7 @@ import sys as _sys
 import time as _time
 
 _start = _time.perf_counter()
+_began = _time.time_ns()
 
 try:
     import opwise.linkers.opwise_c as _built  # noqa: F401
@@ -24,6 +25,7 @@ except ModuleNotFoundError as _error:
     ) from None
 
 from opwise import errors, gradient, scalar, tensor
+from opwise.compile import asimported as _asimported
 from opwise.compile.construct import clone, rebuild_collect_shared
 from opwise.compile.executable import Function
 from opwise.compile.fromgraph import OpFromGraph
@@ -156,6 +158,7 @@ if _process.has_status_pipe():
     from opwise.profiling import stats as _stats  # noqa: F401
 
 _process.note_import(_start)
+_asimported.note_import(_began)
 
 
 #: names of Theano's Module system, by the module that has them

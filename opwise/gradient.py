@@ -731,6 +731,7 @@ def Rop(
     'None' or 'disconnected'. Differentiable results that do not depend on wrt have the derivative
     zero.
     """
+    global _rop_used
     disconnected = _Disconnected(
         disconnected_outputs,
         "disconnected_outputs",
@@ -761,15 +762,13 @@ def Rop(
             disconnected.report(out)
             result = disconnected.value(out)
         if result is not None and result not in given:
-            _Used.rop, result.rop_of = True, out
+            _rop_used, result.rop_of = True, out
         results.append(result)
     return _as_given(f, results)
 
 
-class _Used:
-    """Whether this process has called Rop: graphs are searched for its results only then."""
-
-    rop = False
+#: whether this process has called Rop: graphs are searched for its results only then
+_rop_used = False
 
 
 def differentiated(outputs: Iterable[Variable]) -> list[Variable]:
@@ -779,7 +778,7 @@ def differentiated(outputs: Iterable[Variable]) -> list[Variable]:
     these as inputs of functions.
     """
     found: dict[Variable, None] = {}
-    graph = [*outputs] if _Used.rop else []
+    graph = [*outputs] if _rop_used else []
     while graph:
         graph = [var.rop_of for var in ancestors(graph) if var.rop_of is not None]
         graph = [var for var in dict.fromkeys(graph) if var not in found]

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 
+from opwise.compile import asimported
 from opwise.compile.construct import Construction, Graph, WrittenGraph
 from opwise.config import config
 from opwise.config.registry import options
@@ -40,12 +39,6 @@ _NO_EFFECT = (
     "base_compiledir", "compiledir", "profile", "profiling.", "print_", "reoptimize_unpickled",
     "pickle_", "cache_graphs", "background_compilation",
 )  # fmt: skip
-
-
-#: folders of opwise on whose modules no rewrite for the CPU depends
-_APART = frozenset(
-    ("__pycache__", "command", "gpu", "hardware", "legacy", "profiling", "py2", "testing", "tuning")
-)
 
 
 class Entry:
@@ -92,6 +85,9 @@ class Entry:
 
     def keep(self, fgraph: FunctionGraph) -> None:
         """Put the optimized graph into the cache, if records can hold it."""
+        asimported.note_own_imports()
+        if asimported.sources() is None:
+            return  # of a module that was imported meanwhile
         written = self._construction.graph
         if isinstance(written, WrittenGraph):  # the graph was optimized in its copy
             self._writer.copied(written.copies, written.order, written.copied_order)
@@ -141,7 +137,10 @@ def circumstances(mode: Any) -> Data | None:
     required: tuple[str, ...] = getattr(mode.used_linker, "required", ())
     if target.device_name() != "cpu" or required:
         return None  # for a device: its linker reads marks of the rewrites that it requires
-    if stages.changed_by_program():
+    if stages.changed_by_program() or asimported.replaced():
+        return None
+    sources = asimported.sources()
+    if sources is None:
         return None
     if config.profile_optimizer or config.optimizer_verbose or config.keep_shape_checks:
         return None
@@ -155,7 +154,7 @@ def circumstances(mode: Any) -> Data | None:
         if flag.used and not flag.fullname.startswith(_NO_EFFECT) and _is_changed(flag)
     ]
     return [
-        __version__, _sources(), np.__version__, cbuild.hardware(), resources.processors(),
+        __version__, sources, np.__version__, cbuild.hardware(), resources.processors(),
         cbuild.compiler() is not None, sorted(flags), _described(mode.effective_query),
     ]  # fmt: skip
 
@@ -174,28 +173,3 @@ def _described(query: Query | None) -> Data:
         list(query.include), list(query.require), list(query.exclude), query.position_cutoff,
         [[name, _described(inner)] for name, inner in sorted(query.subquery.items())],
     ]  # fmt: skip
-
-
-@cache
-def _sources() -> str:
-    """Return a digest of the names, sizes and times of opwise's modules; an edit changes it.
-
-    Modules on which no rewrite depends are left out. It is that of nothing if the modules are not
-    in a folder, as in an archive.
-    """
-    package = os.path.dirname(os.path.dirname(__file__))
-    found: list[tuple[str, int, int]] = []
-    folders = [package]
-    while folders:
-        try:
-            with os.scandir(folders.pop()) as entries:
-                for one in entries:
-                    if one.name.endswith((".py", ".so", ".pyd")):
-                        info = one.stat()
-                        found.append((one.path, info.st_size, info.st_mtime_ns))
-                    elif one.name not in _APART and one.is_dir(follow_symlinks=False):
-                        folders.append(one.path)
-        except OSError:
-            continue
-    found = [(path[len(package) :], size, time) for path, size, time in sorted(found)]
-    return hashlib.sha256(repr(found).encode()).hexdigest()
