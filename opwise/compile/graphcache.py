@@ -29,7 +29,7 @@ from opwise.optimizers.database import Query
 from opwise.version import __version__
 
 #: part of the key: the form of the records
-_FORM = 2
+_FORM = 3
 #: graphs with more bytes of constants are not kept: their digest would take longer than rewriting
 _MOST_READ = 1 << 25
 #: nor are graphs whose rewriting computed more bytes of constants
@@ -78,7 +78,7 @@ class Entry:
             outputs = Reader(self._writer.numbered).graph(json.loads(text), arrays)
             if len(outputs) != self._n_outputs:
                 raise Unreadable(f"it has {len(outputs)} outputs")
-        except (Unreadable, ValueError) as e:
+        except (Unreadable, ValueError, RecursionError) as e:
             kernelcache.warn_damaged(self._name, f"its content cannot be read ({e})")
             return None
         return replace(self._construction, graph=Graph(self._construction.graph_inputs, outputs))

@@ -189,20 +189,23 @@ class Writer:
         return number
 
     def _array(self, value: Any) -> Data:
+        """Write an array with its layout, on which the last bits of what is computed depend."""
         dtype = value.dtype
         if type(value) is not np.ndarray and isinstance(value, np.ndarray):
             raise Unwritable(f"an array of {type(value)}")
         text = _dtype_text(dtype)
         if isinstance(value, np.generic):
             return ["g", text, value.tobytes().hex()]
-        if self._nbytes + value.nbytes > self.most_bytes:
+        own = value[(*_once(value.strides), ...)]
+        low, high = _extent(value.shape, value.strides, dtype.itemsize)
+        if self._nbytes + max(own.nbytes, high - low) > self.most_bytes:
             raise Unwritable(f"arrays of more than {self.most_bytes} bytes")
-        by_columns = value.flags.f_contiguous and not value.flags.c_contiguous
-        content = value.tobytes("F" if by_columns else "C")
+        content = own.tobytes()
         start = self._nbytes
         self._arrays.append(content)
         self._nbytes += len(content)
-        return ["n", text, list(value.shape), by_columns, start, len(content)]
+        layout = [list(value.shape), list(value.strides), value.flags.aligned]
+        return ["n", text, *layout, start, len(content)]
 
     # --- variables and Applys ---------------------------------------------------------------------
 
@@ -351,17 +354,21 @@ class Reader:
     def graph(self, records: Iterable[Data], arrays: bytes) -> list[Variable]:
         """Return the outputs of the graph in records. arrays: what they say is in arrays.
 
-        Raises Unreadable for what no Writer has made.
+        Raises Unreadable for what no Writer has made; nothing of it has a number then.
         """
         self._arrays = arrays
         outputs: list[Variable] = []
+        known = self.numbered
+        before = [(them, len(them)) for them in (known.objects, known.variables, known.applys)]
         try:
             for kind, *record in records:
                 if kind == "g":
-                    outputs = [self.numbered.variables[i] for i in record[0]]
+                    outputs = [known.variables[i] for i in record[0]]
                 else:
                     _RECORDS[kind](self, *record)
-        except (LookupError, TypeError, ValueError, AttributeError, ImportError) as e:
+        except Exception as e:  # classes may raise any for attributes that they do not know
+            for them, length in before:  # the numbers of what is read or written next
+                del them[length:]
             raise Unreadable(f"{type(e).__name__}: {e}") from e
         return outputs
 
@@ -389,10 +396,23 @@ class Reader:
         self._object(name, args, state, called=True)
 
     def _array(
-        self, dtype: str, shape: Sequence[int], by_columns: bool, start: int, length: int
-    ) -> np.ndarray[Any, Any]:
-        flat = np.frombuffer(self._arrays[start : start + length], np.dtype(dtype)).copy()
-        return flat.reshape(shape, order="F" if by_columns else "C")
+        self, dtype: str, shape: Sequence[int], strides: Sequence[int], aligned: bool,
+        start: int, length: int,
+    ) -> np.ndarray[Any, Any]:  # fmt: skip
+        kind = np.dtype(dtype)
+        content = self._arrays[start : start + length]
+        if len(content) != length:
+            raise ValueError("the content of an array is missing")
+        flat = np.frombuffer(content, kind)
+        low, high = _extent(shape, strides, kind.itemsize)
+        # the memory of an array is aligned for every dtype
+        memory = np.zeros(high - low + (not aligned), np.uint8)
+        found: np.ndarray[Any, Any] = np.ndarray(
+            shape, kind, memory, offset=-low + (not aligned), strides=strides
+        )
+        own = found[(*_once(strides), ...)]
+        own[...] = flat.reshape(own.shape)
+        return found
 
     def _leaf(self, kind: int, name: str | None, tag: Data, *value: Data) -> None:
         type_: Type = self.numbered.objects[kind]
@@ -481,6 +501,19 @@ _READ: dict[str, Callable[..., Any]] = {
 
 
 # --- names ----------------------------------------------------------------------------------------
+
+
+def _once(strides: Sequence[int]) -> tuple[slice, ...]:
+    """Return the index of the elements of an array that are repeated nowhere by strides of 0."""
+    return tuple(slice(None) if stride else slice(1) for stride in strides)
+
+
+def _extent(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
+    """Return where the memory of an array begins and ends, in bytes from its first element."""
+    if 0 in shape:
+        return 0, 0
+    reach = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
+    return sum(min(0, r) for r in reach), sum(max(0, r) for r in reach) + itemsize
 
 
 def _dtype_text(dtype: np.dtype[Any]) -> str:

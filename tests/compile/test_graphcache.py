@@ -1,5 +1,6 @@
 """The cache of optimized graphs: a function that was compiled before is not rewritten again."""
 
+import json
 import os
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from opwise.compile import asimported, graphcache, maker
 from opwise.compile.construct import construct
 from opwise.config import change_flags
 from opwise.graph import provenance
+from opwise.graph.records import Numbered, Reader, Writer
 from opwise.linkers import kernelcache
 from opwise.modes.debugmode import DebugMode
 from opwise.modes.mode import Mode
@@ -309,14 +311,133 @@ def test_a_file_that_was_cut(cached, size):
     assert not rewritten(theano.function(*graph()))  # it was written again
 
 
-def test_a_flipped_bit(cached):
-    theano.function(*graph())
+def small():
+    """A function with a constant that rewriting computes, whose entry is small."""
+    x = T.dvector("x")
+    return theano.function([x], x * (T.constant(np.arange(3.0)) + 1))
+
+
+@pytest.mark.filterwarnings("ignore:.*is not loaded")
+def test_damage_at_every_byte(cached):
+    """What is missing or other than it was is noticed, wherever it is."""
+    small()
     path = entry_file(cached)
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    with pytest.warns(UserWarning, match="was changed"):
-        assert rewritten(theano.function(*graph()))
+    whole = path.read_bytes()
+    damaged = [whole[:size] for size in range(len(whole))]
+    for at in range(len(whole)):
+        content = bytearray(whole)
+        content[at] ^= 1 << at % 8
+        damaged.append(bytes(content))
+    entry = graphcache.entry(small().maker.construction, theano.compile.FAST_RUN)
+    for content in damaged:
+        path.write_bytes(content)
+        assert entry.find() is None
+    for content in damaged[:: len(damaged) // 12]:
+        path.write_bytes(content)
+        f = small()
+        assert rewritten(f)
+        assert list(f([1.0, 1, 1])) == [1, 2, 3]
+        assert path.read_bytes() == whole
+
+
+@pytest.mark.filterwarnings("ignore:.*is not loaded")
+def test_content_that_ends_early(cached):
+    """Reading it fails midway; what was read until then is not referred to when it is written."""
+    small()
+    path = entry_file(cached)
+    whole = path.read_bytes()
+    key = graphcache.entry(small().maker.construction, theano.compile.FAST_RUN).key
+    text, _, arrays = whole[: -2 * kernelcache._DIGEST].partition(b"\n")
+    records = json.loads(text)
+    assert len(records) > 2
+    cut = [json.dumps(records[:n] + [["x"]]).encode() + b"\n" + arrays for n in range(len(records))]
+    cut += [text[:n] + b"\n" + arrays for n in range(0, len(text), 7)]
+    cut += [text + b"\n" + arrays[:n] for n in range(len(arrays))]
+    for content in cut:
+        path.write_bytes(content + kernelcache._seal(key, content))
+        f = small()
+        assert rewritten(f)
+        assert path.read_bytes() == whole
+    g = small()
+    assert not rewritten(g)
+    assert list(g([1.0, 1, 1])) == list(f([1.0, 1, 1])) == [1, 2, 3]
+
+
+# --- layouts of constants -------------------------------------------------------------------------
+
+
+def unaligned(value):
+    memory = np.zeros(value.nbytes + 1, np.uint8)
+    found = np.ndarray(value.shape, value.dtype, memory, offset=1)
+    found[...] = value
+    return found
+
+
+CUBE = np.arange(24.0).reshape(2, 3, 4)
+LAYOUTS = {
+    "C": CUBE,
+    "Fortran": np.asfortranarray(CUBE),
+    "neither": CUBE.transpose(1, 2, 0),
+    "other": CUBE.transpose(0, 2, 1),
+    "zero strides": np.broadcast_to(CUBE[:, :1], (2, 3, 4)),
+    "number": np.broadcast_to(np.array(2.5), (3, 1, 2)),
+    "backwards": CUBE[::-1, :, ::-2],
+    "gaps": CUBE[:, ::2, 1::2],
+    "windows": np.lib.stride_tricks.sliding_window_view(CUBE[0, 0], 2),
+    "one row": CUBE[1:, :1, ::2],
+    "empty": CUBE[:, :0].transpose(2, 0, 1),
+    "no dimensions": np.array(3.0),
+    "unaligned": unaligned(CUBE),
+    "other bytes": CUBE.astype(">f8"),
+    "integers": CUBE.astype(np.int16).transpose(2, 0, 1),
+    "booleans": (CUBE > 3).T,
+    "complex": (CUBE + 1j).swapaxes(0, 1),
+    "texts": np.array(["a", "bcd"]),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_arrays_keep_their_layout(layout):
+    value = LAYOUTS[layout]
+    writer = Writer()
+    written = json.loads(json.dumps(writer.value(value)))
+    _, content = writer.take()
+    reader = Reader(Numbered())
+    reader.graph([], content)
+    found = reader.value(written)
+    assert (found.dtype, found.shape, found.strides) == (value.dtype, value.shape, value.strides)
+    assert found.flags.aligned == value.flags.aligned
+    assert found.tobytes() == value.tobytes()
+
+
+def test_layouts_make_other_keys():
+    """Equal constants in other layouts are other graphs: their sums differ in the last bits."""
+    texts = set()
+    for value in (CUBE, np.asfortranarray(CUBE), np.ascontiguousarray(CUBE.T).T, unaligned(CUBE)):
+        texts.add(repr(Writer().value(value)))
+    assert len(texts) == 3
+
+
+def test_computed_constants_keep_their_layout():
+    def function():
+        x = T.dtensor3("x")
+        return theano.function([x], x + T.exp(T.constant(CUBE.transpose(2, 0, 1))))
+
+    f, g = function(), function()
+    assert rewritten(f)
+    assert not rewritten(g)
+    one, two = (
+        next(v for v in h.maker.fgraph.variables if isinstance(v, theano.Constant)).data
+        for h in (f, g)
+    )
+    assert one.strides == two.strides
+    assert not (one.flags.c_contiguous or one.flags.f_contiguous)
+    texts = []
+    for h in (f, g):
+        with pytest.raises(ValueError) as error:  # noqa: PT011  (its whole text is compared)
+            h(np.zeros((2, 2, 2)))
+        texts.append(str(error.value))
+    assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize(
