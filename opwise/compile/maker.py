@@ -146,6 +146,7 @@ class FunctionMaker:
                 entry.keep(fgraph)
         with thread_flags(compute_test_value="off"):  # the copies belong to no line of the user
             _separate_outputs(fgraph, self.construction)
+        fgraph.sort_clients()  # texts show them: the same ones, wherever the graph is from
         return optimized
 
     def create(

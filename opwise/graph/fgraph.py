@@ -686,13 +686,26 @@ class FunctionGraph:
         self.variables = set(traversal.variables(self.inputs, self.outputs)) | set(self.inputs)
         for var in self.variables:
             var.fgraph = self
-            var._clients = {}
         for node in nodes:
             node.fgraph = self
+        self._note_clients(nodes)
+
+    def _note_clients(self, nodes: Iterable[Apply]) -> None:
+        """Note the readers of all variables, in the order of Applys."""
+        for var in self.variables:
+            var._clients = {}
+        for node in nodes:
             for i, var in enumerate(node.inputs):
                 var._clients[(node, i)] = None
         for i, var in enumerate(self.outputs):
             var._clients[("output", i)] = None
+
+    def sort_clients(self) -> None:
+        """Put the readers of each variable into the order of the graph, outputs last.
+
+        Rewrites add them in an order of their own, which a copy of the graph does not have.
+        """
+        self._note_clients(self.toposort())
 
 
 def missing_input(

@@ -85,8 +85,8 @@ class Writer:
         self._traces: dict[tuple[int, int], int] = {}
         #: the origins of each Apply when it was written
         self._own_origins: list[tuple[Apply, ...] | None] = []
-        #: numbers of Applys by their own id and that of their origin
-        self._origins: dict[int, int] = {}
+        #: (number of an Apply, place among its origins) by the id of an origin
+        self._origins: dict[int, tuple[int, int]] = {}
         self._kept: list[Any] = []
         #: whether what is written now follows a graph as written
         self._follows = False
@@ -196,7 +196,7 @@ class Writer:
         text = _dtype_text(dtype)
         if isinstance(value, np.generic):
             return ["g", text, value.tobytes().hex()]
-        own = value[(*_once(value.strides), ...)]
+        own = value[_once(value.strides)]
         low, high = _extent(value.shape, value.strides, dtype.itemsize)
         if self._nbytes + max(own.nbytes, high - low) > self.most_bytes:
             raise Unwritable(f"arrays of more than {self.most_bytes} bytes")
@@ -261,9 +261,8 @@ class Writer:
         self._own_origins.append(node._origins)
         if node.trace is not None:
             self._traces.setdefault((id(node.trace), id(node.context)), count)
-        self._origins.setdefault(id(node), count)
-        if node._origins:
-            self._origins.setdefault(id(node._origins[0]), count)
+        for place, origin in enumerate(node.origins):
+            self._origins.setdefault(id(origin), (count, place))
         for var in node.outputs:
             self._number(var)
 
@@ -283,14 +282,13 @@ class Writer:
             raise Unwritable(f"{node} has a trace that the graph as written has not")
         return traced, [self._origin(origin) for origin in node._origins or ()]
 
-    def _origin(self, node: Apply) -> int:
-        number = self._origins.get(id(node))
-        if number is None:
-            # a copy of it is in the graph, or another Apply of its line
-            number = self._traces.get((id(node.trace), id(node.context)))
-        if number is None:
-            raise Unwritable(f"{node} is an origin, but not in the graph as written")
-        return number
+    def _origin(self, node: Apply) -> tuple[int, int]:
+        """Return (number of an Apply, place among its origins) of an origin."""
+        found = self._origins.get(id(node))
+        if found is None:  # as in a graph inside an Op that was made anew
+            self._variable(node.outputs[0])
+            found = self._origins[id(node)]
+        return found
 
     def _tag(self, var: Variable) -> Data:
         if var._tag is None:
@@ -410,7 +408,7 @@ class Reader:
         found: np.ndarray[Any, Any] = np.ndarray(
             shape, kind, memory, offset=-low + (not aligned), strides=strides
         )
-        own = found[(*_once(strides), ...)]
+        own = found[_once(strides)]
         own[...] = flat.reshape(own.shape)
         return found
 
@@ -438,7 +436,7 @@ class Reader:
 
     def _apply(
         self, op: int, inputs: Sequence[int], outputs: Sequence[Data], traced: int | None,
-        origins: Sequence[int] | None,
+        origins: Sequence[tuple[int, int]] | None,
     ) -> None:  # fmt: skip
         known = self.numbered
         node = Apply.__new__(Apply)
@@ -452,7 +450,7 @@ class Reader:
             if origins is None:
                 node._origins = old.origins
         if origins:
-            node._origins = tuple(known.applys[k].origins[0] for k in origins)
+            node._origins = tuple(known.applys[k].origins[place] for k, place in origins)
         for i, (kind, name, tag) in enumerate(outputs):
             type_: Type = known.objects[kind]
             var = type_.Variable.__new__(type_.Variable)
@@ -503,9 +501,9 @@ _READ: dict[str, Callable[..., Any]] = {
 # --- names ----------------------------------------------------------------------------------------
 
 
-def _once(strides: Sequence[int]) -> tuple[slice, ...]:
-    """Return the index of the elements of an array that are repeated nowhere by strides of 0."""
-    return tuple(slice(None) if stride else slice(1) for stride in strides)
+def _once(strides: Sequence[int]) -> tuple[Any, ...]:
+    """Return the index of an array without the repetitions that strides of 0 make."""
+    return (*(slice(None) if stride else slice(1) for stride in strides), ...)
 
 
 def _extent(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:

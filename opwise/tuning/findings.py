@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 from opwise.compile.executable import Function
 from opwise.config import change_flags
@@ -16,6 +17,7 @@ from opwise.linkers import cbuild, lowering
 from opwise.modes.mode import Mode
 from opwise.modes.profilemode import ProfileMode
 from opwise.modes.recording import record
+from opwise.optimizers.passes import SeqOptimizer
 from opwise.optimizers.rules.fusion import FusionOptimizer
 from opwise.optimizers.unfused import explain_fusion, named
 from opwise.profiling.profile import ApplyProfile
@@ -132,7 +134,7 @@ def _not_fused(subject: Subject) -> Iterator[Finding]:
     )
     if not (reads or mapped) or subject.query is None:
         return
-    if not _fuses(subject.original.function):
+    if not _fuses(subject.mode.optimizer):
         yield Finding("fusion", "elementwise Applys: the rewrites of this mode do not fuse loops")
         return
     maker = maker_of(subject.function, subject.mode.excluding("fusion", "inplace"))
@@ -153,15 +155,11 @@ def _not_fused(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def _fuses(function: Function) -> bool:
-    """Return whether fusion was among the rewrites of a function."""
-    stack = list(function.compile_report.rewrites.passes)
-    while stack:
-        record = stack.pop()
-        if record.kind == FusionOptimizer.__name__:
-            return True
-        stack.extend(record.passes)
-    return False
+def _fuses(optimizer: Any) -> bool:
+    """Return whether fusion is among the rewrites of an optimizer."""
+    if isinstance(optimizer, SeqOptimizer):
+        return any(map(_fuses, optimizer))
+    return isinstance(optimizer, FusionOptimizer)
 
 
 def _bytes(function: Function, subject: Subject) -> dict[Apply, int]:
