@@ -58,7 +58,8 @@ def _lines(node: Apply) -> str:
     """Return where an Apply and its origins were written, in their order."""
     traces = [[(frame[0].co_name, frame[1]) for frame in one.trace or ()]
               for one in (node, *node.origins)]  # fmt: skip
-    return f"{node} {[var.name for var in node.outputs]} {node.context} {traces}"
+    context = _ADDRESS.sub("0x", str(node.context))  # code objects
+    return f"{node} {[var.name for var in node.outputs]} {context} {traces}"
 
 
 def call(run: Callable[[], Any]) -> str:
