@@ -13,7 +13,7 @@ import numpy as np
 
 from opwise.config import config
 from opwise.errors import AsTensorError
-from opwise.graph import hooks
+from opwise.graph import hooks, provenance
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
@@ -175,7 +175,10 @@ _small: dict = {}
 
 def _cached_number(x):
     """Return the constant of a Python number; the same object for equal numbers."""
-    key = (type(x), x, config.floatX, config.cast_policy, scalar_types.autocast_floats)
+    # rewrites share others: which objects a program's graphs share may not depend on whether an
+    # earlier graph was rewritten or is from the cache
+    recording = provenance.recording()
+    key = (type(x), x, config.floatX, config.cast_policy, scalar_types.autocast_floats, recording)
     found = _small.get(key)
     # a rewrite may have put it into a graph, and no other graph can own it then
     if found is None or found.fgraph is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -128,15 +128,15 @@ def _timeless_apply(a: ApplyProfile) -> ApplyProfile:
     )  # fmt: skip
 
 
-def differences(one: dict[str, str], two: dict[str, str]) -> list[tuple[str, Sequence[str]]]:
+def differences(one: dict[str, str], two: dict[str, str]) -> list[tuple[str, tuple[str, str]]]:
     """Return (subject, (line of one, line of the other)) for each subject that differs."""
-    found: list[tuple[str, Sequence[str]]] = []
+    found: list[tuple[str, tuple[str, str]]] = []
     for name in {**one, **two}:
         first, second = one.get(name, ""), two.get(name, "")
         if first != second:
             lines = list(zip(first.splitlines(), second.splitlines(), strict=False))
             pair = next((p for p in lines if p[0] != p[1]), (first[-200:], second[-200:]))
-            found.append((name, [_near(pair[0], pair[1]), _near(pair[1], pair[0])]))
+            found.append((name, (_near(pair[0], pair[1]), _near(pair[1], pair[0]))))
     return found
 
 

@@ -107,8 +107,8 @@ def asserting():
     return theano.function([x], T.log(checked) * 2 + checked), [RNG.rand(3) + 1]
 
 
-MORE = [elementwise, rows, kept_apart, computed_constants, parts, sparse, linear_algebra, in_loops, of_a_user,
-        asserting]  # fmt: skip
+MORE = [elementwise, rows, kept_apart, computed_constants, parts, sparse, linear_algebra, in_loops,
+        of_a_user, asserting]  # fmt: skip
 
 
 def wrong(values):

@@ -24,6 +24,7 @@ from opwise.compile import asimported, graphcache, maker
 from opwise.compile.construct import construct
 from opwise.config import change_flags
 from opwise.graph import provenance
+from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.records import Numbered, Reader, Writer
 from opwise.linkers import kernelcache
 from opwise.modes.debugmode import DebugMode
@@ -129,6 +130,15 @@ def test_profiles_tell(capsys):
         f.maker.mode.print_summary()
         text = capsys.readouterr().out
         assert ("rewritten graphs cached for 1 function;" in text) is (k == 1)
+
+
+def test_keys_do_not_depend_on_earlier_rewrites():
+    """Rewrites use constants of their own: those that programs share stay shared."""
+    one = T.as_tensor_variable(1)
+    with provenance.rewriting():
+        assert T.as_tensor_variable(1) is not one
+        FunctionGraph([], [T.as_tensor_variable(1)], clone=False)
+    assert T.as_tensor_variable(1) is one
 
 
 # --- what makes another key -----------------------------------------------------------------------

@@ -4,6 +4,7 @@ The programs are the same in each run; ``python -m opwise.testing.fuzz`` runs ot
 """
 
 import ast
+import json
 import runpy
 
 import numpy as np
@@ -15,8 +16,9 @@ from opwise.modes.mode import OPT_FAST_RUN, Mode
 from opwise.optimizers.navigators import TopoOptimizer
 from opwise.optimizers.rule import Rule
 from opwise.scalar.spec import ROWS
-from opwise.testing import configurations
+from opwise.testing import configurations, told
 from opwise.testing.fuzz import __main__ as search
+from opwise.testing.fuzz import processes
 from opwise.testing.fuzz.examine import examine
 from opwise.testing.fuzz.grow import Fault, Grower, Rejected
 from opwise.testing.fuzz.layouts import LAYOUTS, array_text, laid_out
@@ -253,3 +255,52 @@ def test_a_fault_names_program_and_configuration(a_wrong_configuration):
     assert found is not None
     assert found.configuration == a_wrong_configuration
     assert found.program.statements
+
+
+# --- in two processes -----------------------------------------------------------------------------
+
+
+@pytest.mark.c
+def test_the_same_is_told_in_another_process():
+    ran = []
+    options = processes.Options(loops=True)
+    found = list(processes.compare(60, 12, options, lambda seed, cached: ran.append(cached)))
+    assert found == []
+    assert len(ran) > 8
+    assert sum(ran) >= len(ran) - 1
+
+
+def test_what_is_told_of_a_program():
+    """Its results, errors of wrong calls, graph and reports."""
+    options = processes.Options()
+    texts = [
+        processes.run(options.program(seed), "FAST_RUN, built-in kernels")["told"]
+        for seed in (0, 1, 2, 3, 3)
+    ]
+    names = {name for found in texts for name in found}
+    assert {"call", "wrong call 0", "lines", "drawing", "profile", "html"} <= names
+    assert any("Apply node that caused the error" in t.get("wrong call 0", "") for t in texts)
+    assert told.differences(texts[3], texts[4]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [("call", "float64", "float32"), ("call after the swap", "", "1"), ("lines", "(", "[")],
+)
+def test_differences_are_found(name, old, new):
+    found = processes.run(processes.Options().program(3), "FAST_RUN, built-in kernels")
+    other = json.loads(json.dumps(found))
+    text = other["told"].get(name, other["told"]["call"])
+    other["told"][name] = text.replace(old, new, 1)
+    assert text != other["told"][name]
+    found, other = ({"seed": 3, **each} for each in (found, other))
+    (difference,) = processes._of_one(found, other)
+    assert name[:12] in str(difference)
+
+
+@pytest.mark.c
+def test_the_search_in_processes(tmp_path, capsys):
+    args = ["--processes", "--graphs", "3", "--batch", "3", "--folder", str(tmp_path)]
+    assert search.main(args) == 0
+    assert "3 graphs in two processes" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())

@@ -1,4 +1,9 @@
-"""Search for programs whose results depend on the mode, and write each as a test."""
+"""Search for programs whose results depend on the mode, and write each as a test.
+
+With --processes, search for programs of which something else is told if their graph comes from the
+cache, in another process, or once their kernels have taken the place of built-in loops: results bit
+for bit, errors, lines, profiles and reports.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,7 @@ from opwise.config import config
 from opwise.profiling import progress
 from opwise.profiling.progress import Bar
 from opwise.testing.configurations import CONFIGURATIONS, REFERENCE, THOROUGH
+from opwise.testing.fuzz import processes
 from opwise.testing.fuzz.examine import examine
 from opwise.testing.fuzz.grow import Fault, Rejected
 from opwise.testing.fuzz.program import RandomProgram
@@ -43,6 +49,8 @@ class _Search:
         self.faults: dict[str, int] = {}
         #: how often each statement was refused
         self.refused: dict[str, int] = {}
+        #: with --processes: how many programs took their graph from the cache
+        self.cached = 0
 
     def configurations(self, program: RandomProgram) -> list[str]:
         """Return the configurations to run a program in."""
@@ -63,6 +71,27 @@ class _Search:
         self.progress()
         if fault is not None:
             self.keep(self.shrunk(source.choices, seed % 5 == 4, fault))
+
+    def in_processes(self, seed: int) -> int:
+        """Run a batch of programs in two processes; return the seed after them."""
+        options = processes.Options(self.args.steps, self.args.loops)
+        count: int = self.args.batch
+        if self.args.graphs > 0:
+            count = min(count, self.args.graphs - self.graphs)
+        told: dict[int, processes.Difference] = {}
+        for difference in processes.compare(seed, count, options, self._ran):
+            told.setdefault(difference.seed, difference)
+        for difference in told.values():
+            self.keep_text(
+                re.sub("seed [0-9]+", "", str(difference)), f"{difference}",
+                processes.source(difference, options),
+            )  # fmt: skip
+        return seed + count
+
+    def _ran(self, seed: int, cached: bool) -> None:
+        self.graphs += 1
+        self.cached += cached
+        self.progress()
 
     def fault_of(
         self,
@@ -124,6 +153,11 @@ class _Search:
     def figures(self) -> str:
         """Return how long the search has run, and what it has done."""
         seconds, busy = monotonic() - self.started, process_time()
+        if self.args.processes:
+            return (
+                f"{seconds / 60:6.1f} min  {self.graphs} graphs in two processes, {self.cached} "
+                f"from the cache in the second, {len(self.faults)} faults"
+            )
         return (
             f"{seconds / 60:6.1f} min  {self.graphs} graphs ({self.graphs / busy:.1f} per CPU "
             f"second), "
@@ -140,6 +174,12 @@ class _Search:
             program = _smallest(program, configuration)
             source = program.source(configuration, f"{configuration}: {text}")
             key = "; ".join(_shape_of(t) for t in program.statements.values())
+        statements = getattr(program, "statements", {})
+        shown = [f"    {name} = {statement}" for name, statement in statements.items()]
+        self.keep_text(key, f"{configuration}: {text}", source, shown)
+
+    def keep_text(self, key: str, text: str, source: str, shown: Sequence[str] = ()) -> None:
+        """Write the source of a fault into the folder, unless one with this key was written."""
         known = key in self.faults
         self.faults[key] = self.faults.get(key, 0) + 1
         if known:
@@ -148,9 +188,7 @@ class _Search:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"test_seed{self.args.seed}_{len(self.faults)}.py"
         path.write_text(source)
-        print(f"FAULT {path}: {configuration}: {text.splitlines()[0][:160]}", flush=True)
-        for name, statement in getattr(program, "statements", {}).items():
-            print(f"    {name} = {statement}", flush=True)
+        print(f"FAULT {path}: {text.splitlines()[0][:160]}", *shown, sep="\n", flush=True)
 
 
 def _smallest(program: RandomProgram, configuration: str) -> RandomProgram:
@@ -198,6 +236,17 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--users", action="store_true",
         help="make only programs with Ops of users or graphs inside Ops, likewise",
     )
+    parser.add_argument(
+        "--processes", action="store_true",
+        help="run each program in a process with an empty cache, in a second one that takes graphs "
+        "and kernels from it, and one of 20 before and after its kernels take the place of "
+        "built-in loops; compare results, errors, lines, profiles and reports (--modes has no "
+        "effect, nothing is simplified)",
+    )
+    parser.add_argument(
+        "--batch", type=int, default=100,
+        help="with --processes: run so many programs in a process (default: %(default)s)",
+    )
     parser.add_argument("--graphs", type=int, default=-1, help="stop after this many programs")
     parser.add_argument("--faults", type=int, default=-1, help="stop after this many faults")
     parser.add_argument(
@@ -244,8 +293,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         with progress.shown("", 60 * args.minutes) as bar:
             search.bar = bar if progress.is_wanted() else None
             while monotonic() < search.end and not search.enough():
-                search.one(seed)
-                seed += 1
+                if args.processes:
+                    seed = search.in_processes(seed)
+                else:
+                    search.one(seed)
+                    seed += 1
     except KeyboardInterrupt:
         pass  # print the figures up to now
     print(search.figures())
