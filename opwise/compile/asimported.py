@@ -146,12 +146,13 @@ class _AsImported:
             return
         self._n_modules = len(sys.modules)
         added = [name for name in sys.modules.keys() - self._names if _counts(name)]
-        if not added:
-            return
         self._names.update(added)
         first = len(self.spaces)
         for name in added:
             self._add_module(sys.modules[name])
+        for name in _REACHED:
+            if name in sys.modules:
+                self._add(sys.modules[name])
         new = self.spaces[first:]
         self._kept += chain.from_iterable(space.kept for space in new)
         if check:
@@ -177,9 +178,6 @@ class _AsImported:
         for value in values:
             if type(value) is ModuleType and value.__name__.partition(".")[0] in _LIBRARIES:
                 self._add(value)
-                for name in _REACHED:
-                    if name.startswith(f"{value.__name__}.") and name in sys.modules:
-                        self._add(sys.modules[name])
 
     def replaced(self) -> list[str]:
         """Return the names of what was replaced in what was looked at."""

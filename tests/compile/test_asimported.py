@@ -59,6 +59,7 @@ REPLACED = [
     (opwise.scalar.op, "Add", type("Add", (), {})),
     (np, "add", np.subtract),
     (np.linalg, "inv", lambda a: a),
+    (np.fft, "rfft", lambda a: a),
 ]
 
 
