@@ -2,8 +2,8 @@
 
 The key is a digest of the graph as written (``graph.records``), the mode, and all that rewrites
 depend on besides; the content is the optimized graph, as data. Nothing is kept of a graph with code
-of the user, or of one whose rewriting gave a warning, which would be lost the next time; and nothing
-by a process that changed opwise (``compile.asimported``).
+of the user, or of one whose rewriting gave a warning, which would be lost the next time; and
+nothing by a process that changed opwise (``compile.asimported``).
 """
 
 from __future__ import annotations
