@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any
 
@@ -294,16 +294,23 @@ def _given_gradient(var, g):
         if missing > 0:
             aligned = dimshuffle(g, ["x"] * missing + list(range(g.type.ndim)))
             return elemwise("second")(var, aligned)
-    _check_ndim(var, g, f"The gradient given for {var}")
+    _check_ndim(var, g, lambda: f"The gradient given for {var}")
     return g
 
 
-def _check_ndim(var, g, what: str, where: str = "") -> None:
+def _check_ndim(
+    var, g, what: Callable[[], str], where: Callable[[], str] | None = None
+) -> None:
+    """Raise ValueError if a gradient has another number of dimensions than its variable.
+
+    what, where: called for the text of the error only.
+    """
     wanted, got = getattr(var.type, "ndim", None), getattr(g.type, "ndim", None)
     if wanted is not None and got is not None and wanted != got:
         raise ValueError(
-            f"{what} has {got} dimensions, but {wanted} are required. A gradient has the "
-            f"shape of the variable that it is taken with respect to.{where}"
+            f"{what()} has {got} dimensions, but {wanted} are required. A gradient has the "
+            "shape of the variable that it is taken with respect to."
+            + (f" {where()}" if where is not None else "")
         )
 
 
@@ -462,8 +469,9 @@ class _Backward:
                     if is_null(term):
                         return term
                     if not is_disconnected(term):
-                        what = f"The term that {node.op}.grad returned"
-                        _check_ndim(var, term, what, f" {_where(node)}")
+                        _check_ndim(
+                            var, term, partial(_returned_by, node), partial(_where, node)
+                        )
                         terms.append(term)
         if not terms:
             return disconnected_type.make_variable()
@@ -640,6 +648,10 @@ def _located(op):
 
 def _is_ours(op) -> bool:
     return type(op).__module__.startswith("opwise.")
+
+
+def _returned_by(node) -> str:
+    return f"The term that {node.op}.grad returned"
 
 
 def _where(node) -> str:
