@@ -42,7 +42,7 @@ line of the user's program added to the text (``linkers/errors.py``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 TYPE_CHECKING = False  # importing typing for it would slow the import down
 if TYPE_CHECKING:
@@ -228,6 +228,41 @@ class MissingFeatureError(NotImplementedError, AttributeError):
         super().__init__(*args)
         self.name = name
         self.obj = obj
+
+
+#: called with what the code that explains an error raised; the test suite lets it raise that
+on_failed_explanation: Callable[[Exception], None] | None = None
+
+
+def explanation(make: Callable[[], str], otherwise: str = "") -> str:
+    """Return ``make()``, a part of an error's text, or ``otherwise`` if that fails.
+
+    A fault in an explanation must not hide the error that it explains: values, types and Ops of
+    users may raise anything when they are shown.
+    """
+    try:
+        return make()
+    except Exception as fault:
+        if on_failed_explanation is not None:
+            on_failed_explanation(fault)
+        note = f"(This could not be explained further: {type(fault).__name__} in {_place(fault)}.)"
+        return f"{otherwise}\n{note}" if otherwise else note
+
+
+def _place(fault: BaseException) -> str:
+    """Return the function and line that raised an exception."""
+    trace = fault.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return "an unknown place"
+    code = trace.tb_frame.f_code
+    return f"{code.co_name}, {code.co_filename}:{trace.tb_lineno}"
+
+
+def message_of(error: BaseException) -> str:
+    """Return the text of an exception, also of a class whose ``__str__`` fails."""
+    return explanation(lambda: str(error), type(error).__name__)
 
 
 def similar(name: str, known: Iterable[str]) -> str:

@@ -298,9 +298,7 @@ def _given_gradient(var, g):
     return g
 
 
-def _check_ndim(
-    var, g, what: Callable[[], str], where: Callable[[], str] | None = None
-) -> None:
+def _check_ndim(var, g, what: Callable[[], str], where: Callable[[], str] | None = None) -> None:
     """Raise ValueError if a gradient has another number of dimensions than its variable.
 
     what, where: called for the text of the error only.
@@ -469,9 +467,7 @@ class _Backward:
                     if is_null(term):
                         return term
                     if not is_disconnected(term):
-                        _check_ndim(
-                            var, term, partial(_returned_by, node), partial(_where, node)
-                        )
+                        _check_ndim(var, term, partial(_returned_by, node), partial(_where, node))
                         terms.append(term)
         if not terms:
             return disconnected_type.make_variable()

@@ -39,7 +39,21 @@ _isolate()
 
 import numpy as np  # noqa: E402  (nothing may be imported before the environment is set)
 
+from opwise import errors  # noqa: E402
 from opwise.linkers import opwise_c  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def faults_of_explanations(monkeypatch):
+    """What code raised that explains an error: users read the error without it, tests fail.
+
+    A test of such a fault empties the list.
+    """
+    faults = []
+    monkeypatch.setattr(errors, "on_failed_explanation", faults.append)
+    yield faults
+    if faults:
+        raise faults[0]
 
 
 @pytest.fixture(autouse=True)

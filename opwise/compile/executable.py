@@ -13,7 +13,7 @@ import numpy as np
 from opwise.compile.io import In, SymbolicOutput
 from opwise.compile.report import CompileReport
 from opwise.compile.shared import SharedVariable
-from opwise.errors import AliasedMemoryError, similar, with_message
+from opwise.errors import AliasedMemoryError, explanation, message_of, similar, with_message
 from opwise.graph import hooks
 from opwise.graph.op import Op
 from opwise.graph.provenance import format_trace, warn
@@ -310,10 +310,26 @@ class Function(CallPath):
         if var.made_at:
             trace = format_trace(var.made_at)
             text += f"Backtrace when that variable is created:\n\n{trace}\n"
-        text += str(error)
-        advice = self._advice(spec, str(error), value)
+        problem = message_of(error)
+        text += problem
+        advice = explanation(lambda: self._advice(spec, problem, value))
         if advice:
             text += f"\n{advice}"
+        raise with_message(error, text, text) from None
+
+    def explain_stored(self, error: BaseException, index: int) -> NoReturn:
+        """Raise the error of a value that the VM cannot use, naming the input.
+
+        Values get there unchecked through trust_input, or through the storage of a container.
+        index: the position among all inputs.
+        """
+        if index in self._explicit:
+            self.explain(error, self._explicit.index(index))
+        spec = self.construction.inputs[index]
+        text = (
+            f"{message_of(error)}\nThe function keeps this value for {spec.variable}, which must "
+            f"have the type {spec.variable.type}."
+        )
         raise with_message(error, text, text) from None
 
     @staticmethod
@@ -349,6 +365,11 @@ class Function(CallPath):
             )
         if "you can: 1)" in problem:
             return ""  # it has been said
+        if problem.startswith(("expected an array of dtype", "expected an ndarray")):
+            return (
+                f"{named} was not checked, since the function has trust_input=True: pass an array "
+                f"of {var.type}, or set trust_input=False to have arguments converted."
+            )
         is_array = hasattr(var.type, "numpy_dtype")
         wanted = f"a numpy array of dtype {var.type.dtype}" if is_array else str(var.type)
         return f"{named} must be convertible to {wanted}."

@@ -182,6 +182,8 @@ _DEBUGGING = (
      "high: error messages show the graph and all values."),
     ("traceback.limit", IntParam(8),
      "How many frames of the user's program a variable remembers; -1: all."),
+    ("traceback.internal", BoolParam(False),
+     "Show the frames of opwise in the tracebacks of failing calls."),
     ("DebugMode.patience", IntParam(10, at_least(1)),
      "How many times a graph is optimized, to see that the result is the same each time."),
     ("DebugMode.check_c", BoolParam(True),

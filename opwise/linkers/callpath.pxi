@@ -9,6 +9,16 @@ BUSY = (
 
 cdef object _int64 = np.int64
 
+ctypedef PyObject *(*_ternary)(PyObject *, PyObject *, PyObject *) noexcept
+
+cdef extern from "Python.h":
+    ctypedef struct _TypeSlots "PyTypeObject":
+        _ternary tp_call
+    ctypedef struct _SlotWrapper "PyWrapperDescrObject":
+        void *d_wrapped
+    PyObject *PyException_GetTraceback(object) noexcept
+    void PyErr_Restore(PyObject *, PyObject *, PyObject *) noexcept
+
 
 @cython.final
 cdef class Argument:
@@ -117,7 +127,8 @@ cdef class CallPath:
     """Calls a compiled function: checks arguments, runs the VM, returns results.
 
     Subclasses define ``call_general(args, kwargs)`` for calls that need more than positional
-    arguments, and ``explain(error, index, value)`` for arguments that are refused.
+    arguments, ``explain(error, index, value)`` for arguments that are refused, and
+    ``explain_stored(error, index)`` for values of inputs that the VM cannot use.
     """
 
     cdef list arguments
@@ -289,6 +300,11 @@ cdef class CallPath:
                 self.vm.run()
             else:
                 self.fn_()
+        except Exception as error:
+            if self.vm is not None and self.vm.loading >= 0:
+                i, self.vm.loading = self.vm.loading, -1
+                self.explain_stored(error, i)
+            raise
         finally:
             self._forget_arguments()
             if self.timed:
@@ -337,3 +353,40 @@ cdef class CallPath:
 
     def explain(self, error, index, value):
         raise NotImplementedError
+
+    def explain_stored(self, error, index):
+        raise NotImplementedError
+
+
+# --- what leaves a call ---------------------------------------------------------------------------
+
+cdef _ternary _call_and_trace = (<_TypeSlots *>CallPath).tp_call
+
+
+cdef PyObject *_call(PyObject *function, PyObject *args, PyObject *kwargs) noexcept:
+    """Call a function; its frames, and those of all that it calls here, leave no traceback."""
+    cdef PyObject *result = _call_and_trace(function, args, kwargs)
+    if result == NULL:
+        _leave(_pending())
+    return result
+
+
+cdef void _leave(object error) noexcept:
+    """Let an exception leave a call, with the frames of its user only."""
+    try:
+        from opwise.linkers import tracebacks  # only failures need it
+
+        tracebacks.cut(error)
+    except Exception:  # too little memory or stack: the traceback stays as it is
+        pass
+    except BaseException as interrupt:
+        error = interrupt
+    kind = type(error)
+    Py_INCREF(kind)
+    Py_INCREF(error)
+    PyErr_Restore(<PyObject *>kind, <PyObject *>error, PyException_GetTraceback(error))
+
+
+# subclasses take the slot over when they are made, from its wrapper
+(<_TypeSlots *>CallPath).tp_call = _call
+(<_SlotWrapper *>(<object>CallPath).__dict__["__call__"]).d_wrapped = <void *>_call

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from opwise.config import config
-from opwise.errors import with_message
+from opwise.errors import explanation, message_of, with_message
 from opwise.graph import printing, provenance
 from opwise.graph.apply import Apply
 from opwise.graph.escaping import printable_lines
@@ -42,8 +42,14 @@ def annotated(
     """
     if not isinstance(exception, Exception) or getattr(exception, "_opwise_annotated", False):
         return exception
-    details = describe_failure(exception, node, order, values, storage)
-    text = printable_lines(f"{exception}\n{details}")
+    details = explanation(
+        lambda: describe_failure(exception, node, order, values, storage),
+        f"Apply node that caused the error: {type(node.op).__name__}",
+    )
+    said = plain = message_of(exception)
+    if values is not None:
+        said = explanation(lambda: _with_headline(plain, exception, node, values), plain)
+    text = printable_lines(f"{said}\n{details}")
     new = with_message(exception, text, printable_lines(details))
     vars(new).update(_opwise_annotated=True, node=node)
     return new.with_traceback(exception.__traceback__)
@@ -116,12 +122,11 @@ def describe_failure(
         for out in node.outputs
     ]
     lines.append(f"Outputs clients: {clients}")
-    lines.append(_where(node, values))
+    lines.append(explanation(lambda: _where(node, values)))
     if values is not None:
-        lines += _inputs_described(node, values, storage)
-        advice = _advice(exception, node, values)
-        if advice is not None:
-            lines.append(f"\nWhat to do: {advice}")
+        described = explanation(lambda: _inputs_described(node, values, storage))
+        advice = explanation(lambda: _advice(exception, node, values))
+        lines += filter(None, [described, advice])
     if config.exception_verbosity == "high":
         lines.append("\nDebugprint of the apply node: ")
         text = io.StringIO()
@@ -162,7 +167,9 @@ def _origin_that_failed(
     node: Apply, origins: Sequence[Apply], values: Sequence[Any] | None
 ) -> Apply | None:
     """Return which of the user's Applys in a fused loop failed, None if several lines may have."""
-    if values is None or len(origins) < 2 or not hasattr(node.op, "scalar_op"):
+    if len(origins) < 2 or not hasattr(node.op, "scalar_op"):
+        return None
+    if values is None or any(value is None for value in values):
         return None
     failed = getattr(_remedies().step_that_failed(node, values), "row", None)
     if failed is None:
@@ -184,7 +191,7 @@ def _user_lines(made: Iterable[Apply | Variable], with_text: bool = False) -> li
     return lines
 
 
-def _inputs_described(node: Apply, values: Sequence[Any], storage: Footprint | None) -> list[str]:
+def _inputs_described(node: Apply, values: Sequence[Any], storage: Footprint | None) -> str:
     """Return lines that name each input, its shape, and where it was made."""
     shared = {var for var, _, is_shared in storage or () if is_shared}
     lines = []
@@ -198,15 +205,17 @@ def _inputs_described(node: Apply, values: Sequence[Any], storage: Footprint | N
         shape = f" of shape {value.shape}" if hasattr(value, "shape") else ""
         lines.append(f"  input {i}: {var}{shape}, {kind}")
         lines += [f"    {line}" for line in _user_lines(made, with_text=True)]
-    return ["\nIts inputs:", *lines] if lines else []
+    return "\n".join(["\nIts inputs:", *lines]) if lines else ""
 
 
-def _advice(exception: BaseException, node: Apply, values: Sequence[Any]) -> str | None:
-    try:
-        advice: str | None = _remedies().remedy(exception, node, values)
-        return advice
-    except Exception:  # a fault in the advice must not hide the failure
-        return None
+def _with_headline(said: str, exception: BaseException, node: Apply, values: Sequence[Any]) -> str:
+    first = _remedies().headline(exception, node, values)
+    return f"{first}\n{said}" if first else said
+
+
+def _advice(exception: BaseException, node: Apply, values: Sequence[Any]) -> str:
+    advice = _remedies().remedy(exception, node, values)
+    return f"\nWhat to do: {advice}" if advice else ""
 
 
 def _remedies() -> ModuleType:

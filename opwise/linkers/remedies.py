@@ -11,7 +11,9 @@ import numpy as np
 from opwise.errors import MethodNotDefined
 from opwise.graph.apply import Apply
 from opwise.graph.printing import Print
-from opwise.linkers import lowering
+from opwise.graph.variable import Constant
+from opwise.linkers import lowering, operands
+from opwise.linkers.operands import called
 from opwise.tensor.advanced_subtensor import (
     AdvancedIncSubtensor1,
     AdvancedSubtensor1,
@@ -20,6 +22,8 @@ from opwise.tensor.advanced_subtensor import (
 )
 from opwise.tensor.assertion import Assert
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
+from opwise.tensor.conv.older import OlderOp
+from opwise.tensor.conv.ops import BaseAbstractConv
 from opwise.tensor.creation import Alloc, ARange
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
@@ -44,12 +48,6 @@ from opwise.tensor.subtensor import IncSubtensor, Subtensor
 Values = Sequence[Any]
 
 
-def _called(node: Apply, i: int) -> str:
-    """Return the name of input ``i`` of an Apply, or "input i" if it has none."""
-    var = node.inputs[i]
-    return str(var) if var.owner is None or var.name else f"input {i}"
-
-
 _EARLIER = (
     "To get this error at the line that builds the graph, set tag.test_value on each input, and "
     "set the flag compute_test_value=raise before that line."
@@ -61,9 +59,12 @@ def remedy(exception: BaseException, node: Apply, values: Values) -> str | None:
 
     values: of its inputs.
     """
-    for var, value in zip(node.inputs, values, strict=True):
+    for i, (var, value) in enumerate(zip(node.inputs, values, strict=True)):
         if value is None and hasattr(var.type, "numpy_dtype"):
-            return f"{var} has no value, or its value is None. Give it an array of {var.type}."
+            return (
+                f"{called(node, i)} has no value, or its value is None. Give it an array of "
+                f"{var.type}."
+            )
     if isinstance(exception, MemoryError):
         return "Check the shapes: use smaller arrays, or process them in parts."
     if isinstance(exception, MethodNotDefined):
@@ -76,7 +77,49 @@ def remedy(exception: BaseException, node: Apply, values: Values) -> str | None:
     return None
 
 
+def headline(exception: BaseException, node: Apply, values: Values) -> str | None:
+    """Return the first line of a shape error: the operands as the program names them, or None.
+
+    values: of the Apply's inputs. What the Op itself says follows: it speaks of its own operands.
+    """
+    if not isinstance(exception, ValueError | IndexError | TypeError) or any(
+        value is None for value in values
+    ):
+        return None
+    for kind, describe in _HEADLINES:
+        if isinstance(node.op, kind):
+            text = describe(exception, node, values)
+            what = "Index out of range" if "out of bounds" in str(exception) else _DO_NOT_FIT
+            return text if text is None else f"{what}: {text}"
+    return None
+
+
+_DO_NOT_FIT = "Shapes do not fit"
+
+
+def _arrays(node: Apply, values: Values) -> list[int]:
+    """Return which inputs are arrays of the program, other than constants, with dimensions."""
+    return [
+        i
+        for i, (var, value) in enumerate(zip(node.inputs, values, strict=True))
+        if np.ndim(value)
+        and not isinstance(var, Constant)
+        and not (var.owner is not None and isinstance(var.owner.op, Alloc))
+    ]
+
+
 # --- elementwise ----------------------------------------------------------------------------------
+
+
+def _elementwise_headline(exception: BaseException, node: Apply, values: Values) -> str | None:
+    lengths = meeting(node, values)
+    if lengths is None:
+        return None
+    text = operands.listed(node, values, sorted(lengths[1].values()))
+    made_by = operands.origin(node)
+    out = made_by.outputs[0] if made_by is not None else None
+    made = operands.expression(out) if out is not None and not out.name else None
+    return f"{text} in {made}" if made else text
 
 
 def _elementwise(exception: BaseException, node: Apply, values: Values) -> str | None:
@@ -84,11 +127,11 @@ def _elementwise(exception: BaseException, node: Apply, values: Values) -> str |
     if lengths is None:
         return None
     dim, found = lengths
-    met = " and ".join(f"{_called(node, i)} has {n}" for n, i in found.items())
+    met = " and ".join(f"{called(node, i)} has {n}" for n, i in found.items())
     text = f"Operands must have equal lengths: along dimension {dim}, {met}."
     if 1 not in found:
         return f"{text} {_EARLIER}"
-    one = _called(node, found[1])
+    one = called(node, found[1])
     return (
         f"{text} A dimension that is 1 only at run time is not broadcast. Write "
         f"T.addbroadcast({one}, {dim}), or declare that dimension of {one} broadcastable, "
@@ -137,12 +180,40 @@ def step_that_failed(node: Apply, values: Values) -> Any:
 _FACTORS = {Gemm: (2, 3), Gemv: (2, 3), Ger: (2, 3)}
 
 
+def _product_headline(exception: BaseException, node: Apply, values: Values) -> str | None:
+    i, k = _factors(node)
+    left, right = operands.with_shape(node, i, values[i]), operands.with_shape(node, k, values[k])
+    flipped = operands.transposed(node.inputs[i])
+    if isinstance(node.op, Gemv) and flipped is not None:  # v M as it is written, not M.T v
+        shape = np.shape(values[i])[::-1]
+        left, right = right, f"{operands.written(flipped) or f'input {i}'} {shape}"
+    text = f"{left} times {right}"
+    if isinstance(node.op, Ger):
+        return f"{operands.with_shape(node, 0, values[0])} plus {text}"
+    if _multiplies(node, values):
+        return f"{operands.with_shape(node, 0, values[0])} plus {text}" if i else None
+    return text
+
+
+def _factors(node: Apply) -> tuple[int, int]:
+    """Return the positions of the two factors of a product among its inputs."""
+    return next((places for op, places in _FACTORS.items() if isinstance(node.op, op)), (0, 1))
+
+
+def _multiplies(node: Apply, values: Values) -> bool:
+    """Return whether the two factors of a product have fitting shapes."""
+    left, right = (np.shape(values[k]) for k in _factors(node))
+    if isinstance(node.op, BatchedDot) and left[:1] != right[:1]:
+        return False
+    return bool(left[-1] == right[max(0, len(right) - 2)])
+
+
 def _product(exception: BaseException, node: Apply, values: Values) -> str | None:
-    i, k = next((places for op, places in _FACTORS.items() if isinstance(node.op, op)), (0, 1))
+    i, k = _factors(node)
     if isinstance(node.op, Ger):
         return _EARLIER
     (x, y), (left, right) = (
-        (_called(node, i), _called(node, k)),
+        (called(node, i), called(node, k)),
         map(np.shape, (values[i], values[k])),
     )
     batched = isinstance(node.op, BatchedDot)
@@ -177,18 +248,18 @@ def _index(exception: BaseException, node: Apply, values: Values) -> str | None:
         length = np.shape(values[0])[0] if np.ndim(values[0]) else 0
         if np.ndim(values[0]) > 1 and not isinstance(node.op, _OF_ROWS):
             return (
-                f"{_called(node, 0)} has the shape {np.shape(values[0])}: indices into a dimension "
+                f"{called(node, 0)} has the shape {np.shape(values[0])}: indices into a dimension "
                 "of length n must be in -n to n-1."
             )
         if length:
-            return f"Indices into {_called(node, 0)} must be from {-length} to {length - 1}."
-        return f"{_called(node, 0)} is empty: no index is valid."
+            return f"Indices into {called(node, 0)} must be from {-length} to {length - 1}."
+        return f"{called(node, 0)} is empty: no index is valid."
     if "step" in str(exception):
         return "Use a step other than 0."
     if isinstance(node.op, IncSubtensor | AdvancedIncSubtensor1 | BaseAdvancedIncSubtensor):
         return (
-            f"{_called(node, 1)} must be a scalar, or have the shape of the part of "
-            f"{_called(node, 0)} that it is written to."
+            f"{called(node, 1)} must be a scalar, or have the shape of the part of "
+            f"{called(node, 0)} that it is written to."
         )
     return None
 
@@ -202,24 +273,24 @@ _OF_ROWS = (AdvancedSubtensor1, AdvancedIncSubtensor1)
 def _reshape(exception: BaseException, node: Apply, values: Values) -> str | None:
     size = np.size(values[0])
     return (
-        f"The new shape must have {size} elements, as {_called(node, 0)} has; one length may be "
+        f"The new shape must have {size} elements, as {called(node, 0)} has; one length may be "
         "-1: it is computed from the others."
     )
 
 
 def _join(exception: BaseException, node: Apply, values: Values) -> str | None:
-    shapes = ", ".join(f"{_called(node, i)} {np.shape(v)}" for i, v in enumerate(values) if i)
+    shapes = operands.listed(node, values, range(1, len(values)))
     return f"Lengths may differ only along axis {int(values[0])}, the axis of the join: {shapes}."
 
 
 def _split(exception: BaseException, node: Apply, values: Values) -> str | None:
-    return f"The sum of the sizes must be the length of {_called(node, 0)} along that axis."
+    return f"The sum of the sizes must be the length of {called(node, 0)} along that axis."
 
 
 def _top(exception: BaseException, node: Apply, values: Values) -> str | None:
     shape = np.shape(values[0])
     return (
-        f"k must be at most the length of {_called(node, 0)} along that axis; its shape is {shape}."
+        f"k must be at most the length of {called(node, 0)} along that axis; its shape is {shape}."
     )
 
 
@@ -227,7 +298,7 @@ def _alloc(exception: BaseException, node: Apply, values: Values) -> str | None:
     if "negative" in str(exception):
         return "Lengths must not be negative: check how the shape is computed."
     return (
-        f"Each dimension of {_called(node, 0)} must have length 1, or the length that it has in "
+        f"Each dimension of {called(node, 0)} must have length 1, or the length that it has in "
         "the result."
     )
 
@@ -239,7 +310,7 @@ def _arange(exception: BaseException, node: Apply, values: Values) -> str | None
 def _reduction(exception: BaseException, node: Apply, values: Values) -> str | None:
     if "zero-size" in str(exception) or "empty" in str(exception):
         return (
-            f"{_called(node, 0)} is empty, so it has no maximum or minimum: pass at least one "
+            f"{called(node, 0)} is empty, so it has no maximum or minimum: pass at least one "
             "element."
         )
     elementwise = hasattr(node.op, "scalar_op") or isinstance(node.op, Rowwise)
@@ -248,7 +319,7 @@ def _reduction(exception: BaseException, node: Apply, values: Values) -> str | N
 
 def _rebroadcast(exception: BaseException, node: Apply, values: Values) -> str | None:
     return (
-        f"The program declares this dimension of {_called(node, 0)} as 1 (T.addbroadcast, "
+        f"The program declares this dimension of {called(node, 0)} as 1 (T.addbroadcast, "
         "T.patternbroadcast): remove that, or give a value of length 1."
     )
 
@@ -276,13 +347,13 @@ def _softmax(exception: BaseException, node: Apply, values: Values) -> str | Non
 def _factorization(exception: BaseException, node: Apply, values: Values) -> str | None:
     """Advise on a matrix that LAPACK cannot factorize, in the order of its own checks."""
     matrix = values[0]
-    name = _called(node, 0)
+    name = called(node, 0)
     if isinstance(exception, ImportError):
         return None  # its own text says what to install
     if matrix.ndim == 2 and matrix.shape[0] != matrix.shape[1]:
         return f"Only square matrices have this: {name} has shape {matrix.shape}."
     if "incompatible dimensions" in str(exception):
-        return f"{_called(node, 1)} must have as many rows as {name}: {len(matrix)}."
+        return f"{called(node, 1)} must have as many rows as {name}: {len(matrix)}."
     if not np.isfinite(matrix).all():
         return f"{name} has NaN or infinities: mode=NanGuardMode() names the Apply that made them."
     if isinstance(node.op, Cholesky):
@@ -302,9 +373,9 @@ def _factorization(exception: BaseException, node: Apply, values: Values) -> str
 
 
 def _assert(exception: BaseException, node: Apply, values: Values) -> str | None:
-    failed = [_called(node, i) for i, v in enumerate(values) if i and not np.all(v)]
+    failed = [called(node, i) for i, v in enumerate(values) if i and not np.all(v)]
     return (
-        f"A condition asserted for {_called(node, 0)} is false: {', '.join(failed)}. Check the "
+        f"A condition asserted for {called(node, 0)} is false: {', '.join(failed)}. Check the "
         "arguments and the condition."
     )
 
@@ -349,6 +420,77 @@ def _own_c_code(text: str, node: Apply) -> str:
         )
     return f"Check {name}.c_code: what sets the exception before it runs sub['fail']."
 
+
+# --- first lines of errors ------------------------------------------------------------------------
+
+
+def _index_headline(exception: BaseException, node: Apply, values: Values) -> str | None:
+    array = operands.with_shape(node, 0, values[0])
+    if isinstance(exception, IndexError):
+        return array if "bounds" in str(exception) else None
+    if "step" in str(exception) or not isinstance(node.op, _WRITING):
+        return None
+    return f"{operands.with_shape(node, 1, values[1])} written to a part of {array}"
+
+
+def _reshape_headline(exception: BaseException, node: Apply, values: Values) -> str | None:
+    shape = tuple(int(n) for n in np.ravel(values[1]))
+    return f"{operands.with_shape(node, 0, values[0])} reshaped to {shape}"
+
+
+def _join_headline(exception: BaseException, node: Apply, values: Values) -> str | None:
+    joined = operands.listed(node, values, range(1, len(values)))
+    return f"{joined} joined along axis {int(values[0])}"
+
+
+def _split_headline(exception: BaseException, node: Apply, values: Values) -> str | None:
+    sizes = tuple(int(n) for n in np.ravel(values[2]))
+    array = operands.with_shape(node, 0, values[0])
+    return f"{array} split along axis {int(values[1])} into parts of {sizes}"
+
+
+def _alloc_headline(exception: BaseException, node: Apply, values: Values) -> str | None:
+    if "negative" in str(exception):
+        return None
+    shape = tuple(int(n) for n in values[1:])
+    return f"{operands.with_shape(node, 0, values[0])} repeated to {shape}"
+
+
+def _operands_headline(exception: BaseException, node: Apply, values: Values) -> str | None:
+    """Name the arrays of an Op, if its error speaks of shapes and there are several."""
+    text = str(exception)
+    if "out of bounds" in text or not any(word in text for word in _OF_SHAPES):
+        return None
+    arrays = _arrays(node, values)
+    return operands.listed(node, values, arrays) if len(arrays) > 1 else None
+
+
+#: what the texts of errors about shapes have
+_OF_SHAPES = ("shape", "dimension", "rows", "columns", "channels", "elements", "size", "square")
+
+_WRITING = (IncSubtensor, AdvancedIncSubtensor1, BaseAdvancedIncSubtensor)
+
+#: (classes of Ops, what writes the first line of their shape errors), the first that fits
+_HEADLINES: list[
+    tuple[Any, Callable[[BaseException, Apply, Values], str | None]]
+] = [
+    ((MapReduce, Rowwise, Elemwise), _elementwise_headline),
+    ((Dot, Dot22, Dot22Scalar, Gemm, Gemv, Ger, BatchedDot), _product_headline),
+    (
+        (Subtensor, IncSubtensor, AdvancedSubtensor1, AdvancedIncSubtensor1, BaseAdvancedSubtensor,
+         BaseAdvancedIncSubtensor),
+        _index_headline,
+    ),
+    (Reshape, _reshape_headline),
+    (Join, _join_headline),
+    (Split, _split_headline),
+    (Alloc, _alloc_headline),
+    (
+        (CrossentropySoftmaxArgmax1HotWithBias, CrossentropyCategorical1Hot, SoftmaxWithBias,
+         BaseAbstractConv, OlderOp, Solve, Cholesky, MatrixInverse, Det, Eigh, Eigvalsh),
+        _operands_headline,
+    ),
+]  # fmt: skip
 
 #: (classes of Ops, what advises on their failures), the first that fits
 _ADVICE: list[

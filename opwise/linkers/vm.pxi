@@ -94,6 +94,8 @@ cdef class VM:
     cdef ow_step *steps
     cdef int nslots, nsteps, ninputs, noutputs, nends, nadvancing, commit
     cdef bint running, careful, atomic
+    # the input whose value is being loaded, -1 for none
+    cdef int loading
     cdef char error[400]
     cdef int *input_slot
     cdef int *output_slot
@@ -151,7 +153,7 @@ cdef class VM:
         self.nslots, self.nsteps = len(slots), len(steps)
         self.ninputs, self.noutputs = len(inputs), len(outputs)
         self.commit, self.on_error, self.allow_gc = commit, on_error, allow_gc
-        self.destroyed = destroyed
+        self.destroyed, self.loading = destroyed, -1
         self.loops, self.kept_inside = [], {}
         self.slots = <ow_slot *>calloc(max(1, self.nslots), sizeof(ow_slot))
         self.steps = <ow_step *>calloc(max(1, self.nsteps), sizeof(ow_step))
@@ -626,8 +628,10 @@ cdef class VM:
         cdef int i
         self.careful = False
         for i in range(self.ninputs):
+            self.loading = i
             self._load(self.input_slot[i],
                        <object>PyList_GET_ITEM(<list>PyList_GET_ITEM(self.input_storage, i), 0))
+        self.loading = -1
         if self.commit < self.nsteps:
             for i in self.destroyed:
                 value = <object>self.slots[i].owner

@@ -188,6 +188,9 @@ def _masked(entry, text, seen, folder):
     text = re.sub(
         rf'({mine}(?:"?, line |:))(\d+)', lambda m: f"{m[1]}{int(m[2]) - entry.line + 1}", text
     )
+    text = re.sub(
+        r"( of line )(\d+)", lambda m: f"{m[1]}{int(m[2]) - entry.line + 1}", text
+    )  # as errors name an operand
     text = text.replace(str(entry.page), "program.py").replace(folder, "/here")
     text = text.replace(os.environ.get("OPWISE_TEST_CACHE", "\0"), "/cache")
     text = re.sub(rf"{re.escape(str(ROOT))}/(\S+\.py):\d+", r"\1:N", text)

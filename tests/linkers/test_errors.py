@@ -2,19 +2,26 @@
 
 import linecache
 import re
+import traceback
 
 import numpy as np
 import pytest
 
 import opwise.tensor as T
+from opwise.compile.fromgraph import OpFromGraph
 from opwise.compile.function import function
 from opwise.compile.shared import shared
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.graph.type import generic
 from opwise.linkers import errors
 from opwise.linkers.base import OpWiseCLinker, PerformLinker, VM_Linker
 from opwise.linkers.wrap import WrapLinker
+from opwise.loops import scan
 from opwise.modes.mode import Mode
+from opwise.tensor.conv.functions import conv2d
+from opwise.tensor.ifelse import ifelse
+from opwise.tensor.linalg.systems import solve
 
 LINKERS = {
     "py": PerformLinker,
@@ -63,6 +70,7 @@ def product(linker):
 def test_the_whole_text(linker):
     text = product(linker)
     lines = text.split("\n")
+    assert lines.pop(0) == "Shapes do not fit: x (2, 3) times y (2, 3)"
     assert lines[0].startswith(FIRST["dot"][linker != "py"])
     assert lines[1:8] == [
         "Apply node that caused the error: dot(x, y)",
@@ -129,7 +137,7 @@ def test_a_fused_apply_names_all_its_lines(linker):
     text = message(
         linker, [x, y], b, [np.ones((2, 3)), np.ones((4, 3))], ValueError, optimizer="fast_run"
     )
-    assert "Composite" in text.split("\n")[1]
+    assert "Composite" in text.split("\n")[2]
     assert "It computes the expressions at:" in text
     trace, _, _ = text.partition("It computes the expressions at:")
     assert trace.endswith("a = x * y  # the first of two lines\n"), "where the shapes do not fit"
@@ -151,11 +159,102 @@ def test_no_line_is_blamed_where_several_may_be(linker):
     )
 
 
-def test_a_fault_in_advice_hides_nothing(linker, monkeypatch):
+def test_a_fault_in_advice_hides_nothing(linker, monkeypatch, faults_of_explanations):
     monkeypatch.setattr(errors, "_remedies", lambda: 1 / 0)
     text = product(linker)
+    assert text.splitlines()[0].startswith(FIRST["dot"][linker != "py"])
     assert "Its inputs:" in text and "What to do:" not in text
+    assert "(This could not be explained further: ZeroDivisionError in <lambda>, " in text
     assert text.endswith("storage map footprint of this apply node.") or "HINT" in text
+    assert faults_of_explanations, "the test suite fails if an explanation does"
+    faults_of_explanations.clear()
+
+
+class Mute(Exception):
+    """An exception without a text."""
+
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+class Unshown:
+    """A value that cannot be shown."""
+
+    def __repr__(self):
+        raise RuntimeError("not shown")
+
+    shape = property(lambda self: 1 / 0)
+
+
+@pytest.mark.parametrize("what", [Mute(), Unshown()])
+def test_what_cannot_be_shown_hides_no_error(linker, what, faults_of_explanations):
+    class Fails(Op):
+        def make_node(self, a):
+            return Apply(self, [a], [a.type()])
+
+        def perform(self, node, inputs, outputs):
+            raise what if isinstance(what, Exception) else KeyError("the error itself")
+
+    a = generic("a")
+    f = function([a], Fails()(a), mode=Mode(LINKERS[linker](), None))
+    with pytest.raises((Mute, KeyError)) as raised:
+        f(what)
+    text = raised.value.args[0]
+    assert "Fails" in text and "could not be explained further" in text
+    assert "the error itself" in text or what.__class__ is Mute
+    faults_of_explanations.clear()
+
+
+NOTHING = {
+    "fused": lambda x, y: T.exp(x + y) * 2,
+    "one operation": lambda x, y: x - y,
+    "sum": lambda x, y: T.sum(x * y, axis=0),
+    "product": lambda x, y: T.dot(x, y),
+    "index": lambda x, y: x[y.shape[0] - 1] + y,
+    "inside": lambda x, y: OpFromGraph([x, y], [T.exp(x) + y], inline=True)(x, y),
+    "nested": lambda x, y: OpFromGraph([x, y], [T.exp(x) + y])(x, y),
+    "chosen": lambda x, y: ifelse(T.gt(x[0, 0], 0), x, y),
+    "loop": lambda x, y: scan(lambda a: T.tanh(a) * y, sequences=[x])[0],
+}
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "FAST_COMPILE", "DEBUG_MODE", Mode("py", "fast_run")])
+@pytest.mark.parametrize("case", list(NOTHING))
+def test_none_in_place_of_an_array(case, mode):
+    x, y = T.dmatrices("xy")
+    f = function([x, y], NOTHING[case](x, y), mode=mode)
+    for k, name in enumerate("xy"):
+        for called in (f, f.copy()):
+            values = [np.ones((2, 2)), np.ones((2, 2))]
+            values[k] = None
+            if case == "chosen" and name == "y":
+                continue  # the branch that is not taken may have no value
+            with pytest.raises((ValueError, TypeError)) as raised:
+                called(*values)
+            text = str(raised.value)
+            assert "expected an ndarray, not None" in text.split("\n", 1)[0], text
+            assert __file__ in text and "has no value, or its value is None" in text, text
+
+
+@pytest.mark.parametrize("value", [np.ones(3), np.ones((2, 2), "float32"), 1.5])
+def test_a_trusted_argument_that_does_not_fit_is_named(value):
+    x, y = T.dmatrices("xy")
+    f = function([x, y], x * 2 + y)
+    f.trust_input = True
+    with pytest.raises((TypeError, ValueError), match="at index 1") as raised:
+        f(np.ones((2, 2)), value)
+    text = str(raised.value)
+    assert "expected an" in text and "trust_input=True" in text and "The input y" in text
+    assert __file__ in text
+    assert f(np.ones((2, 2)), np.ones((2, 2))).shape == (2, 2)
+
+
+def test_a_value_that_does_not_fit_its_shared_variable_is_named():
+    w = shared(np.ones((2, 2)), "w")
+    f = function([], w * 2)
+    w.container.storage[0] = np.ones(3)
+    with pytest.raises(TypeError, match="The function keeps this value for w"):
+        f()
 
 
 def test_values_that_mean_nothing_are_not_shown():
@@ -173,7 +272,15 @@ def test_first_lines(linker, case):
         text = message(linker, [x, y], x + y, values, ValueError)
     else:
         text = message(linker, [x, i], x[i], [np.ones((3, 2)), 5], IndexError)
-    assert text.split("\n")[0].startswith(FIRST[case][linker != "py"])
+    named, own, *_ = text.split("\n")
+    assert own.startswith(FIRST[case][linker != "py"])
+    assert (
+        named
+        == {
+            "add": "Shapes do not fit: x (2, 3) and y (4, 3) in x + y",
+            "index": "Index out of range: x (3, 2)",
+        }[case]
+    )
 
 
 def test_small_values_are_shown(linker):
@@ -240,13 +347,151 @@ def test_exceptions_of_ops_keep_their_class(linker, error):
     assert "Toposort index: 0" in str(raised)
 
 
-def test_the_traceback_leads_to_the_op(linker):
-    raised = failing(linker, OwnError("mine"))
-    functions, tb = [], raised.__traceback__
-    while tb is not None:
-        functions.append(tb.tb_frame.f_code.co_name)
-        tb = tb.tb_next
-    assert "perform" in functions
+def frames(error):
+    return [(f.filename, f.name) for f in traceback.extract_tb(error.__traceback__)]
+
+
+def invert(matrix):
+    return np.linalg.inv(matrix)
+
+
+class Inverse(Op):
+    """An Op whose perform fails in a function that it calls."""
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = invert(inputs[0])
+
+
+A, B, C, V, U = [*T.dmatrices("ABC"), *T.dvectors("VU")]
+W, BIAS = shared(np.ones((4, 3)), "W"), shared(np.ones(3), "bias")
+I = T.ivector("I")  # noqa: E741
+X4, K4 = T.tensor4("X4"), T.tensor4("K4")
+
+#: {first line: (inputs, output, values)}
+NAMED = {
+    "A (2, 3) times B (4, 5)": ([A, B], lambda: T.dot(A, B), [(2, 3), (4, 5)]),
+    "A.T (3, 2) times B (4, 5)": ([A, B], lambda: T.dot(A.T, B), [(2, 3), (4, 5)]),
+    "A (4, 5) times V (30,)": ([A, V], lambda: T.dot(A, V), [(4, 5), (30,)]),
+    "V (3,) times A (4, 5)": ([V, A], lambda: T.dot(V, A), [(3,), (4, 5)]),
+    "V (3,) times U (4,)": ([V, U], lambda: T.dot(V, U), [(3,), (4,)]),
+    "A (2, 5) times W (4, 3)": ([A], lambda: T.tanh(T.dot(A, W) + BIAS), [(2, 5)]),
+    "dot(A, W) (2, 3) and V (7,)": ([A, V], lambda: T.tanh(T.dot(A, W) + V), [(2, 4), (7,)]),
+    "exp(A) (2, 4) times B (3, 3)": ([A, B], lambda: T.dot(T.exp(A), B), [(2, 4), (3, 3)]),
+    "A (2, 3) and V (4,)": ([A, V], lambda: T.sum((A - V) ** 2), [(2, 3), (4,)]),
+    "A (2, 3) and B (3, 3)": ([A, B], lambda: T.maximum(A, B), [(2, 3), (3, 3)]),
+    "A (2, 3) and B (4, 5) joined along axis 0": (
+        [A, B], lambda: T.concatenate([A, B]), [(2, 3), (4, 5)]
+    ),
+    "V (2,) and U (3,) joined along axis 0": ([V, U], lambda: T.stack([V, U]), [(2,), (3,)]),
+    "A (2, 2) reshaped to (3, -1)": ([A], lambda: A.reshape((3, -1)), [(2, 2)]),
+    "V (3,) written to a part of A (2, 2)": (
+        [A, V], lambda: T.set_subtensor(A[0], V), [(2, 2), (3,)]
+    ),
+    "V (4,) split along axis 0 into parts of (2, 3)": (
+        [V], lambda: T.split(V, [2, 3], 2)[0], [(4,)]
+    ),
+    "A (3, 3) and V (4,)": ([A, V], lambda: solve(A, V), [(3, 3), (4,)]),
+    "X4 (2, 3, 5, 5) and K4 (4, 2, 3, 3)": (
+        [X4, K4], lambda: conv2d(X4, K4), [(2, 3, 5, 5), (4, 2, 3, 3)]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "FAST_COMPILE", Mode("py", "fast_run")])
+@pytest.mark.parametrize("first", list(NAMED))
+def test_the_first_line_names_the_variables_of_the_program(first, mode):
+    inputs, out, shapes = NAMED[first]
+    f = function(inputs, out(), mode=mode, allow_input_downcast=True)
+    with pytest.raises((ValueError, TypeError)) as raised:
+        f(*[np.ones(shape) for shape in shapes])
+    text = str(raised.value).split("\n", 1)[0]
+    assert text.partition(" in ")[0] == f"Shapes do not fit: {first}"
+
+
+@pytest.mark.parametrize("rewritten", ["sum", "update"])
+def test_the_first_line_of_a_product_that_is_added(rewritten):
+    if rewritten == "sum":
+        f = function([A, B], T.dot(A, W) * 0.5 + B, mode="FAST_RUN")
+        first = "B (2, 7) plus A (2, 4) times W (4, 3)"
+    else:
+        f = function([A, B], [], updates=[(W, W - 0.1 * T.dot(A.T, B))], mode="FAST_RUN")
+        first = "W (4, 3) plus A.T (4, 2) times B (2, 7)"
+    with pytest.raises(ValueError, match=re.escape(first)):
+        f(np.ones((2, 4)), np.ones((2, 7)))
+
+
+MODES = ["FAST_RUN", "FAST_COMPILE", "DEBUG_MODE", "PROFILE_MODE", Mode("py", None)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("inside", ["itself", "loop", "nested"])
+def test_the_traceback_leads_to_the_op_and_nowhere_else(mode, inside):
+    x = T.dmatrix("x")
+    out = {
+        "itself": lambda: Inverse()(x),
+        "loop": lambda: scan(lambda row: Inverse()(row.dimshuffle("x", 0)), sequences=[x])[0],
+        "nested": lambda: OpFromGraph([x], [Inverse()(x)])(x),
+    }[inside]()
+    f = function([x], out, mode=mode)
+    with pytest.raises(np.linalg.LinAlgError) as raised:
+        f(np.ones((2, 3)))
+    own = [name for file, name in frames(raised.value) if file == __file__]
+    assert own[1:] == ["perform", "invert"]
+    others = [file for file, _ in frames(raised.value) if file != __file__]
+    assert others and all("numpy" in file for file in others), "what the Op called stays"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_frame_of_opwise_is_in_a_traceback(mode, flags):
+    x, y = T.dmatrices("xy")
+    f = function([x, y], T.dot(x, y) + solve(x, y), mode=mode)
+    here = [(__file__, "failed")]
+
+    def failed(*args, **kwargs):
+        with pytest.raises((TypeError, ValueError)) as raised:
+            f(*args, **kwargs)
+        return raised.value
+
+    assert frames(failed(np.ones((2, 3)), np.ones((2, 3)))) == here
+    assert frames(failed(np.ones((2, 3)), [[1.0], []])) == here
+    assert frames(failed(np.ones((2, 3)))) == here
+    assert frames(failed(np.ones((2, 3)), z=1)) == here
+    flags({"traceback.internal": True})
+    assert len(frames(failed(np.ones((2, 3)), np.ones((2, 3))))) > 1
+
+
+def test_the_context_of_an_error_is_that_of_the_call(linker):
+    x = T.dvector("x")
+    f = function([x], x + x, mode=Mode(LINKERS[linker](), None))
+    try:
+        raise KeyError("before")
+    except KeyError as before:
+        with pytest.raises(TypeError) as raised:
+            f(np.ones((2, 2)))
+        assert raised.value.__suppress_context__
+        context = raised.value.__context__
+        while context is not None and context is not before:
+            context = context.__context__
+        assert context is before
+
+
+def test_an_interrupt_leaves_a_call_without_frames_of_opwise(linker):
+    class Stops(Op):
+        def make_node(self, x):
+            return Apply(self, [x], [x.type()])
+
+        def perform(self, node, inputs, outputs):
+            raise KeyboardInterrupt
+
+    x = T.dvector("x")
+    f = function([x], Stops()(x), mode=Mode(LINKERS[linker](), None))
+    with pytest.raises(KeyboardInterrupt) as raised:
+        f(np.ones(2))
+    names = [name for _, name in frames(raised.value)][1:]
+    assert names == (["<lambda>"] if linker == "wrapped" else []) + ["perform"]
 
 
 def test_an_exception_that_takes_other_arguments(linker):
