@@ -190,6 +190,6 @@ def __getattr__(name):
         found = getattr(importlib.import_module(f"opwise.legacy.{_LEGACY[name]}"), name)
         globals()[name] = found
         return found
-    raise AttributeError(
-        f"module {__name__!r} has no attribute {name!r}", name=name, obj=_sys.modules[__name__]
-    )
+    from opwise.tensor import elsewhere
+
+    raise elsewhere.no_attribute(_sys.modules[__name__], name)

@@ -274,6 +274,38 @@ def similar(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {' or '.join(folded[each] for each in close)}?" if close else ""
 
 
+def likely_typo(name: str, known: Iterable[str]) -> str:
+    """Return a question that names those of ``known`` that ``name`` is a likely misspelling of.
+
+    Names of another case, or that differ in one letter, of long names in two. Of other libraries'
+    names a program may mean something that is spelled otherwise: such a name is no misspelling.
+    """
+    allowed = 0 if len(name) < 3 else 1 if len(name) < 7 else 2
+    wrong = name.lower()
+    distances = [
+        (_distance(wrong, each.lower()), _distance(name, each), each)
+        for each in known
+        if abs(len(each) - len(name)) <= allowed
+    ]
+    least = min(distances, default=(allowed + 1, 0, ""))[0]
+    close = [each for distance, _, each in sorted(distances) if distance == least]
+    return f" Did you mean {' or '.join(close[:2])}?" if least <= allowed else ""
+
+
+def _distance(a: str, b: str) -> int:
+    """Return how many letters to insert, drop, replace or swap with the next make a into b."""
+    earlier: list[int] = []
+    last: list[int] = [*range(len(b) + 1)]
+    for i, letter in enumerate(a):
+        row = [i + 1]
+        for j, other in enumerate(b):
+            row.append(min(last[j + 1] + 1, row[j] + 1, last[j] + (letter != other)))
+            if i and j and letter == b[j - 1] and a[i - 1] == other:
+                row[-1] = min(row[-1], earlier[j - 1] + 1)
+        earlier, last = last, row
+    return last[-1]
+
+
 def with_message(error: BaseException, text: str, note: str) -> BaseException:
     """Return an exception of the class of ``error`` with the message ``text``.
 

@@ -13,7 +13,7 @@ import types
 import warnings
 from importlib.machinery import ModuleSpec
 
-from opwise.errors import similar
+from opwise.tensor.elsewhere import hint
 from theano import _record
 from theano._aliases import HIDDEN, MADE, NAMES, PYTHON_2
 from theano._placeholder import placeholder
@@ -97,7 +97,8 @@ def _found(module, name):
     elif dotted in _record.modules():
         value = importlib.import_module(dotted)
     else:
-        raise AttributeError(_unknown(module, name), name=name, obj=module)
+        # without the module, of whose names Python would propose those that are spelled alike
+        raise AttributeError(_unknown(module, name), name=name, obj=None)
     return own.setdefault(name, value)
 
 
@@ -129,8 +130,9 @@ def _unknown(module, name):
     recorded = _record.names(module.__name__)
     known = {n for n in (*vars(module), *recorded) if not n.startswith("_")}
     own = [n for n in sorted(known) if n not in recorded or recorded[n].home.startswith("theano")]
-    close = similar(name, own)
-    return f"opwise has no {module.__name__}.{name}, nor had Theano.{close}"
+    return (
+        f"opwise has no {module.__name__}.{name}, nor had Theano.{hint(name, module.__name__, own)}"
+    )
 
 
 class _Finder:

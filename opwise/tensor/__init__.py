@@ -1,6 +1,9 @@
 """Tensors: their type, variables and operations; these are the names of ``theano.tensor``."""
 
+import sys as _sys
+
 from opwise.tensor import (  # noqa: F401  (modules; the last two attach and register)
+    elsewhere,
     linalg,
     nnet,
     operators,
@@ -26,3 +29,8 @@ from opwise.tensor.slices import *  # noqa: F403
 from opwise.tensor.sort import *  # noqa: F403
 from opwise.tensor.subtensor import *  # noqa: F403
 from opwise.tensor.transfer import *  # noqa: F403
+
+
+def __getattr__(name):
+    """Raise AttributeError that says where a name is, if it is elsewhere."""
+    raise elsewhere.no_attribute(_sys.modules[__name__], name)

@@ -17,6 +17,7 @@ from opwise.tensor.creation import fill, ones_like, zeros_like
 from opwise.tensor.diagonal import diagonal
 from opwise.tensor.dimshuffle import dimshuffle_op
 from opwise.tensor.elemwise import FUNCTIONS, cast, elemwise
+from opwise.tensor.elsewhere import method_hint
 from opwise.tensor.extra_ops import cumprod, cumsum, repeat, searchsorted
 from opwise.tensor.functions import mod_check
 from opwise.tensor.knownvalues import get_scalar_constant_value, get_vector_length
@@ -91,6 +92,14 @@ class TensorMethods:
     _is_nonzero = True
     #: above that of numpy arrays, which then leave ``array * x`` to the variable
     __array_priority__ = 1000
+
+    def __getattr__(self, name):
+        """Raise AttributeError that says what to write instead of another library's method."""
+        more = method_hint(name)
+        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(
+            f"{text}.{more}" if more else text, name=name, obj=None if more else self
+        )
 
     # --- operators ------------------------------------------------------------------------------
 
