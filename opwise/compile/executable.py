@@ -342,6 +342,11 @@ class Function(CallPath):
             return ""
         if ndim == 1 and "expected 1, got 0" in problem:
             return f"{named} takes a list or a vector: f([1., 2.]), or f([5]) for one element."
+        if "inhomogeneous" in problem or problem == "setting an array element with a sequence.":
+            return (
+                f"{named} takes an array of {ndim} dimensions: rows of a list must have equal "
+                "lengths."
+            )
         if problem.startswith("Wrong number of dimensions"):
             return (
                 f"{named} takes an array of {ndim} dimensions: reshape the argument, or declare "

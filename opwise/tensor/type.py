@@ -26,6 +26,11 @@ _NAMES = {
 }
 
 
+def _short(text: str) -> str:
+    """Return the text of a value, without the middle of a long one."""
+    return text if len(text) <= 200 else f"{text[:150]} ... {text[-45:]}"
+
+
 class TensorType(TensorInterface, HashedOnce, Type):
     """The type of arrays of ``dtype``; ``broadcastable[i]`` says that dimension i is always 1.
 
@@ -130,14 +135,42 @@ class TensorType(TensorInterface, HashedOnce, Type):
             return array
         if _takes(self.numpy_dtype, array.dtype):
             return array.astype(self.numpy_dtype)
-        text = repr(original)
-        if len(text) > 200:
-            text = f"{text[:150]} ... {text[-45:]}"
-        raise TypeError(
-            f"{self} cannot store a value of dtype {array.dtype.name} without risking loss of "
-            f"precision. If you do not mind this loss, you can: 1) explicitly cast your data to "
-            f'{self.dtype}, or 2) set "allow_input_downcast=True" when calling "function", or '
-            f'"allow_downcast=True" when calling "shared". Value: "{text}"'
+        kind = array.dtype.kind
+        if kind in "OUSV":
+            raise self._no_numbers(array.dtype, original)
+        text = f"{self} cannot store a value of dtype {array.dtype.name}"
+        if kind == "c":
+            text += " without losing its imaginary part. If you do not need that, pass value.real."
+        else:
+            text += f" without risking loss of precision. {self._cures(array.dtype)}"
+        raise TypeError(f'{text} Value: "{_short(repr(original))}"')
+
+    def _no_numbers(self, dtype, data):
+        """Return the error of an array of objects or of text."""
+        what = "text" if dtype.kind in "US" else "objects, such as None or rows of several lengths"
+        return TypeError(
+            f"{self} cannot store a value of dtype {dtype.name}, an array of {what}. Give it "
+            f"numbers: value.astype({self.dtype!r}) converts those that it holds. "
+            f'Value: "{_short(repr(data))}"'
+        )
+
+    def _cures(self, dtype):
+        """Return a sentence on what to do with a value of a dtype that would be rounded."""
+        cures = [
+            f"explicitly cast your data to {self.dtype}: numpy.asarray(value, {self.dtype!r})",
+            'set "allow_input_downcast=True" when calling "function", or "allow_downcast=True" '
+            'when calling "shared"',
+        ]
+        if dtype.kind == "f" and self.dtype in ("float16", "float32"):
+            cures.append(
+                f"compute in {dtype.name}: set the flag floatX={dtype.name}, or give the variable "
+                "that dtype"
+            )
+        elif dtype.kind == "f" and self.numpy_dtype.kind in "iub":
+            cures.append(f"give the variable the dtype {dtype.name}")
+        numbered = [f"{k}) {cure}" for k, cure in enumerate(cures, 1)]
+        return (
+            f"If you do not mind this loss, you can: {', '.join(numbered[:-1])}, or {numbered[-1]}."
         )
 
     def _convert_python(self, data, allow_downcast):
@@ -164,12 +197,15 @@ class TensorType(TensorInterface, HashedOnce, Type):
             exact, converted, equal_nan=exact.dtype.kind in "fc"
         ):
             return converted
+        if exact.dtype.kind not in "iufcb":
+            raise self._no_numbers(exact.dtype, data)
+        different = (exact != converted) & ((exact == exact) | (converted == converted))
+        first = np.flatnonzero(different)[0]
+        before, after = np.ravel(exact)[first], np.ravel(converted)[first]
         raise TypeError(
-            f"{self} cannot store accurately value {data}, it would be represented as {converted}. "
-            "If you do not mind this precision loss, you can: 1) explicitly convert your data to a "
-            f"numpy array of dtype {self.dtype}, or 2) set "
-            '"allow_input_downcast=True" when calling "function", or "allow_downcast=True" when '
-            'calling "shared".'
+            f"{self} cannot store accurately value {_short(str(data))}: it is {exact.dtype.name}, "
+            f"and in {self.dtype} {before.item()!r} would be {after.item()!r}. "
+            f"{self._cures(exact.dtype)}"
         )
 
     def is_valid_value(self, a: Any) -> bool:

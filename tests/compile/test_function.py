@@ -197,8 +197,27 @@ WRONG_CALLS = {
     ),
     "a list that does not fit": (
         lambda: double(T.ivector)([1.5, 2.0]),
-        TypeError, "TensorType(int32, vector) cannot store accurately value [1.5, 2.0], it would "
-        "be represented as [1 2]",
+        TypeError, "TensorType(int32, vector) cannot store accurately value [1.5, 2.0]: it is "
+        "float64, and in int32 1.5 would be 1.", "3) give the variable the dtype float64",
+    ),
+    "float64 in float32": (
+        lambda: double(T.fmatrix)([[float("nan"), 1.0], [2.0, 1.1]]),
+        TypeError, "TensorType(float32, matrix) cannot store accurately value [[nan, 1.0], [2.0, "
+        "1.1]]: it is float64, and in float32 1.1 would be 1.100000023841858.",
+        "1) explicitly cast your data to float32: numpy.asarray(value, 'float32')",
+        '2) set "allow_input_downcast=True"', "3) compute in float64: set the flag floatX=float64",
+    ),
+    "a complex array": (
+        lambda: double()(np.complex128(1j)),
+        TypeError, "without losing its imaginary part", "pass value.real",
+    ),
+    "None in a list": (
+        lambda: double(T.dvector)([1.0, None]),
+        TypeError, "an array of objects, such as None", "value.astype('float64')",
+    ),
+    "rows of several lengths": (
+        lambda: double(T.dmatrix)([[1.0, 2.0], [3.0]]),
+        ValueError, "inhomogeneous shape", "rows of a list must have equal lengths",
     ),
     "an integer that does not fit": (
         lambda: double(T.bvector)([1, 300]),
