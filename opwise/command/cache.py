@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 
 import click
 
 from opwise.command import tables
 from opwise.config import config
+from opwise.config.folders import default_base_compiledir
 from opwise.linkers import kernelcache
 from opwise.linkers.trusted import Folder, Refused
+from opwise.profiling import requests
 from opwise.profiling.reports.wording import counted
 
 #: how many damaged files are named
@@ -37,6 +40,14 @@ def info() -> None:
         f"{config.compiledir}: {kinds.count('kernel')} kernels, {kinds.count('graph')} graphs, "
         f"{total / 1e6:.1f}{bound} MB{read_only}"
     )
+    others = [each for each in kernelcache.folders() if each != config.compiledir]
+    if others:
+        count, size = _measured(others)
+        click.echo(
+            f"{counted(len(others), 'other folder')} in {config.base_compiledir}: {count} kernels "
+            f"and graphs, {size / 1e6:.1f} MB, of other versions or platforms "
+            "(opwise cache clear --all deletes them too)"
+        )
 
 
 @cache.command("list", short_help="List the files, those that were used last first.")
@@ -68,6 +79,18 @@ def verify() -> None:
     click.echo(f"{counted(len(files), 'file')} checked, none is damaged")
 
 
+def _measured(paths: list[str]) -> tuple[int, int]:
+    """Return how many kernels and graphs are in folders, and their bytes together."""
+    count = size = 0
+    for path in paths:
+        try:
+            files = kernelcache.files(Folder(path, make=False))
+        except (Refused, OSError):
+            continue
+        count, size = count + len(files), size + sum(file.size for file in files)
+    return count, size
+
+
 def _contents() -> tuple[Folder | None, list[kernelcache.CachedFile]]:
     """Return the cache folder, None if it does not exist, and its files."""
     folder = _folder()
@@ -86,11 +109,19 @@ def _folder() -> Folder | None:
 
 
 @cache.command(short_help="Delete the kernels and graphs.")
-def clear() -> None:
+@click.option(
+    "--all", "every", is_flag=True,
+    help="Delete the files of every version of opwise and Python, and the folders, as after "
+    "uninstalling opwise.",
+)  # fmt: skip
+def clear(every: bool) -> None:
     """Delete the compiled kernels and optimized graphs. Programs make them again when needed.
 
     Other files in the folder are kept.
     """
+    if every:
+        _clear_all()
+        return
     folder = _folder()
     kernels, graphs, failed = (0, 0, 0) if folder is None else kernelcache.clear(folder)
     click.echo(f"{kernels} kernels and {graphs} graphs deleted")
@@ -98,3 +129,31 @@ def clear() -> None:
         raise click.ClickException(
             f"{failed} files in {config.compiledir} cannot be deleted: make the folder writable"
         )
+
+
+def _clear_all() -> None:
+    """Delete what opwise has written into ``base_compiledir``, and folders that are empty then."""
+    kernels = graphs = 0
+    failed = []
+    for path in kernelcache.folders():
+        try:
+            counts = kernelcache.remove(path)
+        except (Refused, OSError) as error:
+            failed.append(str(error))
+            continue
+        kernels, graphs = kernels + counts[0], graphs + counts[1]
+        if counts[2]:
+            failed.append(f"{counts[2]} files in {path}: make the folder writable")
+    requests.remove_ended()
+    base = config.base_compiledir
+    if base == default_base_compiledir():  # another one is the user's own
+        kernelcache.remove_if_empty(base)
+    click.echo(f"{kernels} kernels and {graphs} graphs deleted")
+    if failed:
+        raise click.ClickException(f"some files cannot be deleted: {'; '.join(failed)}")
+    left = sorted(os.listdir(base)) if os.path.isdir(base) else []
+    if left:
+        listed = ", ".join([*left[:_LISTED], *["..."] * (len(left) > _LISTED)])
+        click.echo(f"kept in {base}: {listed} (of other programs, or of one that runs)")
+    elif not os.path.isdir(base):
+        click.echo(f"{base} is removed")

@@ -7,6 +7,7 @@ what cannot be written works in this process. Each kind of trouble brings one wa
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -30,6 +31,8 @@ _SOURCE = r"[0-9a-f]{32}\.c"
 _PARTIAL = (
     rf"({_KERNEL}|{_GRAPH}|{_SOURCE}|last-sweep)\.[0-9a-f]{{8}}\.part|tmp[a-z0-9_]{{8}}\.(so|json)"
 )
+#: the measured rates of a processor or a device
+_MEASURED = r"(machine|device)-[\w.-]+\.json"
 #: its time is that of the last sweep
 _STAMP = "last-sweep"
 
@@ -282,6 +285,39 @@ def clear(where: Folder) -> tuple[int, int, int]:
             kernels += re.fullmatch(_KERNEL, name) is not None
             graphs += re.fullmatch(_GRAPH, name) is not None
     return kernels, graphs, failed
+
+
+def folders() -> list[str]:
+    """Return the cache folders in ``base_compiledir``: those of every version of Python and of
+    every platform, and ``compiledir`` itself, if they exist."""
+    base = config.base_compiledir
+    try:
+        names = [n for n in os.listdir(base) if n.startswith("compiledir_")]
+    except OSError:
+        names = []
+    found = [os.path.join(base, name) for name in sorted(names)]
+    if config.compiledir not in found:
+        found.append(config.compiledir)
+    return [each for each in found if os.path.isdir(each) and not os.path.islink(each)]
+
+
+def remove(path: str) -> tuple[int, int, int]:
+    """Delete all files of opwise's in a cache folder, and the folder if nothing else is in it.
+
+    Returns what ``clear`` returns. Raises Refused if others could have changed the folder.
+    """
+    where = Folder(path, make=False)
+    counts = clear(where)
+    for name, _ in _own(where, _MEASURED, re.escape(_STAMP)):
+        where.remove(name)
+    remove_if_empty(path)
+    return counts
+
+
+def remove_if_empty(path: str) -> None:
+    """Delete a folder if nothing is in it."""
+    with contextlib.suppress(OSError):
+        os.rmdir(path)
 
 
 def _is_due(where: Folder, size: int, most: int) -> bool:

@@ -360,6 +360,14 @@ def askable() -> list[Askable]:
     return found
 
 
+def remove_ended() -> None:
+    """Delete the files of processes that have gone, and the folders if that leaves them empty."""
+    askable()
+    for folder in filter(_is_private, _places()):
+        with contextlib.suppress(OSError):  # it is not empty
+            folder.rmdir()
+
+
 def _said(path: Path) -> Askable | None:
     about = _read(path)
     try:

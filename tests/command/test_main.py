@@ -14,6 +14,7 @@ import pytest
 
 import opwise as opwise_package
 from opwise.linkers import kernelcache, trusted
+from opwise.profiling import requests
 from opwise.profiling.profile import Profile
 
 PROGRAM = """
@@ -441,7 +442,7 @@ def test_doctor_of_a_folder_and_several_files(call, tmp_path):
 @pytest.fixture
 def kernels(use_cache, tmp_path, monkeypatch):
     """A cache folder with three kernels of half a megabyte each."""
-    folder = use_cache(tmp_path / "kernels")
+    folder = use_cache(tmp_path / "kernels", base_compiledir=str(tmp_path))
     for module in ("cache", "doctor"):
         module = importlib.import_module(f"opwise.command.{module}")
         monkeypatch.setattr(module, "config", kernelcache.config)
@@ -492,6 +493,75 @@ def test_a_cache_that_does_not_exist_is_not_made(call, kernels):
     assert call("cache").output == f"{kernels}: 0 kernels, 0 graphs, 0.0 of at most 536.9 MB\n"
     assert call("cache", "clear").output == "0 kernels and 0 graphs deleted\n"
     assert call("doctor").exit_code == 0 and not kernels.exists()
+
+
+@pytest.fixture
+def caches(kernels, tmp_path, monkeypatch):
+    """Two more cache folders beside that of ``kernels``, as other versions of Python make."""
+    monkeypatch.setattr(requests, "config", kernelcache.config)
+    for version in ("3.8", "3.14"):
+        folder = tmp_path / f"compiledir_Linux-{version}"
+        folder.mkdir(mode=0o700)
+        (folder / f"{5:032x}.so").write_bytes(b"x" * 1_000_000)
+        (folder / f"{6:032x}.graph").write_bytes(b"x" * 100)
+        (folder / "machine-intel-4.json").write_text("{}")
+        (folder / "last-sweep").write_text("")
+    return kernels
+
+
+def test_the_folders_of_other_versions(call, caches, tmp_path):
+    lines = call("cache").output.splitlines()
+    assert lines[0] == f"{caches}: 3 kernels, 0 graphs, 1.5 of at most 536.9 MB"
+    assert lines[1].startswith(f"2 other folders in {tmp_path}: 4 kernels and graphs, 2.0 MB, ")
+    assert call("cache", "clear").output == "3 kernels and 0 graphs deleted\n"
+    assert len(list(tmp_path.glob("compiledir_*/*.so"))) == 2
+
+
+def test_clearing_all_caches(call, caches, tmp_path, monkeypatch):
+    module = importlib.import_module("opwise.command.cache")
+    monkeypatch.setattr(module, "default_base_compiledir", lambda: str(tmp_path))
+    running = tmp_path / "running"
+    running.mkdir(mode=0o700)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    for suffix in ("json", "pipe"):
+        (running / f"{gone.pid}.{suffix}").write_text("{}")
+    result = call("cache", "clear", "--all")
+    assert result.output == f"5 kernels and 2 graphs deleted\n{tmp_path} is removed\n"
+    assert not tmp_path.exists()
+    tmp_path.mkdir()
+
+
+def test_clearing_all_caches_keeps_what_is_not_its_own(call, caches, tmp_path):
+    other = tmp_path / "compiledir_Linux-3.14"
+    (other / "notes.txt").write_text("mine")
+    (other / "tmpa1b2c3").mkdir()
+    (tmp_path / "thesis.tex").write_text("mine")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / f"{1:032x}.so").write_text("of another folder")
+    (tmp_path / "compiledir_link").symlink_to(elsewhere)
+    unsafe = tmp_path / "compiledir_Linux-3.8"
+    unsafe.chmod(0o777)
+    result = call("cache", "clear", "--all")
+    assert result.exit_code == 1
+    assert "some files cannot be deleted" in result.output and str(unsafe) in result.output
+    assert sorted(os.listdir(other)) == ["notes.txt", "tmpa1b2c3"]
+    assert len(os.listdir(unsafe)) == 4 and len(os.listdir(elsewhere)) == 1
+    assert (tmp_path / "thesis.tex").exists()
+    unsafe.chmod(0o700)
+    result = call("cache", "clear", "--all")
+    assert result.exit_code == 0 and "kept in" in result.output
+    assert "thesis.tex" in result.output and "compiledir_Linux-3.14" in result.output
+    assert sorted(os.listdir(tmp_path)) == [
+        "compiledir_Linux-3.14", "compiledir_link", "elsewhere", "thesis.tex",
+    ]  # fmt: skip
+
+
+def test_clearing_all_caches_keeps_a_folder_that_the_user_chose(call, kernels, tmp_path):
+    assert call("cache", "clear", "--all").exit_code == 0
+    assert os.listdir(tmp_path) == []
+    assert call("cache", "clear", "--all").output == "0 kernels and 0 graphs deleted\n"
 
 
 def test_a_cache_that_others_can_write_to_is_not_touched(call, kernels):
