@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import click
 
-from opwise.command import run
+from opwise.command import files, run
 from opwise.profiling import requests
 from opwise.profiling.files import printable
 from opwise.profiling.reports import wording
@@ -44,6 +44,8 @@ def ask(output: Path | None, timeout: float, process: int | None) -> None:
     """
     if output is not None and output.suffix != ".json":
         raise click.BadParameter(f"{output} does not end in .json", param_hint="--output")
+    if output is not None:
+        files.check_output(output)
     asked = _chosen(process)
     if not asked.handles_signal:
         raise click.ClickException(

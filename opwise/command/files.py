@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -113,7 +114,15 @@ def _loaded(path: Path) -> Profile:
 
 
 def check_output(path: Path, *inputs: Path) -> None:
-    """Raise ClickException if a file to write is one of the inputs, or is in one of them."""
+    """Raise ClickException if a file cannot be written, or is one of the inputs or in one of them.
+
+    It is called before the work whose result is written.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=path.absolute().parent):
+            pass
+    except OSError as error:
+        raise _cannot_write(path, error.strerror) from None
     for given in inputs:
         for one in [given, *members(given)] if given.is_dir() else [given]:
             with contextlib.suppress(OSError):  # one of them is not there
@@ -124,15 +133,28 @@ def check_output(path: Path, *inputs: Path) -> None:
                     )
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder for files to write, and those above it; raise ClickException if it fails."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _cannot_write(path, error.strerror) from None
+    check_output(path / "000.json")
+
+
+def _cannot_write(path: Path, reason: str | None) -> click.ClickException:
+    return click.ClickException(
+        f"cannot write {printable(str(path))}: {printable(reason or 'unknown reason')}"
+    )
+
+
 def written(path: Path, write: Callable[[Path], object], *inputs: Path) -> None:
     """Call ``write(path)`` and report the file on stderr; refuse to overwrite one of the inputs."""
     check_output(path, *inputs)
     try:
         write(path)
     except OSError as error:
-        raise click.ClickException(
-            f"cannot write {printable(str(path))}: {printable(str(error))}"
-        ) from None
+        raise _cannot_write(path, str(error)) from None
     click.echo(f"wrote {printable(str(path))}", err=True)
 
 

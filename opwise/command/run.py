@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import sys
@@ -62,10 +61,7 @@ def run(
     """
     output = (output or Path(f"{program.stem}.profile.json")).absolute()
     environment = files.profiled(output, mode, flags, memory)
-    if not program.is_module:
-        files.check_output(output, Path(program.name))
-    if not os.access(output.parent, os.W_OK):
-        raise click.BadParameter(f"{output.parent} cannot be written to", param_hint="--output")
+    files.check_output(output, *[] if program.is_module else [Path(program.name)])
     before = {path: _version(path) for path in _profiles(output)}
     if limits:
         measuring.cpu()

@@ -166,7 +166,7 @@ class _Side:
         script = None if program.is_module else self._place(Path(program.name).absolute())
         self.command = program.command(script)
         self._stderr: dict[str, None] = {}
-        self.folder.mkdir(parents=True, exist_ok=True)
+        files.make_folder(self.folder)
         self._clear()
 
     def _clear(self) -> None:

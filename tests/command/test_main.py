@@ -92,8 +92,42 @@ def test_run_reports_a_missing_profile(tmp_path):
 
 def test_run_refuses_an_output_in_a_missing_folder(script, tmp_path):
     done = opwise("run", "-o", tmp_path / "no" / "p.json", script)
-    assert done.returncode == 2 and "cannot be written to" in done.stderr
+    assert done.returncode == 1
+    assert done.stderr == f"Error: cannot write {tmp_path / 'no' / 'p.json'}: {MISSING}\n"
     assert "ran with" not in done.stdout
+
+
+MISSING = "No such file or directory"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "-o", "OUT/p.json", "SCRIPT"],
+        ["versus", "-o", "OUT/x", "--after-flags", "floatX=float32", "SCRIPT"],
+        ["versus", "-o", "OUT/x/y", "--after-flags", "floatX=float32", "SCRIPT"],
+        ["export", "PROFILE", "OUT/p.json"],
+        ["report", "--html", "OUT/p.html", "PROFILE"],
+        ["diff", "--html", "OUT/p.html", "PROFILE", "PROFILE"],
+        ["ask", "-o", "OUT/p.json"],
+    ],
+)
+@pytest.mark.parametrize("where", ["/dev/null", "/proc", "file"])
+def test_an_output_that_cannot_be_written_is_one_line_before_the_work(
+    words, where, call, profile, tmp_path
+):
+    script = tmp_path / "program.py"
+    script.write_text("open('ran', 'w').close()")
+    if where == "file":
+        where = tmp_path / "file"
+        where.write_text("no folder")
+    named = {"SCRIPT": str(script), "PROFILE": str(profile("p.json", A))}
+    words = [named.get(word, word.replace("OUT", str(where))) for word in words]
+    result = call(*words)
+    assert result.exit_code == 1 and result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"Error: cannot write {where}")
+    assert not isinstance(result.exception, OSError) and not os.path.exists("ran")
 
 
 def test_a_profile_records_its_program(script):
