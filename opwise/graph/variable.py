@@ -183,7 +183,7 @@ class Variable(Tagged):
 
         inputs_to_values: dict from variables to their values; shared variables need none.
         """
-        return hooks.evaluate(self, inputs_to_values or {})
+        return hooks.evaluate(self, {} if inputs_to_values is None else inputs_to_values)
 
     def __lt__(self, other: object) -> Any:
         raise NotImplementedError(f"Variables of type {self.type} have no order.")

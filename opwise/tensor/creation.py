@@ -21,7 +21,7 @@ from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.knownvalues import equals_input, extract_constant, get_vector_length, is_one
 from opwise.tensor.shape import is_length, length
 from opwise.tensor.shape import shape as shape_of
-from opwise.tensor.type import tensor_type, values_eq_approx_always_true
+from opwise.tensor.type import dtype_name, tensor_type, values_eq_approx_always_true
 from opwise.tensor.variable import Tensor, TensorLike, TensorVariable, as_tensor_variable, constant
 
 __all__ = [
@@ -55,7 +55,7 @@ def _dtype_name(dtype):
     """Return a dtype's name: floatX for None and 'floatX', that of a variable given for it."""
     if isinstance(dtype, Variable):
         return dtype.type.dtype
-    return config.floatX if dtype is None or dtype == "floatX" else np.dtype(dtype).name
+    return config.floatX if dtype is None or dtype == "floatX" else dtype_name(dtype)
 
 
 # --- memory -------------------------------------------------------------------------------------

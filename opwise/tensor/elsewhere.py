@@ -240,6 +240,19 @@ def no_attribute(module: ModuleType, name: str) -> AttributeError:
     return AttributeError(text, name=name, obj=None)
 
 
+def numpy_hint(name: str) -> str:
+    """Return a sentence on what to write instead of a function of numpy, with a space, or ''.
+
+    name: with its module.
+    """
+    module, _, function = name.rpartition(".")
+    if name == "numpy.linalg.inv":  # T.inv is 1 / x
+        function = "matrix_inverse"
+    elif module == "numpy" and function in public(sys.modules["opwise.tensor"]):
+        return f" Write T.{function}."
+    return hint(function, "theano.tensor", ()) if module.startswith("numpy") else ""
+
+
 def method_hint(name: str) -> str:
     """Return a sentence on an attribute of another library's arrays, with a space, or ''."""
     return f" Write {_METHODS[name]}." if name in _METHODS else ""

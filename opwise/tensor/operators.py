@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import opwise.tensor.shape as shaping
-from opwise.errors import AsTensorError, ComplexError
+from opwise.errors import AsTensorError, ComplexError, with_message
+from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
 from opwise.tensor import reduce
 from opwise.tensor.convert import tensor_copy
@@ -17,7 +20,7 @@ from opwise.tensor.creation import fill, ones_like, zeros_like
 from opwise.tensor.diagonal import diagonal
 from opwise.tensor.dimshuffle import dimshuffle_op
 from opwise.tensor.elemwise import FUNCTIONS, cast, elemwise
-from opwise.tensor.elsewhere import method_hint
+from opwise.tensor.elsewhere import method_hint, numpy_hint
 from opwise.tensor.extra_ops import cumprod, cumsum, repeat, searchsorted
 from opwise.tensor.functions import mod_check
 from opwise.tensor.knownvalues import get_scalar_constant_value, get_vector_length
@@ -197,6 +200,26 @@ class TensorMethods:
         name = type(self).__name__
         raise self._no_value(f"'{name}' object cannot be interpreted as an integer")
 
+    def __format__(self, spec):
+        if not spec:
+            return str(self)
+        raise self._no_value(f"the format {spec!r} is one of values")
+
+    def __array_function__(self, function, types, args, kwargs):
+        """Do what numpy does without this method; if that fails, name the function of tensors."""
+        known = (Variable, np.ndarray)
+        if not all(issubclass(each, known) for each in types):
+            return NotImplemented
+        try:
+            return function._implementation(*args, **kwargs)
+        except (TypeError, ValueError) as error:
+            name = f"{function.__module__}.{function.__name__}"
+            text = (
+                f"{name} computes with values, and {self} has none before a function runs."
+                f"{numpy_hint(name)} numpy said: {error}"
+            )
+            raise with_message(error, text, text) from None
+
     def __setitem__(self, args, value):
         raise TypeError(
             f"'{type(self).__name__}' object does not support item assignment: variables do not "
@@ -209,7 +232,8 @@ class TensorMethods:
         if self.type.ndim != 1:
             raise TypeError(
                 "TensorType does not support iteration. Maybe you are using builtin.sum instead of "
-                "theano.tensor.sum? (Maybe .max?)"
+                "theano.tensor.sum? (Maybe .max?) The number of rows is known only when a function "
+                "runs: theano.scan and theano.map loop over them."
             )
         return iter([self[i] for i in range(get_vector_length(self))])
 
@@ -282,8 +306,14 @@ class TensorMethods:
         """Return the variable with two dimensions exchanged."""
         return shaping.swapaxes(self, axis1, axis2)
 
-    def reshape(self, shape, ndim=None):
+    def reshape(self, shape, ndim=None, *more):
         """Return the elements in another shape, ``ndim`` lengths."""
+        if more:  # as of numpy's arrays
+            lengths = ", ".join(map(str, (shape, ndim, *more)))
+            raise TypeError(
+                f"reshape takes the lengths as one tuple: {self}.reshape(({lengths})). A second "
+                "argument is the number of dimensions."
+            )
         return shaping.reshape(self, shape, ndim=ndim)
 
     def flatten(self, ndim=1):

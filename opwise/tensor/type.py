@@ -26,6 +26,14 @@ _NAMES = {
 }
 
 
+def dtype_name(dtype: DTypeLike) -> str:
+    """Return the name of a dtype; raise TypeError that lists the dtypes for what is none."""
+    try:
+        return np.dtype(dtype).name
+    except TypeError as error:
+        raise TypeError(f"{error}: a dtype is one of {', '.join(dtypes.ALL)}") from None
+
+
 def _short(text: str) -> str:
     """Return the text of a value, without the middle of a long one."""
     return text if len(text) <= 200 else f"{text[:150]} ... {text[-45:]}"
@@ -50,7 +58,7 @@ class TensorType(TensorInterface, HashedOnce, Type):
         name: str | None = None,
         sparse_grad: bool = False,
     ) -> None:
-        self.dtype = config.floatX if str(dtype) == "floatX" else np.dtype(dtype).name
+        self.dtype = config.floatX if str(dtype) == "floatX" else dtype_name(dtype)
         if self.dtype not in dtypes.ALL:
             raise TypeError(
                 f"Unsupported dtype for TensorType: {self.dtype}. Supported: {dtypes.ALL}"

@@ -19,7 +19,7 @@ from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
 from opwise.scalar import types as scalar_types
 from opwise.scalar.types import Scalar, autocast
-from opwise.tensor.type import TensorType, tensor_type
+from opwise.tensor.type import TensorType, dtype_name, tensor_type
 
 if TYPE_CHECKING:
     from opwise.tensor.operators import TensorMethods as _tensor_py_operators
@@ -265,7 +265,7 @@ def _with_ndim(x, ndim):
 
 def _constructor(pattern, name):
     def make(name=None, dtype=None):
-        dtype = config.floatX if dtype is None or dtype == "floatX" else np.dtype(dtype).name
+        dtype = config.floatX if dtype is None or dtype == "floatX" else dtype_name(dtype)
         return tensor_type(dtype, pattern)(name)
 
     make.__name__ = make.__qualname__ = name
