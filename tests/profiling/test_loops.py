@@ -319,3 +319,17 @@ def test_a_scan_with_a_given_profile_or_mode():
         (recorded,) = profile.functions
         assert recorded.calls == STEPS
         assert {a.count for a in recorded.applys} == {STEPS}
+
+
+def test_a_loop_of_which_every_run_failed():
+    class Fails(PythonOp):
+        def perform(self, node, inputs, outputs):
+            raise ValueError("in a step")
+
+    rows, _ = scan(lambda row: Fails()(row * 2), sequences=[x])
+    f = function([x], rows, profile=True)
+    with pytest.raises(ValueError, match="in a step"):
+        f(ROWS)
+    out = io.StringIO()
+    f.profile.summary(file=out)
+    assert "overhead of the loop: " in out.getvalue() and "steps a run" in out.getvalue()

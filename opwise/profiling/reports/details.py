@@ -298,7 +298,8 @@ def _loop(function: FunctionProfile, loop: ApplyProfile, n: int) -> Iterator[str
     if loop.inner:
         steps = max(a.count for a in inside)
         each = loop.total * 1e-3 / max(1, steps)
-        text = f"  overhead of the loop: {each:.3f} µs a step, {steps / loop.count:.5g} steps a run"
+        a_run = steps / max(1, loop.count)  # runs that failed do not count
+        text = f"  overhead of the loop: {each:.3f} µs a step, {a_run:.5g} steps a run"
         yield _share_row(loop.total, loop.whole, text)
     elif loop.c:
         yield _share_row(loop.total, loop.whole, "  all in one C loop, without Applys inside")
