@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opwise.graph import aliasing
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.graph.overwriting import OverwriteChecker
 from opwise.graph.variable import Variable
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ class Feature:
     on_import(fgraph, node, reason), on_prune(fgraph, node, reason): called when an Apply was added
     or removed. on_change_input(fgraph, node, i, old, new, reason): called when input ``i`` of an
     Apply, or for the node 'output' output ``i``, was replaced. validate(fgraph): raises
-    InconsistencyError to refuse the graph. orderings(fgraph): returns a dict from an Apply to
+    InconsistencyError to refuse the graph. on_undo(fgraph): called when a replacement that failed
+    was undone. orderings(fgraph): returns a dict from an Apply to
     others that must run before it. clone(): returns the feature for a copy of the graph.
     A FunctionGraph calls only methods that a subclass defines.
     """
@@ -121,15 +123,68 @@ class NoOutputFromInplace(Feature):
 class DestroyHandler(Feature):
     """Refuses graphs in which an Apply destroys memory that it must not; see ``aliasing.check``."""
 
+    def __init__(self) -> None:
+        self._checker: OverwriteChecker | None = None
+
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other)
 
     def __hash__(self) -> int:
         return hash(type(self))
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_checker": None}
+
+    def clone(self) -> DestroyHandler:
+        """Return a handler for a copy of the graph."""
+        return type(self)()
+
+    def forget(self) -> None:
+        """Release what is known of the graph; the next check looks at all of it."""
+        self._checker = None
+
+    def on_detach(self, fgraph: FunctionGraph) -> None:
+        self.forget()
+
+    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
+        if self._checker is not None:
+            self._checker.touch(node)
+
+    def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
+        if self._checker is not None:
+            self._checker.forget(node)
+
+    def on_change_input(
+        self,
+        fgraph: FunctionGraph,
+        node: Apply | str,
+        i: int,
+        old: Variable,
+        new: Variable,
+        reason: Any = None,
+    ) -> None:
+        if self._checker is None:
+            return
+        if isinstance(node, str):
+            self._checker.new_outputs[new] = None
+        else:
+            self._checker.touch(node)
+
+    def on_undo(self, fgraph: FunctionGraph) -> None:
+        if self._checker is not None:
+            self._checker.start_from_here()
+
     def validate(self, fgraph: FunctionGraph) -> None:
-        if fgraph.has_destroyers:
+        if not fgraph.has_destroyers:
+            self._checker = None
+        elif any(hasattr(feature, "orderings") for feature in fgraph._features):
+            # the feature may demand another order after any edit
+            self._checker = None
             aliasing.check(fgraph)
+        else:
+            if self._checker is None or self._checker.fgraph is not fgraph:
+                self._checker = OverwriteChecker(fgraph)
+            self._checker.check()
 
 
 class PreserveNames(Feature):

@@ -438,6 +438,7 @@ class FunctionGraph:
             # whatever the exception, restore the graph
             self._undo(journal)
             self._journal = mark
+            self.execute_callbacks("on_undo")
             raise
         self._journal = mark
         if mark is not None:

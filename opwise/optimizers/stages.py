@@ -16,6 +16,7 @@ from typing import Any
 
 from opwise.config import config, thread_flags
 from opwise.graph import hooks, provenance
+from opwise.graph.features import DestroyHandler
 from opwise.graph.fgraph import FunctionGraph
 from opwise.optimizers import database as databases
 from opwise.optimizers.database import (
@@ -351,6 +352,9 @@ def optimize(fgraph: FunctionGraph, how: Any, profile: Any = None) -> Optimizati
                 record.passes = [run_pass(fgraph, chosen)]
     if fgraph.shape_feature is not None:
         fgraph.shape_feature.forget()  # it would keep what has left the graph in memory
+    handler = fgraph.find_feature(DestroyHandler)
+    if handler is not None:
+        handler.forget()
     record.nodes_after = len(fgraph.apply_nodes)
     record.seconds = perf_counter() - started
     if profile is not None:

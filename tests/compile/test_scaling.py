@@ -11,8 +11,9 @@ import pytest
 import opwise
 import opwise.tensor as T
 from opwise import change_flags, function
-from opwise.graph import provenance, traversal
+from opwise.graph import aliasing, provenance, traversal
 from opwise.linkers import kernels
+from opwise.tensor.ifelse import ifelse
 
 
 def chain(n):
@@ -69,21 +70,44 @@ def shared_weights(n):
     return {"inputs": [x, w], "outputs": [cost, opwise.grad(cost, w)]}
 
 
-FAMILIES = [chain, sums, recurrences, dot_blocks, shared_weights]
+def vector_products(n):
+    """Products of a vector with a matrix, each of which BLAS adds to an AllocEmpty of its own."""
+    y, w = T.dvector("y"), T.dmatrix("w")
+    z = y
+    for _ in range(n):
+        z = T.dot(z, w)
+    return {"inputs": [y, w], "outputs": z}
+
+
+def choices(n):
+    """Nested choices, each a view of its first branch."""
+    x, conditions = T.dvector("x"), T.ivector("conditions")
+    y = x
+    for k in range(n):
+        y = ifelse(conditions[k], y * 2, y + 1)
+    return {"inputs": [x, conditions], "outputs": y}
+
+
+FAMILIES = [chain, sums, recurrences, dot_blocks, shared_weights, vector_products, choices]
 
 
 def work(family, n, monkeypatch):
     """Return what the compilation of a graph did, for each Apply as written."""
-    counts = {"sorted": 0}
-    genuine = traversal.io_toposort
+    counts = {"sorted": 0, "checked": 0}
+    genuine, destroyed = traversal.io_toposort, aliasing.destroyed_inputs
 
     def counted(*args):
         order = genuine(*args)
         counts["sorted"] += len(order)
         return order
 
+    def checked(node):
+        counts["checked"] += 1
+        return destroyed(node)
+
     with monkeypatch.context() as patched:
         patched.setattr(traversal, "io_toposort", counted)
+        patched.setattr(aliasing, "destroyed_inputs", checked)
         with change_flags(profile_optimizer=True):
             f = function(**family(n), mode="FAST_RUN")
     record = f.compile_report.rewrites

@@ -16,8 +16,6 @@ from opwise.optimizers.rules.matching import number
 from opwise.tensor.ifelse import IfElse
 
 _BOTH = ("fast_run", "fast_compile")
-#: from so many Applys on, a choice between scalars copies them: checking the views takes longer
-_LARGE_GRAPH = 500
 
 
 @rule(IfElse, stage={"useless": _BOTH, "canonicalize": _BOTH, "specialize": ("fast_run",)})
@@ -90,8 +88,7 @@ def _without_same_choice(node: Apply, branch: int) -> list[Variable] | None:
 def cond_make_inplace(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """ifelse -> an ifelse whose outputs are views of the first branch, if it is taken"""
     op = node.op
-    is_small = all(getattr(var.type, "ndim", -1) == 0 for var in node.outputs)
-    if op.as_view or (is_small and len(fgraph.apply_nodes) >= _LARGE_GRAPH):
+    if op.as_view:
         return None
     made: Apply = IfElse(op.n_outs, True, op.gpu, op.name).make_node(*node.inputs)
     return made.outputs
