@@ -122,18 +122,22 @@ class _Arrangement:
         for node, earlier in self.waits.items():
             for other in earlier:
                 self.readers[other].append(node)
-        self.undecided = set(range(len(guards.choosing)))
         #: the alternatives of decisions that can be made
         self.decided = ALWAYS
-        #: positions of the Applys that can come next, and Applys that wait for decisions only
+        #: choosing Applys that wait for their condition, and that wait for another decision
+        self.after_condition: dict[Apply, list[int]] = {}
+        self.after_choice: dict[int, list[int]] = {}
+        #: positions of the Applys that can come next
         self.free: list[int] = []
-        self.held: list[Apply] = []
+        #: Applys that wait for decisions only, and those by a decision that each waits for
+        self.held: dict[Apply, None] = {}
+        self.held_by: dict[int, list[Apply]] = {}
         self.done: set[Apply | None] = {None}
 
     def arrange(self) -> list[Apply]:
-        conditions = {node.inputs[0].owner for node in self.guards.choosing}
         arranged = []
-        self._decide()
+        for number in range(len(self.guards.choosing)):
+            self._decide(number)
         for node in self.order:
             if not self.waits[node]:
                 self._ready(node)
@@ -141,8 +145,8 @@ class _Arrangement:
             node = self.order[heapq.heappop(self.free)] if self.free else self._least_early()
             arranged.append(node)
             self.done.add(node)
-            if node in conditions:
-                self._decide()
+            for number in self.after_condition.pop(node, ()):
+                self._decide(number)
             for reader in self.readers[node]:
                 self.waits[reader].discard(node)
                 if not self.waits[reader]:
@@ -164,24 +168,32 @@ class _Arrangement:
         return found
 
     def _ready(self, node: Apply) -> None:
-        if self._unmet(node):
-            self.held.append(node)
+        """Let an Apply that waits for no other one come next, or wait for a decision."""
+        unmet = self._unmet(node)
+        if unmet:
+            self.held[node] = None
+            self.held_by.setdefault(next(_numbers(unmet)), []).append(node)
         else:
+            self.held.pop(node, None)
             heapq.heappush(self.free, self.position[node])
 
-    def _decide(self) -> None:
-        """Make the decisions whose conditions are known."""
-        before = 0
-        while before != self.decided:
-            before = self.decided
-            for number in sorted(self.undecided):
-                node = self.guards.choosing[number]
-                if node.inputs[0].owner in self.done and not self._unmet(node):
-                    self.decided |= both(number)
-                    self.undecided.discard(number)
-        waiting, self.held = self.held, []
-        for node in waiting:
-            self._ready(node)
+    def _decide(self, number: int) -> None:
+        """Make a decision if its condition is known, and those that wait only for it."""
+        pending = [number]
+        while pending:
+            number = pending.pop()
+            node = self.guards.choosing[number]
+            condition, unmet = node.inputs[0].owner, self._unmet(node)
+            if condition is not None and condition not in self.done:
+                self.after_condition.setdefault(condition, []).append(number)
+            elif unmet:
+                self.after_choice.setdefault(next(_numbers(unmet)), []).append(number)
+            else:
+                self.decided |= both(number)
+                pending += self.after_choice.pop(number, ())
+                for waiting in self.held_by.pop(number, ()):
+                    if waiting in self.held:
+                        self._ready(waiting)
 
     def _least_early(self) -> Apply:
         """Take an Apply before a decision that waits for it, or for others that wait in a circle.
@@ -189,7 +201,7 @@ class _Arrangement:
         Of the Applys that wait for the fewest others, all wait for each other.
         """
         node = min(self.held, key=lambda node: (self._number_awaited(node), self.position[node]))
-        self.held.remove(node)
+        del self.held[node]
         return node
 
     def _number_awaited(self, node: Apply) -> int:
