@@ -88,7 +88,19 @@ def choices(n):
     return {"inputs": [x, conditions], "outputs": y}
 
 
-FAMILIES = [chain, sums, recurrences, dot_blocks, shared_weights, vector_products, choices]
+def elements_and_wholes(n):
+    """Elements of a vector and all of it in turn: the gradient is a sum with increments in it."""
+    x = T.dvector("x")
+    y = x
+    for k in range(n):
+        y = T.tanh(y * x[k % 3] if k % 2 else y * x)
+    return {"inputs": [x], "outputs": opwise.grad(y.sum(), x)}
+
+
+FAMILIES = [
+    chain, sums, recurrences, dot_blocks, shared_weights, vector_products, choices,
+    elements_and_wholes,
+]  # fmt: skip
 
 
 def work(family, n, monkeypatch):

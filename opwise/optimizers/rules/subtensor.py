@@ -19,6 +19,7 @@ from opwise.optimizers.rules.matching import (
     number,
     number_within,
     operands,
+    row_name,
     shuffled,
 )
 from opwise.optimizers.rules.shape import are_lengths, as_type, is_read_once, lengths_of
@@ -724,21 +725,55 @@ def local_adv_sub1_adv_inc_sub1(fgraph, node):
 def local_IncSubtensor_serialize(fgraph, node):
     """Turns a sum of incremented arrays into successive increments of their sum.
 
-    Then each increment can overwrite the previous result.
+    Then each increment can overwrite the previous result. Sums of sums are taken apart as a whole:
+    if each sum handed its increments to the next one, there would be quadratically many steps.
     """
     (out,) = node.outputs
-    increased = [x for x in node.inputs if _is_increment(x, out.type)]
-    if not increased:
+    if not any(_is_increment(x, out.type) for x in node.inputs):
         return None
-    terms = [x for x in node.inputs if not any(x is y for y in increased)]
-    terms += [x.owner.inputs[0] for x in increased]
+    top = _outermost_sum(node)
+    terms, increments = _terms_and_increments(top)
     needed = [x for x in terms if number_within(x) != 0] or terms[:1]
     total = needed[0] if len(needed) == 1 else elemwise("add")(*needed)
     if total.type != out.type:
         total = elemwise("add")(*terms)
-    for x in increased:
-        total = x.owner.op(total, *x.owner.inputs[1:])
-    return [total] if total.type == out.type else None
+    for increment in increments:
+        total = increment.op(total, *increment.inputs[1:])
+    return {top.outputs[0]: total} if total.type == out.type else None
+
+
+def _outermost_sum(node):
+    """Return the last of the sums that nothing but increments and sums read, one by one."""
+    (out,) = node.outputs
+    top, type_ = node, out.type
+    while is_private(out):
+        ((reader, i),) = out._clients
+        if reader == "output" or reader.outputs[0].type != type_:
+            break
+        if row_name(reader) == "add":
+            top = reader
+        elif i != 0 or not _is_increment_of(reader):
+            break
+        (out,) = reader.outputs
+    return top
+
+
+def _terms_and_increments(top):
+    """Return the terms of a sum, and of the sums and increments in it, and these increments."""
+    type_ = top.outputs[0].type
+    terms, increments = [], []
+    pending = list(reversed(top.inputs))
+    while pending:
+        x = pending.pop()
+        if isinstance(x, Apply):
+            increments.append(x)
+        elif _is_increment(x, type_):
+            pending += [x.owner, x.owner.inputs[0]]
+        elif x.type == type_ and is_private(x) and row_name(x.owner) == "add":
+            pending += reversed(x.owner.inputs)
+        else:
+            terms.append(x)
+    return terms, increments
 
 
 @rule("row:mul", "row:neg", "row:true_div", stage=_TWICE)
@@ -788,14 +823,12 @@ def _of_zeros(x, type_):
 
 
 def _is_increment(x, type_):
-    return (
-        x.owner is not None
-        and isinstance(x.owner.op, _INCREMENTS)
-        and not x.owner.op.set_instead_of_inc
-        and not x.owner.op.inplace
-        and x.type == type_
-        and is_private(x)
-    )
+    return x.owner is not None and _is_increment_of(x.owner) and x.type == type_ and is_private(x)
+
+
+def _is_increment_of(node):
+    op = node.op
+    return isinstance(op, _INCREMENTS) and not op.set_instead_of_inc and not op.inplace
 
 
 @rule(IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor, stage="specialize")
