@@ -22,7 +22,7 @@ from opwise.linkers.linked import Linked
 from opwise.optimizers.passes import OptimizationProfile
 from opwise.optimizers.shapefeature import ShapeFeature
 from opwise.profiling.process import pause_garbage_collection
-from opwise.tensor.convert import deep_copy_op, view_op
+from opwise.tensor.convert import ViewOp, deep_copy_op, view_op
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -358,6 +358,18 @@ def _compile_inside(fgraph: FunctionGraph, mode: Any, profiled: bool) -> None:
             node.op.compile_inside(node, inside, profiled or inside is not mode)
 
 
+def _whole_memory(var: Variable) -> Variable:
+    """Return the variable whose memory, all of it and as it is, another one has."""
+    while (node := var.owner) is not None:
+        if isinstance(node.op, ViewOp):
+            var = node.inputs[0]
+        elif var.index in node.op.destroy_map:
+            var = node.inputs[node.op.destroy_map[var.index][0]]
+        else:
+            break
+    return var
+
+
 def _separate_outputs(fgraph: FunctionGraph, construction: Construction) -> None:
     """Insert copies so that no two outputs share memory, and no output shares an input's.
 
@@ -382,6 +394,7 @@ def _separate_outputs(fgraph: FunctionGraph, construction: Construction) -> None
                 and construction.inputs[position[root]].borrow
                 and construction.outputs[i].borrow
                 and root not in taken
+                and construction.outputs[i].place in (None, position.get(_whole_memory(out)))
             )
         else:
             copy = isinstance(root, Constant)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -11,16 +11,14 @@ import numpy as np
 from opwise.compile.function import function
 from opwise.compile.io import In, Out
 from opwise.config import config, thread_flags
-from opwise.graph import aliasing, hooks
+from opwise.graph import hooks
 from opwise.graph.apply import Apply
-from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.op import Op
 from opwise.graph.traversal import equal_computations, io_toposort, own_copy
 from opwise.loops import derivatives
 from opwise.loops.layout import Layout, Parts, Var, layout_of
 from opwise.loops.run import run
 from opwise.optimizers.shapefeature import inner_shapes
-from opwise.tensor.convert import ViewOp
 from opwise.tensor.elemwise import elemwise
 from opwise.tensor.shape import shape_i_op
 from opwise.tensor.type import TensorType, tensor_type
@@ -260,13 +258,28 @@ class Scan(Op):
 
     def _compiled(self, mode: Any) -> Callable[..., Any]:
         oldest = self.oldest_values() if self.in_place else {}
-        in_place = {k for k in oldest if self.outputs[k] not in self.inputs}
-        profile = self._stats()
-        compiled = self._compiled_over(oldest, in_place, mode, profile)
-        # a copy of one new value may let the compiled step place another one elsewhere
-        while misplaced := _misplaced(compiled.maker.fgraph, oldest, in_place):
-            in_place -= misplaced
-            compiled = self._compiled_over(oldest, in_place, mode, profile)
+        overwritten = set(oldest.values())
+        inputs = [
+            In(var, mutable=True, borrow=True) if i in overwritten else var
+            for i, var in enumerate(self.inputs)
+        ]
+        # rows are written one by one: a new value that were left in the row of another state, or
+        # moved within its own, would be lost
+        outputs = [
+            Out(var, borrow=k in oldest and var not in self.inputs, place=oldest.get(k))
+            for k, var in enumerate(self.outputs)
+        ]
+        with thread_flags(compute_test_value="off", warn_float64="ignore"):
+            compiled = function(
+                inputs, outputs, mode=self.mode or mode, name=str(self), profile=self._stats(),
+                on_unused_input="ignore",
+            )  # fmt: skip
+        compiled.trust_input = True
+        compiled.fn.inside = True
+        released = config.scan.allow_gc if self.allow_gc is None else self.allow_gc
+        # what a loop inside keeps is released only by the VM around it
+        if released or not any(isinstance(n.op, Scan) for n in compiled.maker.fgraph.apply_nodes):
+            compiled.fn.allow_gc = released
         return compiled
 
     def oldest_values(self) -> dict[int, int]:
@@ -281,32 +294,6 @@ class Scan(Op):
                 found[k] = position + taps.index(max(taps))
             position += len(taps)
         return found
-
-    def _compiled_over(
-        self, oldest: Mapping[int, int], in_place: Collection[int], mode: Any, profile: Any
-    ) -> Any:
-        """Return the compiled step.
-
-        oldest: see ``oldest_values``. in_place: the states whose new values may stay there.
-        """
-        overwritten = set(oldest.values())
-        inputs = [
-            In(var, mutable=True, borrow=True) if i in overwritten else var
-            for i, var in enumerate(self.inputs)
-        ]
-        outputs = [Out(var, borrow=k in in_place) for k, var in enumerate(self.outputs)]
-        with thread_flags(compute_test_value="off", warn_float64="ignore"):
-            compiled = function(
-                inputs, outputs, mode=self.mode or mode, name=str(self), profile=profile,
-                on_unused_input="ignore",
-            )  # fmt: skip
-        compiled.trust_input = True
-        compiled.fn.inside = True
-        released = config.scan.allow_gc if self.allow_gc is None else self.allow_gc
-        # what a loop inside keeps is released only by the VM around it
-        if released or not any(isinstance(n.op, Scan) for n in compiled.maker.fgraph.apply_nodes):
-            compiled.fn.allow_gc = released
-        return compiled
 
     def _stats(self) -> Any:
         """Return what records the step by itself, as the argument ``profile`` of scan says."""
@@ -385,38 +372,6 @@ class Scan(Op):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_fn": None}  # compiled again where it is loaded
-
-
-def _misplaced(
-    fgraph: FunctionGraph, oldest: Mapping[int, int], in_place: Collection[int]
-) -> set[int]:
-    """Return the states of which a compiled step leaves the new value where it would be lost.
-
-    That is in the row of another state, or moved within its own: rows are written one by one.
-    """
-    if not in_place:
-        return set()
-    rows = {fgraph.inputs[i]: k for k, i in oldest.items()}
-    roots = aliasing.groups(fgraph)
-    found = set()
-    for k in in_place:
-        var = fgraph.outputs[k]
-        if roots[var] in rows and rows.get(_whole_memory(var)) != k:
-            found.add(k)
-    return found
-
-
-def _whole_memory(var: Var) -> Var:
-    """Return the variable whose memory, all of it and as it is, another one has."""
-    while var.owner is not None:
-        op = var.owner.op
-        if isinstance(op, ViewOp):
-            var = var.owner.inputs[0]
-        elif var.index in op.destroy_map:
-            var = var.owner.inputs[op.destroy_map[var.index][0]]
-        else:
-            break
-    return var
 
 
 class _OnDevice(In):

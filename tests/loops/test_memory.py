@@ -13,6 +13,8 @@ from opwise import Mode, function, grad, shared
 from opwise.compile.mrg_streams import MRG_RandomStreams
 from opwise.config import change_flags
 from opwise.loops import Scan, foldl, scan, until
+from opwise.loops import op as scan_op
+from opwise.loops.jacobians import hessian
 from opwise.optimizers.stages import optdb
 
 pytestmark = pytest.mark.null
@@ -458,3 +460,26 @@ def test_loops_inside_keep_no_memory_either(linker):
     nodes = outer.tag.inside.maker.fgraph.toposort()
     [inside] = [n.tag.inside for n in nodes if isinstance(n.op, Scan)]
     assert outer.tag.inside.fn.kept_bytes() == inside.fn.kept_bytes() == 0
+
+
+def test_the_step_of_each_loop_is_compiled_once(monkeypatch):
+    """Also if a new value is not left where an old one was; loops in steps would double it."""
+    genuine = scan_op.function
+    compiled = []
+
+    def counted(*args, **kwargs):
+        compiled.append(kwargs["name"])
+        return genuine(*args, **kwargs)
+
+    monkeypatch.setattr(scan_op, "function", counted)
+    x = T.dvector("x")
+
+    out = hessian(hessian(T.tanh(x).sum() ** 3, x).sum(), x)
+    f = function([x], out, mode="FAST_RUN")
+    graphs, n_loops = [f.maker.fgraph], 0
+    for graph in graphs:
+        for node in graph.apply_nodes:
+            if isinstance(node.op, Scan):
+                n_loops += 1
+                graphs.append(node.tag.inside.maker.fgraph)
+    assert 0 < len(compiled) == n_loops
