@@ -10,8 +10,9 @@ however deep the branches are nested.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Variable
@@ -157,16 +158,6 @@ class _Arrangement:
         """Return the alternatives of decisions that an Apply waits for."""
         return self.guards.of[node] & ~self.decided
 
-    def _undecided_for(self, node: Apply) -> set[Apply]:
-        """Return the choosing Applys of the decisions that an Apply waits for."""
-        found = set(self.guards.choosers(self._unmet(node)))
-        pending = list(found)
-        while pending:
-            more = set(self.guards.choosers(self._unmet(pending.pop()))) - found
-            found |= more
-            pending += more
-        return found
-
     def _ready(self, node: Apply) -> None:
         """Let an Apply that waits for no other one come next, or wait for a decision."""
         unmet = self._unmet(node)
@@ -198,24 +189,82 @@ class _Arrangement:
     def _least_early(self) -> Apply:
         """Take an Apply before a decision that waits for it, or for others that wait in a circle.
 
-        Of the Applys that wait for the fewest others, all wait for each other.
+        It is in a circle that waits for nothing outside it; in the smallest one, if there are some.
         """
-        node = min(self.held, key=lambda node: (self._number_awaited(node), self.position[node]))
+        held: list[Apply | int] = list(self.held)
+        circles = (
+            [one for one in circle if isinstance(one, Apply)]
+            for circle in _closed_circles(held, self._awaited)
+        )
+        ready = [
+            (len(circle), self.position[node], node)
+            for circle in circles
+            for node in circle
+            if node in self.held
+        ]
+        _, _, node = min(ready, key=lambda each: each[:2])
         del self.held[node]
         return node
 
-    def _number_awaited(self, node: Apply) -> int:
-        """Return how many Applys must come before an Apply and the decisions in its guard."""
-        pending, seen = [node], {node}
-        while pending:
-            current = pending.pop()
-            conditions = {node.inputs[0].owner for node in self._undecided_for(current)}
-            awaited = conditions.union(self.waits[current])
-            for other in awaited - self.done - seen:
-                assert other is not None
-                seen.add(other)
-                pending.append(other)
-        return len(seen)
+    def _awaited(self, one: Apply | int) -> Iterator[Apply | int]:
+        """Yield what must come before an Apply, or before a decision: both, decisions by number."""
+        if isinstance(one, Apply):
+            yield from (other for other in self.waits[one] if other not in self.done)
+            yield from _numbers(self._unmet(one))
+        else:
+            node = self.guards.choosing[one]
+            condition = node.inputs[0].owner
+            if condition is not None and condition not in self.done:
+                yield condition
+            yield from _numbers(self._unmet(node))
+
+
+_V = TypeVar("_V")
+
+
+def _closed_circles(
+    starts: Iterable[_V], after: Callable[[_V], Iterable[_V]]
+) -> Iterator[list[_V]]:
+    """Yield the circles of a graph that no edge leaves; a vertex without edges is one, too.
+
+    Takes linear time: the strongly connected components come from the ends of the graph to the
+    starts (Tarjan, 1972).
+    """
+    number: dict[_V, int] = {}
+    lowest: dict[_V, int] = {}
+    opened: dict[_V, None] = {}
+    leaving: set[_V] = set()
+    for start in starts:
+        if start in number:
+            continue
+        number[start] = lowest[start] = len(number)
+        opened[start] = None
+        path = [(start, iter(after(start)))]
+        while path:
+            one, rest = path[-1]
+            following = next(rest, None)
+            if following is not None:
+                if following not in number:
+                    number[following] = lowest[following] = len(number)
+                    opened[following] = None
+                    path.append((following, iter(after(following))))
+                elif following in opened:
+                    lowest[one] = min(lowest[one], number[following])
+                else:
+                    leaving.add(one)
+                continue
+            path.pop()
+            if lowest[one] == number[one]:
+                circle: list[_V] = []
+                while not circle or circle[-1] != one:
+                    circle.append(opened.popitem()[0])
+                if leaving.isdisjoint(circle):
+                    yield circle
+                if path:
+                    leaving.add(path[-1][0])
+            else:
+                before = path[-1][0]
+                lowest[before] = min(lowest[before], lowest[one])
 
 
 def decisions(order: Sequence[Apply], outputs: Iterable[Variable]) -> tuple[Guards, dict[int, int]]:
