@@ -1,0 +1,54 @@
+"""benchmark.growth: every program compiles, exponents are right, some programs grow linearly."""
+
+import json
+
+import pytest
+
+from benchmark import growth
+
+SIZES = (30, 100, 300, 1000)
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("constant", [0.0, 500.0])
+def test_exponents(power, constant):
+    assert growth.exponent(SIZES, [constant + 2 * n**power for n in SIZES]) == pytest.approx(power)
+
+
+@pytest.mark.parametrize("name", growth.FAMILIES)
+def test_every_program_is_compiled(name):
+    gradient = growth.FAMILIES[name](3).cost is not None
+    costs = growth.measure(name, 3, "FAST_RUN", gradient, warm=True)
+    parts = {"build", "rewriting", "linking", "function", "warm"}
+    assert set(costs) == (parts | {"gradient"} if gradient else parts)
+    assert set(costs) <= set(growth.PARTS)
+
+
+def test_what_grows_too_fast_is_listed(monkeypatch, capsys, tmp_path):
+    def costs(name, n, mode, grad, calls=False, warm=False):
+        return {"build": float(n), "function": float(n * n if mode == "FAST_RUN" else n)}
+
+    monkeypatch.setattr(growth, "measure", costs)
+    file = tmp_path / "figures.json"
+    arguments = ["--only", "chain_tanh", "--calls", "--no-grad", "--json", str(file)]
+    assert growth.main(arguments) == 1
+    listed = capsys.readouterr().out.split("Faster than n log n:")[1].strip()
+    assert listed == "chain_tanh, FAST_RUN: function grows like n ** 2.00, 9000000 at 3000"
+    assert set(json.loads(file.read_text())) == {"chain_tanh, FAST_RUN", "chain_tanh, FAST_COMPILE"}
+    assert growth.main([*arguments, "--modes", "FAST_COMPILE"]) == 0
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize(
+    "name",
+    ["dots_vector", "nested_choices", "chain_set_subtensor", "elements_in_turn", "gemv", "adam"],
+)
+def test_calls_grow_with_the_program(name, grad):
+    """Twice as large a program takes twice as many more calls, whatever they are."""
+    if grad and growth.FAMILIES[name](3).wrt == []:
+        pytest.skip("has no gradient")
+    growth.measure(name, 30, "FAST_RUN", grad)  # the first compilation imports
+    small, middle, large = (
+        growth.measure(name, n, "FAST_RUN", grad, calls=True)["function"] for n in (40, 80, 160)
+    )
+    assert large - middle <= 2.3 * (middle - small) + 2000
