@@ -37,7 +37,8 @@ def doctor(paths: tuple[Path, ...], coverage: str | None) -> None:
 
     With FILES (programs, or folders of programs), also list the names of theano that they use and
     opwise lacks, and what they use that has gone from Python, numpy and other libraries; the exit
-    status is 1 if there is any. Programs for Python 2 are examined too. With --coverage, show which
+    status is 1 if there is any. What is wrong only for some values, such as files that Python 2
+    wrote, is a note. Programs for Python 2 are examined too. With --coverage, show which
     names of Theano 1.0.5 and of all its releases since 0.6.0 work, and why the others raise.
     """
     if coverage is not None:
@@ -79,23 +80,32 @@ def _examined(script: Path, is_named: bool) -> bool | None:
         click.echo(f"{name} {what}: {printable(str(error))}", err=True)
         return False
     used, missing = theano_names(parsed)
-    broken, is_python2 = breakages.find(parsed.tree, parsed.rewritten)
+    breaking, is_python2 = breakages.find(parsed.tree, parsed.rewritten)
+    broken = [finding for finding in breaking if finding.certain]
     if not (used or broken or is_named):
         return None
     language = " is Python 2" if is_python2 else ""
     old = f", {len(broken)} that Python or libraries have given up" if broken else ""
     click.echo(f"{name}{language}: {len(used)} names of theano, {len(missing)} missing{old}")
     lacking = [(line, text) for text, line in missing]
-    lines: dict[str, list[int]] = {}
-    for line, text in sorted(lacking + [(finding.line, finding.text) for finding in broken]):
-        lines.setdefault(text, []).append(line)
-    for text, (first, *others) in lines.items():
-        also = f" (also in line {', '.join(map(str, dict.fromkeys(others)))})" if others else ""
-        click.echo(f"  {name}:{first}: {text}{also}")
+    _list(name, lacking + [(finding.line, finding.text) for finding in broken])
+    perhaps = [(f.line, f.text) for f in breaking if not f.certain]
+    _list(name, perhaps, "note: ")
     if is_python2 or (broken and all(finding.given for finding in broken)):
         option = "--py2" if is_python2 else "--py3"
         click.echo(f"  to run it without a change: opwise run {option} {shlex.quote(name)}")
     return not (missing or broken)
+
+
+def _list(name: str, found: list[tuple[int, str]], note: str = "") -> None:
+    """Print (line, text) pairs of a program, lines with equal texts together."""
+    lines: dict[str, list[int]] = {}
+    for line, text in sorted(found):
+        lines.setdefault(text, []).append(line)
+    for text, (first, *others) in lines.items():
+        numbers = dict.fromkeys(others)
+        also = f" (also in line {', '.join(map(str, numbers))})" if others else ""
+        click.echo(f"  {name}:{first}: {note}{text}{also}")
 
 
 # --- this computer --------------------------------------------------------------------------------

@@ -575,6 +575,15 @@ METHODS: dict[str, Old] = {
     **_rows(_METHODS_NUMPY, "gone from today's numpy"),
     **_rows(_METHODS_MATPLOTLIB, "gone from today's matplotlib"),
 }
+#: those that objects of other classes have today -> what lacks them: in a program for Python 3, no
+#: sure breakage
+_LACKED_BY = {
+    "message": "an exception",
+    "newbyteorder": "an array",
+    "next": "an iterator",
+    "ptp": "an array",
+    "tostring": "an array",
+}
 #: attributes that exist, but that programs for Python 2 mean otherwise
 CHANGED_METHODS = {"keys", "values", "items", "sort", "decode", "encode"}
 
@@ -657,12 +666,19 @@ def list_of_slices(node: ast.AST, facts: Facts) -> str | None:
 
 @_pattern
 def pickle_of_python2(node: ast.AST, facts: Facts) -> str | None:
-    """Report pickle.load without an encoding."""
+    """Report pickle.load without an encoding.
+
+    In a program for Python 3 it is wrong only if Python 2 wrote the file; what ``loads`` is given
+    there, the program mostly wrote itself.
+    """
     if isinstance(node, ast.Call) and not any(k.arg in ("encoding", None) for k in node.keywords):
         name = facts.dotted(node.func)
-        if name in ("pickle.load", "pickle.loads", "cPickle.load", "cPickle.loads"):
+        if name in _LOADS if facts.is_python2 else name == "pickle.load":
             return f"{name} needs an encoding for files of Python 2: add encoding='latin1'"
     return None
+
+
+_LOADS = ("pickle.load", "pickle.loads", "cPickle.load", "cPickle.loads")
 
 
 @_pattern
@@ -744,6 +760,8 @@ class Finding:
     text: str
     #: whether ``opwise run --py2`` or ``--py3`` runs the line as it is
     given: bool = field(default=True, compare=False)
+    #: whether the line is wrong; False if that depends on values that its text does not tell
+    certain: bool = field(default=True, compare=False)
 
 
 #: the patterns that programs have to change
@@ -768,15 +786,40 @@ def find(tree: ast.Module, rewritten: list[tuple[str, int]]) -> tuple[list[Findi
                 facts.is_python2 |= NAMES[known].since == SINCE_PYTHON_3
                 found.add(Finding(line, NAMES[known].text, bool(NAMES[known].given)))
                 break
+    # a program for Python 3 that defines an attribute means its own
+    own = set() if facts.is_python2 else _defined(tree)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node.attr in METHODS and not facts.dotted(node):
-            found.add(Finding(node.lineno, f".{METHODS[node.attr].text}"))
+        if isinstance(node, ast.Attribute) and node.attr in METHODS.keys() - own:
+            if not facts.dotted(node):
+                certain = facts.is_python2 or node.attr not in _LACKED_BY
+                text = f".{METHODS[node.attr].text}"
+                if not certain:
+                    text = text.replace(" is ", f" of {_LACKED_BY[node.attr]} is ", 1)
+                found.add(Finding(node.lineno, text, certain=certain))
         for pattern in PATTERNS:
             text = pattern(node, facts)
             if text:
                 line = node.lineno  # type: ignore[attr-defined]
-                found.add(Finding(line, text, pattern not in _NOT_GIVEN))
+                certain = facts.is_python2 or pattern is not pickle_of_python2
+                found.add(Finding(line, text, pattern not in _NOT_GIVEN, certain))
     return sorted(found), facts.is_python2
+
+
+def _defined(tree: ast.Module) -> set[str]:
+    """Return the names of the attributes that a module gives objects, and of its functions."""
+    found = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.add(name)
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                found.add(name)
+            case ast.ClassDef(body=body):
+                found.update(
+                    part.target.id for part in body
+                    if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+                )  # fmt: skip
+    return found
 
 
 def _prefixes(name: str) -> list[str]:

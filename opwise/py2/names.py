@@ -13,6 +13,8 @@ class DottedNames(ast.NodeVisitor):
         self.used: list[tuple[str, int]] = []
         #: a name of the module -> the dotted name of what was imported under it
         self.known: dict[str, str] = {}
+        #: the dotted names that the module gives others itself, as by ``time.clock = f``
+        self.given: set[str] = set()
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -35,6 +37,8 @@ class DottedNames(ast.NodeVisitor):
             self.generic_visit(node)
         else:
             self.used.append((name, node.lineno))
+            if isinstance(node.ctx, ast.Store):
+                self.given.add(name)
 
     def dotted(self, node: ast.AST) -> str | None:
         """Return the dotted name that an expression reads; None if it is not one."""
@@ -82,9 +86,9 @@ class Facts:
         ]
         self._values = _assigned(tree)
         guarded = _guarded(tree)
-        #: what the module uses only where it exists, or has another way
+        #: what the module uses only where it exists, or has another way, or gives itself
         self.guarded = {
-            name for name, line in [*self.used, *self.free] if line in guarded
+            *names.given, *(name for name, line in [*self.used, *self.free] if line in guarded),
         }  # fmt: skip
 
     def dotted(self, node: ast.AST) -> str | None:
