@@ -40,6 +40,8 @@ def _show_applys(profile: Profile, n: int, sort: str) -> None:
     for title, meaning in _LEGEND.items():
         if title in table.titles(tables.width()):
             tables.say(f"  {meaning}")
+    if any("~" in cells[0] for cells, _ in table.rows):
+        tables.say(f"  ~: {details.ESTIMATED}")
 
 
 def _show_lines_and_scopes(profile: Profile, n: int) -> None:
@@ -156,7 +158,7 @@ def _applys(profile: Profile, n: int, sort: str) -> tables.Table:
         share = a.total / profile.local_ns
         table.add(
             [
-                f"{a.total * 1e-6:.3f}",
+                f"{'~' * a.estimated}{a.total * 1e-6:.3f}",
                 f"{100 * share:.1f}%",
                 str(a.count),
                 *_per_run(a),
@@ -209,8 +211,10 @@ def _per_run(apply: ApplyProfile) -> list[str]:
     """Return the mean, the median and the 95th percentile of a run in microseconds, as texts."""
     if not apply.count:
         return [""] * 3
-    runs = apply.total / apply.count, apply.quantile(0.5), apply.quantile(0.95)
-    return [f"{ns * 1e-3:.3f}" for ns in runs]
+    mean = f"{'~' * apply.estimated}{apply.total / apply.count * 1e-3:.3f}"
+    if not apply.histogram:
+        return [mean, "", ""]
+    return [mean, *(f"{apply.quantile(share) * 1e-3:.3f}" for share in (0.5, 0.95))]
 
 
 def _add_sum(table: tables.Table, ns: int, what: str, share: float | None = None) -> None:

@@ -413,13 +413,26 @@ class FunctionGraph:
         return converted
 
     def _inherit(self, sources: list[Apply]) -> None:
-        """Give new Applys without origins those of ``sources`` and of the removed Applys."""
+        """Give new Applys without origins those of ``sources`` and of the removed Applys.
+
+        If some of these are loops, new loops get the origins of the loops alone, and other Applys
+        beside new loops those of the others: a loop that keeps less of what is read of it does the
+        work of the loop, and its reader that of the reader.
+        """
         imported, pruned = self._imported or (), self._pruned or ()
         nodes = [node for node in imported if node in self.apply_nodes and not node._origins]
-        if nodes:
-            origins = union(*(n.origins for n in pruned), *(n.origins for n in sources))
-            for node in nodes:
-                node._origins = origins
+        if not nodes:
+            return
+        removed = [*pruned, *sources]
+        origins = union(*(node.origins for node in removed))
+        loops, others = _parted(removed)
+        new_loops, new_others = _parted(nodes)
+        if loops and others and new_loops:
+            for node in new_loops:
+                node._origins = union(*(old.origins for old in loops))
+            nodes, origins = new_others, union(*(old.origins for old in others))
+        for node in nodes:
+            node._origins = origins
 
     def replace_validate(self, var: Variable, new_var: Variable, reason: Any = None) -> None:
         """Replace and validate; undo and raise InconsistencyError if the graph became invalid."""
@@ -757,3 +770,9 @@ def _chain(var: Variable, outputs: Sequence[Variable]) -> list[Variable]:
         chain.append(current)
         current = previous[current]
     return chain[::-1]
+
+
+def _parted(nodes: Sequence[Apply]) -> tuple[list[Apply], list[Apply]]:
+    """Return (loops, other Applys)."""
+    loops = [node for node in nodes if getattr(node.op, "profile_kind", "") == "loop"]
+    return loops, [node for node in nodes if node not in loops] if loops else [*nodes]

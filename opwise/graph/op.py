@@ -11,7 +11,7 @@ from typing import Any
 
 from opwise.config import config
 from opwise.errors import GradNotDefined, MethodNotDefined, ROpNotDefined
-from opwise.graph import costs, hooks, testvalue
+from opwise.graph import costs, hooks, provenance, testvalue
 from opwise.graph.apply import Apply
 from opwise.graph.clinker import CLinkerOp
 from opwise.graph.params import ParamsType
@@ -45,7 +45,12 @@ class _AppliedOp(CLinkerOp):
         return_list: always return a list (default: False). Passes other keywords to ``make_node``.
         """
         return_list = kwargs.pop("return_list", False)
-        node = self.make_node(*inputs, **kwargs)
+        if provenance.recording() and provenance.is_of_user(type(self).make_node):
+            # as of other Ops, the line is that of the call: not one inside the Op
+            with provenance.located(provenance.capture()):
+                node = self.make_node(*inputs, **kwargs)
+        else:
+            node = self.make_node(*inputs, **kwargs)
         if not isinstance(node, Apply):
             raise TypeError(
                 f"{self}.make_node returned {node!r}; it must return an Apply: Apply(self, inputs, "

@@ -56,6 +56,12 @@ def is_internal(code: CodeType) -> bool:
     return known
 
 
+def is_of_user(function: Any) -> bool:
+    """Return whether a function is Python code outside opwise and theano."""
+    code = getattr(function, "__code__", None)
+    return code is not None and not is_internal(code)
+
+
 def capture() -> Trace:
     """Return the innermost ``config.traceback.limit`` frames outside opwise, innermost first.
 

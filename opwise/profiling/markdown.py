@@ -50,7 +50,7 @@ def report(profile: ProfileData, by: str = "apply", n: int = 10) -> str:
 def _applys(data: Document, n: int) -> list[str]:
     shown = data["applys"][:n]
     rows = [
-        (_time(a["seconds"]), _percent(a["share"]), a["calls"], code(a["runs_in"]),
+        ("~" * a["estimated"] + _time(a["seconds"]), _percent(a["share"]), a["calls"], code(a["runs_in"]),
          code(a["function"]), _places(a["lines"]), code(a["apply"]))
         for a in shown
     ]  # fmt: skip

@@ -87,6 +87,7 @@ _SUMMED = frozenset(
         "origins",
         "asked",
         "waited",
+        "estimated",
     )
 )
 
@@ -150,6 +151,7 @@ def _applys(same: tuple[ApplyProfile, ...]) -> ApplyProfile:
         least=min((a.least for a in called), default=0),
         most=max(a.most for a in same),
         histogram=histogram.merged(*(a.histogram for a in same)),
+        estimated=any(a.estimated for a in same),
     )
 
 

@@ -137,6 +137,9 @@ class ApplyProfile:
     loop: str = ""
     #: time of the Applys inside; not part of ``total``, which has the overhead of the loop alone
     inner: int = 0
+    #: whether ``total`` is an estimate: the loop around it ran as one C function, whose time is
+    #: split among the Applys of its step by their rough cost
+    estimated: bool = False
 
     @property
     def name(self) -> str:

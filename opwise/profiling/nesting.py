@@ -6,6 +6,7 @@ before the Applys inside it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from opwise.profiling.model import ApplyProfile, FunctionProfile
@@ -34,6 +35,26 @@ def inner_times(own: Sequence[int], inside: Sequence[int]) -> list[int]:
         if inside[k] >= 0:
             inner[inside[k]] += own[k] + inner[k]
     return inner
+
+
+def split(around: int, times: list[int], inside: Sequence[int], weights: Sequence[float]) -> None:
+    """Give the time of an Apply to those directly or indirectly inside it.
+
+    around: its position. times: own times by position, which change. weights: what a run of the
+    function spends in each Apply, relative to others.
+    """
+    within = {around}
+    for k, outer in enumerate(inside):
+        if outer in within:
+            within.add(k)
+    parts = sorted(within - {around})
+    whole = math.fsum(weights[k] for k in parts)
+    shared, given = times[around], 0
+    for k in parts:
+        part = int(shared * (weights[k] / whole if whole else 1 / len(parts)))
+        times[k] += part
+        given += part
+    times[around] = shared - given
 
 
 def nested(function: FunctionProfile) -> Iterator[tuple[ApplyProfile, int]]:

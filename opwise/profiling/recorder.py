@@ -28,6 +28,7 @@ from opwise.graph.provenance import text_of
 from opwise.graph.variable import Variable
 from opwise.profiling import memory, nesting, process, traffic
 from opwise.profiling.model import (
+    LOOP,
     ApplyProfile,
     ArrayProfile,
     CallProfile,
@@ -46,6 +47,9 @@ SLOWEST = 5
 
 class RecordedVM(Protocol):
     """The times of the steps that a VM ran; see ``opwise.linkers.vm.PlainVM``."""
+
+    #: how many steps of loops ran its program
+    loop_steps: int
 
     @property
     def timer_ns(self) -> float: ...
@@ -236,11 +240,19 @@ class Recorder:
         own = nesting.own_times([total for _, total, *_ in times], contained, inside, timer_ns)
         once = [_once(ns, first[k], calls) if first else 0 for k, ns in enumerate(own)]
         own = [ns - beyond for ns, beyond in zip(own, once, strict=True)]
+        runs, estimated = self._estimate(counts, own, inside)
         inner = nesting.inner_times(own, inside)
         applys = tuple(
             ApplyProfile(
                 **static,
-                **dict(zip(_TIMES, row, strict=True), total=own[k], once=once[k], inner=inner[k]),
+                **dict(
+                    zip(_TIMES, row, strict=True),
+                    count=runs[k],
+                    total=own[k],
+                    once=once[k],
+                    inner=inner[k],
+                    estimated=k in estimated,
+                ),
                 **arrays.get(k, {}),
                 **devices.get(k, {}),
             )
@@ -262,6 +274,36 @@ class Recorder:
             rewrites=None if self.inherited else self.rewrites,
             memory=self._memory(applys) if self.with_memory and arrays else None,
         )
+
+    def _estimate(
+        self, counts: Sequence[int], own: list[int], inside: Sequence[int]
+    ) -> tuple[list[int], set[int]]:
+        """Return (runs, positions of those that are estimated) of the Applys by position.
+
+        A loop that ran as one C function counted its steps, but timed no Apply in them: those get
+        its time in ``own``, by rough cost. counts: the runs that were timed.
+        """
+        runs, estimated, split = list(counts), set[int](), []
+        for part in self.parts[1:]:
+            steps = 0 if getattr(part.linked.vm, "repeated", False) else part.linked.vm.loop_steps
+            if part.inside in estimated:  # a loop in that C function, which has no VM of its own
+                steps = runs[part.inside] * _steps_of(self.nodes[part.inside])
+            if steps <= max((counts[k] for k in part.positions), default=steps):
+                continue
+            if part.inside not in estimated:
+                split.append(part.inside)
+            estimated.update(part.positions)
+            runs[part.start : part.positions.stop] = [steps] * len(part.positions)
+        if split:
+            loops = {inside[k] for k in estimated}
+            nodes = self.nodes
+            weights = [
+                runs[k] * _cost(node) if k in estimated and k not in loops else 0.0
+                for k, node in enumerate(nodes)
+            ]
+            for around in split:
+                nesting.split(around, own, inside, weights)
+        return runs, estimated
 
     def _first_call(self, detail: Sequence[CallProfile]) -> tuple[int, ...]:
         """Return the times of the Applys in the first call of all; () if they are not known."""
@@ -477,6 +519,11 @@ def _once(total: int, first: int, calls: int) -> int:
     total: nanoseconds in all calls. first: those in the first call.
     """
     return max(0, first - (total - first) // (calls - 1)) if calls > 1 else 0
+
+
+def _steps_of(loop: Apply) -> int:
+    """Return how often a loop repeats its step; 0 if that is not a constant of the graph."""
+    return int(getattr(loop.inputs[0], "data", 0)) if loop.op.profile_kind == LOOP else 0
 
 
 #: what an Apply of single numbers costs, in units of one of arrays

@@ -106,8 +106,11 @@ def _row(function: str, apply: ApplyProfile, limit: _Limit | None, level: str) -
     """
     ns = apply.total / apply.count
     traffic, flops = apply.traffic, apply.flops
-    # the rate of transfers between host and device is not measured
-    attained = None if limit is None or apply.transfer else _attainable(apply, limit)
+    # the rate of transfers between host and device is not measured; nor is an estimated time
+    unmeasured = apply.transfer or apply.estimated
+    if apply.estimated:
+        traffic = flops = None
+    attained = None if limit is None or unmeasured else _attainable(apply, limit)
     known: dict[str, Any] = {}
     if attained is not None:
         best, bound = attained

@@ -14,7 +14,7 @@ COLUMNS = (
     "function", "position", "op", "op_class", "apply", "line", "scope", "c", "why", "calls",
     "seconds", "seconds_least", "seconds_median", "seconds_p95", "seconds_most", "bytes_read",
     "bytes_written", "flops", "dtypes", "shapes", "device", "seconds_asked", "seconds_waited",
-    "on_host", "loop", "seconds_inside", "algorithm", "why_algorithm",
+    "on_host", "loop", "seconds_inside", "algorithm", "why_algorithm", "estimated",
 )  # fmt: skip
 
 
@@ -28,6 +28,8 @@ def records(profile: ProfileData) -> list[dict[str, Any]]:
     on the host while others ran on a device. ``loop`` names the loops that it is inside ("" for
     none); ``seconds_inside`` is the time of the Applys inside it, which ``seconds`` is without.
     ``algorithm`` and ``why_algorithm`` tell which of several algorithms ran ("" if there is one).
+    ``estimated`` is True if the loop around it ran as one C function: ``seconds`` is then its share
+    of that function's time by rough cost, and no single run was timed.
     """
     return [_record(function, apply) for function in profile.functions for apply in function.applys]
 
@@ -48,7 +50,7 @@ def _record(function: FunctionProfile, a: ApplyProfile) -> dict[str, Any]:
         " ".join(x.dtype for x in known) if complete else None,
         " ".join("x".join(map(str, x.shape)) or "()" for x in known) if complete else None,
         a.device, a.asked * 1e-9, a.waited * 1e-9, a.on_host, a.loop, a.inner * 1e-9,
-        a.algorithm, a.why_algorithm,
+        a.algorithm, a.why_algorithm, a.estimated,
     )  # fmt: skip
     return dict(zip(COLUMNS, values, strict=True))
 

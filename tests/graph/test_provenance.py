@@ -31,6 +31,16 @@ def test_an_apply_knows_the_line_that_made_it(toy):
     assert f'File "{__file__}"' in provenance.format_trace(node.trace)
 
 
+def test_an_op_of_the_user_is_at_the_line_that_applies_it(toy):
+    made = toy("f")(generic("x"))
+    node = made.owner
+    assert made.made_at == node.trace
+    assert provenance.resolve(node.trace)[-1][2:] == (
+        "test_an_op_of_the_user_is_at_the_line_that_applies_it",
+        'made = toy("f")(generic("x"))',
+    )
+
+
 @pytest.mark.parametrize("written", [provenance, pickle, subprocess])
 def test_the_line_of_every_instruction(written):
     """Lines equal those that Python reports, for every instruction."""

@@ -182,6 +182,76 @@ def test_nested_order():
             assert before.position == a.inside
 
 
+# --- loops that are one C function ----------------------------------------------------------------
+
+
+def in_one_function(inner=False):
+    """Return the ProfileStats of a function whose loop over numbers runs as one C function."""
+    v = T.dvector("v")
+
+    def number(e, total):
+        if not inner:
+            return total * 0.5 + T.exp(e)
+        return scan(lambda s: s * 0.5 + e, outputs_info=total, n_steps=30)[0][-1]
+
+    total = scan(number, v, T.constant(np.float64(1)), name="sum")[0][-1]
+    f = function([v], total, profile=True, mode="FAST_RUN")
+    for _ in range(CALLS):
+        f(np.ones(40))
+    return f.profile
+
+
+@pytest.mark.c
+def test_a_step_that_is_not_timed_has_estimates():
+    stats = in_one_function()
+    profile = stats.profile()
+    (recorded,) = profile.functions
+    around = outermost(recorded)
+    inside = [a for a in recorded.applys if a.inside == around.position]
+    assert inside and all(a.estimated and not a.histogram for a in inside)
+    assert {a.count for a in inside} == {40 * CALLS}
+    assert (around.total, around.inner) == (0, sum(a.total for a in inside))
+    assert not any(a.estimated for a in recorded.own_applys)
+    assert Profile.from_json(profile.to_json()) == profile
+    assert all(a.estimated for a in merge([profile, profile]).applys if a.inside >= 0)
+    text = stats_text(stats)
+    assert "the times inside are estimated: the loop ran as one C function" in text
+    assert "One scan runs as one C function; times of Applys inside are estimates" in text
+
+
+@pytest.mark.c
+def test_estimates_of_nested_loops_add_up():
+    recorded = in_one_function(inner=True).profile().functions[0]
+    around = outermost(recorded)
+    (inner,) = [a for a in recorded.applys if a.kind == "loop" and a.inside >= 0]
+    deepest = [a for a in recorded.applys if a.inside == inner.position]
+    assert (inner.count, {a.count for a in deepest}) == (40 * CALLS, {30 * 40 * CALLS})
+    assert around.inner == sum(a.total for a in recorded.applys if a.inside >= 0)
+    assert around.inner >= inner.inner > 0
+
+
+def stats_text(stats):
+    out = io.StringIO()
+    stats.summary(file=out)
+    return out.getvalue()
+
+
+# --- lines ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES, ids=str)
+def test_a_loop_is_at_its_call_and_its_reader_where_it_reads(mode):
+    import sys
+
+    call = sys._getframe().f_lineno + 1
+    rows = scan(step, x, T.zeros((SIZE,), "float64"), name="walk")[0]
+    last = rows[-1]
+    recorded = data_of(profiled(last, mode))
+    assert outermost(recorded).lines == ((__file__, call),)
+    readers = [a for a in recorded.own_applys if a.op.startswith("Subtensor")]
+    assert readers[-1].lines[0] == (__file__, call + 1)
+
+
 # --- what is made of it ---------------------------------------------------------------------------
 
 

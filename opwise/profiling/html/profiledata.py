@@ -344,6 +344,7 @@ def _apply(a: ApplyProfile, texts: Texts, origins: _Origins, ops: _Ops) -> Data:
         "ns": a.total,
         "loop": texts(a.loop),
         "inner": a.inner,
+        "estimated": int(a.estimated),
         "count": a.count,
         "least": a.least,
         "median": round(a.quantile(0.5)),

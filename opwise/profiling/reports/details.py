@@ -227,7 +227,8 @@ def _unreliable(profile: ProfileData) -> Iterator[str]:
         runs = sum(a.count for a in f.applys)
         reading = f.timing_ns / runs if runs else 0
         slowest = max(slowest, reading)
-        count += sum(a.count > 0 and a.total < _READINGS * reading * a.count for a in f.applys)
+        timed = [a for a in f.applys if a.count and not a.estimated]
+        count += sum(a.total < _READINGS * reading * a.count for a in timed)
     if count:
         yield (
             f"  {counted(count, 'Apply')} {'runs' if count == 1 else 'run'} for less than "
@@ -271,6 +272,13 @@ _LOOPS = (
 )
 
 
+#: what the time of an Apply is that was not timed, see ``ApplyProfile.estimated``
+ESTIMATED = (
+    "estimated: the loop ran as one C function; its time is split among the Applys of its step by "
+    "their rough cost"
+)
+
+
 def loops(profile: ProfileData, n: int) -> list[str]:
     """Return the n loops that took longest, each with the n Applys inside that did."""
     found = [(f, a) for f in profile.functions for a in f.applys if a.whole and _has_inside(a)]
@@ -300,6 +308,8 @@ def _loop(function: FunctionProfile, loop: ApplyProfile, n: int) -> Iterator[str
         each = loop.total * 1e-3 / max(1, steps)
         a_run = steps / max(1, loop.count)  # runs that failed do not count
         text = f"  overhead of the loop: {each:.3f} µs a step, {a_run:.5g} steps a run"
+        if any(a.estimated for a in inside):
+            text = f"  {a_run:.5g} steps a run; the times inside are {ESTIMATED}"
         yield _share_row(loop.total, loop.whole, text)
     elif loop.c:
         yield _share_row(loop.total, loop.whole, "  all in one C loop, without Applys inside")
@@ -324,7 +334,8 @@ def _share_row(ns: int, whole: int, text: str) -> str:
 
 def spread(profile: ProfileData, n: int) -> list[str]:
     """Return how the times of single runs of an Apply differ, of the n Applys with most time."""
-    applys = sorted((a for a in profile.applys if a.count > 1), key=lambda a: -a.total)
+    timed = (a for a in profile.applys if a.count > 1 and a.histogram)
+    applys = sorted(timed, key=lambda a: -a.total)
     if not applys:
         return []
     rows = [

@@ -254,14 +254,15 @@ def scan_section(profile: ProfileData) -> list[str]:
     if not loops:
         return []
     lines = ["", "Scan overhead:", _SCAN_HEADER]
-    recorded = [a for a in loops if a.inner]
+    in_c = {id(f.applys[a.inside]) for f in profile.functions for a in f.applys if a.estimated}
+    recorded = [a for a in loops if a.inner and id(a) not in in_c]
     lines += [f"      {_overhead(a.whole, a.inner)} {a.title}" for a in recorded]
     lines += [
-        f"  The step of one scan runs as one C loop, which has no Applys inside: {a.title}"
-        if a.c
+        f"  One scan runs as one C function; times of Applys inside are estimates: {a.title}"
+        if id(a) in in_c
         else f"  The Applys inside one scan are not recorded: {a.title}"
         for a in loops
-        if not a.inner
+        if not a.inner or id(a) in in_c
     ]
     if recorded:
         outermost = [a for a in recorded if a.inside < 0]

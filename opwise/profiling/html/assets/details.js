@@ -35,7 +35,8 @@ function applyDetails(id) {
       ["time", el("span", {}, el("b", {}, time(A.ns[id])), ` · ${percent(A.ns[id] / Math.max(1, f.thunk_ns))} of its function's Applys`)],
       A.inner[id] ? ["inside", `${time(A.inner[id])} in the Applys inside it, which have rows of their own; the time above is the overhead of the loop`] : null,
       ["a call", `${time(each(id))} · ${plural(A.count[id], "call")}`],
-      ["spread", `${time(A.least[id])} least · ${time(A.median[id])} median · ${time(A.p95[id])} 95th percentile · ${time(A.most[id])} most`],
+      A.estimated[id] ? ["how", ESTIMATED] : null,
+      timed(id, A.most) === null ? null : ["spread", `${time(A.least[id])} least · ${time(A.median[id])} median · ${time(A.p95[id])} 95th percentile · ${time(A.most[id])} most`],
       flops || bytes ? ["rate", [
         flops ? `${digits(flops)} GFLOP/s (${count(A.flops[id])}flop a call)` : null,
         bytes ? `${digits(bytes)} GB/s (${size(A.bytes[id])} a call)` : null,

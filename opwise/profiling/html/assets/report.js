@@ -15,13 +15,17 @@ function kindNode(c, row) {
 /** Shortest to longest call as a line, the median as a stroke; all rows share a logarithmic axis. */
 function spreadNode(id, [low, high]) {
   const at = (ns) => `${(100 * (Math.log(Math.max(ns, 1)) - low)) / Math.max(high - low, 1e-9)}%`;
-  if (!A.count[id]) return el("span");
+  if (!A.count[id] || timed(id, A.most) === null) return el("span");
   const from = at(A.least[id]);
   return el("span", { class: "spread", title: `${time(A.least[id])} … ${time(A.median[id])} … ${time(A.p95[id])} … ${time(A.most[id])}` },
     el("i", { class: "range", style: { left: from, width: `calc(${at(A.most[id])} - ${from})` } }),
     el("i", { class: "usual", style: { left: from, width: `calc(${at(A.p95[id])} - ${from})` } }),
     el("i", { class: "median", style: { left: at(A.median[id]) } }));
 }
+
+const ESTIMATED = "estimated: the loop ran as one C function; its time is split among the Applys of its step by their rough cost";
+/** A time of single runs, null where none was timed. */
+const timed = (id, column) => (D.histograms[id] || !A.estimated[id] ? column[id] : null);
 
 function applyRows() {
   const rows = [];
@@ -32,8 +36,8 @@ function applyRows() {
     const scopes = scopesOf(id);
     rows.push({
       id, position: A.position[id], op: opText(id), ns: A.ns[id], share: A.ns[id] / total,
-      count: A.count[id], each: each(id), least: A.least[id], median: A.median[id], p95: A.p95[id],
-      most: A.most[id], c: A.c[id], why: text(A.why[id]) || undefined, shapes: text(A.shapes[id]),
+      count: A.count[id], each: each(id), least: timed(id, A.least), median: timed(id, A.median),
+      p95: timed(id, A.p95), most: timed(id, A.most), c: A.c[id], why: text(A.why[id]) || undefined, shapes: text(A.shapes[id]),
       flops: A.flops[id], gflops: gflops(id), gbs: gbs(id), scope: scopes.join(", "),
       line: lines[0] ?? -1, source: lines.length ? lineText(lines[0]) : "",
       loop: text(A.loop[id]), device: deviceOf(id), transfer: isTransfer(id), host: whyOnHost(id),
@@ -72,7 +76,7 @@ function shapesOf(id) {
 function applyTable() {
   const rows = applyRows();
   const longest = Math.max(1, ...rows.slice(0, 1).map((r) => r.ns), rows.reduce((m, r) => Math.max(m, r.ns), 1));
-  const called = rows.filter((row) => row.count);
+  const called = rows.filter((row) => row.count && row.most !== null);
   const range = [
     called.reduce((m, r) => Math.min(m, Math.log(Math.max(r.least, 1))), Infinity),
     called.reduce((m, r) => Math.max(m, Math.log(Math.max(r.most, 1))), 0),
@@ -84,7 +88,7 @@ function applyTable() {
     columns: [
       numeric("position", "#", "position in the order of execution", (v) => el("span", { class: "soft" }, v), { width: isNarrow ? 44 : 54, frozen: true, headerSortStartingDir: "asc" }),
       textual("op", "Apply", "the Op that it applies", code, { width: isNarrow ? 130 : 215, frozen: true }),
-      numeric("ns", "time", "time in all calls", (v) => barred(timeNode(v), v / longest), { width: 112 }),
+      numeric("ns", "time", rows.some((row) => A.estimated[row.id]) ? `time in all calls; ~: ${ESTIMATED}` : "time in all calls", (v, row) => barred(A.estimated[row.id] ? el("span", { title: ESTIMATED }, "~", timeNode(v)) : timeNode(v), v / longest), { width: 112 }),
       numeric("share", "share", "of the time of all Applys shown", percent, { width: 76 }),
       rows.some((row) => row.loop) ? textual("loop", "inside", "the loops that repeat it", code, { width: 170 }) : null,
       textual("source", "line", "where it was written, and how many more lines", (v, row) => sourceNode(row.line, Math.max(linesOf(row.id).length - 1, 0)), { width: 285 }),
