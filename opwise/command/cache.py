@@ -37,7 +37,8 @@ def info() -> None:
     bound = "" if most < 0 else f" of at most {most / 1e6:.1f}"
     read_only = "" if folder is None or folder.is_writable() else " (read-only)"
     click.echo(
-        f"{config.compiledir}: {kinds.count('kernel')} kernels, {kinds.count('graph')} graphs, "
+        f"{config.compiledir}: {counted(kinds.count('kernel'), 'kernel')}, "
+        f"{counted(kinds.count('graph'), 'graph')}, "
         f"{total / 1e6:.1f}{bound} MB{read_only}"
     )
     others = [each for each in kernelcache.folders() if each != config.compiledir]
@@ -72,8 +73,9 @@ def verify() -> None:
     if damaged:
         listed = [*damaged[:_LISTED], *["..."] * (len(damaged) > _LISTED)]
         raise click.ClickException(
-            f"{len(damaged)} of {counted(len(files), 'file')} in {config.compiledir} are damaged, "
-            "or of an earlier opwise. Programs do not use them, and make them again: "
+            f"{len(damaged)} of {counted(len(files), 'file')} in {config.compiledir} "
+            f"{'is' if len(damaged) == 1 else 'are'} damaged, or of an earlier opwise. Programs do "
+            "not use such files, and make them again: "
             f"{', '.join(listed)}"
         )
     click.echo(f"{counted(len(files), 'file')} checked, none is damaged")
@@ -124,10 +126,11 @@ def clear(every: bool) -> None:
         return
     folder = _folder()
     kernels, graphs, failed = (0, 0, 0) if folder is None else kernelcache.clear(folder)
-    click.echo(f"{kernels} kernels and {graphs} graphs deleted")
+    click.echo(f"{counted(kernels, 'kernel')} and {counted(graphs, 'graph')} deleted")
     if failed:
         raise click.ClickException(
-            f"{failed} files in {config.compiledir} cannot be deleted: make the folder writable"
+            f"{counted(failed, 'file')} in {config.compiledir} cannot be deleted: "
+            "make the folder writable"
         )
 
 

@@ -186,7 +186,8 @@ def _explained(found: list[Repeated], several: bool, n_mine: int, n_theirs: int)
         lines.append("One run each: too few runs to estimate noise. `opwise versus` makes several.")
     else:
         lines.append(
-            f"{n_mine} runs before, {n_theirs} after; times are medians over the runs, per call."
+            f"{wording.counted(n_mine, 'run')} before, {n_theirs} after; times are medians over "
+            "the runs, per call."
         )
         if min(n_mine, n_theirs) < noise.FEWEST:
             lines.append(f"Fewer than {noise.FEWEST} runs of a side: too few to estimate noise.")
@@ -242,7 +243,7 @@ def _table(
         sides = [[side for r in rest if (side := getattr(r.row, name))] for name in _SIDES]
         before, after = (sum(side.ns for side in those) * 1e-9 for those in sides)
         cells = f"{before:.6f}", f"{after:.6f}", f"{after - before:+.6f}", ""
-        table.add([*cells, *_blank(by), f"{len(rest)} more rows"], style="dim")
+        table.add([*cells, *_blank(by), wording.counted(len(rest), "more row")], style="dim")
     return table
 
 
@@ -276,7 +277,7 @@ def _table_of_runs(
             for name in ("before", "after")
         )
         cells = f"{before:.3f}", f"{after:.3f}", f"{after - before:+.3f}", *[""] * 4
-        table.add([*cells, *_blank(by), f"{len(rest)} more rows"], style="dim")
+        table.add([*cells, *_blank(by), wording.counted(len(rest), "more row")], style="dim")
     return table
 
 

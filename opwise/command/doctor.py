@@ -21,6 +21,7 @@ from opwise.errors import DeviceError
 from opwise.linkers import blasload, blasthreads, cbuild, kernelcache, opwise_c, resources
 from opwise.linkers.trusted import Refused
 from opwise.profiling.files import printable, read_limited
+from opwise.profiling.reports.wording import counted
 from opwise.py2 import breakages, convert
 from opwise.py2.convert import Parsed
 from opwise.py2.names import DottedNames
@@ -50,7 +51,8 @@ def doctor(paths: tuple[Path, ...], coverage: str | None) -> None:
     found = [_examined(program, is_named=program in paths) for program in programs]
     without = found.count(None)
     if without:
-        click.echo(f"{without} of {len(programs)} files use no name of theano")
+        uses = "uses" if without == 1 else "use"
+        click.echo(f"{without} of {counted(len(programs), 'file')} {uses} no name of theano")
     if False in found:
         sys.exit(1)
 
@@ -86,7 +88,8 @@ def _examined(script: Path, is_named: bool) -> bool | None:
         return None
     language = " is Python 2" if is_python2 else ""
     old = f", {len(broken)} that Python or libraries have given up" if broken else ""
-    click.echo(f"{name}{language}: {len(used)} names of theano, {len(missing)} missing{old}")
+    names = counted(len(used), "name")
+    click.echo(f"{name}{language}: {names} of theano, {len(missing)} missing{old}")
     lacking = [(line, text) for text, line in missing]
     _list(name, lacking + [(finding.line, finding.text) for finding in broken])
     perhaps = [(f.line, f.text) for f in breaking if not f.certain]
@@ -131,7 +134,7 @@ def _blas() -> str:
     except ImportError as error:
         return f"none: {error}"
     known = blasthreads.describe()
-    about = f": {known['blas']}, {known['blas_threads']} threads" if known else ""
+    about = f": {known['blas']}, {counted(known['blas_threads'], 'thread')}" if known else ""
     return f"from scipy {importlib.import_module('scipy').__version__}{about}"
 
 
@@ -154,7 +157,8 @@ def _cache() -> str:
     kinds = [] if folder is None else [file.kind for file in kernelcache.files(folder)]
     read_only = "" if folder is None or folder.is_writable() else ", read-only"
     kernels, graphs = kinds.count("kernel"), kinds.count("graph")
-    return f"{config.compiledir}, {kernels} kernels, {graphs} graphs{read_only}"
+    counts = f"{counted(kernels, 'kernel')}, {counted(graphs, 'graph')}"
+    return f"{config.compiledir}, {counts}{read_only}"
 
 
 # --- names of a program ---------------------------------------------------------------------------

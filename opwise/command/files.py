@@ -17,6 +17,7 @@ from opwise.errors import ProfileFormatError
 from opwise.profiling.files import printable
 from opwise.profiling.merge import merge
 from opwise.profiling.profile import Profile
+from opwise.profiling.reports.wording import counted
 
 #: the type of an argument: a file with a profile, or a folder of such files
 PROFILES: click.Path = click.Path(exists=True, path_type=Path)
@@ -46,7 +47,7 @@ def runs(path: Path) -> list[Profile]:
     for reason in skipped[:_SHOWN]:
         click.echo(f"skipped: {printable(reason)}", err=True)
     if len(skipped) > _SHOWN:
-        click.echo(f"skipped: {len(skipped) - _SHOWN} more files", err=True)
+        click.echo(f"skipped: {counted(len(skipped) - _SHOWN, 'more file')}", err=True)
     if not found:
         what = "no profile" if skipped else "no file that ends in .json"
         raise click.ClickException(f"{printable(str(path))} contains {what}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from opwise.command import tables
 from opwise.profiling import aggregate, jsonreports
+from opwise.profiling.reports.wording import counted
 
 if TYPE_CHECKING:
     from opwise.profiling.profile import Profile
@@ -29,7 +30,7 @@ def show(profile: Profile, by: str, n: int) -> None:
     tables.show(table)
     if len(rows) > n:
         rest = sum(row["seconds"] for row in rows[n:])
-        tables.say(f"{len(rows) - n} more rows: {rest * 1e3:.3f} ms")
+        tables.say(f"{counted(len(rows) - n, 'more row')}: {rest * 1e3:.3f} ms")
     if by == "shapes":
         tables.say(SHAPES)
 

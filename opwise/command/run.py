@@ -162,7 +162,8 @@ def _describe_children(paths: list[Path]) -> None:
         click.echo("  ", nl=False, err=True)
         describe(path)
     if len(paths) > _PROCESSES:
-        click.echo(f"and {len(paths) - _PROCESSES} more processes", err=True)
+        more = wording.counted(len(paths) - _PROCESSES, "more process", "more processes")
+        click.echo(f"and {more}", err=True)
     if paths:
         folder = paths[0].parent
         click.echo(f"all together: opwise report {shell_word(folder)}/*.json", err=True)

@@ -19,6 +19,7 @@ from opwise.command import diff, files, programs
 from opwise.command.programs import Ended, PythonProgram
 from opwise.profiling import progress
 from opwise.profiling.files import printable
+from opwise.profiling.reports.wording import counted
 
 
 @click.command(
@@ -145,7 +146,7 @@ def _show_stderr(name: str, lines: list[str]) -> None:
     for line in lines[:_STDERR]:
         click.echo(f"  {printable(line)}", err=True)
     if len(lines) > _STDERR:
-        click.echo(f"  ({len(lines) - _STDERR} more lines)", err=True)
+        click.echo(f"  ({counted(len(lines) - _STDERR, 'more line')})", err=True)
 
 
 class _Side:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from opwise.profiling.model import ProfileData
+from opwise.profiling.reports.wording import counted
 
 #: (what, before, after) as texts
 Triple = tuple[str, str, str]
@@ -55,7 +56,8 @@ def _about(runs: Sequence[ProfileData], name: str) -> dict[str, str]:
         about[what] = _distinct(environment.get(key) for environment in environments)
     about["flags"] = _distinct(environment.get("flags") or "none" for environment in environments)
     about["processor"] = _distinct(
-        f"{m.processor}, {m.processors} processors, {m.threads} threads, {m.vectors}"
+        f"{m.processor}, {counted(m.processors, 'processor')}, {counted(m.threads, 'thread')}, "
+        f"{m.vectors}"
         for m in (run.machine for run in runs)
         if m is not None
     )

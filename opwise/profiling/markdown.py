@@ -50,7 +50,8 @@ def report(profile: ProfileData, by: str = "apply", n: int = 10) -> str:
 def _applys(data: Document, n: int) -> list[str]:
     shown = data["applys"][:n]
     rows = [
-        ("~" * a["estimated"] + _time(a["seconds"]), _percent(a["share"]), a["calls"], code(a["runs_in"]),
+        ("~" * a["estimated"] + _time(a["seconds"]), _percent(a["share"]), a["calls"],
+         code(a["runs_in"]),
          code(a["function"]), _places(a["lines"]), code(a["apply"]))
         for a in shown
     ]  # fmt: skip
@@ -95,26 +96,36 @@ def _differences(data: Document, n: int) -> list[str]:
     """Return the table of differences, its smaller rows folded away."""
     several = max(data["runs"].values()) > 1
     before, after = _cells(several)
+    by_line = data["by"] == "line"
     rows = [
         (_time(row[before]), _time(row[after]), _ratio(row),
          *((_interval(row), row["verdict"]) if several else ()), row["relation"],
-         ", ".join(map(code, row["functions"])), _places(row["lines"]), code(row["label"]))
+         ", ".join(map(code, row["functions"])),
+         *((_label_of_lines(row["label"]),) if by_line
+           else (_places(row["lines"]), code(row["label"]))))
         for row in (data["total"], *data["rows"][:n])
     ]  # fmt: skip
     shown = min(_SHOWN, n)
     of_runs = ("95 %", "verdict") if several else ()
-    headings = ("before", "after", "ratio", *of_runs, "", "function", "line", data["by"])
+    what = ("line",) if by_line else ("line", "Apply" if data["by"] == "apply" else data["by"])
+    headings = ("before", "after", "ratio", *of_runs, "", "function", *what)
     right = "rrrr" if several else "rrr"
-    lines = _table(headings, rows[: shown + 1], right, shown + 1)
+    first = rows[: shown + 1]  # the sum of all rows, then the largest
+    lines = _table(headings, first, right, len(first))
     more = len(data["rows"]) - shown
     if more > 0 and n == shown:
-        lines += ["", f"{more} more rows"]
+        lines += ["", counted(more, "more row")]
     elif more > 0:
         lines += [
             "",
-            *_folded(f"{more} more rows", _table(headings, rows[shown + 1 :], right, more)),
+            *_folded(counted(more, "more row"), _table(headings, rows[shown + 1 :], right, more)),
         ]
     return lines
+
+
+def _label_of_lines(label: str) -> str:
+    """Return the cell of a row that is about a line, or about two that match."""
+    return code(" | ".join(map(short_place, label.split(" | "))))
 
 
 def _headline(data: Document) -> str:
@@ -161,7 +172,7 @@ def _environment(environments: list[dict[str, Any]]) -> list[str]:
              "blas", "blas_threads", "flags")  # fmt: skip
     rows = [f"- {name}: {code(first[name])}" for name in names if first.get(name) not in (None, "")]
     more = len(environments) - 1
-    others = f"- and {more} more {'process' if more == 1 else 'processes'}"
+    others = f"- and {counted(more, 'more process', 'more processes')}"
     return [*rows, others] if more > 0 else rows
 
 
@@ -187,7 +198,7 @@ def _table(
         return ["nothing"]
     marks = ["---:" if k < len(right) and right[k] == "r" else "---" for k in range(len(headings))]
     lines = [headings, marks, *rows]
-    more = [f"\n{count - len(rows)} more rows"] if count > len(rows) else []
+    more = ["", counted(count - len(rows), "more row")] if count > len(rows) else []
     return ["| " + " | ".join(map(str, line)) + " |" for line in lines] + more
 
 

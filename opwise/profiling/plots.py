@@ -12,6 +12,7 @@ from typing import Any
 from opwise.profiling import compare
 from opwise.profiling.compare import Difference
 from opwise.profiling.model import FunctionProfile, ProfileData
+from opwise.profiling.reports.wording import counted
 from opwise.profiling.validation import check_counts
 
 #: a matplotlib Figure, and its Axes
@@ -113,7 +114,7 @@ def _draw_applys(ax: Axes, profile: ProfileData, bars: list[tuple[str, int, str]
          for name, ns, color in bars],
     )  # fmt: skip
     calls = sum(f.calls for f in profile.functions)
-    _title(ax, f"{_time(local)} in the Applys of {calls} calls")
+    _title(ax, f"{_time(local)} in the Applys of {counted(calls, 'call')}")
     _legend(ax, [("C", _C), ("Python", _PYTHON)])
 
 

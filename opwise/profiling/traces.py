@@ -23,6 +23,7 @@ from opwise.profiling.model import (
     ProfileData,
 )
 from opwise.profiling.nesting import nested
+from opwise.profiling.reports.wording import counted
 from opwise.profiling.validation import check_counts
 from opwise.version import __version__
 
@@ -270,7 +271,7 @@ def _sums(function: FunctionProfile, frames: _Frames, stack: _Stack) -> dict[str
     rows = sorted(weights.items())  # puts stacks with equal beginnings side by side
     return {
         "type": "sampled",
-        "name": f"{function.name}: all {function.calls} calls",
+        "name": f"{function.name}: all {counted(function.calls, 'call')}",
         "unit": "nanoseconds",
         "startValue": 0,
         "endValue": math.fsum(weights.values()),
@@ -296,7 +297,7 @@ def _calls(function: FunctionProfile, frames: _Frames) -> dict[str, Any]:
         mark("C", outer, before)
     return {
         "type": "evented",
-        "name": f"{function.name}: {len(function.detail)} calls, without gaps",
+        "name": f"{function.name}: {counted(len(function.detail), 'call')}, without gaps",
         "unit": "nanoseconds",
         "startValue": 0,
         "endValue": before,

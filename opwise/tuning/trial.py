@@ -158,7 +158,10 @@ class _Trial:
             for name, a, b in zip(self.original.names, self.expected, found, strict=True)
             if (how := difference.explained(a, b, tolerance)) is not None
         ]
-        more = [f"{len(differing) - _SHOWN} more results differ"] * (len(differing) > _SHOWN)
+        rest = len(differing) - _SHOWN
+        more = ["1 more result differs" if rest == 1 else f"{rest} more results differ"] * (
+            rest > 0
+        )
         return "; ".join([*differing[:_SHOWN], *more])
 
     def _not_tried(self, variant: Variant, why: str) -> None:

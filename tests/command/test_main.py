@@ -4,6 +4,7 @@ import csv
 import importlib
 import io
 import json
+import re
 import os
 import shutil
 import subprocess
@@ -334,7 +335,7 @@ def test_report_by(call, of_two, by):
     first, *_ = shown.splitlines()
     assert first.split() == ["time", "ms", "share", "runs", "Applys", by]
     assert ("Shapes are those of the last call" in shown) == (by == "shapes")
-    assert "more rows" in call("report", "--by", "op", "-n", 1, of_two).output
+    assert "\n1 more row: " in call("report", "--by", "op", "-n", 1, of_two).output
 
 
 def test_report_as_json_and_markdown(call, of_two):
@@ -458,8 +459,8 @@ def test_doctor_of_a_folder_and_several_files(call, tmp_path):
     (tmp_path / "own.py").write_text(r"import theano; x = '\d'")
     result = call("doctor", inside, tmp_path / "own.py", inside / "good.py")
     assert result.exit_code == 1
-    assert result.output.count("names of theano") == 4
-    assert "1 of 5 files use no name of theano" in result.output
+    assert len(re.findall("names? of theano, ", result.output)) == 4
+    assert "1 of 5 files uses no name of theano" in result.output
     assert f"{inside}/part/bad.py:2: opwise has no theano.no_such_name" in result.output
     assert f"{inside}/part/old.py is Python 2: 0 names of theano" in result.output
     assert "not_mine" not in result.output
@@ -489,8 +490,8 @@ def test_cache(call, kernels):
     (kernels / "notes.txt").write_text("mine")
     (kernels / f"{7:032x}.c").write_text("did not compile")
     (kernels / f"{8:032x}.graph").write_bytes(b"x" * 100)
-    assert call("cache").output == f"{kernels}: 3 kernels, 1 graphs, 1.5 of at most 536.9 MB\n"
-    assert call("cache", "clear").output == "3 kernels and 1 graphs deleted\n"
+    assert call("cache").output == f"{kernels}: 3 kernels, 1 graph, 1.5 of at most 536.9 MB\n"
+    assert call("cache", "clear").output == "3 kernels and 1 graph deleted\n"
     assert sorted(os.listdir(kernels)) == ["last-sweep", "notes.txt"]
 
 

@@ -1,6 +1,7 @@
 """Documents and their Markdown: what programs read of a report and a difference, by a schema."""
 
 import json
+import re
 from dataclasses import replace
 
 import fastjsonschema
@@ -179,3 +180,22 @@ def test_a_comment_is_short(build):
     outside, _, folded = shown.partition("<details>")
     assert outside.count("\n") < 15 and folded.count("\n| ") < 25
     assert "294 more rows" in shown and "280 more rows" in shown
+
+
+@pytest.mark.parametrize("by", ["apply", "op", "line"])
+@pytest.mark.parametrize("count", [1, 2, 6, 7, 8, 12])
+@pytest.mark.parametrize("n", [1, 3, 6, 7, 20])
+def test_rows_that_are_not_shown_are_counted(build, by, count, n):
+    apply, function, _ = build
+    applys = [apply(f"op{k}", 1000 - k, k, keys=[f"k{k}"], lines=[("a.py", k + 1)])
+              for k in range(count)]  # fmt: skip
+    profile = Profile((function(*applys),))
+    for shown, heads in (
+        (markdown.report(profile, by, n).partition("<details>")[0], 2),
+        (markdown.difference(difference([profile], [profile], by), n).partition("### ")[2], 3),
+    ):
+        table, _, rest = shown.partition("<details>")
+        rows = sum(line.startswith("|") for line in table.splitlines()) - heads
+        said = re.findall(r"(\d+) more rows?\b", f"{table}{rest.partition('</summary>')[0]}")
+        assert rows + sum(map(int, said)) == count and len(said) <= 1
+        assert "1 more rows" not in shown.replace("11 more rows", "")

@@ -68,7 +68,7 @@ def calls(profile: ProfileData) -> list[str]:
     parts = _parts_of_calls(profile)
     total = parts[0][0]
     failed = sum(f.failed for f in profile.functions)
-    which = f"{count} calls ({failed} failed)" if failed else f"{count} calls"
+    which = f"{counted(count, 'call')} ({failed} failed)" if failed else counted(count, "call")
     return [
         f"Time of {which}: <seconds> <share> <microseconds a call>",
         *("  %10.6f  %5.1f%%  %10.3f  %s"

@@ -11,9 +11,9 @@ from opwise.profiling.aggregate import SummaryRow
 from opwise.profiling.model import ApplyProfile
 
 
-def counted(n: int, what: str) -> str:
-    """Return a number with the word for what is counted."""
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+def counted(n: int, what: str, plural: str = "") -> str:
+    """Return a number with the word for what is counted. plural: with another ending than s."""
+    return f"{n} {what}" if n == 1 else f"{n} {plural or f'{what}s'}"
 
 
 def short(name: str, most: int = 120) -> str:
