@@ -1,36 +1,75 @@
-"""Measurements of the hardware's limits for subcommands: done once, and announced on stderr."""
+"""Measurements of the hardware's limits for subcommands: kept, and announced on stderr."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from opwise.config import config
-from opwise.errors import DeviceError
+from opwise.errors import DeviceError, ProfileFormatError
 from opwise.hardware import cpu as processor
 from opwise.profiling.machinelimits import QUIET
+from opwise.profiling.profile import Profile
 
 if TYPE_CHECKING:
     from opwise.profiling.machinelimits import MachineLimits
-    from opwise.profiling.profile import Profile
 
 
-def cpu(refresh: bool = False) -> MachineLimits:
-    """Return the limits of this computer's CPU and memory.
+#: how often limits are measured, at most, while other programs keep the processors busy
+MOST_TIMES = 3
 
-    Measures them if they are not known, were measured while other programs ran, or on ``refresh``.
+
+def cpu(refresh: bool = False) -> MachineLimits | None:
+    """Measure the limits of this computer's CPU and memory, and return the best figures so far.
+
+    Returns None, and measures nothing, if they are known. Limits that were measured while other
+    programs ran are measured again, up to MOST_TIMES in all; on ``refresh`` any are.
     """
     known: MachineLimits | None = processor.known()
-    if refresh or known is None or known.quiet < QUIET:
-        click.echo("measuring peak bandwidth and FLOP/s...", err=True)
-        known = processor.limits(refresh=True)
-    assert known is not None
-    return known
+    if known is not None and not refresh and (known.quiet >= QUIET or known.times >= MOST_TIMES):
+        return None
+    again = (
+        "" if known is None or refresh else f" again ({known.times + 1} of at most {MOST_TIMES})"
+    )
+    click.echo(f"measuring peak bandwidth and FLOP/s{again}...", err=True)
+    found: MachineLimits = processor.limits(refresh=True)
+    if processor.known() is None:
+        click.echo(
+            f"they cannot be kept, because {config.compiledir} cannot be written to; "
+            "`opwise run --no-limits` does not measure them",
+            err=True,
+        )
+    elif found.quiet < QUIET:
+        click.echo(_disturbed(found), err=True)
+    return found
+
+
+def _disturbed(found: MachineLimits) -> str:
+    """Return a sentence about limits that were measured while other programs ran."""
+    then = (
+        "the next `opwise run` measures again"
+        if found.times < MOST_TIMES
+        else "the best figures are kept; `opwise report --limits` measures again"
+    )
+    return f"other programs were running: the limits may be higher than measured; {then}"
+
+
+def add_to(paths: Sequence[Path], found: MachineLimits) -> None:
+    """Put the limits into the files of profiles that were recorded with as many threads."""
+    for path in paths:
+        with contextlib.suppress(ProfileFormatError, OSError):  # reported when it is read
+            profile: Profile = Profile.load(path)
+            if profile.environment.get("threads") == found.threads:
+                replace(profile, machine=found).save(path)
 
 
 def gpu_of_flags(flags: str) -> None:

@@ -67,8 +67,8 @@ def report(
         files.check_output(html, *paths)
     profile = files.only(files.one(paths), functions)
     if limits:
-        limits_here = measuring.cpu(refresh=True)
-        profile = replace(profile, machine=limits_here, devices=measuring.gpus_of_profile(profile))
+        devices = measuring.gpus_of_profile(profile)
+        profile = replace(profile, machine=measuring.cpu(refresh=True), devices=devices)
     if html:
         files.written(html, profile.report, *paths)
     else:

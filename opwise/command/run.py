@@ -32,7 +32,8 @@ from opwise.profiling.reports import wording
 @click.option("--memory/--no-memory", default=True, help="Profile memory too (default: yes).")
 @click.option(
     "--limits/--no-limits", default=True,
-    help="Measure peak bandwidth and FLOP/s of this computer (1 to 2 s, only the first time).",
+    help="Measure peak bandwidth and FLOP/s of this computer after the program (1 to 2 s, once; "
+    "up to three times if other programs disturb it).",
 )  # fmt: skip
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
@@ -64,10 +65,12 @@ def run(
     files.check_output(output, *[] if program.is_module else [Path(program.name)])
     before = {path: _version(path) for path in _profiles(output)}
     if limits:
-        measuring.cpu()
         measuring.gpu_of_flags(flags)
     ended = _run(program, environment, live)
     written = [path for path in _profiles(output) if _version(path) != before.get(path)]
+    # only now is it known that there is something to compare with the limits
+    if limits and written and not ended.interrupted and (found := measuring.cpu()) is not None:
+        measuring.add_to(written, found)
     _report_end(ended, output, output in written)
     _describe_children([path for path in written if path != output])
     failed = any(message.get("event") == "failed" for message in ended.messages)

@@ -65,6 +65,8 @@ class MachineLimits:
     step_ns: float
     #: share of the processors that the probe got while all threads computed, see QUIET
     quiet: float
+    #: number of measurements of which these are the best figures
+    times: int = 1
 
     def bandwidth(self, size: float, threads: int = 1) -> float:
         """Return the GB/s at which a number of threads moves ``size`` bytes.
@@ -102,6 +104,7 @@ class MachineLimits:
             ),
             step_ns=min(self.step_ns, other.step_ns),
             quiet=max(self.quiet, other.quiet),
+            times=self.times + other.times,
         )
 
     def _shared(self, one: float, all_: float, threads: int) -> float:
@@ -119,6 +122,7 @@ class MachineLimits:
         """Return the MachineLimits of a JSON text. Raises ValueError for any other text."""
         try:
             data = json.loads(text)
+            data.setdefault("times", 1)  # earlier files do not count them
             if data.pop("format") != FORMAT or set(data) != {f.name for f in fields(cls)}:
                 raise ValueError("it has other fields")
             return cls(
@@ -133,6 +137,7 @@ class MachineLimits:
                 peaks=tuple(map(_peak, data["peaks"])),
                 step_ns=_positive(data["step_ns"]),
                 quiet=_positive(data["quiet"]),
+                times=_thread_count(data["times"]),
             )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(f"not a description of hardware limits: {error}") from None

@@ -4,8 +4,8 @@ import csv
 import importlib
 import io
 import json
-import re
 import os
+import re
 import shutil
 import subprocess
 import sys

@@ -7,11 +7,14 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from opwise.command import programs
+from opwise.hardware import cpu
+from opwise.linkers import kernelcache
 from opwise.profiling.process import send_status
 from opwise.profiling.profile import Profile
 
@@ -324,3 +327,59 @@ def test_other_bytes_in_the_pipe_are_ignored(script):
     ended = programs.run([sys.executable, str(script(text))], dict(os.environ))
     assert (ended.returncode, ended.messages) == (0, ({"event": "x"},))
     assert json.dumps(ended.messages)
+
+
+# --- limits of the hardware -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    """``measured(quiet)``: make measuring fast, with other programs at work; how often it ran."""
+    measure = cpu.measure
+    monkeypatch.setattr(kernelcache, "folder", lambda: str(tmp_path / "cache"))
+    (tmp_path / "cache").mkdir()
+
+    def prepare(quiet):
+        runs = []
+
+        def fake(*_):
+            runs.append(quiet)
+            return replace(measure(duration=0.01, largest=1 << 17), quiet=quiet)
+
+        monkeypatch.setattr(cpu, "measure", fake)
+        return runs
+
+    return prepare
+
+
+def test_a_program_without_opwise_measures_nothing(script, measured, call_apart):
+    runs = measured(1.0)
+    done = call_apart("run", script("print('no arrays')"))
+    assert "measuring" not in done.stderr and not runs
+    assert not call_apart("run", script("import sys; sys.exit(3)")).stderr.count("measuring")
+
+
+@pytest.mark.parametrize(("quiet", "most"), [(1.0, 1), (0.1, 3)])
+def test_limits_are_measured_a_few_times_at_most(script, measured, call_apart, quiet, most):
+    runs, path = measured(quiet), script(FUNCTION)
+    said = [call_apart("run", path).stderr for _ in range(most + 2)]
+    assert len(runs) == most
+    assert ["measuring" in text for text in said] == [True] * most + [False] * 2
+    if most > 1:
+        assert "FLOP/s again (2 of at most 3)..." in said[1]
+        assert "the next `opwise run` measures again" in said[1]
+        assert "`opwise report --limits` measures again" in said[2]
+    assert cpu.known().times == most
+
+
+def test_limits_that_were_measured_after_a_program_are_in_its_profile(script, measured, call):
+    measured(1.0)
+    call("run", script(FUNCTION))
+    profile = Profile.load("program.profile.json")
+    assert profile.machine == cpu.known() is not None
+
+
+def test_limits_that_cannot_be_kept_say_so(script, measured, call_apart, monkeypatch):
+    measured(1.0)
+    monkeypatch.setattr(cpu, "write", lambda path, text: None)
+    assert "they cannot be kept, because " in call_apart("run", script(FUNCTION)).stderr
