@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from opwise.config import check_setting, parse_config_string
+from opwise.config import check_setting, parse_config_string, quoted
 from opwise.errors import ProfileFormatError
 from opwise.profiling.files import printable
 from opwise.profiling.merge import merge
@@ -183,20 +183,17 @@ def profiled(
     """Return the environment in which a program profiles all its functions and writes ``output``.
 
     mode: of functions that are compiled without one. flags: as in OPWISE_FLAGS. memory: profile it
-    too. Raises click.BadParameter if a flag cannot contain the name of the file.
+    too. Raises click.BadParameter for a file that does not end in .json, and for wrong flags.
     """
     if output.suffix != ".json":
         raise click.BadParameter(f"{output} does not end in .json", param_hint="--output")
-    if "," in str(output):
-        raise click.BadParameter(
-            f"{output} contains a comma, which separates flags", param_hint="--output"
-        )
     check_flags(flags, mode)
-    own = ["profile=True", f"profile_memory={memory}", f"profiling.destination={output}"]
+    own = ["profile=True", f"profile_memory={memory}"]
+    own.append(f"profiling.destination={quoted(str(output))}")
     if "profiling.signal" not in _given(flags):
         own.append("profiling.signal=SIGUSR1")
     if mode:
-        own.append(f"mode={mode}")
+        own.append(f"mode={quoted(mode)}")
     environment = with_flags(flags, *own)
     environment.pop("OPWISE_PROFILE_OWNER", None)
     return environment

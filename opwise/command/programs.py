@@ -51,7 +51,10 @@ class PythonProgram:
 
     def command(self, script: Path | None = None) -> list[str]:
         """Return the command line that runs it. script: another path of the script."""
-        words = ["-m", self.name] if self.is_module else [str(script or self.name)]
+        path = str(script or self.name)
+        if path.startswith("-"):  # Python would take it for an option
+            path = os.path.join(os.curdir, path)
+        words = ["-m", self.name] if self.is_module else [path]
         converter = {None: [], 2: ["-m", "opwise.py2"], 3: ["-m", "opwise.py2", "--py3"]}
         return [sys.executable, *converter[self.python], *words, *self.args]
 

@@ -6,6 +6,8 @@ import re
 import shlex
 import sys
 from contextlib import closing
+from fnmatch import fnmatchcase
+from glob import escape
 from pathlib import Path
 
 import click
@@ -72,7 +74,7 @@ def run(
     if limits and written and not ended.interrupted and (found := measuring.cpu()) is not None:
         measuring.add_to(written, found)
     _report_end(ended, output, output in written)
-    _describe_children([path for path in written if path != output])
+    _describe_children(output, written)
     failed = any(message.get("event") == "failed" for message in ended.messages)
     sys.exit(ended.exit_code or int(failed))
 
@@ -152,7 +154,12 @@ def describe(path: Path) -> None:
 _PROCESSES = 20
 
 
-def _describe_children(paths: list[Path]) -> None:
+def _describe_children(output: Path, written: list[Path]) -> None:
+    """Print what is in the profiles of processes that the program started.
+
+    output: the file of its own process. written: all files of this run.
+    """
+    paths = [path for path in written if path != output]
     for path in paths[:_PROCESSES]:
         try:
             about = Profile.load(path).environment
@@ -168,8 +175,24 @@ def _describe_children(paths: list[Path]) -> None:
         more = wording.counted(len(paths) - _PROCESSES, "more process", "more processes")
         click.echo(f"and {more}", err=True)
     if paths:
-        folder = paths[0].parent
-        click.echo(f"all together: opwise report {shell_word(folder)}/*.json", err=True)
+        click.echo(f"all together: opwise report {_shell_words(output, written)}", err=True)
+
+
+#: as many files are named one by one, rather than by a pattern
+_NAMED = 4
+
+
+def _shell_words(output: Path, written: list[Path]) -> str:
+    """Return words by which a shell finds the files of a run, and no others."""
+    children = [path for path in written if path != output]
+    if len(children) > _NAMED:
+        start, pattern = output.with_suffix(""), f".[0-9]*{output.suffix}"
+        found = {path for path in output.parent.iterdir()
+                 if fnmatchcase(path.name, escape(start.name) + pattern)}  # fmt: skip
+        if found == set(children):  # none is left of an earlier run
+            own = [shell_word(output)] if output in written else []
+            return " ".join([*own, f"{shell_word(start)}{pattern}"])
+    return " ".join(map(shell_word, written))
 
 
 def shell_word(path: Path) -> str:

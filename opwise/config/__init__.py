@@ -24,6 +24,7 @@ from opwise.config.sources import (
     config_files,
     config_files_from_theanorc,
     parse_config_string,
+    quoted,
 )
 from opwise.config.values import (
     BoolParam,
@@ -59,6 +60,7 @@ __all__ = [
     "local_bitwidth",
     "parse_config_string",
     "python_int_bitwidth",
+    "quoted",
     "register_mode_name",
     "thread_flags",
 ]

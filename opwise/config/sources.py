@@ -71,6 +71,16 @@ def parse_config_string(text: str, issue_warnings: bool = True, source: str = ""
     return settings
 
 
+def quoted(value: str) -> str:
+    """Return a value as ``parse_config_string`` reads it; in quotes if something in it needs them.
+
+    Spaces at its ends are lost.
+    """
+    if not set(value).intersection(",'\"\\"):
+        return value
+    return "'" + value.replace("'", "'\"'\"'") + "'"
+
+
 def expand_home(path: str) -> str | None:
     """Return a path with ``~`` or ``~user`` expanded, or None if that user has no home folder."""
     if not path.startswith("~"):

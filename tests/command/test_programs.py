@@ -302,7 +302,64 @@ def test_processes_are_named(script):
         number = int(file.split(".")[-2])
         assert Profile.load(file).environment["process"] == number
         assert f"process {number}" in said
-    assert "all together: opwise report" in said
+    all_files = " ".join([str(Path("program.profile.json").absolute()), *files])
+    assert f"all together: opwise report {all_files}\n" in said
+
+
+ODD = [
+    "o'brien",
+    'say "hi"',
+    "back\\slash",
+    "a,b",
+    "new\nline",
+    "-dash",
+    "100%s=1",
+    "naïve \udcff",
+    " #a",
+]
+
+
+@pytest.mark.parametrize("name", ODD, ids=ascii)
+def test_odd_names_of_programs_and_files(script, name, monkeypatch):
+    monkeypatch.setenv("OPWISE_FLAGS", "mine='a,b'")
+    text = f"{FUNCTION}\nassert theano.config.profiling.destination.endswith('.json')\n"
+    path = script(text, f"{name}/{name}.py")
+    monkeypatch.chdir(path.parent)
+    done = opwise("run", "--no-limits", "--", f"{name}.py")
+    assert done.returncode == 0, done.stderr
+    kept = path.with_suffix(".profile.json")
+    assert [f.calls for f in Profile.load(kept).functions] == [3]
+    assert opwise("report", "--", kept.name).returncode == 0
+
+
+MANY = f"""
+import os
+{FUNCTION}
+for _ in range(6):
+    process = os.fork()
+    if not process:
+        f(np.ones(3))
+        sys.exit()
+    os.waitpid(process, 0)
+"""
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_the_files_of_a_run_are_named_and_no_others(script, old):
+    path = script(MANY, "it's [1].py")
+    (path.parent / "other.json").write_text("{}")
+    if old:
+        (path.parent / "it's [1].profile.1.json").write_text("{}")
+    done = opwise("run", "--no-limits", path)
+    (words,) = re.findall(r"^all together: opwise report (.*)$", done.stderr, re.M)
+    assert ("*" in words) == (not old)
+    listed = subprocess.run(
+        ["bash", "-c", f"printf '%s\\n' {words}"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    names = sorted(Path(name).name for name in listed)
+    assert len(names) == 7 and all(name.startswith("it's [1].profile.") for name in names)
+    assert "it's [1].profile.1.json" not in names
+    assert opwise("report", *listed).returncode == 0
 
 
 # --- the pipe -------------------------------------------------------------------------------------
