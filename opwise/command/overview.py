@@ -15,8 +15,9 @@ from opwise.profiling.reports import details, device, wording
 if TYPE_CHECKING:
     from opwise.profiling.profile import ApplyProfile, FunctionProfile, Profile
 
-#: what the rows of Applys can be sorted by: the time taken, or the possible gain
-SORTS = ("time", "gain")
+#: what the rows of Applys can be sorted by: the time taken, the time that they would have taken if
+#: each run had taken the median, or the possible gain
+SORTS = ("time", "median", "gain")
 
 
 def show(profile: Profile, n: int, sort: str = "time") -> None:
@@ -35,6 +36,9 @@ def show(profile: Profile, n: int, sort: str = "time") -> None:
 
 def _show_applys(profile: Profile, n: int, sort: str) -> None:
     """Print the table of Applys, and what its columns mean."""
+    if sort == "gain" and not any(row.gain is not None for row in _limits(profile).values()):
+        tables.say(_NO_GAIN)
+        sort = "time"
     table = _applys(profile, n, sort)
     _show_table("Applys", table, len(profile.applys), n)
     for title, meaning in _LEGEND.items():
@@ -42,6 +46,15 @@ def _show_applys(profile: Profile, n: int, sort: str) -> None:
             tables.say(f"  {meaning}")
     if any("~" in cells[0] for cells, _ in table.rows):
         tables.say(f"  ~: {details.ESTIMATED}")
+    if any("*" in cells[0] for cells, _ in table.rows):
+        tables.say(f"  *: {details.SLOW_RUNS}")
+
+
+#: what is said when rows cannot be sorted by gain
+_NO_GAIN = (
+    "The profile has no limits of the hardware, so rows are sorted by time, not by gain: run the "
+    "program without --no-limits, or give `report` the option --limits."
+)
 
 
 def _show_lines_and_scopes(profile: Profile, n: int) -> None:
@@ -127,7 +140,7 @@ def _columns(with_limits: bool, several: bool, sort: str) -> list[tables.Column]
         tables.Column("share", 1),
         tables.Column("runs", 6),
         tables.Column("µs a run", 3),
-        tables.Column("median", 7),
+        tables.Column("median", 1 if sort == "median" else 7),
         tables.Column("95 %", 8),
         *(
             [
@@ -158,7 +171,7 @@ def _applys(profile: Profile, n: int, sort: str) -> tables.Table:
         share = a.total / profile.local_ns
         table.add(
             [
-                f"{'~' * a.estimated}{a.total * 1e-6:.3f}",
+                _marked(a, profile),
                 f"{100 * share:.1f}%",
                 str(a.count),
                 *_per_run(a),
@@ -180,6 +193,12 @@ def _applys(profile: Profile, n: int, sort: str) -> tables.Table:
     return table
 
 
+def _marked(apply: ApplyProfile, profile: Profile) -> str:
+    """Return the milliseconds of an Apply, marked if they are an estimate or distorted."""
+    is_slow = details.has_slow_runs(apply, profile.local_ns)
+    return f"{'~' * apply.estimated}{'*' * is_slow}{apply.total * 1e-6:.3f}"
+
+
 def _limits(profile: Profile) -> dict[tuple[str, int, str], Any]:
     """Return {key of an Apply: its row of the roofline}; empty if no limits are known."""
     if profile.machine is None and not profile.devices:
@@ -199,6 +218,8 @@ def _sorted(
     rows = [(f, a) for f in profile.functions for a in f.applys]
     if sort == "time":
         return sorted(rows, key=lambda row: (-row[1].total, row[1].position))
+    if sort == "median":
+        return sorted(rows, key=lambda row: (-details.typical(row[1]), row[1].position))
 
     def gain(f: FunctionProfile, a: ApplyProfile) -> float:
         limit = limits.get(_key(f, a))
@@ -212,7 +233,7 @@ def _per_run(apply: ApplyProfile) -> list[str]:
     if not apply.count:
         return [""] * 3
     mean = f"{'~' * apply.estimated}{apply.total / apply.count * 1e-3:.3f}"
-    if not apply.histogram:
+    if not details.has_median(apply):
         return [mean, "", ""]
     return [mean, *(f"{apply.quantile(share) * 1e-3:.3f}" for share in (0.5, 0.95))]
 
@@ -232,7 +253,7 @@ _LEGEND = {
     "GB/s": "GB/s: bytes that must be read and written, per second; from: the fastest memory that "
     "holds them (L1, L2, L3: caches; RAM: main memory)",
     "of limit": "of limit: the least time on this hardware, as a share of the time taken, and what "
-    "limits it",
+    "limits it; ~: by rough costs of functions such as exp",
     "gain ms": "gain: the time taken minus the least time on this hardware",
 }
 
@@ -245,7 +266,9 @@ def _against(row: Any) -> tuple[str, ...]:
         f"{row.bandwidth:.1f}" if row.bandwidth else "",
         row.level if row.bandwidth else "",
         f"{row.rate:.1f}" if row.rate else "",
-        f"{100 * row.share:.0f}% {row.bound}" if row.share is not None else "",
+        f"{'~' * row.approximate}{100 * row.share:.0f}% {row.bound}"
+        if row.share is not None
+        else "",
         f"{row.gain * 1e3:.3f}" if row.gain is not None else "",
     )
 

@@ -31,7 +31,8 @@ _TEXT_WIDTH = 512
 )  # fmt: skip
 @click.option(
     "--sort", type=click.Choice(overview.SORTS), default="time", show_default=True,
-    help="Sort the table by time taken, or by the time that a perfect implementation would save.",
+    help="Sort the table by time taken, by the time without slow runs (median times runs), or by "
+    "the time that a perfect implementation would save.",
 )  # fmt: skip
 @click.option(
     "--html",

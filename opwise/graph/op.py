@@ -171,6 +171,14 @@ class Op(_AppliedOp):
         """
         return None
 
+    def apply_work(self, inputs: costs.Shapes, outputs: costs.Shapes) -> float | None:
+        """Return roughly the nanoseconds that one thread computes; None if it is not known.
+
+        For Applys whose ``flops`` are not known, such as loops with exp. The arguments are those of
+        ``flops``.
+        """
+        return None
+
     def element_cost(self, n_inputs: int) -> float:
         """Return the approximate time per element in nanoseconds."""
         return 1.0

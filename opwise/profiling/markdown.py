@@ -51,12 +51,13 @@ def _applys(data: Document, n: int) -> list[str]:
     shown = data["applys"][:n]
     rows = [
         ("~" * a["estimated"] + _time(a["seconds"]), _percent(a["share"]), a["calls"],
+         _time(a["seconds_median"]) if a["seconds_median"] and not a["seconds_inside"] else "",
          code(a["runs_in"]),
          code(a["function"]), _places(a["lines"]), code(a["apply"]))
         for a in shown
     ]  # fmt: skip
-    headings = ("time", "share", "runs", "in", "function", "line", "Apply")
-    return _table(headings, rows, "rrrlll", len(data["applys"]))
+    headings = ("time", "share", "runs", "median", "in", "function", "line", "Apply")
+    return _table(headings, rows, "rrrr", len(data["applys"]))
 
 
 def _sums(data: list[Document], name: str, n: int) -> list[str]:

@@ -108,6 +108,9 @@ class ApplyProfile:
     shares: tuple[str, ...] = ()
     #: floating-point operations of the last call; None without an exact count
     flops: int | None = None
+    #: rough nanoseconds that one thread needs for the functions of the last call, such as exp, by
+    #: the table of their costs; None with an exact count of operations, and if it is not known
+    work: float | None = None
     #: bytes that the last call must read and write, each once; None without an exact count
     traffic: int | None = None
     #: which of several algorithms the last call took; "" where there is one only

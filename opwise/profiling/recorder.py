@@ -485,11 +485,13 @@ def _arrays_of(linked: RecordedLink) -> Iterator[dict[str, Any]]:
     chosen = linked.vm.algorithms()
     for step, (algorithm, why) in zip(linked.program.steps, chosen, strict=True):
         inputs, outputs = tuple(map(array, step.inputs)), tuple(map(array, step.outputs))
+        flops = _flops(step.node, inputs, outputs)
         yield {
             "input_arrays": inputs,
             "output_arrays": outputs,
             "shares": memory.codes(step.node),
-            "flops": _flops(step.node, inputs, outputs),
+            "flops": flops,
+            "work": _work(step.node, inputs, outputs) if flops is None else None,
             "traffic": meter.measure(step, inputs, outputs),
             "algorithm": algorithm,
             "why_algorithm": why,
@@ -569,6 +571,23 @@ def _flops(
         return count
     except Exception:  # a user's Op may raise anything; a profile is not lost for that
         return None
+
+
+def _work(
+    node: Apply,
+    inputs: Sequence[ArrayProfile | None],
+    outputs: Sequence[ArrayProfile | None],
+) -> float | None:
+    """Return rough nanoseconds of an Apply for its functions; None if they are not known."""
+    try:
+        found: float | None = node.op.apply_work(
+            *([a and a.shape for a in arrays] for arrays in (inputs, outputs))
+        )
+    except Exception:  # as of flops
+        return None
+    # costs are of float64; a register holds twice as many numbers of float32
+    narrow = {a.dtype for a in outputs if a is not None} == {"float32"}
+    return None if found is None else found / 2 if narrow else found
 
 
 def environment() -> dict[str, Any]:

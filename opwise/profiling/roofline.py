@@ -2,6 +2,7 @@
 
 An Apply with an exact count of bytes and operations takes at least the time in which the hardware
 moves the bytes, or does the operations, whichever is longer. The rest of its time can be gained.
+Of loops with functions such as exp, the operations are those of a table of rough costs.
 Rates are GB/s and GFLOP/s, which are bytes and operations per nanosecond.
 """
 
@@ -26,8 +27,9 @@ SHARE = 10_000
 
 #: (nanoseconds that an Apply needs at least, what sets that limit)
 Attainable = tuple[float, str]
-#: from bytes touched, operations, their dtype and whether they are rounded as one
-_Limit = Callable[[int, int, "str | None", bool], "Attainable | None"]
+#: from bytes touched, operations, their dtype, whether they are rounded as one, and nanoseconds of
+#: functions
+_Limit = Callable[[int, int, "str | None", bool, float], "Attainable | None"]
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class RooflineRow:
     bound: str | None = None
     #: seconds that all runs could take less
     gain: float | None = None
+    #: whether the limit is rough: of functions, such as exp, by the table of their costs
+    approximate: bool = False
     #: nearest memory that holds what it touches: 'L1', 'L2', ..., 'RAM' or 'device'; "" if unknown
     level: str = ""
 
@@ -117,8 +121,9 @@ def _row(function: str, apply: ApplyProfile, limit: _Limit | None, level: str) -
         known = {
             "attainable": best * 1e-9,
             # a step that does nothing has no exact time: an Apply may take less
-            "share": min(best / ns, 1.0) if bound == "overhead" else best / ns,
+            "share": min(best / ns, 1.0) if bound == "overhead" or flops is None else best / ns,
             "bound": bound,
+            "approximate": flops is None,
             "gain": max(0.0, apply.total - apply.count * best) * 1e-9,
         }
     return RooflineRow(
@@ -138,31 +143,37 @@ def _row(function: str, apply: ApplyProfile, limit: _Limit | None, level: str) -
 def attainable(apply: ApplyProfile, machine: MachineLimits) -> Attainable | None:
     """Return (nanoseconds that the hardware needs to run an Apply once, what sets that limit).
 
-    None if traffic or flops are unknown, or the dtype was not measured.
+    None if traffic or operations are unknown, or the dtype was not measured.
     """
     return _attainable(apply, partial(_limit, machine))
 
 
 def _attainable(apply: ApplyProfile, limit: _Limit) -> Attainable | None:
     size = touched(apply)
-    if size is None or apply.flops is None:
+    if size is None or (apply.flops is None and (apply.work is None or apply.device)):
         return None
+    if apply.flops is None:
+        return limit(size, 0, None, False, apply.work or 0.0)
     # loops round multiplications and additions apart (-ffp-contract=off), products round once; on
     # devices only products were measured, which they do fastest
-    return limit(size, apply.flops, _dtype(apply), bool(apply.device) or apply.is_product)
+    return limit(size, apply.flops, _dtype(apply), bool(apply.device) or apply.is_product, 0.0)
 
 
 def _limit(
-    machine: MachineLimits, size: int, flops: int, dtype: str | None, fused: bool
+    machine: MachineLimits, size: int, flops: int, dtype: str | None, fused: bool, functions: float
 ) -> Attainable | None:
-    """Return the limit for bytes that are touched and operations of a dtype."""
+    """Return the limit for bytes that are touched and operations of a dtype.
+
+    functions: nanoseconds that one thread needs for functions, such as exp.
+    """
     if flops and machine.peak(dtype, fused) is None:
         return None
 
     def limits(threads: int) -> tuple[float, float]:
         """Return nanoseconds for the bytes and for the operations."""
         peak = machine.peak(dtype, fused, threads) if flops else None
-        return size / machine.bandwidth(size, threads), flops / peak if peak else 0.0
+        operations = flops / peak if peak else 0.0
+        return size / machine.bandwidth(size, threads), operations + functions / threads
 
     alone = max(limits(1))
     threads = int(min(machine.threads, alone / SHARE)) if alone > SHARED_FROM else 1

@@ -46,7 +46,7 @@ def _counts(f: FunctionProfile) -> list[float]:
     counts: list[float] = [f.calls, f.failed, f.calls - f.failed, f.call_ns, f.fn_ns, f.timing_ns]
     counts += (f.first_call_ns, f.first_calls, f.built_in_calls, f.calls - f.built_in_calls)
     for a in f.applys:
-        counts += (a.count, a.total, a.least, a.most, a.flops or 0, a.traffic or 0)
+        counts += (a.count, a.total, a.least, a.most, a.flops or 0, a.traffic or 0, a.work or 0)
         counts += (a.asked, a.waited, a.once, a.inner, *(o.cost for o in a.origins))
         counts += (number for pair in a.histogram for number in pair)
         for array in (*a.input_arrays, *a.output_arrays):

@@ -69,6 +69,9 @@ class Literal(ScalarOp):
     def element_flops(self, n_inputs):
         return 0
 
+    def has_cost(self):
+        return True
+
     def element_cost(self, n_inputs):
         return 0.0
 
@@ -155,6 +158,9 @@ class Composite(HashedOnce, ScalarOp):
     def element_flops(self, n_inputs):
         counts = [one.op.element_flops(len(one.args)) for one in self.instructions]
         return None if None in counts else sum(counts)
+
+    def has_cost(self):
+        return all(one.op.has_cost() for one in self.instructions)
 
     def element_cost(self, n_inputs):
         return sum(one.op.element_cost(len(one.args)) for one in self.instructions)

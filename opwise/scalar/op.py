@@ -128,6 +128,10 @@ class ScalarOp(Op):
             return None
         return self.row.flops * (n_inputs - 1 if self.row.nin < 0 else 1)
 
+    def has_cost(self):
+        """Return whether ``element_cost`` is of the table: a user's operation may cost anything."""
+        return self.row is not None
+
     def element_cost(self, n_inputs):
         """Return roughly how many nanoseconds one element takes (1 without a row)."""
         if self.row is None:

@@ -161,6 +161,12 @@ class Elemwise(HashedOnce, Op):
         """Return roughly how many nanoseconds one element takes."""
         return self.scalar_op.element_cost(n_inputs)
 
+    def apply_work(self, inputs, outputs):
+        """Return roughly the nanoseconds that one thread computes; None if it is not known."""
+        if not self.scalar_op.has_cost():
+            return None
+        return self.element_cost(len(inputs)) * math.prod(outputs[0])
+
     def flops(self, inputs, outputs):
         """Return the number of floating-point operations; None if there is no exact count.
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from opwise.command import tables
+from opwise.profiling import histogram
 from opwise.profiling.machinelimits import MachineLimits, Peak
 from opwise.profiling.memory import Live, MemoryProfile
 from opwise.profiling.profile import ArrayProfile, OriginProfile, Profile
@@ -75,6 +76,45 @@ def test_applys(shown):
 def test_sorted_by_what_there_is_to_gain(shown):
     rows = section(shown("--sort", "gain"), "Applys")[1:]
     assert rows[0][-1] == "mul(x)"
+
+
+def test_sorting_by_gain_without_limits_says_so(shown):
+    lines = shown("--sort", "gain", machine=None)
+    assert any(line.startswith("The profile has no limits of the hardware") for line in lines)
+    assert section(lines, "Applys")[1][-1] == "sort(x)"
+    assert not any("no limits of the hardware" in line for line in shown("--sort", "gain"))
+
+
+def test_slow_runs_are_marked_and_left_out_on_request(build, call, tmp_path):
+    apply, function, _ = build
+
+    def runs(op, k, usual, slow):
+        ns = [usual] * 99 + [slow]
+        pairs = histogram.merged(*([(histogram.bucket(one), 1)] for one in ns))
+        return replace(apply(op, sum(ns), k, count=100), histogram=pairs, least=usual, most=slow)
+
+    steady, jumpy = runs("exp", 0, 10_000, 10_000), runs("log", 1, 6_000, 4_000_000)
+    Profile((function(steady, jumpy, calls=100),)).save(tmp_path / "p.json")
+    lines = call("report", tmp_path / "p.json").output.splitlines()
+    first, second = section(lines, "Applys")[1:3]
+    assert (first[-1], second[-1]) == ("log(x)", "exp(x)")
+    assert first[0].startswith("*4.5") and not second[0].startswith("*")
+    assert f"  *: {details.SLOW_RUNS}" in lines
+    lines = call("report", "--sort", "median", tmp_path / "p.json").output.splitlines()
+    assert [row[-1] for row in section(lines, "Applys")[1:3]] == ["exp(x)", "log(x)"]
+
+
+def test_a_loop_around_rows_has_no_median(build, call, tmp_path):
+    apply, function, _ = build
+    times = {"histogram": ((histogram.bucket(50_000), 20),), "least": 50_000, "most": 50_000}
+    loop = replace(apply("for", 20_000, 0, count=20), inner=980_000, kind="loop", **times)
+    step = replace(apply("exp", 980_000, 1, count=200), inside=0, loop="for", estimated=True)
+    Profile((function(loop, replace(step, histogram=()), calls=20),)).save(tmp_path / "p.json")
+    lines = call("report", tmp_path / "p.json").output.splitlines()
+    first, second = section(lines, "Applys")[1:3]
+    assert first[:5] == ["~0.980", "98.0%", "200", "~4.900", "C"]
+    assert second[:5] == ["0.020", "2.0%", "20", "1.000", "C"]
+    assert f"  ~: {details.ESTIMATED}" in lines
 
 
 def test_without_a_machine_there_are_no_limits(shown):

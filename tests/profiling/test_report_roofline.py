@@ -61,7 +61,7 @@ def test_every_line(build):
         "          -   0.997000s       1       -      -        -       -          -    3   sort(x)",
         "   ... (remaining 0 Apply instances account for 0.00%(0.00s) of the runtime)",
         "  At the limit of the hardware, 1.979s of 4.000s would be saved (49.5%)",
-        "  2 Apply instances have no exact count of bytes or operations: 1.997s (49.9%)",
+        "  2 Applys have no count of bytes or operations: 1.997s (49.9%)",
         "",
     ]
 
@@ -92,4 +92,4 @@ def test_a_disturbed_probe_is_told():
 
 def test_a_profile_without_calls(build):
     lines = roofline.section(Profile((build[1](calls=0),)), MACHINE)
-    assert "  At the limit of the hardware, 0.000s of 0.000s would be saved (0.0%)" in lines
+    assert not any("would be saved" in line or "no count" in line for line in lines)

@@ -4,8 +4,11 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+import opwise
+import opwise.tensor as T
 from opwise.profiling.machinelimits import FORMAT, MachineLimits, Peak
 from opwise.profiling.profile import ArrayProfile, Profile
 from opwise.profiling.roofline import attainable, rows, touched
@@ -237,6 +240,30 @@ def test_blanks(build):
     assert no_traffic.bandwidth is None and no_traffic.rate == pytest.approx(70 / 900)
     for row in (no_flops, no_traffic):
         assert row.attainable is row.share is row.bound is row.gain is None
+
+
+@pytest.mark.c
+@pytest.mark.parametrize("function", [T.exp, T.tanh, T.nnet.sigmoid, lambda v: T.exp(v) + T.sin(v)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_loops_of_functions_have_rough_limits(function, dtype):
+    v = T.vector("v", dtype)
+    f = opwise.function([v], function(v), profile=True)
+    f(np.ones(100_000, dtype))
+    profile = replace(f.profile.profile(), machine=MACHINE)
+    (apply,) = profile.applys
+    (row,) = rows(profile, MACHINE)
+    assert apply.flops is None and apply.work >= 50_000 / 2
+    assert row.approximate and row.rate is None and 0 < row.share <= 1 and row.gain is not None
+    assert Profile.from_json(profile.to_json()) == profile
+
+
+def test_functions_add_to_the_least_time_and_are_shared_by_threads(build):
+    an_apply, a_function, _ = build
+    apply = replace(measured(an_apply, 400_000, 80, None), work=100_000.0)
+    (row,) = rows(Profile((a_function(apply),)), MACHINE)
+    assert row.bound == "arithmetic" and row.approximate
+    assert row.attainable * 1e9 == pytest.approx(100_000 / MACHINE.threads + MACHINE.step_ns)
+    assert rows(Profile((a_function(replace(apply, device="gpu")),)), MACHINE)[0].share is None
 
 
 def test_of_two_measurements_the_best_is_kept():

@@ -35,6 +35,8 @@ _BUSY = 0.05
 _MANY, _FAR = 10, 1.5
 #: ... which are reported if they take this share of the time
 _MUCH = 0.1
+#: a row is marked if slow outliers add as much to its share of the time
+_DISTORTED = 0.01
 #: the times of an Apply that takes less than so many clock readings are unreliable
 _READINGS = 10
 #: Ops in Python below this share of the time are not explained
@@ -146,10 +148,10 @@ def busy(profile: ProfileData) -> Iterator[str]:
             f"  the hardware was busy: the main thread waited {times[0]:.3f} s for a processor and "
             f"ran for {times[1]:.3f} s; trust medians more than means"
         )
-    outliers = [a for a in profile.applys if a.count >= _MANY and a.total > _FAR * _typical(a)]
-    excess = sum(a.total - _typical(a) for a in outliers)
+    outliers = [a for a in profile.applys if _is_far(a)]
+    excess = sum(a.total - typical(a) for a in outliers)
     if outliers and excess > _MUCH * profile.local_ns:
-        worst = max(outliers, key=lambda a: a.total - _typical(a))
+        worst = max(outliers, key=lambda a: a.total - typical(a))
         mean, median = (ns * 1e-3 for ns in (worst.total / worst.count, worst.quantile(0.5)))
         yield (
             f"  {counted(len(outliers), 'Apply')} with a mean far above the median (largest: id "
@@ -158,9 +160,34 @@ def busy(profile: ProfileData) -> Iterator[str]:
         )
 
 
-def _typical(apply: ApplyProfile) -> float:
-    """Return the nanoseconds that all runs would have taken if each had taken the median."""
-    return apply.count * apply.quantile(0.5)
+def has_median(apply: ApplyProfile) -> bool:
+    """Return whether single runs of an Apply were timed, without those of Applys inside it."""
+    return bool(apply.histogram) and not apply.inner
+
+
+def typical(apply: ApplyProfile) -> float:
+    """Return the nanoseconds that all runs would have taken if each had taken the median.
+
+    The time of all runs if there is no median of them.
+    """
+    return apply.count * apply.quantile(0.5) if has_median(apply) else apply.total
+
+
+def _is_far(apply: ApplyProfile) -> bool:
+    """Return whether the mean of many runs is far above their median."""
+    return apply.count >= _MANY and apply.total > _FAR * typical(apply)
+
+
+#: what the mark of an Apply means for which ``has_slow_runs``
+SLOW_RUNS = (
+    "a few slow runs make much of this time (its mean is far above its median): --sort median "
+    "puts rows in the order that they would have without such runs"
+)
+
+
+def has_slow_runs(apply: ApplyProfile, local_ns: int) -> bool:
+    """Return whether a few slow runs distort an Apply's share of the time of all Applys."""
+    return _is_far(apply) and apply.total - typical(apply) > _DISTORTED * local_ns
 
 
 def waiting(environment: Mapping[str, Any]) -> tuple[float, float] | None:

@@ -110,7 +110,10 @@ def _line(row: RooflineRow) -> str:
             _cell("%7.1f", row.bandwidth),
             "%6s" % (row.level or "-"),
             _cell("%8.1f", row.rate),
-            _cell("%6.1f%%", None if row.share is None else 100 * row.share),
+            _cell(
+                "%6.1f%%" if not row.approximate else "~%5.1f%%",
+                None if row.share is None else 100 * row.share,
+            ),
             "%10s" % (row.bound or "-"),
             "%4d" % row.position,
             "  " + row.text,
@@ -128,11 +131,28 @@ def _sums(found: list[RooflineRow], n: int) -> list[str]:
     total, unknown = sum(r.total for r in found), [r for r in found if r.gain is None]
     gain = sum(r.gain for r in found if r.gain is not None)
     without = sum(r.total for r in unknown)
-    return [
+    lines = [
         "   ... (remaining %i Apply instances account for %.2f%%(%.2fs) of the runtime)"
         % (len(rest), percent(sum(r.total for r in rest), total), sum(r.total for r in rest)),
-        "  At the limit of the hardware, %.3fs of %.3fs would be saved (%.1f%%)"
-        % (gain, total, percent(gain, total)),
-        "  %i Apply instances have no exact count of bytes or operations: %.3fs (%.1f%%)"
-        % (len(unknown), without, percent(without, total)),
     ]
+    if gain:
+        lines.append(
+            "  At the limit of the hardware, %s of %s would be saved (%.1f%%)"
+            % (_short(gain), _short(total), percent(gain, total))
+        )
+    if unknown:
+        have = "has" if len(unknown) == 1 else "have"
+        lines.append(
+            "  %s %s no count of bytes or operations: %s (%.1f%%)"
+            % (counted(len(unknown), "Apply"), have, _short(without), percent(without, total))
+        )
+    if any(r.approximate for r in found):
+        lines.append("  ~: by rough costs of functions such as exp")
+    return lines
+
+
+def _short(seconds: float) -> str:
+    """Return a time with a unit in which it is not zero."""
+    if seconds >= 0.01:
+        return f"{seconds:.3f}s"
+    return f"{seconds * 1e3:.2f} ms" if seconds >= 0.001 else f"{seconds * 1e6:.3g} µs"

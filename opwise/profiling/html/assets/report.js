@@ -24,6 +24,11 @@ function spreadNode(id, [low, high]) {
 }
 
 const ESTIMATED = "estimated: the loop ran as one C function; its time is split among the Applys of its step by their rough cost";
+const SLOW_RUNS = "a few slow runs make much of this time: its mean is far above its median";
+/** Whether a few slow runs distort an Apply's share of the time of all Applys, as in reports/details.py. */
+const hasSlowRuns = (id) => A.count[id] >= 10 && !A.inner[id] && !A.estimated[id]
+  && A.ns[id] > 1.5 * A.count[id] * A.median[id]
+  && A.ns[id] - A.count[id] * A.median[id] > 0.01 * FUNCTIONS.reduce((sum, f) => sum + f.thunk_ns, 0);
 /** A time of single runs, null where none was timed. */
 const timed = (id, column) => (D.histograms[id] || !A.estimated[id] ? column[id] : null);
 
@@ -89,7 +94,7 @@ function applyTable() {
       numeric("position", "#", "position in the order of execution", (v) => el("span", { class: "soft" }, v), { width: isNarrow ? 44 : 54, frozen: true, headerSortStartingDir: "asc" }),
       textual("op", "Apply", "the Op that it applies", code, { width: isNarrow ? 130 : 215, frozen: true }),
       numeric("ns", "time", rows.some((row) => A.estimated[row.id]) ? `time in all calls; ~: ${ESTIMATED}` : "time in all calls", (v, row) => barred(A.estimated[row.id] ? el("span", { title: ESTIMATED }, "~", timeNode(v)) : timeNode(v), v / longest), { width: 112 }),
-      numeric("share", "share", "of the time of all Applys shown", percent, { width: 76 }),
+      numeric("share", "share", rows.some((row) => hasSlowRuns(row.id)) ? `of the time of all Applys shown; *: ${SLOW_RUNS}` : "of the time of all Applys shown", (v, row) => (hasSlowRuns(row.id) ? el("span", { title: SLOW_RUNS }, percent(v), " *") : percent(v)), { width: 76 }),
       rows.some((row) => row.loop) ? textual("loop", "inside", "the loops that repeat it", code, { width: 170 }) : null,
       textual("source", "line", "where it was written, and how many more lines", (v, row) => sourceNode(row.line, Math.max(linesOf(row.id).length - 1, 0)), { width: 285 }),
       numeric("count", "calls", "how often it ran", whole, { width: 70 }),
