@@ -21,6 +21,7 @@ from opwise.graph.variable import Variable
 from opwise.linkers.linked import Linked
 from opwise.linkers.opwise_c import Argument, CallPath, Claim
 from opwise.linkers.storage import Container
+from opwise.modes.mode import name_of
 
 if TYPE_CHECKING:
     from opwise.compile.maker import FunctionMaker
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
 _AMBIGUOUS = -1
 #: the dtypes of which the extension makes arrays of numbers
 _NUMBERS = ("float64", "float32", "int64", "int32", "int16", "int8")
+
+
+def _typed(var: Variable, name: str | None = None) -> str:
+    """Return ``name: type`` of a variable, or its type if it has no name."""
+    name = name or var.name
+    return f"{name}: {var.type}" if name else str(var.type)
 
 
 class Function(CallPath):
@@ -41,6 +48,14 @@ class Function(CallPath):
 
     #: what pickling does if values that the function keeps share memory: 'warn', 'ignore', 'raise'
     pickle_aliased_memory_strategy = "warn"
+
+    def __repr__(self) -> str:
+        specs = [self.construction.inputs[k] for k in self._explicit]
+        inputs = ", ".join(_typed(spec.variable, spec.name) for spec in specs)
+        outputs = ", ".join(_typed(out.variable) for out in self.construction.outputs)
+        name = "" if self.name is None else f" {self.name}"
+        mode = name_of(self.maker.mode)
+        return f"<Function{name}({inputs}) -> {outputs or 'nothing'}, mode {mode}>"
 
     def __init__(
         self,

@@ -382,6 +382,19 @@ def get_mode(mode: Any) -> Any:
     return found
 
 
+def name_of(mode: Any) -> str:
+    """Return the name that a mode is registered under, or that of its class."""
+    for name, known in predefined_modes.items():
+        if known is mode or (type(known) is type(mode) is Mode and _parts(known) == _parts(mode)):
+            return name
+    return type(mode).__name__
+
+
+def _parts(mode: Mode) -> tuple[Any, str]:
+    """Return what two modes that do the same have in common."""
+    return type(mode.linker), str(mode.provided_optimizer)
+
+
 #: default modes by the flags that they depend on
 _default_cache: dict[tuple[Any, ...], Any] = {}
 

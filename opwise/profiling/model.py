@@ -6,6 +6,7 @@ differences in ``compare``, texts in ``reports``. ``profile.Profile`` is the cla
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -144,6 +145,10 @@ class ApplyProfile:
     #: split among the Applys of its step by their rough cost
     estimated: bool = False
 
+    def __repr__(self) -> str:
+        ran = f"{self.count} runs" if self.count != 1 else "1 run"
+        return f"<ApplyProfile {self.position} {self.title:.80}: {ran}, {self.total * 1e-9:.4g} s>"
+
     @property
     def name(self) -> str:
         """The Op, behind the loops that it is inside."""
@@ -192,6 +197,27 @@ class ApplyProfile:
         if not 0 <= share <= 1:
             raise ValueError(f"A share of calls is a number from 0 to 1, not {share!r}")
         return min(max(histogram.quantile(self.histogram, share), self.least), self.most)
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def called(calls: int, ns: float) -> str:
+    """Return the number of calls and their seconds, for the repr of a profile."""
+    return f"{_counted(calls, 'call')}, {ns * 1e-9:.4g} s"
+
+
+#: how many functions the repr of a profile names
+_NAMED = 4
+
+
+def named(message: str | None, functions: Sequence[str]) -> str:
+    """Return the name of a profile and those of its functions, for its repr."""
+    names = ", ".join(f"{name:.40}" for name in functions[:_NAMED])
+    more = len(functions) - _NAMED
+    every = f"{names} and {more} more" if more > 0 else names or "no function"
+    return f"{message:.80} ({every})" if message and [message] != [*functions] else every
 
 
 def whole_ns(seconds: float) -> float:
@@ -273,6 +299,12 @@ class FunctionProfile:
     #: memory of the last call; None unless asked for
     memory: MemoryProfile | None = None
 
+    def __repr__(self) -> str:
+        return (
+            f"<FunctionProfile {self.name:.80}: {_counted(len(self.applys), 'Apply')}, "
+            f"{called(self.calls, self.call_ns)}>"
+        )
+
     @property
     def thunk_ns(self) -> int:
         """Time in all Applys."""
@@ -313,6 +345,11 @@ class ProfileData:
         return isinstance(other, ProfileData) and vars(self) == vars(other)
 
     __hash__ = None  # type: ignore[assignment]  # environments are dicts
+
+    def __repr__(self) -> str:
+        of = named(self.message, [f.name for f in self.functions])
+        calls, ns = (sum(getattr(f, name) for f in self.functions) for name in ("calls", "call_ns"))
+        return f"<{type(self).__name__} of {of}: {called(calls, ns)}>"
 
     @property
     def environments(self) -> list[dict[str, Any]]:

@@ -17,10 +17,11 @@ from typing import Any
 
 from opwise.config import config
 from opwise.graph import hooks
+from opwise.graph.provenance import text_of
 from opwise.profiling import live, process, requests
 from opwise.profiling.files import uninterrupted, write_whole
 from opwise.profiling.methods import ProfileMethods
-from opwise.profiling.model import ApplyProfile, FunctionProfile
+from opwise.profiling.model import ApplyProfile, FunctionProfile, called, named
 from opwise.profiling.process import pause_garbage_collection, send_status
 from opwise.profiling.profile import Profile
 from opwise.profiling.recorder import Recorder, profile_of
@@ -75,6 +76,12 @@ class ProfileStats(ProfileMethods):
     def profile(self) -> Profile:
         """Return what has been recorded up to now, as plain data."""
         return profile_of(self._recorders, self.message or "")
+
+    def __repr__(self) -> str:
+        of = named(self.message, [text_of(r.name) for r in self._recorders])
+        calls = sum(r.called for r in self._recorders)
+        ns = sum(r.calls.total_ns for r in self._recorders)
+        return f"<{type(self).__name__} of {of}: {called(calls, ns)}>"
 
     def reset(self) -> None:
         """Forget all calls, but not the times of compiling."""

@@ -866,3 +866,20 @@ def test_what_rop_differentiates_counts_as_read():
         function([w, unused, d, x], product)
     with pytest.raises(UnusedInputError, match="at index 0"):
         function([w, d], Rop(w, w, d))
+
+
+def test_the_repr_says_what_a_function_takes_and_returns():
+    x, lr, state = T.dmatrix("x"), T.dscalar(), shared(1.0, name="state")
+    cost = x.sum() * lr * state
+    cost.name = "cost"
+    f = function(
+        [x, lr], [cost, x * 2], updates=[(state, state + 1)], name="train", mode="FAST_RUN"
+    )
+    assert repr(f) == (
+        "<Function train(x: TensorType(float64, matrix), TensorType(float64, scalar)) -> "
+        "cost: TensorType(float64, scalar), TensorType(float64, matrix), mode FAST_RUN>"
+    )
+    silent = function([], updates=[(state, state + 1)], mode="FAST_COMPILE", name="step")
+    assert repr(silent) == "<Function step() -> nothing, mode FAST_COMPILE>"
+    assert "mode FAST_RUN" in repr(function([x], x, mode=Mode("c|py", "fast_run")))
+    assert "mode Mode>" in repr(function([x], x, mode=Mode("py", "fast_run")))

@@ -14,6 +14,7 @@ from opwise.compile.function import function
 from opwise.errors import ProfileFormatError
 from opwise.profiling.model import ProfileData
 from opwise.profiling.profile import FORMAT, VERSION, Profile, schema
+from opwise.profiling.stats import ProfileStats
 
 pytestmark = pytest.mark.null
 
@@ -333,3 +334,30 @@ def test_a_share_of_calls_is_from_0_to_1(build):
     for share in (-0.1, 2, float("nan")):
         with pytest.raises(ValueError, match="A share of calls is a number from 0 to 1, not "):
             apply("exp", 5).quantile(share)
+
+
+def test_the_repr_says_what_was_called_and_how_long(build):
+    apply, new, _ = build
+    made = new(apply("exp", 2_000_000, 0, count=4), name="f", calls=4)
+    assert repr(made.applys[0]) == "<ApplyProfile 0 exp(x): 4 runs, 0.002 s>"
+    assert repr(made) == f"<FunctionProfile f: 1 Apply, 4 calls, {made.call_ns * 1e-9:.4g} s>"
+    others = tuple(dataclasses.replace(made, name=f"g{k}") for k in range(9))
+    assert repr(Profile((made,), "f")).startswith("<Profile of f: 4 calls, ")
+    assert repr(Profile((made, *others), "all")).startswith(
+        "<Profile of all (f, g0, g1, g2 and 6 more): 40 calls, "
+    )
+    assert repr(Profile()) == "<Profile of no function: 0 calls, 0 s>"
+    assert (
+        max(
+            map(
+                len,
+                map(repr, (Profile((made, *others)), dataclasses.replace(made, name="x" * 999))),
+            )
+        )
+        < 200
+    )
+
+
+def test_the_repr_of_stats_counts_calls():
+    stats = ProfileStats(atexit_print=False, message="mine")
+    assert repr(stats) == "<ProfileStats of mine (no function): 0 calls, 0 s>"
