@@ -1,7 +1,8 @@
 """Run the commands and snippets in pages, and record their output there.
 
     python docs/refresh.py PAGE...           record the output in pages again
-    python docs/refresh.py --check [PAGE...] run the commands, change nothing (default: every page)
+    python docs/refresh.py --check [PAGE...] run the commands, change nothing (default: every page);
+                                             names of Ops that were recorded must still be printed
     python docs/refresh.py --folder F PAGE   run in the folder F, which keeps the files
 
 A page runs from top to bottom in one scratch folder: sh blocks in bash, python blocks as scripts,
@@ -57,8 +58,11 @@ OPWISE = f'opwise() {{ "{sys.executable}" -m opwise "$@"; }}; '
 WIDTH = 200
 
 
-def fresh(page, folder):
-    """Run the blocks of a page in a folder; return its text with the output of the commands."""
+def fresh(page, folder, check=False):
+    """Run the blocks of a page in a folder; return its text with the output of the commands.
+
+    check: compare what was recorded with it: the names of Ops. Times differ from run to run.
+    """
     text = Path(page).read_text(encoding="utf-8")
     environment = {
         **os.environ,
@@ -78,6 +82,8 @@ def fresh(page, folder):
             printed = shown(bash(block["command"], where, {0, int(block["code"] or 0)}))
             if not printed:
                 raise SystemExit(f"{where}: {block['command']}\nprinted nothing")
+            if check and not _PART.search(block["command"]):
+                compare_names(block["old"], printed, where)
         elif block["setup"]:
             bash(block["setup"], where)
         elif block["file"]:
@@ -113,6 +119,12 @@ def fresh(page, folder):
             )
         return finished.stdout
 
+    def compare_names(recorded, printed, where):
+        """Raise SystemExit if names of Ops were recorded that are not printed any more."""
+        gone = _names(recorded) - _names(printed)
+        if gone:
+            raise SystemExit(f"{where}: recorded, but not printed now: {', '.join(sorted(gone))}")
+
     def compare(printed, source, where):
         lines = printed.splitlines()
         for line in _PRINTED.findall(source):
@@ -128,6 +140,11 @@ def fresh(page, folder):
         return "\n".join(lines).replace(f"{ROOT}/", "").replace(f"{folder}/", "").strip("\n")
 
     return BLOCK.sub(done, text)
+
+
+def _names(text):
+    """Return the names of Ops with their parameters; those that a line cuts are left out."""
+    return {name for name in _NAME.findall(text) if not name.endswith(("…", "...", ".", ","))}
 
 
 def typed(command):
@@ -149,6 +166,13 @@ def typed(command):
 
 #: a comment behind a call of print says what it prints
 _PRINTED = re.compile(r"^ *print\(.*\)  # (.+)$", re.M)
+#: the name of an Op with parameters
+_NAME = re.compile(
+    r"(?<![\w{(])(?:Elemwise|MapReduce|Sum|InplaceDimShuffle)\{[^|\n]*?\}(?:\[.*?\)\])?(?=[\s(]|$)",
+    re.M,
+)
+#: commands that print the rows that took longest, which differ from run to run
+_PART = re.compile(r" (?:-n|--rows) \d|\bhead\b.* -\d|tune|versus")
 #: what readers do not type: filters at the end, and redirections without a file
 _CUT = re.compile(r"(?: [12]?>&[12])?(?: \| (?:sed|head|tail) .*)$|(?: [12]?> ?/dev/null| 2>&1)+")
 #: commands that readers do not type
@@ -166,7 +190,7 @@ def main(argv=None):
     for page in args.pages or [ROOT / name for name in PAGES]:
         with contextlib.ExitStack() as stack:
             folder = args.folder or stack.enter_context(tempfile.TemporaryDirectory())
-            text = fresh(page, folder)
+            text = fresh(page, folder, args.check)
         if not args.check:
             page.write_text(text, encoding="utf-8")
 

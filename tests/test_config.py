@@ -215,9 +215,10 @@ def test_unknown_flags_warn(load, variable):
     with pytest.warns(UserWarning) as record:
         load(**{variable: "zork=1,floatx=float32"})
     first, second = (str(warning.message) for warning in record)
-    assert first.startswith("Theano does not recognise this flag: floatx")
+    who = {"THEANO_FLAGS": "Theano", "OPWISE_FLAGS": "opwise"}[variable]
+    assert first.startswith(f"{who} does not recognise this flag: floatx")
     assert variable in first and "Did you mean floatX?" in first
-    assert second.startswith("Theano does not recognise this flag: zork")
+    assert second.startswith(f"{who} does not recognise this flag: zork")
 
 
 def test_unknown_flags_of_a_file_warn(load, tmp_path):

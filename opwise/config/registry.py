@@ -277,9 +277,11 @@ def _similar(name: str) -> str:
 def warn_of_unknown_settings() -> None:
     """Warn of each name that a file or variable sets and that is not a flag."""
     for source in sources:
+        # programs know the sentence of Theano about its flags
+        who = "opwise" if source.name == "OPWISE_FLAGS" else "Theano"
         for name in source.unknown(options):
             warnings.warn(
-                f"Theano does not recognise this flag: {name} (set in {source.name})."
+                f"{who} does not recognise this flag: {name} (set in {source.name})."
                 f"{_similar(name)}",
                 UserWarning,
                 stacklevel=2,

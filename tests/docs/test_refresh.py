@@ -197,3 +197,21 @@ def test_the_real_pages_have_commands_and_pictures():
     pictures = re.findall(r"\]\((pictures/.*?)\)", text)
     assert pictures and all((DOCS / picture).stat().st_size > 10_000 for picture in pictures)
     assert refresh.BLOCK.search((DOCS.parent / "README.md").read_text())
+
+
+def test_names_of_ops_that_are_not_printed_any_more_stop_a_check(tmp_path):
+    page = tmp_path / "page.md"
+    text = """<!-- run: printf '0.5 3 Sum{axis=[0]}(x)\\n0.25 4 Dot22\\n' -->
+```text
+$ printf
+0.75 1 Sum{axis=[1]}(x)
+0.20 2 Elemwise{Composite{(i0 * ...
+```
+"""
+    page.write_text(text)
+    with pytest.raises(SystemExit, match=r"not printed now: Sum\{axis=\[1\]\}$"):
+        refresh.main(["--check", str(page)])
+    page.write_text(text.replace("[1]", "[0]"))
+    refresh.main(["--check", str(page)])
+    page.write_text(text.replace("' -->", "' | head -n 1 -->"))  # which rows come first differs
+    refresh.main(["--check", str(page)])

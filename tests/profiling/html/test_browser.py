@@ -154,6 +154,17 @@ def test_a_function_can_be_looked_at_alone(look, sample):
     assert "3 calls · 600 µs each" in told_by_cards(view)
 
 
+def test_rows_and_links_name_the_function(look, sample):
+    view = look(page.page(sample))
+    assert set(cells(view, "function")) == {"train", "predict"}
+    column = view.locator('.tabulator-col[tabulator-field="function"]').first
+    assert column.is_visible() and column.bounding_box()["x"] < 400
+    assert "train #0 Dot22" in told_by_cards(view)
+    view.select_option("#part", "1")
+    assert not view.locator('.tabulator-cell[tabulator-field="function"]').count()
+    assert "train #0" not in told_by_cards(view)
+
+
 def told_by_cards(view):
     return view.locator("#cards").inner_text().replace("\u202f", " ")
 

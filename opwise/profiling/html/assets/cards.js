@@ -52,9 +52,9 @@ function firstCard() {
   if (!f) return null;
   const first = f.first_call_ns / f.first_calls;
   const later = (f.call_ns - f.first_call_ns) / (f.calls - f.first_calls);
-  const of = parts.length > 1 ? [el("span", { class: "cut", title: f.label }, `of ${f.label}`)] : [];
+  const of = parts.length > 1 ? [el("span", { class: "cut", title: f.label }, `(${f.label})`)] : [];
   return card("Later calls", figureNode(later, TIMES),
-    [`the first: ${time(first)}, ${digits(first / Math.max(later, 1))}\u202f×`, ...of]);
+    [`on average; the first took ${time(first)}, ${digits(first / Math.max(later, 1))} times as long `, ...of]);
 }
 
 const COMPILE = [
@@ -98,10 +98,16 @@ function withMemory() {
   return found.sort((a, b) => b.memory.peak - a.memory.peak)[0];
 }
 
+/** The number of an Apply in its function, which is named beside those of others. */
+function numberOf(id) {
+  const number = `#${A.position[id]}`;
+  return FUNCTIONS.length > 1 && state.part === 0 ? `${cut(functionOf(id).label, 24)} ${number}` : number;
+}
+
 function applyLink(id, label = shortOp(opText(id))) {
   return el("button", {
     type: "button", class: "link", title: opText(id), on: { click: () => choose(id) },
-  }, el("span", { class: "number" }, `#${A.position[id]}`), ` ${cut(label, 80)}`);
+  }, el("span", { class: "number" }, numberOf(id)), ` ${cut(label, 80)}`);
 }
 
 function memoryCard() {

@@ -88,11 +88,13 @@ function applyTable() {
   ];
   const some = (field) => rows.some((row) => known(row[field]) && row[field] !== 0);
   const isNarrow = window.innerWidth < 560;
+  const isSeveral = state.part === 0 && FUNCTIONS.length > 1;
   return {
     name: "Applys", rows, sort: "ns", choose: (row) => choose(row.id),
     columns: [
       numeric("position", "#", "position in the order of execution", (v) => el("span", { class: "soft" }, v), { width: isNarrow ? 44 : 54, frozen: true, headerSortStartingDir: "asc" }),
-      textual("op", "Apply", "the Op that it applies", code, { width: isNarrow ? 130 : 215, frozen: true }),
+      textual("op", "Apply", "the Op that it applies", code, { width: isNarrow ? (isSeveral ? 104 : 130) : (isSeveral ? 190 : 215), frozen: true }),
+      isSeveral ? textual("function", "function", "the function that it is in; each counts its Applys from 0", null, { width: isNarrow ? 66 : 90, frozen: true }) : null,
       numeric("ns", "time", rows.some((row) => A.estimated[row.id]) ? `time in all calls; ~: ${ESTIMATED}` : "time in all calls", (v, row) => barred(A.estimated[row.id] ? el("span", { title: ESTIMATED }, "~", timeNode(v)) : timeNode(v), v / longest), { width: 112 }),
       numeric("share", "share", rows.some((row) => hasSlowRuns(row.id)) ? `of the time of all Applys shown; *: ${SLOW_RUNS}` : "of the time of all Applys shown", (v, row) => (hasSlowRuns(row.id) ? el("span", { title: SLOW_RUNS }, percent(v), " *") : percent(v)), { width: 76 }),
       rows.some((row) => row.loop) ? textual("loop", "inside", "the loops that repeat it", code, { width: 170 }) : null,
@@ -103,7 +105,6 @@ function applyTable() {
         : textual("c", "", "whether it runs in C or in Python, and why", kindNode, { width: 56, hozAlign: "center" }),
       some("asked") ? numeric("asked", "launching", "time that the CPU took to launch it, in all calls", (v, row) => (row.device ? timeNode(v) : nothingNode()), { width: 84 }) : null,
       some("waited") ? numeric("waited", "waiting", "time that the CPU waited for it, in all calls", (v, row) => (row.device ? timeNode(v) : nothingNode()), { width: 84 }) : null,
-      state.part === 0 && FUNCTIONS.length > 1 ? textual("function", "function", "the function that it is in", null, { width: 120 }) : null,
       rows.some((row) => row.host) ? textual("host", "why on the CPU", "why it did not run on the device", null, { width: 230 }) : null,
       rows.some((row) => row.scope) ? textual("scope", "scope", "scopes of the program's Applys in it", null, { width: 150 }) : null,
       textual("shapes", "shapes", "of the outputs in the last call", null, { width: 110 }),
