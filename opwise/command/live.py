@@ -260,15 +260,23 @@ class LiveTerminal:
         """Return the line that the program has not ended, the headline and the table."""
         width, height = self._console.size
         rows = max(1, min(_ROWS, height // 2 - 3))
-        table, _ = self._times.table(rows).laid_out(width)
+        shown = self._times.table(rows)
+        table, _ = shown.laid_out(width)
         begun = _coloured(self._line.decode("utf-8", "replace"))
         parts: list[RenderableType] = [Text.from_ansi(begun)] if begun else []
         parts += [
             Text("─" * min(width, 60), style="dim"),
-            Text(printable(self._times.headline()), style="bold", no_wrap=True),
+            _line(self._times.headline(), "bold"),
             table,
         ]
+        if left_out := shown.left_out(width):
+            parts.append(_line(f"(not shown: {', '.join(left_out)})", "dim"))
         return Group(*parts)
+
+
+def _line(text: str, style: str) -> Text:
+    """Return one line, whose end is cut visibly if it does not fit."""
+    return Text(printable(text), style=style, no_wrap=True, overflow="ellipsis")
 
 
 def _overwritten(line: bytes) -> bytes:

@@ -132,12 +132,19 @@ def _show_table(title: str, table: tables.Table, count: int, n: int) -> None:
     tables.show(table)
 
 
-def _columns(with_limits: bool, several: bool, sort: str) -> list[tables.Column]:
-    """Return the columns of the table of Applys."""
+#: names of functions with so many letters are shown at every width
+_SHORT = 12
+
+
+def _columns(with_limits: bool, longest: int, sort: str) -> list[tables.Column]:
+    """Return the columns of the table of Applys.
+
+    longest: the number of letters in the longest name of several functions; 0 for one function.
+    """
     gain = 0 if sort == "gain" else 5
     return [
         tables.Column("time ms"),
-        tables.Column("share", 1),
+        tables.Column("share", 2),
         tables.Column("runs", 6),
         tables.Column("µs a run", 3),
         tables.Column("median", 1 if sort == "median" else 7),
@@ -153,8 +160,9 @@ def _columns(with_limits: bool, several: bool, sort: str) -> list[tables.Column]
             if with_limits
             else []
         ),
-        tables.name("in", 1),
-        *([tables.name("function", 2)] if several else []),
+        tables.name("in", 2),
+        # an id alone says little if several functions count from 0
+        *([tables.name("function", int(longest > _SHORT))] if longest else []),
         tables.Column("id"),
         tables.name("line"),
         tables.text("Apply"),
@@ -166,7 +174,8 @@ def _applys(profile: Profile, n: int, sort: str) -> tables.Table:
     limits = _limits(profile)
     rows = _sorted(profile, limits, sort)
     several = len(profile.functions) > 1
-    table = tables.Table(_columns(bool(limits), several, sort))
+    longest = max(len(f.name) for f in profile.functions) if several else 0
+    table = tables.Table(_columns(bool(limits), longest, sort))
     for f, a in rows[:n]:
         share = a.total / profile.local_ns
         table.add(

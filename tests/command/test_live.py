@@ -1,6 +1,7 @@
 """``opwise run --live``: a table below what a program prints, while it runs."""
 
 import importlib.util
+import io
 import os
 import re
 import subprocess
@@ -8,7 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console, Group
 
+from opwise.command import live
 from opwise.profiling.profile import Profile
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "openpty"), reason="the system has no terminals")
@@ -143,3 +146,9 @@ def test_the_folder_of_the_counters_is_removed(script, tmp_path):
     shown = terminal.Terminal("-m", "opwise", "run", "--no-limits", "--live", script(code + ENDS))
     assert shown.end() == 0
     assert not os.path.exists((tmp_path / "folder").read_text())
+
+
+def test_a_line_that_does_not_fit_is_cut_visibly():
+    console = Console(width=20, file=io.StringIO(), color_system=None)
+    console.print(Group(live._line("a headline that is too long", "bold")))
+    assert console.file.getvalue() == "a headline that is …\n"

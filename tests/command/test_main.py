@@ -145,10 +145,9 @@ def test_run_keeps_the_profile_of_a_program_that_fails(script):
     assert Profile.load("own.json").functions[0].memory is None
 
 
-@pytest.mark.parametrize("output", ["profile.txt", "a,b.json"])
-def test_run_refuses_other_files(call, script, output):
-    result = call("run", "-o", output, script)
-    assert result.exit_code == 2 and output.replace(",", ",") in result.output
+def test_run_refuses_other_files(call, script):
+    result = call("run", "-o", "profile.txt", script)
+    assert result.exit_code == 2 and "profile.txt" in result.output
 
 
 @pytest.mark.parametrize(

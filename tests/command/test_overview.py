@@ -215,3 +215,20 @@ def test_the_whole_program(shown):
     lines = shown(environment=about)
     start = lines.index("Time of the program: <seconds> <share>")
     assert lines[start + 2].split() == ["0.500", "25.0%", "importing", "opwise"]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_narrow_table_cuts_nothing_in_silence(build, call, tmp_path, monkeypatch, width):
+    apply, function, _ = build
+    many = [function(apply("exp" * 40, 1000 + k, 0), name=name) for k, name in enumerate("fg")]
+    Profile(tuple(many)).save(tmp_path / "p.json")
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = call("report", tmp_path / "p.json").output.splitlines()
+    assert max(map(len, lines)) <= width
+    heading, first, second, *rest = section(lines, "Applys")
+    assert "function" in heading and ("g" in first and "f" in second)  # both ids are 0
+    assert first[-1].endswith("…") and second[-1].endswith("…")
+    left_out = " ".join(word for line in rest for word in line)
+    assert f"(not shown, at {width} columns: " in left_out
+    assert all(title in " ".join(heading) or title in left_out
+               for title in ("share", "runs", "µs a run", "median", "95 %", "in"))  # fmt: skip

@@ -202,7 +202,8 @@ def test_our_sections_fit_the_width(build):
     profile = Profile((a_function(long, calls=9),))
     whole, lines = details.sections(profile, 5), details.sections(profile, 5, 80)
     (row,) = [line for line in lines if "ooo" in line]
-    assert len(row) == 80 and any(line.startswith(row) for line in whole)
+    assert len(row) == 80 and row[-1] == "…"
+    assert any(line.startswith(row[:-1]) for line in whole)
     (sentence,) = [line for line in whole if line.startswith("By line")]
     start = next(k for k, line in enumerate(lines) if line.startswith("By line"))
     assert " ".join(lines[start : start + 2]).split() == sentence.split()

@@ -36,7 +36,7 @@ def fitted(lines: Iterable[str], width: int, cut_rows: bool = True) -> Iterator[
         elif not _ROW.match(line):
             yield from textwrap.wrap(line, width, subsequent_indent="    ", break_on_hyphens=False)
         else:
-            yield line[:width] if cut_rows else line
+            yield f"{line[: width - 1]}…" if cut_rows else line
 
 
 def percent(part: float, whole: float) -> float:
