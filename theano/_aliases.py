@@ -267,6 +267,13 @@ NAMES = {
     "theano.sandbox.cuda.neighbours.gpu_images2neibs": (
         "opwise.tensor.conv.neighbours.images2neibs"
     ),
+    "theano.gpuarray.pygpu": "theano._without_gpu.pygpu",
+    "theano.gpuarray.type.pygpu": "theano._without_gpu.pygpu",
+    "theano.gpuarray.list_contexts": "theano._without_gpu.list_contexts",
+    "theano.gpuarray.type.list_contexts": "theano._without_gpu.list_contexts",
+    "theano.misc.cudamat_utils.cudamat_available": "theano._without_gpu.cudamat_available",
+    "theano.misc.gnumpy_utils.gnumpy_available": "theano._without_gpu.gnumpy_available",
+    "theano.misc.pycuda_init.pycuda_available": "theano._without_gpu.pycuda_available",
     "theano.tensor.nnet.conv.imported_scipy_signal": "theano._scipy.imported_scipy_signal",
     "theano.tensor.signal.conv.conv2d": "theano._conv.signal_conv2d",
     "theano.tensor.signal.downsample.max_pool2D": "opwise.tensor.conv.pool.max_pool_2d",
@@ -300,6 +307,9 @@ NAMES |= {
     for name in ("CorrMM", "CorrMM_gradInputs", "CorrMM_gradWeights",
                  "Corr3dMM", "Corr3dMM_gradInputs", "Corr3dMM_gradWeights")
 }  # fmt: skip
+
+#: modules that cannot be imported without another package, as in Theano
+NEEDS = {"theano.misc.pycuda_example": "pycuda", "theano.misc.pycuda_utils": "pycuda"}
 
 #: modules and names of Python 2, and where today's Python has them
 PYTHON_2 = {

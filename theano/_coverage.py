@@ -6,9 +6,10 @@ import importlib
 import types
 from typing import NamedTuple
 
+from opwise.errors import MissingFeatureError
 from theano import _record
 from theano._modules import LegacyModule
-from theano._placeholder import Placeholder, reason, text
+from theano._placeholder import Placeholder, placeholder, reason, text
 
 
 class Covered(NamedTuple):
@@ -33,12 +34,18 @@ def covered(module: str, releases: str | None = None) -> Covered:
     releases: digits of ``_record.RELEASES`` (default: all of them).
     """
     found = Covered(module, [], {}, [])
-    imported = importlib.import_module(module)
+    try:
+        imported = importlib.import_module(module)
+    except ImportError:  # it needs a package that is not there
+        imported = None
     for name, recorded in _record.names(module).items():
         if not recorded.is_in(releases):
             continue
         try:
-            value = getattr(imported, name)
+            value = getattr(imported, name) if imported else placeholder(recorded)
+        except MissingFeatureError:
+            found.raising.setdefault(reason(recorded.home).what, []).append(name)
+            continue
         except AttributeError:
             found.missing.append(name)
             continue

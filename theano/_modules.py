@@ -15,8 +15,8 @@ from importlib.machinery import ModuleSpec
 
 from opwise.tensor.elsewhere import hint
 from theano import _record
-from theano._aliases import HIDDEN, MADE, NAMES, PYTHON_2
-from theano._placeholder import placeholder
+from theano._aliases import HIDDEN, MADE, NAMES, NEEDS, PYTHON_2
+from theano._placeholder import missing, placeholder
 
 
 class LegacyModule(types.ModuleType):
@@ -114,6 +114,9 @@ def _recorded(recorded):
                 return _named(home)
     except (ImportError, AttributeError):
         pass
+    if recorded.kind == "module" and not home.startswith("theano"):
+        # without that package Theano's import failed too: programs go on without it
+        raise missing(placeholder(recorded))
     return placeholder(recorded)
 
 
@@ -150,7 +153,9 @@ class _Finder:
 
     @staticmethod
     def exec_module(module):
-        """Do nothing: the names are copied when the first one is read."""
+        """Import what the module cannot do without; its names are copied when one is read."""
+        if module.__name__ in NEEDS:
+            importlib.import_module(NEEDS[module.__name__])
 
 
 def install(package):

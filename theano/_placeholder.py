@@ -1,6 +1,7 @@
 """Placeholders: what stands for a name of Theano that opwise lacks, and why opwise lacks it.
 
-A placeholder can be imported, passed on, and named in ``isinstance`` and ``except``. Whatever else
+A placeholder can be imported, passed on, and named in ``isinstance`` and ``except``; as a condition
+it is false, for programs that ask ``if cuda_ndarray:`` after an import that may fail. Whatever else
 a program does with it raises MissingFeatureError, which says why opwise lacks the name and what to
 use. An exception class of Theano is made as a real class: a program may catch or raise it, and
 opwise never raises it.
@@ -173,6 +174,9 @@ class Placeholder(type):
     def __repr__(cls):
         return f"<{cls.recorded.kind} {usual(cls.recorded).dotted}, which opwise lacks>"
 
+    def __bool__(cls):
+        return False
+
     def __instancecheck__(cls, instance):
         return False
 
@@ -188,7 +192,7 @@ def _raises(cls, *args, **kwargs):
 
 
 for _each in """
-    call setattr bool len iter next getitem setitem delitem contains int float index enter exit
+    call setattr len iter next getitem setitem delitem contains int float index enter exit
     add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or
     radd rsub rmul rmatmul rtruediv rfloordiv rmod rdivmod rpow rlshift rrshift rand rxor ror
     neg pos abs invert lt le gt ge

@@ -32,6 +32,20 @@ def _one_thread() -> int:
     return 1
 
 
+class _NoEnding:
+    """What ``ending`` is before the compiled VM is loaded."""
+
+    @staticmethod
+    def watch(call: Callable[[], None]) -> None:
+        return None
+
+    @staticmethod
+    def before_fork() -> None:
+        return None
+
+    after_fork = after_fork_in_child = leave = before_fork
+
+
 #: (variable, values by input) -> value of the variable; set by compile.function
 evaluate: Callable[[Variable, Mapping[Any, Any]], Any] = _not_set
 
@@ -77,3 +91,6 @@ threads: Callable[[], int] = _one_thread
 #: (Apply, storages by variable, computed flags by variable, 'c' or 'py' or None) -> thunk; set by
 #: linkers.userops
 make_thunk: Callable[..., Callable[[], None]] = _not_set
+
+#: has signals that end the process call a function first; set by linkers.opwise_c
+ending: type[_NoEnding] = _NoEnding

@@ -84,6 +84,13 @@ cdef extern from "runtime.h":
     void ow_copy(ow_slot *, ow_slot *)
     void ow_c_strides(ow_slot *)
 
+cdef extern from "ending.h" nogil:
+    void ow_ending_watch(void (*)() noexcept nogil)
+    void ow_ending_before_fork()
+    void ow_ending_after_fork()
+    void ow_ending_after_fork_in_child()
+    void ow_ending_leave()
+
 cdef extern from "on_demand.h":
     ctypedef struct ow_on_demand:
         ow_loop loop

@@ -1,4 +1,5 @@
-# Signals that arrive while a long kernel runs without the GIL. Included by opwise_c.pyx.
+# Signals: those that arrive while a long kernel runs without the GIL, and those that end the
+# process. Included by opwise_c.pyx.
 
 cdef object _interrupt = None
 
@@ -19,3 +20,48 @@ cdef int _raise_interrupt() except -1:
     global _interrupt
     error, _interrupt = _interrupt, None
     raise error
+
+
+cdef object _at_ending = None
+
+
+cdef void _call_at_ending() noexcept with gil:
+    _at_ending()
+
+
+class Ending:
+    """Signals that end the process after a function has been called (csupport/ending.h)."""
+
+    @staticmethod
+    def watch(call):
+        """Call ``call()``, in another thread, before SIGTERM, SIGHUP or SIGINT ends the process.
+
+        Leaves signals alone that the program handles or ignores.
+        """
+        global _at_ending
+        _at_ending = call
+        ow_ending_watch(_call_at_ending)
+
+    @staticmethod
+    def before_fork():
+        """End the thread, so that a program of one thread forks as one."""
+        with nogil:  # the thread may be about to call
+            ow_ending_before_fork()
+
+    @staticmethod
+    def after_fork():
+        """Start the thread again."""
+        ow_ending_after_fork()
+
+    @staticmethod
+    def after_fork_in_child():
+        """Watch the signals that the parent watched."""
+        ow_ending_after_fork_in_child()
+
+    @staticmethod
+    def leave():
+        """Watch no longer; a signal that has come ends the process now."""
+        ow_ending_leave()
+
+
+hooks.ending = Ending

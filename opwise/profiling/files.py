@@ -59,7 +59,8 @@ def write_whole(path: str | Path, text: str) -> None:
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
     """Ignore Ctrl-C in a block that writes a file, if it would raise KeyboardInterrupt."""
-    is_main = threading.current_thread() is threading.main_thread()
+    # which registers no thread that threading does not know
+    is_main = threading.get_ident() == threading.main_thread().ident
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return

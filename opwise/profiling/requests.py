@@ -9,6 +9,7 @@ then, which waits for a byte from a pipe beside the file; until one comes it cos
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import contextlib
 import json
@@ -18,6 +19,7 @@ import stat
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +35,8 @@ from opwise.profiling.profile import Profile
 _MOST = 1 << 16
 #: what is written to the pipe of a program: answer the request; end the thread
 _ANSWER, _END = b"?", b"."
+#: signals of a fault of the thread itself
+_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
 
 # --- the folder -----------------------------------------------------------------------------------
 
@@ -78,7 +82,10 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 class _Bell:
-    """A thread that calls a function each time that another process rings."""
+    """A thread that calls a function each time that another process rings.
+
+    Programs wait for all threads that ``threading`` knows, so it does not know this one.
+    """
 
     def __init__(self, path: Path, answer: Callable[[], None]) -> None:
         """Make the named pipe that the thread reads. Raises OSError."""
@@ -88,22 +95,34 @@ class _Bell:
         # also for writing: where nobody has the other end open, a read waits instead of ending
         self.pipe = os.open(path, os.O_RDWR)
         self.about = os.fstat(self.pipe)
-        self.thread: threading.Thread | None = None
+        #: held by the thread as long as it runs; None: there is none
+        self.running: _thread.LockType | None = None
+        #: the system's number of the thread
+        self.number = 0
 
     def start(self) -> None:
         """Start the thread, unless the system allows no more threads."""
-        if self.thread is None:
-            thread = threading.Thread(target=self._wait, name="opwise ask", daemon=True)
-            with contextlib.suppress(RuntimeError):
-                thread.start()
-                self.thread = thread
+        if self.running is None:
+            running = _thread.allocate_lock()
+            running.acquire()
+            # the program decides which of its threads receive signals
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _FAULTS)
+            try:
+                _thread.start_new_thread(self._run, (running,))
+                self.running = running
+            except RuntimeError:
+                pass
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def end(self) -> None:
         """End the thread, which can be started again, unless the program has closed the pipe."""
-        if self.thread is not None and self._is_open():
+        if self.running is not None and self._is_open():
             os.write(self.pipe, _END)
-            self.thread.join(1)  # not for ever: a fork may hold what it waits for
-            self.thread = None
+            # not for ever: a fork may hold what it waits for
+            if self.running.acquire(timeout=1):
+                _wait_until_gone(self.number)
+            self.running = None
 
     def close(self) -> None:
         """Close the pipe in a process that was forked, which does not have the thread."""
@@ -117,9 +136,25 @@ class _Bell:
         except OSError:
             return False
 
+    def _run(self, running: _thread.LockType) -> None:
+        self.number = threading.get_native_id()
+        try:
+            self._wait()
+        finally:
+            running.release()
+
     def _wait(self) -> None:
         while self._is_open() and os.read(self.pipe, 1) == _ANSWER:
             self.answer()
+
+
+def _wait_until_gone(thread: int) -> None:
+    """Wait until a thread that has ended no longer counts among those of this process."""
+    task = f"/proc/self/task/{thread}"
+    for _ in range(1000):
+        if not os.path.exists(task):
+            return
+        time.sleep(0)
 
 
 # --- the program ----------------------------------------------------------------------------------
@@ -149,7 +184,7 @@ class _Program:
     def listen(self, read: Callable[[], tuple[Profile, Path]]) -> None:
         """Write the profile upon the signal from now on. read: returns it and the path."""
         name = config.profiling.signal
-        if name == "none" or threading.current_thread() is not threading.main_thread():
+        if name == "none" or threading.get_ident() != threading.main_thread().ident:
             return
         self.read = read
         number = signal.Signals[name]

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from opwise.config import config
@@ -72,6 +71,8 @@ class ProfileStats(ProfileMethods):
         """Let other processes read the counters of a function, and ask for its profile."""
         live.publish(recorder)
         requests.listen(_requested)
+        if config.profile and isinstance(destination(), Path):
+            hooks.ending.watch(_end)
 
     def profile(self) -> Profile:
         """Return what has been recorded up to now, as plain data."""
@@ -474,7 +475,25 @@ def _first_process() -> bool:
     return os.environ.setdefault(_OWNER, str(os.getpid())) == str(os.getpid())
 
 
+#: held while the profiles are printed or written at the end; not empty: they have been
+_end_lock, _ended = threading.Lock(), list[bool]()
+
+
 def _at_end() -> None:
+    """End the process as far as profiles go, also by a signal that has come meanwhile."""
+    _end()
+    hooks.ending.leave()
+
+
+def _end() -> None:
+    """Print or write all profiles as the flags say, once: the last of them count."""
+    with _end_lock:
+        if not _ended:
+            _ended.append(True)
+            _tell()
+
+
+def _tell() -> None:
     """Print or write all profiles as the flags say."""
     if _forked and not _has_own():
         return
@@ -538,9 +557,23 @@ def _has_own() -> bool:
     return any(r.called or not r.inherited for stats in _at_exit for r in stats._recorders)
 
 
+def _before_fork() -> None:
+    """End our threads, so that a program of one thread forks as one."""
+    hooks.ending.before_fork()
+    requests.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    requests.after_fork_in_parent()
+    hooks.ending.after_fork()
+
+
 def _after_fork() -> None:
     """Forget in a forked process what its parent recorded; the parent reports it."""
+    global _end_lock
     _forked[:] = [True]
+    _end_lock, _ended[:] = threading.Lock(), []  # the parent may be about to end
+    hooks.ending.after_fork_in_child()
     live.forget_after_fork()  # before the counters are reset, which are those of the parent
     process.reset_times()
     for stats in _at_exit:
@@ -557,34 +590,13 @@ def _watch_multiprocessing() -> None:
     if util is not None:
         # a child that starts drops the finalizers of its parent, then calls these
         util.register_after_fork(_finalize_child, lambda finalize: finalize(util))
-        processes = sys.modules["multiprocessing.process"]
-        if processes.parent_process() is not None:
+        if sys.modules["multiprocessing.process"].parent_process() is not None:
             _finalize_child(util)
-        elif getattr(processes.current_process(), "_inheriting", False):
-            _write_when_terminated()  # a spawned child, which otherwise exits through atexit
 
 
 def _finalize_child(util: ModuleType) -> None:
     if not any(known.still_active() for known in _finalizers):
         _finalizers[:] = [util.Finalize(None, _end_of_child, exitpriority=-100)]
-        _write_when_terminated()
-
-
-def _write_when_terminated() -> None:
-    """Have this process write its file on SIGTERM, by which a Pool ends its workers."""
-    wanted = config.profile and isinstance(destination(), Path)
-    is_main = threading.current_thread() is threading.main_thread()
-    if wanted and is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _terminated)
-
-
-def _terminated(number: int, frame: FrameType | None) -> None:
-    """Write the file of a child, then end it by the signal."""
-    signal.signal(number, signal.SIG_DFL)
-    try:
-        _end_of_child()
-    finally:
-        os.kill(os.getpid(), number)
 
 
 def _end_of_child() -> None:
@@ -595,8 +607,8 @@ def _end_of_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=requests.before_fork,
-        after_in_parent=requests.after_fork_in_parent,
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
         after_in_child=_after_fork,
     )
 _watch_multiprocessing()

@@ -107,6 +107,8 @@ def install(python: int = 2) -> None:
     _FINDER.installed = packages | {Path(path).resolve() for path in sys.path if path}
     lookup.is_own = _FINDER.is_own
     sys.meta_path.insert(0, _FINDER)
+    # pytest would read and compile test modules itself, in order to rewrite their asserts
+    os.environ["PYTEST_ADDOPTS"] = f"{os.environ.get('PYTEST_ADDOPTS', '')} --assert=plain".strip()
     sys.excepthook = _report
 
 

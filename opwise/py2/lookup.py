@@ -10,7 +10,7 @@ import importlib.util
 import sys
 import types
 import warnings
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -84,7 +84,7 @@ class Lookup:
             return resolved(old.given or dotted)
         except (ImportError, AttributeError) as error:
             why = f" ({error})" if old.given else ""
-            raise AttributeError(f"{old.text}{why}") from None
+            raise AttributeError(f"{old.text}{why}") from error
 
     def attribute(self, owner: Any, name: str) -> Any:
         """Return ``owner.name`` as the program means it."""
@@ -129,20 +129,19 @@ class Lookup:
         In Python 2 a module of the same package comes first. Then come those of the table, unless
         the user has one of that name.
         """
-        try:
-            if level == 0 and self._siblings and _has_sibling(name, globals or {}):
-                level = 1
-            elif level == 0 and name in self._dotted and not is_own(name):
+        if level == 0 and self._siblings and _has_sibling(name, globals or {}):
+            level = 1
+        elif level == 0 and name in self._dotted and not is_own(name):
+            with _as_import_error(name):
                 module = self._given(name)
-                if "." in name and not fromlist:  # its parent has it as an attribute
-                    return self.import_(name.partition(".")[0], globals, locals, (), 0)
-                return self._seen(module, fromlist)
-            star = level == 0 and name in self._with_star and "*" in (fromlist or ())
-            parts = () if star else fromlist or ()
-            module = builtins.__import__(name, globals, locals, parts, level)
+            if "." in name and not fromlist:  # its parent has it as an attribute
+                return self.import_(name.partition(".")[0], globals, locals, (), 0)
             return self._seen(module, fromlist)
-        except AttributeError as error:
-            raise ImportError(str(error), name=name) from None
+        star = level == 0 and name in self._with_star and "*" in (fromlist or ())
+        parts = () if star else fromlist or ()
+        # an AttributeError of the module itself stays what it is: programs go on after ImportError
+        module = builtins.__import__(name, globals, locals, parts, level)
+        return self._seen(module, fromlist)
 
     def _seen(self, module: Any, fromlist: tuple[str, ...] | None) -> Any:
         """Return a module as ``from module import ...`` sees it."""
@@ -165,8 +164,18 @@ class Lookup:
             with contextlib.suppress(AttributeError):
                 setattr(view, name, getattr(module, name))
             if f"{module.__name__}.{name}" in self._dotted:
-                setattr(view, name, self.attribute(module, name))
+                with _as_import_error(module.__name__):
+                    setattr(view, name, self.attribute(module, name))
         return view
+
+
+@contextlib.contextmanager
+def _as_import_error(name: str) -> Iterator[None]:
+    """Raise ImportError in a block where an attribute is missing, as ``import`` does."""
+    try:
+        yield
+    except AttributeError as error:
+        raise ImportError(str(error), name=name) from error
 
 
 def _has_sibling(name: str, globals: Mapping[str, Any]) -> bool:

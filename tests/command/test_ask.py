@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -102,9 +103,10 @@ def test_a_program_that_sleeps_writes_its_file_and_goes_on(started, call_apart, 
     done = call_apart("ask", "-o", "other.json", process.pid)
     assert done.exit_code == 0 and Profile.load("other.json").functions[0].calls == 3
     assert process.poll() is None
-    process.send_signal(signal.SIGTERM)
+    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(child), signal.SIGKILL)
     _, said = process.communicate(timeout=100)
-    assert "ended by SIGTERM; the profile up to the last `opwise ask` was written" in said
+    assert "ended by SIGKILL; the profile up to the last `opwise ask` was written" in said
 
 
 def test_a_program_in_a_call_of_minutes(started, call_apart):

@@ -163,7 +163,6 @@ USES = {
     "an item that is set": lambda p: p.__setitem__(0, 1),
     "a loop": lambda p: list(p),
     "a length": lambda p: len(p),
-    "a condition": lambda p: 1 if p else 2,
     "a comparison": lambda p: p < 1,
     "membership": lambda p: 1 in p,
     "a number": lambda p: float(p),
@@ -188,7 +187,46 @@ def test_what_one_may_do_with_a_placeholder(missing):
             raise ZeroDivisionError
         except missing:
             raise AssertionError("it catches nothing") from None
+    assert not missing and (missing or 3) == 3
     assert not hasattr(missing, "anything") and getattr(missing, "__wrapped__", 3) == 3
+
+
+GUARDED = """
+try:
+    IMPORT
+except Exception:
+    NAME = None
+assert not NAME, NAME
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("from theano.sandbox.cuda import cuda_ndarray", "cuda_ndarray"),
+        ("from theano.sandbox.cuda.basic_ops import cuda_ndarray", "cuda_ndarray"),
+        ("from theano.sandbox.cuda import CudaNdarray", "CudaNdarray"),
+        ("from theano.sandbox.cuda.type import CudaNdarrayType", "CudaNdarrayType"),
+        ("from theano.gpuarray import pygpu", "pygpu"),
+        ("from theano.gpuarray.basic_ops import pygpu", "pygpu"),
+        ("from theano.gpuarray.fft import skcuda", "skcuda"),
+        ("from theano.gpuarray.type import GpuArrayType", "GpuArrayType"),
+        ("from theano.misc.pycuda_init import pycuda_available", "pycuda_available"),
+        ("from theano.misc.pycuda_utils import to_gpuarray", "to_gpuarray"),
+        ("import theano.misc.pycuda_example as example", "example"),
+    ],
+)
+def test_guarded_imports_without_the_packages_for_gpus(text, name):
+    exec(GUARDED.replace("IMPORT", text).replace("NAME", name), {})
+
+
+def test_a_module_of_a_package_that_is_not_there():
+    cuda = theano.sandbox.cuda
+    assert not hasattr(cuda, "cuda_ndarray") and theano.gpuarray.type.list_contexts() == []
+    with pytest.raises(MissingFeatureError, match="has neither of Theano's two GPU back ends"):
+        print(cuda.cuda_ndarray)
+    with pytest.raises(ImportError, match="cuda_ndarray"):
+        from theano.sandbox.cuda import cuda_ndarray  # noqa: F401
 
 
 def test_placeholders_are_pickled_by_name():

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <time.h>
@@ -57,6 +58,44 @@ static struct {
 } team = {.wanted = 1, .busy = PTHREAD_MUTEX_INITIALIZER, .sleep = PTHREAD_MUTEX_INITIALIZER,
           .wake = PTHREAD_COND_INITIALIZER};
 
+/* --- threads as such ----------------------------------------------------------------------------- */
+
+int ow_start_thread(pthread_t *thread, void *(*run)(void *), void *arg)
+{
+    sigset_t most, before;
+    sigfillset(&most);
+    /* where these are blocked, the fault of a thread ends the process without a word of faulthandler */
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    for (size_t k = 0; k < sizeof faults / sizeof *faults; k++)
+        sigdelset(&most, faults[k]);
+    /* the thread has this mask from its first moment */
+    pthread_sigmask(SIG_BLOCK, &most, &before);
+    int failed = pthread_create(thread, NULL, run, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
+long ow_thread_id(void)
+{
+#ifdef __linux__
+    return syscall(SYS_gettid);
+#else
+    return 0;
+#endif
+}
+
+void ow_wait_until_gone(long id)
+{
+#ifdef __linux__
+    for (int k = 0; k < 10000 && syscall(SYS_tgkill, getpid(), id, 0) == 0; k++)
+        sched_yield();
+#else
+    (void)id;
+#endif
+}
+
+/* --- the team ------------------------------------------------------------------------------------- */
+
 /* Do one chunk of the present job; returns 0 if there is none left. */
 static int do_chunk(void)
 {
@@ -78,9 +117,7 @@ static void *member(void *index)
         ow_free_buffers(team.buffers[self - 1]);
         return NULL; /* the others do its share */
     }
-#ifdef __linux__
-    team.ids[self - 1] = syscall(SYS_gettid);
-#endif
+    team.ids[self - 1] = ow_thread_id();
     for (;;) {
         for (int i = 0; i < OW_SPINS && atomic_load_explicit(&team.left, memory_order_relaxed) <= 0; i++)
             OW_PAUSE();
@@ -113,17 +150,6 @@ static void dismiss(int n)
         pthread_join(team.threads[--team.running], NULL);
 }
 
-/* A thread that was joined counts among those of the process for a moment more. */
-static void wait_until_gone(long id)
-{
-#ifdef __linux__
-    for (int k = 0; k < 10000 && syscall(SYS_tgkill, getpid(), id, 0) == 0; k++)
-        sched_yield();
-#else
-    (void)id;
-#endif
-}
-
 /* A process that is forked should have one thread: a child gets only that one, and Python warns of
  * others. Where the team is at work for another thread, it is left alone. */
 static int dismissed;
@@ -137,7 +163,7 @@ static void before_fork(void)
     dismiss(1);
     atomic_store(&team.wanted, wanted);
     for (int k = 0; k < running; k++)
-        wait_until_gone(team.ids[k]);
+        ow_wait_until_gone(team.ids[k]);
 }
 
 static void after_fork(void)
@@ -170,7 +196,7 @@ static void gather(void)
         char *buffers = team.buffers[team.running] = ow_new_buffers();
         if (buffers == NULL)
             break;  /* fewer threads are slower, and right */
-        if (pthread_create(&team.threads[team.running], NULL, member, index)) {
+        if (ow_start_thread(&team.threads[team.running], member, index)) {
             ow_free_buffers(buffers);
             break;
         }
