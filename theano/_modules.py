@@ -8,11 +8,13 @@ where Theano defines it, a name of another package, or a placeholder.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 import types
 import warnings
 from importlib.machinery import ModuleSpec
 
+from opwise.errors import MissingFeatureError
 from opwise.tensor.elsewhere import hint
 from theano import _record
 from theano._aliases import HIDDEN, MADE, NAMES, NEEDS, PYTHON_2
@@ -79,6 +81,9 @@ def _found(module, name):
     knows it."""
     _fill(module)
     own, dotted = vars(module), f"{module.__name__}.{name}"
+    if dotted in NEEDS and importlib.util.find_spec(NEEDS[dotted]) is None:
+        text = f"opwise does not have {dotted} without the package {NEEDS[dotted]}."
+        raise MissingFeatureError(text, name=name, obj=module)
     if name in own:
         return own[name]
     if _is_module(module, name):  # not the module of opwise that has the name

@@ -84,3 +84,54 @@ def test_a_program_below_an_editable_install_is_the_users(put, tmp_path):
     assert finder.find_spec("layers", [str(tmp_path / put)]) is not None
     assert finder.find_spec("layers", [str(tmp_path)]) is None
     assert finder.find_spec("layers", [str(tmp_path / "own" / "site-packages")]) is None
+
+
+# --- imports --------------------------------------------------------------------------------------
+
+FAILS = "import numpy as np\n\nnp.no_such_name\n"
+
+
+@pytest.mark.parametrize("python", ["--py2", "--py3"])
+@pytest.mark.parametrize("line", ["import fails", "from fails import x", "from fails import *"])
+def test_an_attribute_error_of_an_imported_module_is_no_import_error(tmp_path, python, line):
+    (tmp_path / "fails.py").write_text(FAILS)
+    text = f"try:\n    {line}\nexcept ImportError:\n    pass\n"
+    (tmp_path / "program.py").write_text(text)
+    words = ["-m", "opwise", "run", "--no-limits", python, "program.py"]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    assert done.returncode == 1 and 'fails.py", line 3, in <module>' in done.stderr
+    assert "AttributeError: module 'numpy' has no attribute 'no_such_name'" in done.stderr
+
+
+def test_a_name_of_the_table_that_is_missing_has_its_cause(tmp_path):
+    (tmp_path / "program.py").write_text("try:\n    from numpy import no_such\n"
+                                         "except ImportError:\n    print 'none'\n"
+                                         "from numpy.oldnumeric import x\n")  # fmt: skip
+    words = ["-m", "opwise.py2", "program.py"]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stdout == "none\n"
+    assert "The above exception was the direct cause" in done.stderr
+    assert "ImportError: numpy.oldnumeric is gone" in done.stderr
+
+
+def test_pytest_runs_tests_for_python_2(tmp_path):
+    (tmp_path / "beside.py").write_text("def half(n):\n    return n / 2\n")
+    (tmp_path / "conftest.py").write_text("print 'conftest'\nname = u'x'\n")
+    (tmp_path / "test_old.py").write_text(
+        "from beside import half\n\n\ndef test_right():\n    print 'text'\n    assert half(7) == 3\n"
+        "\n\ndef test_wrong():\n    assert 7 / 2 == 3.5, 'floor'\n"
+    )
+    words = [
+        "-m",
+        "opwise",
+        "run",
+        "--no-limits",
+        "--py2",
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+    ]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    assert done.returncode == 1 and "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "AssertionError: floor" in done.stdout and "assert 7 / 2 == 3.5" in done.stdout
