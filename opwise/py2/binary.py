@@ -5,15 +5,17 @@ What pipes give is text if it is text: programs parse the output of other progra
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
+import os
 import subprocess
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from opwise.py2.builtin import Writable
+from opwise.py2.builtin import TextLines, Writable
 
 
 def _as_bytes(data: Any) -> Any:
@@ -146,10 +148,38 @@ def _signed(number: int) -> int:
 # --- files ----------------------------------------------------------------------------------------
 
 
+class GzipFile(TextLines, gzip.GzipFile):
+    """A compressed file; text can be written into it."""
+
+    def write(self, data: Any) -> int:
+        return super().write(_as_bytes(data))
+
+
+class BZ2File(TextLines, bz2.BZ2File):
+    """A compressed file; text can be written into it."""
+
+    def write(self, data: Any) -> int:
+        return super().write(_as_bytes(data))
+
+    def writelines(self, lines: Iterable[Any]) -> None:
+        super().writelines(map(_as_bytes, lines))
+
+
 def gzip_open(filename: Any, mode: str = "rb", *args: Any, **options: Any) -> Any:
     """Open a compressed file; text can be written into it."""
-    file = gzip.open(filename, mode, *args, **options)  # noqa: SIM115
-    return file if mode.startswith("r") or "t" in mode else Writable(file)
+    if "t" in mode or options or len(args) > 1:
+        return gzip.open(filename, mode, *args, **options)
+    if isinstance(filename, str | bytes | os.PathLike):
+        return GzipFile(filename, mode.replace("U", ""), *args)
+    level = args[0] if args else 9
+    return GzipFile(None, mode.replace("U", ""), level, fileobj=filename)
+
+
+def urlopen(*args: Any, **options: Any) -> Any:
+    """Open what is behind a URL, whose lines are text."""
+    from urllib.request import urlopen  # few programs need it
+
+    return Writable(urlopen(*args, **options))
 
 
 def temporary_file(mode: str = "w+b", *args: Any, **options: Any) -> Any:

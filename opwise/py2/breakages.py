@@ -125,7 +125,7 @@ _PYTHON_3 = """
     future_builtins             builtins
     email.MIMEText              email.mime.text
     email.MIMEMultipart         email.mime.multipart
-    urllib.urlopen              urllib.request.urlopen
+    urllib.urlopen              urllib.request.urlopen           opwise.py2.binary.urlopen
     urllib.urlretrieve          urllib.request.urlretrieve
     urllib.urlcleanup           urllib.request.urlcleanup
     urllib.URLopener            urllib.request.build_opener()    urllib.request.URLopener
@@ -499,6 +499,8 @@ CHANGED: dict[str, str] = {
     "zlib.crc32": "opwise.py2.binary.crc32",
     "zlib.adler32": "opwise.py2.binary.adler32",
     "gzip.open": "opwise.py2.binary.gzip_open",
+    "gzip.GzipFile": "opwise.py2.binary.GzipFile",
+    "bz2.BZ2File": "opwise.py2.binary.BZ2File",
     "tempfile.TemporaryFile": "opwise.py2.binary.temporary_file",
     "tempfile.NamedTemporaryFile": "opwise.py2.binary.named_temporary_file",
     **{f"math.{name}": f"opwise.py2.library.math.{name}" for name in MATH},

@@ -10,6 +10,7 @@ import decimal
 import functools
 import importlib
 import importlib.util
+import io
 import itertools
 import math
 import numbers
@@ -405,6 +406,8 @@ def open_(name: Any, mode: str = "r", buffering: int = -1, *args: Any, **options
     if buffering == 0 and "b" not in mode:
         buffering = 1
     if "b" in mode:
+        if mode in ("rb", "br") and buffering and not args and not options:
+            return _ReadFile(io.FileIO(name), buffering if buffering > 1 else 1 << 16)
         file = builtins.open(name, mode, buffering, *args, **options)  # noqa: SIM115
         return file if mode.startswith("r") and "+" not in mode else Writable(file)
     options.setdefault("encoding", "utf-8")
@@ -413,8 +416,58 @@ def open_(name: Any, mode: str = "r", buffering: int = -1, *args: Any, **options
     return builtins.open(name, mode, buffering, *args, **options)
 
 
+class TextLines:
+    """Part of a class of binary files: converted code gets lines as text if they are UTF-8.
+
+    A line was a str, whichever way its file was opened, and was compared with others. Other code,
+    as pickle or numpy, and ``read`` get bytes.
+    """
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        line = super().readline()  # type: ignore[misc]
+        if not line:
+            raise StopIteration
+        return _text_if(_is_converted(sys._getframe(1)), line)
+
+    def readline(self, *size: Any) -> Any:
+        line = super().readline(*size)  # type: ignore[misc]
+        return _text_if(_is_converted(sys._getframe(1)), line)
+
+    def readlines(self, *hint: Any) -> list[Any]:
+        is_text = _is_converted(sys._getframe(1))
+        return [_text_if(is_text, line) for line in super().readlines(*hint)]  # type: ignore[misc]
+
+
+def _is_converted(frame: types.FrameType) -> bool:
+    """Return whether a frame runs code that was converted from Python 2."""
+    return frame.f_builtins is BUILTINS[2]
+
+
+def _text_if(is_text: bool, line: Any) -> Any:
+    if not is_text:
+        return line
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return line
+
+
+class _ReadFile(TextLines, io.BufferedReader):
+    """A file that was opened to read bytes."""
+
+    @property
+    def mode(self) -> str:
+        return "rb"
+
+
 class Writable:
-    """A binary file into which text can be written, as into any file of Python 2."""
+    """A binary file into which text can be written, as into any file of Python 2.
+
+    Converted code gets its lines as text, see ``TextLines``.
+    """
 
     def __init__(self, file: Any):
         self._file = file
@@ -438,8 +491,16 @@ class Writable:
     def __exit__(self, *error: object) -> None:
         self._file.close()
 
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._file)
+    def __iter__(self) -> Iterator[Any]:
+        is_text = _is_converted(sys._getframe(1))
+        return (_text_if(is_text, line) for line in self._file)
+
+    def readline(self, *size: Any) -> Any:
+        return _text_if(_is_converted(sys._getframe(1)), self._file.readline(*size))
+
+    def readlines(self, *hint: Any) -> list[Any]:
+        is_text = _is_converted(sys._getframe(1))
+        return [_text_if(is_text, line) for line in self._file.readlines(*hint)]
 
 
 # --- the builtins of converted modules ------------------------------------------------------------

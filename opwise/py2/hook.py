@@ -6,10 +6,12 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
+import re
 import site
 import sys
 import sysconfig
 import types
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,14 @@ _OURS = Path(__file__).resolve().parents[1]
 def execute(code: types.CodeType, namespace: dict[str, Any], python: int = 2) -> None:
     """Execute the code of a converted module. python: see ``convert.compiled``."""
     namespace["__builtins__"] = builtin.BUILTINS[python]
+    if python == 2 and sys.flags.bytes_warning:
+        _warn_of_bytes(namespace.get("__name__", ""))
     exec(code, namespace)
+
+
+def _warn_of_bytes(name: str) -> None:
+    """Have a module warn, with the line, where it compares bytes with text, which are unequal."""
+    warnings.filterwarnings("default", category=BytesWarning, module=f"{re.escape(name)}$")
 
 
 class Loader(importlib.machinery.SourceFileLoader):
@@ -107,6 +116,7 @@ def install(python: int = 2) -> None:
     _FINDER.installed = packages | {Path(path).resolve() for path in sys.path if path}
     lookup.is_own = _FINDER.is_own
     sys.meta_path.insert(0, _FINDER)
+    warnings.filterwarnings("ignore", category=BytesWarning)  # but see _warn_of_bytes
     # pytest would read and compile test modules itself, in order to rewrite their asserts
     os.environ["PYTEST_ADDOPTS"] = f"{os.environ.get('PYTEST_ADDOPTS', '')} --assert=plain".strip()
     sys.excepthook = _report

@@ -38,7 +38,9 @@ def _namespace(name: str, *modules: str, **others: Any) -> types.ModuleType:
 
 #: modules that are made when they are used first -> how
 _MADE: dict[str, Callable[[], types.ModuleType]] = {
-    "urllib2": lambda: _namespace("urllib2", "urllib.request", "urllib.error", "urllib.parse"),
+    "urllib2": lambda: _namespace(
+        "urllib2", "urllib.request", "urllib.error", "urllib.parse", urlopen=binary.urlopen
+    ),
     "StringIO": lambda: _namespace("StringIO", StringIO=_TextOrBytes),
     "ConfigParser": lambda: _namespace(
         "ConfigParser", "configparser",

@@ -360,7 +360,17 @@ IMPORTS = {
     "import tempfile; f = tempfile.NamedTemporaryFile(); f.write('a'); f.seek(0); "
     "r = f.read(); f.close()": b"a",
     "import tempfile; f = tempfile.TemporaryFile(); print >>f, 'a'; f.seek(0); "
-    "r = list(f); f.close()": [b"a\n"],
+    "r = list(f); f.seek(0); r += f.readlines(); f.seek(0); r.append(f.readline()); f.close()": [
+        "a\n",
+        "a\n",
+        "a\n",
+    ],
+    "import urllib, urllib2; u = 'data:,a%0Ab'; r = list(urllib.urlopen(u)), "
+    "urllib2.urlopen(u).readline(), urllib2.urlopen(urllib2.Request(u)).read()": (
+        ["a\n", "b"],
+        "a\n",
+        b"a\nb",
+    ),
     "from itertools import *; r = list(izip([1], [2]))": [(1, 2)],
     "from string import *; r = join(['a', 'b'], '-'), upper('c')": ("a-b", "C"),
     "import gzip, tempfile; n = tempfile.mktemp(); f = gzip.open(n, 'wb'); f.write('a b'); "

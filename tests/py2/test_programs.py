@@ -118,7 +118,8 @@ def test_pytest_runs_tests_for_python_2(tmp_path):
     (tmp_path / "beside.py").write_text("def half(n):\n    return n / 2\n")
     (tmp_path / "conftest.py").write_text("print 'conftest'\nname = u'x'\n")
     (tmp_path / "test_old.py").write_text(
-        "from beside import half\n\n\ndef test_right():\n    print 'text'\n    assert half(7) == 3\n"
+        "from beside import half\n\n\n"
+        "def test_right():\n    print 'text'\n    assert half(7) == 3\n"
         "\n\ndef test_wrong():\n    assert 7 / 2 == 3.5, 'floor'\n"
     )
     words = [
@@ -135,3 +136,51 @@ def test_pytest_runs_tests_for_python_2(tmp_path):
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
     assert done.returncode == 1 and "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert "AssertionError: floor" in done.stdout and "assert 7 / 2 == 3.5" in done.stdout
+
+
+# --- bytes and text -------------------------------------------------------------------------------
+
+LINES = """
+import bz2, gzip, pickle, cPickle, sys
+import numpy as np
+from gzip import GzipFile
+
+for number, write in enumerate([gzip.open, bz2.BZ2File, open, GzipFile]):
+    path = 'file%d' % number
+    f = write(path, 'wb')
+    f.write('cat 1\\ndog 2\\n')
+    f.writelines(['\\xc3\\xa9 3\\n'])
+    f.close()
+    read = gzip.open if write is GzipFile else write
+    print 'cat' in [line.split()[0] for line in read(path, 'rb')], \\
+        read(path).readline() == 'cat 1\\n', read(path).readlines()[1] == 'dog 2\\n', \\
+        np.loadtxt(read(path, 'rb'), usecols=1).tolist(), type(read(path, 'rb').read(3)).__name__
+    f = write(path, 'wb')
+    pickle.dump({'cat': np.arange(3)}, f, 0)
+    f.close()
+    f = read(path, 'rb')
+    print cPickle.load(f)['cat'].sum(), f.readline() == ''
+"""
+
+
+def test_lines_of_files_are_text_for_the_program_alone(tmp_path):
+    (tmp_path / "program.py").write_text(LINES)
+    words = ["-m", "opwise", "run", "--no-limits", "--py2", "program.py"]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    assert done.stdout == 4 * "True True True [1.0, 2.0, 3.0] bytes\n3 True\n", done.stderr
+
+
+def test_comparisons_of_bytes_with_text_warn_with_their_line(tmp_path):
+    (tmp_path / "beside.py").write_text("def has(words):\n    return 'cat' in words\n")
+    (tmp_path / "program.py").write_text(
+        "import zlib, beside\n"
+        "data = zlib.decompress(zlib.compress(b'cat dog'))\n"
+        "for k in range(2):\n"
+        "    print beside.has(data.split()), {data[:3]: 1}.get('cat'), data[4:] == 'dog'\n"
+    )
+    words = ["-m", "opwise", "run", "--no-limits", "--py2", "program.py"]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    assert done.stdout == "False None False\n" * 2
+    warned = [line for line in done.stderr.splitlines() if "BytesWarning" in line]
+    assert len(warned) == 2 and "beside.py:2: BytesWarning: Comparison between bytes" in warned[0]
+    assert "program.py:4: BytesWarning" in warned[1]
