@@ -489,6 +489,8 @@ CHANGED: dict[str, str] = {
     "csv.reader": "opwise.py2.library.csv_reader",
     "csv.DictReader": "opwise.py2.library.csv_dict_reader",
     "matplotlib.use": "opwise.py2.library.matplotlib_use",
+    "matplotlib.pyplot.gca": "opwise.py2.library.pyplot_gca",
+    "pylab.gca": "opwise.py2.library.pyplot_gca",
     "subprocess.Popen": "opwise.py2.binary.Popen",
     "subprocess.check_output": "opwise.py2.binary.check_output",
     "hashlib.new": "opwise.py2.binary.new_hash",
@@ -516,6 +518,8 @@ CHANGED_SINCE = (
     "numpy.asanyarray",
     "numpy.copy",
     "matplotlib.use",
+    "matplotlib.pyplot.gca",
+    "pylab.gca",
     *(f"numpy.{name}" for name in SIZES),
     *(f"numpy.random.{name}" for name in RANDOM_SIZES),
 )
@@ -568,6 +572,11 @@ _METHODS_NUMPY = """
 _METHODS_MATPLOTLIB = """
     set_axis_bgcolor            axes.set_facecolor
     get_axis_bgcolor            axes.get_facecolor
+    w_xaxis                     axes.xaxis
+    w_yaxis                     axes.yaxis
+    w_zaxis                     axes.zaxis
+    hold                        nothing: axes keep what they show
+    ishold                      nothing: axes keep what they show
 """
 
 #: an attribute of objects -> what became of it
@@ -587,7 +596,9 @@ _LACKED_BY = {
     "tostring": "an array",
 }
 #: attributes that exist, but that programs for Python 2 mean otherwise
-CHANGED_METHODS = {"keys", "values", "items", "sort", "decode", "encode"}
+CHANGED_METHODS = {"keys", "values", "items", "sort", "decode", "encode", "gca"}
+#: those that programs for earlier versions of Python 3 mean otherwise, too
+CHANGED_METHODS_SINCE = {"gca"}
 
 #: attributes of what h5py 2 gave: datasets with a value, and bytes where there is text today; the
 #: text of a program does not say what has them, so ``opwise doctor`` reports none
@@ -739,6 +750,18 @@ def normed_histogram(node: ast.AST, facts: Facts) -> str | None:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
         if name in ("hist", "histogram") and any(k.arg == "normed" for k in node.keywords):
             return f"{name}(normed=...) is gone: write density=..."
+    return None
+
+
+@_pattern
+def projection_of_gca(node: ast.AST, facts: Facts) -> str | None:
+    """Report figure.gca(projection='3d')."""
+    is_gca = isinstance(node, ast.Call) and (
+        node.func.attr == "gca" if isinstance(node.func, ast.Attribute) else
+        facts.dotted(node.func) in ("matplotlib.pyplot.gca", "pylab.gca")
+    )  # fmt: skip
+    if is_gca and isinstance(node, ast.Call) and node.keywords:
+        return "gca takes no arguments since matplotlib 3.7: write add_subplot(...)"
     return None
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from opwise.py2 import binary, breakages
+from opwise.py2 import binary, breakages, methods
 from opwise.py2.sizes import Sized
 
 
@@ -381,6 +381,13 @@ def matplotlib_use(backend: str, warn: bool = False, force: bool = True) -> None
 
 
 # --- scipy ----------------------------------------------------------------------------------------
+
+
+def pyplot_gca(**options: Any) -> Any:
+    """Return the current axes of the current figure, made anew if they are of another kind."""
+    from matplotlib import pyplot
+
+    return methods.gca(pyplot.gcf())(**options)
 
 
 def simps(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:

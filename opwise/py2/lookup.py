@@ -203,6 +203,6 @@ PYTHON3 = Lookup(
     _since_python3(breakages.NAMES),
     {name: breakages.CHANGED[name] for name in breakages.CHANGED_SINCE},
     {*_since_python3(breakages.METHODS), *breakages.H5PY_METHODS},
-    (),
+    breakages.CHANGED_METHODS_SINCE,
     siblings=False,
 )

@@ -160,3 +160,29 @@ def newbyteorder(owner: Any) -> Any:
 
 def ptp(owner: Any) -> Any:
     return functools.partial(np.ptp, owner)
+
+
+# --- matplotlib -----------------------------------------------------------------------------------
+
+
+def hold(owner: Any) -> Any:
+    return lambda *b: None
+
+
+def ishold(owner: Any) -> Any:
+    return lambda: True
+
+
+def gca(owner: Any) -> Any:
+    """Return the method of a figure; it made axes of the projection that it was given."""
+    method = owner.gca
+
+    def current(**options: Any) -> Any:
+        if not options:
+            return method()
+        name = options.get("projection", "rectilinear")
+        if owner.axes and method().name == name:
+            return method()
+        return owner.add_subplot(**options)
+
+    return current if hasattr(owner, "add_subplot") else method

@@ -42,6 +42,26 @@ GIVEN = {
 }
 
 
+@pytest.mark.parametrize("python", [2, 3])
+def test_axes_of_matplotlib(python):
+    pytest.importorskip("matplotlib").use("Agg")
+    text = """
+        from matplotlib.figure import Figure
+        import matplotlib.pyplot as plt
+        f = Figure()
+        a = f.gca(projection='3d')
+        a.hold(True)
+        flat = Figure()
+        r = a.name, f.gca(projection='3d') is a, f.gca() is a, a.w_zaxis is a.zaxis, a.ishold(), \\
+            flat.gca(projection='polar') is flat.axes[0], plt.gca(polar=True).name
+        plt.close()
+    """
+    names = {"__name__": "old"}
+    code = convert.compiled(textwrap.dedent(text), "old.py", python=python)
+    hook.execute(code, names, python=python)
+    assert names["r"] == ("3d", True, True, True, True, True, "polar")
+
+
 @pytest.mark.filterwarnings("ignore:tostring:DeprecationWarning")  # where numpy still has it
 @pytest.mark.parametrize("program", GIVEN)
 def test_what_has_gone_since_is_there(program):
