@@ -586,7 +586,8 @@ def _work(
     except Exception:  # as of flops
         return None
     # costs are of float64; a register holds twice as many numbers of float32
-    narrow = {a.dtype for a in outputs if a is not None} == {"float32"}
+    floats = {a.dtype for a in inputs if a is not None and a.dtype.startswith("float")}
+    narrow = bool(floats) and floats <= {"float16", "float32"}
     return None if found is None else found / 2 if narrow else found
 
 

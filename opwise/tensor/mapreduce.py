@@ -55,6 +55,10 @@ class MapReduce(Op):
         counts += [reduction.flops([mapped], [out]) for reduction, out in pairs]
         return None if None in counts else sum(counts)
 
+    def apply_work(self, inputs, outputs):
+        """Return roughly the nanoseconds that one thread computes; None if it is not known."""
+        return self._map.apply_work(inputs, [np.broadcast_shapes(*inputs)])
+
     def traffic(self, node, inputs, outputs):
         """Return the bytes of the inputs that are read, and of the outputs."""
         return self._map.traffic(node, inputs, outputs)

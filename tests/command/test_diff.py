@@ -29,7 +29,7 @@ def test_rows_that_are_not_shown_are_summed(call, profile):
     one, two = profile("1.json", A, B), profile("2.json", SLOW)
     rows = call("diff", "-n", 1, one, two).output.splitlines()
     # in the columns, and the unit, of the rows above
-    assert rows[3].split() == ["0.006000", "0.009000", "+0.003000", "1", "more", "rows"]
+    assert rows[3].split() == ["0.006000", "0.009000", "+0.003000", "1", "more", "row"]
 
 
 @pytest.mark.parametrize(("by", "labels"), [("op", {"exp", "dot"}), ("class", {"'ops.exp'"})])
@@ -170,7 +170,7 @@ def test_rows_of_several_runs_that_are_not_shown_are_summed(call, folder):
     before = folder("before", 1000, 1010, 1020, 1030, 1040, 1050)
     after = folder("after", 2000, 2010, 2020, 2030, 2040, 2050)
     lines = call("diff", "-n", 1, before, after).output.splitlines()
-    (rest,) = [line.split() for line in lines if line.endswith("more rows")]
+    (rest,) = [line.split() for line in lines if line.endswith("more row")]
     assert rest[:3] == ["10.000", "10.000", "+0.000"]
 
 

@@ -243,7 +243,10 @@ def test_blanks(build):
 
 
 @pytest.mark.c
-@pytest.mark.parametrize("function", [T.exp, T.tanh, T.nnet.sigmoid, lambda v: T.exp(v) + T.sin(v)])
+@pytest.mark.parametrize(
+    "function",
+    [T.exp, T.tanh, T.nnet.sigmoid, lambda v: T.exp(v) + T.sin(v), lambda v: T.exp(-v).sum()],
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_loops_of_functions_have_rough_limits(function, dtype):
     v = T.vector("v", dtype)

@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from opwise.profiling.aggregate import SummaryRow
+from opwise.profiling.aggregate import SummaryRow, parts_of
 from opwise.profiling.model import ApplyProfile
 
 
@@ -54,8 +54,18 @@ def short_path(file: str) -> str:
 
 
 def line_of(apply: ApplyProfile) -> str:
-    """Return ``file:line`` of an Apply with a short path; "" if unknown."""
-    return f"{short_path(apply.lines[0][0])}:{apply.lines[0][1]}" if apply.lines else ""
+    """Return ``file:line`` of an Apply with a short path; "" if unknown.
+
+    Of several lines, it is the one with the largest part of the time, as sums by line divide it.
+    """
+    if not apply.lines:
+        return ""
+    parts: dict[tuple[str, int], float] = {}
+    for origin, part in parts_of(apply):
+        if origin.file:
+            parts[origin.file, origin.line] = parts.get((origin.file, origin.line), 0.0) + part
+    file, line = max(parts, key=parts.__getitem__, default=apply.lines[0])
+    return f"{short_path(file)}:{line}"
 
 
 def place_of(row: SummaryRow) -> str:
