@@ -817,10 +817,10 @@ def find(tree: ast.Module, rewritten: list[tuple[str, int]]) -> tuple[list[Findi
         if isinstance(node, ast.Attribute) and node.attr in METHODS.keys() - own:
             if not facts.dotted(node):
                 certain = facts.is_python2 or node.attr not in _LACKED_BY
-                text = f".{METHODS[node.attr].text}"
+                said = f".{METHODS[node.attr].text}"
                 if not certain:
-                    text = text.replace(" is ", f" of {_LACKED_BY[node.attr]} is ", 1)
-                found.add(Finding(node.lineno, text, certain=certain))
+                    said = said.replace(" is ", f" of {_LACKED_BY[node.attr]} is ", 1)
+                found.add(Finding(node.lineno, said, certain=certain))
         for pattern in PATTERNS:
             text = pattern(node, facts)
             if text:

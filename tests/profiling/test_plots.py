@@ -46,7 +46,7 @@ def test_the_largest_applys(sample):
         ("1 dot", 3.0, PYTHON, "3 ms  30.0 %"),
         ("1 more", 2.0, REST, "2 ms  20.0 %"),
     ]
-    assert ax.get_xlabel() == "ms" and ax.get_title("left") == "10 ms in the Applys of 1 calls"
+    assert ax.get_xlabel() == "ms" and ax.get_title("left") == "10 ms in the Applys of 1 call"
     long = drawn(*sample.plot().axes)[2][0]
     assert len(long) == 38 and long.startswith("2 Elemwise{Comp") and long.endswith("}}[(0, 0)]")
 

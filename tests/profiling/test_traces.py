@@ -407,7 +407,7 @@ def test_the_costliest_function_is_shown_first(build, tmp_path):
     small, large = a_function(apply("exp", 5)), a_function(apply("dot", 50), name="large")
     small = replace(small, detail=(CallProfile(1, 0, (5,)),))
     data = speedscope(Profile((small, large)), tmp_path / "s")
-    assert data["profiles"][data["activeProfileIndex"]]["name"] == "large: all 1 calls"
+    assert data["profiles"][data["activeProfileIndex"]]["name"] == "large: all 1 call"
 
 
 def test_other_stacks_are_refused(made, tmp_path):
