@@ -157,9 +157,7 @@ class Param(In):
 class SymbolicOutput:
     """An output of a function."""
 
-    def __init__(
-        self, variable: Variable, borrow: bool = False, place: int | None = None
-    ) -> None:
+    def __init__(self, variable: Variable, borrow: bool = False, place: int | None = None) -> None:
         self.variable = variable
         #: whether results may share memory with an input, or with the next call's result;
         #: otherwise every call returns new memory
