@@ -15,7 +15,7 @@ cdef class Library:
     def __init__(self, str path, str name=None):
         cdef fenv_t before
         self.name = path if name is None else name
-        # what gcc links to code of users with -ffast-math makes this thread take subnormal numbers for 0
+        # what gcc links to code of users with -ffast-math flushes subnormal numbers in this thread
         fegetenv(&before)
         self.handle = dlopen(path.encode(errors="surrogateescape"), RTLD_NOW | RTLD_LOCAL)
         fesetenv(&before)

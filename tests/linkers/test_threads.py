@@ -72,7 +72,7 @@ def test_a_team_that_was_held_up_rests_and_works_again(tmp_path):
     support = Path(opwise.linkers.__file__).parent / "csupport"
     subprocess.run(
         ["gcc", "-std=gnu11", "-pthread", f"-I{support}", str(source), str(support / "threads.c"),
-         "-o", str(program)],
+         str(support / "buffers.c"), "-o", str(program)],
         check=True,
     )  # fmt: skip
     found = subprocess.run([str(program)], check=True, capture_output=True, text=True, timeout=60)
