@@ -443,8 +443,9 @@ _EXACT = frozenset(
 def _has_same_bits(loop: Loop) -> bool:
     """Return whether the interpreter gives the same bits for a loop as compiled C.
 
-    Vector functions of the math library differ from the others in their last bits. Built-in loops
-    of complex numbers are compiled for any processor.
+    NaN is NaN on both, but its sign and payload may differ. Vector functions of the math library
+    differ from the others in their last bits. Built-in loops of complex numbers are compiled for
+    any processor.
     """
     steps, outs, in_dtypes = loop.program
     if any(dtype in COMPLEX for dtype in (*in_dtypes, *(one.dtype for one in steps))):

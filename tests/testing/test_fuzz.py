@@ -19,7 +19,7 @@ from opwise.scalar.spec import ROWS
 from opwise.testing import configurations, told
 from opwise.testing.fuzz import __main__ as search
 from opwise.testing.fuzz import processes
-from opwise.testing.fuzz.examine import examine
+from opwise.testing.fuzz.examine import examine, same_bits
 from opwise.testing.fuzz.grow import Fault, Grower, Rejected
 from opwise.testing.fuzz.layouts import LAYOUTS, array_text, laid_out
 from opwise.testing.fuzz.shrink import Recorded, shrunk
@@ -255,6 +255,19 @@ def test_a_fault_names_program_and_configuration(a_wrong_configuration):
     assert found is not None
     assert found.configuration == a_wrong_configuration
     assert found.program.statements
+
+
+@pytest.mark.null
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_bits_of_numbers_are_compared_but_not_those_of_nan(dtype):
+    one = np.array([0.0, np.nan, 1.5], dtype)
+    other = one.copy()
+    other.real[1] = -np.array(np.nan)
+    assert one.tobytes() != other.tobytes() and same_bits(one, other)
+    for other in ([-0.0, np.nan, 1.5], [0.0, 1.0, 1.5], [0.0, np.nan, np.nan]):
+        assert not same_bits(one, np.array(other, dtype))
+    assert not same_bits(one, one[:2]) and not same_bits(one, one.astype("float64")[:, None])
+    assert same_bits(np.arange(3), np.arange(3)) and not same_bits(np.arange(3), np.arange(3.0))
 
 
 # --- in two processes -----------------------------------------------------------------------------
