@@ -129,7 +129,7 @@ def same_bits(one: np.ndarray, two: np.ndarray) -> bool:
     return bool(_without_payloads(one).tobytes() == _without_payloads(two).tobytes())
 
 
-def _without_payloads(array):
+def _without_payloads(array: np.ndarray) -> np.ndarray:
     array = np.ascontiguousarray(array)
     if array.dtype.kind == "c":
         array = array.view(array.real.dtype)
