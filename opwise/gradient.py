@@ -577,6 +577,9 @@ def _call_L_op(node, output_gradients):
         with _located(node.op):
             terms = node.op.L_op(inputs, node.outputs, fitted)
     except Exception as e:  # an Op may raise anything: name the Apply
+        unused = [k for k, g in enumerate(fitted) if is_disconnected(g)]
+        if unused and isinstance(e, _MISUSE):
+            raise TypeError(_uses_disconnected(node, unused, e)) from e
         e.add_note(_where(node))
         raise
     if terms is None or not isinstance(terms, Iterable):
@@ -592,6 +595,25 @@ def _call_L_op(node, output_gradients):
             f"as disconnected_type(). {_where(node)}"
         )
     return terms
+
+
+#: what computing with a gradient or direction that is not there raises
+_MISUSE = (TypeError, AttributeError, NotImplementedError)
+
+
+def _uses_disconnected(node, unused, error):
+    """Return the message for an Op whose gradient computes with disconnected output gradients."""
+    several = len(unused) > 1
+    which = f"output{'s' * several} {', '.join(map(str, unused))}"
+    return (
+        f"{node.op}.grad failed ({type(error).__name__}: {error}). The cost does not depend on "
+        f"{which} of the Op, so the gradient{'s' * several} given for {'them' if several else 'it'}"
+        f" {'are variables' if several else 'is a variable'} of DisconnectedType, with which "
+        "nothing can be computed. In grad or L_op, test each output gradient g by "
+        "isinstance(g.type, theano.gradient.DisconnectedType), and leave out its terms; if an "
+        "input then has none, return DisconnectedType()() for it and define connection_pattern. "
+        f"{_where(node)}"
+    )
 
 
 def _check_term(node, i, term, kind) -> None:
@@ -882,6 +904,13 @@ def _call_R_op(node, points):
         with _located(node.op):
             results = node.op.R_op(node.inputs, points)
     except Exception as e:  # an Op may raise anything: name the Apply
+        still = [str(i) for i, point in enumerate(points) if point is None]
+        if still and isinstance(e, _MISUSE):
+            raise TypeError(
+                f"{node.op}.R_op failed ({type(e).__name__}: {e}). The direction of input "
+                f"{', '.join(still)} is None: it is not differentiated by. In R_op, test each "
+                f"direction by 'is None', and leave out its terms. {_where(node)}"
+            ) from e
         e.add_note(_where(node))
         raise
     if results is None:

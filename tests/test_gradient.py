@@ -17,6 +17,7 @@ from opwise.graph.null import DisconnectedType, NullType, disconnected_type, is_
 from opwise.graph.op import Op
 from opwise.graph.printing import debugprint
 from opwise.graph.traversal import ancestors, io_toposort
+from opwise.graph.type import generic
 
 pytestmark = pytest.mark.null
 
@@ -1002,3 +1003,40 @@ def test_no_text_is_made_of_a_graph_without_an_error(monkeypatch):
     Rop(cost, x, x)
     opwise.function([x, i], [cost, g], mode="FAST_RUN")
     assert made == []
+
+
+@pytest.mark.parametrize("method", ["grad", "L_op"])
+def test_a_gradient_that_computes_with_a_disconnected_one_is_explained(method):
+    class TwoOutputs(Op):
+        def make_node(self, x):
+            return Apply(self, [x], [x.type(), x.type()])
+
+        def grad(self, inputs, output_gradients):
+            first, second = output_gradients
+            return [first * 2 + second * 3]
+
+        if method == "L_op":
+
+            def L_op(self, inputs, outputs, output_gradients):
+                return self.grad(inputs, output_gradients)
+
+    x = T.dvector("x")
+    with pytest.raises(TypeError, match="does not depend on output 1 of the Op") as caught:
+        grad(T.sum(TwoOutputs()(x)[0]), x)
+    text = str(caught.value)
+    assert "DisconnectedType" in text and "connection_pattern" in text
+    first, second = TwoOutputs()(x)
+    grad(T.sum(first + second), x)
+
+
+def test_an_r_op_that_computes_with_no_direction_is_explained():
+    class Plus(Op):
+        def make_node(self, x, y):
+            return Apply(self, [x, y], [x.type()])
+
+        def R_op(self, inputs, eval_points):
+            return [eval_points[0] * 2.0 + eval_points[1] * 3.0]
+
+    x, k = T.dvector("x"), generic("k")
+    with pytest.raises(TypeError, match="The direction of input 1 is None"):
+        Rop(Plus()(x, k), x, T.ones_like(x))
