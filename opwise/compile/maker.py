@@ -43,11 +43,18 @@ class Optimized:
 def stats_for(profile: Any, name: str | None, mode: Any) -> Any:
     """Return the ProfileStats for the argument ``profile``, or None or False to record nothing.
 
-    The flags do not ask for profiles of functions whose mode has none.
+    If only the flags ask for one, a function whose mode has none gives a warning: they are set for
+    whole programs.
     """
     if profile is None:
         wanted = config.profile or config.print_global_stats
-        if not (wanted and getattr(mode, "has_profiles", True)):
+        if not wanted:
+            return None
+        if not getattr(mode, "has_profiles", True):
+            provenance.warn(
+                f"{type(mode).__name__} records no profile, so the flag profile gives none of "
+                f"{name or 'a function'}: compile it under another mode to profile it"
+            )
             return None
         profile = True
     if isinstance(profile, bool | np.bool_ | int) and not profile:

@@ -85,9 +85,10 @@ def test_what_cannot_be_profiled_is_refused_when_compiling():
         function([X], X * 2, profile=True, mode="DEBUG_MODE")
 
 
-def test_the_flag_leaves_out_functions_under_debugmode():
+def test_the_flag_leaves_out_functions_under_debugmode_with_a_warning():
     with change_flags(profile=True):
-        checked = function([X], X * 2, mode="DEBUG_MODE")
+        with pytest.warns(UserWarning, match="DebugMode records no profile, .* none of checked"):
+            checked = function([X], X * 2, mode="DEBUG_MODE", name="checked")
         f = function([X], X * 2)
     assert checked.profile is None and f.profile is not None
     np.testing.assert_array_equal(checked(VALUE), f(VALUE))
