@@ -63,7 +63,9 @@ REPLACED = [
 ]
 
 
-@pytest.mark.parametrize(("owner", "name", "new"), REPLACED, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("owner", "name", "new"), REPLACED, ids=lambda value: getattr(value, "__name__", str(value))
+)
 def test_what_is_replaced_keeps_graphs_out(owner, name, new, cached):
     matters = name != "_LIMIT_OF_MINE"
     folded()  # it imports the rules
