@@ -230,8 +230,8 @@ class MissingFeatureError(NotImplementedError, AttributeError):
         self.obj = obj
 
 
-#: called with what the code that explains an error raised; the test suite lets it raise that
-on_failed_explanation: Callable[[Exception], None] | None = None
+#: each is called with what the code that explains an error raised; the test suite notes that
+on_failed_explanation: list[Callable[[Exception], None]] = []
 
 
 def explanation(make: Callable[[], str], otherwise: str = "") -> str:
@@ -243,8 +243,8 @@ def explanation(make: Callable[[], str], otherwise: str = "") -> str:
     try:
         return make()
     except Exception as fault:
-        if on_failed_explanation is not None:
-            on_failed_explanation(fault)
+        for call in on_failed_explanation:
+            call(fault)
         note = f"(This could not be explained further: {type(fault).__name__} in {_place(fault)}.)"
         return f"{otherwise}\n{note}" if otherwise else note
 

@@ -44,14 +44,15 @@ from opwise.linkers import opwise_c  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
-def faults_of_explanations(monkeypatch):
+def faults_of_explanations():
     """What code raised that explains an error: users read the error without it, tests fail.
 
     A test of such a fault empties the list.
     """
     faults = []
-    monkeypatch.setattr(errors, "on_failed_explanation", faults.append)
+    errors.on_failed_explanation.append(faults.append)
     yield faults
+    errors.on_failed_explanation.pop()
     if faults:
         raise faults[0]
 

@@ -16,10 +16,10 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
-from operator import methodcaller
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from opwise.linkers import opwise_c
 from opwise.profiling.process import pause_garbage_collection
 
 #: folders of opwise on whose modules no rewrite for the CPU depends
@@ -57,7 +57,6 @@ _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 #: a clock that stamps files is up to this many nanoseconds behind
 _COARSE = 100_000_000
 _MISSING = object()
-_values = methodcaller("values")
 
 
 class _Space:
@@ -66,6 +65,8 @@ class _Space:
     def __init__(self, owner: ModuleType | type) -> None:
         self.owner = owner
         self.now: Mapping[str, Any] = vars(owner)
+        #: the class, or the dict of the module
+        self.holder = owner if isinstance(owner, type) else self.now
         #: names of a module that came later: submodules, what a program keeps there
         self._later: tuple[str, ...] = ()
         self.note()
@@ -78,7 +79,7 @@ class _Space:
     def replaced(self) -> list[str]:
         """Return the names of what was replaced. What may change is noted."""
         now = self.now
-        if len(now) == len(self.kept) and _equal(list(now.values()), self.kept):
+        if opwise_c.hold_the_same([self.holder], self.kept):
             return []
         kept = dict(zip(self.names, self.kept, strict=True))
         found = []
@@ -181,8 +182,7 @@ class _AsImported:
 
     def replaced(self) -> list[str]:
         """Return the names of what was replaced in what was looked at."""
-        now = list(chain.from_iterable(map(_values, (space.now for space in self.spaces))))
-        if len(now) == len(self._kept) and _equal(now, self._kept):
+        if opwise_c.hold_the_same([space.holder for space in self.spaces], self._kept):
             return self._foreign
         found = [name for space in self.spaces for name in space.replaced()]
         if not found:
