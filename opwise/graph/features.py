@@ -177,7 +177,7 @@ class DestroyHandler(Feature):
     def validate(self, fgraph: FunctionGraph) -> None:
         if not fgraph.has_destroyers:
             self._checker = None
-        elif any(hasattr(feature, "orderings") for feature in fgraph._features):
+        elif any(defined(feature, "orderings") for feature in fgraph._features):
             # the feature may demand another order after any edit
             self._checker = None
             aliasing.check(fgraph)

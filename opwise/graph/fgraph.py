@@ -774,5 +774,9 @@ def _chain(var: Variable, outputs: Sequence[Variable]) -> list[Variable]:
 
 def _parted(nodes: Sequence[Apply]) -> tuple[list[Apply], list[Apply]]:
     """Return (loops, other Applys)."""
-    loops = [node for node in nodes if getattr(node.op, "profile_kind", "") == "loop"]
-    return loops, [node for node in nodes if node not in loops] if loops else [*nodes]
+    loops: list[Apply] = []
+    others: list[Apply] = []
+    for node in nodes:
+        is_loop = getattr(node.op, "profile_kind", "") == "loop"
+        (loops if is_loop else others).append(node)
+    return loops, others

@@ -196,15 +196,16 @@ class Writer:
         text = _dtype_text(dtype)
         if isinstance(value, np.generic):
             return ["g", text, value.tobytes().hex()]
-        own = value[_once(value.strides)]
-        low, high = _extent(value.shape, value.strides, dtype.itemsize)
+        strides = _strides(value)
+        own = value[_once(strides)]
+        low, high = _extent(value.shape, strides, dtype.itemsize)
         if self._nbytes + max(own.nbytes, high - low) > self.most_bytes:
             raise Unwritable(f"arrays of more than {self.most_bytes} bytes")
         content = own.tobytes()
         start = self._nbytes
         self._arrays.append(content)
         self._nbytes += len(content)
-        layout = [list(value.shape), list(value.strides), value.flags.aligned]
+        layout = [list(value.shape), strides, value.flags.aligned]
         return ["n", text, *layout, start, len(content)]
 
     # --- variables and Applys ---------------------------------------------------------------------
@@ -499,6 +500,22 @@ _READ: dict[str, Callable[..., Any]] = {
 
 
 # --- names ----------------------------------------------------------------------------------------
+
+
+def _strides(array: Any) -> list[int]:
+    """Return the strides of an array: those of numpy's own arrays where others mean the same.
+
+    Where an array has no elements, or one along a dimension, pickles and copies change them.
+    """
+    by_rows = not array.size or array.flags.c_contiguous
+    if not by_rows and not array.flags.f_contiguous:
+        return list(array.strides)
+    found: list[int] = []
+    step = array.itemsize
+    for n in array.shape[::-1] if by_rows else array.shape:
+        found.append(step)
+        step *= max(n, 1)
+    return found[::-1] if by_rows else found
 
 
 def _once(strides: Sequence[int]) -> tuple[Any, ...]:

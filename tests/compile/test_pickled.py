@@ -210,24 +210,25 @@ def test_copies_keep_shared_values_whatever_the_flag_says():
 
 @pytest.mark.c
 @pytest.mark.parametrize("other", ["processor", "library", "compiler"])
-def test_kernels_are_compiled_for_another_computer(other, tmp_path, monkeypatch):
+def test_kernels_are_compiled_for_another_computer(other, tmp_path, monkeypatch, flags):
     """Nothing of this one is loaded there, and nothing is said about it."""
+    flags(background_compilation=False)
     f, values = regression()
     text = pickle.dumps(f, -1)
     expected = f(*values)
     cbuild._environment.cache_clear()
-    flags = {}
+    there = {}
     if other == "compiler":
         compiler = tmp_path / "another-cc"
         compiler.write_text(f'#!/bin/sh\nexec {cbuild.compiler()} "$@"\n')
         compiler.chmod(0o755)
-        flags["cxx"] = str(compiler)
+        there["cxx"] = str(compiler)
     else:
         library, processor = cbuild.hardware()
-        there = ("another", processor) if other == "library" else (library, "another")
-        monkeypatch.setattr(cbuild, "hardware", lambda: there)
+        hardware = ("another", processor) if other == "library" else (library, "another")
+        monkeypatch.setattr(cbuild, "hardware", lambda: hardware)
     try:
-        with change_flags(flags):
+        with change_flags(there):
             cbuild._loaded.clear()
             g, again = (pickle.loads(text) for _ in range(2))
     finally:
