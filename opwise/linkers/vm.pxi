@@ -663,20 +663,24 @@ cdef class VM:
             else:
                 (<Runner>self.performs[k]).undo(&self.steps[k])
 
-    cdef inline void _release_dead(self, int k) noexcept:
-        """Release what nobody reads after step ``k``."""
+    cdef inline bint _release_dead(self, int k) noexcept:
+        """Release what nobody reads after step ``k``; return whether that may have taken long."""
         cdef int j, i
         cdef ow_slot *c
+        cdef bint freed = False
         for j in range(self.die_start[k], self.die_start[k + 1]):
             i = self.die_slot[j]
             c = &self.slots[i]
             if c.owner != NULL:
                 self._release(i)
+                freed = True
             # small buffers stay for the next call: there is nothing to gain
             if self.allow_gc and c.cap > 65536:
                 ow_free(c.buf)
                 c.buf = NULL
                 c.cap = 0
+                freed = True
+        return freed
 
     cdef int _run_steps(self) except -1:
         self._run_range(0, self.commit, True)
@@ -716,7 +720,9 @@ cdef class VM:
                 before = now
             if marked:
                 self._close()
-            self._release_dead(k)
+            # the system takes long to take back large memory: not in the time of the next step
+            if self._release_dead(k) and timed:
+                before = ow_clock()
             if k & 63 == 63 and not (self.atomic and k >= self.commit):
                 PyErr_CheckSignals()
         return 0

@@ -2,13 +2,16 @@
 
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import opwise
 import opwise.tensor as T
+from opwise.graph.type import generic
 from opwise.profiling.recorder import Recorder
 from opwise.profiling.reports import profilestats
 
@@ -43,6 +46,49 @@ class FakeReport:
     kernels = None
     thunks = {}
     graph_cached = False
+
+
+class Slow:
+    """An object that takes long to release."""
+
+    def __del__(self):
+        time.sleep(0.05)
+
+
+class MakeSlow(opwise.Op):
+    """Returns a Slow."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        return opwise.Apply(self, [x], [generic.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = Slow()
+
+
+class UseSlow(opwise.Op):
+    """Reads a Slow."""
+
+    __props__ = ()
+
+    def make_node(self, slow):
+        return opwise.Apply(self, [slow], [T.dscalar()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = np.asarray(1.0)
+
+
+@pytest.mark.parametrize("linker", ["c|py", "py"])
+def test_releasing_is_not_in_the_time_of_the_next_apply(linker):
+    x = T.dscalar("x")
+    used = UseSlow()(MakeSlow()(x))
+    f = opwise.function([x], T.exp(used), mode=opwise.Mode(linker, None), profile=True)
+    for _ in range(3):
+        f(1.0)
+    (function,) = f.profile.profile().functions
+    times = {a.op.split("{")[0]: a.least for a in function.applys}
+    assert times["Elemwise"] < 50_000_000 <= function.call_ns / 3
 
 
 def test_snapshot():
