@@ -13,6 +13,7 @@ from opwise.tuning.copies import fresh
 
 if TYPE_CHECKING:
     from opwise.compile.executable import Function
+    from opwise.graph.type import Type
 
 
 class Candidate:
@@ -40,6 +41,8 @@ class Candidate:
         self._updated = [container.storage for spec, container in specs if spec.update is not None]
         #: the names of what ``results`` returns, for messages
         self.names = _names(function)
+        #: the Type of each of them
+        self.types = _types(function)
         #: whether calls overwrite their arguments
         self.overwrites = any(spec.mutable and not spec.implicit for spec, _ in specs)
 
@@ -66,7 +69,8 @@ class Candidate:
             found = list(found.values())
         found = list(found) if isinstance(found, list | tuple) else [found]
         found += [storage[0] for storage in self._updated]
-        return [np.array(v) if isinstance(v, np.ndarray) else v for v in found]
+        # later calls may change objects in place, such as states of random numbers
+        return [np.array(v) if isinstance(v, np.ndarray) else fresh(v) for v in found]
 
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments of one call: copies if the call overwrites them."""
@@ -84,6 +88,13 @@ def _names(function: Function) -> list[str]:
         *(f"output {name or k}" for k, name in outputs),
         *(f"the update of {variable}" for variable in updated),
     ]
+
+
+def _types(function: Function) -> list[Type]:
+    """Return the Type of each output of a function, and of each value that it updates."""
+    construction = function.maker.construction
+    updated = (spec.variable for spec in construction.inputs if spec.update is not None)
+    return [v.type for v in (*(out.variable for out in construction.outputs), *updated)]
 
 
 def timer(candidate: Candidate, calls: int) -> float:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from opwise.graph.type import Type
 
 Array = NDArray[Any]
 
@@ -30,19 +33,25 @@ _NONE = ResultDifference(0, 0.0)
 _APART = ResultDifference(math.inf, math.inf)
 
 
-def largest(first: Sequence[Any], second: Sequence[Any]) -> ResultDifference:
-    """Return the largest difference between two lists of values."""
+def largest(
+    first: Sequence[Any], second: Sequence[Any], types: Sequence[Type | None] | None = None
+) -> ResultDifference:
+    """Return the largest difference between two lists of values; types: as of ``of``, of each."""
     if len(first) != len(second):
         return _APART
-    found = [of(a, b) for a, b in zip(first, second, strict=True)]
+    kinds = [None] * len(first) if types is None else types
+    found = [of(a, b, kind) for a, b, kind in zip(first, second, kinds, strict=True)]
     return ResultDifference(
         max((d.ulp for d in found), default=0), max((d.relative for d in found), default=0.0)
     )
 
 
-def explained(a: Any, b: Any, tolerance: float) -> str | None:
-    """Return how two values differ, or None if their relative difference is within a tolerance."""
-    apart = of(a, b)
+def explained(a: Any, b: Any, tolerance: float, kind: Type | None = None) -> str | None:
+    """Return how two values differ, or None if their relative difference is within a tolerance.
+
+    kind: as of ``of``.
+    """
+    apart = of(a, b, kind)
     if apart.relative <= tolerance:
         return None
     if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
@@ -59,10 +68,14 @@ def explained(a: Any, b: Any, tolerance: float) -> str | None:
     )
 
 
-def of(a: Any, b: Any) -> ResultDifference:
-    """Return the difference of two values."""
+def of(a: Any, b: Any, kind: Type | None = None) -> ResultDifference:
+    """Return the difference of two values.
+
+    kind: the Type that says which values are equal that are no arrays, such as states of random
+    numbers (default: ``==`` does).
+    """
     if not (isinstance(a, np.ndarray | np.generic) and isinstance(b, np.ndarray | np.generic)):
-        return _NONE if _equal(a, b) else _APART
+        return _NONE if _equal(a, b, kind) else _APART
     a, b = np.asarray(a), np.asarray(b)
     if a.shape != b.shape:
         return _APART
@@ -79,9 +92,9 @@ def of(a: Any, b: Any) -> ResultDifference:
     return ResultDifference(_ulps(*_as_narrower(a, b)), _relative(a, b))
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _equal(a: Any, b: Any, kind: Type | None) -> bool:
     try:
-        return bool(a == b)
+        return bool(a == b if kind is None else kind.values_eq(a, b))
     except Exception:  # comparing a user's objects may raise anything
         return a is b
 

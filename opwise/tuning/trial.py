@@ -134,7 +134,7 @@ class _Trial:
         compared = measure.compare(beside, candidate, seconds, self.call, self.timer)
         if variant.against is None:
             self.before += compared.before
-        apart = difference.largest(self.expected, found)
+        apart = difference.largest(self.expected, found, self.original.types)
         verdict = compared.verdict
         if differing := self._differing(found):
             verdict = f"{verdict}, but {differing}"
@@ -155,8 +155,10 @@ class _Trial:
         tolerance = _tolerance(self.expected, found)
         differing = [
             f"{name} {how}"
-            for name, a, b in zip(self.original.names, self.expected, found, strict=True)
-            if (how := difference.explained(a, b, tolerance)) is not None
+            for name, kind, a, b in zip(
+                self.original.names, self.original.types, self.expected, found, strict=True
+            )
+            if (how := difference.explained(a, b, tolerance, kind)) is not None
         ]
         rest = len(differing) - _SHOWN
         more = ["1 more result differs" if rest == 1 else f"{rest} more results differ"] * (

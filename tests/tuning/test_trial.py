@@ -8,6 +8,7 @@ import pytest
 
 import opwise
 import opwise.tensor as T
+from opwise.compile.streams import RandomStreams
 from opwise.linkers import opwise_c, resources
 from opwise.linkers.convsteps import ALGORITHMS
 from opwise.tensor.conv.functions import conv2d
@@ -118,6 +119,15 @@ def test_results_that_differ_make_no_tip(advised):
     )
     assert math.isinf(narrow.relative)
     assert NARROW not in titles(advice.tips)
+
+
+def test_equal_states_of_random_numbers_are_equal(advised):
+    streams = RandomStreams(5)
+    f = opwise.function([], streams.choice((9,), a=2) + streams.normal((9,)))
+    advice = advised(f)
+    tried = {t.title: t for t in advice.rejected}
+    assert tried["linker py"].ulp == 0
+    assert not [t.verdict for t in tried.values() if "differs" in t.verdict]
 
 
 def test_a_variant_that_fails_is_reported(x, advised, monkeypatch):
