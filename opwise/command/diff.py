@@ -165,8 +165,9 @@ def _weight(found: Repeated) -> tuple[bool, float, float]:
     row = found.row
     real = found.verdict in ("slower", "faster")
     gap = abs(row.ns)
-    if found.verdict and row.mine is not None:
-        gap = abs(found.change or 0.0) * row.mine.runs
+    several = max(len(found.mine), len(found.theirs)) > 1
+    if several and found.change is not None and row.mine is not None:  # of medians, as is shown
+        gap = abs(found.change) * row.mine.runs
     return real, gap, max(side.ns for side in (row.mine, row.theirs) if side)
 
 
@@ -327,7 +328,7 @@ def _too_slow(found: list[Repeated], limit: float, floor_ns: float) -> list[Repe
 def _blamed(repeated: Repeated, names: jsonreports.Names) -> str:
     """Return a sentence about a row that is too slow, with its function and line."""
     functions = ", ".join(names.functions(repeated))
-    places = ", ".join(markdown.short_place(place) for place in names.lines(repeated))
+    places = ", ".join(wording.short_place(place) for place in names.lines(repeated))
     where = "; ".join(
         part for part in (functions and f"function {functions}", places and f"line {places}")
         if part

@@ -196,6 +196,16 @@ def test_too_few_runs_are_said_to_be(call, folder):
     assert "Fewer than 4 runs" in call("diff", before, after).output
 
 
+def test_rows_of_several_runs_are_in_the_order_of_their_medians(call, profile, tmp_path):
+    """One slow run of dot moves its mean more than exp changed, but not its median."""
+    for side, exp, dots in (("before", 5_000, (9_000, 9_000)), ("after", 1_000, (9_100, 9_100))):
+        (tmp_path / side).mkdir()
+        for k, dot in enumerate((*dots, 90_000 if side == "after" else 9_000)):
+            profile(f"{side}/{k}.json", ("exp", exp, 1, ("a",)), ("dot", dot, 1, ("b",)))
+    lines = call("diff", tmp_path / "before", tmp_path / "after").output.splitlines()
+    assert [line.split()[-1] for line in lines[2:4]] == ["exp", "dot"]
+
+
 def test_a_row_that_is_equal_in_all_runs(call, folder):
     before, after = folder("before", *[1000] * 6), folder("after", *[2000] * 6)
     result = call("diff", before, after)
