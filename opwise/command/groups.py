@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opwise.command import tables
 from opwise.profiling import aggregate, jsonreports
-from opwise.profiling.reports.wording import counted
+from opwise.profiling.reports.wording import counted, short_place
 
 if TYPE_CHECKING:
     from opwise.profiling.profile import Profile
@@ -22,10 +22,11 @@ def show(profile: Profile, by: str, n: int) -> None:
         [tables.Column("time ms"), tables.Column("share"), tables.Column("runs", 2),
          tables.Column("Applys", 1), tables.text(by)]
     )  # fmt: skip
+    label = short_place if by == "line" else str
     for row in rows[:n]:
         table.add([
             f"{row['seconds'] * 1e3:.3f}", f"{100 * row['share']:.1f}%", str(row["calls"]),
-            str(row["applys"]), f"{row['label']}  {row['source']}".rstrip(),
+            str(row["applys"]), f"{label(row['label'])}  {row['source']}".rstrip(),
         ])  # fmt: skip
     tables.show(table)
     if len(rows) > n:

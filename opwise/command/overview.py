@@ -174,7 +174,7 @@ def _applys(profile: Profile, n: int, sort: str) -> tables.Table:
     limits = _limits(profile)
     rows = _sorted(profile, limits, sort)
     several = len(profile.functions) > 1
-    longest = max(len(f.name) for f in profile.functions) if several else 0
+    longest = max(len(_name(f)) for f in profile.functions) if several else 0
     table = tables.Table(_columns(bool(limits), longest, sort))
     for f, a in rows[:n]:
         share = a.total / profile.local_ns
@@ -186,7 +186,7 @@ def _applys(profile: Profile, n: int, sort: str) -> tables.Table:
                 *_per_run(a),
                 *(_against(limits.get(_key(f, a))) if limits else ()),
                 a.device or ("C" if a.c else "Py"),
-                *([f.name] if several else []),
+                *([_name(f)] if several else []),
                 str(a.position),
                 tables.place(wording.line_of(a)),
                 a.title,
@@ -200,6 +200,11 @@ def _applys(profile: Profile, n: int, sort: str) -> tables.Table:
     if once:
         _add_sum(table, once, details.ONCE)
     return table
+
+
+def _name(function: FunctionProfile) -> str:
+    """Return the name of a function, which is a place if the program gave it none."""
+    return tables.place(wording.short_place(function.name))
 
 
 def _marked(apply: ApplyProfile, profile: Profile) -> str:

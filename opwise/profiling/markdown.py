@@ -5,17 +5,16 @@ Made of the documents of ``jsonreports``. Names are code spans, so that nothing 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from opwise.profiling import jsonreports
-from opwise.profiling.aggregate import GROUPINGS
+from opwise.profiling.aggregate import GROUPINGS, NO_SCOPE
 from opwise.profiling.files import printable
 from opwise.profiling.jsonreports import Document
 from opwise.profiling.model import ProfileData
-from opwise.profiling.reports.wording import counted, short, short_path
+from opwise.profiling.reports.wording import counted, short, short_place
 
 #: letters of a name that are shown
 _LETTERS = 100
@@ -42,7 +41,8 @@ def report(profile: ProfileData, by: str = "apply", n: int = 10) -> str:
     tables.update({name: _sums(data["by"][name], name, n) for name in GROUPINGS})
     lines += tables.pop(by)
     for name in ("apply", "line", "scope", "op"):
-        if name in tables and len(tables[name]) > 2:
+        is_empty = name == "scope" and all(row["label"] == NO_SCOPE for row in data["by"][name])
+        if name in tables and len(tables[name]) > 2 and not is_empty:
             lines += ["", *_folded(f"By {name}", tables[name])]
     return _text([*lines, "", *_folded("Environment", _environment(data["environments"]))])
 
@@ -53,7 +53,7 @@ def _applys(data: Document, n: int) -> list[str]:
         ("~" * a["estimated"] + _time(a["seconds"]), _percent(a["share"]), a["calls"],
          _time(a["seconds_median"]) if a["seconds_median"] and not a["seconds_inside"] else "",
          code(a["runs_in"]),
-         code(a["function"]), _places(a["lines"]), code(a["apply"]))
+         _function(a["function"]), _places(a["lines"]), code(a["apply"]))
         for a in shown
     ]  # fmt: skip
     headings = ("time", "share", "runs", "median", "in", "function", "line", "Apply")
@@ -101,7 +101,7 @@ def _differences(data: Document, n: int) -> list[str]:
     rows = [
         (_time(row[before]), _time(row[after]), _ratio(row),
          *((_interval(row), row["verdict"]) if several else ()), row["relation"],
-         ", ".join(map(code, row["functions"])),
+         ", ".join(map(_function, row["functions"])),
          *((_label_of_lines(row["label"]),) if by_line
            else (_places(row["lines"]), code(row["label"]))))
         for row in (data["total"], *data["rows"][:n])
@@ -207,14 +207,13 @@ def _folded(title: str, lines: Iterable[str]) -> list[str]:
     return [f"<details><summary>{title}</summary>", "", *lines, "", "</details>"]
 
 
+def _function(name: str) -> str:
+    """Return the cell for the name of a function, which is a place if the program gave it none."""
+    return code(short_place(name))
+
+
 def _places(places: Sequence[str]) -> str:
     return code(short_place(places[0])) if places else ""
-
-
-def short_place(place: str) -> str:
-    """Return ``file:line`` with a path relative to the current folder if the file is below it."""
-    file, colon, line = place.rpartition(":")
-    return f"{short_path(file)}{colon}{line}" if colon and os.path.isabs(file) else place
 
 
 def _time(seconds: float | None) -> str:

@@ -132,13 +132,31 @@ def test_compiling(build):
     read = replace(cached, compile=replace(cached.compile, graph_cached=True))
     (line,) = details.compiling(Profile((read,)))
     assert line.endswith(
-        "); rewritten graphs cached for 1 function; kernels cached for 1 function, compiled for 0"
+        " (loading 0.001); rewritten graphs cached for 1 function; kernels cached for 1 function"
     )
     (line,) = details.compiling(Profile((one, cached, compiled)))
     assert line == (
         "  compiled 3 functions in 0.900 s: rewriting 0.300, linking 0.600 (C compiler 0.125, "
         "loading 0.003); kernels cached for 1 function, compiled for 1"
     )
+
+
+def test_compiling_without_parts_of_no_time(build):
+    apply, function, _ = build
+    one = function(apply("exp", 1))
+    compiled = replace(one, compile=replace(one.compile, cached=False, load=0.0))
+    (line,) = details.compiling(Profile((compiled, compiled)))
+    assert line == (
+        "  compiled 2 functions in 0.600 s: rewriting 0.200, linking 0.400; kernels compiled for "
+        "2 functions"
+    )
+
+
+def test_parts_of_the_program_that_took_no_time_are_left_out(build):
+    apply, function, _ = build
+    about = {"seconds_of_process": 2.0, "seconds_importing": 1.0, "grad_seconds": 0.0004}
+    lines = details.program(Profile((function(apply("exp", 1)),), "", about))
+    assert len(lines) == 5 and not any("gradients" in line for line in lines)
 
 
 def test_spread(build):
@@ -161,7 +179,7 @@ def test_by_line_and_scope(build):
     profile = Profile((function(*applys),), sources={"/far/a.py:3": "y = exp(x)"})
     _, line, unknown = details.lines(profile, 10)
     assert line.split() == "0.003000 75.0% 50.0% /far/a.py:3 y = exp(x)".split()
-    assert unknown.split() == "0.001000 25.0% 0.0% (unknown line)".split()
+    assert unknown.split() == "0.001000 25.0% - (unknown line)".split()
     _, *rows = details.scopes(profile, 2)
     assert [row.split()[-1] for row in rows[:2]] == ["layer", "layer/grad"]
     assert rows[2] == "  ... (1 more: 0.001000 s)"
@@ -209,6 +227,11 @@ def test_the_peak_has_an_owner(build):
     assert lines[0] == (
         "Memory at its peak: 2.441 KiB while f ran dot(x) (id 1); including scratch "
         "memory, at most 2.93 KiB. Live at that point: <bytes> <made by>"
+    )
+    less = replace(one, name="/far/b.py:7", memory=replace(memory, timeline=(8, 2500, 8)))
+    assert details.peak(Profile((less,)))[0] == (
+        "Memory at its peak: 2.441 KiB while /far/b.py:7 ran dot(x) (id 1). Live at that point: "
+        "<bytes> <made by>"
     )
     assert [line.split(maxsplit=1) for line in lines[1:]] == [
         ["1500", "exp(x) (id 0, /far/a.py:3)"],

@@ -23,6 +23,7 @@ from opwise.profiling.reports.wording import (
     place_of,
     short,
     short_path,
+    short_place,
 )
 
 #: how the time of a fused Apply is divided
@@ -220,6 +221,7 @@ def program_parts(profile: ProfileData) -> tuple[int, list[tuple[float, str]]] |
     """Return (number of processes, (seconds, what) pairs) of the whole program; None if unknown.
 
     The first pair is all of it, the last the remainder: below 0 if functions ran in parallel.
+    Parts that would be shown as zero are left out.
     """
     parts = profile.environments
     known = [p for p in parts if "seconds_of_process" in p]
@@ -234,7 +236,7 @@ def program_parts(profile: ProfileData) -> tuple[int, list[tuple[float, str]]] |
     )
     compiled = sum(f.compile.total for f in profile.functions)
     called = sum(f.call_ns for f in profile.functions) * 1e-9
-    return len(known), [
+    rows = [
         (whole, "whole program, from the start of the process"),
         (importing, "importing opwise"),
         (gradients, "building gradients"),
@@ -242,8 +244,11 @@ def program_parts(profile: ProfileData) -> tuple[int, list[tuple[float, str]]] |
         (called, "calls of functions"),
         (whole - importing - gradients - compiled - called, _REST),
     ]
+    return len(known), [row for row in rows if abs(row[0]) >= _SHOWN_SECONDS]
 
 
+#: fewer seconds are shown as 0.000
+_SHOWN_SECONDS = 0.0005
 _REST = "the rest: Python, other libraries, waiting"
 
 
@@ -278,12 +283,16 @@ def compiling(profile: ProfileData) -> list[str]:
     kernels = f"; rewritten graphs cached for {counted(graphs, 'function')}" if graphs else ""
     if cached:
         hits, misses = cached.count(True), cached.count(False)
-        kernels += f"; kernels cached for {counted(hits, 'function')}, compiled for {misses}"
+        of_hits = f"cached for {counted(hits, 'function')}"
+        of_misses = f"compiled for {misses if hits else counted(misses, 'function')}"
+        kernels += f"; kernels {', '.join([of_hits] * bool(hits) + [of_misses] * bool(misses))}"
+    parts = [("C compiler", total("compiler")), ("loading", total("load"))]
+    of_linking = ", ".join(f"{what} {s:.3f}" for what, s in parts if s >= _SHOWN_SECONDS)
     found = [
-        "  compiled %s in %.3f s: rewriting %.3f, linking %.3f (C compiler %.3f, loading %.3f)%s"
+        "  compiled %s in %.3f s: rewriting %.3f, linking %.3f%s%s"
         % (
             counted(len(made), "function"), total("total"), total("optimizer"), total("linker"),
-            total("compiler"), total("load"), kernels,
+            f" ({of_linking})" * bool(of_linking), kernels,
         )
     ]  # fmt: skip
     if reason := without_compiler(profile):
@@ -490,10 +499,14 @@ def _rows(
     found = sorted(found, key=lambda r: (-r.ns, r.label))
     rest = sum(r.ns for r in found[n:])
     return [
-        *("  %10.6f  %5.1f%%  %5.1f%%  %s"
-          % (*_share(r.ns, local), percent(r.gradient, r.ns), name(r)) for r in found[:n]),
+        *("  %10.6f  %5.1f%%  %6s  %s"
+          % (*_share(r.ns, local), _in_gradients(r), name(r)) for r in found[:n]),
         *(["  ... (%d more: %.6f s)" % (len(found) - n, rest * 1e-9)] if len(found) > n else []),
     ]  # fmt: skip
+
+
+def _in_gradients(row: SummaryRow) -> str:
+    return f"{percent(row.gradient, row.ns):.1f}%" if row.gradient else "-"
 
 
 def _share(ns: float, local: float) -> tuple[float, float]:
@@ -533,10 +546,12 @@ def at_peak(
     memory = function.memory
     assert memory is not None
     apply = {a.position: a for a in function.applys}
+    most = readable(max(memory.timeline))
+    is_more = most != readable(memory.peak)
+    with_scratch = f"; including scratch memory, at most {most}" * is_more
     title = (
-        f"Memory at its peak: {readable(memory.peak)} while {function.name} ran "
-        f"{name_and_place(apply[memory.at])}; including scratch memory, at most "
-        f"{readable(max(memory.timeline))}. Live at that point:"
+        f"Memory at its peak: {readable(memory.peak)} while {short_place(function.name)} ran "
+        f"{name_and_place(apply[memory.at])}{with_scratch}. Live at that point:"
     )
     rows: list[tuple[int, ApplyProfile | None, str]] = [
         (live.bytes, apply.get(live.position), "scratch of the Apply itself")

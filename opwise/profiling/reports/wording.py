@@ -53,6 +53,12 @@ def short_path(file: str) -> str:
     return file if inside.startswith(os.pardir) else inside
 
 
+def short_place(place: str) -> str:
+    """Return ``file:line`` with a path relative to the current folder if the file is below it."""
+    file, colon, line = place.rpartition(":")
+    return f"{short_path(file)}{colon}{line}" if colon and os.path.isabs(file) else place
+
+
 def line_of(apply: ApplyProfile) -> str:
     """Return ``file:line`` of an Apply with a short path; "" if unknown.
 
