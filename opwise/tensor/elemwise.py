@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -383,6 +383,14 @@ def elemwise(name: str) -> Elemwise:
     """Return the Elemwise of a row as users write it (``Elemwise{add,no_inplace}``)."""
     row = ROWS[name]
     return FUNCTIONS[row.tensor_name or row.name]
+
+
+def rough_work(each: Iterable[str], shape: tuple[int, ...]) -> float:
+    """Return roughly the nanoseconds that one thread needs to apply some rows to all elements.
+
+    For ``apply_work`` of Ops that are no loops of scalar operations. each: names of rows.
+    """
+    return sum(elemwise(name).element_cost(2) for name in each) * math.prod(shape)
 
 
 @cache

@@ -23,7 +23,7 @@ from opwise.scalar.op import OPS, BinaryScalarOp, ScalarOp
 from opwise.tensor.convert import ViewOp
 from opwise.tensor.creation import arange, zeros_like
 from opwise.tensor.dimshuffle import dimshuffle, dimshuffle_op
-from opwise.tensor.elemwise import cast, elemwise, second_bare
+from opwise.tensor.elemwise import cast, elemwise, rough_work, second_bare
 from opwise.tensor.shape import reshape, shape
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import Tensor, TensorLike, TensorVariable, as_tensor_variable, constant
@@ -203,6 +203,12 @@ class CAReduce(Op):
     def element_cost(self, n_inputs):
         """Return roughly how many nanoseconds one element takes."""
         return self.scalar_op.element_cost(2)
+
+    def apply_work(self, inputs, outputs):
+        """Return roughly the nanoseconds that one thread computes; None if it is not known."""
+        if not self.scalar_op.has_cost():
+            return None
+        return self.element_cost(1) * math.prod(inputs[0])
 
     def flops(self, inputs, outputs):
         """Return how often the scalar operation is applied. inputs, outputs: their shapes."""
@@ -578,6 +584,10 @@ class _Extremum(Op):
         count = int(np.prod([x.shape[i] for i in self.axis]))
         lined_up = x.transpose((*kept, *self.axis))
         return np.asarray(np.argmax(lined_up.reshape((*rest, count)), axis=-1), dtype=np.int64)
+
+    def apply_work(self, inputs, outputs):
+        """Return roughly the nanoseconds that one thread computes: a comparison an element."""
+        return rough_work(("gt",), inputs[0])
 
     def _lengths(self, shapes):
         return tuple(n for i, n in enumerate(shapes[0]) if i not in self.axis)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import is_disconnected
 from opwise.graph.op import Op
@@ -30,6 +31,7 @@ class Rowwise(Op):
 
     __props__ = ("nin", "steps", "outs")
     profile_kind = "fused"
+    traffic = costs.each_once
 
     def __init__(self, nin: int, steps: Sequence[Instruction], outs: Sequence[int]):
         self.nin, self.steps, self.outs = nin, tuple(steps), tuple(outs)
@@ -71,19 +73,27 @@ class Rowwise(Op):
 
         inputs, outputs: their shapes.
         """
-        shapes, counts = [tuple(shape) for shape in inputs], []
+        counts = [op.flops(args, [out]) for op, args, out in self._shaped(inputs)]
+        return None if None in counts else sum(counts)
+
+    def apply_work(self, inputs, outputs):
+        """Return roughly the nanoseconds that one thread computes; None if it is not known."""
+        work = [op.apply_work(args, [out]) for op, args, out in self._shaped(inputs)]
+        return None if None in work else sum(work)
+
+    def _shaped(self, inputs):
+        """Yield (the tensor Op, shapes of its operands, shape of its result) of each step."""
+        shapes = [tuple(shape) for shape in inputs]
         for one in self.steps:
             args = [shapes[a] for a in one.args]
             if isinstance(one.op, CAReduce):
-                shapes.append((*args[0][:-1], 1))
-                counts.append(one.op.flops(args, [shapes[-1]]))
+                op, out = one.op, (*args[0][:-1], 1)
             elif isinstance(one.op, WindowSum):
-                shapes.append(args[0])
-                counts.append(one.op.flops(args, args))
+                op, out = one.op, args[0]
             else:
-                shapes.append(np.broadcast_shapes(*args))
-                counts.append(Elemwise(one.op).flops(args, [shapes[-1]]))
-        return None if None in counts else sum(counts)
+                op, out = Elemwise(one.op), np.broadcast_shapes(*args)
+            shapes.append(out)
+            yield op, args, out
 
     def perform(self, node, inputs, output_storage):
         values = list(inputs)

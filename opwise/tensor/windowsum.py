@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.tensor.elemwise import rough_work
 from opwise.tensor.variable import as_tensor_variable
 
 
@@ -21,6 +23,7 @@ class WindowSum(Op):
     """
 
     __props__ = ("axis", "first", "last")
+    traffic = costs.each_once
 
     def __init__(self, axis: int, first: int, last: int) -> None:
         self.axis, self.first, self.last = axis, first, last
@@ -36,6 +39,10 @@ class WindowSum(Op):
     def flops(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> int:
         """Return the number of additions; those of zeros beyond the ends count too."""
         return (self.last - self.first) * int(np.prod(outputs[0], dtype=np.int64))
+
+    def apply_work(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> float:
+        """Return roughly the nanoseconds that one thread computes."""
+        return rough_work(["add"] * (self.last - self.first), outputs[0])
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         (x,) = inputs

@@ -260,6 +260,45 @@ def test_loops_of_functions_have_rough_limits(function, dtype):
     assert Profile.from_json(profile.to_json()) == profile
 
 
+def _of_rows():
+    x, y, b = T.dmatrix("x"), T.lvector("y"), T.dvector("b")
+    sm = T.nnet.softmax(x)
+    nll = T.nnet.categorical_crossentropy
+    return x, y, b, {
+        "Softmax": sm,
+        "SoftmaxWithBias": T.nnet.softmax_with_bias(x, b),
+        "SoftmaxGrad": T.nnet.softmax_grad(x, T.exp(x)),
+        "LogSoftmax": T.nnet.logsoftmax(x),
+        "CrossentropySoftmaxArgmax1HotWithBias":
+            T.nnet.crossentropy_softmax_argmax_1hot_with_bias(x, b, y)[0],
+        "CrossentropySoftmax1HotWithBiasDx": T.grad(nll(sm, y).mean(), x),
+        "CrossentropyCategorical1Hot": nll(x, y),
+        "CrossentropyCategorical1HotGrad": T.grad(nll(x, y).sum(), x),
+        "Argmax": T.argmax(x, axis=1),
+        "MaxAndArgmax": T.stack(list(T.max_and_argmax(x, axis=1))),
+        "Reduce": T.max(x, axis=0),
+        "Rowwise": T.grad(T.sqr(sm).sum(), x),
+    }  # fmt: skip
+
+
+#: those that rewrites make
+_REWRITTEN = ("Argmax", "CrossentropySoftmax1HotWithBiasDx", "Reduce", "Rowwise")
+
+
+@pytest.mark.parametrize("name", _of_rows()[-1])
+def test_functions_of_rows_and_extrema_have_rough_limits(name):
+    x, y, b, found = _of_rows()
+    mode = opwise.Mode("c|py", "fast_run" if name in _REWRITTEN else None)
+    f = opwise.function([x, y, b], found[name], profile=True, mode=mode, on_unused_input="ignore")
+    f(np.full((300, 40), 0.5), np.arange(300) % 40, np.ones(40))
+    profile = f.profile.profile()
+    ops = {a.position: a.op.split("{")[0] for a in profile.applys}
+    known = [row for row in rows(profile, MACHINE) if ops[row.position] == name]
+    assert known
+    for row in known:
+        assert row.approximate and 0 < row.share <= 1 and row.attainable > MACHINE.step_ns * 1e-9
+
+
 def test_functions_add_to_the_least_time_and_are_shared_by_threads(build):
     an_apply, a_function, _ = build
     apply = replace(measured(an_apply, 400_000, 80, None), work=100_000.0)

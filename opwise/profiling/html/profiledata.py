@@ -28,6 +28,7 @@ from opwise.profiling.model import (
 )
 from opwise.profiling.reports import details
 from opwise.profiling.reports.theanotips import tips
+from opwise.profiling.reports.wording import short_place
 
 #: an object of JSON
 Data = dict[str, Any]
@@ -92,7 +93,7 @@ def name(profile: ProfileData) -> str:
     """Return the name of a profile: its message, or the names of its functions."""
     if profile.message:
         return profile.message
-    names = list(dict.fromkeys(f.name for f in profile.functions))
+    names = list(dict.fromkeys(short_place(f.name) for f in profile.functions))
     return ", ".join(names) if len(names) <= NAMED else f"{len(profile.functions)} functions"
 
 
@@ -124,12 +125,13 @@ def _limits_of_applys(profile: ProfileData) -> list[Data]:
     for number, function in enumerate(profile.functions):
         for row in roofline.rows(replace(profile, functions=(function,)), profile.machine):
             apply = function.applys[row.position]
-            if row.share is not None and apply.traffic and apply.flops:
+            if row.share is not None:
+                counted = bool(apply.traffic and apply.flops)
                 found.append({
                     "function": number, "position": apply.position, "bound": row.bound,
-                    "intensity": apply.flops / apply.traffic, "gflops": row.rate,
-                    "gbs": row.bandwidth, "share": row.share, "gain_s": row.gain,
-                    "level": row.level,
+                    "intensity": apply.flops / apply.traffic if counted else None,
+                    "gflops": row.rate, "gbs": row.bandwidth, "share": row.share,
+                    "gain_s": row.gain, "level": row.level, "rough": row.approximate,
                 })  # fmt: skip
     return found
 
@@ -170,7 +172,7 @@ def environment(profile: ProfileData, texts: Texts) -> list[list[int]]:
     return [
         [texts(str(name)), texts(str(value))]
         for name, value in profile.environment.items()
-        if not isinstance(value, float | dict | list)
+        if not isinstance(value, float | dict | list) and value != ""
     ]
 
 
@@ -279,7 +281,7 @@ def _function(f: FunctionProfile, texts: Texts) -> Data:
     compile_ = asdict(f.compile)
     compile_["slowest"] = [[texts(text), seconds] for text, seconds in f.compile.slowest]
     return {
-        "name": texts(f.name),
+        "name": texts(short_place(f.name)),
         "applys": len(f.applys),
         "calls": f.calls,
         "failed": f.failed,
@@ -546,7 +548,7 @@ def _path(
 ) -> Iterator[_Part]:
     """Yield the parts of the flame view that the time of an origin counts for."""
     yield root
-    part = root.part("function", texts(function.name), number)
+    part = root.part("function", texts(short_place(function.name)), number)
     yield part
     for name in filter(None, origin.scope.split("/", DEPTH)):
         part = part.part("scope", texts(name))
@@ -570,7 +572,7 @@ def _roofline(
     if not limits:
         return None
     numbers = {f.name: k for k, f in reversed(list(enumerate(profile.functions)))}
-    rows: dict[str, list[Any]] = {name: [] for name in ("apply", *_LIMITS, "bound", "level")}
+    rows: dict[str, list[Any]] = {name: [] for name in ("apply", *_LIMITS, "bound", "level", "rough")}
     for limit in limits:
         function = limit["function"]
         function = numbers.get(function, -1) if isinstance(function, str) else function
@@ -581,6 +583,7 @@ def _roofline(
         rows["apply"].append(starts[function] + limit["position"])
         rows["bound"].append(texts(limit.get("bound") or ""))
         rows["level"].append(texts(limit.get("level") or ""))
+        rows["rough"].append(int(limit.get("rough", False)))
         for name in _LIMITS:
             rows[name].append(finite(limit.get(name)))
     machine = machine or {}

@@ -12,7 +12,7 @@ from opwise.graph.null import disconnected_type, is_disconnected
 from opwise.graph.op import Op
 from opwise.scalar import dtypes
 from opwise.tensor.creation import arange, zeros
-from opwise.tensor.elemwise import elemwise, zeros_like
+from opwise.tensor.elemwise import elemwise, rough_work, zeros_like
 from opwise.tensor.nnet.rowsoftmax import (
     as_column,
     below_zero,
@@ -146,6 +146,11 @@ class CrossentropySoftmaxArgmax1HotWithBias(Op):
         sm = self(*inputs)[1]
         return [sum_(point * sm, axis=1) - _picked(point, labels), softmax_grad(point, sm), None]
 
+    def apply_work(self, inputs, outputs):
+        """Return roughly the nanoseconds that one thread computes."""
+        of_elements = ("add", "gt", "sub", "exp", "add", "true_div")
+        return rough_work(of_elements, inputs[0]) + rough_work(("log", "sub"), inputs[0][:1])
+
 
 class CrossentropySoftmax1HotWithBiasDx(Op):
     """The gradient by x of the cross entropy of softmax(x + b) with labels.
@@ -194,6 +199,10 @@ class CrossentropySoftmax1HotWithBiasDx(Op):
         else:
             by_dy, column = sum_(g * one_less, axis=1), as_column(dy)
         return [by_dy, column * g, disconnected_type.make_variable()]
+
+    def apply_work(self, inputs, outputs):
+        """Return roughly the nanoseconds that one thread computes."""
+        return rough_work(("mul",), inputs[1]) + rough_work(("sub",), inputs[1][:1])
 
 
 crossentropy_softmax_argmax_1hot_with_bias = CrossentropySoftmaxArgmax1HotWithBias()
@@ -281,6 +290,15 @@ class CrossentropyCategorical1Hot(Op):
             return [None]
         return [-_picked(point, labels) / _picked(coding, labels)]
 
+    def traffic(self, node, inputs, outputs):
+        """Return the bytes of the elements that are read, one of each row, and of the others."""
+        _, labels = inputs
+        return [outputs[0].bytes, labels.bytes], [outputs[0].bytes]
+
+    def apply_work(self, inputs, outputs):
+        """Return roughly the nanoseconds that one thread computes."""
+        return rough_work(("log", "neg"), outputs[0])
+
 
 class CrossentropyCategorical1HotGrad(Op):
     """The gradient of ``CrossentropyCategorical1Hot`` by the probabilities, from that by y."""
@@ -313,6 +331,15 @@ class CrossentropyCategorical1HotGrad(Op):
             _picked(zeros_like(coding), labels), slope * g_y / _picked(coding, labels)
         )
         return [-slope, by_coding, disconnected_type.make_variable()]
+
+    def traffic(self, node, inputs, outputs):
+        """Return the bytes of the elements that are read, one of each row, and of the others."""
+        g_y, _, labels = inputs
+        return [g_y.bytes, g_y.bytes, labels.bytes], [outputs[0].bytes]
+
+    def apply_work(self, inputs, outputs):
+        """Return roughly the nanoseconds that one thread computes."""
+        return rough_work(("neg", "true_div"), inputs[0])
 
 
 crossentropy_categorical_1hot = CrossentropyCategorical1Hot()

@@ -13,7 +13,7 @@ from opwise.graph.op import Op
 from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
 from opwise.tensor.dimshuffle import dimshuffle
-from opwise.tensor.elemwise import elemwise
+from opwise.tensor.elemwise import elemwise, rough_work
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
 
@@ -83,6 +83,10 @@ def softmax_of_rows(x: np.ndarray) -> np.ndarray:
     return e / e.sum(axis=1, keepdims=True)
 
 
+#: the rows of the table that take as long as one element of a softmax: its maximum, exp, and a sum
+_OF_SOFTMAX = ("maximum", "sub", "exp", "add", "true_div")
+
+
 # --- operations -----------------------------------------------------------------------------------
 
 
@@ -113,6 +117,10 @@ class Softmax(Op):
         if eval_points[0] is None:
             return [None]
         return [softmax_grad(eval_points[0], self(inputs[0]))]
+
+    def apply_work(self, inputs, outputs):
+        """Return roughly the nanoseconds that one thread computes."""
+        return rough_work(_OF_SOFTMAX, inputs[0])
 
 
 class SoftmaxWithBias(Op):
@@ -146,6 +154,10 @@ class SoftmaxWithBias(Op):
     def R_op(self, inputs, eval_points):
         point = sum_of_points(inputs[0], *eval_points)
         return [None if point is None else softmax_grad(point, self(*inputs))]
+
+    def apply_work(self, inputs, outputs):
+        """Return roughly the nanoseconds that one thread computes."""
+        return rough_work(("add", *_OF_SOFTMAX), inputs[0])
 
 
 def sum_of_points(x: Any, of_x: Any, of_b: Any) -> Any:
@@ -196,6 +208,10 @@ class SoftmaxGrad(Op):
             parts.append((dy - as_column(sum_(dy * sm, axis=1))) * of_sm - moved)
         return [parts[0] + parts[1] if len(parts) == 2 else parts[0] if parts else None]
 
+    def apply_work(self, inputs, outputs):
+        """Return roughly the nanoseconds that one thread computes."""
+        return rough_work(("mul", "add", "mul", "sub"), inputs[1])
+
 
 class LogSoftmax(Op):
     """The logarithm of the softmax of each row, without the underflow of log(softmax(x))."""
@@ -227,6 +243,11 @@ class LogSoftmax(Op):
         if point is None:
             return [None]
         return [point - sum_(point * softmax_op(x), axis=1, keepdims=True)]
+
+    def apply_work(self, inputs, outputs):
+        """Return roughly the nanoseconds that one thread computes."""
+        of_rows = rough_work(("log",), inputs[0][:1])
+        return rough_work(("maximum", "sub", "exp", "add", "sub"), inputs[0]) + of_rows
 
 
 softmax_op = Softmax()

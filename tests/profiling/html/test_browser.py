@@ -210,6 +210,18 @@ def test_all_charts_are_drawn(look, sample, scheme):
     view.evaluate("scrollTo(0, 0)")
 
 
+def test_rough_limits_are_marked(look, sample):
+    rough = {**LIMITS[1], "position": 0, "intensity": None, "gflops": None, "rough": True}
+    view = look(page.page(sample, [rough, *LIMITS[1:]], MACHINE))
+    assert charts(view) == 4
+    row = view.locator("#apply-table .tabulator-row, .tabulator-row")
+    cells = row.locator("[tabulator-field=peak]").all_text_contents()
+    found = [cell.replace("\u202f", " ") for cell in cells]
+    assert found.count("~20.0 %") == 1 and found.count("20.0 %") == 3
+    listed = view.locator("#roofline-list").inner_text()
+    assert "~ " in listed and "1 Apply without an exact count" in listed
+
+
 def test_a_chart_leads_to_its_apply(look, sample):
     view = look(page.page(sample))
     assert charts(view) == 3

@@ -274,6 +274,38 @@ def test_limits_come_from_the_machine_of_the_profile(build):
     assert profiledata.of_profile(Profile(both, machine=machine()), [found], told)["roofline"]
 
 
+def test_limits_without_a_count_of_operations(build):
+    """Of functions, whose limits are rough, and of Applys that move data only."""
+    apply, function, _ = build
+    arrays = (ArrayProfile("float64", (1000,), (8,), 8000),)
+    there = {"traffic": 16000, "shares": ("c",), "input_arrays": arrays, "output_arrays": arrays}
+    applys = [
+        replace(apply("exp", 4000, count=2), work=1200.0, **there),
+        replace(apply("copy", 4000, 1, count=2), flops=0, **there),
+        apply("sort", 4000, 2),
+    ]
+    profile = Profile((function(*applys),), machine=machine())
+    found, told = profiledata.limits(profile)
+    assert {(row["position"], row["rough"], row["intensity"]) for row in found} == {
+        (0, True, None), (1, False, None)
+    }  # fmt: skip
+    assert {row["position"]: row["share"] for row in found} == {
+        0: pytest.approx(1201 / 2000), 1: pytest.approx(161 / 2000)
+    }  # fmt: skip
+    shown = profiledata.of_profile(profile, found, told)["roofline"]
+    assert sorted(zip(shown["apply"], shown["rough"], strict=True)) == [(0, 1), (1, 0)]
+
+
+def test_functions_without_a_name_have_short_places(build, monkeypatch, tmp_path):
+    apply, function, _ = build
+    monkeypatch.chdir(tmp_path)
+    one = function(apply("exp", 5), name=f"{tmp_path}/walk.py:11")
+    shown = profiledata.of_profile(Profile((one,), "", {"flags": "", "threads": 2}))
+    assert shown["texts"][shown["title"]] == "walk.py:11"
+    assert shown["texts"][shown["functions"][0]["name"]] == "walk.py:11"
+    assert [shown["texts"][name] for name, _ in shown["environment"]] == ["threads"]
+
+
 def test_the_rows_of_a_difference(build):
     apply, function, _ = build
     before = Profile((function(apply("exp", 10, keys="a"), apply("mul", 20, 1, keys="b")),))

@@ -67,9 +67,9 @@ function deviceFacts(id) {
 function limitFact(id) {
   const k = LIMIT_OF.get(id);
   if (k === undefined) return null;
-  const { share, bound, gain_s: gain } = D.roofline;
+  const { share, bound, gain_s: gain, rough } = D.roofline;
   return ["limit", [
-    known(share[k]) ? `${percent(share[k])} of the limit` : null,
+    known(share[k]) ? `${rough[k] ? "~" : ""}${percent(share[k])} of the limit${rough[k] ? ", by rough costs of functions such as exp" : ""}` : null,
     text(bound[k]) ? `bound by ${text(bound[k])}` : null,
     known(gain[k]) ? `${time(gain[k] * 1e9)} could be gained` : null,
   ].filter(Boolean).join(" · ")];

@@ -47,7 +47,7 @@ function applyRows() {
       line: lines[0] ?? -1, source: lines.length ? lineText(lines[0]) : "",
       loop: text(A.loop[id]), device: deviceOf(id), transfer: isTransfer(id), host: whyOnHost(id),
       asked: DEVICES?.asked[id], waited: DEVICES?.waited[id],
-      function: functionOf(id).label, gain: limitOf(id, "gain_s"), peak: limitOf(id, "share"), level: limitOf(id, "level") === null ? "" : text(limitOf(id, "level")),
+      function: functionOf(id).label, gain: limitOf(id, "gain_s"), peak: limitOf(id, "share"), rough: limitOf(id, "rough"), level: limitOf(id, "level") === null ? "" : text(limitOf(id, "level")),
       search: () => ({
         op: [opText(id), text(D.ops.class[A.op[id]])], id: `#${A.position[id]}`,
         line: lines.map((line) => `${linePath(line)} ${lineSource(line)}`), scope: scopes,
@@ -116,7 +116,7 @@ function applyTable() {
       some("flops") ? numeric("flops", "flop", "floating-point operations of a call", (v) => el("span", {}, known(v) ? count(v) : ""), { width: 76 }) : null,
       some("gflops") ? numeric("gflops", "GFLOP/s", "10⁹ floating-point operations a second", (v) => el("span", {}, known(v) ? digits(v) : ""), { width: 84 }) : null,
       some("gbs") ? numeric("gbs", "GB/s", "10⁹ bytes a second that it must read and write; behind it the nearest memory that holds them (L1, L2, L3: caches; RAM)", (v, row) => el("span", {}, known(v) ? digits(v) : "", row.level ? el("span", { class: "unit" }, ` ${row.level}`) : null), { width: 92 }) : null,
-      some("peak") ? numeric("peak", "of limit", "the least time that this hardware needs, as a share of the time taken", (v) => el("span", {}, known(v) ? percent(v) : ""), { width: 80 }) : null,
+      some("peak") ? numeric("peak", "of limit", "the least time that this hardware needs, as a share of the time taken; ~: by rough costs of functions such as exp", (v, row) => el("span", {}, known(v) ? `${row.rough ? "~" : ""}${percent(v)}` : ""), { width: 80 }) : null,
       some("gain") ? numeric("gain", "gain", "time beyond the least that this hardware needs", (v) => (known(v) ? timeNode(v * 1e9) : el("span")), { width: 84 }) : null,
     ].filter(Boolean),
   };
@@ -662,15 +662,15 @@ function showRoofline() {
   if (!D.roofline) return;
   byId("roofline").hidden = false;
   document.querySelector('nav a[href="#roofline"]').hidden = false;
-  const { apply, gain_s: gain, bound } = D.roofline;
+  const { apply, gain_s: gain, rough } = D.roofline;
   const rows = apply.map((id, k) => [id, k]).filter(([id, k]) => isIn(id) && gain[k] > 0)
     .sort((a, b) => gain[b[1]] - gain[a[1]]).slice(0, 12);
   const without = apply.filter((id) => isIn(id)).length - shownLimits().length;
   byId("roofline-list").replaceChildren(
     el("p", { class: "legend" }, ...boundsShown().map((b, k) => el("span", {}, el("i", { class: `dot s${(k % 8) + 1}` }), text(b) ? `bound by ${text(b)}` : "limit unknown"))),
     el("h3", {}, "Most to gain"),
-    barList(rows.map(([id, k]) => [applyLink(id), gain[k] * 1e9]), rows.length ? gain[rows[0][1]] * 1e9 : 1, TIMES),
-    ...(without > 0 ? [el("p", { class: "soft" }, `${plural(without, "Apply")} without a count of floating-point operations: not in the chart.`)] : []));
+    barList(rows.map(([id, k]) => [el("span", {}, rough[k] ? "~ " : "", applyLink(id)), gain[k] * 1e9]), rows.length ? gain[rows[0][1]] * 1e9 : 1, TIMES),
+    ...(without > 0 ? [el("p", { class: "soft" }, `Not in the chart: ${plural(without, "Apply")} without an exact count of floating-point operations${rows.some(([, k]) => rough[k]) ? "; ~: by rough costs of functions such as exp" : ""}.`)] : []));
   rooflineChart.update();
 }
 
