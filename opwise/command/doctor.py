@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import os
 import platform
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import click
@@ -22,7 +24,7 @@ from opwise.linkers import blasload, blasthreads, cbuild, kernelcache, opwise_c,
 from opwise.linkers.trusted import Refused
 from opwise.profiling.files import printable, read_limited
 from opwise.profiling.reports.wording import counted
-from opwise.py2 import breakages, convert
+from opwise.py2 import beside, breakages, convert
 from opwise.py2.convert import Parsed
 from opwise.py2.names import DottedNames
 
@@ -48,7 +50,8 @@ def doctor(paths: tuple[Path, ...], coverage: str | None) -> None:
     for name, value in machine().items():
         click.echo(f"{name:12}{value}")
     programs = _programs(paths)
-    found = [_examined(program, is_named=program in paths) for program in programs]
+    tree = cache(_tree)  # programs of a folder import the same modules
+    found = [_examined(program, program in paths, tree) for program in programs]
     without = found.count(None)
     if without:
         uses = "uses" if without == 1 else "use"
@@ -68,11 +71,13 @@ def _programs(paths: Sequence[Path]) -> list[Path]:
     return list(found)
 
 
-def _examined(script: Path, is_named: bool) -> bool | None:
+def _examined(
+    script: Path, is_named: bool, tree: Callable[[Path], ast.Module | None]
+) -> bool | None:
     """Print what a program lacks; return whether it lacks nothing.
 
     is_named: whether the user named it; a file of a folder that uses no name of theano and lacks
-    nothing is not printed, and None returned.
+    nothing is not printed, and None returned. tree: returns the syntax tree of a module beside it.
     """
     name = printable(str(script))
     try:
@@ -82,7 +87,9 @@ def _examined(script: Path, is_named: bool) -> bool | None:
         click.echo(f"{name} {what}: {printable(str(error))}", err=True)
         return False
     used, missing = theano_names(parsed)
-    breaking, is_python2 = breakages.find(parsed.tree, parsed.rewritten)
+    breaking, is_python2 = breakages.find(
+        parsed.tree, parsed.rewritten, lambda: beside.imported(script, parsed.tree, tree)
+    )
     broken = [finding for finding in breaking if finding.certain]
     if not (used or broken or is_named):
         return None
@@ -188,6 +195,14 @@ def parse(script: Path) -> Parsed:
         if convert.is_available():
             return convert.parse(text, str(script))
         raise SyntaxError(f"{error}; to have it examined as Python 2: {convert.INSTALL}") from None
+
+
+def _tree(script: Path) -> ast.Module | None:
+    """Return the syntax tree of a program, or None if it has none."""
+    try:
+        return parse(script).tree
+    except (SyntaxError, OSError, ValueError):
+        return None
 
 
 def names(script: Path) -> tuple[set[str], list[tuple[str, int]]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from opwise.py2.names import Facts
@@ -793,10 +793,15 @@ class Finding:
 _NOT_GIVEN = {float_index, normed_histogram}
 
 
-def find(tree: ast.Module, rewritten: list[tuple[str, int]]) -> tuple[list[Finding], bool]:
+def find(
+    tree: ast.Module,
+    rewritten: list[tuple[str, int]],
+    others: Callable[[], Iterable[ast.Module]] = tuple,
+) -> tuple[list[Finding], bool]:
     """Return (the breakages of a module, by line; whether it was written for Python 2).
 
-    tree, rewritten: as ``convert.parse`` returns them.
+    tree, rewritten: as ``convert.parse`` returns them. others: returns the other modules of the
+    program; it is called if attributes that they define matter.
     """
     facts = Facts(tree)
     free = [(name, line) for name, line in facts.free if name not in facts.guarded]
@@ -812,9 +817,11 @@ def find(tree: ast.Module, rewritten: list[tuple[str, int]]) -> tuple[list[Findi
                 found.add(Finding(line, NAMES[known].text, bool(NAMES[known].given)))
                 break
     # a program for Python 3 that defines an attribute means its own
-    own = set() if facts.is_python2 else _defined(tree)
+    gone = METHODS.keys() - (set() if facts.is_python2 else _defined(tree))
+    if not facts.is_python2 and any(_reads(node, gone) for node in ast.walk(tree)):
+        gone = gone.difference(*map(_defined, others()))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node.attr in METHODS.keys() - own:
+        if isinstance(node, ast.Attribute) and _reads(node, gone):
             if not facts.dotted(node):
                 certain = facts.is_python2 or node.attr not in _LACKED_BY
                 said = f".{METHODS[node.attr].text}"
@@ -830,6 +837,11 @@ def find(tree: ast.Module, rewritten: list[tuple[str, int]]) -> tuple[list[Findi
     return sorted(found), facts.is_python2
 
 
+def _reads(node: ast.AST, names: Collection[str]) -> bool:
+    """Return whether a node is an attribute with one of some names."""
+    return isinstance(node, ast.Attribute) and node.attr in names
+
+
 def _defined(tree: ast.Module) -> set[str]:
     """Return the names of the attributes that a module gives objects, and of its functions."""
     found = set()
@@ -841,8 +853,10 @@ def _defined(tree: ast.Module) -> set[str]:
                 found.add(name)
             case ast.ClassDef(body=body):
                 found.update(
-                    part.target.id for part in body
-                    if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+                    part.id for one in body
+                    if isinstance(one, ast.Assign | ast.AnnAssign)
+                    for target in (one.targets if isinstance(one, ast.Assign) else [one.target])
+                    for part in ast.walk(target) if isinstance(part, ast.Name)
                 )  # fmt: skip
     return found
 

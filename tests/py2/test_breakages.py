@@ -195,6 +195,37 @@ NOTED = {
 }
 
 
+@pytest.mark.parametrize(
+    ("text", "files"),
+    [
+        ("from helper import D\nfor k in D().iteritems(): k\n", {"helper.py": "ITERITEMS"}),
+        ("import helper as h\nh.make().iteritems()\n",
+         {"helper.py": "from kept import D as make", "kept.py": "ITERITEMS"}),
+        ("from lib.dicts import D\nD().iteritems()\n",
+         {"lib/__init__.py": "", "lib/dicts.py": "ITERITEMS"}),
+        ("from lib import dicts\ndicts.D().iteritems()\n", {"lib/dicts.py": "ITERITEMS"}),
+        ("import lib.dicts\nlib.dicts.D().iteritems()\n",
+         {"lib/dicts.py": "from .more import D", "lib/more.py": "from lib import below",
+          "lib/__init__.py": "", "lib/below.py": "ITERITEMS"}),
+        ("class D:\n  def items(self): pass\n  iteritems = items\nD().iteritems()\n", {}),
+    ],
+)  # fmt: skip
+def test_attributes_of_the_programs_own_classes_are_its_own(text, files, tmp_path):
+    path = tmp_path / "new.py"
+    path.write_text(text)
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        own = "class D:\n  def iteritems(self): pass\n"
+        (tmp_path / name).write_text(content.replace("ITERITEMS", own))
+    result = doctor(path)
+    assert result.exit_code == 0 and "iteritems" not in result.output, result.output
+    for name in files:
+        (tmp_path / name).write_text("import new, nothing\n")
+    if files:
+        result = doctor(path)
+        assert result.exit_code == 1 and ".iteritems is gone" in result.output
+
+
 @pytest.mark.parametrize("text", NOTED)
 def test_what_may_be_right_is_no_error(text, tmp_path):
     path = tmp_path / "new.py"
