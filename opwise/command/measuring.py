@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import click
 from opwise.config import config
 from opwise.errors import DeviceError, ProfileFormatError
 from opwise.hardware import cpu as processor
+from opwise.profiling import machinelimits
 from opwise.profiling.machinelimits import QUIET
 from opwise.profiling.profile import Profile
 
@@ -63,26 +65,50 @@ def _disturbed(found: MachineLimits) -> str:
     return f"other programs were running: the limits may be higher than measured; {then}"
 
 
-def add_to(paths: Sequence[Path], found: MachineLimits) -> None:
-    """Put the limits into the files of profiles that were recorded with as many threads."""
+def add_to(paths: Sequence[Path], flags: str) -> None:
+    """Put limits that are not known yet into the files of profiles; measure them for that.
+
+    Those of the CPU belong to profiles that were recorded with as many threads. flags: those that
+    the program ran with.
+    """
+    profiles: dict[Path, Profile] = {}
     for path in paths:
         with contextlib.suppress(ProfileFormatError, OSError):  # reported when it is read
-            profile: Profile = Profile.load(path)
-            if profile.environment.get("threads") == found.threads:
-                replace(profile, machine=found).save(path)
+            profiles[path] = Profile.load(path)
+    machine = cpu()
+    unknown = {name for profile in profiles.values() for name in _unknown(profile)}
+    gpus = _gpus(sorted(unknown), flags) if unknown else {}
+    for path, profile in profiles.items():
+        new = profile
+        if machine is not None and profile.environment.get("threads") == machine.threads:
+            new = replace(new, machine=machine)
+        if here := [(name, gpus[name]) for name in sorted(_unknown(profile)) if name in gpus]:
+            new = replace(new, devices=(*profile.devices, *here))
+        if new is not profile:
+            with contextlib.suppress(OSError):
+                new.save(path)
 
 
-def gpu_of_flags(flags: str) -> None:
-    """Measure the GPU that a program with these flags would use, unless its limits are known.
+def _unknown(profile: Profile) -> set[str]:
+    """Return the names of the devices in a profile whose limits are not in it."""
+    return {a.device for a in profile.applys if a.device} - {name for name, _ in profile.devices}
+
+
+def _gpus(names: Sequence[str], flags: str) -> dict[str, MachineLimits]:
+    """Return the limits of GPUs; those that were not measured before are measured.
 
     Uses another process, because a process that has used a GPU keeps some of its memory.
     """
-    all_flags = ",".join(filter(None, (os.environ.get("OPWISE_FLAGS"), flags)))
-    if config.device == "cpu" and "device=" not in all_flags:
-        return
-    silent = ",".join(filter(None, (all_flags, "print_active_device=False")))
-    command = [sys.executable, "-m", "opwise.gpu.runtime.device_peaks"]
-    subprocess.run(command, env={**os.environ, "OPWISE_FLAGS": silent})
+    given = (os.environ.get("OPWISE_FLAGS"), flags, "print_active_device=False")
+    environment = {**os.environ, "OPWISE_FLAGS": ",".join(filter(None, given))}
+    command = [sys.executable, "-m", "opwise.gpu.runtime.device_peaks", *names]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
+    with contextlib.suppress(ValueError):  # it ended early, and has said why
+        return {
+            name: machinelimits.MachineLimits.from_json(found)
+            for name, found in json.loads(done.stdout).items()
+        }
+    return {}
 
 
 def gpus_of_profile(profile: Profile) -> tuple[tuple[str, MachineLimits], ...]:

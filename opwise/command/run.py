@@ -66,13 +66,11 @@ def run(
     environment = files.profiled(output, mode, flags, memory)
     files.check_output(output, *[] if program.is_module else [Path(program.name)])
     before = {path: _version(path) for path in _profiles(output)}
-    if limits:
-        measuring.gpu_of_flags(flags)
     ended = _run(program, environment, live)
     written = [path for path in _profiles(output) if _version(path) != before.get(path)]
-    # only now is it known that there is something to compare with the limits
-    if limits and written and not ended.interrupted and (found := measuring.cpu()) is not None:
-        measuring.add_to(written, found)
+    # only now is it known that there is something to compare with the limits, and where it ran
+    if limits and written and not ended.interrupted:
+        measuring.add_to(written, flags)
     _report_end(ended, output, output in written)
     _describe_children(output, written)
     failed = any(message.get("event") == "failed" for message in ended.messages)

@@ -134,9 +134,7 @@ def test_lines_and_scopes(shown):
     assert " ".join(rows[3]) == details.SPLIT
 
 
-def test_functions_and_lines_below_the_folder_have_short_paths(
-    build, call, tmp_path, monkeypatch
-):
+def test_functions_and_lines_below_the_folder_have_short_paths(build, call, tmp_path, monkeypatch):
     apply, function, _ = build
     here, far = str(tmp_path / "a.py"), "/far/b.py"
     one = function(apply("exp", 2_000, lines=[(here, 3)]), name=f"{here}:9")
@@ -145,7 +143,10 @@ def test_functions_and_lines_below_the_folder_have_short_paths(
     Profile((one, two), "all").save(path)
     monkeypatch.chdir(tmp_path)
     rows = section(call("report", path).output.splitlines(), "Applys")[1:3]
-    assert [row[-4:-1] for row in rows] == [["a.py:9", "0", "a.py:3"], [f"{far}:5", "0", f"{far}:4"]]
+    assert [row[-4:-1] for row in rows] == [
+        ["a.py:9", "0", "a.py:3"],
+        [f"{far}:5", "0", f"{far}:4"],
+    ]
     by_line = call("report", "--by", "line", path).output.splitlines()[1:]
     assert [row.split()[-1] for row in by_line] == ["a.py:3", f"{far}:4"]
     text = call("report", "--form", "markdown", path).output

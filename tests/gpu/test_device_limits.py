@@ -1,5 +1,7 @@
 """Peak rates of a device: how they are measured, kept and reported."""
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -14,9 +16,10 @@ from click.testing import CliRunner
 import opwise
 import opwise.tensor as T
 from opwise.command import main, measuring
+from opwise.command import run as command_run
+from opwise.command.programs import Ended
 from opwise.gpu.runtime import device
 from opwise.gpu.runtime import device_peaks as probe
-from opwise.graph import target
 from opwise.hardware import cpu as host
 from opwise.modes.profilemode import ProfileMode
 from opwise.profiling import merge, roofline
@@ -104,21 +107,21 @@ def test_a_device_is_measured_once(folder, measured):
 
 
 def test_the_process_that_measures(folder, measured, monkeypatch, capsys):
-    probe.main()  # on the CPU
-    assert not measured and capsys.readouterr() == ("", "")
-    monkeypatch.setattr(target, "_chosen", "cuda")
-    probe.main()
-    *_, told = capsys.readouterr().err.splitlines()
-    assert (
-        told == "measuring peak bandwidth and FLOP/s of an emulated device..."
-        and len(measured) == 1
-    )
-    probe.main()
-    assert capsys.readouterr() == ("", "") and len(measured) == 1
+    probe.main([])
+    assert not measured and capsys.readouterr() == ("{}\n", "")
+    probe.main(["cuda0"])
+    printed = capsys.readouterr()
+    assert "measuring peak bandwidth and FLOP/s of an emulated device..." in printed.err
+    assert len(measured) == 1
+    text = json.loads(printed.out)["cuda0"]
+    assert MachineLimits.from_json(text) == probe.known(device.device())
+    probe.main(["cuda0"])
+    assert capsys.readouterr() == (printed.out, "") and len(measured) == 1
     monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.setattr(device, "_devices", {})
-    probe.main()
-    assert "cannot measure cuda: The GPU needs CuPy" in capsys.readouterr().err
+    probe.main(["cuda0"])
+    printed = capsys.readouterr()
+    assert printed.out == "{}\n" and "cannot measure cuda0: The GPU needs CuPy" in printed.err
 
 
 # --- profiles -------------------------------------------------------------------------------------
@@ -249,41 +252,79 @@ def test_report_measures_anew_where_it_is_asked_to(call, profile, tmp_path, meas
     assert "  Device cuda0: a device, 132 multiprocessors\n" in shown
 
 
-@pytest.mark.parametrize(
-    ("flags", "asked"), [("device=cuda", True), ("device=cuda,floatX=float32", True),
-                         ("floatX=float32", False)],
-)  # fmt: skip
-def test_run_has_it_measured_in_a_process_of_its_own(call, monkeypatch, tmp_path, flags, asked):
-    started, begin = [], subprocess.Popen
+@pytest.fixture
+def ran(call, profile, monkeypatch, tmp_path):
+    """Call a function that runs ``opwise run`` of a program that writes ``profile``.
 
-    def noted(command, **more):
-        started.append((command, more["env"]["OPWISE_FLAGS"].split(",")))
-        return begin([sys.executable, "-c", ""], **more)
+    The process that measures is played by this one. Returns (the profile that was written, the
+    (arguments, flags) of processes that measured).
+    """
+    processes, path = [], tmp_path / "p.json"
 
-    monkeypatch.setattr(subprocess, "Popen", noted)
-    (tmp_path / "p.py").write_text("")
-    for more in ([], ["--no-limits"]):
-        call("run", *more, "--flags", flags, "-o", tmp_path / "p.json", tmp_path / "p.py")
-    probes = [
-        set(given)
-        for command, given in started
-        if command[1:] == ["-m", "opwise.gpu.runtime.device_peaks"]
+    def ended(program, environment, live):
+        assert not processes  # only after the program
+        ended.profile.save(path)
+        return Ended(0, ended.interrupted)
+
+    def started(command, env, **more):
+        assert command[:3] == [sys.executable, "-m", "opwise.gpu.runtime.device_peaks"]
+        processes.append((command[3:], env["OPWISE_FLAGS"].split(",")))
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            probe.main(command[3:])
+        return subprocess.CompletedProcess(command, 0, printed.getvalue())
+
+    unknown = replace(profile, devices=())
+
+    def run(*options, profile=unknown, interrupted=False):
+        ended.profile, ended.interrupted = profile, interrupted
+        (tmp_path / "p.py").write_text("")
+        call("run", *options, "-o", path, tmp_path / "p.py")
+        return Profile.load(path), processes
+
+    monkeypatch.setattr(command_run, "_run", ended)
+    monkeypatch.setattr(measuring.subprocess, "run", started)
+    return run
+
+
+def test_run_measures_what_the_program_used_after_it(ran, measured):
+    found, processes = ran("--flags", "floatX=float32")
+    assert [(name, one.processor) for name, one in found.devices] == [
+        ("cuda0", "an emulated device")
     ]
-    assert len(probes) == asked and len(started) == 2 + asked
-    if asked:
-        assert {*flags.split(","), "print_active_device=False"} <= probes[0]
-        assert "profile=True" not in probes[0]
-        assert started[0][0][0] == sys.executable
+    ((arguments, flags),) = processes
+    assert arguments == ["cuda0"] and len(measured) == 1
+    assert {"floatX=float32", "print_active_device=False"} <= set(flags)
+    assert "profile=True" not in flags
+
+
+@pytest.mark.parametrize("why", ["not wanted", "interrupted", "known", "of the CPU"])
+def test_run_measures_no_device_without_need(ran, measured, profile, why):
+    options = ["--no-limits"] if why == "not wanted" else ["--flags", "device=cuda"]
+    more = {"profile": profile} if why == "known" else {}
+    if why == "of the CPU":
+        on_cpu = tuple(replace(a, device="") for a in profile.functions[0].applys)
+        functions = (replace(profile.functions[0], applys=on_cpu),)
+        more = {"profile": replace(profile, functions=functions, devices=())}
+    found, processes = ran(*options, interrupted=why == "interrupted", **more)
+    assert not processes and not measured
+    assert found.devices == (profile.devices if why == "known" else ())
+
+
+def test_run_without_the_device_that_was_used(ran, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.setattr(device, "_devices", {})
+    found, processes = ran()
+    assert len(processes) == 1 and found.devices == ()
 
 
 def test_the_process_that_measures_without_a_device(tmp_path):
     """It says why it cannot, and ends well: the program itself says the same where it must."""
-    environment = {**os.environ, "OPWISE_FLAGS": f"device=cuda7,base_compiledir={tmp_path}"}
+    environment = {**os.environ, "OPWISE_FLAGS": f"base_compiledir={tmp_path}"}
     done = subprocess.run(
-        [sys.executable, "-m", "opwise.gpu.runtime.device_peaks"],
+        [sys.executable, "-m", "opwise.gpu.runtime.device_peaks", "cuda7"],
         env=environment,
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0 and done.stdout == "{}\n", done.stderr
     assert "cannot measure cuda7: " in done.stderr

@@ -1,15 +1,16 @@
 """Peak bandwidth and FLOP/s of a device: measured once, and kept in a file.
 
-``python -m opwise.gpu.runtime.device_peaks`` measures the device that the flags name, in a process
-of its own, whose memory on the device is freed when it ends.
+``python -m opwise.gpu.runtime.device_peaks NAME...`` measures devices in a process of its own,
+whose memory on them is freed when it ends.
 """
 
 from __future__ import annotations
 
 import functools
+import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -174,19 +175,22 @@ def _read(path: Path, name: str) -> MachineLimits | None:
     return found if (found.probe, found.processor) == (VERSION, name) else None
 
 
-def main() -> None:
-    """Measure the device that the flags name, unless that was done; report if it cannot be used."""
-    name = devices.requested_name()
-    if name == "cpu":
-        return
-    try:
-        device = devices.device(devices.index_of(name))
-        if known(device) is None:
-            print(f"measuring peak bandwidth and FLOP/s of {device.name}...", file=sys.stderr)
-            limits(device)
-    except DeviceError as error:
-        print(f"cannot measure {name}: {error}", file=sys.stderr)
+def main(names: Sequence[str]) -> None:
+    """Print {name: limits} of devices as JSON; measure those that were not measured before.
+
+    Reports on stderr which are measured, and which cannot be used: those are left out.
+    """
+    found = {}
+    for name in names:
+        try:
+            device = devices.device(devices.index_of(name))
+            if known(device) is None:
+                print(f"measuring peak bandwidth and FLOP/s of {device.name}...", file=sys.stderr)
+            found[name] = limits(device).to_json()
+        except DeviceError as error:
+            print(f"cannot measure {name}: {error}", file=sys.stderr)
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -572,7 +572,8 @@ def _roofline(
     if not limits:
         return None
     numbers = {f.name: k for k, f in reversed(list(enumerate(profile.functions)))}
-    rows: dict[str, list[Any]] = {name: [] for name in ("apply", *_LIMITS, "bound", "level", "rough")}
+    columns = ("apply", *_LIMITS, "bound", "level", "rough")
+    rows: dict[str, list[Any]] = {name: [] for name in columns}
     for limit in limits:
         function = limit["function"]
         function = numbers.get(function, -1) if isinstance(function, str) else function
