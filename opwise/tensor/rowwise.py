@@ -87,13 +87,14 @@ class Rowwise(Op):
         for one in self.steps:
             args = [shapes[a] for a in one.args]
             if isinstance(one.op, CAReduce):
-                op, out = one.op, (*args[0][:-1], 1)
+                shapes.append((*args[0][:-1], 1))
+                yield one.op, args, shapes[-1]
             elif isinstance(one.op, WindowSum):
-                op, out = one.op, args[0]
+                shapes.append(args[0])
+                yield one.op, args, shapes[-1]
             else:
-                op, out = Elemwise(one.op), np.broadcast_shapes(*args)
-            shapes.append(out)
-            yield op, args, out
+                shapes.append(np.broadcast_shapes(*args))
+                yield Elemwise(one.op), args, shapes[-1]
 
     def perform(self, node, inputs, output_storage):
         values = list(inputs)

@@ -126,14 +126,18 @@ def _limits_of_applys(profile: ProfileData) -> list[Data]:
         for row in roofline.rows(replace(profile, functions=(function,)), profile.machine):
             apply = function.applys[row.position]
             if row.share is not None:
-                counted = bool(apply.traffic and apply.flops)
                 found.append({
                     "function": number, "position": apply.position, "bound": row.bound,
-                    "intensity": apply.flops / apply.traffic if counted else None,
+                    "intensity": _intensity(apply),
                     "gflops": row.rate, "gbs": row.bandwidth, "share": row.share,
                     "gain_s": row.gain, "level": row.level, "rough": row.approximate,
                 })  # fmt: skip
     return found
+
+
+def _intensity(apply: ApplyProfile) -> float | None:
+    """Return the operations for each byte; None without an exact count of both."""
+    return apply.flops / apply.traffic if apply.flops and apply.traffic else None
 
 
 def _limits_of_hardware(profile: ProfileData) -> Data:
