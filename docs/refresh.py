@@ -137,7 +137,8 @@ def fresh(page, folder, check=False):
             f"{line[: WIDTH - 1].rpartition(' ')[0]} …" if len(line) > WIDTH else line
             for line in lines
         ]
-        return "\n".join(lines).replace(f"{ROOT}/", "").replace(f"{folder}/", "").strip("\n")
+        printed = "\n".join(lines).replace(f"{ROOT}/", "").replace(f"{folder}/", "").strip("\n")
+        return _OWN_FLAG.sub("", _ALONE.sub(r"\1none", printed))
 
     return BLOCK.sub(done, text)
 
@@ -164,6 +165,9 @@ def typed(command):
     return "\n".join(f"$ {' '.join(line)}" for line in lines if line and line[0] not in _SET_UP)
 
 
+#: what reports say of the flag that every command gets here, alone and among others
+_ALONE = re.compile(r"\b((?:before|after): )cache_graphs=False\b(?!,\w)")
+_OWN_FLAG = re.compile(r",? ?\bcache_graphs=False")
 #: a comment behind a call of print says what it prints
 _PRINTED = re.compile(r"^ *print\(.*\)  # (.+)$", re.M)
 #: the name of an Op with parameters

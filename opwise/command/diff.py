@@ -134,14 +134,21 @@ def _print(
     mine, theirs: the profiles of both sides.
     """
     table = _table_of_runs if runs.several else _table
+    shown = found[:n] if runs.several else [r for r in found[:n] if _is_visible(r)] or found[:n]
+    rest = [r for r in found if not any(r is one for one in shown)]
     sources = {place: text for run in (*theirs, *mine) for place, text in run.sources.items()}
-    tables.show(table([total, *found[:n]], by, found[n:], sources))
+    tables.show(table([total, *shown], by, rest, sources))
     for what, before, after in environments.differences(mine, theirs):
         tables.say(f"{what} before: {before or 'unknown'}, after: {after or 'unknown'}")
-    for line in _explained(found[:n], runs.several, *runs.count):
+    for line in _explained(shown, runs.several, *runs.count):
         tables.say(line)
     if by == "shapes":
         tables.say(SHAPES)
+
+
+def _is_visible(found: Repeated) -> bool:
+    """Return whether a side of a row of single runs is shown as more than zero seconds."""
+    return any(side.ns >= 500 for side in (found.row.mine, found.row.theirs) if side)
 
 
 def _across(mine: list[Profile], theirs: list[Profile], n: int) -> None:

@@ -136,6 +136,16 @@ def test_what_is_fused_is_one_row(call, profile):
     assert "fused: several Applys before, one after" in shown
 
 
+def test_rows_that_would_show_zeros_alone_are_summed(call, profile):
+    before = profile("a.json", ("exp", 40_000, 1, ("a",)), ("view", 400, 1, ("b",)))
+    after = profile("b.json", ("exp", 90_000, 1, ("a",)), ("view", 90, 1, ("b",)))
+    lines = call("diff", before, after).output.splitlines()
+    assert [line.split()[-1] for line in lines[1:4]] == ["Applys", "exp", "row"]
+    assert lines[3].split()[:2] == ["0.000000", "0.000000"]
+    tiny = profile("c.json", ("view", 400, 1, ("b",))), profile("d.json", ("view", 90, 1, ("b",)))
+    assert call("diff", *tiny).output.splitlines()[2].split()[-1] == "view"
+
+
 # --- several runs ---------------------------------------------------------------------------------
 
 

@@ -199,6 +199,21 @@ def test_the_real_pages_have_commands_and_pictures():
     assert refresh.BLOCK.search((DOCS.parent / "README.md").read_text())
 
 
+def test_the_flag_that_commands_get_here_is_not_recorded(page):
+    said = (
+        "p.py, today, opwise 1, cache_graphs=False\\n"
+        "flags before: a=1,cache_graphs=False, after: cache_graphs=False\\n"
+        "flags before: cache_graphs=False, after: a=1,cache_graphs=False"
+    )
+    page.write_text(f"<!-- run: printf '{said}' -->\n```text\n```\n")
+    refresh.main([str(page)])
+    assert page.read_text().splitlines()[3:6] == [
+        "p.py, today, opwise 1",
+        "flags before: a=1, after: none",
+        "flags before: none, after: a=1",
+    ]
+
+
 def test_names_of_ops_that_are_not_printed_any_more_stop_a_check(tmp_path):
     page = tmp_path / "page.md"
     text = """<!-- run: printf '0.5 3 Sum{axis=[0]}(x)\\n0.25 4 Dot22\\n' -->
