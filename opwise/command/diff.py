@@ -137,10 +137,12 @@ def _print(
     shown = found[:n] if runs.several else [r for r in found[:n] if _is_visible(r)] or found[:n]
     rest = [r for r in found if not any(r is one for one in shown)]
     sources = {place: text for run in (*theirs, *mine) for place, text in run.sources.items()}
-    tables.show(table([total, *shown], by, rest, sources))
+    made = table([total, *shown], by, rest, sources)
+    tables.show(made)
+    is_matching_shown = "matched" in made.titles(tables.width())
     for what, before, after in environments.differences(mine, theirs):
         tables.say(f"{what} before: {before or 'unknown'}, after: {after or 'unknown'}")
-    for line in _explained(shown, runs.several, *runs.count):
+    for line in _explained(shown if is_matching_shown else [], runs.several, *runs.count):
         tables.say(line)
     if by == "shapes":
         tables.say(SHAPES)

@@ -41,9 +41,9 @@ def _show_applys(profile: Profile, n: int, sort: str) -> None:
         sort = "time"
     table = _applys(profile, n, sort)
     _show_table("Applys", table, len(profile.applys), n)
-    for title, meaning in _LEGEND.items():
-        if title in table.titles(tables.width()):
-            tables.say(f"  {meaning}")
+    titles = table.titles(tables.width())
+    for line in _legend(titles, any(cell.startswith("~") for cell in _cells(table, "of limit"))):
+        tables.say(f"  {line}")
     if any("~" in cells[0] for cells, _ in table.rows):
         tables.say(f"  ~: {details.ESTIMATED}")
     if any("*" in cells[0] for cells, _ in table.rows):
@@ -261,13 +261,38 @@ def _add_sum(table: tables.Table, ns: int, what: str, share: float | None = None
     table.add(cells, style="dim")
 
 
-#: the meaning of columns, by their title
+def _cells(table: tables.Table, title: str) -> list[str]:
+    """Return the cells of a column, [] without it."""
+    return [
+        cells[k]
+        for k, column in enumerate(table.columns)
+        if column.title == title
+        for cells, _ in table.rows
+    ]
+
+
+def _legend(titles: list[str], has_rough: bool) -> Iterator[str]:
+    """Yield lines about columns. titles: those shown. has_rough: whether limits are rough."""
+    short = [meaning for title, meaning in _SHORT_LEGEND.items() if title in titles]
+    if short:
+        yield "; ".join(short)
+    for title, meaning in _LEGEND.items():
+        if title in titles:
+            yield f"{meaning}; {_ROUGH}" if title == "of limit" and has_rough else meaning
+
+
+_ROUGH = "~: by rough costs of functions such as exp"
+#: the meaning of columns, by their title: those that share a line
+_SHORT_LEGEND = {
+    "share": "share: part of the time in all Applys",
+    "in": "in: where it ran: C, Py (Python) or a device",
+}
+#: those with a line of their own
 _LEGEND = {
-    "share": "share: part of the time in all Applys; in: where it ran: C, Py (Python) or a device",
     "GB/s": "GB/s: bytes that must be read and written, per second; from: the fastest memory that "
     "holds them (L1, L2, L3: caches; RAM: main memory)",
     "of limit": "of limit: the least time on this hardware, as a share of the time taken, and what "
-    "limits it; ~: by rough costs of functions such as exp",
+    "limits it",
     "gain ms": "gain: the time taken minus the least time on this hardware",
 }
 

@@ -128,12 +128,15 @@ def test_names_are_shown_as_they_are(call, profile):
     assert r"Sum[red]{a}[/] \x1b[31m:smile:" in call("diff", one, one).output
 
 
-def test_what_is_fused_is_one_row(call, profile):
+def test_what_is_fused_is_one_row(call, profile, monkeypatch):
     one = profile("1.json", ("exp", 5, 1, ("a",)), ("mul", 7, 1, ("b",)))
     two = profile("2.json", ("Composite", 6, 1, ("a", "b")))
     shown = call("diff", one, two).output
     assert "0.500  fused    exp + mul | Composite" in shown
     assert "fused: several Applys before, one after" in shown
+    monkeypatch.setenv("COLUMNS", "50")
+    shown = call("diff", one, two).output
+    assert "matched)" in shown and "fused: several" not in shown
 
 
 def test_rows_that_would_show_zeros_alone_are_summed(call, profile):

@@ -215,6 +215,27 @@ def test_what_a_narrow_terminal_leaves_out_is_named(in_terminal):
     assert "(not shown" not in "".join(in_terminal(300))
 
 
+def test_columns_that_are_not_shown_are_not_explained(in_terminal):
+    met = set()
+    for columns in range(30, 140, 5):
+        lines = in_terminal(columns)
+        titles = lines[lines.index("Applys") + 1].split()
+        said = " ".join(" ".join(lines).split())
+        for title, meaning in (("share", "share: part"), ("in", "in: where"), ("GB/s", "GB/s: ")):
+            assert (title in titles) == (meaning in said), (columns, title)
+            met.add((title, title in titles))
+    assert {("share", False), ("share", True), ("in", False), ("in", True)} <= met
+
+
+def test_rough_limits_are_explained_where_there_are_any(shown, build):
+    assert "~" not in "".join(shown())
+    apply, function, _ = build
+    rough = replace(apply("exp", 1_000_000), traffic=16_000, work=9_000.0, shares=("c",),
+                    input_arrays=ARRAYS, output_arrays=ARRAYS)  # fmt: skip
+    (said,) = [line for line in shown(functions=(function(rough),)) if "~: by rough" in line]
+    assert said.strip().startswith("of limit: ")
+
+
 def test_long_names_are_cut_in_a_terminal_alone(in_terminal, shown, build):
     apply, function, _ = build
     one = function(apply("Composite{" + "exp, " * 100 + "}", 10_000_000))
