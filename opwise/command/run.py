@@ -145,7 +145,9 @@ def describe(path: Path) -> None:
     """Print what is in the file of a profile."""
     profile = files.one([path])
     seconds = profile.local_ns * 1e-9
-    click.echo(f"{overview.counts(profile)}, {seconds:.3f} s in their Applys: {path}", err=True)
+    click.echo(
+        f"{overview.counts(profile)}, {seconds:.3f} s in their Applys: {_short(path)}", err=True
+    )
 
 
 #: at most how many processes are listed
@@ -194,4 +196,11 @@ def _shell_words(output: Path, written: list[Path]) -> str:
 
 
 def shell_word(path: Path) -> str:
-    return shlex.quote(str(path))
+    """Return a path as a word that a shell reads; no command takes it for an option."""
+    return shlex.quote(_short(path))
+
+
+def _short(path: Path) -> str:
+    """Return a path relative to the current folder if it is below it."""
+    short = wording.short_path(str(path))
+    return str(path) if short.startswith("-") else short

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from opwise.command import programs
+from opwise.command import programs, run
 from opwise.hardware import cpu
 from opwise.linkers import kernelcache
 from opwise.profiling.process import send_status
@@ -288,6 +288,13 @@ if __name__ == "__main__":
 """
 
 
+def test_files_below_the_folder_have_short_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"a.json": "a.json", "b/c d.json": "'b/c d.json'", "-o": str(tmp_path / "-o")}
+    assert {name: run.shell_word(tmp_path / name) for name in names} == names
+    assert run.shell_word(tmp_path.parent / "a.json") == f"{tmp_path.parent}/a.json"
+
+
 def test_processes_are_named(script):
     script(FUNCTION, "beside.py")
     done = opwise("run", "--no-limits", script(CHILDREN))
@@ -301,7 +308,7 @@ def test_processes_are_named(script):
         number = int(file.split(".")[-2])
         assert Profile.load(file).environment["process"] == number
         assert f"process {number}" in said
-    all_files = " ".join([str(Path("program.profile.json").absolute()), *files])
+    all_files = " ".join(["program.profile.json", *files])
     assert f"all together: opwise report {all_files}\n" in said
 
 
