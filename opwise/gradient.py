@@ -6,6 +6,7 @@ Nothing here recurses, so graphs may be of any depth.
 
 from __future__ import annotations
 
+import heapq
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -19,6 +20,7 @@ from opwise.config import config
 from opwise.errors import DisconnectedInputError, MethodNotDefined, NullTypeGradError
 from opwise.graph import hooks, provenance
 from opwise.graph.apply import Apply
+from opwise.graph.guards import ALWAYS, alternative, bits_of, numbers, simplified
 from opwise.graph.null import (
     DisconnectedType,
     NullType,
@@ -37,6 +39,7 @@ from opwise.scalar.types import Scalar
 from opwise.tensor.convert import ViewOp
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import Elemwise, cast, elemwise
+from opwise.tensor.ifelse import ifelse
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.shape import patternbroadcast
 from opwise.tensor.type import TensorType, tensor_type
@@ -123,9 +126,10 @@ def _is_discrete(var) -> bool:
     return _dtype(var) in dtypes.DISCRETE
 
 
-def _filled_like(var, value: float):
-    """Return a number in the shape and dtype (floatX if discrete) of ``var``."""
-    dtype = config.floatX if _is_discrete(var) else _dtype(var)
+def _filled_like(var, value: float, dtype: str | None = None):
+    """Return a number in the shape and dtype (default: floatX if discrete) of ``var``."""
+    if dtype is None:
+        dtype = config.floatX if _is_discrete(var) else _dtype(var)
     if isinstance(var.type, TensorType):
         return elemwise("second")(var, constant(np.asarray(value, dtype)))
     # other types, such as scalars and sparse matrices, have methods of their own
@@ -223,7 +227,7 @@ def grad(
     located = provenance.located(provenance.capture())
     with located, process.building_gradients(), process.pause_garbage_collection():
         backward.run(wrt_list)
-        found = [backward.gradient(var) for var in wrt_list]
+        found = [backward.result(var) for var in wrt_list]
     results = []
     for var, result in zip(wrt_list, found, strict=True):
         if is_disconnected(result):
@@ -370,8 +374,139 @@ class _Patterns:
         return pattern
 
 
+class _Branches:
+    """When gradients count, if Applys of the graph choose between branches.
+
+    The gradient by what only a branch reads counts if the branch is taken. Otherwise it is zero,
+    but zeros must not meet local derivatives there, which may be infinite or have impossible
+    shapes. Guards say when a gradient counts, as in ``graph.guards``. Where it meets others, or is
+    a result, an IfElse chooses between it and that of the other branch, or zeros.
+    """
+
+    def __init__(self) -> None:
+        #: an Apply of each choice; inner choices before those that they are in
+        self._choosing: list[Apply | None] = []
+        self._left = 0
+        #: when the gradients by the outputs of these Applys count
+        self._guards: dict[Apply, int] = {}
+        self._numbers: dict[tuple[Variable, int], int] = {}
+        self._tests: dict[int, Variable] = {}
+
+    def expect(self, nodes: Iterable[Apply]) -> None:
+        """Prepare for these Applys, before any gradient is known."""
+        self._left = sum(1 for node in nodes if node.op.branches)
+        self._choosing = [None] * self._left
+
+    def guard(self, guards: Iterable[int]) -> int:
+        """Return when something counts that has terms with these guards."""
+        found = 0
+        for one in guards:
+            found |= one
+        if found & ALWAYS or not self._choosing:
+            return ALWAYS
+        return simplified(found, self._guards, self._choosing)
+
+    def of_terms(self, node: Apply, guard: int) -> dict[int, int]:
+        """Return {index of an input that is in one branch: when the gradient by it counts}.
+
+        guard: when those by the outputs count.
+        """
+        if not node.op.branches:
+            return {}
+        key = node.inputs[0], guard
+        if key not in self._numbers:
+            self._left -= 1
+            self._numbers[key] = self._left
+            self._choosing[self._left] = node
+            self._guards[node] = guard
+        number = self._numbers[key]
+        return {
+            i: alternative(number, branch)
+            for branch, indices in enumerate(node.op.branches)
+            for i in indices
+        }
+
+    def total(self, var: Variable, terms: Mapping[int, Sequence[Variable]], guard: int) -> Variable:
+        """Return the gradient by ``var``, for calls in which ``guard`` holds.
+
+        terms: the terms of each guard.
+        """
+        sums = {one: reduce(add, several) for one, several in terms.items()}
+        inner = [(_innermost(one), one) for one in sums if one not in (ALWAYS, guard)]
+        heapq.heapify(inner)
+        while inner:
+            _, one = heapq.heappop(inner)
+            if one not in sums:
+                continue  # it was the other branch of a choice
+            number = next(numbers(one))
+            bits, node = bits_of(number), self._choosing[number]
+            if one in bits:
+                name, outer = node.op.name, self._guards[node]
+                chosen = _chosen(node.inputs[0], [sums.pop(b, None) for b in bits], var, name)
+            else:  # in branches of several choices
+                name, outer = None, ALWAYS
+                chosen = _chosen(self._test(one), [sums.pop(one), None], var, name)
+            if outer not in sums and outer not in (ALWAYS, guard):
+                heapq.heappush(inner, (_innermost(outer), outer))
+            sums[outer] = sums[outer] + chosen if outer in sums else chosen
+        return reduce(add, sums.values())
+
+    def _test(self, guard: int) -> Variable:
+        """Return whether a guard holds, computed without conditions in branches not taken."""
+        needed: set[int] = set()
+        pending = [guard]
+        while pending:
+            one = pending.pop()
+            if one not in needed and one != ALWAYS:
+                needed.add(one)
+                pending += [self._guards[self._choosing[k]] for k in numbers(one)]
+        for one in sorted(needed - self._tests.keys(), key=_innermost, reverse=True):
+            self._tests[one] = self._new_test(one)
+        return self._tests[guard]
+
+    def _new_test(self, guard):
+        tests = []
+        for number in numbers(guard):
+            node = self._choosing[number]
+            outer, condition = self._guards[node], node.inputs[0]
+            for bit, name in zip(bits_of(number), ("neq", "eq"), strict=True):
+                if guard & bit:
+                    test = elemwise(name)(condition, 0)
+                    if outer != ALWAYS:
+                        test = ifelse(self._tests[outer], test, constant(np.False_))
+                    tests.append(test)
+        return reduce(elemwise("or_"), tests)
+
+
+def _innermost(guard: int) -> int:
+    """Return the lowest bit of a guard, which is of its innermost choice."""
+    return guard & -guard
+
+
+def _chosen(condition, pair, var, name):
+    """Return the gradient of the branch that is taken; zeros in place of None."""
+    name = None if name is None else f"{name}_grad"
+    given = [g for g in pair if g is not None]
+    dtype = dtypes.upcast(*map(_dtype, given)) if _dtype(var) is not None else None
+    pair = [_filled_like(var, 0.0, dtype) if g is None else _fitted_to(g, var, dtype) for g in pair]
+    return ifelse(condition, *pair, name=name)
+
+
+def _fitted_to(g, var, dtype):
+    """Return a gradient by ``var`` with a dtype, and the broadcast pattern of ``var``."""
+    if dtype is not None and _dtype(g) != dtype:
+        g = _cast(g, dtype)
+    if isinstance(var.type, TensorType) and isinstance(g.type, TensorType):
+        g = patternbroadcast(g, var.type.broadcastable)
+    return g
+
+
 class _Backward:
-    """One reverse accumulation: from the variables of ``known`` down to those of wrt."""
+    """One reverse accumulation: from the variables of ``known`` down to those of wrt.
+
+    The gradient by a variable counts if the guard of the variable holds (``_Branches``); that by an
+    Apply, if the guard of the Apply does.
+    """
 
     def __init__(self, known, constants, cost_name=None):
         self.gradients = dict(known)
@@ -382,6 +517,9 @@ class _Backward:
         self._uses = self._connected_uses()
         self._on_path: set[Variable] = set()
         self._terms: dict[Apply, list[Variable]] = {}
+        self._branches = _Branches()
+        self._guards: dict[Variable | Apply, int] = {}
+        self._in_branches: dict[Apply, dict[int, int]] = {}
         self._named: set[Variable] = set()
 
     # the variables and Applys on paths from wrt to the sources
@@ -446,32 +584,54 @@ class _Backward:
         nodes = self._find_path(wrt)
         if not nodes:
             return
+        self._branches.expect(nodes)
         for node in reversed(io_toposort(self._constants, self._sources)):
             if node in nodes:
                 with provenance.differentiating(node):
                     self._terms[node] = self._differentiate(node)
 
+    def result(self, var) -> Variable:
+        """Return the gradient by ``var`` in every call."""
+        return self._counting(var, ALWAYS)
+
+    def _counting(self, var, guard):
+        """Return the gradient by ``var`` for calls in which ``guard`` holds."""
+        g, own = self.gradient(var), self._guards.get(var, ALWAYS)
+        if own == guard or not _is_value(g):
+            return g
+        return self._branches.total(var, {own: [g]}, guard)
+
     def gradient(self, var) -> Variable:
-        """Return the gradient by ``var``, after all Applys that read it were differentiated."""
+        """Return the gradient by ``var``, after all Applys that read it were differentiated.
+
+        It counts in calls in which the guard of ``var`` holds.
+        """
         found = self.gradients.get(var)
         if found is None:
             found = self.gradients[var] = self._sum_of_terms(var)
         return found
 
     def _sum_of_terms(self, var):
-        terms = []
+        terms: list[tuple[int, int, Variable]] = []
         if var in self._on_path:
             for node, indices in self._uses[var].items():
+                in_branches = self._in_branches.get(node, {})
                 for i in indices:
                     term = self._terms[node][i]
                     if is_null(term):
                         return term
                     if not is_disconnected(term):
                         _check_ndim(var, term, partial(_returned_by, node), partial(_where, node))
-                        terms.append(term)
+                        guard = self._guards[node]
+                        terms.append((in_branches.get(i, guard), guard, term))
         if not terms:
             return disconnected_type.make_variable()
-        total = reduce(add, terms)
+        guard = self._guards[var] = self._branches.guard(counts for counts, _, _ in terms)
+        groups: dict[int, list[Variable]] = {}
+        for counts, known, term in terms:
+            # the term of a choice is zero where its branch is not taken
+            groups.setdefault(guard if counts == guard else known, []).append(term)
+        total = self._branches.total(var, groups, guard)
         self._name(total, var)
         return total
 
@@ -485,10 +645,16 @@ class _Backward:
 
     def _differentiate(self, node):
         """Return the gradients by the inputs of an Apply, from those by its outputs."""
+        reached = [out for out in node.outputs if out not in self._constants]
+        guard = self._guards[node] = self._branches.guard(
+            self._guards.get(out, ALWAYS) for out in reached if _is_value(self.gradient(out))
+        )
+        self._in_branches[node] = self._branches.of_terms(node, guard)
         output_gradients = [
-            disconnected_type.make_variable() if out in self._constants else self.gradient(out)
+            disconnected_type.make_variable() if out in self._constants
+            else self._counting(out, guard)
             for out in node.outputs
-        ]
+        ]  # fmt: skip
         roads = [self._roads(node, i, output_gradients) for i in range(len(node.inputs))]
         kinds = [_kind(r) for r in roads]
         if _DIFFERENTIABLE in kinds:

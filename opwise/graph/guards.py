@@ -31,7 +31,7 @@ class Guards:
 
     def choosers(self, guard: int) -> Iterator[Apply]:
         """Return the Applys on whose choices a guard depends."""
-        return (self.choosing[i] for i in _numbers(guard))
+        return (self.choosing[i] for i in numbers(guard))
 
 
 def alternative(number: int, branch: int) -> int:
@@ -44,7 +44,12 @@ def both(number: int) -> int:
     return 6 << (2 * number)
 
 
-def _numbers(guard: int) -> Iterator[int]:
+def bits_of(number: int) -> tuple[int, int]:
+    """Return the bit of each branch of a choosing Apply."""
+    return alternative(number, 0), alternative(number, 1)
+
+
+def numbers(guard: int) -> Iterator[int]:
     """Return the numbers of the choosing Applys whose alternatives are in a guard."""
     rest = guard >> 1
     while rest:
@@ -66,7 +71,7 @@ def find_guards(
     reached.update({var.owner: ALWAYS for var in outputs if var.owner is not None})
     found: dict[Apply, int] = {}
     for node in reversed(order):
-        guard = found[node] = _simplified(reached.get(node, ALWAYS), found, choosing)
+        guard = found[node] = simplified(reached.get(node, ALWAYS), found, choosing)
         branch_of = {i: b for b, inputs in enumerate(node.op.branches) for i in inputs}
         for i, var in enumerate(node.inputs):
             if var.owner is not None:
@@ -75,7 +80,7 @@ def find_guards(
     return Guards(choosing, found)
 
 
-def _simplified(guard: int, found: Mapping[Apply, int], choosing: Sequence[Apply]) -> int:
+def simplified(guard: int, found: Mapping[Apply, int], choosing: Sequence[Apply]) -> int:
     """Return an equal guard without alternatives that others contain.
 
     If an Apply is needed whenever a choosing one is, the choice does not matter.
@@ -83,7 +88,7 @@ def _simplified(guard: int, found: Mapping[Apply, int], choosing: Sequence[Apply
     before = 0
     while guard != before and not guard & ALWAYS:
         before = guard
-        for number in _numbers(before):
+        for number in numbers(before):
             chooser = found[choosing[number]]
             if guard & both(number) == both(number):
                 guard |= chooser
@@ -163,7 +168,7 @@ class _Arrangement:
         unmet = self._unmet(node)
         if unmet:
             self.held[node] = None
-            self.held_by.setdefault(next(_numbers(unmet)), []).append(node)
+            self.held_by.setdefault(next(numbers(unmet)), []).append(node)
         else:
             self.held.pop(node, None)
             heapq.heappush(self.free, self.position[node])
@@ -178,7 +183,7 @@ class _Arrangement:
             if condition is not None and condition not in self.done:
                 self.after_condition.setdefault(condition, []).append(number)
             elif unmet:
-                self.after_choice.setdefault(next(_numbers(unmet)), []).append(number)
+                self.after_choice.setdefault(next(numbers(unmet)), []).append(number)
             else:
                 self.decided |= both(number)
                 pending += self.after_choice.pop(number, ())
@@ -210,13 +215,13 @@ class _Arrangement:
         """Yield what must come before an Apply, or before a decision: both, decisions by number."""
         if isinstance(one, Apply):
             yield from (other for other in self.waits[one] if other not in self.done)
-            yield from _numbers(self._unmet(one))
+            yield from numbers(self._unmet(one))
         else:
             node = self.guards.choosing[one]
             condition = node.inputs[0].owner
             if condition is not None and condition not in self.done:
                 yield condition
-            yield from _numbers(self._unmet(node))
+            yield from numbers(self._unmet(node))
 
 
 _V = TypeVar("_V")
@@ -284,11 +289,11 @@ def decisions(order: Sequence[Apply], outputs: Iterable[Variable]) -> tuple[Guar
             node = guards.choosing[number]
             condition = node.inputs[0].owner
             known = 0 if condition is None else position[condition] + 1
-            made[number] = max([known, *(made[j] for j in _numbers(guards.of[node]))])
+            made[number] = max([known, *(made[j] for j in numbers(guards.of[node]))])
         early = [
             node
             for k, node in enumerate(order)
-            if any(made[number] > k for number in _numbers(guards.of[node]))
+            if any(made[number] > k for number in numbers(guards.of[node]))
         ]
         if not early:
             return guards, made

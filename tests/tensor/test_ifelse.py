@@ -255,6 +255,81 @@ def test_gradients_of_several_values(mode):
     assert "if{u_grad_t}" in text and "if{u_grad_f}" in text
 
 
+def branches_that_are_impossible_if_not_taken():
+    """Return {name: (inputs, cost, variable, (arguments, gradient) of calls)}."""
+    x, v, w, n = T.dscalar("x"), T.dvector("v"), T.dvector("w"), T.lscalar("n")
+    log = T.log(x)
+    inner = ifelse(x > 1, T.log(x - 1), T.sqrt(x))
+    part = T.log(v)
+    return {
+        "a pole": ([x], ifelse(x > 0, T.log(x), x * 2), x, [((0.0,), 2), ((2.0,), 0.5)]),
+        "an overflow": (
+            [x], ifelse(x < 1, T.log1p(x), T.exp(x)), x,
+            [((0.0,), 1), ((1000.0,), np.inf), ((-0.5,), 2)],
+        ),
+        "a domain": ([x], ifelse(x > 0, T.sqrt(x), x * 2), x, [((-1.0,), 2), ((4.0,), 0.25)]),
+        "both branches": (
+            [x], ifelse(x > 0, T.log(x), T.log(-x)), x, [((-2.0,), -0.5), ((2.0,), 0.5)],
+        ),
+        "elements": (
+            [n, v], ifelse(n, part, v * 2).sum(), v,
+            [((0, [0.0, 1.0]), [2, 2]), ((1, [1.0, 2.0]), [1, 0.5])],
+        ),
+        "a value in a branch": (
+            [n, v], ifelse(n, part, v * 2).sum(), part,
+            [((0, [0.0, 1.0]), [0, 0]), ((1, [1.0, 2.0]), [1, 1])],
+        ),
+        "two choices": (
+            [x], ifelse(x > 0, log, x * 2) + ifelse(x > 1, log * 3, x), x,
+            [((0.0,), 3), ((-1.0,), 3), ((0.5,), 3), ((2.0,), 2)],
+        ),
+        "a choice in a choice": (
+            [x], ifelse(x > 0, inner, x * 2), x, [((-1.0,), 2), ((0.25,), 1), ((3.0,), 0.5)],
+        ),
+        "choices in a choice": (
+            [x], ifelse(x > 0, inner + ifelse(x > 2, T.log(x - 1), x * 3), x * 2), x,
+            [((-1.0,), 2), ((0.25,), 4), ((3.0,), 1)],
+        ),
+        "a value of two inner choices": (
+            [x], ifelse(x >= 0, ifelse(x > 1, log, x) + ifelse(x > 2, log, x), x * 5) * 2, x,
+            [((-1.0,), 10), ((0.0,), 4), ((1.25,), 3.6), ((4.0,), 1)],
+        ),
+        "a number of rows": (
+            [n, v], ifelse(n > 0, T.outer(T.ones((n,)), v).sum(axis=0), v * 2).sum(), v,
+            [((-1, [1.0]), [2]), ((3, [1.0, 2.0]), [3, 3])],
+        ),
+        "an index": (
+            [n, v], ifelse(n < v.shape[0], v[n], v.sum() * 2), v,
+            [((5, [1.0, 2.0]), [2, 2]), ((1, [1.0, 2.0]), [0, 1])],
+        ),
+        "lengths": (
+            [v, w], ifelse(T.eq(v.shape[0], w.shape[0]), T.dot(v, w), v.sum() * 2), v,
+            [(([1.0, 2.0], [3.0]), [2, 2]), (([1.0, 2.0], [3.0, 4.0]), [3, 4])],
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", branches_that_are_impossible_if_not_taken())
+@pytest.mark.parametrize("mode", ["FAST_RUN", "FAST_COMPILE", "PROFILE_MODE", *LINKERS])
+def test_gradients_compute_nothing_of_the_other_branch(name, mode):
+    mode = Mode(mode, "fast_run") if mode in LINKERS else mode
+    inputs, cost, var, calls = branches_that_are_impossible_if_not_taken()[name]
+    f = function(inputs, grad(cost, var), mode=mode)
+    for arguments, expected in calls:
+        np.testing.assert_allclose(f(*arguments), expected)
+
+
+def test_many_choices_are_differentiated_in_one_pass():
+    x = T.dscalar("x")
+    nested = beside = T.log(x)
+    for i in range(300):
+        nested = ifelse(x > -i, nested, T.log(x + i + 1))
+    both = nested + sum(ifelse(x > i, beside, x * 2) for i in range(300))
+    f = function([x], grad(both, x), mode="FAST_COMPILE")
+    np.testing.assert_allclose(f(0.0), 1 + 300 * 2)
+    np.testing.assert_allclose(f(2.5), 1 / 2.5 + 3 / 2.5 + 297 * 2)
+
+
 def test_the_gradient_of_a_value_that_nothing_reads():
     c, x, y = operands()
     one, _ = ifelse(c, [x, y], [y, x])
