@@ -30,7 +30,6 @@ from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.join import Join
 from opwise.tensor.knownvalues import get_scalar_constant_value
-from opwise.tensor.variable import constant
 
 #: the largest integer power that is multiplied out; the error of pow does not grow with it
 LARGEST_POWER = 512
@@ -274,9 +273,9 @@ def _as_power(power, x, exponent):
 
     Roots keep the sign of -0.0, and of -inf they are NaN, where such a power is inf or 0.
     """
-    below = elemwise("eq")(x, constant(np.asarray(-np.inf, x.type.dtype)))
+    below = elemwise("eq")(x, number_like(x, -np.inf))
     power = elemwise("abs_")(power)
-    end = constant(np.asarray(np.inf if exponent > 0 else 0.0, x.type.dtype))
+    end = number_like(x, np.inf if exponent > 0 else 0.0)
     return elemwise("switch")(below, end, elemwise("inv")(power) if exponent < 0 else power)
 
 

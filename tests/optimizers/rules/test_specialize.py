@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import opwise.tensor as T
+from opwise.compile.function import function
 from opwise.optimizers.database import Query
 from opwise.optimizers.rule import Rule
 from opwise.optimizers.rules import specialize
@@ -157,3 +159,13 @@ def test_a_power_takes_few_products(rewritten):
     # 500 is 111110100 in binary: six factors, the largest of eight squares
     assert "pow" not in after
     assert after.count("x") == 6
+
+
+@pytest.mark.parametrize("exponent", [1.5, -0.25])
+def test_a_power_is_one_loop(exponent):
+    x = T.dmatrix("x")
+    f = function([x], x**exponent, mode="FAST_RUN")
+    assert len(f.maker.fgraph.apply_nodes) == 1
+    data = np.array([[-np.inf, -0.0], [0.0, 4.0]])
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(f(data), data**exponent)
