@@ -224,8 +224,10 @@ def local_pow_specialize_device(fgraph, node):
     if exponent is None or exponent.dtype.kind not in "iuf":
         return None
     power = abs(exponent.item())
+    if not 0 < power <= LARGEST_POWER:
+        return None  # NaN, among others
     largest = LARGEST_POWER if power == int(power) else LARGEST_FRACTION
-    if not 0 < power <= largest or 4 * power != int(4 * power) or power in (0.5, 1, 2):
+    if power > largest or 4 * power != int(4 * power) or power in (0.5, 1, 2):
         return None
     if out.type.dtype in dtypes.DISCRETE and (exponent < 0 or power != int(power)):
         return None

@@ -115,6 +115,9 @@ POWERS = [
     (lambda x: x**2.3, None),
     (lambda x: x**16.25, None),
     (lambda x: x**513, None),
+    (lambda x: x**np.inf, None),
+    (lambda x: x**-np.inf, None),
+    (lambda x: x**np.nan, None),
     (lambda x, y: x**y, None),
 ]
 
