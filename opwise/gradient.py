@@ -384,8 +384,8 @@ class _Branches:
     """
 
     def __init__(self) -> None:
-        #: an Apply of each choice; inner choices before those that they are in
-        self._choosing: list[Apply | None] = []
+        #: an Apply of each choice, by number; inner choices before those that they are in
+        self._choosing: dict[int, Apply] = {}
         self._left = 0
         #: when the gradients by the outputs of these Applys count
         self._guards: dict[Apply, int] = {}
@@ -395,7 +395,6 @@ class _Branches:
     def expect(self, nodes: Iterable[Apply]) -> None:
         """Prepare for these Applys, before any gradient is known."""
         self._left = sum(1 for node in nodes if node.op.branches)
-        self._choosing = [None] * self._left
 
     def guard(self, guards: Iterable[int]) -> int:
         """Return when something counts that has terms with these guards."""
@@ -487,9 +486,11 @@ def _chosen(condition, pair, var, name):
     """Return the gradient of the branch that is taken; zeros in place of None."""
     name = None if name is None else f"{name}_grad"
     given = [g for g in pair if g is not None]
-    dtype = dtypes.upcast(*map(_dtype, given)) if _dtype(var) is not None else None
-    pair = [_filled_like(var, 0.0, dtype) if g is None else _fitted_to(g, var, dtype) for g in pair]
-    return ifelse(condition, *pair, name=name)
+    dtype = None if _dtype(var) is None else dtypes.upcast(*(g.type.dtype for g in given))
+    then, other = (
+        _filled_like(var, 0.0, dtype) if g is None else _fitted_to(g, var, dtype) for g in pair
+    )
+    return ifelse(condition, then, other, name=name)
 
 
 def _fitted_to(g, var, dtype):

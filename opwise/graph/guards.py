@@ -80,7 +80,9 @@ def find_guards(
     return Guards(choosing, found)
 
 
-def simplified(guard: int, found: Mapping[Apply, int], choosing: Sequence[Apply]) -> int:
+def simplified(
+    guard: int, found: Mapping[Apply, int], choosing: Sequence[Apply] | Mapping[int, Apply]
+) -> int:
     """Return an equal guard without alternatives that others contain.
 
     If an Apply is needed whenever a choosing one is, the choice does not matter.
