@@ -55,9 +55,12 @@ class PythonProgram:
         if path.startswith("-"):  # Python would take it for an option
             path = os.path.join(os.curdir, path)
         words = ["-m", self.name] if self.is_module else [path]
-        # -b: Python warns where bytes are compared with text, which were one type in Python 2
-        converter = {None: [], 2: ["-b", "-m", "opwise.py2"], 3: ["-m", "opwise.py2", "--py3"]}
-        return [sys.executable, *converter[self.python], *words, *self.args]
+        start = [sys.executable]
+        if self.python is not None:
+            from opwise.py2 import hook  # most programs are not converted
+
+            start = hook.command(self.python)
+        return [*start, *words, *self.args]
 
 
 class _ProgramType(click.Path):

@@ -1,28 +1,45 @@
 """Runs an old program: ``python -m opwise.py2 [--py3] [-m] PROGRAM ARGS``.
 
-With ``--py3`` the program is for an earlier version of Python 3, else for Python 2.
+With ``--py3`` the program is for an earlier version of Python 3, else for Python 2. ``opwise run``
+starts this file by ``command``, without a folder of the user's on ``sys.path``: opwise and what it
+imports must not be taken from beside the program.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import sys
-
-from opwise.py2 import convert, hook
 
 
 def main() -> None:
     """Run the program that the command line names."""
+    if importlib.util.find_spec("opwise") is None:  # found in the working directory until now
+        sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
+    from opwise.py2 import convert, hook
+
     words = sys.argv[1:]
     python = 3 if words[:1] == ["--py3"] else 2
+    if __spec__ is not None:  # by python -m, with the working directory on sys.path
+        sys.stdout.flush()
+        os.execv(sys.executable, [*hook.command(python, _options()), *words[python == 3 :]])
     words = words[python == 3 :]
     is_module = words[:1] == ["-m"]
-    sys.argv = words[is_module:]
+    sys.argv[:] = words[is_module:]
     if not sys.argv or sys.argv[0].startswith("-"):
         sys.exit("which program? python -m opwise.py2 [--py3] [-m] PROGRAM ARGS")
     if python == 2 and not convert.is_available():
         sys.exit(f"programs for Python 2 need the package fissix: {convert.INSTALL}")
     hook.install(python)
     (hook.run_module if is_module else hook.run_script)(sys.argv[0])
+
+
+def _options() -> list[str]:
+    """Return the options of the interpreter that runs this module by ``-m``."""
+    words = sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv) + 1]
+    *options, last = [word for word in words if word != "opwise.py2"]
+    letters = last.removesuffix("opwise.py2").removesuffix("m")
+    return options if letters == "-" else [*options, letters]
 
 
 if __name__ == "__main__":

@@ -555,16 +555,27 @@ _GIVEN: dict[str, Any] = {
     "print": print_,
 }
 
+
+
+def _module(name: str, own: dict[str, Any]) -> types.ModuleType:
+    made = types.ModuleType(name, "The builtins of converted programs.")
+    vars(made).update({**vars(builtins), **own, "__name__": name})
+    return made
+
+
 #: the module ``__builtin__`` of converted programs
-MODULE = types.ModuleType("__builtin__", "The builtins of Python 2.")
-vars(MODULE).update({**vars(builtins), **_GIVEN, "__name__": "__builtin__"})
-#: version of Python -> the builtins of modules that were converted from it
-BUILTINS: dict[int, dict[str, Any]] = {
-    2: vars(MODULE),
-    3: {
-        **vars(builtins),
-        **{name: value for name, value in _GIVEN.items() if name.startswith("__py2_")},
-        "__import__": PYTHON3.import_,
-        "__py2_attribute__": PYTHON3.attribute,
-    },
+MODULE = _module("__builtin__", _GIVEN)
+#: version of Python -> the module of the builtins of modules that were converted from it
+MODULES = {
+    2: MODULE,
+    3: _module(
+        "builtins",
+        {
+            **{name: value for name, value in _GIVEN.items() if name.startswith("__py2_")},
+            "__import__": PYTHON3.import_,
+            "__py2_attribute__": PYTHON3.attribute,
+        },
+    ),
 }
+#: version of Python -> what that module has
+BUILTINS: dict[int, dict[str, Any]] = {python: vars(module) for python, module in MODULES.items()}

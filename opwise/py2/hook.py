@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import json
+import multiprocessing.spawn
 import os
 import re
 import site
@@ -22,9 +24,26 @@ from opwise.py2 import builtin, convert, lookup
 _OURS = Path(__file__).resolve().parents[1]
 
 
+#: the environment variable that names the main program for processes that multiprocessing starts
+_MAIN = "OPWISE_CONVERTED_PROGRAM"
+
+
+def command(python: int, options: Sequence[str] = ()) -> list[str]:
+    """Return the start of a command line that runs an old program; ``[-m] PROGRAM ARGS`` follow.
+
+    python: see ``convert.compiled``. options: those of the interpreter.
+    """
+    # -P: no folder is put on sys.path. -b: Python warns where bytes are compared with text, which
+    # were one type in Python 2
+    own = ["-P", "-b"] if python == 2 else ["-P"]
+    main = str(Path(__file__).with_name("__main__.py"))
+    return [sys.executable, *options, *own, main, *(["--py3"] if python == 3 else [])]
+
+
 def execute(code: types.CodeType, namespace: dict[str, Any], python: int = 2) -> None:
     """Execute the code of a converted module. python: see ``convert.compiled``."""
-    namespace["__builtins__"] = builtin.BUILTINS[python]
+    is_main = namespace.get("__name__") == "__main__"
+    namespace["__builtins__"] = (builtin.MODULES if is_main else builtin.BUILTINS)[python]
     if python == 2 and sys.flags.bytes_warning:
         _warn_of_bytes(namespace.get("__name__", ""))
     exec(code, namespace)
@@ -116,18 +135,25 @@ def install(python: int = 2) -> None:
     _FINDER.installed = packages | {Path(path).resolve() for path in sys.path if path}
     lookup.is_own = _FINDER.is_own
     sys.meta_path.insert(0, _FINDER)
-    warnings.filterwarnings("ignore", category=BytesWarning)  # but see _warn_of_bytes
+    if sys.flags.bytes_warning:
+        warnings.filterwarnings("ignore", category=BytesWarning)  # but see _warn_of_bytes
     # pytest would read and compile test modules itself, in order to rewrite their asserts
     os.environ["PYTEST_ADDOPTS"] = f"{os.environ.get('PYTEST_ADDOPTS', '')} --assert=plain".strip()
     sys.excepthook = _report
 
 
+def _put_on_path(folder: str) -> None:
+    """Put a folder where Python puts that of a script; see ``command``."""
+    if not os.environ.get("PYTHONSAFEPATH"):
+        sys.path.insert(0, folder)
+
+
 def run_script(path: str) -> None:
     """Run a script as the main program."""
     folder = Path(path).resolve().parent
-    sys.path[0] = str(folder)
+    _put_on_path(str(folder))
     _FINDER.given.add(folder)
-    _run(Path(path).read_bytes(), path, None)
+    _run(path, None)
 
 
 def run_module(name: str) -> None:
@@ -135,22 +161,67 @@ def run_module(name: str) -> None:
 
     Raises ImportError if there is no such module.
     """
+    _put_on_path(os.getcwd())
     spec = importlib.util.find_spec(name)
     if spec is not None and spec.submodule_search_locations is not None:
         spec = importlib.util.find_spec(f"{name}.__main__")
     if spec is None or spec.origin is None:
         raise ImportError(f"no module named {name}", name=name)
     sys.argv[0] = spec.origin
-    _run(Path(spec.origin).read_bytes(), spec.origin, spec)
+    _run(spec.origin, spec)
 
 
-def _run(source: bytes, path: str, spec: importlib.machinery.ModuleSpec | None) -> None:
+def _run(path: str, spec: importlib.machinery.ModuleSpec | None) -> None:
     main = types.ModuleType("__main__")
     main.__file__ = path
+    main.__loader__ = Loader("__main__", path) if spec is None else spec.loader
     main.__spec__ = spec
     main.__package__ = spec.parent if spec is not None else None
+    vars(main).update(__cached__=None, __annotations__={})
     sys.modules["__main__"] = main
-    execute(convert.compiled(source, path, python=_FINDER.python), vars(main), _FINDER.python)
+    _prepare_spawning(os.path.abspath(path), main.__package__)
+    _execute_main(path, vars(main))
+
+
+def _execute_main(path: str, namespace: dict[str, Any]) -> None:
+    # the lines of errors and profiles are found after a change of the working directory, too
+    code = convert.compiled(Path(path).read_bytes(), os.path.abspath(path), python=_FINDER.python)
+    execute(code, namespace, _FINDER.python)
+
+
+# --- processes of multiprocessing -----------------------------------------------------------------
+
+_prepared = multiprocessing.spawn.get_preparation_data
+
+
+def _prepare_spawning(path: str, package: str | None) -> None:
+    """Have processes that multiprocessing starts anew import the main program converted."""
+    main = {"python": _FINDER.python, "path": path, "package": package}
+    os.environ[_MAIN] = json.dumps({**main, "given": [str(each) for each in _FINDER.given]})
+    multiprocessing.spawn.get_preparation_data = _preparation_data
+
+
+def _preparation_data(name: str) -> dict[str, Any]:
+    """Return what multiprocessing sends to a process that it starts anew."""
+    data = _prepared(name)
+    main = [data.pop(key, None) for key in ("init_main_from_name", "init_main_from_path")]
+    if any(main):
+        data["init_main_from_path"] = str(Path(__file__).with_name("spawned.py"))
+    return data
+
+
+def run_spawned(namespace: dict[str, Any]) -> None:
+    """Execute the main program of the process that started this one, in a namespace."""
+    main = json.loads(os.environ[_MAIN])
+    install(main["python"])
+    _FINDER.given.update(map(Path, main["given"]))
+    _prepare_spawning(main["path"], main["package"])
+    sys.argv[0] = main["path"]  # runpy put there what it runs
+    namespace.update(__file__=main["path"], __package__=main["package"])
+    _execute_main(main["path"], namespace)
+
+
+# --- errors ---------------------------------------------------------------------------------------
 
 
 def _report(kind: type[BaseException], error: BaseException, trace: Any) -> None:

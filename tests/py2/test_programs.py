@@ -184,3 +184,69 @@ def test_comparisons_of_bytes_with_text_warn_with_their_line(tmp_path):
     warned = [line for line in done.stderr.splitlines() if "BytesWarning" in line]
     assert len(warned) == 2 and "beside.py:2: BytesWarning: Comparison between bytes" in warned[0]
     assert "program.py:4: BytesWarning" in warned[1]
+
+
+# --- what a program sees --------------------------------------------------------------------------
+
+SEES = """
+from __future__ import print_function
+import random, sys, opwise
+
+def show(queue):
+    queue.put([5 / 2, sys.argv[1:], __name__, type(opwise).__name__])
+
+if __name__ == '__main__':
+    import multiprocessing
+    print(random.__file__ == multiprocessing.__file__.replace(
+        'multiprocessing/__init__.py', 'random.py'), sys.argv[1:], sys.path[0], __package__)
+    print(__file__.rpartition('/')[2], type(__builtins__).__name__, sys.stdin.read())
+    for method in ('spawn', 'forkserver'):
+        context = multiprocessing.get_context(method)
+        queue = context.Queue()
+        process = context.Process(target=show, args=(queue,))
+        process.start()
+        print(queue.get(timeout=60))
+        process.join()
+    sys.exit(5)
+"""
+
+
+@pytest.mark.parametrize("start", ["opwise run", "opwise.py2"])
+@pytest.mark.parametrize("python, half", [("--py2", 2), ("--py3", 2.5)])
+@pytest.mark.parametrize("is_module", [False, True])
+def test_programs_see_what_python_shows_them(tmp_path, start, python, half, is_module):
+    inner = tmp_path / "sub"
+    inner.mkdir()
+    (inner / "program.py").write_text(SEES)
+    stranger = tmp_path if not is_module else tmp_path.parent
+    (stranger / "random.py").write_text("raise SystemExit('hides the library')")
+    if start == "opwise run":
+        words = ["-m", "opwise", "run", "--no-limits", python]
+    else:
+        words = ["-bm", "opwise.py2", *["--py3"] * (python == "--py3")]
+    words += ["-m", "sub.program"] if is_module else ["sub/program.py"]
+    # python -m opwise looks into the working directory itself
+    done = subprocess.run([sys.executable, "-P", *words, "-x", "y"], input="stdin",
+                          capture_output=True, text=True)  # fmt: skip
+    folder, package = (tmp_path, "sub") if is_module else (inner, None)
+    assert done.stdout.splitlines() == [
+        f"True ['-x', 'y'] {folder} {package}",
+        "program.py module stdin",
+        *[f"[{half}, ['-x', 'y'], '__mp_main__', 'module']"] * 2,
+    ], done.stderr
+    assert done.returncode == 5
+
+
+def test_python_m_warns_of_bytes_too(tmp_path):
+    (tmp_path / "program.py").write_text("print b'a'.upper() == b'a'.decode('latin-1')\n")
+    done = subprocess.run([sys.executable, "-m", "opwise.py2", "program.py"],
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.stdout == "False\n" and "program.py:1: BytesWarning" in done.stderr
+
+
+def test_lines_of_errors_are_found_after_a_change_of_the_folder(tmp_path):
+    (tmp_path / "program.py").write_text("import os\nos.chdir('/')\nprint 1 / 0\n")
+    done = subprocess.run([sys.executable, "-m", "opwise.py2", "program.py"],
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 1 and "    print 1 / 0\n" in done.stderr
+    assert "opwise" not in done.stderr
