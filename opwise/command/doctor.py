@@ -9,7 +9,7 @@ import os
 import platform
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -38,7 +38,8 @@ from opwise.py2.names import DottedNames
 def doctor(paths: tuple[Path, ...], coverage: str | None) -> None:
     """Show the compiler, BLAS, processors, cache and GPU that opwise finds.
 
-    With FILES (programs, or folders of programs), also list the names of theano that they use and
+    With FILES (programs, or folders of programs), also list, for each and for the modules beside
+    it that it imports, the names of theano that they use and
     opwise lacks, and what they use that has gone from Python, numpy and other libraries; the exit
     status is 1 if there is any. What is wrong only for some values, such as files that Python 2
     wrote, is a note. Programs for Python 2 are examined too. With --coverage, show which
@@ -51,12 +52,15 @@ def doctor(paths: tuple[Path, ...], coverage: str | None) -> None:
         click.echo(f"{name:12}{value}")
     programs = _programs(paths)
     tree = cache(_tree)  # programs of a folder import the same modules
-    found = [_examined(program, program in paths, tree) for program in programs]
+    found = [_examined(program, tree, is_named=program in paths) for program in programs]
+    followed = [
+        _examined(module, tree, False, program) for module, program in _imported(programs, tree)
+    ]
     without = found.count(None)
     if without:
         uses = "uses" if without == 1 else "use"
         click.echo(f"{without} of {counted(len(programs), 'file')} {uses} no name of theano")
-    if False in found:
+    if False in found + followed:
         sys.exit(1)
 
 
@@ -71,13 +75,33 @@ def _programs(paths: Sequence[Path]) -> list[Path]:
     return list(found)
 
 
+def _imported(
+    programs: Sequence[Path], tree: Callable[[Path], ast.Module | None]
+) -> Iterator[tuple[Path, Path]]:
+    """Yield (module beside a program that it or such a module imports, the program)."""
+    known = {path.resolve() for path in programs}
+    for program in programs:
+        own, folder = tree(program), program.resolve().parent
+        for module in beside.imported(program, own, tree) if own is not None else ():
+            if module not in known:
+                known.add(module)
+                if module.is_relative_to(folder):
+                    yield program.parent / module.relative_to(folder), program
+                else:
+                    yield module, program
+
+
 def _examined(
-    script: Path, is_named: bool, tree: Callable[[Path], ast.Module | None]
+    script: Path,
+    tree: Callable[[Path], ast.Module | None],
+    is_named: bool,
+    program: Path | None = None,
 ) -> bool | None:
     """Print what a program lacks; return whether it lacks nothing.
 
-    is_named: whether the user named it; a file of a folder that uses no name of theano and lacks
-    nothing is not printed, and None returned. tree: returns the syntax tree of a module beside it.
+    tree: returns the syntax tree of a module beside it. is_named: whether the user named it; a file
+    of a folder that uses no name of theano and lacks nothing is not printed, and None returned.
+    program: what imports it (default: it is one).
     """
     name = printable(str(script))
     try:
@@ -88,8 +112,9 @@ def _examined(
         return False
     used, missing = theano_names(parsed)
     breaking, is_python2 = breakages.find(
-        parsed.tree, parsed.rewritten, lambda: beside.imported(script, parsed.tree, tree)
-    )
+        parsed.tree, parsed.rewritten,
+        lambda: [t for t in beside.imported(script, parsed.tree, tree).values() if t is not None],
+    )  # fmt: skip
     broken = [finding for finding in breaking if finding.certain]
     if not (used or broken or is_named):
         return None
@@ -103,7 +128,8 @@ def _examined(
     _list(name, perhaps, "note: ")
     if is_python2 or (broken and all(finding.given for finding in broken)):
         option = "--py2" if is_python2 else "--py3"
-        click.echo(f"  to run it without a change: opwise run {option} {shlex.quote(name)}")
+        command = shlex.quote(printable(str(program or script)))
+        click.echo(f"  to run it without a change: opwise run {option} {command}")
     return not (missing or broken)
 
 

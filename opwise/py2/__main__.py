@@ -20,9 +20,6 @@ def main() -> None:
 
     words = sys.argv[1:]
     python = 3 if words[:1] == ["--py3"] else 2
-    if __spec__ is not None:  # by python -m, with the working directory on sys.path
-        sys.stdout.flush()
-        os.execv(sys.executable, [*hook.command(python, _options()), *words[python == 3 :]])
     words = words[python == 3 :]
     is_module = words[:1] == ["-m"]
     sys.argv[:] = words[is_module:]
@@ -34,13 +31,21 @@ def main() -> None:
     (hook.run_module if is_module else hook.run_script)(sys.argv[0])
 
 
-def _options() -> list[str]:
-    """Return the options of the interpreter that runs this module by ``-m``."""
+def restart() -> None:
+    """Start anew as ``opwise run`` starts it, after ``python -m``."""
+    from opwise.py2 import hook
+
+    python = 3 if sys.argv[1:2] == ["--py3"] else 2
     words = sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv) + 1]
     *options, last = [word for word in words if word != "opwise.py2"]
-    letters = last.removesuffix("opwise.py2").removesuffix("m")
-    return options if letters == "-" else [*options, letters]
+    letters = last.removesuffix("opwise.py2").removesuffix("m")  # of -m, -bm, -mopwise.py2
+    if letters != "-":
+        options.append(letters)
+    sys.stdout.flush()
+    os.execv(sys.executable, [*hook.command(python, options), *sys.argv[1 + (python == 3) :]])
 
 
 if __name__ == "__main__":
+    if __spec__ is not None:
+        restart()
     main()

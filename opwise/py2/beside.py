@@ -12,8 +12,8 @@ _MOST = 300
 
 def imported(
     script: Path, tree: ast.Module, parsed: Callable[[Path], ast.Module | None]
-) -> list[ast.Module]:
-    """Return the syntax trees of the modules that a file imports from its own folders.
+) -> dict[Path, ast.Module | None]:
+    """Return {path: syntax tree} of the modules that a file imports from its own folders.
 
     Modules that those import are among them. Absolute imports are looked up in the folder of the
     file, and above the package that it is in. parsed: returns the tree of a file, or None if it
@@ -28,7 +28,8 @@ def imported(
                 found[other] = inside = parsed(other)
                 if inside is not None:
                     todo.append((other, inside))
-    return [one for one in found.values() if one is not None]
+    del found[script.resolve()]
+    return found
 
 
 def _files(path: Path, tree: ast.Module) -> Iterator[Path]:

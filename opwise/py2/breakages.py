@@ -491,6 +491,11 @@ CHANGED: dict[str, str] = {
     "matplotlib.use": "opwise.py2.library.matplotlib_use",
     "matplotlib.pyplot.gca": "opwise.py2.library.pyplot_gca",
     "pylab.gca": "opwise.py2.library.pyplot_gca",
+    **{
+        f"{module}.{name}": f"opwise.py2.library.pyplot_{name}"
+        for module in ("matplotlib.pyplot", "pylab")
+        for name in ("pcolor", "pcolormesh")
+    },
     "subprocess.Popen": "opwise.py2.binary.Popen",
     "subprocess.check_output": "opwise.py2.binary.check_output",
     "hashlib.new": "opwise.py2.binary.new_hash",
@@ -520,6 +525,7 @@ CHANGED_SINCE = (
     "matplotlib.use",
     "matplotlib.pyplot.gca",
     "pylab.gca",
+    *(f"{module}.pcolor{end}" for module in ("matplotlib.pyplot", "pylab") for end in ("", "mesh")),
     *(f"numpy.{name}" for name in SIZES),
     *(f"numpy.random.{name}" for name in RANDOM_SIZES),
 )
@@ -596,9 +602,10 @@ _LACKED_BY = {
     "tostring": "an array",
 }
 #: attributes that exist, but that programs for Python 2 mean otherwise
-CHANGED_METHODS = {"keys", "values", "items", "sort", "decode", "encode", "gca"}
+CHANGED_METHODS = {"keys", "values", "items", "sort", "decode", "encode", "gca", "pcolor"}
+CHANGED_METHODS |= {"pcolormesh"}
 #: those that programs for earlier versions of Python 3 mean otherwise, too
-CHANGED_METHODS_SINCE = {"gca"}
+CHANGED_METHODS_SINCE = {"gca", "pcolor", "pcolormesh"}
 
 #: attributes of what h5py 2 gave: datasets with a value, and bytes where there is text today; the
 #: text of a program does not say what has them, so ``opwise doctor`` reports none
@@ -674,6 +681,70 @@ def list_of_slices(node: ast.AST, facts: Facts) -> str | None:
             f"an index that is a list of slices is gone since numpy 1.23: write "
             f"{ast.unparse(node.value)}[tuple({ast.unparse(node.slice)})]"
         )
+    return None
+
+
+@_pattern
+def array_equals_list(node: ast.AST, facts: Facts) -> str | None:
+    """Report x == []: an array is unequal to a list of another length by an error."""
+    match node:
+        case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[right]):
+            for side, other in ((left, right), (right, left)):
+                if isinstance(side, ast.List) and facts.is_array(other):
+                    return (
+                        f"{ast.unparse(node)} is an error since numpy 1.25 for an array of another "
+                        "length: write numpy.array_equal, or compare the size"
+                    )
+    return None
+
+
+@_pattern
+def truth_of_array(node: ast.AST, facts: Facts) -> str | None:
+    """Report ``if x`` for an array, which may be empty."""
+    match node:
+        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
+            pass
+        case ast.UnaryOp(op=ast.Not(), operand=test):
+            pass
+        case _:
+            return None
+    for part in test.values if isinstance(test, ast.BoolOp) else [test]:
+        if facts.is_array(part):
+            text = ast.unparse(part)
+            return f"an empty array is no longer false since numpy 2.2: write {text}.size > 0"
+    return None
+
+
+@_pattern
+def equals_none(node: ast.AST, facts: Facts) -> str | None:
+    """Report ``x == None`` for an array."""
+    match node:
+        case ast.Compare(
+            left=left, ops=[ast.Eq() | ast.NotEq() as op], comparators=[ast.Constant(None)]
+        ) if facts.is_array(left):
+            word = "is" if isinstance(op, ast.Eq) else "is not"
+            return (
+                f"{ast.unparse(node)} compares each element since numpy 1.13: write "
+                f"{ast.unparse(left)} {word} None"
+            )
+    return None
+
+
+@_pattern
+def flat_mesh(node: ast.AST, facts: Facts) -> str | None:
+    """Report pcolormesh(x, y, c, shading='flat')."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(name), keywords=keywords) if (
+            name in ("pcolor", "pcolormesh")
+        ):
+            if any(
+                k.arg == "shading" and isinstance(k.value, ast.Constant) and k.value.value == "flat"
+                for k in keywords
+            ):
+                return (
+                    f"{name}(x, y, c, shading='flat') takes one more of x and y than of c since "
+                    "matplotlib 3.5: write c[:-1, :-1], or shading='nearest'"
+                )
     return None
 
 
@@ -791,6 +862,8 @@ class Finding:
 
 #: the patterns that programs have to change
 _NOT_GIVEN = {float_index, normed_histogram}
+#: those that are wrong for some values alone
+_BY_VALUE = {array_equals_list, truth_of_array, equals_none, flat_mesh}
 
 
 def find(
@@ -832,7 +905,9 @@ def find(
             text = pattern(node, facts)
             if text:
                 line = node.lineno  # type: ignore[attr-defined]
-                certain = facts.is_python2 or pattern is not pickle_of_python2
+                certain = pattern not in _BY_VALUE and (
+                    facts.is_python2 or pattern is not pickle_of_python2
+                )
                 found.add(Finding(line, text, pattern not in _NOT_GIVEN, certain))
     return sorted(found), facts.is_python2
 

@@ -223,6 +223,56 @@ def update_item(name: str, read: tuple[Any, Any, Any], value: Any) -> None:
     set_item(_IN_PLACE[name](element, value), owner, index)
 
 
+# --- truth and comparisons of arrays --------------------------------------------------------------
+
+
+def truth(value: Any) -> Any:
+    """Return ``value``, or False for an empty array, as which it counted until numpy 2.2."""
+    return False if isinstance(value, np.ndarray) and value.size == 0 else value
+
+
+def equal(left: Any, right: Any) -> Any:
+    """Return ``left == right``; until numpy 1.25, False if arrays could not be compared."""
+    if not isinstance(left, np.ndarray) and not isinstance(right, np.ndarray):
+        return left == right
+    return _compared(operator.eq, left, right, False)
+
+
+def unequal(left: Any, right: Any) -> Any:
+    """Return ``left != right``; until numpy 1.25, True if arrays could not be compared."""
+    if not isinstance(left, np.ndarray) and not isinstance(right, np.ndarray):
+        return left != right
+    return _compared(operator.ne, left, right, True)
+
+
+def _compared(compare: Callable[[Any, Any], Any], left: Any, right: Any, otherwise: bool) -> Any:
+    """Compare two values of which one is an array."""
+    if _is_of_text(left) is not _is_of_text(right) and None not in map(_is_of_text, (left, right)):
+        return otherwise  # numbers with text
+    try:
+        return compare(left, right)
+    except ValueError as error:
+        if "broadcast" not in str(error):
+            raise
+        return otherwise
+
+
+def _is_of_text(value: Any) -> bool | None:
+    """Return whether a value is text or an array of it; None for what is no array or scalar."""
+    if isinstance(value, str | bytes):
+        return True
+    if isinstance(value, np.ndarray | np.generic):
+        return value.dtype.kind in "SU" if value.dtype.kind in "SUbiufc" else None
+    return False if isinstance(value, int | float | complex) else None
+
+
+def equals_none(value: Any) -> Any:
+    """Return the truth of ``value == None``: False for an array, as until numpy 1.13."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return False
+    return value == None  # noqa: E711
+
+
 # --- indices that are lists -----------------------------------------------------------------------
 
 
@@ -521,6 +571,10 @@ _GIVEN: dict[str, Any] = {
     "__py2_set_item__": set_item,
     "__py2_read_item__": read_item,
     "__py2_update_item__": update_item,
+    "__py2_truth__": truth,
+    "__py2_equal__": equal,
+    "__py2_unequal__": unequal,
+    "__py2_equals_none__": equals_none,
     "__py2_index__": index_of,
     "__py2_item__": item,
     "__py2_type__": type,
@@ -554,7 +608,6 @@ _GIVEN: dict[str, Any] = {
     "StandardError": Exception,
     "print": print_,
 }
-
 
 
 def _module(name: str, own: dict[str, Any]) -> types.ModuleType:

@@ -431,11 +431,34 @@ def _may_be_text(node: ast.expr) -> bool:
     return not isinstance(node, ast.Constant) or isinstance(node.value, str)
 
 
+def _truth(test: ast.expr) -> ast.expr:
+    """Return an expression that is true if ``test`` was: an empty array is false."""
+    match test:
+        case ast.BoolOp(values=values):
+            test.values = [_truth(value) for value in values]
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(None)]):
+            return _call("equals_none", test, left)
+        case ast.Compare(left=left, ops=[ast.NotEq()], comparators=[ast.Constant(None)]):
+            negated = ast.UnaryOp(ast.Not(), _call("equals_none", test, left))
+            return ast.copy_location(negated, test)
+        case ast.Call(func=ast.Name(name)) if name in _TRUTHS:
+            pass
+        case ast.Name() | ast.Attribute() | ast.Subscript() | ast.Call():
+            return _call("truth", test, test)
+    return test
+
+
+#: functions whose value is no array
+_TRUTHS = {"all", "any", "bool", "callable", "hasattr", "isinstance", "issubclass", "len"}
+_TRUTHS |= {"__py2_truth__", "__py2_equals_none__"}
+
+
 class _Libraries(ast.NodeTransformer):
     """Replaces what numpy computes differently, and names that may be gone.
 
     What numpy changed are functions that take arrays of one element as numbers (conversions,
-    formatted text, assigned elements), and indices that are lists.
+    formatted text, assigned elements), indices that are lists, and the truth and comparisons of
+    arrays.
     """
 
     def __init__(self, counters: set[str]):
@@ -448,9 +471,49 @@ class _Libraries(ast.NodeTransformer):
             return _call("remainder", node, node.left, node.right)
         return node
 
+    # --- truth and comparisons of arrays ---
+
+    def visit_If(self, node: Any) -> Any:
+        """Let empty arrays be false."""
+        self.generic_visit(node)
+        node.test = _truth(node.test)
+        return node
+
+    visit_While = visit_Assert = visit_IfExp = visit_If
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        self.generic_visit(node)
+        node.ifs = [_truth(test) for test in node.ifs]
+        return node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Not):
+            node.operand = _truth(node.operand)
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        """Let ``x or y`` be y for an empty array x."""
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Or):
+            node.values[:-1] = [_truth(value) for value in node.values[:-1]]
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """Let arrays that cannot be compared with something be unequal to it."""
+        self.generic_visit(node)
+        if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq | ast.NotEq):
+            return node
+        sides = [node.left, *node.comparators]
+        if any(isinstance(side, ast.Constant) and type(side.value) is not str for side in sides):
+            return node
+        return _call("equal" if isinstance(node.ops[0], ast.Eq) else "unequal", node, *sides)
+
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         match node:
+            case ast.Call(func=ast.Name("bool"), args=[argument], keywords=[]):
+                node.args = [_truth(argument)]
             case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]) if (
                 name in _NUMBERS and not isinstance(argument, ast.Constant | ast.Starred)
             ):

@@ -390,6 +390,16 @@ def pyplot_gca(**options: Any) -> Any:
     return methods.gca(pyplot.gcf())(**options)
 
 
+def pyplot_pcolormesh(*args: Any, **options: Any) -> Any:
+    """Colour the cells between corners, of which there may be as many as cells."""
+    return methods.pcolormesh(importlib.import_module("matplotlib.pyplot"))(*args, **options)
+
+
+def pyplot_pcolor(*args: Any, **options: Any) -> Any:
+    """Colour the cells between corners, of which there may be as many as cells."""
+    return methods.pcolor(importlib.import_module("matplotlib.pyplot"))(*args, **options)
+
+
 def simps(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
     from scipy import integrate
 

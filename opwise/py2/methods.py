@@ -186,3 +186,31 @@ def gca(owner: Any) -> Any:
         return owner.add_subplot(**options)
 
     return current if hasattr(owner, "add_subplot") else method
+
+
+def pcolormesh(owner: Any) -> Any:
+    return _mesh(owner.pcolormesh)
+
+
+def pcolor(owner: Any) -> Any:
+    return _mesh(owner.pcolor)
+
+
+def _mesh(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that colours cells, which takes as many corners as cells.
+
+    Until matplotlib 3.5 the last row and column of cells were left out then.
+    """
+
+    @functools.wraps(method)
+    def drawn(*args: Any, **options: Any) -> Any:
+        if len(args) == 3 and options.get("shading", "flat") == "flat":
+            x, y, colours = map(np.ma.asanyarray, args)
+            if colours.ndim == 2 and x.ndim and y.ndim:
+                rows, columns = y.shape[0] - 1, x.shape[-1] - 1
+                if colours.shape[0] - rows in (0, 1) and colours.shape[1] - columns in (0, 1):
+                    args = (*args[:2], colours[:rows, :columns])
+                    options["shading"] = "flat"
+        return method(*args, **options)
+
+    return drawn

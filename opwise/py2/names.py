@@ -85,6 +85,7 @@ class Facts:
             if isinstance(node, ast.Name) and node.id not in self.bound
         ]
         self._values = _assigned(tree)
+        self._elements = _put_into(tree)
         guarded = _guarded(tree)
         #: what the module uses only where it exists, or has another way, or gives itself
         self.guarded = {
@@ -144,23 +145,53 @@ class Facts:
         return False
 
     def is_list_of_slices(self, node: ast.expr, depth: int = 3) -> bool:
-        """Return whether an expression is a list with a slice among its elements."""
+        """Return whether an expression is a list that numpy took as a tuple of indices."""
         if depth == 0:
             return False
         match node:
             case ast.List(elts=elements):
-                return any(
-                    isinstance(e, ast.Call) and self.dotted(e.func) == "slice" for e in elements
-                )
+                return any(self._is_index(element) for element in elements)
+            case ast.ListComp(elt=element):
+                return self._is_slice(element)
+            case ast.Call(func=ast.Name("list"), args=[argument]):
+                return isinstance(argument, ast.Tuple) and any(map(self._is_slice, argument.elts))
             case ast.BinOp(left=left, op=ast.Add() | ast.Mult(), right=right):
                 return any(self.is_list_of_slices(side, depth - 1) for side in (left, right))
             case ast.Name(id=name):
+                if any(map(self._is_slice, self._elements.get(name, []))):
+                    return True
                 values = self._values.get(name, [])
                 return any(
                     value is not None and self.is_list_of_slices(value, depth - 1)
                     for value in values
                 )
         return False
+
+    def _is_slice(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Call) and self.dotted(node.func) == "slice"
+
+    def _is_index(self, node: ast.expr) -> bool:
+        """Return whether an element of a list made it a tuple of indices."""
+        if self._is_slice(node) or isinstance(node, ast.List):
+            return True
+        return isinstance(node, ast.Constant) and (node.value is None or node.value is Ellipsis)
+
+    def is_array(self, node: ast.expr) -> bool:
+        """Return whether the text shows that an expression is an array."""
+        if isinstance(node, ast.Name):
+            values = self._values.get(node.id, [])
+            return bool(values) and all(
+                isinstance(value, ast.Call) and self.is_array(value) for value in values
+            )
+        return isinstance(node, ast.Call) and self.dotted(node.func) in _ARRAYS
+
+
+#: functions that return an array
+_ARRAYS = {
+    f"numpy.{name}"
+    for name in "arange array asarray concatenate empty flatnonzero hstack intersect1d linspace "
+    "loadtxt ones setdiff1d unique vstack zeros".split()
+}
 
 
 #: errors of a name that is missing
@@ -221,4 +252,16 @@ def _assigned(tree: ast.Module) -> dict[str, list[ast.expr | None]]:
             found.setdefault(node.id, []).append(None)
         elif isinstance(node, ast.arg):
             found.setdefault(node.arg, []).append(None)
+    return found
+
+
+def _put_into(tree: ast.Module) -> dict[str, list[ast.expr]]:
+    """Return {name: what becomes an element of it}, by ``append`` or by an index."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value]):
+                found.setdefault(name, []).append(value)
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name))], value=value):
+                found.setdefault(name, []).append(value)
     return found

@@ -38,6 +38,17 @@ FOUND = {
     "print 'a'": "the print statement is gone since Python 3.0: write print(...)",
     "x[[slice(1), 2]]": "write x[tuple([slice(1), 2])]",
     "i = [slice(None)] * 3; x[i]": "an index that is a list of slices is gone since numpy 1.23",
+    "a[[0, slice(None)]]": "write a[tuple([0, slice(None)])]",
+    "i = [0]; i.append(slice(None)); a[i]": "write a[tuple(i)]",
+    "i = [0, 0]; i[1] = slice(2); a[i]": "write a[tuple(i)]",
+    "a[[slice(k) for k in n]]": "an index that is a list of slices",
+    "a[[0, None]]": "write a[tuple([0, None])]",
+    "a[[[0, 1], [1, 0]]]": "write a[tuple([[0, 1], [1, 0]])]",
+    "import numpy as np; a = np.array(x); a == []": "a == [] is an error since numpy 1.25",
+    "import numpy as np; a = np.unique(x); b = 1 if a else 2": "write a.size > 0",
+    "from numpy import *; import numpy; a = numpy.ones(2); not a": "write a.size > 0",
+    "import numpy as np; a = np.ones(2); a != None": "write a is not None",
+    "import pylab; pylab.pcolormesh(x, y, c, shading='flat')": "write c[:-1, :-1]",
     "x[n / 2]": "n / 2 is a float in Python 3, and no index or length: write // for /",
     "x[1:n / 2 + 1, 0]": "n / 2 + 1 is a float",
     "x[[i * n / k for i in range(k)]]": "i * n / k is a float",
@@ -284,3 +295,31 @@ def test_every_row_says_what_to_write():
 
 def test_this_python_is_one_that_the_converter_knows():
     assert convert.is_available() and sys.version_info >= (3, 11)
+
+
+def test_doctor_follows_the_modules_beside_a_program(tmp_path):
+    """Each is reported once, under its own lines, and the program is what to run."""
+    texts = {
+        "main.py": "import first, package.inner.deep, numpy\nfrom package import second\n",
+        "first.py": "import main, package.second\nprint 1\n",
+        "package/__init__.py": "",
+        "package/second.py": "import third\nfrom .third import *\nxrange(3)\n",
+        "package/third.py": "import theano.tensor as T\nT.no_such\n",
+        "package/inner/deep.py": "from ..third import x\nfrom . import broken\n",
+        "package/inner/broken.py": "def f(:\n",
+        "unused.py": "print 2\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    done = CliRunner().invoke(main.main, ["doctor", str(tmp_path / "main.py")])
+    lines = [line.strip() for line in done.output.splitlines() if str(tmp_path) in line]
+    assert [line.replace(f"{tmp_path}/", "").partition(": ")[0] for line in lines] == [
+        "main.py", "first.py is Python 2", "first.py:2", "to run it without a change",
+        "package/second.py is Python 2", "package/second.py:3", "to run it without a change",
+        "package/third.py", "package/third.py:2", "package/inner/broken.py is not Python",
+    ]  # fmt: skip
+    assert done.exit_code == 1
+    assert {line for line in lines if line.startswith("to run")} == {
+        f"to run it without a change: opwise run --py2 {tmp_path}/main.py"
+    }

@@ -62,6 +62,31 @@ def test_axes_of_matplotlib(python):
     assert names["r"] == ("3d", True, True, True, True, True, "polar")
 
 
+@pytest.mark.parametrize("python", [2, 3])
+def test_meshes_have_as_many_corners_as_cells(python):
+    """The last row and column of cells are left out, as matplotlib did until 3.5."""
+    pytest.importorskip("matplotlib").use("Agg")
+    text = """
+        import matplotlib.pyplot as plt, numpy as np, pylab
+        from pylab import pcolormesh
+        x, y = np.meshgrid(np.arange(4), np.arange(3))
+        c = np.arange(12.).reshape(3, 4)
+        axes = plt.gca()
+        r = [f(*args, **options).get_array().ravel().tolist()
+             for f in (plt.pcolormesh, pylab.pcolormesh, pcolormesh, plt.pcolor, axes.pcolormesh,
+                       axes.pcolor)
+             for args in ((x, y, c), (x[0], y[:, 0], c), (x, y, c[:2, :3]))
+             for options in ({}, {'shading': 'flat'})]
+        n = [f.get_array().size for f in (pcolormesh(x, y, c, shading='nearest'), pcolormesh(c))]
+        plt.close()
+    """
+    names = {"__name__": "old"}
+    code = convert.compiled(textwrap.dedent(text), "old.py", python=python)
+    hook.execute(code, names, python=python)
+    assert names["r"] == [[0, 1, 2, 4, 5, 6]] * 36
+    assert names["n"] == [12, 12]
+
+
 @pytest.mark.filterwarnings("ignore:tostring:DeprecationWarning")  # where numpy still has it
 @pytest.mark.parametrize("program", GIVEN)
 def test_what_has_gone_since_is_there(program):
