@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from opwise.config.sources import find_setting, sources
+from opwise.config.sources import find_setting, read_again, sources
 from opwise.config.values import ConfigParam
 
 TYPE_CHECKING = False  # importing typing for it would take longer than all of this package
@@ -196,6 +196,20 @@ def _load(param: ConfigParam) -> None:
         param.store(value, source)
     elif not callable(param.default):
         param.store(param.filter(param.default), "default")
+
+
+def follow_environment() -> None:
+    """Set flags anew if the environment has changed since, as if opwise were imported now.
+
+    Those that the program has set stay. Raises ValueError for a value that a flag does not accept.
+    """
+    if not read_again():
+        return
+    for param in options.values():
+        if param.source != "code":
+            param._group.__dict__.pop(param._name, None)
+            _load(param)
+    warn_of_unknown_settings()
 
 
 def check_setting(name: str, text: str) -> None:

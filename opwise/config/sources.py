@@ -178,7 +178,29 @@ def _read_sources() -> list[Source]:
     return found
 
 
-config_files = config_files_from_theanorc() + _listed_paths("OPWISERC", "~/.opwiserc")
+def _environment() -> list[str | None]:
+    """Return the environment variables on which settings depend."""
+    names = ("THEANO_FLAGS", "OPWISE_FLAGS", "THEANORC", "OPWISERC")
+    return [os.environ.get(name) for name in names]
+
+
+def _files() -> list[str]:
+    return config_files_from_theanorc() + _listed_paths("OPWISERC", "~/.opwiserc")
+
+
+def read_again() -> bool:
+    """Read the settings again; return False, and do nothing, if the environment has not changed."""
+    now = _environment()
+    if now == _read:
+        return False
+    _read[:] = now
+    config_files[:] = _files()
+    sources[:] = _read_sources()
+    return True
+
+
+_read = _environment()
+config_files = _files()
 sources = _read_sources()
 
 

@@ -250,3 +250,35 @@ def test_lines_of_errors_are_found_after_a_change_of_the_folder(tmp_path):
                           capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 1 and "    print 1 / 0\n" in done.stderr
     assert "opwise" not in done.stderr
+
+
+FLAGS = """
+import os
+os.environ['THEANO_FLAGS'] = 'floatX=float32,compute_test_value=warn'
+import library
+import theano
+from theano import config
+print(config.floatX + ' ' + config.compute_test_value + ' ' + library.floatX)
+print(config.exception_verbosity)
+"""
+
+
+@pytest.mark.parametrize("python", ["--py2", "--py3"])
+def test_programs_set_flags_before_they_import_theano(tmp_path, python):
+    """Though opwise is imported already; OPWISE_FLAGS still comes first."""
+    (tmp_path / "program.py").write_text(FLAGS)
+    (tmp_path / "library.py").write_text("import theano\nfloatX = theano.config.floatX\n")
+    words = ["-m", "opwise", "run", "--no-limits", python, "--flags", "exception_verbosity=high"]
+    done = subprocess.run([sys.executable, *words, "program.py"], capture_output=True, text=True)
+    printed = ["float32 warn float32", "high"]
+    assert done.stdout.splitlines() == printed, done.stderr
+
+
+def test_wrong_flags_of_programs_are_an_error_of_the_import(tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import os\nos.environ['THEANO_FLAGS'] = 'floatX=float8'\nimport theano\n"
+    )
+    words = ["-m", "opwise.py2", "program.py"]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    assert done.returncode == 1 and "float8" in done.stderr
+    assert 'program.py", line 3' in done.stderr
