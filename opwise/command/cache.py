@@ -1,8 +1,10 @@
-"""The subcommand ``cache``: shows and clears the cache of compiled kernels and optimized graphs."""
+"""The subcommand ``cache``: shows and clears the cache of kernels, graphs and converted modules."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
 
 import click
@@ -22,31 +24,29 @@ _LISTED = 10
 @click.group(invoke_without_command=True, short_help="Show, verify or clear the cache.")
 @click.pass_context
 def cache(context: click.Context) -> None:
-    """Show the folder of compiled kernels and optimized graphs, how many it has, and their size."""
+    """Show the folder of compiled kernels, optimized graphs and converted modules, and its size."""
     if context.invoked_subcommand is None:
         context.invoke(info)
 
 
 @cache.command(short_help="Show the folder, and how much is in it.")
 def info() -> None:
-    """Show the folder of compiled kernels and optimized graphs, how many it has, and their size."""
+    """Show the folder of compiled kernels, optimized graphs and converted modules, and its size."""
     folder, files = _contents()
-    kinds = [file.kind for file in files]
+    kinds = Counter(file.kind for file in files)
     total = sum(file.size for file in files)
     most = config.compiledir_bytes
     bound = "" if most < 0 else f" of at most {most / 1e6:.1f}"
     read_only = "" if folder is None or folder.is_writable() else " (read-only)"
     click.echo(
-        f"{config.compiledir}: {counted(kinds.count('kernel'), 'kernel')}, "
-        f"{counted(kinds.count('graph'), 'graph')}, "
-        f"{total / 1e6:.1f}{bound} MB{read_only}"
+        f"{config.compiledir}: {', '.join(counts(kinds))}, {total / 1e6:.1f}{bound} MB{read_only}"
     )
     others = [each for each in kernelcache.folders() if each != config.compiledir]
     if others:
         count, size = _measured(others)
         click.echo(
-            f"{counted(len(others), 'other folder')} in {config.base_compiledir}: {count} kernels "
-            f"and graphs, {size / 1e6:.1f} MB, of other versions or platforms "
+            f"{counted(len(others), 'other folder')} in {config.base_compiledir}: {count} files, "
+            f"{size / 1e6:.1f} MB, of other versions or platforms "
             "(opwise cache clear --all deletes them too)"
         )
 
@@ -81,8 +81,16 @@ def verify() -> None:
     click.echo(f"{counted(len(files), 'file')} checked, none is damaged")
 
 
+def counts(kinds: Mapping[str, int]) -> list[str]:
+    """Return {kind of ``kernelcache.KINDS``: number} as texts; modules only if there are any."""
+    found = [counted(kinds.get(kind, 0), kind) for kind in ("kernel", "graph")]
+    if kinds.get("module"):
+        found.append(counted(kinds["module"], "converted module"))
+    return found
+
+
 def _measured(paths: list[str]) -> tuple[int, int]:
-    """Return how many kernels and graphs are in folders, and their bytes together."""
+    """Return how many files of the cache are in folders, and their bytes together."""
     count = size = 0
     for path in paths:
         try:
@@ -110,23 +118,23 @@ def _folder() -> Folder | None:
         ) from None
 
 
-@cache.command(short_help="Delete the kernels and graphs.")
+@cache.command(short_help="Delete the kernels, graphs and converted modules.")
 @click.option(
     "--all", "every", is_flag=True,
     help="Delete the files of every version of opwise and Python, and the folders, as after "
     "uninstalling opwise.",
 )  # fmt: skip
 def clear(every: bool) -> None:
-    """Delete the compiled kernels and optimized graphs. Programs make them again when needed.
+    """Delete compiled kernels, optimized graphs and converted modules.
 
-    Other files in the folder are kept.
+    Programs make them again when needed. Other files in the folder are kept.
     """
     if every:
         _clear_all()
         return
     folder = _folder()
-    kernels, graphs, failed = (0, 0, 0) if folder is None else kernelcache.clear(folder)
-    click.echo(f"{counted(kernels, 'kernel')} and {counted(graphs, 'graph')} deleted")
+    deleted, failed = (Counter(), 0) if folder is None else kernelcache.clear(folder)
+    click.echo(f"{' and '.join(counts(deleted))} deleted")
     if failed:
         raise click.ClickException(
             f"{counted(failed, 'file')} in {config.compiledir} cannot be deleted: "
@@ -136,22 +144,22 @@ def clear(every: bool) -> None:
 
 def _clear_all() -> None:
     """Delete what opwise has written into ``base_compiledir``, and folders that are empty then."""
-    kernels = graphs = 0
+    deleted: Counter[str] = Counter()
     failed = []
     for path in kernelcache.folders():
         try:
-            counts = kernelcache.remove(path)
+            of_folder, kept = kernelcache.remove(path)
         except (Refused, OSError) as error:
             failed.append(str(error))
             continue
-        kernels, graphs = kernels + counts[0], graphs + counts[1]
-        if counts[2]:
-            failed.append(f"{counts[2]} files in {path}: make the folder writable")
+        deleted.update(of_folder)
+        if kept:
+            failed.append(f"{kept} files in {path}: make the folder writable")
     requests.remove_ended()
     base = config.base_compiledir
     if base == default_base_compiledir():  # another one is the user's own
         kernelcache.remove_if_empty(base)
-    click.echo(f"{kernels} kernels and {graphs} graphs deleted")
+    click.echo(f"{' and '.join(counts(deleted))} deleted")
     if failed:
         raise click.ClickException(f"some files cannot be deleted: {'; '.join(failed)}")
     left = sorted(os.listdir(base)) if os.path.isdir(base) else []

@@ -9,6 +9,7 @@ import os
 import platform
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,7 @@ import click
 import numpy as np
 
 from opwise.command import coverage, files
+from opwise.command.cache import counts
 from opwise.command.coverage import covered
 from opwise.config import config
 from opwise.errors import DeviceError
@@ -187,11 +189,9 @@ def _cache() -> str:
         folder = kernelcache.existing()
     except Refused as error:
         return f"{config.compiledir}, not used: {error.reason}"
-    kinds = [] if folder is None else [file.kind for file in kernelcache.files(folder)]
+    kinds = Counter(file.kind for file in kernelcache.files(folder)) if folder else Counter()
     read_only = "" if folder is None or folder.is_writable() else ", read-only"
-    kernels, graphs = kinds.count("kernel"), kinds.count("graph")
-    counts = f"{counted(kernels, 'kernel')}, {counted(graphs, 'graph')}"
-    return f"{config.compiledir}, {counts}{read_only}"
+    return f"{config.compiledir}, {', '.join(counts(kinds))}{read_only}"
 
 
 # --- names of a program ---------------------------------------------------------------------------

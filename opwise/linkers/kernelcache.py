@@ -1,4 +1,4 @@
-"""The cache of compiled kernels and optimized graphs: files in ``config.compiledir``.
+"""The cache of kernels, optimized graphs and converted modules: files in ``config.compiledir``.
 
 Each is sealed with its key. A file is written under another name and renamed, so there are no
 locks; losing a race costs a compilation. The cache is optional: what cannot be read is made anew,
@@ -14,6 +14,7 @@ import os
 import re
 import stat
 import time
+from collections import Counter
 from typing import NamedTuple
 
 from opwise.config import config
@@ -25,12 +26,12 @@ from opwise.linkers.trusted import Folder, Refused
 _KERNEL = r"[0-9a-f]{32}\.so|[0-9a-f]{16}\.cubin"
 #: an optimized graph
 _GRAPH = r"[0-9a-f]{32}\.graph"
+#: a converted module of a program for an earlier Python
+_MODULE = r"[0-9a-f]{32}\.module"
 #: a text that did not compile
 _SOURCE = r"[0-9a-f]{32}\.c"
 #: left by a process that was killed while it wrote; the second form is that of earlier versions
-_PARTIAL = (
-    rf"({_KERNEL}|{_GRAPH}|{_SOURCE}|last-sweep)\.[0-9a-f]{{8}}\.part|tmp[a-z0-9_]{{8}}\.(so|json)"
-)
+_PARTIAL = rf"({_KERNEL}|{_GRAPH}|{_MODULE}|{_SOURCE}|last-sweep)\.[0-9a-f]{{8}}\.part|tmp[a-z0-9_]{{8}}\.(so|json)"
 #: the measured rates of a processor or a device
 _MEASURED = r"(machine|device)-[\w.-]+\.json"
 #: its time is that of the last sweep
@@ -40,7 +41,7 @@ _HOUR, _DAY = 3600, 86400
 _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 #: bytes of a digest; the seal of a file is that of its key, and that of both
 _DIGEST = hashlib.sha256().digest_size
-#: bytes that a graph counts as at least: many small files make a folder slow
+#: bytes that a graph or a module counts as at least: many small files make a folder slow
 _LEAST = 1 << 14
 
 _folder: Folder | None = None
@@ -149,7 +150,9 @@ def read(name: str, key: str) -> bytes | None:
 
 def warn_damaged(name: str, reason: str) -> None:
     """Warn, once, that a file of the cache is of no use."""
-    made = "graph is optimized" if re.fullmatch(_GRAPH, name) else "kernel is compiled"
+    made = "kernel is compiled"
+    for pattern, other in ((_GRAPH, "graph is optimized"), (_MODULE, "module is converted")):
+        made = other if re.fullmatch(pattern, name) else made
     _warn_once(
         "damaged",
         f"{path(name)} is not loaded: {reason}. The {made} anew. If this happens again, "
@@ -159,7 +162,7 @@ def warn_damaged(name: str, reason: str) -> None:
 
 def _counted(name: str, size: int) -> int:
     """Return how much of the bound a file of ``size`` bytes takes."""
-    return max(size, _LEAST) if re.fullmatch(_GRAPH, name) else size
+    return max(size, _LEAST) if re.fullmatch(f"{_GRAPH}|{_MODULE}", name) else size
 
 
 def keep(name: str, key: str, content: bytes) -> str:
@@ -249,11 +252,15 @@ def _own(where: Folder, *patterns: str) -> list[tuple[str, os.stat_result]]:
     return found
 
 
+#: the kinds of files in the cache -> the form of their names
+KINDS = {"kernel": _KERNEL, "graph": _GRAPH, "module": _MODULE}
+
+
 class CachedFile(NamedTuple):
-    """A kernel or a graph in the cache."""
+    """A kernel, a graph or a converted module in the cache."""
 
     name: str
-    #: 'kernel' or 'graph'
+    #: one of ``KINDS``
     kind: str
     #: its size in bytes
     size: int
@@ -262,29 +269,29 @@ class CachedFile(NamedTuple):
 
 
 def files(where: Folder) -> list[CachedFile]:
-    """Return the kernels and graphs in a cache folder, by name."""
+    """Return the kernels, graphs and converted modules in a cache folder, by name."""
     found = []
     for name in where.names():
-        for kind, pattern in (("kernel", _KERNEL), ("graph", _GRAPH)):
+        for kind, pattern in KINDS.items():
             info = where.stat(name) if re.fullmatch(pattern, name) else None
             if info is not None and stat.S_ISREG(info.st_mode):
                 found.append(CachedFile(name, kind, info.st_size, info.st_mtime))
     return sorted(found)
 
 
-def clear(where: Folder) -> tuple[int, int, int]:
-    """Delete kernels, graphs and what is left of failed compilations; nothing else.
+def clear(where: Folder) -> tuple[Counter[str], int]:
+    """Delete kernels, graphs, modules and what is left of failed compilations; nothing else.
 
-    Returns how many kernels and how many graphs were deleted, and how many files could not be.
+    Returns how many files of each of ``KINDS`` were deleted, and how many files could not be.
     """
-    kernels = graphs = failed = 0
-    for name, _ in _own(where, _KERNEL, _GRAPH, _SOURCE, _PARTIAL):
+    deleted: Counter[str] = Counter()
+    failed = 0
+    for name, _ in _own(where, *KINDS.values(), _SOURCE, _PARTIAL):
         if not where.remove(name):
             failed += where.stat(name) is not None
         else:
-            kernels += re.fullmatch(_KERNEL, name) is not None
-            graphs += re.fullmatch(_GRAPH, name) is not None
-    return kernels, graphs, failed
+            deleted.update(kind for kind, form in KINDS.items() if re.fullmatch(form, name))
+    return deleted, failed
 
 
 def folders() -> list[str]:
@@ -301,7 +308,7 @@ def folders() -> list[str]:
     return [each for each in found if os.path.isdir(each) and not os.path.islink(each)]
 
 
-def remove(path: str) -> tuple[int, int, int]:
+def remove(path: str) -> tuple[Counter[str], int]:
     """Delete all files of opwise's in a cache folder, and the folder if nothing else is in it.
 
     Returns what ``clear`` returns. Raises Refused if others could have changed the folder.
@@ -339,7 +346,7 @@ def sweep(where: Folder, most: int) -> None:
     now = time.time()
     try:
         where.write(_STAMP, b"")
-        found = _own(where, _KERNEL, _GRAPH, _SOURCE, _PARTIAL)
+        found = _own(where, *KINDS.values(), _SOURCE, _PARTIAL)
     except OSError:
         return
     kept = []

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from opwise.config import follow_environment
-from opwise.py2 import builtin, convert, lookup
+from opwise.py2 import builtin, converted, lookup
 
 #: the packages opwise and theano
 _OURS = Path(__file__).resolve().parents[1]
@@ -60,7 +60,7 @@ class Loader(importlib.machinery.SourceFileLoader):
 
     def get_code(self, fullname: str) -> types.CodeType:
         path = self.get_filename(fullname)
-        return convert.compiled(self.get_data(path), path, python=_FINDER.python)
+        return converted.code_of(self.get_data(path), path, _FINDER.python)
 
     def exec_module(self, module: types.ModuleType) -> None:
         execute(self.get_code(module.__name__), vars(module), _FINDER.python)
@@ -188,7 +188,7 @@ def _run(path: str, spec: importlib.machinery.ModuleSpec | None) -> None:
 
 def _execute_main(path: str, namespace: dict[str, Any]) -> None:
     # the lines of errors and profiles are found after a change of the working directory, too
-    code = convert.compiled(Path(path).read_bytes(), os.path.abspath(path), python=_FINDER.python)
+    code = converted.code_of(Path(path).read_bytes(), os.path.abspath(path), _FINDER.python)
     execute(code, namespace, _FINDER.python)
 
 

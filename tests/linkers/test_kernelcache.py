@@ -198,7 +198,7 @@ def test_clear_removes_its_own_files_alone(cache):
     fill(3)
     litter(cache)
     (cache / "0123456789abcdef.cubin").write_text("x")
-    assert kernelcache.clear(kernelcache.existing()) == (4, 0, 0)
+    assert kernelcache.clear(kernelcache.existing()) == ({"kernel": 4}, 0)
     assert survived(cache) == set()
 
 
@@ -206,14 +206,14 @@ def test_clear_removes_its_own_files_alone(cache):
 def test_clear_leaves_what_belongs_to_others(cache):
     fill(2)
     os.chown(cache / name(1), 65534, -1)
-    assert kernelcache.clear(kernelcache.existing()) == (1, 0, 0)
+    assert kernelcache.clear(kernelcache.existing()) == ({"kernel": 1}, 0)
     assert numbers(cache) == [1]
 
 
 def test_clear_says_what_could_not_be_deleted(cache, monkeypatch):
     fill(2)
     monkeypatch.setattr(Folder, "remove", lambda self, name: False)
-    assert kernelcache.clear(kernelcache.existing()) == (0, 0, 2)
+    assert kernelcache.clear(kernelcache.existing()) == ({}, 2)
 
 
 def test_looking_does_not_make_the_folder(cache):

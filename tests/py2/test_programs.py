@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from opwise.profiling.profile import Profile
-from opwise.py2 import hook
+from opwise.config import config
+from opwise.py2 import converted, hook
 
 FOLDER = Path(__file__).parent
 PROGRAMS = ["classes.py", "kmeans.py", "logistic_sgd.py", "mlp.train"]
@@ -282,3 +283,66 @@ def test_wrong_flags_of_programs_are_an_error_of_the_import(tmp_path):
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
     assert done.returncode == 1 and "float8" in done.stderr
     assert 'program.py", line 3' in done.stderr
+
+
+# --- converted modules in the cache ---------------------------------------------------------------
+
+COUNTS = """
+import sys
+from opwise.py2 import convert, hook
+
+def compiled(source, filename, *args, **options):
+    converted.append(filename.rpartition('/')[2])
+    return original(source, filename, *args, **options)
+
+converted, original, convert.compiled = [], convert.compiled, compiled
+hook.install(int(sys.argv[1]))
+hook.run_script('program.py')
+print(converted)
+"""
+
+
+def conversions(python="2"):
+    """Return what a process prints that runs ``program.py``: then, what it converted."""
+    done = subprocess.run([sys.executable, "-c", COUNTS, python], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "" or "was changed" in done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_second_process_converts_nothing(tmp_path):
+    folder = tmp_path / "program.py"
+    # the texts are like those of no other run
+    folder.write_text(f"# {tmp_path}\nimport part\nprint part.f(7), __file__\n")
+    (tmp_path / "part.py").write_text(f"# {tmp_path}\ndef f(n): return n / 2\n")
+    assert conversions() == ["3 program.py", "['program.py', 'part.py']"]
+    assert conversions() == ["3 program.py", "[]"]
+    (tmp_path / "part.py").write_text(f"# {tmp_path}\ndef f(n): return n / 3\n")
+    assert conversions() == ["2 program.py", "['part.py']"]
+    folder.write_text(f"# {tmp_path}\nfrom part import f\nprint(f(7))\n")
+    assert conversions() == ["2", "['program.py']"]
+    assert conversions("3") == [f"{7 / 3}", "['program.py', 'part.py']"]
+    assert conversions("3") == [f"{7 / 3}", "[]"] and conversions() == ["2", "[]"]
+
+
+def test_damaged_conversions_are_not_run(tmp_path):
+    (tmp_path / "program.py").write_text(f"# {tmp_path}\nprint 1\n")
+    assert conversions() == ["1", "['program.py']"]
+    cached = max(Path(config.compiledir).glob("*.module"), key=lambda path: path.stat().st_mtime_ns)
+    content = bytearray(cached.read_bytes())
+    content[len(content) // 4] ^= 1
+    cached.write_bytes(content)
+    assert conversions() == ["1", "['program.py']"]
+    assert conversions() == ["1", "[]"]
+
+
+def test_another_converter_converts_anew(monkeypatch):
+    monkeypatch.setattr(converted, "_converter", lambda: ["another"])
+    kept = []
+    monkeypatch.setattr(converted.kernelcache, "read", lambda name, key: kept.append(name))
+    monkeypatch.setattr(converted.kernelcache, "keep", lambda name, *args: kept.append(name))
+    converted.code_of(b"print 1", "old.py", 2)
+    monkeypatch.undo()
+    monkeypatch.setattr(converted.kernelcache, "read", lambda name, key: kept.append(name))
+    converted.code_of(b"print 1", "old.py", 2)
+    assert kept[0] == kept[1] != kept[2]
