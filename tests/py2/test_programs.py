@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from opwise.profiling.profile import Profile
 from opwise.config import config
+from opwise.profiling.profile import Profile
 from opwise.py2 import converted, hook
 
 FOLDER = Path(__file__).parent
