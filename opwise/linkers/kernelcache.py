@@ -31,7 +31,10 @@ _MODULE = r"[0-9a-f]{32}\.module"
 #: a text that did not compile
 _SOURCE = r"[0-9a-f]{32}\.c"
 #: left by a process that was killed while it wrote; the second form is that of earlier versions
-_PARTIAL = rf"({_KERNEL}|{_GRAPH}|{_MODULE}|{_SOURCE}|last-sweep)\.[0-9a-f]{{8}}\.part|tmp[a-z0-9_]{{8}}\.(so|json)"
+_PARTIAL = (
+    rf"({_KERNEL}|{_GRAPH}|{_MODULE}|{_SOURCE}|last-sweep)\.[0-9a-f]{{8}}\.part"
+    r"|tmp[a-z0-9_]{8}\.(so|json)"
+)
 #: the measured rates of a processor or a device
 _MEASURED = r"(machine|device)-[\w.-]+\.json"
 #: its time is that of the last sweep

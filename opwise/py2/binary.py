@@ -1,21 +1,30 @@
-"""Pipes, hashes and binary files that take text, as those of Python 2 did.
+"""Pipes, sockets, hashes, archives and binary files that take text, as those of Python 2 did.
 
 What pipes give is text if it is text: programs parse the output of other programs.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import bz2
+import functools
 import gzip
 import hashlib
+import io
 import os
+import re
+import socket
+import struct
 import subprocess
+import tarfile
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from opwise.py2.builtin import TextLines, Writable
+from opwise.py2.builtin import ByteString, TextLines, Writable
 
 
 def _as_bytes(data: Any) -> Any:
@@ -99,6 +108,140 @@ def check_output(*args: Any, **options: Any) -> Any:
     return _as_text(subprocess.check_output(*args, **options))
 
 
+# --- sockets --------------------------------------------------------------------------------------
+
+
+class Socket(socket.socket):
+    """A socket that takes text, and gives ByteStrings."""
+
+    def send(self, data: Any, *flags: Any) -> int:
+        return super().send(_as_bytes(data), *flags)
+
+    def sendall(self, data: Any, *flags: Any) -> None:
+        super().sendall(_as_bytes(data), *flags)
+
+    def sendto(self, data: Any, *args: Any) -> int:
+        return super().sendto(_as_bytes(data), *args)
+
+    def recv(self, *args: Any) -> bytes:
+        return ByteString(super().recv(*args))
+
+    def recvfrom(self, *args: Any) -> Any:
+        data, address = super().recvfrom(*args)
+        return ByteString(data), address
+
+    def accept(self) -> Any:
+        made, address = super().accept()
+        return _own(made), address
+
+    def makefile(self, mode: str = "rb", bufsize: int = -1, **options: Any) -> Any:
+        """Return a file of the socket: every one had lines of text."""
+        binary: Any = mode.replace("U", "").replace("b", "") + "b"
+        return Writable(super().makefile(binary, None if bufsize < 1 else bufsize, **options))
+
+
+def _own(made: socket.socket) -> Socket:
+    timeout = made.gettimeout()
+    own = Socket(made.family, made.type, made.proto, made.detach())
+    own.settimeout(timeout)
+    return own
+
+
+def create_connection(*args: Any, **options: Any) -> Socket:
+    return _own(socket.create_connection(*args, **options))
+
+
+def socketpair(*args: Any) -> tuple[Socket, Socket]:
+    first, second = socket.socketpair(*args)
+    return _own(first), _own(second)
+
+
+# --- functions of bytes ---------------------------------------------------------------------------
+
+
+def _of_bytes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that takes text for bytes, and returns ByteStrings."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **options: Any) -> Any:
+        found = function(*map(_as_bytes, args), **options)
+        return ByteString(found) if isinstance(found, bytes) else found
+
+    return called
+
+
+b64encode, b64decode = _of_bytes(base64.b64encode), _of_bytes(base64.b64decode)
+hexlify, unhexlify = _of_bytes(binascii.hexlify), _of_bytes(binascii.unhexlify)
+compress, decompress = _of_bytes(zlib.compress), _of_bytes(zlib.decompress)
+
+
+def pack(form: str, *values: Any) -> Any:
+    """Return struct.pack of values; text has a byte for each character."""
+    values = tuple(v.encode("latin-1") if isinstance(v, str) else v for v in values)
+    return ByteString(struct.pack(form, *values))
+
+
+def unpack(form: str, data: Any) -> Any:
+    """Return struct.unpack of bytes, or of text that has a byte for each character."""
+    found = struct.unpack(form, data.encode("latin-1") if isinstance(data, str) else data)
+    return tuple(ByteString(value) if isinstance(value, bytes) else value for value in found)
+
+
+def _of_text(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of a regular expression that takes bytes for text."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **options: Any) -> Any:
+        if isinstance(args[0], str | re.Pattern):
+            args = tuple(str(arg) if isinstance(arg, ByteString) else arg for arg in args)
+        return function(*args, **options)
+
+    return called
+
+
+re_findall, re_finditer, re_split = _of_text(re.findall), _of_text(re.finditer), _of_text(re.split)
+re_match, re_search, re_sub = _of_text(re.match), _of_text(re.search), _of_text(re.sub)
+
+
+# --- archives -------------------------------------------------------------------------------------
+
+
+class ZipFile(zipfile.ZipFile):
+    """An archive whose members have lines of text for converted code."""
+
+    def read(self, *args: Any, **options: Any) -> Any:
+        return ByteString(super().read(*args, **options))
+
+    def open(self, name: Any, mode: Any = "r", *args: Any, **options: Any) -> Any:
+        return Writable(super().open(name, mode.replace("U", ""), *args, **options))
+
+
+class TarFile(tarfile.TarFile):
+    """An archive whose members have lines of text for converted code, and may be text."""
+
+    def extractfile(self, member: Any) -> Any:
+        file = super().extractfile(member)
+        return None if file is None else Writable(file)
+
+    def addfile(self, tarinfo: tarfile.TarInfo, fileobj: Any = None) -> None:
+        if isinstance(fileobj, io.TextIOBase):
+            fileobj = io.BytesIO(_as_bytes(fileobj.read()))
+        super().addfile(tarinfo, fileobj)
+
+
+tar_open = TarFile.open
+
+
+class BytesInMemory(TextLines, io.BytesIO):
+    """A file in memory; text can be written into it."""
+
+    def write(self, data: Any) -> int:
+        return super().write(_as_bytes(data))
+
+    def getvalue(self) -> Any:
+        return ByteString(super().getvalue())
+
+
 # --- hashes ---------------------------------------------------------------------------------------
 
 
@@ -179,6 +322,9 @@ def urlopen(*args: Any, **options: Any) -> Any:
     """Open what is behind a URL, whose lines are text."""
     from urllib.request import urlopen  # few programs need it
 
+    if len(args) > 1 or options.get("data") is not None:  # the body of a POST
+        args = tuple(map(_as_bytes, args))
+        options = {name: _as_bytes(value) for name, value in options.items()}
     return Writable(urlopen(*args, **options))
 
 

@@ -503,6 +503,20 @@ CHANGED: dict[str, str] = {
         f"hashlib.{name}": f"opwise.py2.binary.{name}"
         for name in "md5 sha1 sha224 sha256 sha384 sha512".split()
     },
+    "zipfile.ZipFile": "opwise.py2.binary.ZipFile",
+    "tarfile.TarFile": "opwise.py2.binary.TarFile",
+    "tarfile.open": "opwise.py2.binary.tar_open",
+    "socket.socket": "opwise.py2.binary.Socket",
+    "socket.create_connection": "opwise.py2.binary.create_connection",
+    "socket.socketpair": "opwise.py2.binary.socketpair",
+    **{f"base64.{name}": f"opwise.py2.binary.{name}" for name in ("b64encode", "b64decode")},
+    **{f"binascii.{name}": f"opwise.py2.binary.{name}" for name in ("hexlify", "unhexlify")},
+    **{f"zlib.{name}": f"opwise.py2.binary.{name}" for name in ("compress", "decompress")},
+    **{f"struct.{name}": f"opwise.py2.binary.{name}" for name in ("pack", "unpack")},
+    **{
+        f"re.{name}": f"opwise.py2.binary.re_{name}"
+        for name in "findall finditer match search split sub".split()
+    },
     "zlib.crc32": "opwise.py2.binary.crc32",
     "zlib.adler32": "opwise.py2.binary.adler32",
     "gzip.open": "opwise.py2.binary.gzip_open",

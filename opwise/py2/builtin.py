@@ -233,16 +233,43 @@ def truth(value: Any) -> Any:
 
 def equal(left: Any, right: Any) -> Any:
     """Return ``left == right``; until numpy 1.25, False if arrays could not be compared."""
-    if not isinstance(left, np.ndarray) and not isinstance(right, np.ndarray):
+    kind = type(left)
+    if kind is type(right) and kind is not np.ndarray:
         return left == right
-    return _compared(operator.eq, left, right, False)
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return _compared(operator.eq, left, right, False)
+    return left == right
 
 
 def unequal(left: Any, right: Any) -> Any:
     """Return ``left != right``; until numpy 1.25, True if arrays could not be compared."""
-    if not isinstance(left, np.ndarray) and not isinstance(right, np.ndarray):
+    kind = type(left)
+    if kind is type(right) and kind is not np.ndarray:
         return left != right
-    return _compared(operator.ne, left, right, True)
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return _compared(operator.ne, left, right, True)
+    return left != right
+
+
+def _equal_text(left: Any, right: Any) -> Any:
+    """Return ``left == right`` of Python 2, where bytes may equal text."""
+    if _is_mixed(left, right):
+        return _bytes_of(left) == _bytes_of(right)
+    return equal(left, right)
+
+
+def _unequal_text(left: Any, right: Any) -> Any:
+    """Return ``left != right`` of Python 2, where bytes may equal text."""
+    if _is_mixed(left, right):
+        return _bytes_of(left) != _bytes_of(right)
+    return unequal(left, right)
+
+
+def _is_mixed(left: Any, right: Any) -> bool:
+    """Return whether one is bytes, and the other text."""
+    if isinstance(left, bytes):
+        return isinstance(right, str)
+    return isinstance(right, bytes) and isinstance(left, str)
 
 
 def _compared(compare: Callable[[Any, Any], Any], left: Any, right: Any, otherwise: bool) -> Any:
@@ -336,6 +363,18 @@ def zip_(*iterables: Iterable[Any]) -> list[Any]:
 # --- other builtins -------------------------------------------------------------------------------
 
 
+class _TextType(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, str | ByteString)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return issubclass(other, str | ByteString)
+
+
+class basestring(metaclass=_TextType):
+    """The class of text, and of bytes that were read."""
+
+
 class _XRangeType(type):
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, builtins.range)
@@ -399,11 +438,11 @@ def input_(prompt: str = "") -> Any:
 
 def print_(*values: Any, **options: Any) -> None:
     """Print; bytes are printed as text, as Python 2 did."""
-    print(*(_as_text(value) if type(value) is bytes else value for value in values), **options)
+    print(*(_as_text(value) if isinstance(value, bytes) else value for value in values), **options)
 
 
 def _as_text(value: bytes) -> str:
-    return value.decode("utf-8", "surrogateescape")
+    return bytes.decode(value, "utf-8", "surrogateescape")
 
 
 # --- code as text ---------------------------------------------------------------------------------
@@ -463,15 +502,137 @@ def open_(name: Any, mode: str = "r", buffering: int = -1, *args: Any, **options
     options.setdefault("encoding", "utf-8")
     options.setdefault("errors", "surrogateescape")
     options.setdefault("newline", None if universal else "\n")
-    return builtins.open(name, mode, buffering, *args, **options)
+    if (mode[0] == "r" and "+" not in mode) or args:
+        return builtins.open(name, mode, buffering, *args, **options)
+    raw: Any = builtins.open(name, mode.replace("t", "") + "b", 1 << 16)  # noqa: SIM115
+    return TextFile(raw, mode, line_buffering=buffering == 1 or raw.isatty(), **options)
+
+
+class TextFile(io.TextIOWrapper):
+    """A file of text, into which bytes can be written as they are."""
+
+    def __init__(self, raw: Any, mode: str, **options: Any):
+        super().__init__(raw, **options)
+        self.mode = mode
+
+    def write(self, data: Any) -> int:
+        return super().write(_as_text(data) if isinstance(data, bytes) else data)
+
+
+def _bytes_of(value: Any) -> Any:
+    """Return text as bytes, and everything else as it is; also within a tuple."""
+    if isinstance(value, tuple):
+        return tuple(map(_bytes_of, value))
+    return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+
+
+class ByteString(bytes):
+    """Bytes that converted code has read: bytes for libraries, and text where they meet text.
+
+    Parts of it, by an index or in a loop, are ByteStrings again; what methods for text return is
+    text if it is UTF-8.
+    """
+
+    def __str__(self) -> str:
+        return _as_text(self)
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __reduce__(self) -> Any:
+        return bytes, (bytes(self),)
+
+    def __getitem__(self, index: Any) -> Any:
+        part = super().__getitem__(index)
+        return ByteString(part if isinstance(part, bytes) else (part,))
+
+    def __iter__(self) -> Any:
+        return (ByteString((number,)) for number in super().__iter__())
+
+    def __contains__(self, part: Any) -> bool:
+        return super().__contains__(_bytes_of(part))
+
+    def __add__(self, other: Any) -> Any:
+        return str(self) + other if isinstance(other, str) else ByteString(super().__add__(other))
+
+    def __radd__(self, other: Any) -> Any:
+        return other + (str(self) if isinstance(other, str) else bytes(self))
+
+    def __mul__(self, times: Any) -> Any:
+        return ByteString(super().__mul__(times))
+
+    __rmul__ = __mul__
+
+    def __mod__(self, values: Any) -> Any:
+        return str(self) % values
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(_bytes_of(other) if type(other) is str else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: Any) -> bool:
+        return super().__lt__(_bytes_of(other))
+
+    def __le__(self, other: Any) -> bool:
+        return super().__le__(_bytes_of(other))
+
+    def __gt__(self, other: Any) -> bool:
+        return super().__gt__(_bytes_of(other))
+
+    def __ge__(self, other: Any) -> bool:
+        return super().__ge__(_bytes_of(other))
+
+    __hash__ = bytes.__hash__  # that of the same text, if it is ASCII
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> Any:
+        return methods.decode_bytes(self, encoding, errors)
+
+    def encode(self, encoding: str = "utf-8", errors: str = "strict") -> Any:
+        return methods.encode(str(self))(encoding, errors)
+
+    def format(self, *args: Any, **named: Any) -> str:
+        return str(self).format(*args, **named)
+
+
+def _of_text(name: str) -> Callable[..., Any]:
+    """Return a method of bytes that takes text too, and returns text."""
+    method = getattr(bytes, name)
+
+    @functools.wraps(method)
+    def called(self: bytes, *args: Any, **named: Any) -> Any:
+        if name == "join":
+            args = ([_bytes_of(part) for part in args[0]],)
+        found = method(self, *map(_bytes_of, args), **named)
+        if isinstance(found, list | tuple):
+            return type(found)(_text_if(True, part) for part in found)
+        return _text_if(True, found) if isinstance(found, bytes) else found
+
+    return called
+
+
+for _name in (
+    "capitalize center count endswith expandtabs find index join ljust lower lstrip partition "
+    "replace rfind rindex rjust rpartition rsplit rstrip split splitlines startswith strip "
+    "swapcase title upper zfill"
+).split():
+    setattr(ByteString, _name, _of_text(_name))
 
 
 class TextLines:
     """Part of a class of binary files: converted code gets lines as text if they are UTF-8.
 
-    A line was a str, whichever way its file was opened, and was compared with others. Other code,
-    as pickle or numpy, and ``read`` get bytes.
+    A line was a str, whichever way its file was opened, and was compared with others. ``read``
+    gives it a ByteString. Other code, as pickle or numpy, gets bytes.
     """
+
+    def read(self, *size: Any) -> Any:
+        data = super().read(*size)  # type: ignore[misc]
+        return _string_if(_is_converted(sys._getframe(1)), data)
 
     def __iter__(self) -> Any:
         return self
@@ -496,13 +657,17 @@ def _is_converted(frame: types.FrameType) -> bool:
     return frame.f_builtins is BUILTINS[2]
 
 
+def _string_if(is_converted: bool, data: Any) -> Any:
+    return ByteString(data) if is_converted and isinstance(data, bytes) else data
+
+
 def _text_if(is_text: bool, line: Any) -> Any:
-    if not is_text:
+    if not is_text or not isinstance(line, bytes):
         return line
     try:
-        return line.decode("utf-8")
+        return bytes.decode(line, "utf-8")
     except UnicodeDecodeError:
-        return line
+        return ByteString(line)
 
 
 class _ReadFile(TextLines, io.BufferedReader):
@@ -534,6 +699,9 @@ class Writable:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
+
+    def read(self, *size: Any) -> Any:
+        return _string_if(_is_converted(sys._getframe(1)), self._file.read(*size))
 
     def __enter__(self) -> Writable:
         return self
@@ -572,8 +740,8 @@ _GIVEN: dict[str, Any] = {
     "__py2_read_item__": read_item,
     "__py2_update_item__": update_item,
     "__py2_truth__": truth,
-    "__py2_equal__": equal,
-    "__py2_unequal__": unequal,
+    "__py2_equal__": _equal_text,
+    "__py2_unequal__": _unequal_text,
     "__py2_equals_none__": equals_none,
     "__py2_index__": index_of,
     "__py2_item__": item,
@@ -585,7 +753,7 @@ _GIVEN: dict[str, Any] = {
     "zip": zip_,
     "xrange": xrange,
     "unicode": str,
-    "basestring": str,
+    "basestring": basestring,
     "long": int,
     "unichr": chr,
     "raw_input": input,
@@ -625,6 +793,8 @@ MODULES = {
         "builtins",
         {
             **{name: value for name, value in _GIVEN.items() if name.startswith("__py2_")},
+            "__py2_equal__": equal,
+            "__py2_unequal__": unequal,
             "__import__": PYTHON3.import_,
             "__py2_attribute__": PYTHON3.attribute,
         },

@@ -155,7 +155,7 @@ none_type = type(None)
 
 def _TextOrBytes(initial: Any = "") -> Any:
     """Return a file in memory, of text unless it begins with bytes."""
-    return io.BytesIO(initial) if isinstance(initial, bytes) else io.StringIO(initial)
+    return binary.BytesInMemory(initial) if isinstance(initial, bytes) else io.StringIO(initial)
 
 
 def is_sequence(value: object) -> bool:

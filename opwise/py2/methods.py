@@ -109,6 +109,13 @@ def decode(owner: Any) -> Any:
     return decode
 
 
+def decode_bytes(data: bytes, encoding: str, errors: str) -> Any:
+    """Return bytes that are decoded, also by a codec from bytes to bytes."""
+    import codecs
+
+    return codecs.decode(bytes(data), encoding, errors)
+
+
 def encode(owner: Any) -> Any:
     """Return the method of text, which knows the codecs of bytes too."""
     if not isinstance(owner, str):
