@@ -27,6 +27,7 @@ ALLOWED = {
     ("opwise/py2/builtin.py", "eval_"): "the builtin function, for a program of the user",
     ("opwise/py2/builtin.py", "exec_"): "the statement, in a program of the user",
     ("opwise/py2/builtin.py", "execfile"): "the builtin function, for a program of the user",
+    ("opwise/py2/converted.py", "code_of"): "code of the cache, sealed (SECURITY.md)",
     ("opwise/py2/hook.py", "execute"): "runs the module of the user that is imported",
     ("opwise/py2/lookup.py", "import_"): "imports what a program of the user imports",
     ("opwise/py2/archives.py", "__call__"): "a pickle in an archive of Theano (SECURITY.md)",

@@ -134,7 +134,9 @@ class Socket(socket.socket):
         made, address = super().accept()
         return _own(made), address
 
-    def makefile(self, mode: str = "rb", bufsize: int = -1, **options: Any) -> Any:
+    def makefile(  # type: ignore[override]
+        self, mode: str = "rb", bufsize: int = -1, **options: Any
+    ) -> Any:
         """Return a file of the socket: every one had lines of text."""
         binary: Any = mode.replace("U", "").replace("b", "") + "b"
         return Writable(super().makefile(binary, None if bufsize < 1 else bufsize, **options))

@@ -513,7 +513,7 @@ class TextFile(io.TextIOWrapper):
 
     def __init__(self, raw: Any, mode: str, **options: Any):
         super().__init__(raw, **options)
-        self.mode = mode
+        self.mode = mode  # type: ignore[misc]
 
     def write(self, data: Any) -> int:
         return super().write(_as_text(data) if isinstance(data, bytes) else data)

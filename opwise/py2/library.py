@@ -42,10 +42,7 @@ _MADE: dict[str, Callable[[], types.ModuleType]] = {
         "urllib2", "urllib.request", "urllib.error", "urllib.parse", urlopen=binary.urlopen
     ),
     "StringIO": lambda: _namespace("StringIO", StringIO=_TextOrBytes),
-    "ConfigParser": lambda: _namespace(
-        "ConfigParser", "configparser",
-        SafeConfigParser=importlib.import_module("configparser").ConfigParser,
-    ),
+    "ConfigParser": lambda: _config_parser(),
     "sets": lambda: _namespace("sets", Set=set, ImmutableSet=frozenset),
     "md5": lambda: _namespace("md5", md5=binary.md5, new=binary.md5),
     "sha": lambda: _namespace("sha", sha=binary.sha1, new=binary.sha1),
@@ -137,6 +134,27 @@ def _cross_validation() -> types.ModuleType:
         ShuffleSplit=shuffled,
         StratifiedShuffleSplit=stratified_shuffled,
         LeaveOneOut=lambda n: folds(n, n),
+    )
+
+
+def _config_parser() -> types.ModuleType:
+    """Return the module whose classes have the method readfp, and take sections twice."""
+    new = importlib.import_module("configparser")
+
+    def old(kind: Any) -> Any:
+        def init(self: Any, *args: Any, **options: Any) -> None:
+            kind.__init__(self, *args, **{"strict": False, **options})
+
+        own = {"__init__": init, "readfp": lambda self, file, name=None: self.read_file(file, name)}
+        return type(kind.__name__, (kind,), own)
+
+    parser = old(new.ConfigParser)
+    return _namespace(
+        "ConfigParser",
+        "configparser",
+        ConfigParser=parser,
+        SafeConfigParser=parser,
+        RawConfigParser=old(new.RawConfigParser),
     )
 
 

@@ -934,3 +934,15 @@ def test_converting_writes_nothing_into_the_log(caplog):
     caplog.set_level(logging.DEBUG)
     assert "print(" in ast.unparse(convert.parse("print 'a'", "old.py").tree)
     assert caplog.records == []
+
+
+def test_parsers_of_settings():
+    text = """
+        import ConfigParser, StringIO
+        for kind in (ConfigParser.SafeConfigParser, ConfigParser.RawConfigParser):
+            parser = kind({'n': '6'})
+            parser.readfp(StringIO.StringIO('[a]\\nx=1\\n[b]\\n[a]\\ny=2.5\\n'))
+            assert parser.getint('a', 'n') + parser.getint('a', 'x') == 7
+            assert parser.getfloat('a', 'y') == 2.5 and parser.sections() == ['a', 'b']
+        """
+    executed(text)
