@@ -25,6 +25,9 @@ from opwise.optimizers.rule import LocalOptGroup, LocalOptimizer, RuleIndex, is_
 
 #: a rule is tried again on an Apply if an Apply up to this many levels below has changed
 REACH = 3
+#: a rule that was applied more often than this, and than a part of max_use_ratio for each Apply of
+#: the graph, goes on from the outputs to the inputs
+EARLY, EARLY_PART = 100, 0.125
 
 
 # --- putting a rule's result into the graph -------------------------------------------------------
@@ -159,7 +162,7 @@ class _WorkList:
         """Queue the Applys that the last change affects; return how many it imported.
 
         Imported Applys and readers of the replaced variables come first in the queue. Applys
-        further above, and those that lost a reader, come last.
+        further above, those that lost a reader, and the only reader that is left, come last.
         """
         fgraph, pending, watcher = self.fgraph, self.pending, self.watcher
         new = [n for n in watcher.imported if n.fgraph is fgraph]
@@ -170,12 +173,10 @@ class _WorkList:
         for reader, old in watcher.changed:
             if reader != "output" and reader.fgraph is fgraph:
                 touched[reader] = None
-            if old.owner is not None:
-                lost_a_reader[old.owner] = None
+            _note_lost(old, lost_a_reader)
         for gone in watcher.pruned:
             for var in gone.inputs:
-                if var.owner is not None:
-                    lost_a_reader[var.owner] = None
+                _note_lost(var, lost_a_reader)
         watcher.forget()
         first = [n for n in touched if n not in pending]
         pending.update(first)
@@ -189,6 +190,17 @@ class _WorkList:
             if node.fgraph is self.fgraph and node not in self.pending:
                 self.pending.add(node)
                 self.queue.append(node)
+
+
+def _note_lost(var, lost_a_reader):
+    """Add the Apply that computes a variable, and its reader if only one is left."""
+    if var.owner is None:
+        return
+    lost_a_reader[var.owner] = None
+    if var._clients and len(var._clients) == 1:
+        ((reader, _),) = var._clients
+        if reader != "output":
+            lost_a_reader[reader] = None
 
 
 def _above(nodes):
@@ -377,10 +389,12 @@ class EquilibriumOptimizer(NavigatorOptimizer):
     """Applies rules, from the inputs to the outputs, until none of them changes the graph.
 
     Rules are tried on each Apply once, and again after changes near it, so that the cost is linear
-    in the size of the graph and the number of changes. optimizers: rules and passes; the passes run
-    when the rules are done, which continue where a pass changed the graph. final_optimizers,
-    cleanup_optimizers: passes that run after those. max_use_ratio: (default:
-    config.optdb.max_use_ratio).
+    in the size of the graph and the number of changes. A rule that is applied often waits until the
+    others are done, and is then tried on the Applys near the outputs first: the parts and the
+    transposes of a long chain merge where they meet, instead of each passing the whole chain.
+    optimizers: rules and passes; the passes run when the rules are done, which continue where a
+    pass changed the graph. final_optimizers, cleanup_optimizers: passes that run after those.
+    max_use_ratio: (default: config.optdb.max_use_ratio).
     """
 
     #: passes that still change the graph after this many rounds are stopped
@@ -439,6 +453,9 @@ class _EquilibriumRun:
         self.timed = config.profile_optimizer
         self.records: dict = {}
         self.stopped: dict = {}
+        #: rules that wait, and the Applys that they wait for, the next one last
+        self.waiting: dict = {}
+        self.waited: dict = {}
         self.rounds = 0
         self.record = PassRecord()
         ratio = optimizer.max_use_ratio
@@ -452,15 +469,23 @@ class _EquilibriumRun:
         fgraph, optimizer, timed = self.fgraph, self.optimizer, self.timed
         queue, pending, index = self.work.queue, self.work.pending, optimizer._index
         known = index.by_id
+        waiting, waited = self.waiting, self.waited
         started = 0.0
-        while queue:
-            node = queue.popleft()
-            pending.discard(node)
+        while queue or waited:
+            in_turn = bool(queue)
+            if in_turn:
+                node = queue.popleft()
+                pending.discard(node)
+            else:
+                node, _ = waited.popitem()
             if node.fgraph is not fgraph:
                 continue
             entry = known.get(id(node.op)) or index.of(node.op)
             entry.visits += 1
             for rule, call in entry.calls:
+                if in_turn and rule in waiting:
+                    waited[node] = None  # one that waits already keeps its place
+                    continue
                 if timed:
                     started = perf_counter()
                 try:
@@ -487,8 +512,11 @@ class _EquilibriumRun:
         record.applied += 1
         record.created += self.work.take_changes(node)
         self.most_nodes = max(self.most_nodes, len(self.fgraph.apply_nodes))
-        if record.applied > self.ratio * self.most_nodes:
+        limit = self.ratio * self.most_nodes
+        if record.applied > limit:
             self.stopped[rule] = None
+        elif record.applied > max(EARLY, EARLY_PART * limit):
+            self.waiting[rule] = None
         return True
 
     def passes(self):

@@ -47,8 +47,31 @@ def test_calls_grow_with_the_program(name, grad):
     """Twice as large a program takes twice as many more calls, whatever they are."""
     if grad and growth.FAMILIES[name](3).wrt == []:
         pytest.skip("has no gradient")
+    assert_grows_with_the_program(name, grad, (40, 80, 160))
+
+
+@pytest.mark.parametrize(
+    ("name", "grad"),
+    [
+        ("chain_boolean_mask", False),
+        ("chain_boolean_mask", True),
+        ("chain_dimshuffle", False),
+        ("chain_dimshuffle", True),
+        ("chain_mask_turned", False),
+        ("chain_reshape", False),
+        ("chain_reverse", False),
+        ("chain_subtensor", False),
+    ],
+)
+def test_views_merge_where_they_meet(name, grad, caplog):
+    """Small programs are rewritten in another order, which takes more calls."""
+    assert_grows_with_the_program(name, grad, (100, 200, 400))
+    assert not caplog.records  # of rules that were stopped
+
+
+def assert_grows_with_the_program(name, grad, sizes):
     growth.measure(name, 30, "FAST_RUN", grad)  # the first compilation imports
     small, middle, large = (
-        growth.measure(name, n, "FAST_RUN", grad, calls=True)["function"] for n in (40, 80, 160)
+        growth.measure(name, n, "FAST_RUN", grad, calls=True)["function"] for n in sizes
     )
     assert large - middle <= 2.3 * (middle - small) + 2000

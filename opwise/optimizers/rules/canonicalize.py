@@ -429,13 +429,16 @@ def local_merge_switch_same_cond(fgraph, node):
 def local_mul_switch_sink(fgraph, node):
     """A product with a switch that may be 0 is a switch between 0 and the product.
 
-    So a masked gradient is 0 even if the other factors are infinite or NaN.
+    So a masked gradient is 0 even if the other factors are infinite or NaN. Where they are finite
+    numbers, a switch that has other readers stays: each of them would compute one of its own.
     """
     if len(node.inputs) < 2:
         return None
     for i, x in enumerate(node.inputs):
         if row_name(x.owner) == "switch":
             others = node.inputs[:i] + node.inputs[i + 1 :]
+            if not is_private(x) and all(map(_is_finite, others)):
+                continue
             new = _sunk(node, x, lambda branch, others=others: elemwise("mul")(*others, branch))
             if new is not None:
                 return new
@@ -446,7 +449,14 @@ def local_mul_switch_sink(fgraph, node):
 def local_div_switch_sink(fgraph, node):
     """A switch that may be 0, divided, is a switch between 0 and the quotient."""
     x, y = node.inputs
+    if not is_private(x) and _is_finite(y) and number_within(y) != 0:
+        return None
     return _sunk(node, x, lambda branch: node.op(branch, y))
+
+
+def _is_finite(x):
+    value = number_within(x)
+    return value is not None and bool(np.isfinite(value))
 
 
 def _sunk(node, x, operation):

@@ -85,6 +85,35 @@ def _number_through(var, repeating):
     return number(var)
 
 
+#: of a variable with more readers, none is looked for
+_FEW_READERS = 8
+
+
+def already_there(new: Any) -> Any:
+    """Return what an equal Apply of the graph computes, or ``new``, which a rule has just made.
+
+    Parts of an operand that occurs twice would be moved down separately, each in its turn, and as
+    long as there are two, neither goes further: the operand then has several readers.
+    """
+    node = new.owner
+    readers = None if node is None else node.inputs[0]._clients
+    if not readers or len(readers) > _FEW_READERS:
+        return new
+    for reader, _ in readers:
+        if reader != "output" and reader is not node and reader.op == node.op:
+            if all(map(_is_same_input, reader.inputs, node.inputs)):
+                return reader.outputs[0]
+    return new
+
+
+def _is_same_input(a, b):
+    return a is b or (
+        isinstance(a, Constant)
+        and isinstance(b, Constant)
+        and a.cached_signature() == b.cached_signature()
+    )
+
+
 # --- making ---------------------------------------------------------------------------------------
 
 

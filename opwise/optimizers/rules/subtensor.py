@@ -14,6 +14,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.matching import (
+    already_there,
     is_plain,
     is_private,
     number,
@@ -357,7 +358,8 @@ def local_subtensor_lift(fgraph, node):
     index = index_of(node)
     if len(inner.inputs) > 1 and _takes_all(index):
         return None
-    return [as_type(inner.op(*(_share(v, x, index) for v in inner.inputs)), out.type)]
+    shares = {v: _share(v, x, index) for v in dict.fromkeys(inner.inputs)}
+    return [as_type(inner.op(*(shares[v] for v in inner.inputs)), out.type)]
 
 
 def _share(operand, x, index):
@@ -369,7 +371,7 @@ def _share(operand, x, index):
         # an operand that broadcasts along a dimension keeps its only element
         own.append(item if whole or not one else _WHOLE if isinstance(item, slice) else 0)
     kept = _kept_without_ones(operand, own)
-    return part_of(operand, own) if kept is None else shuffled(operand, kept)
+    return already_there(part_of(operand, own) if kept is None else shuffled(operand, kept))
 
 
 def _part_of_promise(node, inner):

@@ -303,6 +303,7 @@ FINITE = [
         "Switch(p, 0.0, mul(b, Cast{float64}(b)))",
     ),
     ("local_mul_switch_sink", lambda p, x, y: y * switch(p, 1, x), None),
+    ("local_mul_switch_sink", lambda p, x: 2 * switch(p, 0, x), "Switch(p, 0, mul(2, x))"),
     ("local_div_switch_sink", lambda p, x, y: switch(p, 0, x) / y, "Switch(p, 0, true_div(x, y))"),
     (
         "local_div_switch_sink",
@@ -463,6 +464,27 @@ def test_a_sum_rebuilt_of_many_terms_is_of_limited_width_too():
     xs = [vector() for _ in range(40)]
     fgraph = check_rewrite(sums, xs, [add(*xs) - xs[0]], list(np.random.rand(40, 2)))
     assert [len(node.inputs) for node in fgraph.toposort()] == [16, 16, 9]
+
+
+@pytest.mark.parametrize(
+    ("operation", "stays"),
+    [
+        (lambda s, y: s * 2.0, True),
+        (lambda s, y: s / 2.0, True),
+        (lambda s, y: s * np.inf, False),
+        (lambda s, y: s / 0.0, False),
+        (lambda s, y: s * y, False),
+        (lambda s, y: s / y, False),
+    ],
+)
+def test_a_switch_is_not_computed_twice_to_be_scaled(operation, stays):
+    p, x, y = T.bvector("p"), T.dvector("x"), T.dvector("y")
+    masked = switch(p, x, 0.0)
+    graph = FunctionGraph([p, x, y], [operation(masked, y), masked])
+    chosen = optdb["canonicalize"].select(Query(["local_mul_switch_sink", "local_div_switch_sink"]))
+    EquilibriumOptimizer(chosen.values()).optimize(graph)
+    switches = [node for node in graph.apply_nodes if node.op == elemwise("switch")]
+    assert len(switches) == (1 if stays else 2)
 
 
 def test_deep_graphs_are_no_limit():
