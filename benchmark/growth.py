@@ -370,6 +370,22 @@ def long_step(n: int) -> Program:
 
 
 @family
+def nested_loops(n: int) -> Program:
+    """Loops in the steps of loops, n // 30 + 1 deep."""
+    import opwise.tensor as T
+    from opwise.loops import scan
+
+    def looped(y, depth):
+        def step(h):
+            return looped(T.tanh(h * 0.5), depth - 1) if depth > 1 else T.tanh(h)
+
+        return scan(step, outputs_info=[y], n_steps=2)[0][-1]
+
+    x = T.dvector("x")
+    return _of([x], looped(x, n // 30 + 1), [x])
+
+
+@family
 def graph_ops(n: int) -> Program:
     """Applys of one OpFromGraph."""
     return _graph_ops(n, inline=False)
