@@ -1,8 +1,8 @@
 """The cache of optimized graphs: a function that was compiled before is not rewritten again."""
 
 import json
-import pickle
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path

@@ -179,8 +179,11 @@ MIXED_C = [
     for name in ("add", "mul", "sub", "true_div", "lt", "eq", "maximum")
     for pair in (("int8", "float32"), ("int32", "float32"), ("int64", "uint64"), ("bool", "uint8"))
 ] + [
-    *((name, pair) for name in ("and_", "or_", "xor")
-      for pair in (("int8", "uint64"), ("uint64", "int64"))),
+    *(
+        (name, pair)
+        for name in ("and_", "or_", "xor")
+        for pair in (("int8", "uint64"), ("uint64", "int64"))
+    ),
     ("switch", ("float32", "int8", "float64")),
     ("switch", ("int8", "float32", "float32")),
     ("second", ("float64", "int8")),
