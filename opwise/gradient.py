@@ -745,7 +745,7 @@ def _call_L_op(node, output_gradients):
             terms = node.op.L_op(inputs, node.outputs, fitted)
     except Exception as e:  # an Op may raise anything: name the Apply
         unused = [k for k, g in enumerate(fitted) if is_disconnected(g)]
-        if unused and isinstance(e, _MISUSE):
+        if unused and isinstance(e, _MISUSE) and not isinstance(e, MethodNotDefined):
             raise TypeError(_uses_disconnected(node, unused, e)) from e
         e.add_note(_where(node))
         raise
@@ -765,7 +765,7 @@ def _call_L_op(node, output_gradients):
 
 
 #: what computing with a gradient or direction that is not there raises
-_MISUSE = (TypeError, AttributeError, NotImplementedError)
+_MISUSE = (TypeError, AttributeError)
 
 
 def _uses_disconnected(node, unused, error):
@@ -1072,7 +1072,7 @@ def _call_R_op(node, points):
             results = node.op.R_op(node.inputs, points)
     except Exception as e:  # an Op may raise anything: name the Apply
         still = [str(i) for i, point in enumerate(points) if point is None]
-        if still and isinstance(e, _MISUSE):
+        if still and isinstance(e, _MISUSE) and not isinstance(e, MethodNotDefined):
             raise TypeError(
                 f"{node.op}.R_op failed ({type(e).__name__}: {e}). The direction of input "
                 f"{', '.join(still)} is None: it is not differentiated by. In R_op, test each "

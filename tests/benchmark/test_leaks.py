@@ -16,7 +16,8 @@ COUNTED = {**leaks.Growth.ALLOWED, "malloc": 1 << 19, "resident": 1 << 30}
 
 
 @pytest.fixture(autouse=True)
-def _only_what_is_counted(monkeypatch):
+def _only_what_is_counted(monkeypatch, flags):
+    flags(background_compilation=False)  # its kernels come while a test counts
     monkeypatch.setattr(leaks.Growth, "ALLOWED", COUNTED)
 
 

@@ -479,6 +479,15 @@ DIFFERENCES = (
         },
     ),
     Difference(
+        "x ** -2 is the square of the inverse: the inverse of the square is 0 where that overflows",
+        {
+            "names.arithmetic:x ** -2/FAST_RUN": names(
+                without=["Elemwise{Composite{inv(sqr(i0))}}"],
+                but_with=["Elemwise{Composite{sqr(inv(i0))}}"],
+            ),
+        },
+    ),
+    Difference(
         "mean, var and size divide by or multiply the lengths themselves, without a vector of them",
         {
             "names.elemwise:specialised mean of squares/FAST_RUN": names(
