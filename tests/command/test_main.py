@@ -546,7 +546,7 @@ def caches(kernels, tmp_path, monkeypatch):
 def test_the_folders_of_other_versions(call, caches, tmp_path):
     lines = call("cache").output.splitlines()
     assert lines[0] == f"{caches}: 3 kernels, 0 graphs, 1.5 of at most 536.9 MB"
-    assert lines[1].startswith(f"2 other folders in {tmp_path}: 4 kernels and graphs, 2.0 MB, ")
+    assert lines[1].startswith(f"2 other folders in {tmp_path}: 4 files, 2.0 MB, ")
     assert call("cache", "clear").output == "3 kernels and 0 graphs deleted\n"
     assert len(list(tmp_path.glob("compiledir_*/*.so"))) == 2
 
