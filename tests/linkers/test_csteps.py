@@ -1355,8 +1355,8 @@ def test_failures(run_with, name):
     assert linked.in_c[-1], "the Apply that fails is not in C"
     with pytest.raises(error) as raised:
         run(*arrays)
-    # further down are this file's lines, with the texts themselves
-    assert re.search(text, str(raised.value).split("\n", 1)[0])
+    # what is behind the first line, which names the variables, and before this file's lines
+    assert re.search(text, "\n".join(str(raised.value).split("\n", 2)[:2]))
     python, _ = run_with(inputs, [out], c=False)
     with pytest.raises(Exception) as raised:
         python(*arrays)

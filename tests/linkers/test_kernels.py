@@ -353,8 +353,9 @@ def test_results_lie_in_memory_as_the_operands_do(run_with, generate):
 
 
 @pytest.fixture
-def compilations(monkeypatch, cache):
+def compilations(monkeypatch, cache, flags):
     """A list that gets an entry for each call of the compiler; the cache is empty."""
+    flags(background_compilation=False)  # function() calls it
     calls = []
     genuine = cbuild._compile
 
@@ -452,7 +453,8 @@ def test_without_a_compiler(no_processes, flags, mode):
 
 
 @pytest.mark.c
-def test_where_the_compiler_fails(monkeypatch):
+def test_where_the_compiler_fails(monkeypatch, flags):
+    flags(background_compilation=False)
     monkeypatch.setattr(cbuild, "FLAGS", (*cbuild.FLAGS, "-fno-such-option-at-all"))
     with pytest.warns(UserWarning, match="opwise uses its slower, built-in loops.* -?.*failed"):
         f = function(*several_kernels(0.2222), mode=Mode("c|py", "fast_run"))

@@ -215,8 +215,6 @@ def lower_searchsorted(node: Apply) -> Implementation | str:
     reason = unsupported(dtypes)
     if reason:
         return reason
-    if len(dtypes) == 3 and dtypes[2] == "uint64":
-        return "numpy takes no sorter of uint64"
     kernels = positions.SortedSearch(dtypes, node.inputs[1].type.ndim, node.op.side)
     wrong = _value_error("Sorter index out of range.") if len(dtypes) == 3 else None
     return Implementation(kernels.kernels, kernels.shapes, kernels.plan, wrong=wrong)
