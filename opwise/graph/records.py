@@ -503,19 +503,11 @@ _READ: dict[str, Callable[..., Any]] = {
 
 
 def _strides(array: Any) -> list[int]:
-    """Return the strides of an array: those of numpy's own arrays where others mean the same.
+    """Return the strides of an array; those of one without elements mean nothing, and are 0.
 
-    Where an array has no elements, or one along a dimension, pickles and copies change them.
+    Pickles change them.
     """
-    by_rows = not array.size or array.flags.c_contiguous
-    if not by_rows and not array.flags.f_contiguous:
-        return list(array.strides)
-    found: list[int] = []
-    step = array.itemsize
-    for n in array.shape[::-1] if by_rows else array.shape:
-        found.append(step)
-        step *= max(n, 1)
-    return found[::-1] if by_rows else found
+    return list(array.strides) if array.size else [0] * array.ndim
 
 
 def _once(strides: Sequence[int]) -> tuple[Any, ...]:

@@ -22,8 +22,8 @@ from opwise.tensor.advanced_subtensor import (
 )
 from opwise.tensor.assertion import Assert
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
-from opwise.tensor.conv.older import OlderOp
 from opwise.tensor.conv.epilogue import ConvElemwise
+from opwise.tensor.conv.older import OlderOp
 from opwise.tensor.conv.ops import BaseAbstractConv
 from opwise.tensor.creation import Alloc, ARange
 from opwise.tensor.dot import Dot
@@ -488,7 +488,8 @@ _HEADLINES: list[
     (Alloc, _alloc_headline),
     (
         (CrossentropySoftmaxArgmax1HotWithBias, CrossentropyCategorical1Hot, SoftmaxWithBias,
-         BaseAbstractConv, ConvElemwise, OlderOp, Solve, Cholesky, MatrixInverse, Det, Eigh, Eigvalsh),
+         BaseAbstractConv, ConvElemwise, OlderOp, Solve, Cholesky, MatrixInverse, Det, Eigh,
+         Eigvalsh),
         _operands_headline,
     ),
 ]  # fmt: skip

@@ -282,7 +282,7 @@ def _user(uid: int) -> str:
 _TEMPORARY = "opwise-tmp-"
 #: how many leftovers a process looks at, and how often it tries to make a folder of its own
 _MOST_SWEPT = 200
-_ATTEMPTS = 10
+_ATTEMPTS = 100
 _swept: set[str] = set()
 
 

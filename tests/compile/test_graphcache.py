@@ -422,13 +422,11 @@ def test_arrays_keep_their_layout(layout):
     assert found.tobytes() == value.tobytes()
 
 
-@pytest.mark.parametrize("value", [np.zeros(0), CUBE[:, :0], np.zeros((3, 1, 2))[::2, :, :1]])
-def test_strides_that_mean_nothing_make_no_other_key(value):
+@pytest.mark.parametrize("value", [np.zeros(0), CUBE[:, :0], CUBE[:0, ::2]])
+def test_strides_of_no_elements_make_no_other_key(value):
     """Pickles and copies change them."""
     for other in (pickle.loads(pickle.dumps(value)), value.copy()):
-        assert value.size or repr(Writer().value(other)) == repr(Writer().value(value))
-    one = np.ndarray((4, 1), value.dtype, strides=(8, 800), buffer=np.zeros(404))
-    assert repr(Writer().value(one)) == repr(Writer().value(one.copy()))
+        assert repr(Writer().value(other)) == repr(Writer().value(value))
 
 
 def test_layouts_make_other_keys():

@@ -13,7 +13,8 @@ pytestmark = pytest.mark.null
 
 
 def test_every_rewrite_has_a_case():
-    rewrites = registered()
+    # a test registers one of its own, which stays
+    rewrites = {name: one for name, one in registered().items() if "_of_test_" not in name}
     rules = {name for name, one in rewrites.items() if not isinstance(one, Optimizer)}
     assert rules - RULES.keys() == set(), "add them to rule_cases.RULES"
     assert rewrites.keys() - rules - PASSES.keys() - FEATURES.keys() - {*MERGES} == set()

@@ -187,7 +187,7 @@ def test_errors_are_those_of_perform(image, kernel, options):
         f = theano.function(variables, op(*variables), mode=theano.Mode(linker, None))
         with pytest.raises(ValueError) as caught:
             f(x, w)
-        said.append(str(caught.value).partition("\n")[0])
+        said.append("\n".join(str(caught.value).split("\n")[:2]).partition("\nApply node")[0])
     assert said[0] == said[1]
     assert ("groups" in said[0]) == ("num_groups" in options)
 
