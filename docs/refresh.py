@@ -175,8 +175,8 @@ _NAME = re.compile(
     r"(?<![\w{(])(?:Elemwise|MapReduce|Sum|InplaceDimShuffle)\{[^|\n]*?\}(?:\[.*?\)\])?(?=[\s(]|$)",
     re.M,
 )
-#: commands that print the rows that took longest, which differ from run to run
-_PART = re.compile(r" (?:-n|--rows) \d|\bhead\b.* -\d|tune|versus")
+#: commands that print some rows only, those that took longest or differ most, another set each time
+_PART = re.compile(r" (?:-n|--rows) \d|\bhead\b.* -\d|tune|versus|opwise diff")
 #: what readers do not type: filters at the end, and redirections without a file
 _CUT = re.compile(r"(?: [12]?>&[12])?(?: \| (?:sed|head|tail) .*)$|(?: [12]?> ?/dev/null| 2>&1)+")
 #: commands that readers do not type
