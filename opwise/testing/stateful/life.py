@@ -94,8 +94,14 @@ class Life:
         return value, names[self.below(len(names))] if self.below(2) else "plain"
 
     def checked(self, f: Function, arguments: list[Argument]) -> list[Array]:
-        """Call a function, compare it with the model, which advances; return all results."""
+        """Call a function, compare it with the model, which advances; return all results.
+
+        Shared variables may have other lengths by now, for which numpy refuses the call.
+        """
         program = self.program
+        if self.refused(arguments):
+            attempted(self, arguments)
+            return []
         given = self.state | {
             leaf.name: value for leaf, (value, _) in zip(program.inputs(), arguments, strict=True)
         }
@@ -106,6 +112,26 @@ class Life:
             if problem:
                 raise Fault(f"{name}: {problem}")
         return found
+
+    def refused(self, arguments: list[Argument], lengths_of_1: bool = False) -> bool:
+        """Return whether numpy refuses arguments, as the shared variables are now.
+
+        lengths_of_1: also if a length is 1 by chance, where numpy broadcasts and opwise does not.
+        """
+        program = self.program
+        given = self.state | {
+            leaf.name: value for leaf, (value, _) in zip(program.inputs(), arguments, strict=True)
+        }
+        try:
+            values = program.computed(given)
+        except (ValueError, IndexError, TypeError, np.linalg.LinAlgError):
+            return True
+        declared = {name: program.variables[name].broadcastable for name in values}
+        return lengths_of_1 and any(
+            n < 2 and not known
+            for name, value in values.items()
+            for n, known in zip(value.shape, declared[name], strict=True)
+        )
 
     def called(self, f: Function, arguments: list[Argument]) -> list[Array]:
         """Call a function, and return its results and the new values of shared variables."""
@@ -205,24 +231,12 @@ def call_with_other_values(life: Life) -> None:
 @event(3)
 def call_with_other_sizes(life: Life) -> None:
     """What numpy refuses may fail, and may not fail, but changes no shared variable if it fails."""
-    program, sizes = life.program, life.other_sizes()
-    arguments = [life.argument(leaf, sizes) for leaf in program.inputs()]
-    given = life.state | {
-        leaf.name: value for leaf, (value, _) in zip(program.inputs(), arguments, strict=True)
-    }
-    try:
-        values = program.computed(given)
-    except (ValueError, IndexError, TypeError, np.linalg.LinAlgError):
+    sizes = life.other_sizes()
+    arguments = [life.argument(leaf, sizes) for leaf in life.program.inputs()]
+    if life.refused(arguments, lengths_of_1=True):
         attempted(life, arguments)
-        return
-    for s in program.statements:
-        for name in (s.name, *s.operands):
-            declared = program.variables[name].broadcastable
-            if any(n < 2 and not known for n, known in zip(values[name].shape, declared,
-                                                           strict=True)):  # fmt: skip
-                attempted(life, arguments)  # where a length is 1 by chance, numpy broadcasts
-                return
-    life.checked(life.f, arguments)
+    else:
+        life.checked(life.f, arguments)
 
 
 def attempted(life: Life, arguments: list[Argument]) -> None:

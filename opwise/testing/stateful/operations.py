@@ -42,6 +42,8 @@ class Operation:
     domain: str = "True"
     #: scipy or LAPACK compute it: no longdouble
     double: bool = False
+    #: it adds or multiplies many elements, in an order of its own: what is not finite depends on it
+    folds: bool = False
 
 
 def _same(text: str, operands: str, **options: Any) -> Operation:
@@ -54,7 +56,7 @@ def _pair(symbolic: str, numpy: str, operands: str, **options: Any) -> Operation
 
 
 _MOVES: dict[str, Any] = {"computes": False, "shapes": "any"}
-_SUMS: dict[str, Any] = {"cast": "result", "shapes": "any"}
+_SUMS: dict[str, Any] = {"cast": "result", "shapes": "any", "folds": True}
 _FUNCTIONS = {
     "exp": "abs(x) < 20", "expm1": "abs(x) < 20", "sin": "abs(x) < 50", "cos": "abs(x) < 50",
     "tanh": "True", "arctan": "True", "arcsinh": "True", "log": "x > 0", "log2": "x > 0",
@@ -112,16 +114,20 @@ OPERATIONS: list[Operation] = [
     _same("{0}.all(axis={axis})", "b", shapes="any"),
     _same("{0}.var(axis={axis})", "f", **_SUMS),
     _pair("T.extra_ops.cumsum({0}, axis={axis})", "np.cumsum({0}, axis={axis})", "f", **_SUMS),
-    _pair("T.nnet.softmax({0})", "softmax({0})", "f2", shapes="any"),
+    _pair("T.nnet.softmax({0})", "softmax({0})", "f2", shapes="any", folds=True),
     _pair("T.sort({0}, axis={axis})", "np.sort({0}, axis={axis})", "r", shapes="s", exact=True,
           computes=False),
     # products
-    _pair("T.dot({0}, {1})", "np.dot({0}, {1})", "f2 f2", cast="result", shapes="s[1] == t[0]"),
-    _pair("T.dot({0}, {1})", "np.dot({0}, {1})", "f2 f1", cast="result", shapes="s[1] == t[0]"),
-    _pair("T.dot({0}, {1})", "np.dot({0}, {1})", "f1 f1", cast="result", shapes="s == t"),
+    _pair("T.dot({0}, {1})", "np.dot({0}, {1})", "f2 f2", cast="result", shapes="s[1] == t[0]",
+          folds=True),
+    _pair("T.dot({0}, {1})", "np.dot({0}, {1})", "f2 f1", cast="result", shapes="s[1] == t[0]",
+          folds=True),
+    _pair("T.dot({0}, {1})", "np.dot({0}, {1})", "f1 f1", cast="result", shapes="s == t",
+          folds=True),
     _pair("T.outer({0}, {1})", "np.outer({0}, {1})", "f1 f1", cast="result", shapes="any"),
     _pair("T.dot({0}, {0}.T) + T.eye({0}.shape[0], dtype={0}.dtype)",
-          "np.dot({0}, {0}.T) + np.eye(len({0}), dtype={0}.dtype)", "f2", shapes="any"),
+          "np.dot({0}, {0}.T) + np.eye(len({0}), dtype={0}.dtype)", "f2", shapes="any",
+          folds=True),
     _pair("matrix_inverse(T.dot({0}, {0}.T) + T.eye({0}.shape[0], dtype={0}.dtype))",
           "np.linalg.inv(np.dot({0}, {0}.T) + np.eye(len({0}), dtype={0}.dtype))", "d2",
           shapes="any", double=True, domain="abs(x) < 30"),
@@ -152,9 +158,10 @@ OPERATIONS: list[Operation] = [
     _pair("ifelse(T.gt({0}.sum(), 0), {1}, {1} * 2)", "({1} if {0}.sum() > 0 else {1} * 2)", "i f",
           shapes="any"),
     _pair("theano.scan(lambda row, s: s * np.float32(.5) + row, {0}, T.zeros_like({0}[0]))[0]",
-          "recurrence({0})", "f", shapes="s and s[0]"),
+          "recurrence({0})", "f", shapes="s and s[0]", folds=True),
     _pair("theano.scan(lambda row: row.sum() + row, {0})[0]",
-          "{0} + {0}.sum(axis=tuple(range(1, {0}.ndim)), keepdims=True)", "f", shapes="len(s) > 1"),
+          "{0} + {0}.sum(axis=tuple(range(1, {0}.ndim)), keepdims=True)", "f",
+          shapes="len(s) > 1", folds=True),
     _pair("T.grad((T.tanh({0}) ** 2).sum(), {0})",
           "2 * np.tanh({0}) * (1 - np.tanh({0}) ** 2)", "f", shapes="any", domain="abs(x) < 20"),
     _pair("T.grad(T.sqr({0}[{index}]).sum(), {0})", "2 * kept({0}, np.s_[{index}])", "f",

@@ -203,6 +203,7 @@ class Program:
                 both = np.isfinite(exact)
                 bound[~both] = 0
                 bound[both != np.isfinite(low[name])] = np.nan
+                bound[~both & (low[name] != exact) & ~np.isnan(exact)] = np.nan
                 if lost:
                     bound[...] = np.nan
                 found[name] = exact, bound
@@ -274,6 +275,7 @@ class Drawing:
                 s.name
                 for s in program.statements
                 if program.variables[s.name].type == program.variables[leaf.name].type
+                and self.values[s.name].shape == self.values[leaf.name].shape
             ]
             if fitting and self.below(4):
                 program.updates[leaf.name] = self.choice(fitting)
@@ -317,7 +319,12 @@ class Drawing:
         if level and operation.computes:
             level += 1
             sources = [self.program.sources({n}) for n in names]
-            if level > 2 or operation.double or len(set().union(*sources)) < sum(map(len, sources)):
+            if (
+                level > 2
+                or operation.double
+                or operation.folds
+                or len(set().union(*sources)) < sum(map(len, sources))
+            ):
                 raise Rejected  # rewrites make 0 of x - x, also where x is not finite
         if not level:
             with np.errstate(all="ignore"):
