@@ -68,7 +68,7 @@ def run(
     before = {path: _version(path) for path in _profiles(output)}
     ended = _run(program, environment, live)
     written = [path for path in _profiles(output) if _version(path) != before.get(path)]
-    # only now is it known that there is something to compare with the limits, and where it ran
+    # the profiles say whether opwise was used, and on which devices
     if limits and written and not ended.interrupted:
         measuring.add_to(written, flags)
     _report_end(ended, output, output in written)

@@ -1,4 +1,4 @@
-"""Prints all that is told of programs of every kind, as JSON; run with an empty cache and again.
+"""Prints what opwise reports about programs of every kind, as JSON, for runs cold and warm.
 
 A program returns a function and arguments; those in ``failing`` make it raise.
 """
@@ -14,7 +14,7 @@ from compiled_again import PROGRAMS, RNG
 import theano
 import theano.sparse
 import theano.tensor as T
-from opwise.testing import told
+from opwise.testing import reported
 from opwise.tuning.trial import trial
 from theano.ifelse import ifelse
 
@@ -125,13 +125,13 @@ def wrong(values):
 
 
 def of_function(f, values):
-    found = {**told.graph(f), **told.profile(f, lambda: f(*values))}
+    found = {**reported.graph(f), **reported.profile(f, lambda: f(*values))}
     for k, given in enumerate(wrong(values)):
-        found[f"wrong {k}"] = told.call(lambda given=given: f(*given))
+        found[f"wrong {k}"] = reported.call(lambda given=given: f(*given))
     with theano.configparser.change_flags(exception_verbosity="high"):
         for k, given in enumerate(wrong(values)):
-            found[f"verbose {k}"] = told.call(lambda given=given: f(*given))
-    found["call"] = told.call(lambda: f(*values))
+            found[f"verbose {k}"] = reported.call(lambda given=given: f(*given))
+    found["call"] = reported.call(lambda: f(*values))
     return found
 
 
@@ -150,11 +150,11 @@ def main(names):
         RNG.seed(0)
         f, values = program()
         report = {"name": program.__name__, "cached": f.compile_report.graph_cached}
-        report["told"] = of_function(f, values)
+        report["reported"] = of_function(f, values)
         if program.__name__ in ("elementwise", "kept_apart", "regression", "in_loops"):
             with theano.configparser.change_flags(cxx=""):
                 RNG.seed(0)
-                report["told"] |= advice(*program())
+                report["reported"] |= advice(*program())
         print(json.dumps(report), flush=True)
 
 

@@ -1,4 +1,4 @@
-"""What is told of a function is the same, whether its graph was rewritten or is from the cache."""
+"""opwise reports the same about a function whether its graph was rewritten or read."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import pytest
 from cold_and_warm import MORE
 from compiled_again import PROGRAMS
 
-from opwise.testing import told
+from opwise.testing import reported
 
 HERE = Path(__file__).parent
 
@@ -35,12 +35,12 @@ def test_the_same_is_told(runs, name):
     cold, warm = (run[name] for run in runs)
     assert not cold["cached"]
     assert warm["cached"] is (name != "of_a_user")  # whose Op may have changed
-    assert len(cold["told"]) > 15
-    assert told.differences(cold["told"], warm["told"]) == []
+    assert len(cold["reported"]) > 15
+    assert reported.differences(cold["reported"], warm["reported"]) == []
 
 
 def test_errors_and_advice_are_among_it(runs):
-    texts = [text for one in runs[1].values() for text in one["told"].values()]
+    texts = [text for one in runs[1].values() for text in one["reported"].values()]
     parts = ["Outputs clients", "Storage map footprint", "too small", "LinAlgError", "IndexError"]
     for part in [*parts, "Not fused", "Composite"]:
         assert any(part in text for text in texts), part

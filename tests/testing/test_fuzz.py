@@ -16,7 +16,7 @@ from opwise.modes.mode import OPT_FAST_RUN, Mode
 from opwise.optimizers.navigators import TopoOptimizer
 from opwise.optimizers.rule import Rule
 from opwise.scalar.spec import ROWS
-from opwise.testing import configurations, told
+from opwise.testing import configurations, reported
 from opwise.testing.fuzz import __main__ as search
 from opwise.testing.fuzz import processes
 from opwise.testing.fuzz.examine import examine, same_bits
@@ -289,13 +289,13 @@ def test_what_is_told_of_a_program():
     """Its results, errors of wrong calls, graph and reports."""
     options = processes.Options()
     texts = [
-        processes.run(options.program(seed), "FAST_RUN, built-in kernels")["told"]
+        processes.run(options.program(seed), "FAST_RUN, built-in kernels")["reported"]
         for seed in (0, 1, 2, 3, 3)
     ]
     names = {name for found in texts for name in found}
     assert {"call", "wrong call 0", "lines", "drawing", "profile", "html"} <= names
     assert any("Apply node that caused the error" in t.get("wrong call 0", "") for t in texts)
-    assert told.differences(texts[3], texts[4]) == []
+    assert reported.differences(texts[3], texts[4]) == []
 
 
 @pytest.mark.parametrize(
@@ -305,9 +305,9 @@ def test_what_is_told_of_a_program():
 def test_differences_are_found(name, old, new):
     found = processes.run(processes.Options().program(3), "FAST_RUN, built-in kernels")
     other = json.loads(json.dumps(found))
-    text = other["told"].get(name, other["told"]["call"])
-    other["told"][name] = text.replace(old, new, 1)
-    assert text != other["told"][name]
+    text = other["reported"].get(name, other["reported"]["call"])
+    other["reported"][name] = text.replace(old, new, 1)
+    assert text != other["reported"][name]
     found, other = ({"seed": 3, **each} for each in (found, other))
     (difference,) = processes._of_one(found, other)
     assert name[:12] in str(difference)

@@ -2,8 +2,8 @@
  * when it ends.
  *
  * As thread-local arrays it would be cleared as a whole, some 2 MB, the first time that a thread runs any
- * kernel. Kernels cannot report that there is no memory, so it is made as a whole before: its pages take no
- * memory until they are used. */
+ * kernel. Kernels cannot report a failed allocation, so all of it is allocated before they run; pages take
+ * memory only when they are used. */
 #ifndef OW_BUFFERS_H
 #define OW_BUFFERS_H
 

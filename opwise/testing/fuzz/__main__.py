@@ -1,7 +1,7 @@
 """Search for programs whose results depend on the mode, and write each as a test.
 
-With --processes, search for programs of which something else is told if their graph comes from the
-cache, in another process, or once their kernels have taken the place of built-in loops: results bit
+With --processes, search for programs about which opwise reports something else in a second process,
+which reads their graphs from the cache, or after kernels have replaced built-in loops: results bit
 for bit, errors, lines, profiles and reports.
 """
 
@@ -78,10 +78,10 @@ class _Search:
         count: int = self.args.batch
         if self.args.graphs > 0:
             count = min(count, self.args.graphs - self.graphs)
-        told: dict[int, processes.Difference] = {}
+        first: dict[int, processes.Difference] = {}
         for difference in processes.compare(seed, count, options, self._ran):
-            told.setdefault(difference.seed, difference)
-        for difference in told.values():
+            first.setdefault(difference.seed, difference)
+        for difference in first.values():
             self.keep_text(
                 re.sub("seed [0-9]+", "", str(difference)), f"{difference}",
                 processes.source(difference, options),

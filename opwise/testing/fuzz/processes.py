@@ -1,6 +1,6 @@
 """Random programs in a process with an empty cache, in a second one, and with swapped kernels.
 
-Whatever is told of a function (``testing.told``) must be the same in each. A process runs many
+opwise must report the same about a function in each (``testing.reported``). A process runs many
 programs: ``python -m opwise.testing.fuzz.processes`` prints a line of JSON for each.
 """
 
@@ -23,7 +23,7 @@ import numpy as np
 
 from opwise.config import change_flags
 from opwise.linkers import opwise_c
-from opwise.testing import told
+from opwise.testing import reported
 from opwise.testing.fuzz.examine import compiled
 from opwise.testing.fuzz.grow import Fault, Rejected
 from opwise.testing.fuzz.program import RandomProgram
@@ -68,11 +68,11 @@ def configuration_of(seed: int) -> str:
 
 
 def run(program: RandomProgram, configuration: str) -> dict[str, Any]:
-    """Compile and call a program, and return what is told of it."""
+    """Compile and call a program, and return what opwise reports about it."""
     try:
         f = compiled(program, configuration)
     except Exception as error:  # whatever it is, both processes must say so
-        return {"cached": True, "told": {"error": f"{type(error).__name__}: {error}"}}
+        return {"cached": True, "reported": {"error": f"{type(error).__name__}: {error}"}}
     leaves = program.arguments()
 
     def call(arguments: list[Any] | None = None) -> list[Any]:
@@ -82,17 +82,17 @@ def run(program: RandomProgram, configuration: str) -> dict[str, Any]:
         found = f(*([leaf.argument() for leaf in leaves] if arguments is None else arguments))
         return [*found, *(program.variables[s].get_value() for s in program.updates)]
 
-    texts = {"call": told.call(call), **told.graph(f)}
+    texts = {"call": reported.call(call), **reported.graph(f)}
     if isinstance(f.fn, opwise_c.VM):
         f.fn.wait_for_kernels()
-    swapped = told.call(call)
+    swapped = reported.call(call)
     if swapped != texts["call"]:
         texts["call after the swap"] = swapped
     for k, arguments in enumerate(_wrong(program)):
         with change_flags(exception_verbosity="high" if k % 2 else "low"):
-            texts[f"wrong call {k}"] = told.call(lambda given=arguments: call(given))  # type: ignore[misc]
-    texts |= told.profile(f, call)
-    return {"cached": f.compile_report.graph_cached, "told": texts}
+            texts[f"wrong call {k}"] = reported.call(lambda given=arguments: call(given))  # type: ignore[misc]
+    texts |= reported.profile(f, call)
+    return {"cached": f.compile_report.graph_cached, "reported": texts}
 
 
 def _wrong(program: RandomProgram) -> Iterator[list[Any]]:
@@ -124,7 +124,7 @@ def main(first: int, count: int, options: Options) -> None:
 
 @dataclass
 class Difference:
-    """What is told otherwise of one program in two processes, or after the swap."""
+    """A difference between the reports of two processes about one program, or after the swap."""
 
     seed: int
     subject: str
@@ -156,11 +156,11 @@ def compare(
 
 def _of_one(cold: dict[str, Any], warm: dict[str, Any]) -> Iterator[Difference]:
     for found in (cold, warm):
-        swapped = found["told"].pop("call after the swap", None)
+        swapped = found["reported"].pop("call after the swap", None)
         if swapped is not None:
-            ((_, texts),) = told.differences({"": found["told"]["call"]}, {"": swapped})
+            ((_, texts),) = reported.differences({"": found["reported"]["call"]}, {"": swapped})
             yield Difference(found["seed"], "a call after the swap of kernels", texts)
-    for subject, texts in told.differences(cold["told"], warm["told"]):
+    for subject, texts in reported.differences(cold["reported"], warm["reported"]):
         yield Difference(cold["seed"], subject, texts)
 
 

@@ -1,4 +1,4 @@
-"""What opwise tells of a function, as texts without times: for comparing two compilations of it.
+"""What opwise reports about a function, as texts without times, to compare two compilations of it.
 
 The texts of graphs, of what runs each Apply, of lines and origins, of results, errors and all
 reports of a profile.
