@@ -93,6 +93,13 @@ class Life:
         names = list(LAYOUTS)
         return value, names[self.below(len(names))] if self.below(2) else "plain"
 
+    def given(self, arguments: list[Argument]) -> dict[str, Array]:
+        """Return the values of inputs and shared variables, by name."""
+        inputs = self.program.inputs()
+        return self.state | {
+            leaf.name: value for leaf, (value, _) in zip(inputs, arguments, strict=True)
+        }
+
     def checked(self, f: Function, arguments: list[Argument]) -> list[Array]:
         """Call a function, compare it with the model, which advances; return all results.
 
@@ -102,9 +109,7 @@ class Life:
         if self.refused(arguments):
             attempted(self, arguments)
             return []
-        given = self.state | {
-            leaf.name: value for leaf, (value, _) in zip(program.inputs(), arguments, strict=True)
-        }
+        given = self.given(arguments)
         bounds = program.bounds(given, seed=len(self.events))
         found = self.called(f, arguments)
         for name, value in zip(program.results(), found, strict=True):
@@ -119,9 +124,7 @@ class Life:
         lengths_of_1: also if a length is 1 by chance, where numpy broadcasts and opwise does not.
         """
         program = self.program
-        given = self.state | {
-            leaf.name: value for leaf, (value, _) in zip(program.inputs(), arguments, strict=True)
-        }
+        given = self.given(arguments)
         try:
             values = program.computed(given)
         except (ValueError, IndexError, TypeError, np.linalg.LinAlgError):
@@ -285,10 +288,7 @@ def call_with_one_array_twice(life: Life) -> None:
         for j, other in enumerate(inputs[:i]):
             if (leaf.dtype, leaf.dims) == (other.dtype, other.dims):
                 arguments[i] = arguments[j]
-    given = life.state | {
-        leaf.name: value for leaf, (value, _) in zip(inputs, arguments, strict=True)
-    }
-    bounds = life.program.bounds(given, seed=0)
+    bounds = life.program.bounds(life.given(arguments), seed=0)
     made = {id(value): laid_out(value, layout) for value, layout in arguments}
     outputs = life.f(*(made[id(value)] for value, _ in arguments))
     for name, value in zip(life.program.outputs, outputs, strict=True):
@@ -354,19 +354,13 @@ def compile_again(life: Life) -> None:
     life.same(life.f)
 
 
-@event(1)
-def use_another_linker(life: Life) -> None:
-    linker = ("py", "vm", "cvm", "c|py_nogc", "cvm_nogc")[life.below(5)]
-    f = life.compiled(Mode(linker, "fast_run"))
-    life.set_state(f, life.begun)
-    life.checked(f, life.arguments)
-    life.f = life.compiled()
-    life.set_state(life.f, life.begun)
-
-
-@event(1)
-def use_another_mode(life: Life) -> None:
-    f = life.compiled("FAST_COMPILE") if life.below(2) else life.compiled(profile=True)
+@event(2)
+def compile_in_another_mode(life: Life) -> None:
+    """Another linker, other rewrites, or a profile."""
+    linkers = ("py", "vm", "cvm", "c|py_nogc", "cvm_nogc")
+    ways: list[dict[str, Any]] = [{"mode": Mode(linker, "fast_run")} for linker in linkers]
+    ways += [{"mode": "FAST_COMPILE"}, {"profile": True}]
+    f = life.compiled(**ways[life.below(len(ways))])
     life.set_state(f, life.begun)
     life.checked(f, life.arguments)
     life.f = life.compiled()
