@@ -72,6 +72,7 @@ cdef class StepThunk:
         )
 
 
+@cython.final
 cdef class VM:
     """Runs the steps of one program.
 

@@ -653,3 +653,9 @@ def test_trusted_inputs_of_the_wrong_type_are_refused_in_c():
 
 def test_names_are_public():
     assert opwise.PerformLinker is PerformLinker and opwise.OpWiseCLinker is OpWiseCLinker
+
+
+def test_the_compiled_vm_has_no_subclasses():
+    """Its methods call each other without a table of methods."""
+    with pytest.raises(TypeError, match="not an acceptable base type"):
+        type("Other", (opwise_c.VM,), {})
