@@ -718,7 +718,7 @@ def _cast(g, dtype: str):
 
 def _fitted(g, out):
     """Return the gradient by an output with the dtype and broadcast pattern of the output."""
-    if _is_value(g) and hasattr(out, "_fitted_gradient"):
+    if _is_value(g) and hasattr(type(out), "_fitted_gradient"):
         g = out._fitted_gradient(g)  # types with several forms of values choose one
     if not _is_value(g) or _is_discrete(out) or _dtype(out) is None:
         return g

@@ -132,7 +132,8 @@ class _AsImported:
         self._known: set[ModuleType | type] = set()
         self._names: set[str] = set()
         self._n_modules = -1
-        #: what all spaces held, one after the other
+        #: the classes and dicts of all spaces, and what these held, one after the other
+        self._holders: list[Any] = []
         self._kept: list[Any] = []
         #: the names of what was replaced before it was looked at: that remains
         self._foreign: list[str] = []
@@ -155,6 +156,7 @@ class _AsImported:
             if name in sys.modules:
                 self._add(sys.modules[name])
         new = self.spaces[first:]
+        self._holders += [space.holder for space in new]
         self._kept += chain.from_iterable(space.kept for space in new)
         if check:
             self._foreign += chain.from_iterable(space.foreign() for space in new)
@@ -182,7 +184,7 @@ class _AsImported:
 
     def replaced(self) -> list[str]:
         """Return the names of what was replaced in what was looked at."""
-        if opwise_c.hold_the_same([space.holder for space in self.spaces], self._kept):
+        if opwise_c.hold_the_same(self._holders, self._kept):
             return self._foreign
         found = [name for space in self.spaces for name in space.replaced()]
         if not found:

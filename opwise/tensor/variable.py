@@ -195,9 +195,9 @@ def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None 
     the number of dimensions of the result: broadcastable ones are added, or dropped, on the left.
     Raises AsTensorError if x cannot become a tensor, ValueError if a dimension cannot be dropped.
     """
-    convert = getattr(x, "_as_TensorVariable", None)
-    if convert is not None:
-        x = convert()
+    # of variables, their class says it: what they lack themselves is looked up slowly, for advice
+    if hasattr(type(x) if isinstance(x, Variable) else x, "_as_TensorVariable"):
+        x = x._as_TensorVariable()
     if isinstance(x, Apply):
         if x.op.default_output is None and len(x.outputs) != 1:
             raise ValueError(
