@@ -21,6 +21,7 @@ from opwise.graph import printing, provenance
 from opwise.graph.apply import Apply
 from opwise.graph.escaping import printable_lines
 from opwise.graph.variable import Constant, Variable
+from opwise.linkers import opwise_c
 from opwise.tensor.creation import AllocEmpty
 
 #: (variable, value, whether it is shared) of each slot
@@ -201,7 +202,8 @@ def _inputs_described(node: Apply, values: Sequence[Any], storage: Footprint | N
             continue
         kind, made = "a shared variable" if var in shared else "an input of the function", [var]
         if var.owner is not None:
-            kind, made = "computed", [n for n in var.owner.origins if n.trace]
+            kind = "not computed" if isinstance(value, opwise_c.NotComputed) else "computed"
+            made = [n for n in var.owner.origins if n.trace]
         shape = f" of shape {value.shape}" if hasattr(value, "shape") else ""
         lines.append(f"  input {i}: {var}{shape}, {kind}")
         lines += [f"    {line}" for line in _user_lines(made, with_text=True)]
@@ -239,6 +241,8 @@ def _type_number(value: Any) -> Any:
 def _short(var: Variable, value: Any) -> Any:
     if var.owner is not None and isinstance(var.owner.op, AllocEmpty):
         return "not initialized"
+    if isinstance(value, opwise_c.NotComputed):
+        return "not computed"
     if isinstance(value, np.ndarray | np.generic | int | float) and np.size(value) <= 5:
         return value
     return "not shown" if value is not None else None

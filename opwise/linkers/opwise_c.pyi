@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, final
 
+import numpy as np
+
 MAXDIM: Final[int]
 MAXARG: Final[int]
 MAXREG: Final[int]
@@ -109,6 +111,10 @@ class StepThunk:
     outputs: list[list[Any]]
     lazy: bool
     def __call__(self) -> None: ...
+
+class NotComputed(np.ndarray[Any, Any]):
+    @classmethod
+    def of(cls, value: Any) -> Any: ...
 
 @final
 class VM:

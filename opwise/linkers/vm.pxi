@@ -44,6 +44,14 @@ cdef inline void _put(list storage, object value) noexcept:
     Py_DECREF(<object>old)
 
 
+class NotComputed(np.ndarray):
+    """Memory for a result that no step has computed yet: an error gives its shape only."""
+
+    @classmethod
+    def of(cls, value):
+        return value.view(cls) if isinstance(value, np.ndarray) else value
+
+
 @cython.final
 cdef class StepThunk:
     """What a step of a VM is to programs that look for thunks.
@@ -95,6 +103,8 @@ cdef class VM:
     cdef ow_step *steps
     cdef int nslots, nsteps, ninputs, noutputs, nends, nadvancing, commit
     cdef bint running, careful, atomic
+    # whether steps that overwrite inputs are prepared, and none of them has run
+    cdef bint preparing
     # the input whose value is being loaded, -1 for none
     cdef int loading
     cdef char error[400]
@@ -621,13 +631,26 @@ cdef class VM:
         cdef int i
         inputs = []
         for i in range(s.nin):
-            inputs.append(self._value(<int>(s.in_[i] - self.slots)))
+            value = self._value(<int>(s.in_[i] - self.slots))
+            if self.preparing and self._is_prepared(s.in_[i], k):
+                value = NotComputed.of(value)
+            inputs.append(value)
+        self.preparing = False
         self.on_error(k, exception, inputs)
         raise exception
 
+    cdef bint _is_prepared(self, ow_slot *slot, int k) noexcept:
+        """Return whether a step before ``k`` has memory for a result in a slot, and did not run."""
+        cdef int j, i
+        for j in range(self.commit, k):
+            for i in range(self.steps[j].nout):
+                if self.steps[j].out[i] == slot:
+                    return True
+        return False
+
     cdef int _load_inputs(self) except -1:
         cdef int i
-        self.careful = False
+        self.careful = self.preparing = False
         for i in range(self.ninputs):
             self.loading = i
             self._load(self.input_slot[i],
@@ -790,10 +813,12 @@ cdef class VM:
         if self.atomic:
             if self.nchoices and self.commit == 0:
                 self._forget_choices()
+            self.preparing = True
             for k in range(self.commit, self.nsteps):
                 if self.nchoices == 0 or self._needs(k):
                     self._step(k, True, False)
                     self._check(k)
+            self.preparing = False
         else:
             copies = [(i, saved(self._array(i))) for i in self.destroyed]
         try:

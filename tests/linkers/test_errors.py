@@ -10,6 +10,7 @@ import pytest
 import opwise.tensor as T
 from opwise.compile.fromgraph import OpFromGraph
 from opwise.compile.function import function
+from opwise.compile.io import In
 from opwise.compile.shared import shared
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
@@ -579,3 +580,20 @@ def test_longer_traces(linker, flags):
         text = message(linker, inputs, out, [np.ones((2, 3))] * 2, ValueError)
         trace, _, _ = text.partition("Its inputs:")
         assert trace.count(f'File "{__file__}"') == limit
+
+
+@pytest.mark.parametrize("mutable", [True, False])
+def test_values_that_no_step_has_computed_are_not_shown(mutable):
+    """Steps that overwrite inputs are all prepared before the first of them runs."""
+    x, v = T.dmatrix("x"), T.dvector("v")
+    y = T.exp(x) - (-v / 2)
+    mode = Mode("c|py", "fast_run").excluding("fusion")
+    f = function([x, In(v, mutable=mutable, borrow=mutable)], y, mode=mode)
+    with pytest.raises(ValueError) as caught:
+        f(np.ones((3, 3)), np.array([1.0, -2.0, 1.0, 1.0]))
+    text = str(caught.value)
+    (values,) = [line for line in text.split("\n") if line.startswith("Inputs values")]
+    shown = "'not computed'" if mutable else "array([[-0.5,  1. , -0.5, -0.5]])"
+    assert values == f"Inputs values: ['not shown', {shown}]"
+    assert "(1, 4)" in text.split("\n")[0]
+    assert ("of shape (1, 4), not computed" in text) == mutable
