@@ -71,7 +71,12 @@ def test_views_merge_where_they_meet(name, grad, caplog):
 
 def assert_grows_with_the_program(name, grad, sizes):
     growth.measure(name, 30, "FAST_RUN", grad)  # the first compilation imports
-    small, middle, large = (
-        growth.measure(name, n, "FAST_RUN", grad, calls=True)["function"] for n in sizes
-    )
-    assert large - middle <= 2.3 * (middle - small) + 2000
+    least = dict.fromkeys(sizes, float("inf"))
+    for _ in range(2):  # what happens once in a process is no part of the second count
+        for n in sizes:
+            calls = growth.measure(name, n, "FAST_RUN", grad, calls=True)["function"]
+            least[n] = min(least[n], calls)
+        small, middle, large = least.values()
+        if large - middle <= 2.3 * (middle - small) + 2000:
+            return
+    pytest.fail(f"calls by size: {least}")

@@ -325,11 +325,12 @@ def test_references_are_released(allow_gc, fails):
     call()
     gc.collect()
     before = [sys.getrefcount(v) for v in (value, other, None)]
-    for _ in range(50):
+    for _ in range(1000):
         call()
     gc.collect()
     after = [sys.getrefcount(v) for v in (value, other, None)]
-    assert after[:2] == before[:2] and abs(after[2] - before[2]) < 20
+    # Other threads and garbage of other tests hold some references to None too.
+    assert after[:2] == before[:2] and abs(after[2] - before[2]) < 900
 
 
 def test_results_are_released():
