@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -508,21 +508,33 @@ default_printer = DefaultPrinter()
 _Key = tuple["PPrinter", Variable, tuple[Any, ...]]
 #: maximum depth of nested calls of ``process``; operands below it are printed first
 _MOST_NESTED = 30
+#: letters of a text; a longer one names the results that it uses again
+_LONGEST = 100_000
 
 
 class _Nested(threading.local):
-    """The depth of nested calls of ``process``, by which printers print their operands.
+    """What nested calls of ``process`` share, by which printers print their operands.
 
     An operand that is too deep ends the call of the outermost printer with ``_TooDeep``. It is
     printed alone, its text is kept, and the outermost printer is called again. So a graph of any
-    depth is printed without deep recursion.
+    depth is printed without deep recursion. The texts of results that are used again are kept too:
+    each is made once. A text that would be too long ends with ``_TooLong``.
     """
 
-    #: None while no printer runs
+    #: the depth; None while no printer runs
     level: int | None = None
 
     def __init__(self) -> None:
+        self.start({})
+
+    def start(self, names: Mapping[Variable, str], shared: Collection[Variable] = ()) -> None:
+        """Begin a text, or end it.
+
+        names: of results that are written elsewhere. shared: results that are used again.
+        """
         self.texts: dict[_Key, str] = {}
+        self.names = names
+        self.shared = shared
 
 
 _nested = _Nested()
@@ -530,6 +542,24 @@ _nested = _Nested()
 
 class _TooDeep(BaseException):
     """An operand must be printed first; a BaseException, so that printers do not catch it."""
+
+
+class _TooLong(BaseException):
+    """A text repeats too much."""
+
+
+def _used_again(r: Variable) -> list[Variable]:
+    """Return the results that are used more than once in what computes a variable, it first."""
+    seen, again, waiting = {r}, [], [r]
+    while waiting:
+        var = waiting.pop()
+        for operand in () if var.owner is None else reversed(var.owner.inputs):
+            if operand not in seen:
+                seen.add(operand)
+                waiting.append(operand)
+            elif operand.owner is not None:
+                again.append(operand)
+    return list(dict.fromkeys(again))
 
 
 def _attribute_name(item: tuple[str, Any]) -> str:
@@ -573,7 +603,9 @@ class PPrinter:
                 "f.maker.fgraph.outputs[0]"
             )
         if _nested.level is None:
-            return printable_lines(self._process_all(r, pstate))
+            return printable_lines(self._whole(r, pstate))
+        if r in _nested.names:
+            return _nested.names[r]
         key = (self, r, tuple(sorted(pstate.__dict__.items(), key=_attribute_name)))
         try:
             text = _nested.texts.get(key)
@@ -585,13 +617,40 @@ class PPrinter:
             raise _TooDeep(self, r, pstate, key)
         _nested.level += 1
         try:
-            return self._printer(r, pstate).process(r, pstate)
+            text = self._printer(r, pstate).process(r, pstate)
         finally:
             _nested.level -= 1
+        if r in _nested.shared:
+            if len(text) > _LONGEST:
+                raise _TooLong
+            _nested.texts[key] = text
+        return text
 
-    def _process_all(self, r: Variable, pstate: PrinterState) -> str:
-        """Return the text of a variable that is no operand; see ``_Nested``."""
+    def _whole(self, r: Variable, pstate: PrinterState) -> str:
+        """Return the text of a variable that is no operand."""
+        again = _used_again(r)
+        try:
+            return self._process_all(r, pstate, {}, set(again))
+        except _TooLong:
+            pass
+        names = {var: f"<{char_from_number(i)}>" for i, var in enumerate(again)}
+        lines = [self._process_all(r, pstate, names), "where"]
+        alone = PrinterState(pprinter=self)
+        lines += [
+            f"    {name} = {self._process_all(var, alone, names)}" for var, name in names.items()
+        ]
+        return "\n".join(lines)
+
+    def _process_all(
+        self,
+        r: Variable,
+        pstate: PrinterState,
+        names: Mapping[Variable, str],
+        shared: Collection[Variable] = (),
+    ) -> str:
+        """Return the text of a variable, without deep recursion; see ``_Nested``."""
         waiting: list[Any] = [(self, r, pstate, None)]
+        _nested.start(names, shared)
         try:
             while True:
                 printer, var, state, key = waiting[-1]
@@ -601,13 +660,15 @@ class PPrinter:
                 except _TooDeep as operand:
                     waiting.append(operand.args)
                     continue
+                if shared and len(text) > _LONGEST:
+                    raise _TooLong
                 waiting.pop()
                 if not waiting:
                     return text
                 _nested.texts[key] = text
         finally:
             _nested.level = None
-            _nested.texts = {}
+            _nested.start({})
 
     def _printer(self, r: Variable, pstate: PrinterState) -> Printer:
         if r.owner is not None:

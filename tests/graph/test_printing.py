@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -405,6 +406,20 @@ def test_a_user_printer_gets_the_precedence(printer, toy, leaves):
     assert printer(toy("mul")(toy("own")(x), y)) == "(<-1> * y)"
     assert printer(toy("own")(x), PrinterState(pprinter=printer, precedence=7)) == "<7>"
     assert printer.process(toy("own")(x), {"precedence": 8}) == "<8>"
+
+
+def test_a_text_that_repeats_too_much_names_results(printer, toy, leaves):
+    (x,) = leaves("x")
+    y = toy("mul")(x, x)
+    assert printer(toy("mul")(y, y)) == "((x * x) * (x * x))"
+    for _ in range(59):
+        y = toy("mul")(y, y)
+    names = [f"<{char_from_number(i)}>" for i in range(59)]
+    assert printer(y).splitlines() == [
+        "(<A> * <A>)",
+        "where",
+        *[f"    {name} = ({inner} * {inner})" for name, inner in pairwise([*names, "x"])],
+    ]
 
 
 @pytest.mark.parametrize(
