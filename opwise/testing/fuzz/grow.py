@@ -24,7 +24,7 @@ from opwise.graph.traversal import ancestors
 from opwise.loops import foldl, foldr, reduce, scan, until
 from opwise.loops.checkpoints import scan_checkpoints
 from opwise.loops.jacobians import jacobian
-from opwise.modes.debugging.perturbation import beyond
+from opwise.modes.debugging.perturbation import Perturbed, beyond
 from opwise.tensor import extra_ops, selection
 from opwise.tensor.conv import functions as abstract_conv
 from opwise.tensor.conv import pool
@@ -32,7 +32,7 @@ from opwise.tensor.ifelse import ifelse
 from opwise.testing.configurations import REFERENCE
 from opwise.testing.fuzz import userops
 from opwise.testing.fuzz.layouts import LAYOUTS
-from opwise.testing.fuzz.program import Leaf, RandomProgram
+from opwise.testing.fuzz.program import MOST_STEPS, Leaf, RandomProgram
 
 #: returns a random integer in 0 to n-1
 Below = Callable[[int], int]
@@ -49,6 +49,8 @@ _DTYPES = (
 #: the largest result, unless the lengths of leaves are large
 MOST_ELEMENTS = 400
 LARGEST_LEAF = 20000
+#: flags by which graphs inside Ops are computed as they are written
+_UNREWRITTEN = {"mode": "Mode", "optimizer": "None", "linker": "py"}
 
 
 class Fault(AssertionError):
@@ -87,9 +89,12 @@ class Grower:
         "userops": userops,
     }  # fmt: skip
 
-    def __init__(self, below: Below, special: bool = False, most_dtypes: int = 3) -> None:
+    def __init__(
+        self, below: Below, special: bool = False, most_dtypes: int = 3, runs: int = 3
+    ) -> None:
+        """``runs``: with random roundings, of each statement."""
         self.below = below
-        self.program = RandomProgram()
+        self.program = RandomProgram(perturbed=Perturbed({}, runs=runs, most_steps=MOST_STEPS))
         self.special = special
         self.numbers = np.random.RandomState(below(1 << 16))
         self.dtypes = [self._dtype() for _ in range(1 + below(most_dtypes))]
@@ -349,7 +354,7 @@ class Grower:
             if isinstance(state, SharedVariable) and state not in self.program.perturbed.values:
                 self.program.perturbed.add(state, state.get_value())  # of a random stream
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), change_flags(**_UNREWRITTEN):
                 [value] = self.program.perturbed.compute([var])
         except REFUSALS as error:
             self._refuse(text, error)

@@ -53,7 +53,7 @@ class Options:
         try:
             return grown(
                 Recorded(seed=seed), self.steps, seed % 5 == 4,
-                preferred=LOOPS if self.loops or seed % 4 == 1 else None,
+                preferred=LOOPS if self.loops or seed % 4 == 1 else None, runs=1,
             )  # fmt: skip
         except (Rejected, Fault, RecursionError):  # other searches look for the faults
             return None

@@ -12,7 +12,7 @@ from opwise.testing.fuzz.layouts import Array, array_text, laid_out
 
 _NAME = re.compile(r"\bv\d+\b")
 #: steps of loops that a statement may take: its values are computed in Python
-_MOST_STEPS = 50_000
+MOST_STEPS = 50_000
 
 
 @dataclass
@@ -48,7 +48,7 @@ class RandomProgram:
     #: the opwise variables, by name
     variables: dict[str, Any] = field(default_factory=dict)
     #: the values of the variables
-    perturbed: Perturbed = field(default_factory=lambda: Perturbed({}, most_steps=_MOST_STEPS))
+    perturbed: Perturbed = field(default_factory=lambda: Perturbed({}, most_steps=MOST_STEPS))
     seed: int = 0
 
     def value(self, name: str) -> Any:

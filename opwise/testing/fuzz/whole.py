@@ -19,13 +19,15 @@ def grown(
     special: bool = False,
     refused: dict[str, int] | None = None,
     preferred: list[Step] | None = None,
+    runs: int = 3,
 ) -> RandomProgram | None:
     """Return a random program of up to ``steps`` + 1 statements, or None if none was accepted.
 
     below: makes the choices. special: with NaN and infinity. refused: counts refused statements.
-    preferred: every second statement, and at least one, is made by one of these.
+    preferred: every second statement, and at least one, is made by one of these. runs: with random
+    roundings, which tell how exact a result can be.
     """
-    g = Grower(below, special)
+    g = Grower(below, special, runs=runs)
     added: set[Step] = set()
     for _ in range(2 + below(steps)):
         step = g.choice(preferred if preferred and below(2) else STEPS)
