@@ -26,7 +26,9 @@ class ShapeFeature(Feature):
 
     A shape is inferred when it is first read, from the inputs up, and kept. The length of a
     broadcastable dimension is the constant 1; a length that an Op cannot infer is ``Shape_i`` of
-    the variable. Shapes never depend on Applys that have left the graph.
+    the variable. Shapes never depend on Applys that have left the graph: where a rule has replaced
+    a length, those computed from it are read from the replacement. A rule that brings the length of
+    a long chain into the graph so adds one step of it, not all that others have rewritten before.
     """
 
     def __init__(self) -> None:
@@ -44,6 +46,11 @@ class ShapeFeature(Feature):
         self._recorded = set()
         #: parts of shapes that do not depend on a variable of _gone
         self._sound = set()
+        #: length in the graph -> the one that replaced it, and length that is computed from such
+        #: a one -> the same, computed from the replacement
+        self._replaced = {}
+        #: parts of shapes that do not depend on a length of _replaced
+        self._current = set()
 
     # --- questions --------------------------------------------------------------------------------
 
@@ -56,9 +63,8 @@ class ShapeFeature(Feature):
         """Return the shape of a variable, as a tuple of 0-d int64 variables, or None."""
         if not hasattr(var.type, "ndim"):
             return None
-        if not self._is_sound(var):
-            self._infer_shapes(var)
-        return self._known[var]
+        shape = self._inferred(var)
+        return tuple(map(self._updated, shape)) if self._replaced else shape
 
     def get_shape(self, var, idx):
         """Return the length of one dimension."""
@@ -66,9 +72,9 @@ class ShapeFeature(Feature):
 
     def same_shape(self, x, y, dim_x=None, dim_y=None):
         """Return whether two variables, or dimensions of them, are known to be equally long."""
-        a, b = self.shape_tuple(x), self.shape_tuple(y)
-        if a is None or b is None:
+        if not hasattr(x.type, "ndim") or not hasattr(y.type, "ndim"):
             return False
+        a, b = self._inferred(x), self._inferred(y)
         if dim_x is not None:
             a = (a[dim_x],)
         if dim_y is not None:
@@ -76,6 +82,12 @@ class ShapeFeature(Feature):
         return len(a) == len(b) and all(map(same_length, a, b))
 
     # --- inference --------------------------------------------------------------------------------
+
+    def _inferred(self, var):
+        """Return the shape of a variable as its Apply gave it, from lengths since replaced."""
+        if not self._is_sound(var):
+            self._infer_shapes(var)
+        return self._known[var]
 
     def _infer_shapes(self, asked):
         """Infer the shape of ``asked``, and those that it depends on, without recursion."""
@@ -168,7 +180,11 @@ class ShapeFeature(Feature):
     def _keep(self, var, shape):
         """Remember a shape, and the variables of the graph that it depends on."""
         self._known[var] = shape
-        stack = [n for n in shape if n not in self._recorded]
+        self._record(shape)
+
+    def _record(self, lengths):
+        """Note the variables of the graph that lengths depend on."""
+        stack = [n for n in lengths if n not in self._recorded]
         while stack:
             part = stack.pop()
             if part in self._recorded or isinstance(part, Constant):
@@ -190,7 +206,7 @@ class ShapeFeature(Feature):
         checked = set()
         stack = [length_]
         while stack:
-            part = stack.pop()
+            part = self._replacement(stack.pop())
             if part in self._gone:
                 return False
             if part in checked or part in self._sound:
@@ -200,6 +216,47 @@ class ShapeFeature(Feature):
                 stack.extend(part.owner.inputs)
         self._sound |= checked
         return True
+
+    # --- lengths that rules have replaced ---------------------------------------------------------
+
+    def _replacement(self, part):
+        """Return what a part of a shape has been replaced by, in the end; itself if it was not."""
+        replaced = self._replaced
+        last = part
+        while last in replaced:
+            last = replaced[last]
+        while part is not last:
+            replaced[part], part = last, replaced[part]
+        return last
+
+    def _updated(self, length_):
+        """Return a length computed from the replacements of the lengths that it depends on."""
+        stack = [length_]
+        while stack:
+            part = self._replacement(stack[-1])
+            if part in self._current or part.owner is None or part.fgraph is self.fgraph:
+                stack.pop()
+                continue
+            inputs = list(map(self._replacement, part.owner.inputs))
+            missing = [v for v in inputs if self._may_be_outdated(v)]
+            if missing:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            if any(new is not old for new, old in zip(inputs, part.owner.inputs, strict=True)):
+                node = part.owner.clone_with_new_inputs(inputs)
+                for old, new in zip(part.owner.outputs, node.outputs, strict=True):
+                    self._replaced[old] = new
+                self._record(node.outputs)
+                self._current.update(node.outputs)
+            else:
+                self._current.add(part)
+        return self._replacement(length_)
+
+    def _may_be_outdated(self, part):
+        return (
+            part.owner is not None and part not in self._current and part.fgraph is not self.fgraph
+        )
 
     # --- callbacks of FunctionGraph ---------------------------------------------------------------
 
@@ -222,19 +279,28 @@ class ShapeFeature(Feature):
         for out in node.outputs:
             self._known.pop(out, None)
             self._inherited.pop(out, None)
-            if out in self._relied_on:
+            if out in self._relied_on and out not in self._replaced:
                 self._gone.add(out)
                 self._sound.clear()
 
     def on_change_input(self, fgraph, node, i, old, new, reason=None):
+        # of other variables than lengths the replacement may have a shape that is better known
+        is_length = old in self._recorded and getattr(old.type, "ndim", None) == 0
+        if is_length and self._replaced.get(old) is not new:
+            self._replaced[old] = new
+            self._replaced.pop(new, None)  # if an edit was undone
+            self._relied_on.add(new)
+            self._recorded.add(new)
+            self._current.clear()
         owner = new.owner
         if (
             owner is not None
             and not hasattr(owner.op, "infer_shape")
             and new not in self._inherited
             and new.type == old.type
+            and hasattr(old.type, "ndim")
         ):
-            self._inherited[new] = self.shape_tuple(old)
+            self._inherited[new] = self._inferred(old)
 
     def clone(self):
         """Return a feature for a copy of the graph."""

@@ -267,6 +267,50 @@ def test_a_shape_that_was_a_variable_of_the_graph_does_not_bring_it_back(x):
     assert length.owner not in fgraph.apply_nodes
 
 
+def read_in_graph(fgraph, length):
+    """Put a length into the graph and return the Applys that this adds."""
+    before = set(fgraph.apply_nodes)
+    fgraph.add_output(length)
+    return set(fgraph.apply_nodes) - before
+
+
+def test_lengths_follow_what_has_replaced_those_that_they_are_computed_from():
+    n = integer("n")
+    outs = [out := alloc(constant(0.0), n)]
+    for _ in range(4):
+        outs.append(out := Said(lambda node, shapes: [(mul(shapes[0][0], constant(3)),)])(out))
+    fgraph, feature = tracked([n], *outs)
+    feature.shape_of[outs[-1]]  # all are inferred, from one another
+    for level, out in enumerate(fgraph.outputs[1:5], 1):
+        (length,) = feature.shape_of[out]
+        assert len(read_in_graph(fgraph, length)) == 1
+        fgraph.replace(length, add(length.owner.inputs[0], n), reason="test")
+        (current,) = feature.shape_of[out]
+        assert current is fgraph.outputs[-1] and current.owner.op == add
+        assert evaluate([current], {n: 5}) == [5 + 5 * level]
+        assert feature.same_shape(out, out)
+
+
+def test_lengths_follow_replacements_of_replacements_and_their_undoing():
+    n, m = integer("n"), integer("m")
+    length = add(n, m)
+    filled = alloc(constant(1.0), length)
+    twice = Said(lambda node, shapes: [(mul(shapes[0][0], constant(2)),)])(filled)
+    fgraph, feature = tracked([n, m], filled, twice)
+    feature.shape_of[twice]
+    first, second = add(m, n), add(m, n, constant(0))
+    fgraph.replace(length, first, reason="test")
+    assert feature.shape_of[twice][0].owner.inputs[0] is first
+    mark = fgraph.checkpoint()
+    fgraph.replace(first, second, reason="test")
+    assert feature.shape_of[filled] == (second,)
+    assert feature.shape_of[twice][0].owner.inputs[0] is second
+    fgraph.revert(mark)
+    assert feature.shape_of[filled] == (first,)
+    assert feature.shape_of[twice][0].owner.inputs[0] is first
+    assert length.owner not in fgraph.apply_nodes
+
+
 def test_what_comes_back_is_known_again(x):
     quiet = silent(x)
     fgraph, feature = tracked([x], neg(quiet))
