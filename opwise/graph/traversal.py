@@ -406,6 +406,25 @@ def equal_computations(
     return True
 
 
+def hash_of_computations(outputs: Sequence[Variable], inputs: Sequence[Variable]) -> int:
+    """Return a hash that is equal if ``equal_computations(outputs, ..., inputs, ...)``."""
+    known: dict[Variable, Any] = {var: place for place, var in enumerate(inputs)}
+
+    def of(var: Variable) -> Any:
+        if var not in known:
+            try:
+                known[var] = hash(var.cached_signature() if isinstance(var, Constant) else var)
+            except TypeError:  # a constant of a type of the program may have any value
+                known[var] = hash(var.type)
+        return known[var]
+
+    for node in io_toposort(inputs, outputs):
+        number = hash((node.op, *map(of, node.inputs)))
+        for var in node.outputs:
+            known.setdefault(var, hash((number, var.index)))
+    return hash(tuple(map(of, outputs)))
+
+
 def is_same_graph(
     var1: Variable,
     var2: Variable,

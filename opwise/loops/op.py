@@ -14,7 +14,12 @@ from opwise.config import config, thread_flags
 from opwise.graph import hooks
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
-from opwise.graph.traversal import equal_computations, io_toposort, own_copy
+from opwise.graph.traversal import (
+    equal_computations,
+    hash_of_computations,
+    io_toposort,
+    own_copy,
+)
 from opwise.loops import derivatives
 from opwise.loops.layout import Layout, Parts, Var, layout_of
 from opwise.loops.run import run
@@ -40,6 +45,7 @@ class Scan(Op):
     """
 
     profile_kind = "loop"
+    _hash_of_step: int | None = None
 
     def __init__(
         self,
@@ -347,7 +353,10 @@ class Scan(Op):
         )
 
     def __hash__(self) -> int:
-        return hash((type(self), self._settings()))
+        # with the step: many loops of one program may differ in nothing else
+        if self._hash_of_step is None:
+            self._hash_of_step = hash_of_computations(self.outputs, self.inputs)
+        return hash((type(self), self._settings(), self._hash_of_step))
 
     def inner_graph(self, node: Apply) -> tuple[list[Var], dict[Var, Var]]:
         """Return the outputs of the step, and for each of its inputs that of the loop.
@@ -371,7 +380,8 @@ class Scan(Op):
         return f"{kind}{{cpu,{self.name or 'scan_fn'}}}"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_fn": None}  # compiled again where it is loaded
+        # compiled again where it is loaded, where hashes differ
+        return {**vars(self), "_fn": None, "_hash_of_step": None}
 
 
 class _OnDevice(In):

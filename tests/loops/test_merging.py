@@ -7,6 +7,7 @@ import opwise.tensor as T
 from opwise import Mode, as_op, function, grad, shared
 from opwise.compile.mrg_streams import MRG_RandomStreams
 from opwise.loops import Scan, scan, until
+from opwise.loops.rules import merging
 
 pytestmark = pytest.mark.null
 
@@ -85,6 +86,42 @@ def test_a_loop_that_needs_another_one_follows_it():
     c, _ = scan(lambda e, s: e - s, a, h[1])
     found = check([v, h], [b, c], [V, V])
     assert len(found) == 2
+
+
+def test_pairs_that_would_need_each_other_are_not_both_joined():
+    """a and b have 40 steps, c and d 50; d needs a, and b needs c."""
+    h = T.dvector()
+    a = scan(lambda s: T.tanh(s), outputs_info=h[0], n_steps=40)[0][-1]
+    c = scan(lambda s: T.sin(s), outputs_info=h[1], n_steps=50)[0][-1]
+    d = scan(lambda s: s * 0.5, outputs_info=a, n_steps=50)[0][-1]
+    b = scan(lambda s: s * 0.25, outputs_info=c, n_steps=40)[0][-1]
+    assert len(check([h], [d, b], [V])) == 3
+
+
+def test_loops_in_a_row_beside_others_are_joined_in_pairs():
+    h = T.dvector()
+    ends = []
+    for k in range(2):
+        s = h[k]
+        for _ in range(4):
+            s = scan(lambda s, k=k: T.tanh(s * (k + 2)), outputs_info=s, n_steps=40)[0][-1]
+        ends.append(s)
+    found = check([h], ends, [V])
+    assert [len(loop.layout.taps) for loop in found] == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize("n", [3, 6])
+def test_all_loops_are_joined_at_once(n, monkeypatch):
+    """The number of comparisons does not grow with that of the loops."""
+    compared = []
+    known = merging._known
+    monkeypatch.setattr(merging, "_known", lambda *args: compared.append(args) or known(*args))
+    h = T.dvector()
+    outputs = [
+        scan(lambda s, k=k: T.tanh(s * (k + 2)), outputs_info=h[0], n_steps=40)[0] for k in range(n)
+    ]
+    assert len(check([h], outputs, [V])) == 1
+    assert [len(nodes) for nodes, _ in compared] == [n]
 
 
 def test_gradients_of_loops():

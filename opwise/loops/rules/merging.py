@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import islice
 from typing import Any
 
+from opwise.errors import InconsistencyError
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.traversal import ancestors, io_toposort, own_copy
+from opwise.graph.traversal import io_toposort, own_copy
 from opwise.graph.variable import Constant
 from opwise.loops.layout import Parts, Var
 from opwise.loops.op import Scan
 from opwise.loops.rules.selection import with_outputs
-from opwise.optimizers.rule import rule
+from opwise.optimizers.passes import Optimizer
+from opwise.optimizers.rule import declare, rule
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.join import Join, MakeVector
@@ -41,53 +44,147 @@ def scanOp_merge_inouts(fgraph: FunctionGraph, node: Apply) -> list[Var] | None:
     return [found[k] for k in outputs]
 
 
-@rule(Scan, stage="stabilize", tags=("fast_run", "scan"))
-def scanOp_merge(fgraph: FunctionGraph, node: Apply) -> dict[Any, Any] | None:
-    """two loops over the same steps, neither of which needs the other one -> one loop"""
-    for other, i in fgraph.clients(node.inputs[0]):
-        if other == "output" or i != 0 or other is node or not _may_join(node, other):
-            continue
-        both = _Loop.of(node).joined(_Loop.of(other, own=True))
-        equal = _Equal(both)
-        if (
-            equal.ends_together()
-            and _is_faster(fgraph, node, other, equal)
-            and not _depends(node, other)
-        ):
-            outputs = both.repeat(node, other)
-            old = [*node.outputs, *other.outputs]
-            return {**dict(zip(old, outputs, strict=True)), "remove": [node, other]}
-    return None
+class LoopMerger(Optimizer):
+    """Makes one loop of those over the same steps, none of which needs another one of them.
 
-
-def _may_join(node: Apply, other: Apply) -> bool:
-    """Return whether two Applys are loops with the same settings."""
-    a, b = node.op, other.op
-    return (
-        isinstance(b, Scan)
-        and (a.mode, a.profile, a.allow_gc) == (b.mode, b.profile, b.allow_gc)
-        and a.layout.until == b.layout.until
-    )
-
-
-def _is_faster(fgraph: FunctionGraph, node: Apply, other: Apply, both: _Equal) -> bool:
-    """Return whether one loop takes less time than two: both are light, or they share work.
-
-    If the graph chooses between branches, a call may need only one of two loops.
+    All that may be one loop are compared and joined at once: joined in pairs, a loop would be
+    compared and copied as often as there are others.
     """
-    apart = sum(_Equal(_Loop.of(one)).heavy for one in (node, other))
-    if apart == 0:
-        return not any(op.branches for op in fgraph.ops().values())
-    return both.heavy < apart
+
+    name = "scanOp_merge"
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        while self._join(fgraph):
+            pass  # what is joined may share work with others
+
+    def _join(self, fgraph: FunctionGraph) -> bool:
+        """Join loops; return whether there were any."""
+        alike = _alike(fgraph)
+        if not alike:
+            return False
+        chooses = any(op.branches for op in fgraph.ops().values())
+        known: dict[Apply, _Known] = {}
+        for nodes in alike:
+            known.update(_known(nodes, chooses))
+        joined = False
+        for nodes in _groups(fgraph, known):
+            loop = _Loop.joined([
+                replace(known[node].loop, given=node.op.layout.loop_inputs(node.inputs[1:]))
+                for node in nodes
+            ])  # fmt: skip
+            old = [out for node in nodes for out in node.outputs]
+            pairs = list(zip(old, loop.repeat(nodes), strict=True))
+            try:
+                fgraph.replace_all_validate_remove(pairs, nodes, reason=self)
+            except InconsistencyError:
+                continue  # the loops stay apart
+            joined = True
+        return joined
 
 
-def _depends(node: Apply, other: Apply) -> bool:
-    """Return whether one of two Applys is computed from the other one."""
-    return any(
-        var.owner is second
-        for first, second in ((node, other), (other, node))
-        for var in ancestors(first.inputs)
-    )
+declare("stabilize", LoopMerger(), "fast_run", "scan", module=__name__)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A loop that might be joined to others, and what decides whether it is."""
+
+    loop: _Loop
+    #: equal for loops over the same steps with the same settings, which end together
+    key: Hashable
+    #: the numbers of the Applys of its step that are not light work on scalars, see ``_Equal``
+    heavy: frozenset[int]
+    #: whether it is joined to all that have no heavy Applys either
+    is_light: bool
+
+
+def _alike(fgraph: FunctionGraph) -> list[list[Apply]]:
+    """Return the loops over the same steps with the same settings, if they are several."""
+    found: dict[tuple[Var, bool], list[list[Apply]]] = {}
+    for node in fgraph.toposort():
+        if not isinstance(node.op, Scan):
+            continue
+        op = node.op
+        settings = (op.mode, op.profile, op.allow_gc)
+        of_length = found.setdefault((node.inputs[0], op.layout.until), [])
+        for nodes in of_length:
+            other = nodes[0].op
+            if settings == (other.mode, other.profile, other.allow_gc):
+                nodes.append(node)
+                break
+        else:
+            of_length.append([node])
+    return [nodes for of_length in found.values() for nodes in of_length if len(nodes) > 1]
+
+
+def _known(nodes: Sequence[Apply], chooses: bool) -> dict[Apply, _Known]:
+    """Compare loops that are alike.
+
+    chooses: whether the graph chooses between branches: a call may then need only one of two light
+    loops.
+    """
+    loops = [_Loop.of(node, own=k > 0) for k, node in enumerate(nodes)]
+    equal = _Equal(_Loop.joined(loops))
+    found = {}
+    for node, loop in zip(nodes, loops, strict=True):
+        ends = tuple(map(equal.number, loop.outputs.condition))
+        heavy = equal.heavy_in(loop)
+        found[node] = _Known(loop, (id(nodes[0]), ends), heavy, not heavy and not chooses)
+    return found
+
+
+def _groups(fgraph: FunctionGraph, known: Mapping[Apply, _Known]) -> list[list[Apply]]:
+    """Return the loops to join: all are light or share work, and no group needs itself.
+
+    Sets of groups are integers, bit k for group k.
+    """
+    groups: list[list[Apply]] = []
+    #: by group, those whose loops it needs
+    needs: list[int] = []
+    #: those with light loops, by key, and those with a heavy Apply, by key and number
+    light: dict[Hashable, int] = {}
+    users: dict[tuple[Hashable, int], int] = {}
+    #: by Apply, groups that it needs; ``needs`` has the others
+    read: dict[Apply | None, int] = {None: 0}
+    for node in fgraph.toposort():
+        reads = 0
+        for var in node.inputs:
+            reads |= read[var.owner]
+        one = known.get(node)
+        if one is not None:
+            needed = reads
+            for k in _bits(reads):
+                needed |= needs[k]
+            candidates = light.get(one.key, 0) if one.is_light else 0
+            for number in one.heavy:
+                candidates |= users.get((one.key, number), 0)
+            candidates &= ~needed
+            if candidates:
+                k = next(_bits(candidates))
+                groups[k].append(node)
+                if needed & ~needs[k]:
+                    for other, its in enumerate(needs):
+                        if other == k or its >> k & 1:
+                            needs[other] |= needed
+            else:
+                k = len(groups)
+                groups.append([node])
+                needs.append(needed)
+            reads = 1 << k
+            if one.is_light:
+                light[one.key] = light.get(one.key, 0) | reads
+            for number in one.heavy:
+                users[one.key, number] = users.get((one.key, number), 0) | reads
+        read[node] = reads
+    return [nodes for nodes in groups if len(nodes) > 1]
+
+
+def _bits(number: int) -> Iterator[int]:
+    """Yield the places of the bits of a number, the lowest first."""
+    while number:
+        lowest = number & -number
+        yield lowest.bit_length() - 1
+        number ^= lowest
 
 
 @dataclass(frozen=True)
@@ -116,35 +213,40 @@ class _Loop:
             layout.kept[:n_states], layout.kept[n_states:],
         )  # fmt: skip
 
-    def joined(self, other: _Loop) -> _Loop:
-        """Return a loop that does what two of them do."""
-        return _Loop(
-            _joined(self.inputs, other.inputs),
-            _joined(self.outputs, other.outputs),
-            _joined(self.given, other.given),
-            self.taps + other.taps,
-            self.states_kept + other.states_kept,
-            self.results_kept + other.results_kept,
-        )
+    @classmethod
+    def joined(cls, loops: Sequence[_Loop]) -> _Loop:
+        """Return a loop that does what several of them do."""
 
-    def repeat(self, node: Apply, other: Apply) -> list[Var]:
-        """Return the outputs of the loop in place of two Applys, those of the first one first."""
+        def parts(name: str) -> Parts[Var]:
+            return _joined([getattr(loop, name) for loop in loops])
+
+        def both(name: str) -> tuple[Any, ...]:
+            return tuple(one for loop in loops for one in getattr(loop, name))
+
+        return cls(
+            parts("inputs"), parts("outputs"), parts("given"),
+            both("taps"), both("states_kept"), both("results_kept"),
+        )  # fmt: skip
+
+    def repeat(self, nodes: Sequence[Apply]) -> list[Var]:
+        """Return the outputs of the loop in place of Applys, those of the first one first."""
         outputs = replace(self.outputs, condition=self.outputs.condition[:1])
         kept = enumerate(self.states_kept + self.results_kept)
-        names = dict.fromkeys(one.op.name for one in (node, other) if one.op.name)
+        names = dict.fromkeys(node.op.name for node in nodes if node.op.name)
+        first = nodes[0]
         op = Scan.of(
             self.inputs, outputs, self.taps, {k: n for k, n in kept if n is not None},
-            name="&".join(names) or None, mode=node.op.mode, profile=node.op.profile,
-            allow_gc=node.op.allow_gc, fits=node.op.fits and other.op.fits,
+            name="&".join(names) or None, mode=first.op.mode, profile=first.op.profile,
+            allow_gc=first.op.allow_gc, fits=all(node.op.fits for node in nodes),
         )  # fmt: skip
-        done = op.repeat(node.inputs[0], self.given)
-        firsts, seconds = [], []
-        mine = node.op.layout.loop_outputs(node.outputs)
-        for part in ("states", "results", "objects"):
-            rows, n = getattr(done, part), len(getattr(mine, part))
-            firsts += rows[:n]
-            seconds += rows[n:]
-        return [var[0] if isinstance(var, list) else var for var in firsts + seconds]
+        done = op.repeat(first.inputs[0], self.given)
+        rows = {part: iter(getattr(done, part)) for part in ("states", "results", "objects")}
+        found: list[Any] = []
+        for node in nodes:
+            mine = node.op.layout.loop_outputs(node.outputs)
+            for part, its_rows in rows.items():
+                found += islice(its_rows, len(getattr(mine, part)))
+        return [var[0] if isinstance(var, list) else var for var in found]
 
     def may_repeat(self) -> bool:
         """Return whether anything in it may be equal."""
@@ -154,14 +256,12 @@ class _Loop:
         return len(self.outputs.results) > 1 or any(len(set(each)) < len(each) for each in several)
 
 
-def _joined(a: Parts[Var], b: Parts[Var]) -> Parts[Var]:
+def _joined(parts: Sequence[Parts[Var]]) -> Parts[Var]:
     return Parts(
-        sequences=a.sequences + b.sequences,
-        states=a.states + b.states,
-        results=a.results + b.results,
-        objects=a.objects + b.objects,
-        constants=a.constants + b.constants,
-        condition=a.condition + b.condition,
+        **{
+            one.name: [var for each in parts for var in getattr(each, one.name)]
+            for one in fields(Parts)
+        }
     )
 
 
@@ -210,24 +310,24 @@ class _Equal:
                 return found
             found = grouped
             self._number_applys()
-            keys = [(grouped[k], self._number(out)) for k, out in enumerate(new)]
+            keys = [(grouped[k], self.number(out)) for k, out in enumerate(new)]
 
     def _number_applys(self) -> None:
         """Give the variables that Applys of the step compute numbers, equal ones the same."""
         self.numbers: dict[Var, int] = {}
         seen: dict[Any, int] = {}
-        heavy = set()
+        heavy: set[int] = set()
         for node in io_toposort(self.first, self.loop.outputs.flat()):
-            key = (node.op, *map(self._number, node.inputs), *(v.type for v in node.outputs))
+            key = (node.op, *map(self.number, node.inputs), *(v.type for v in node.outputs))
             number = seen.setdefault(key, len(seen))
             if not isinstance(node.op, _LIGHT) or not all(map(_is_scalar, node.inputs)):
                 heavy.add(number)
             for var in node.outputs:
                 self.numbers[var] = number
-        #: how many different Applys of its step are not light work on scalars
-        self.heavy = len(heavy)
+        #: the numbers of the Applys of its step that are not light work on scalars
+        self.heavy = heavy
 
-    def _number(self, var: Var) -> Any:
+    def number(self, var: Var) -> Any:
         """Return what is equal for equal variables of the step."""
         if var in self.first:
             return self.first[var]
@@ -235,9 +335,10 @@ class _Equal:
             return var.cached_signature()
         return self.numbers[var], var.index
 
-    def ends_together(self) -> bool:
-        """Return whether all conditions that end the loop are equal."""
-        return len({self._number(var) for var in self.loop.outputs.condition}) <= 1
+    def heavy_in(self, loop: _Loop) -> frozenset[int]:
+        """Return the heavy Applys of the step of a loop that is part of this one."""
+        applys = io_toposort(loop.inputs.flat(), loop.outputs.flat())
+        return frozenset(self.numbers[node.outputs[0]] for node in applys) & self.heavy
 
     def replaced(self) -> dict[Var, Var]:
         """Return the inputs of the step that others take the place of."""
@@ -248,7 +349,7 @@ class _Equal:
         loop, n_states = self.loop, len(self.states)
         firsts: dict[Any, int] = {}
         results = [
-            firsts.setdefault((self._number(row), kept), k)
+            firsts.setdefault((self.number(row), kept), k)
             for k, (row, kept) in enumerate(
                 zip(loop.outputs.results, loop.results_kept, strict=True), n_states
             )

@@ -132,11 +132,6 @@ RULES = {
         lambda v: scan(lambda e, a, b: [a * e, b + e], v, [v[0], v[0]])[0],
         "",
     ),
-    "scanOp_merge": (
-        lambda v, w: [scan(lambda e, h: h * e, v, o)[0] for o in (v[0], w[0])],
-        lambda v, w: [scan(lambda e, h: h * e, s, v[0])[0] for s in (v, w)],
-        "",
-    ),
     "scanOp_make_inplace": (
         lambda v: scan(lambda e, h: h * e, v, v[0])[0][-1],
         lambda v: scan(lambda e, h: h * e, v, v[0])[0][1],
@@ -1216,6 +1211,11 @@ RULES = {
 
 #: name of a pass -> (a graph that it changes, one that it leaves, what runs before)
 PASSES = {
+    "scanOp_merge": (
+        lambda v, w: [scan(lambda e, h: h * e, v, o)[0] for o in (v[0], w[0])],
+        lambda v, w: [scan(lambda e, h: h * e, s, v[0])[0] for s in (v, w)],
+        "",
+    ),
     "random_make_inplace": (
         lambda x: raw_random.uniform(raw_random.uniform(GENERATOR, x.shape)[0], x.shape),
         lambda x: raw_random.uniform(GENERATOR, x.shape),
