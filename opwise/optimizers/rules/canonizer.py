@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -62,7 +63,8 @@ class Canonizer:
     main: an associative row of any number of operands. inverse: its inverse row. reciprocal: the
     inverse with the neutral element as first operand. lone_reciprocal: whether the form without
     ``above`` is ``reciprocal(...)`` rather than ``inverse(neutral, ...)``. simplify: replaces terms
-    by others: (above, below) to (above, below, whether it changed them).
+    by others: (above, below) to (above, below, whether it changed them). soon: other rows that
+    rules of the same stage replace by one of these.
 
     Equal terms above and below cancel, for all values; the shape is kept. Numbers are collected in
     one, which comes first. Parts with other readers are opened only if terms cancel or nothing is
@@ -70,12 +72,16 @@ class Canonizer:
     are flattened.
     """
 
-    def __init__(self, main, inverse, reciprocal, neutral, lone_reciprocal, simplify=None):
+    def __init__(self, main, inverse, reciprocal, neutral, lone_reciprocal, simplify=None, soon=()):
         self.main, self.inverse, self.reciprocal = main, inverse, reciprocal
         self.neutral = neutral
         self.lone_reciprocal = lone_reciprocal
         self.simplify = simplify
         self._roles = frozenset((main, inverse, reciprocal))
+        self._opens = self._roles.union(soon)
+        #: Applys of ``main`` that are plain -> the ids of their inputs when they were looked at
+        #: (the inputs themselves would keep the graph alive)
+        self._plain = WeakKeyDictionary()
 
     def __call__(self, node):
         """Return the replacement for the output of an Apply of one of the rows, or None."""
@@ -83,8 +89,9 @@ class Canonizer:
             return None
         (out,) = node.outputs
         reader = self._reader(out)
-        if reader is None:
-            new = self._in_form(node, out)
+        if reader is None or node in self._plain:
+            is_plain = self._is_plain(node, out)
+            new = self._in_form(out) if reader is None and not is_plain else None
             if new is not None:
                 return new
         return self._wide(node, out, reader)
@@ -105,9 +112,9 @@ class Canonizer:
         if not is_private(out):
             return None
         ((reader, _),) = out._clients
-        if reader == "output" or self._role(reader.outputs[0], out.type.dtype) is None:
+        if reader == "output" or reader.outputs[0].type.dtype != out.type.dtype:
             return None
-        return reader
+        return reader if row_name(reader) in self._opens else None
 
     # --- sums of sums -----------------------------------------------------------------------------
 
@@ -147,9 +154,7 @@ class Canonizer:
 
     # --- the one form -----------------------------------------------------------------------------
 
-    def _in_form(self, node, out):
-        if self._is_plain(node, out):
-            return None
+    def _in_form(self, out):
         terms = self.opened(out)
         form = self._form(terms, out)
         if terms.met_shared:
@@ -165,18 +170,32 @@ class Canonizer:
         return typed_like(self._built(form, out), out, terms.above + terms.below)
 
     def _is_plain(self, node, out):
-        """Return whether an Apply clearly is in canonical form: no number, nothing to open."""
+        """Return whether an Apply clearly is in canonical form: no number, nothing to open.
+
+        Plain parts of a sum need not be opened, so the terms of a long one that grows by one term
+        after the other are not looked at each time.
+        """
         row = node.op.row_name
         if row == self.reciprocal and not self.lone_reciprocal:
             return False
         for var in node.inputs:
-            if self._role(var, out.type.dtype) is not None or number_filled(var) is not None:
+            role = self._role(var, out.type.dtype)
+            is_part = role is not None and row == role == self.main and self._is_plain_part(var)
+            if (role is not None and not is_part) or number_filled(var) is not None:
+                self._plain.pop(node, None)
                 return False
+        if row == self.main:
+            self._plain[node] = list(map(id, node.inputs))
         if row != self.inverse:
             return True
         above, below = node.inputs
         simplified = self.simplify is not None and self.simplify([above], [below])[2]
         return above is not below and not simplified
+
+    def _is_plain_part(self, var):
+        """Return whether only one Apply reads a sum that was plain, and still has its operands."""
+        operands = self._plain.get(var.owner)
+        return is_private(var) and operands == list(map(id, var.owner.inputs))
 
     def opened(self, out, shared=False, most=None):
         """Return the terms of a variable; None if they are more than ``most``.
@@ -363,4 +382,6 @@ def _signs(above, below):
 
 
 SUMS = Canonizer("add", "sub", "neg", neutral=0, lone_reciprocal=True)
-PRODUCTS = Canonizer("mul", "true_div", "inv", neutral=1, lone_reciprocal=False, simplify=_signs)
+PRODUCTS = Canonizer(
+    "mul", "true_div", "inv", neutral=1, lone_reciprocal=False, simplify=_signs, soon=("neg",)
+)
