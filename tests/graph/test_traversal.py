@@ -181,6 +181,32 @@ def test_equal_computations_up_to_given_inputs(toy, leaves):
     assert not traversal.equal_computations([f(x)], [f(x)], [x], [z])
 
 
+@pytest.mark.parametrize("case", list(_pairs(lambda name, outs=1: lambda *a: (name, outs))))
+def test_hashes_of_equal_computations_are_equal(toy, case):
+    a, b, expected = _pairs(toy)[case]
+    first, second = (traversal.hash_of_computations([var], []) for var in (a, b))
+    assert (first == second) is expected
+
+
+def test_hashes_up_to_given_inputs(toy, leaves):
+    x, y, z = leaves("xyz")
+    f = toy("f")
+
+    def hash_of(out, *inputs):
+        return traversal.hash_of_computations([out], inputs)
+
+    assert hash_of(f(x, y), x) == hash_of(f(z, y), z)
+    assert hash_of(f(x, y), x, y) == hash_of(f(y, x), y, x) != hash_of(f(y, x), x, y)
+    assert hash_of(f(x), x) != hash_of(f(x))
+
+
+def test_constants_that_have_no_hash_have_one_of_their_type(toy):
+    f = toy("f")
+    first, second = (f(Constant(generic, [3])) for _ in range(2))
+    hashes = {traversal.hash_of_computations([var], []) for var in (first, second)}
+    assert len(hashes) == 1
+
+
 def test_is_same_graph_after_givens(toy, leaves):
     x, y = leaves("xy")
     f = toy("f")

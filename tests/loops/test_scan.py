@@ -254,7 +254,10 @@ def test_equal_loops_run_once():
     a, _ = scan(lambda e, h: h * e, v, h)
     b, _ = scan(lambda e, h: h * e, v, h)
     c, _ = scan(lambda e, h: h + e, v, h)
-    assert a.owner.inputs[0].owner.op == b.owner.inputs[0].owner.op
+    first, equal, other = (out.owner.inputs[0].owner.op for out in (a, b, c))
+    assert first == equal and hash(first) == hash(equal)
+    assert hash(first) != hash(other)  # dicts do not compare their steps
+    assert hash(pickle.loads(pickle.dumps(first))) == hash(first)
     f = function([v, h], [a, b, c])
     (loop,) = loops_in(f)
     assert len(loop.layout.taps) == 2

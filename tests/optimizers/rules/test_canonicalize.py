@@ -487,6 +487,28 @@ def test_a_switch_is_not_computed_twice_to_be_scaled(operation, stays):
     assert len(switches) == (1 if stays else 2)
 
 
+def test_a_part_of_a_product_is_opened_again_after_a_change():
+    x, z = T.dvectors("xz")
+    y = tensor_type("float64", (True,))("y")
+    part = x * y
+    fgraph = FunctionGraph([x, y, z], [part], clone=False)
+    assert PRODUCTS(part.owner) is None
+    out = part * z
+    fgraph.change_input("output", 0, out)
+    fgraph.change_input(part.owner, 1, T.constant([2.0]))
+    first, *others = PRODUCTS(out.owner).owner.inputs
+    assert first.data == 2 and others == [x, z]
+
+
+@pytest.mark.parametrize(("read", "waits"), [(neg, True), (T.exp, False)])
+def test_a_product_below_a_sign_waits_for_the_product_that_the_sign_becomes(read, waits):
+    x, y = T.dvectors("xy")
+    product = x * 2.0
+    FunctionGraph([x, y], [read(product) * y], clone=False)
+    new = PRODUCTS(product.owner)
+    assert new is None if waits else new.owner.inputs[1] is x
+
+
 def test_deep_graphs_are_no_limit():
     x, y = vector("x"), vector("y")
     total = x
