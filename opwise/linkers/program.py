@@ -178,31 +178,31 @@ def _advancing(
     """
     found: dict[Variable, Variable] = {}
     updates = fgraph.interface.updates
-    order = [node for node in order if node.op.destroy_map or node.op.advances_state]
+    advance: list[Apply] = []
+    overwritten: set[Variable] = set()
     for node in order:
-        if not node.op.advances_state or node.op.destroy_map:
-            continue
+        if node.op.destroy_map:
+            overwritten.update(roots[node.inputs[i]] for i in aliasing.destroyed_inputs(node))
+        elif node.op.advances_state:
+            advance.append(node)
+    if not advance:
+        return found
+    shown: dict[Variable, list[int]] = {}
+    for k, out in enumerate(fgraph.outputs):
+        shown.setdefault(roots[out], []).append(k)
+    for node in advance:
         old, new = node.inputs[0], node.outputs[0]
-        shown = [k for k, out in enumerate(fgraph.outputs) if roots[out] is new]
+        places = shown.get(new, [])
         if (
             old in fgraph.interface.mutable
             and len(old._clients) == 1
-            and len(shown) == 1
-            and updates.get(shown[0]) == _position(fgraph.inputs, old)
-            and not any(_overwrites(each, new, roots) for each in order)
+            and len(places) == 1
+            and places[0] in updates
+            and fgraph.inputs[updates[places[0]]] is old
+            and new not in overwritten
         ):
             found[new] = old
     return found
-
-
-def _overwrites(node: Apply, var: Variable, roots: Mapping[Variable, Variable]) -> bool:
-    """Return whether an Apply overwrites the memory of a variable."""
-    return any(roots[node.inputs[i]] is var for i in aliasing.destroyed_inputs(node))
-
-
-def _position(variables: Sequence[Variable], var: Variable) -> int:
-    """Return the position of a variable among others, or -1."""
-    return next((i for i, each in enumerate(variables) if each is var), -1)
 
 
 def _choices(

@@ -75,6 +75,7 @@ def test_views_merge_where_they_meet(name, grad, caplog):
         ("chain_div", True, (50, 100, 200)),
         ("chain_reshape", True, (50, 100, 200)),
         ("convolutions", True, (12, 24, 48)),
+        ("draws", False, (50, 100, 200)),
         ("loops_side_by_side", False, (50, 100, 200)),
         ("loops_side_by_side", True, (20, 40, 80)),
         ("many_loops", False, (50, 100, 200)),
@@ -82,7 +83,7 @@ def test_views_merge_where_they_meet(name, grad, caplog):
     ],
 )
 def test_what_is_done_already_is_not_done_again(name, grad, sizes):
-    """Products are not opened, lengths not inferred and loops not compared again for each level."""
+    """Products are not opened, lengths not inferred, Applys not compared again for each level."""
     assert_grows_with_the_program(name, grad, sizes)
 
 

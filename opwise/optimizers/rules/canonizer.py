@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.rules.matching import (
     is_private,
@@ -81,7 +82,7 @@ class Canonizer:
         self._opens = self._roles.union(soon)
         #: Applys of ``main`` that are plain -> the ids of their inputs when they were looked at
         #: (the inputs themselves would keep the graph alive)
-        self._plain = WeakKeyDictionary()
+        self._plain: WeakKeyDictionary[Apply, list[int]] = WeakKeyDictionary()
 
     def __call__(self, node):
         """Return the replacement for the output of an Apply of one of the rows, or None."""
