@@ -62,18 +62,31 @@ def relu(x: Any, alpha: Any = 0) -> Any:
     """Return x where it is positive and ``alpha`` times x elsewhere, elementwise.
 
     alpha: a number or a tensor that broadcasts against x. The derivative at 0 is the mean of both
-    slopes. For a number or an array, and alpha 0, the result is a number or an array.
+    slopes. For a number or an array, and alpha 0, the result is a number or an array. The result
+    for integers and bools is of floats.
     """
     is_zero = isinstance(alpha, int | float) and alpha == 0
     if is_zero and isinstance(x, np.ndarray | np.generic | int | float):
         number: Any = x
+        if isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "biu":
+            number = 1.0 * number
         return 0.5 * (number + abs(number))
     x = as_tensor_variable(x)
-    size = elemwise("abs_")(x)
     if is_zero:
-        return 0.5 * (x + size)
-    alpha = as_tensor_variable(alpha)
-    return 0.5 * (1 + alpha) * x + 0.5 * (1 - alpha) * size
+        x = _as_floats(x, 0.5)
+        return 0.5 * (x + elemwise("abs_")(x))
+    alpha = _as_floats(as_tensor_variable(alpha), 0.5)
+    rising = 0.5 * (1 + alpha)
+    x = _as_floats(x, rising)
+    return rising * x + 0.5 * (1 - alpha) * elemwise("abs_")(x)
+
+
+def _as_floats(x: TensorVariable, factor: Any) -> TensorVariable:
+    """Return integers or bools in the dtype of their product with ``factor``, floats as they are.
+
+    Sums of integers overflow: 100 + 100 is -56 as int8, and True + True is True.
+    """
+    return cast(x, (factor * x).type.dtype) if x.type.dtype in dtypes.DISCRETE else x
 
 
 def elu(x: Any, alpha: Any = 1) -> TensorVariable:

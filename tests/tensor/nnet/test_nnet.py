@@ -6,6 +6,7 @@ import pytest
 from opwise import tensor as T
 from opwise.gradient import grad
 from opwise.graph.variable import Variable
+from opwise.scalar import dtypes
 from opwise.tensor import nnet
 
 pytestmark = pytest.mark.null
@@ -57,6 +58,25 @@ def test_the_slope_of_relu_at_0_is_the_mean(run):
     at = {x: np.array([-1.0, 0.0, 1.0])}
     assert run(grad(nnet.relu(x).sum(), x), at).tolist() == [0.0, 0.5, 1.0]
     assert run(grad(nnet.relu(x, 0.5).sum(), x), at).tolist() == [0.5, 0.75, 1.0]
+
+
+@pytest.mark.parametrize("dtype", sorted(dtypes.DISCRETE))
+def test_relu_of_integers_does_not_overflow(run, dtype):
+    """x + abs(x) is -56 for 100 of int8, and True for True."""
+    x, slope = T.TensorType(dtype, (False,))("x"), T.bscalar("slope")
+    ends = [0, 1] if dtype == "bool" else [np.iinfo(dtype).min, 0, 1, 100, np.iinfo(dtype).max]
+    values = np.array(ends, dtype)
+    exact = values.astype("float64")
+    positive = np.maximum(exact, 0)
+    for out, expected in (
+        (nnet.relu(x), positive),
+        (nnet.relu(x, 0.5), np.where(exact > 0, exact, 0.5 * exact)),
+        (nnet.relu(x, slope), np.where(exact > 0, exact, 127 * exact)),
+    ):
+        assert out.type.dtype in ("float32", "float64")
+        found = run(out, {x: values, slope: np.int8(127)})
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(nnet.relu(values), positive)
 
 
 def test_gradients(check_gradient):
