@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -135,6 +136,10 @@ class OpFromGraph(Op):
     def _nodes(self) -> list[Apply]:
         return io_toposort(self.local_inputs, self.local_outputs)
 
+    @property
+    def _inner_outputs(self) -> Sequence[Variable]:
+        return self.local_outputs
+
     # --- building graphs --------------------------------------------------------------------------
 
     def make_node(self, *inputs: Any) -> Apply:
@@ -174,7 +179,17 @@ class OpFromGraph(Op):
 
         own: whether no other Apply may run what is compiled.
         """
-        node.tag.inside = self._compiled(mode) if own else self._function(mode)
+        try:
+            node.tag.inside = self._compiled(mode) if own else self._function(mode)
+        except RecursionError:
+            if self.depth <= sys.getrecursionlimit() // 20:
+                raise  # as much as that needs another reason
+            raise RecursionError(
+                f"{self} has {self.depth} levels of graphs in graphs, too many for Python's "
+                f"recursion limit of {sys.getrecursionlimit()}. Raise it by sys.setrecursionlimit, "
+                "or give the inner OpFromGraphs neither overrides nor a mode or a profile: "
+                "such levels become one graph."
+            ) from None
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         compiled = getattr(node.tag, "inside", None) or self.fn

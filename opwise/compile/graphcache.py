@@ -30,7 +30,7 @@ from opwise.optimizers.database import Query
 from opwise.version import __version__
 
 #: part of the key: the form of the records
-_FORM = 3
+_FORM = 4
 #: graphs with more bytes of constants are not kept: their digest would take longer than rewriting
 _MOST_READ = 1 << 25
 #: nor are graphs whose rewriting computed more bytes of constants
@@ -95,10 +95,10 @@ class Entry:
         self._writer.most_bytes = _MOST_KEPT
         try:
             self._writer.graph(fgraph.toposort(), fgraph.outputs)
-        except Unwritable:
+            records, arrays = self._writer.take()
+            content = json.dumps(records, separators=(",", ":")).encode() + b"\n" + arrays
+        except (Unwritable, RecursionError):
             return
-        records, arrays = self._writer.take()
-        content = json.dumps(records, separators=(",", ":")).encode() + b"\n" + arrays
         kernelcache.keep(self._name, self.key, content)
 
 
@@ -111,7 +111,7 @@ def entry(construction: Construction, mode: Any) -> Entry | None:
         return None
     try:
         return Entry(construction, found)
-    except Unwritable:
+    except (Unwritable, RecursionError):  # as for a constant of lists in lists
         return None
 
 

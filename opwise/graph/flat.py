@@ -20,11 +20,14 @@ _STRIDE = 8
 _pickling = threading.local()
 
 
-def _in_turn(nodes: Iterable[Apply], done: Callable[[Apply], bool]) -> list[Apply]:
+def _in_turn(
+    nodes: Iterable[Apply], done: Callable[[Apply], bool], origins: bool = True
+) -> list[Apply]:
     """Return ``nodes`` and the Applys that they depend on, each after its own dependencies.
 
-    An Apply depends on the Applys that compute its inputs, and on its origins. done: returns
-    whether to leave out an Apply and its dependencies.
+    An Apply depends on the Applys that compute its inputs, on those of the graph that its Op holds,
+    and on its origins. done: returns whether to leave out an Apply and its dependencies. origins:
+    whether to follow them.
     """
     order: list[Apply] = []
     seen: set[Apply] = set()
@@ -32,13 +35,13 @@ def _in_turn(nodes: Iterable[Apply], done: Callable[[Apply], bool]) -> list[Appl
         if node in seen or done(node):
             continue
         seen.add(node)
-        stack = [(node, iter(_needed(node)))]
+        stack = [(node, iter(_needed(node, origins)))]
         while stack:
             current, rest = stack[-1]
             for needed in rest:
                 if needed not in seen and not done(needed):
                     seen.add(needed)
-                    stack.append((needed, iter(_needed(needed))))
+                    stack.append((needed, iter(_needed(needed, origins))))
                     break
             else:
                 stack.pop()
@@ -46,9 +49,19 @@ def _in_turn(nodes: Iterable[Apply], done: Callable[[Apply], bool]) -> list[Appl
     return order
 
 
-def _needed(node: Apply) -> list[Apply]:
-    needed = [var.owner for var in node.inputs if var.owner is not None]
-    return needed + list(node._origins or ())
+def _needed(node: Apply, origins: bool = True) -> list[Apply]:
+    variables = [*node.inputs, *getattr(node.op, "_inner_outputs", ())]
+    needed = [var.owner for var in variables if var.owner is not None]
+    return needed + list(node._origins or ()) if origins else needed
+
+
+def inner(node: Apply, done: Callable[[Apply], bool]) -> list[Apply]:
+    """Return the Applys of the graph that an Op holds, at all levels, each after what it needs.
+
+    done: returns whether to leave out an Apply and its dependencies.
+    """
+    first = [var.owner for var in getattr(node.op, "_inner_outputs", ()) if var.owner is not None]
+    return _in_turn(first, done, origins=False) if first else []
 
 
 def copied(thing: Any, node: Apply | None, memo: dict[int, Any]) -> Any:

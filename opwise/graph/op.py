@@ -93,6 +93,11 @@ class Op(_AppliedOp):
     #: whether ``c_code`` may run; if not, ``perform`` does
     _op_use_c_code: bool = True
 
+    @property
+    def _inner_outputs(self) -> Sequence[Variable]:
+        """The outputs of the graph that an Op holds: copies and records take it first."""
+        return ()
+
     def make_node(self, *inputs: Any) -> Apply:
         """Return an Apply of this Op to ``inputs``; the default uses ``itypes`` and ``otypes``."""
         itypes = getattr(self, "itypes", None)

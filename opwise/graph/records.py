@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from opwise.graph import traversal
+from opwise.graph import flat, traversal
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.graph.type import Type
@@ -240,6 +240,8 @@ class Writer:
         return self._number(var)
 
     def _apply(self, node: Apply) -> None:
+        for needed in flat.inner(node, self._applys.__contains__):
+            self._apply(needed)
         variables, objects = self._variables, self._objects
         inputs = [
             self._variable(var) if (number := variables.get(var)) is None else number

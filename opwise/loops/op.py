@@ -379,6 +379,10 @@ class Scan(Op):
         kind = "while" if self.layout.until else "for"
         return f"{kind}{{cpu,{self.name or 'scan_fn'}}}"
 
+    @property
+    def _inner_outputs(self) -> Sequence[Var]:
+        return self.outputs
+
     def __getstate__(self) -> dict[str, Any]:
         # compiled again where it is loaded, where hashes differ
         return {**vars(self), "_fn": None, "_hash_of_step": None}

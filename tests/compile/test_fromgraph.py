@@ -1,6 +1,7 @@
 """OpFromGraph: values, gradients and their overrides, the R-operator, shapes, errors, modes."""
 
 import copy
+import functools
 import pickle
 
 import numpy as np
@@ -10,6 +11,7 @@ import opwise.tensor as T
 from opwise import OpFromGraph, Rop, change_flags, function, grad, shared, verify_grad
 from opwise.errors import NullTypeGradError
 from opwise.gradient import DisconnectedInputError, DisconnectedType, NullType
+from opwise.graph.traversal import io_toposort
 from opwise.loops import scan
 from opwise.modes.mode import Mode
 from opwise.modes.profilemode import ProfileMode
@@ -463,6 +465,50 @@ def test_functions_with_many_levels_are_copied(duplicate, inline):
         op = OpFromGraph([x], [op(x) + 1.0], inline=inline)
     f = duplicate(function([x], [op(x), grad(T.sum(op(x)), x)]))
     assert [v.tolist() for v in f([1.0])] == [[32.0], [2.0]]
+
+
+def _tripled(inputs, gradients):
+    return [gradients[0] * 3]
+
+
+def _levels(op, x, n):
+    """Return ``n`` graphs around an Op, with overrides, so that they stay apart."""
+    for _ in range(n):
+        op = OpFromGraph([x], [op(x) + 1.0], grad_overrides=_tripled)
+    return op
+
+
+def _repeated(op, x, n):
+    """Return ``n`` loops around an Op."""
+    steps = T.lscalar("steps")
+    for _ in range(n):
+        op = functools.partial(
+            lambda inner, a: scan(inner, outputs_info=[a], n_steps=steps)[0][-1], op
+        )
+    return op
+
+
+@pytest.mark.parametrize("wrapped", [_levels, _repeated])
+@pytest.mark.parametrize("duplicate", [lambda y: pickle.loads(pickle.dumps(y)), copy.deepcopy])
+def test_graphs_with_many_levels_are_copied(duplicate, wrapped):
+    """Copies and pickles do not recurse over graphs in graphs."""
+    x = T.dvector("x")
+    levels = 400 if wrapped is _levels else 120
+    found, outputs = 0, [duplicate(wrapped(T.exp, x, levels)(x))]
+    while True:
+        held = [n.op._inner_outputs for n in io_toposort([], outputs) if n.op._inner_outputs]
+        if not held:
+            break
+        (outputs,) = held
+        found += 1
+    assert found == levels
+
+
+def test_too_many_levels_to_compile(flags):
+    flags(cxx="", cache_graphs=False)
+    x = T.dvector("x")
+    with pytest.raises(RecursionError, match="400 levels of graphs .* sys.setrecursionlimit"):
+        function([x], _levels(T.exp, x, 400)(x), mode="FAST_COMPILE")
 
 
 def test_levels_with_overrides_stay(inline):

@@ -142,6 +142,41 @@ def test_keys_do_not_depend_on_earlier_rewrites():
     assert T.as_tensor_variable(1) is one
 
 
+def test_any_number_of_levels_is_written_and_read():
+    x = T.dvector("x")
+    op = theano.OpFromGraph([x], [x * 2.0], mode="FAST_RUN")  # with a mode, levels stay apart
+    for _ in range(400):
+        op = theano.OpFromGraph([x], [op(x) + 1.0], mode="FAST_RUN")
+    y = op(x)
+    writer = Writer()
+    writer.inputs([x])
+    writer.graph([y.owner], [y])
+    numbered = Numbered()
+    numbered.objects, numbered.variables = writer.numbered.objects[:1], [x]
+    records, arrays = writer.take()
+    (found,) = Reader(numbered).graph(records[2:], arrays)
+    again = Writer()
+    again.inputs([x])
+    again.graph([found.owner], [found])
+    assert again.take() == (records, arrays)
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["as written", "optimized"])
+def test_what_is_too_deep_for_records_is_compiled(first, monkeypatch, cached):
+    write = Writer.graph
+
+    def fail(writer, *args):
+        if first or writer._follows:
+            raise RecursionError("maximum recursion depth exceeded")
+        write(writer, *args)
+
+    monkeypatch.setattr(Writer, "graph", fail)
+    f = theano.function(*graph())
+    assert rewritten(f)
+    assert f([0.0]).tolist() == [2.0]
+    assert not list(cached.glob("**/*.graph"))
+
+
 # --- what makes another key -----------------------------------------------------------------------
 
 
