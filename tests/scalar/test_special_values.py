@@ -188,6 +188,34 @@ def test_parts_of_a_gamma_that_overflows(dtype):
 # --- powers by a number, which become products ----------------------------------------------------
 
 EXPONENTS = (-9, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 8, 11)
+FRACTIONS = (-7.25, -3.5, -2.75, -2.5, -1.5, -1.25, -0.75, -0.5, -0.25,
+             0.25, 0.5, 0.75, 1.25, 1.5, 2.5, 2.75, 3.5, 7.25)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["FAST_RUN", "FAST_RUN, built-in kernels", "FAST_COMPILE"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_powers_at_the_ends_of_a_dtype(dtype, name):
+    """No intermediate result overflows or vanishes where the power itself does not."""
+    x = T.TensorType(dtype, (False,))("x")
+    exponents = [y for y in (*EXPONENTS, *FRACTIONS) if y]
+    f = function([x], [x ** np.asarray(y, dtype) for y in exponents], mode=mode_of(name))
+    info = np.finfo(dtype)
+    ends = np.log2(np.array([info.smallest_subnormal, info.tiny, info.max], "longdouble"))
+    for k, y in enumerate(exponents):
+        near = [end / y + off for end in ends for off in (-0.6, -0.1, 0.1, 0.6)]
+        between = np.linspace(min(near), max(near), 40)
+        values = np.exp2(np.concatenate([near, between])).astype(dtype)
+        values = np.concatenate([values, special_values(dtype)])
+        with np.errstate(all="ignore"):
+            result, wanted = f(values)[k], values.astype("longdouble") ** np.longdouble(y)
+            rounded = wanted.astype(dtype)
+        size = np.maximum(np.abs(wanted), info.tiny)
+        close = np.abs(result - wanted) <= max(4, 2 * abs(y)) * info.eps * size
+        right = close | (result == rounded) | (np.isnan(result) & np.isnan(rounded))
+        if abs(y) == 0.5:  # the root of -inf is NaN, as in Theano
+            right |= values == -np.inf
+        wrong = np.flatnonzero(~right)[:5]
+        assert wrong.size == 0, [(values[i], y, result[i], wanted[i]) for i in wrong]
 
 
 @pytest.mark.parametrize("name", ["FAST_RUN", "FAST_RUN, built-in kernels", "FAST_COMPILE"])

@@ -234,8 +234,8 @@ def local_pow_specialize_device(fgraph, node):
     if out.type.dtype in dtypes.COMPLEX and power != int(power):
         return None  # the root of a complex number may lie on another branch
     powers = [cast(x, out.type.dtype)]
-    # a large power overflows where its inverse is still a number
-    is_inverse_first = exponent < 0 and power == int(power)
+    # a large power overflows where its inverse is still a number; of a small x the inverse does
+    is_inverse_first = exponent < -1
     if is_inverse_first:
         powers = [elemwise("inv")(powers[0])]
     for _ in range(max(0, int(power).bit_length() - 1)):
@@ -247,10 +247,10 @@ def local_pow_specialize_device(fgraph, node):
         factors += [root] if fraction & 2 else []
         factors += [elemwise("sqrt")(root)] if fraction & 1 else []
     new = factors[0] if len(factors) == 1 else elemwise("mul")(*factors[::-1])
-    if fraction and not _is_never_negative(powers[0]):
-        new = _as_power(new, powers[0], exponent)
-    elif exponent < 0 and not is_inverse_first:
+    if exponent < 0 and not is_inverse_first:
         new = elemwise("inv")(new)
+    if fraction and not _is_never_negative(x):
+        new = _as_power(new, cast(x, out.type.dtype), exponent)
     return for_output(node, typed_like(new, out, [y]))
 
 
@@ -271,14 +271,13 @@ def _is_never_negative(x, depth=3):
 
 
 def _as_power(power, x, exponent):
-    """Return x ** exponent, no whole number, from x ** abs(exponent) computed by roots of x.
+    """Return x ** exponent, no whole number, from what roots of x or, below -1, of 1 / x give.
 
     Roots keep the sign of -0.0, and of -inf they are NaN, where such a power is inf or 0.
     """
-    below = elemwise("eq")(x, number_like(x, -np.inf))
-    power = elemwise("abs_")(power)
-    end = number_like(x, np.inf if exponent > 0 else 0.0)
-    return elemwise("switch")(below, end, elemwise("inv")(power) if exponent < 0 else power)
+    end, there = (0.0, np.inf) if exponent < -1 else (-np.inf, np.inf if exponent > 0 else 0.0)
+    at_end = elemwise("eq")(x, number_like(x, end))
+    return elemwise("switch")(at_end, number_like(x, there), elemwise("abs_")(power))
 
 
 # --- operands of several dtypes -----------------------------------------------------------------
