@@ -2,8 +2,8 @@
 
 The key is a digest of the graph as written (``graph.records``), the mode, and all that rewrites
 depend on besides; the content is the optimized graph, as data. Nothing is kept of a graph with code
-of the user, or of one whose rewriting gave a warning, which would be lost the next time; and
-nothing by a process that changed opwise (``compile.asimported``).
+of the user, or of one whose rewriting failed or gave a warning, which would be lost the next time;
+and nothing by a process that changed opwise (``compile.asimported``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MOST_KEPT = 1 << 20
 #: flags on which no rewrite depends, by the beginnings of their names
 _NO_EFFECT = (
     "base_compiledir", "compiledir", "profile", "profiling.", "print_", "reoptimize_unpickled",
-    "pickle_", "cache_graphs", "background_compilation",
+    "pickle_", "cache_graphs", "background_compilation", "on_opt_error", "on_shape_error",
 )  # fmt: skip
 
 

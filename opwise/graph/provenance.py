@@ -210,19 +210,24 @@ def gradient_line(node: Apply) -> tuple[str, int] | None:
     return line_of(node.context.gradient_of) if node.context is not None else None
 
 
-#: how many warnings were issued
+#: how many warnings were issued or noted
 _warned = 0
 
 
 def warnings_issued() -> int:
-    """Return how many warnings ``warn`` has issued in this process."""
+    """Return how many warnings ``warn`` has issued, and others have noted, in this process."""
     return _warned
+
+
+def note_warning() -> None:
+    """Count a warning that goes elsewhere: to a log, or nowhere because of a flag."""
+    global _warned
+    _warned += 1
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning at the line of the user's program that led here."""
-    global _warned
-    _warned += 1
+    note_warning()
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and is_internal(frame.f_code):
         frame, level = frame.f_back, level + 1

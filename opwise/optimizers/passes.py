@@ -21,9 +21,13 @@ from opwise.profiling import progress
 
 
 def logger():
-    """Return the logger of this package; logging is imported only when it is needed."""
+    """Return the logger of this package, to be written to.
+
+    logging is imported only when it is needed.
+    """
     import logging
 
+    provenance.note_warning()
     return logging.getLogger("opwise.optimizers")
 
 
@@ -99,6 +103,7 @@ def failed(what: str, error: Exception, node: Apply | None = None) -> None:
     The caller has restored the graph. what: the name of the rule or pass. node: the Apply that it
     was tried on. 'raise' raises the exception again, with a note about what failed and where.
     """
+    provenance.note_warning()  # whatever the flag says: another value may raise
     action = config.on_opt_error
     where = "" if node is None else f" on {node}"
     line = None if node is None else provenance.user_line(node)

@@ -30,6 +30,7 @@ from opwise.graph.records import Numbered, Reader, Writer
 from opwise.linkers import kernelcache
 from opwise.modes.debugmode import DebugMode
 from opwise.modes.mode import Mode
+from opwise.optimizers.merge import MergeOptimizer
 from opwise.optimizers.rule import local_optimizer
 from opwise.testing.fuzz.examine import compiled, examine
 
@@ -163,6 +164,8 @@ def test_any_number_of_levels_is_written_and_read():
 
 @pytest.mark.parametrize("first", [True, False], ids=["as written", "optimized"])
 def test_what_is_too_deep_for_records_is_compiled(first, monkeypatch, cached):
+    theano.function(*graph(3.0))  # what it imports is noted before this test replaces a part
+    entries = set(cached.glob("**/*.graph"))
     write = Writer.graph
 
     def fail(writer, *args):
@@ -171,10 +174,11 @@ def test_what_is_too_deep_for_records_is_compiled(first, monkeypatch, cached):
         write(writer, *args)
 
     monkeypatch.setattr(Writer, "graph", fail)
+    monkeypatch.setattr(asimported, "replaced", list)  # by this test
     f = theano.function(*graph())
     assert rewritten(f)
     assert f([0.0]).tolist() == [2.0]
-    assert not list(cached.glob("**/*.graph"))
+    assert set(cached.glob("**/*.graph")) == entries
 
 
 # --- what makes another key -----------------------------------------------------------------------
@@ -294,6 +298,45 @@ def test_rewriting_that_warns(monkeypatch):
     for _ in range(2):
         with pytest.warns(UserWarning, match="look here"):
             theano.function(*graph())
+
+
+def _failing(name, monkeypatch):
+    """Let a rewrite, or a shape, of opwise's own fail."""
+
+    def fail(*args):
+        raise KeyError("on purpose")
+
+    if name == "on_opt_error":
+        monkeypatch.setattr(MergeOptimizer, "apply", fail)
+    else:
+        monkeypatch.setattr(theano.tensor.Elemwise, "infer_shape", fail)
+    monkeypatch.setattr(asimported, "replaced", list)  # by this test
+
+
+@pytest.mark.parametrize("name", ["on_opt_error", "on_shape_error"])
+def test_flags_of_failures(name, monkeypatch, caplog, cached):
+    """A graph whose rewriting failed is not kept, so another value of the flag still raises."""
+
+    def program():
+        inputs, out = graph()
+        return inputs, [out, out.shape]
+
+    theano.function(*program())
+    with change_flags({name: "warn"}):
+        assert not rewritten(theano.function(*program()))
+    entries = set(cached.glob("**/*.graph"))
+    with monkeypatch.context() as failing:
+        _failing(name, failing)
+        inputs, out = program()
+        other = [each + 1.0 for each in out]
+        for action in ("ignore", "warn") if name == "on_opt_error" else ("warn",):
+            with change_flags({name: action}):
+                for _ in range(2):
+                    assert rewritten(theano.function(inputs, other))
+        assert "on purpose" in caplog.text
+        with change_flags({name: "raise"}), pytest.raises(KeyError, match="on purpose"):
+            theano.function(inputs, other)
+    assert set(cached.glob("**/*.graph")) == entries
 
 
 def test_debug_mode_rewrites_each_time():
