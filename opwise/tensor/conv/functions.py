@@ -75,7 +75,9 @@ def conv2d(
     (image + pads - ((filter - 1) * dilation + 1)) // subsample + 1 rows and columns.
 
     input_shape, filter_shape: shapes as far as known, with None for what is not: hints, which are
-    checked only under the flag ``conv.assert_shape``. border_mode:
+    checked only under the flag ``conv.assert_shape``. No rewrite believes them: to have only the
+    middle of a 'full' result computed, give filters whose rows and columns the graph knows, by
+    ``specify_shape`` for example. border_mode:
     'valid' (no zeros around the image), 'full' (as many as a filter reaches), 'half' (half as
     many), a number, a number for each axis, or pairs of them, before and behind. subsample: steps
     of the filter. filter_flip: False for a correlation. filter_dilation: distances between elements

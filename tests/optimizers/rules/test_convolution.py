@@ -10,6 +10,7 @@ import opwise.tensor as T
 from opwise.compile.function import function
 from opwise.compile.shared import shared
 from opwise.gradient import grad
+from opwise.graph.traversal import inputs as leaves
 from opwise.modes.mode import Mode
 from opwise.optimizers.rules.lengths import LengthSum, difference
 from opwise.tensor.conv.functions import conv2d, conv2d_transpose, conv3d
@@ -233,6 +234,28 @@ def test_only_the_part_that_is_read_is_computed(build):
     ops = alike(build)
     assert is_bare(ops)
     assert sorted(o for o in ops if o in FAMILY) == sorted(FAMILY)
+
+
+@pytest.mark.parametrize(
+    ("kernels", "cut"),
+    [
+        (T.constant(KERNELS), True),
+        (T.reshape(T.dvector("flat"), KERNELS.shape), True),
+        (T.specify_shape(shared(KERNELS), KERNELS.shape), True),
+        (shared(KERNELS), False),  # set_value may give it others
+    ],
+    ids=["constant", "reshape", "specify_shape", "shared"],
+)
+def test_a_full_result_is_cut_if_the_graph_knows_the_kernels(kernels, cut):
+    x = T.dtensor4("x")
+    flat = [v for v in leaves([kernels]) if v.name == "flat"]
+    y = conv2d(x, kernels, border_mode="full", filter_shape=KERNELS.shape)[:, :, 1:-1, :-1]
+    f = function([x, *flat], y)
+    (node,) = (n for n in f.maker.fgraph.toposort() if isinstance(n.op, AbstractConv2d))
+    assert node.op.border_mode == ((1, (1, 0)) if cut else "full")
+    expected = function([x, *flat], y, mode=Mode("py", None))
+    given = [KERNELS.ravel()] * len(flat)
+    np.testing.assert_allclose(f(IMAGES, *given), expected(IMAGES, *given))
 
 
 @pytest.mark.parametrize(
