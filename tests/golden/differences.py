@@ -1413,4 +1413,12 @@ DIFFERENCES = (
             },
         },
     ),
+    Difference(
+        "relu of integers and bools does not overflow",
+        {
+            f"values.nnet.relu:{dtype_}/{mode}": values({position: value})
+            for dtype_, position, value in (("bool", 1, 1.0), ("int8", 8, 127.0))
+            for mode in ("FAST_COMPILE", "FAST_RUN")
+        },
+    ),
 )

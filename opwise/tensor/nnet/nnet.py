@@ -72,21 +72,22 @@ def relu(x: Any, alpha: Any = 0) -> Any:
             number = 1.0 * number
         return 0.5 * (number + abs(number))
     x = as_tensor_variable(x)
+    discrete = x.type.dtype in dtypes.DISCRETE
+    zero = x.type.numpy_dtype.type(0)
+    if is_zero and discrete:  # x + abs(x) may overflow: 100 + 100 is -56 as int8
+        return 1.0 * elemwise("maximum")(x, zero)
     if is_zero:
-        x = _as_floats(x, 0.5)
         return 0.5 * (x + elemwise("abs_")(x))
-    alpha = _as_floats(as_tensor_variable(alpha), 0.5)
+    alpha = as_tensor_variable(alpha)
+    if alpha.type.dtype in dtypes.DISCRETE:  # so may 1 + alpha
+        alpha = cast(alpha, (0.5 * alpha).type.dtype)
     rising = 0.5 * (1 + alpha)
-    x = _as_floats(x, rising)
-    return rising * x + 0.5 * (1 - alpha) * elemwise("abs_")(x)
-
-
-def _as_floats(x: TensorVariable, factor: Any) -> TensorVariable:
-    """Return integers or bools in the dtype of their product with ``factor``, floats as they are.
-
-    Sums of integers overflow: 100 + 100 is -56 as int8, and True + True is True.
-    """
-    return cast(x, (factor * x).type.dtype) if x.type.dtype in dtypes.DISCRETE else x
+    if discrete:  # so may abs(x)
+        wide = (rising * x).type.dtype
+        size = cast(elemwise("maximum")(x, zero), wide) - cast(elemwise("minimum")(x, zero), wide)
+    else:
+        size = elemwise("abs_")(x)
+    return rising * x + 0.5 * (1 - alpha) * size
 
 
 def elu(x: Any, alpha: Any = 1) -> TensorVariable:
