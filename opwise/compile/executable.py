@@ -19,12 +19,13 @@ from opwise.graph.op import Op
 from opwise.graph.provenance import format_trace, warn
 from opwise.graph.variable import Variable
 from opwise.linkers.linked import Linked
-from opwise.linkers.opwise_c import Argument, CallPath, Claim
+from opwise.linkers.opwise_c import Argument, CallPath, Claim, LengthPair
 from opwise.linkers.storage import Container
 from opwise.modes.mode import name_of
 
 if TYPE_CHECKING:
     from opwise.compile.maker import FunctionMaker
+    from opwise.optimizers.inputlengths import Comparison
 
 #: the index for a name that several inputs have
 _AMBIGUOUS = -1
@@ -123,6 +124,7 @@ class Function(CallPath):
             slow,
             self._claim(),
         )
+        self.compare_lengths([self._pair(one) for one in maker.optimized.lengths])
 
     def _claim(self) -> Claim:
         """Return the locks of values that are kept between calls, which other functions may use."""
@@ -134,6 +136,17 @@ class Function(CallPath):
             if isinstance(spec.value, Container)
         ]
         return Claim(writes, reads)
+
+    def _pair(self, one: Comparison) -> LengthPair:
+        """Return two lengths that calls compare."""
+        (i, axis), b = one.a, one.b
+        storage = self.input_storage[i].storage
+        if isinstance(b, int):
+            return LengthPair(storage, axis, None, 0, b, one.text)
+        return LengthPair(storage, axis, self.input_storage[b[0]].storage, b[1], 0, one.text)
+
+    def warn_of_lengths(self, text: str) -> None:
+        warn(text)
 
     def _argument(self, i: int) -> Argument:
         spec = self.construction.inputs[i]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opwise.compile.construct import Construction, construct
+from opwise.compile.construct import Construction, Graph, WrittenGraph, construct
 from opwise.compile.executable import Function, input_containers
 from opwise.compile.report import CompileReport
 from opwise.config import config, thread_flags
-from opwise.graph import aliasing, hooks, provenance, target
+from opwise.graph import aliasing, hooks, provenance, target, traversal
 from opwise.graph.features import PreserveNames
 from opwise.graph.fgraph import FunctionGraph, Interface
 from opwise.graph.provenance import made_by
@@ -23,6 +23,9 @@ from opwise.optimizers.passes import OptimizationProfile
 from opwise.optimizers.shapefeature import ShapeFeature
 from opwise.profiling.process import pause_garbage_collection
 from opwise.tensor.convert import ViewOp, deep_copy_op, view_op
+
+if TYPE_CHECKING:
+    from opwise.optimizers.inputlengths import Comparison
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,6 +41,8 @@ class Optimized:
     dropped_checks: Sequence[str] = ()
     #: whether it came from the cache
     cached: bool = False
+    #: lengths of inputs that the graph as written compares, but not the optimized one
+    lengths: Sequence[Comparison] = ()
 
 
 def stats_for(profile: Any, name: str | None, mode: Any) -> Any:
@@ -137,6 +142,7 @@ class FunctionMaker:
         if not anew and not self.accept_inplace:
             entry = graphcache.entry(self.construction, self.mode)
         found = None if entry is None else entry.find()
+        compared = [] if config.keep_shape_checks else _compared(self.construction.graph)
         fgraph = _graph_of(found or self.construction, self.name)
         if found is not None:
             fgraph.attach_feature(ShapeFeature())  # as the rewrites leave one
@@ -151,6 +157,8 @@ class FunctionMaker:
                 optimized = _optimized(fgraph, self.mode)
             if entry is not None and provenance.warnings_issued() == warned:
                 entry.keep(fgraph)
+        if compared:
+            optimized = replace(optimized, lengths=_dropped(compared, fgraph))
         with thread_flags(compute_test_value="off"):  # the copies belong to no line of the user
             _separate_outputs(fgraph, self.construction)
         fgraph.sort_clients()  # texts show them: the same ones, wherever the graph is from
@@ -314,6 +322,28 @@ def _graph_of(construction: Construction, name: str | None) -> FunctionGraph:
         construction.graph_inputs, construction.graph_outputs, features=[PreserveNames()],
         clone=False, interface=interface, name=name,
     )  # fmt: skip
+
+
+def _compared(graph: Graph | WrittenGraph) -> list[Comparison]:
+    """Return the lengths of inputs that a graph as written compares."""
+    from opwise.optimizers import inputlengths  # only compiling needs it
+
+    places = {var: i for i, var in enumerate(graph.inputs)}
+    if isinstance(graph, WrittenGraph):
+        own = {var: places[new] for var, new in graph.copies.items() if new in places}
+        return inputlengths.comparisons(graph.order, own, graph.written)
+    order = traversal.io_toposort(graph.inputs, graph.outputs)
+    # rewrites will change these Applys
+    return [one.settled() for one in inputlengths.comparisons(order, places, graph.outputs)]
+
+
+def _dropped(compared: Sequence[Comparison], fgraph: FunctionGraph) -> list[Comparison]:
+    """Return those lengths that no Apply of the optimized graph compares."""
+    from opwise.optimizers import inputlengths  # only compiling needs it
+
+    places = {var: i for i, var in enumerate(fgraph.inputs)}
+    kept = inputlengths.comparisons(fgraph.toposort(), places, fgraph.outputs)
+    return inputlengths.dropped(compared, kept)
 
 
 def _inplace_refused(fgraph: FunctionGraph) -> TypeError:

@@ -123,12 +123,45 @@ cdef object _array_of(Argument argument, double real, long long whole):
     return None
 
 
+@cython.final
+cdef class LengthPair:
+    """Two lengths of inputs, or one and a number, that no Apply compares any more.
+
+    a, b: the storages of the inputs, b None for a number. text: a function that describes them,
+    given both lengths.
+    """
+
+    cdef list a, b
+    cdef int axis_a, axis_b
+    cdef int64_t number
+    cdef readonly object text
+
+    def __init__(self, list a, int axis_a, list b, int axis_b, int64_t number, text):
+        self.a, self.axis_a, self.b, self.axis_b = a, axis_a, b, axis_b
+        self.number, self.text = number, text
+
+    cdef inline bint differs(self, int64_t *n, int64_t *m) noexcept:
+        """Whether the lengths differ; they are put into n and m. Only those of arrays are known."""
+        n[0] = _length_of(<object>PyList_GET_ITEM(self.a, 0), self.axis_a)
+        m[0] = self.number
+        if self.b is not None:
+            m[0] = _length_of(<object>PyList_GET_ITEM(self.b, 0), self.axis_b)
+        return n[0] != m[0] and n[0] >= 0 and m[0] >= 0
+
+
+cdef inline int64_t _length_of(object value, int axis) noexcept:
+    if not PyArray_CheckExact(value) or cnp.PyArray_NDIM(<cnp.ndarray>value) <= axis:
+        return -1
+    return cnp.PyArray_DIM(<cnp.ndarray>value, axis)
+
+
 cdef class CallPath:
     """Calls a compiled function: checks arguments, runs the VM, returns results.
 
     Subclasses define ``call_general(args, kwargs)`` for calls that need more than positional
     arguments, ``explain(error, index, value)`` for arguments that are refused, and
-    ``explain_stored(error, index)`` for values of inputs that the VM cannot use.
+    ``explain_stored(error, index)`` for values of inputs that the VM cannot use, and
+    ``warn_of_lengths(text)`` about those of a LengthPair that differ.
     """
 
     cdef list arguments
@@ -138,6 +171,8 @@ cdef class CallPath:
     cdef object fn_
     cdef list outputs, updates
     cdef int noutputs, nupdates
+    # LengthPairs, or None
+    cdef list lengths
     cdef bint single, slow, none, running
     cdef unsigned long caller
     cdef int generation
@@ -169,6 +204,10 @@ cdef class CallPath:
     @property
     def fn(self):
         return self.fn_
+
+    def compare_lengths(self, list pairs):
+        """Warn once of each LengthPair whose lengths differ in a call that succeeds."""
+        self.lengths = pairs or None
 
     def __call__(self, *args, **kwargs):
         cdef int64_t start
@@ -294,7 +333,10 @@ cdef class CallPath:
         cdef int64_t start
         cdef list results, storage
         cdef object value
+        cdef list differing = None
         start = ow_clock() if self.timed else 0
+        if self.lengths is not None:
+            differing = self._differing()
         try:
             if self.vm is not None:
                 self.vm.run()
@@ -313,6 +355,8 @@ cdef class CallPath:
             source, target = <tuple>PyList_GET_ITEM(self.updates, i)
             _put(target, <object>PyList_GET_ITEM(source, 0))
             _put(source, None)
+        if differing is not None:  # and no Apply has raised
+            self._warn_of(differing)
         if self.single:
             storage = <list>PyList_GET_ITEM(self.outputs, 0)
             value = storage[0]
@@ -324,6 +368,25 @@ cdef class CallPath:
             results.append(storage[0])
             _put(storage, None)
         return None if self.none else results
+
+    cdef list _differing(self):
+        """Return [(LengthPair, length, length)] of those that differ; None if there are none."""
+        cdef int64_t n, m
+        cdef int i
+        cdef LengthPair pair
+        cdef list found = None
+        for i in range(len(self.lengths)):
+            pair = <LengthPair>PyList_GET_ITEM(self.lengths, i)
+            if pair.differs(&n, &m):
+                found = found if found is not None else []
+                found.append((pair, n, m))
+        return found
+
+    cdef _warn_of(self, list differing):
+        told = {id(pair) for pair, _, _ in differing}
+        self.compare_lengths([pair for pair in self.lengths or () if id(pair) not in told])
+        for pair, n, m in differing:
+            self.warn_of_lengths(pair.text(n, m))
 
     cpdef object run_with(self, list given, list kept, list defaults):
         """Run on the values ``given``; all three are lists of (storage, value).
@@ -355,6 +418,9 @@ cdef class CallPath:
         raise NotImplementedError
 
     def explain_stored(self, error, index):
+        raise NotImplementedError
+
+    def warn_of_lengths(self, text):
         raise NotImplementedError
 
 

@@ -7,8 +7,9 @@ as written are compared with those of the optimized graph.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from opwise.errors import ShapeError
@@ -45,11 +46,17 @@ class LengthCondition:
     """Two lengths that an Apply needs to be equal."""
 
     node: Apply
-    #: the lengths, 0-d int64 variables
-    a: Variable
-    b: Variable
-    #: a text about them, with two placeholders for the lengths
-    what: str
+    #: the lengths, 0-d int64 variables or whatever ``conditions`` is given
+    a: Any
+    b: Any
+    #: a function, and arguments, that return ``what``
+    describe: Callable[..., str]
+    about: tuple[Any, ...]
+
+    @property
+    def what(self) -> str:
+        """A text about the lengths, with two placeholders for them."""
+        return self.describe(*self.about)
 
 
 # --- what each Op checks --------------------------------------------------------------------------
@@ -57,9 +64,13 @@ class LengthCondition:
 
 def conditions(node: Apply, shapes: Sequence[Any]) -> Iterator[LengthCondition]:
     """Yield the Conditions of an Apply. shapes: of its inputs, tuples of lengths or None."""
-    for cls, function in _CHECKS.items():
-        if isinstance(node.op, cls):
-            yield from function(node, shapes)
+    for function in _checks_of(type(node.op)):
+        yield from function(node, shapes)
+
+
+@cache
+def _checks_of(kind: type) -> list[Callable[..., Iterator[LengthCondition]]]:
+    return [function for cls, function in _CHECKS.items() if issubclass(kind, cls)]
 
 
 def _equal(node, shapes, i, dim_i, j, dim_j):
@@ -67,10 +78,15 @@ def _equal(node, shapes, i, dim_i, j, dim_j):
     x, y = node.inputs[i], node.inputs[j]
     dim_i, dim_j = dim_i % x.type.ndim, dim_j % y.type.ndim
     yield LengthCondition(
-        node, shapes[i][dim_i], shapes[j][dim_j],
-        f"dimension {dim_i} of {_called(x)} has length {{}} and dimension {dim_j} of "
-        f"{_called(y)} has length {{}}",
+        node, shapes[i][dim_i], shapes[j][dim_j], _both, (x, dim_i, y, dim_j)
     )  # fmt: skip
+
+
+def _both(x, dim_x, y, dim_y):
+    return (
+        f"dimension {dim_x} of {_called(x)} has length {{}} and dimension {dim_y} of "
+        f"{_called(y)} has length {{}}"
+    )
 
 
 def _called(var):
@@ -132,7 +148,9 @@ def _fits(node, part, shapes):
         at = len(part) - y.type.ndim + dim
         if not y.type.broadcastable[dim] and at >= 0:
             what = f"dimension {dim} of {_called(y)} has length {{}} and the part that it is put "
-            yield LengthCondition(node, shapes[1][dim], part[at], f"{what}into has length {{}}")
+            yield LengthCondition(
+                node, shapes[1][dim], part[at], str, (f"{what}into has length {{}}",)
+            )
 
 
 def _part(node, shapes):
@@ -152,7 +170,7 @@ def _alloc(node, shapes):
     for dim in range(value.type.ndim):
         if not value.type.broadcastable[dim]:
             what = f"dimension {dim} of {_called(value)} has length {{}} and is to fill {{}}"
-            yield LengthCondition(node, shapes[0][dim], length(lengths[added + dim]), what)
+            yield LengthCondition(node, shapes[0][dim], length(lengths[added + dim]), str, (what,))
 
 
 def _reshape(node, shapes):
@@ -160,7 +178,7 @@ def _reshape(node, shapes):
     entries = [vector_entry(new, i) for i in range(node.op.ndim)]
     if None not in entries and all(map(_is_a_length, entries)):
         what = f"{_called(x)} has {{}} elements and gets a shape for {{}}"
-        yield LengthCondition(node, _product(shapes[0]), _product(entries), what)
+        yield LengthCondition(node, _product(shapes[0]), _product(entries), str, (what,))
 
 
 def _is_a_length(entry):
@@ -193,7 +211,7 @@ def _ones(node, shapes):
     for dim, one in enumerate(node.outputs[0].type.broadcastable):
         if one and not x.type.broadcastable[dim]:
             what = f"dimension {dim} of {_called(x)} has length {{}} and must have {{}}"
-            yield LengthCondition(node, shapes[0][dim], length(1), what)
+            yield LengthCondition(node, shapes[0][dim], length(1), str, (what,))
 
 
 def _bias(node, shapes):
@@ -220,6 +238,12 @@ _CHECKS = {
     SoftmaxWithBias: _bias, CrossentropySoftmaxArgmax1HotWithBias: _bias_and_labels,
     CrossentropyCategorical1Hot: _labels,
 }  # fmt: skip
+
+#: those whose conditions are about lengths of inputs alone, and compute none from others
+BY_LENGTHS_ALONE = frozenset(
+    cls for cls, function in _CHECKS.items()
+    if function not in (_part, _rows, _alloc, _reshape, _ones)
+)  # fmt: skip
 
 
 def all_conditions(fgraph: FunctionGraph) -> list[LengthCondition]:
@@ -296,12 +320,13 @@ def insert(fgraph: FunctionGraph) -> list[Variable]:
     found = [c for c in all_conditions(fgraph) if c.a is not c.b] if fgraph.outputs else []
     if not found:
         return []
-    _hang(fgraph, 0, fgraph.outputs[0], [(c.a, c.b, _told(c)) for c in found])
+    _hang(fgraph, 0, fgraph.outputs[0], [(c.a, c.b, told(c)) for c in found])
     lengths = [n for c in found for n in (c.a, c.b)]
     return clone(fgraph.inputs, lengths, copy_inputs=False)[1]
 
 
-def _told(condition):
+def told(condition: LengthCondition) -> str:
+    """Return a text about a condition, with two placeholders for the lengths."""
     line = provenance.user_line(condition.node)
     where = "" if line is None else f' (File "{line[0]}", line {line[1]})'
     named = f"{condition.node.op}{where}".replace("{", "{{").replace("}", "}}")

@@ -507,7 +507,7 @@ def test_graphs_with_many_levels_are_copied(duplicate, wrapped):
 def test_too_many_levels_to_compile(flags):
     flags(cxx="", cache_graphs=False)
     x = T.dvector("x")
-    with pytest.raises(RecursionError, match="400 levels of graphs .* sys.setrecursionlimit"):
+    with pytest.raises(RecursionError, match=r"400 levels of graphs .* sys\.setrecursionlimit"):
         function([x], _levels(T.exp, x, 400)(x), mode="FAST_COMPILE")
 
 

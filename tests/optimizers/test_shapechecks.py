@@ -1,5 +1,7 @@
 """Checks of shapes: what rewrites drop, the flag that keeps it, and who names it."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from opwise.config import change_flags
 from opwise.modes.debugmode import DebugMode
 from opwise.modes.mode import Mode
 from opwise.optimizers.shapechecks import LengthsAgree
+from opwise.tensor.ifelse import ifelse
 
 pytestmark = pytest.mark.null
 
@@ -77,7 +80,9 @@ KEPT = {
 
 def refuses(f, arguments):
     try:
-        f(*arguments)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Shapes do not fit", UserWarning)
+            f(*arguments)
     except ValueError:
         return True
     return False
@@ -118,10 +123,86 @@ def test_what_is_kept_costs_nothing(name, mode):
     assert len(f.maker.fgraph.apply_nodes) == len(plain.maker.fgraph.apply_nodes)
 
 
-def test_the_value_stays_without_the_flag():
-    """As in Theano 1.0.5."""
-    f = function([v], v + np.ones(4), mode="FAST_RUN")
-    np.testing.assert_array_equal(f(THREE), [2, 2, 2])
+#: programs whose rewriting drops a comparison of lengths of inputs
+LOST = {
+    "zeros like": T.zeros_like(w) + v,
+    "ones": v * np.ones(4),
+    "fill": T.fill(w, 0.0) + v,
+    "times 0": v + T.tanh(w) * 0,
+    "less itself": v + (w - w),
+}
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", Mode("py", "fast_run")])
+@pytest.mark.parametrize("name", LOST)
+def test_a_call_warns_once_of_lengths_that_nothing_compares(name, mode):
+    """The value stays, as in Theano 1.0.5."""
+    f = function([v, w], LOST[name], mode=mode, on_unused_input="ignore")
+    assert f(FOUR, FOUR).shape == (4,)
+    said = r"(?s)has length 3.*has length 4|has length 4.*has length 3"
+    with pytest.warns(UserWarning, match=said) as warned:
+        assert f(THREE, FOUR).shape == (3,)
+    (one,) = warned
+    assert one.filename == __file__
+    assert f'(File "{__file__}", line ' in str(one.message)
+    assert "keep_shape_checks=True" in str(one.message)
+    f(THREE, FOUR)
+    with pytest.warns(UserWarning, match=said):
+        f.copy()(THREE, FOUR)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_applys_compare_is_not_compared_before(name):
+    inputs, output = KEPT[name]
+    assert not function(inputs, output, mode="FAST_RUN").maker.optimized.lengths
+
+
+def test_a_call_that_raises_does_not_warn():
+    f = function([v, w], [v + w * 0, v * w + 1], mode="FAST_RUN")
+    with pytest.raises(ValueError):
+        f(THREE, FOUR)
+
+
+def test_branches_that_are_not_taken_compare_nothing():
+    f = function([v, w], ifelse(T.gt(v[0], 0), v + 1, v + w * 0), mode="FAST_RUN")
+    f(THREE, FOUR)
+    f = function([v, w], ifelse(T.gt((v + w * 0)[0], 0), v, v), mode="FAST_RUN")
+    with pytest.warns(UserWarning, match="Shapes do not fit"):
+        f(THREE, FOUR)
+
+
+def test_lengths_of_shared_variables_are_compared():
+    s = shared(np.ones(3), "s")
+    f = function([v], v + s * 0, mode="FAST_RUN")
+    f(THREE)
+    s.set_value(FOUR)
+    with pytest.warns(UserWarning, match="dimension 0 of .* has length 4"):
+        f(THREE)
+
+
+def test_a_warning_that_is_an_error_leaves_all_updates_done():
+    s, t = shared(np.ones(3), "s"), shared(np.ones(3), "t")
+    f = function([v, w], v + w * 0, updates=[(s, s + 1), (t, s[::-1])], mode="FAST_RUN")
+    with pytest.raises(UserWarning, match="Shapes do not fit"):
+        f(THREE, FOUR)
+    np.testing.assert_array_equal(s.get_value(), [2, 2, 2])
+    np.testing.assert_array_equal(t.get_value(), [1, 1, 1])
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["", "givens"])
+def test_cached_graphs_warn_alike(given, use_cache, tmp_path, flags):
+    flags(cache_graphs=True)
+    use_cache(tmp_path, compiledir_bytes=-1)
+    texts = []
+    for cached in (False, True):
+        u = T.dvector("u")
+        givens = {u: T.exp(w)} if given else {}
+        f = function([v, w], v + T.tanh(u if given else w) * 0, mode="FAST_RUN", givens=givens)
+        assert f.compile_report.graph_cached == cached
+        with pytest.warns(UserWarning) as warned:
+            f(THREE, FOUR)
+        texts += [str(one.message) for one in warned]
+    assert texts[0] == texts[1]
 
 
 def test_the_error_names_lengths_and_line():
