@@ -17,6 +17,7 @@ import re
 import socket
 import struct
 import subprocess
+import sys
 import tarfile
 import tempfile
 import zipfile
@@ -24,7 +25,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from opwise.py2.builtin import ByteString, TextLines, Writable
+from opwise.py2.builtin import ByteString, TextLines, Writable, _is_converted, _text_if
 
 
 def _as_bytes(data: Any) -> Any:
@@ -242,6 +243,45 @@ class BytesInMemory(TextLines, io.BytesIO):
 
     def getvalue(self) -> Any:
         return ByteString(super().getvalue())
+
+
+class InMemory:
+    """A file in memory: of text, but of bytes as soon as it holds bytes."""
+
+    def __init__(self, initial: Any = ""):
+        self._file: Any = io.StringIO() if isinstance(initial, str) else BytesInMemory()
+        self._file.write(initial)
+        self._file.seek(0)
+
+    def write(self, data: Any) -> int:
+        if isinstance(data, bytes) and isinstance(self._file, io.StringIO):
+            text, position = self._file.getvalue(), self._file.tell()
+            self._file = BytesInMemory(_as_bytes(text))
+            self._file.seek(len(_as_bytes(text[:position])))
+        written: int = self._file.write(data)
+        return written
+
+    def writelines(self, lines: Iterable[Any]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def __enter__(self) -> InMemory:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        line = self._file.readline()
+        if not line:
+            raise StopIteration
+        return _text_if(_is_converted(sys._getframe(1)), line)
 
 
 # --- hashes ---------------------------------------------------------------------------------------

@@ -617,7 +617,7 @@ _LACKED_BY = {
 }
 #: attributes that exist, but that programs for Python 2 mean otherwise
 CHANGED_METHODS = {"keys", "values", "items", "sort", "decode", "encode", "gca", "pcolor"}
-CHANGED_METHODS |= {"pcolormesh"}
+CHANGED_METHODS |= {"pcolormesh", "format", "write"}
 #: those that programs for earlier versions of Python 3 mean otherwise, too
 CHANGED_METHODS_SINCE = {"gca", "pcolor", "pcolormesh"}
 

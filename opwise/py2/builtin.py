@@ -187,6 +187,23 @@ def remainder(left: Any, right: Any) -> Any:
     return left % right
 
 
+def text_remainder(left: Any, right: Any) -> Any:
+    """Return ``left % right`` of Python 2; %s formats floats by 12 digits."""
+    if isinstance(left, str):
+        if isinstance(right, tuple):
+            right = tuple(map(methods.short_float, right))
+        elif type(right) is dict:
+            right = {key: methods.short_float(value) for key, value in right.items()}
+        else:
+            right = methods.short_float(right)
+    return remainder(left, right)
+
+
+def text_of(kind: Callable[[Any], Any], value: Any) -> Any:
+    """Return ``kind(value)``, where ``kind`` is what the program calls str or unicode."""
+    return methods.text(value) if kind is str else kind(value)
+
+
 def set_item(value: Any, owner: Any, index: Any) -> None:
     """Set ``owner[index] = value``; an element of an array may be set to an array of one."""
     if _is_single(value) and isinstance(owner, np.ndarray) and owner.dtype != object:
@@ -343,6 +360,7 @@ def range_(*args: Any) -> list[int]:
 
 
 def map_(function: Any, *iterables: Iterable[Any]) -> list[Any]:
+    function = methods.text if function is str else function
     if len(iterables) == 1:
         return list(iterables[0] if function is None else builtins.map(function, iterables[0]))
     rows = itertools.zip_longest(*iterables)  # the shorter ones were filled with None
@@ -436,13 +454,40 @@ def input_(prompt: str = "") -> Any:
     return eval(convert.compiled(input(prompt), "<input>", "eval"), frame.f_globals, frame.f_locals)
 
 
+def raw_input_(prompt: str = "") -> str:
+    if methods.take_space(sys.stdout):
+        sys.stdout.write(" ")
+    return input(prompt)
+
+
 def print_(*values: Any, **options: Any) -> None:
-    """Print; bytes are printed as text, as Python 2 did."""
-    print(*(_as_text(value) if isinstance(value, bytes) else value for value in values), **options)
+    """Print; bytes are printed as text, as Python 2 did, and floats by 12 digits."""
+    print(*map(methods.text, values), **options)
 
 
-def _as_text(value: bytes) -> str:
-    return bytes.decode(value, "utf-8", "surrogateescape")
+def print_statement(*values: Any, file: Any = None, end: str = "\n") -> None:
+    """Do ``print >> file, a, b``; with end=" ", ``print >> file, a, b,``.
+
+    The space after a comma is written only before something else is printed on the same line.
+    """
+    stream = sys.stdout if file is None else file
+    if stream is None:
+        return
+    space = methods.take_space(stream)
+    for value in values:
+        text = methods.text(value)
+        stream.write(f" {text}" if space else text)
+        space = not (isinstance(value, str | bytes) and text[-1:].isspace() and text[-1] != " ")
+    if end == "\n":
+        stream.write("\n")
+    elif space:
+        methods.keep_space(stream)
+
+
+def end_line() -> None:
+    """End the line of a program whose last statement was ``print x,``."""
+    if methods.take_space(sys.stdout):
+        print()
 
 
 # --- code as text ---------------------------------------------------------------------------------
@@ -516,7 +561,7 @@ class TextFile(io.TextIOWrapper):
         self.mode = mode  # type: ignore[misc]
 
     def write(self, data: Any) -> int:
-        return super().write(_as_text(data) if isinstance(data, bytes) else data)
+        return super().write(methods.as_text(data) if isinstance(data, bytes) else data)
 
 
 def _bytes_of(value: Any) -> Any:
@@ -534,7 +579,7 @@ class ByteString(bytes):
     """
 
     def __str__(self) -> str:
-        return _as_text(self)
+        return methods.as_text(self)
 
     def __repr__(self) -> str:
         return repr(str(self))
@@ -735,7 +780,9 @@ _GIVEN: dict[str, Any] = {
     "__py2_bound__": bound,
     "__py2_int__": int,
     "__py2_number__": number,
-    "__py2_remainder__": remainder,
+    "__py2_print__": print_statement,
+    "__py2_text__": text_of,
+    "__py2_remainder__": text_remainder,
     "__py2_set_item__": set_item,
     "__py2_read_item__": read_item,
     "__py2_update_item__": update_item,
@@ -756,7 +803,7 @@ _GIVEN: dict[str, Any] = {
     "basestring": basestring,
     "long": int,
     "unichr": chr,
-    "raw_input": input,
+    "raw_input": raw_input_,
     "input": input_,
     "file": open_,
     "open": open_,
@@ -795,6 +842,7 @@ MODULES = {
             **{name: value for name, value in _GIVEN.items() if name.startswith("__py2_")},
             "__py2_equal__": equal,
             "__py2_unequal__": unequal,
+            "__py2_remainder__": remainder,
             "__import__": PYTHON3.import_,
             "__py2_attribute__": PYTHON3.attribute,
         },

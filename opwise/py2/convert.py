@@ -36,6 +36,8 @@ class Parsed(NamedTuple):
     tree: ast.Module
     #: (key of ``breakages.SYNTAX``, line), by line
     rewritten: list[tuple[str, int]]
+    #: whether the calls of ``print`` in it were statements
+    prints: bool = False
 
 
 def is_available() -> bool:
@@ -53,7 +55,9 @@ def compiled(source: bytes | str, filename: str, mode: str = "exec", python: int
     """
     text = source.lstrip() if mode == "eval" else source
     parsed = parse(text, filename) if python == 2 else parse_python3(text, filename)
-    tree: ast.Module | ast.Expression | ast.Interactive = semantics(parsed.tree, python)
+    tree: ast.Module | ast.Expression | ast.Interactive = semantics(
+        parsed.tree, python, parsed.prints
+    )
     if mode == "eval":
         if len(parsed.tree.body) != 1 or not isinstance(parsed.tree.body[0], ast.Expr):
             raise SyntaxError("not an expression", (filename, 1, None, None))
@@ -82,14 +86,15 @@ def parse(source: bytes | str, filename: str) -> Parsed:
     if tree is not None and not _may_print(tree) and not _named_exception(tree):
         return Parsed(_located(tree), [])
     try:
-        new, lines, rewritten = _refactored(text, filename)
+        new, lines, rewritten, prints = _refactored(text, filename)
     except SyntaxError:
         if tree is None:
             assert refused is not None
             raise refused from None
         return Parsed(_located(tree), [])
     try:
-        return Parsed(_located(_parsed(new, filename), lines), rewritten)
+        tree = _located(_parsed(new, filename), lines)
+        return Parsed(tree, rewritten, prints and not has_future(tree, "print_function"))
     except SyntaxError as error:
         line = lines[(error.lineno or 1) - 1]
         raise SyntaxError(
@@ -238,9 +243,10 @@ def _tool(print_is_name: bool) -> Any:
     return Tool(fixers, {"print_function": print_is_name})
 
 
-def _refactored(text: str, filename: str) -> tuple[str, list[int], list[tuple[str, int]]]:
+def _refactored(text: str, filename: str) -> tuple[str, list[int], list[tuple[str, int]], bool]:
     """Return (the text in Python 3, the original line of each of its lines, what was rewritten).
 
+    Last comes whether ``print`` was parsed as a statement.
     Raises SyntaxError if the text does not parse.
     """
     from fissix.pgen2 import parse as parse2
@@ -266,7 +272,7 @@ def _refactored(text: str, filename: str) -> tuple[str, list[int], list[tuple[st
             _mend_tokens(tree)
             lines = _original_lines(tree)
             found = dict.fromkeys(sorted(tool.rewritten, key=lambda pair: pair[1]))
-            return str(tree), lines, list(found)
+            return str(tree), lines, list(found), not print_is_name
     assert refused is not None
     raise refused
 
@@ -329,14 +335,14 @@ def _located(tree: ast.Module, lines: list[int] | None = None) -> ast.Module:
 # --- semantics ------------------------------------------------------------------------------------
 
 
-def semantics(tree: ast.Module, python: int = 2) -> ast.Module:
+def semantics(tree: ast.Module, python: int = 2, prints: bool = False) -> ast.Module:
     """Replace what is computed differently today by calls of ``opwise.py2.builtin``, in place.
 
-    python: see ``compiled``.
+    python: see ``compiled``. prints: see ``Parsed``.
     """
     counters = _counters(tree)
     if python == 2:
-        _Semantics(has_future(tree, "division"), counters).visit(tree)
+        _Semantics(has_future(tree, "division"), counters, prints).visit(tree)
     else:
         _Libraries(counters).visit(tree)
     return tree
@@ -356,6 +362,10 @@ def _text(text: str, node: ast.AST) -> ast.Constant:
 
 def _is_float(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, float | complex)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 #: functions that took an array of one element as a number
@@ -632,9 +642,23 @@ class _Semantics(_Libraries):
     These are divisions, names of exceptions, and metaclasses.
     """
 
-    def __init__(self, true_division: bool, counters: set[str]):
+    def __init__(self, true_division: bool, counters: set[str], prints: bool):
         super().__init__(counters)
         self.true_division = true_division
+        #: whether ``print`` was a statement
+        self.prints = prints
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Print, and make text of numbers, as Python 2 did."""
+        match node:
+            case ast.Call(func=ast.Name("print")) if self.prints:
+                node.func = ast.copy_location(ast.Name("__py2_print__", ast.Load()), node.func)
+            case ast.Call(func=ast.Name("str" | "unicode"), args=[argument], keywords=[]) if (
+                not isinstance(argument, ast.Starred) and not _is_text(argument)
+            ):
+                self.generic_visit(node)
+                return _call("text", node, node.func, argument)
+        return super().visit_Call(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         if not isinstance(node.op, ast.Div) or self.true_division:

@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from opwise.config import follow_environment
 from opwise.py2 import builtin, converted, lookup
 
@@ -143,6 +145,8 @@ def install(python: int = 2) -> None:
     # pytest would read and compile test modules itself, in order to rewrite their asserts
     os.environ["PYTEST_ADDOPTS"] = f"{os.environ.get('PYTEST_ADDOPTS', '')} --assert=plain".strip()
     sys.excepthook = _report
+    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":  # np.float64(1.5) was printed as 1.5
+        np.set_printoptions(legacy="1.25")
 
 
 def _put_on_path(folder: str) -> None:
@@ -189,7 +193,10 @@ def _run(path: str, spec: importlib.machinery.ModuleSpec | None) -> None:
 def _execute_main(path: str, namespace: dict[str, Any]) -> None:
     # the lines of errors and profiles are found after a change of the working directory, too
     code = converted.code_of(Path(path).read_bytes(), os.path.abspath(path), _FINDER.python)
-    execute(code, namespace, _FINDER.python)
+    try:
+        execute(code, namespace, _FINDER.python)
+    finally:
+        builtin.end_line()
 
 
 # --- processes of multiprocessing -----------------------------------------------------------------

@@ -12,7 +12,6 @@ import importlib
 import importlib.machinery
 import importlib.util
 import inspect
-import io
 import numbers
 import sys
 import types
@@ -41,7 +40,7 @@ _MADE: dict[str, Callable[[], types.ModuleType]] = {
     "urllib2": lambda: _namespace(
         "urllib2", "urllib.request", "urllib.error", "urllib.parse", urlopen=binary.urlopen
     ),
-    "StringIO": lambda: _namespace("StringIO", StringIO=_TextOrBytes),
+    "StringIO": lambda: _namespace("StringIO", StringIO=binary.InMemory),
     "ConfigParser": lambda: _config_parser(),
     "sets": lambda: _namespace("sets", Set=set, ImmutableSet=frozenset),
     "md5": lambda: _namespace("md5", md5=binary.md5, new=binary.md5),
@@ -169,11 +168,6 @@ def _pkg_resources() -> types.ModuleType:
 
 string_types = (str,)
 none_type = type(None)
-
-
-def _TextOrBytes(initial: Any = "") -> Any:
-    """Return a file in memory, of text unless it begins with bytes."""
-    return binary.BytesInMemory(initial) if isinstance(initial, bytes) else io.StringIO(initial)
 
 
 def is_sequence(value: object) -> bool:

@@ -6,7 +6,9 @@ attribute, and those of ``CHANGED_METHODS`` always.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -92,6 +94,107 @@ def sort_key(
         return key
     by_cmp = functools.cmp_to_key(cmp)
     return by_cmp if key is None else lambda value: by_cmp(key(value))
+
+
+# --- text of numbers ------------------------------------------------------------------------------
+
+
+#: how a float of a subclass is written unless that says otherwise
+_REPR: Any = float.__repr__
+
+
+class _ShortFloat(float):
+    """A float that %s and ``{}`` format by 12 digits."""
+
+    def __str__(self) -> str:
+        return text(float(self))
+
+    def __format__(self, spec: str) -> str:
+        return float.__format__(self, spec) if spec else str(self)
+
+
+class _ShortComplex(complex):
+    """A complex number whose parts %s and ``{}`` format by 12 digits."""
+
+    def __str__(self) -> str:
+        return text(complex(self))
+
+    def __format__(self, spec: str) -> str:
+        return complex.__format__(self, spec) if spec else str(self)
+
+
+def short_float(value: Any) -> Any:
+    """Return a float or complex number that formats as in Python 2, and all else as it is."""
+    if type(value) is float:
+        return _ShortFloat(value)
+    return _ShortComplex(value) if type(value) is complex else value
+
+
+def text(value: Any) -> str:
+    """Return ``str(value)`` of Python 2, which rounded floats to 12 digits."""
+    kind = type(value)
+    if kind is float or (
+        isinstance(value, float) and kind.__str__ is object.__str__ and kind.__repr__ is _REPR
+    ):
+        short = f"{value:.12g}"
+        digits = short.lstrip("-")
+        if not digits.isdigit():
+            return short
+        if len(digits) < 12:
+            return f"{short}.0"
+        mantissa, _, exponent = f"{value:.11e}".partition("e")
+        return f"{mantissa.rstrip('0').rstrip('.')}e{exponent}"
+    if kind is complex:
+        imaginary = f"{value.imag:.12g}j"
+        if value.real == 0 and math.copysign(1, value.real) == 1:
+            return imaginary
+        sign = "" if imaginary.startswith("-") else "+"
+        return f"({value.real:.12g}{sign}{imaginary})"
+    return as_text(value) if kind is bytes else str(value)
+
+
+def as_text(value: bytes) -> str:
+    """Return bytes as text, from which the same bytes can be made."""
+    return bytes.decode(value, "utf-8", "surrogateescape")
+
+
+def format(owner: Any) -> Any:
+    """Return the method of text, which formats floats by 12 digits."""
+    if not isinstance(owner, str):
+        return owner.format
+
+    def format(*args: Any, **named: Any) -> str:
+        short = {name: short_float(value) for name, value in named.items()}
+        return owner.format(*map(short_float, args), **short)
+
+    return format
+
+
+# --- print x, -------------------------------------------------------------------------------------
+
+
+def take_space(stream: Any) -> bool:
+    """Return whether a space is due before what is printed next, and forget it."""
+    is_due = getattr(stream, "softspace", 0)
+    if is_due:
+        stream.softspace = 0
+    return bool(is_due)
+
+
+def keep_space(stream: Any) -> None:
+    """Let a space come before what is printed next on a stream."""
+    with contextlib.suppress(AttributeError, TypeError):
+        stream.softspace = 1
+
+
+def write(owner: Any) -> Any:
+    """Return the method of a file; a space that ``print x,`` left is not due after it."""
+    if hasattr(owner, "softspace"):
+        take_space(owner)
+    return owner.write
+
+
+# --- codecs ---------------------------------------------------------------------------------------
 
 
 def decode(owner: Any) -> Any:

@@ -1,7 +1,6 @@
 """The conversion: syntax, semantics, lines, encodings; imports; what is left alone."""
 
 import ast
-import io
 import logging
 import math
 import subprocess
@@ -507,7 +506,7 @@ def test_errors_show_the_users_lines(program):
             "part.py": "# part\ndef fail(a, b):\n    print a,\n    return a / b\n",
         }
     )
-    assert done.returncode == 1 and done.stdout == "before\n1 "
+    assert done.returncode == 1 and done.stdout == "before\n1\n"
     frames = [line.strip() for line in done.stderr.splitlines() if "File" in line]
     assert [frame.rpartition("/")[2] for frame in frames] == [
         'main.py", line 3, in <module>',
@@ -921,7 +920,12 @@ def test_bytescale():
 
 
 def test_text_and_bytes_in_memory():
-    assert isinstance(library.StringIO.StringIO(b"a"), io.BytesIO)
+    file = library.StringIO.StringIO(b"a")
+    assert file.read() == b"a" == file.getvalue()
+    file = library.StringIO.StringIO("é\n")
+    assert list(file) == ["é\n"] and file.write("x") == 1
+    file.write(b"\xff")
+    assert file.getvalue() == "é\nx".encode() + b"\xff" and file.tell() == 5
 
 
 def test_trees_have_no_columns():
