@@ -24,7 +24,7 @@ import numpy as np
 
 from opwise.config import config
 from opwise.graph.variable import Variable
-from opwise.py2 import convert, methods
+from opwise.py2 import convert, methods, ordering
 from opwise.py2.lookup import PYTHON2, PYTHON3
 from opwise.scalar import dtypes
 
@@ -406,10 +406,8 @@ class xrange(metaclass=_XRangeType):
 
 
 def cmp(left: Any, right: Any) -> int:
-    """Return -1, 0 or 1: how the arguments are ordered; None comes first."""
-    if left is None or right is None:
-        return (left is not None) - (right is not None)
-    return int(left > right) - int(left < right)
+    """Return -1, 0 or 1: how the arguments are ordered."""
+    return ordering.order(left, right)
 
 
 def sorted_(
@@ -419,7 +417,9 @@ def sorted_(
     reverse: bool = False,
 ) -> list[Any]:
     """Sort; cmp: a function that returns a negative, zero or positive number."""
-    return builtins.sorted(iterable, key=methods.sort_key(cmp, key), reverse=reverse)
+    values = list(iterable)
+    ordering.sort(values, methods.sort_key(cmp, key), reverse)
+    return values
 
 
 def round_(number: Any, ndigits: int = 0) -> Any:
@@ -779,6 +779,10 @@ _GIVEN: dict[str, Any] = {
     "__py2_slice__": slice,
     "__py2_bound__": bound,
     "__py2_int__": int,
+    "__py2_less__": ordering.less,
+    "__py2_less_equal__": ordering.less_equal,
+    "__py2_greater__": ordering.greater,
+    "__py2_greater_equal__": ordering.greater_equal,
     "__py2_number__": number,
     "__py2_print__": print_statement,
     "__py2_text__": text_of,
@@ -810,6 +814,8 @@ _GIVEN: dict[str, Any] = {
     "reduce": functools.reduce,
     "cmp": cmp,
     "sorted": sorted_,
+    "min": ordering.extreme(min),
+    "max": ordering.extreme(max),
     "round": round_,
     "apply": apply,
     "coerce": coerce,

@@ -636,6 +636,25 @@ class _Libraries(ast.NodeTransformer):
         return [ast.copy_location(statement, node) for statement in statements]
 
 
+#: operators -> the functions that do them
+_ORDERS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "less",
+    ast.LtE: "less_equal",
+    ast.Gt: "greater",
+    ast.GtE: "greater_equal",
+}
+
+
+def _is_nothing(node: ast.expr) -> bool:
+    """Return whether an expression is a constant that is no number."""
+    return isinstance(node, ast.Constant) and not isinstance(node.value, int)
+
+
+def _is_repeatable(node: ast.expr) -> bool:
+    """Return whether an expression may be computed twice."""
+    return _is_path(node) or isinstance(node, ast.Constant)
+
+
 class _Semantics(_Libraries):
     """Replaces what Python 3 computes differently, too.
 
@@ -683,6 +702,23 @@ class _Semantics(_Libraries):
         else:
             call = _call("divide_item", node, target.value, _index(target.slice), node.value)
         return ast.copy_location(ast.Expr(call), node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """Order values of different types, as None and numbers; also ``a < b < c``."""
+        names = [_ORDERS.get(type(op)) for op in node.ops]
+        if None in names or not all(map(_is_repeatable, node.comparators[:-1])):
+            return super().visit_Compare(node)
+        self.generic_visit(node)
+        sides = [node.left, *node.comparators]
+        if all(self._is_whole(side) and not _is_nothing(side) for side in sides):
+            return node
+        calls: list[ast.expr] = [
+            _call(str(name), node, left, right)
+            for name, left, right in zip(names, sides, sides[1:], strict=False)
+        ]
+        if len(calls) == 1:
+            return calls[0]
+        return ast.copy_location(ast.BoolOp(ast.And(), calls), node)
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
         """Keep the name of a caught exception after its block, as in Python 2."""

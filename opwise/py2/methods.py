@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from opwise.py2 import ordering
+
 #: codecs from bytes to bytes, which Python 2 had for text as well
 _BYTE_CODECS = {"hex", "base64", "zlib", "bz2", "uu"}
 
@@ -81,7 +83,7 @@ def sort(owner: Any) -> Any:
         key: Callable[[Any], Any] | None = None,
         reverse: bool = False,
     ) -> None:
-        owner.sort(key=sort_key(cmp, key), reverse=reverse)
+        ordering.sort(owner, sort_key(cmp, key), reverse)
 
     return sort
 
@@ -132,7 +134,7 @@ def short_float(value: Any) -> Any:
 
 def text(value: Any) -> str:
     """Return ``str(value)`` of Python 2, which rounded floats to 12 digits."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind is float or (
         isinstance(value, float) and kind.__str__ is object.__str__ and kind.__repr__ is _REPR
     ):

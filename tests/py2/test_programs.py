@@ -364,6 +364,71 @@ def test_the_function_print_writes_its_end_at_once(tmp_path):
     assert (done.stdout, done.stderr) == ("a b\n 0.333333333333 c\n", "")
 
 
+# --- order ----------------------------------------------------------------------------------------
+
+ORDERS = """
+import datetime
+class A(object):
+    pass
+class B:
+    def __init__(self, n):
+        self.n = n
+    def __cmp__(self, other):
+        return cmp(self.n, other.n)
+class C(object):
+    def __lt__(self, other):
+        raise TypeError('own')
+best = None
+for loss in (3., 1.):
+    if best < loss:
+        best = loss
+print best, None < -1e300, None > 0, 0 < None < 3, 'a' > 1e9, [] > 10, () > 'z', (1,) > [2], {} < []
+print 1 <= 'a' <= (1,), float('nan') < None, set([1]) < 3, set([1]) < set([1, 2])
+print sorted(['b', None, 2, (1,), [3], 1.5, {}, 'a', True, -1, (None,)])
+x = [('a', 2), (None, 1), (1, 3), ('a', None), ('a', 'b')]
+x.sort()
+print x, min(x), max(iter(x)), max(3, 'a', None), \\
+    min(None, 0), max([None, 2, 1]), min(k for k in [2, None])
+print sorted([3, None, 'a'], reverse=True), sorted('ba', key=lambda c: {'a': None, 'b': 1}[c])
+print cmp(None, 1), cmp('a', 1), cmp((1, None), (1, 2)), cmp({1: 2}, {1: 'a'}), \\
+    {1: 2} < {1: 3, 2: 1}, {1: 2} > {0: 5}
+print B(1) < B(2), sorted([B(2), B(1)])[0].n, max([B(1), B(5), B(3)]).n
+a, b = A(), A()
+print (a < b) != (b < a), len(sorted([a, b, None, 1])), (a < None, a > 3)
+for call in (lambda: 1j < 2, lambda: datetime.date(2010, 1, 1) < 3, lambda: C() < 1, lambda: min(),
+             lambda: sorted([1j, 2]), lambda: max(C(), C()), lambda: sorted([1], key=lambda a: a.b),
+             lambda: max([1, 2j])):
+    try:
+        print call(),
+    except (TypeError, AttributeError), e:
+        print type(e).__name__,
+print
+import numpy as np
+print (np.arange(3) > 1).tolist(), max(np.arange(3)), 1 < np.float32(2) < 3, \\
+    None < np.float64(1), np.int64(3) < 'a'
+"""
+ORDERED = """\
+3.0 True False False True True True True True
+True False False True
+[None, -1, True, 1.5, 2, {}, [3], 'a', 'b', (None,), (1,)]
+[(None, 1), (1, 3), ('a', None), ('a', 2), ('a', 'b')] (None, 1) ('a', 'b') a None 2 None
+['a', 3, None] ['a', 'b']
+-1 1 -1 -1 True True
+True 1 5
+True 4 (False, True)
+TypeError TypeError TypeError TypeError TypeError TypeError AttributeError TypeError
+[False, False, True] 2 True True True
+"""
+
+
+def test_values_of_several_types_are_ordered_as_in_python_2(tmp_path):
+    """ORDERED was written by Python 2.7."""
+    (tmp_path / "program.py").write_text(ORDERS)
+    words = ["-m", "opwise.py2", "program.py"]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (ORDERED, "")
+
+
 # --- what a program sees --------------------------------------------------------------------------
 
 SEES = """
