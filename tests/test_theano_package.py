@@ -233,6 +233,12 @@ def test_versions():
     assert theano.opwise_version == opwise.__version__
 
 
+def test_modules_are_pickled_by_their_names():
+    """As cloudpickle does with the modules that a function reads."""
+    for module in (theano, theano.tensor, theano.tensor.nnet, theano.sandbox.rng_mrg):
+        assert pickle.loads(pickle.dumps(module)) is module
+
+
 def test_classes_are_pickled_by_their_own_names():
     x = T.dmatrix("x")
     f = theano.function([x], x * 2, mode="FAST_COMPILE", name="f")

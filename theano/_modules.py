@@ -40,6 +40,10 @@ class LegacyModule(types.ModuleType):
         _fill(self)
         return list(vars(self))
 
+    def __reduce__(self):
+        """Pickle by name: cloudpickle, as of joblib, sends a function's modules to workers."""
+        return importlib.import_module, (self.__name__,)
+
 
 def public(module):
     """Return the names that a star import binds: those that the newest release with this module

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from opwise.config import follow_environment
-from opwise.py2 import builtin, converted, lookup
+from opwise.py2 import builtin, converted, lookup, workers
 
 #: the packages opwise and theano
 _OURS = Path(__file__).resolve().parents[1]
@@ -89,6 +89,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         if fullname == "theano":  # programs set THEANO_FLAGS before they import it
             follow_environment()
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if workers.watch(spec):
+            return spec
         if spec is None or not isinstance(spec.loader, importlib.machinery.SourceFileLoader):
             return None
         if not self._is_users(Path(spec.loader.path)):
@@ -220,12 +222,19 @@ def _preparation_data(name: str) -> dict[str, Any]:
     return data
 
 
+def install_as_parent() -> dict[str, Any]:
+    """Convert modules as the process that started this one does; return its main program."""
+    main: dict[str, Any] = json.loads(os.environ[_MAIN])
+    if _FINDER not in sys.meta_path:
+        install(main["python"])
+        _FINDER.given.update(map(Path, main["given"]))
+        _prepare_spawning(main["path"], main["package"])
+    return main
+
+
 def run_spawned(namespace: dict[str, Any]) -> None:
     """Execute the main program of the process that started this one, in a namespace."""
-    main = json.loads(os.environ[_MAIN])
-    install(main["python"])
-    _FINDER.given.update(map(Path, main["given"]))
-    _prepare_spawning(main["path"], main["package"])
+    main = install_as_parent()
     sys.argv[0] = main["path"]  # runpy put there what it runs
     namespace.update(__file__=main["path"], __package__=main["package"])
     _execute_main(main["path"], namespace)

@@ -429,6 +429,52 @@ def test_values_of_several_types_are_ordered_as_in_python_2(tmp_path):
     assert (done.stdout, done.stderr) == (ORDERED, "")
 
 
+# --- workers of other libraries -------------------------------------------------------------------
+
+WORKERS = """
+from joblib import Parallel, delayed
+import theano, theano.tensor as T
+from beside import third
+
+class Model(object):
+    def __init__(self, scale):
+        self.scale = scale
+
+    def half(self, n):
+        def inner(k):
+            return k / 2
+        return inner(n), self.scale * n / 2, type(map(None, [1])).__name__, inner(2 * n)
+
+def square(n):
+    x = T.dscalar()
+    return float(theano.function([x], x ** 2)(n)), n / 2, third(n), {'a': 1}.has_key('a')
+
+if __name__ == '__main__':
+    parallel = Parallel(n_jobs=2)
+    print parallel(delayed(third)(n) for n in xrange(3, 6))
+    print parallel(delayed(square)(n) for n in range(3, 5))
+    print parallel(delayed(Model(3).half)(n) for n in xrange(3, 5))
+    print parallel(delayed(lambda n: n / 2)(n) for n in xrange(3, 6))
+    print Parallel(n_jobs=2, backend='multiprocessing')(delayed(square)(n) for n in (3, 4))
+"""
+
+
+def test_workers_of_joblib_convert_modules(tmp_path):
+    pytest.importorskip("joblib", reason="joblib is not installed")
+    (tmp_path / "beside.py").write_text("assert 7 / 2 == 3\ndef third(n):\n    return n / 3\n")
+    (tmp_path / "program.py").write_text(WORKERS)
+    words = ["-m", "opwise.py2", "program.py"]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    squares = "[(9.0, 1, 1, True), (16.0, 2, 1, True)]"
+    assert done.stdout.splitlines() == [
+        "[1, 1, 1]",
+        squares,
+        "[(1, 4, 'list', 3), (2, 6, 'list', 4)]",
+        "[1, 2, 2]",
+        squares,
+    ], done.stderr
+
+
 # --- what a program sees --------------------------------------------------------------------------
 
 SEES = """
