@@ -82,12 +82,16 @@ class _Finder(importlib.abc.MetaPathFinder):
         self.given: set[Path] = set()
         #: those of Python, of its packages and of opwise
         self.installed: set[Path] = set()
+        #: the user's modules that have the name of one in ``sys.modules``
+        self.beside: dict[str, types.ModuleType] = {}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname == "theano":  # programs set THEANO_FLAGS before they import it
             follow_environment()
+        if path is None and fullname in sys.stdlib_module_names and not _is_asked_by_user():
+            return importlib.machinery.PathFinder.find_spec(fullname, _STANDARD)
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if workers.watch(spec):
             return spec
@@ -101,6 +105,29 @@ class _Finder(importlib.abc.MetaPathFinder):
             loader=Loader(fullname, spec.loader.path),
             submodule_search_locations=spec.submodule_search_locations,
         )
+
+    def own_module(self, name: str) -> types.ModuleType | None:
+        """Return the user's module of a name if libraries have loaded the standard library's.
+
+        Both are there then: ``sys.modules`` has that of the libraries.
+        """
+        if name not in sys.stdlib_module_names or name in _LOADED_FIRST:
+            return None
+        if name in self.beside:
+            return self.beside[name]
+        loaded = sys.modules.get(name)
+        if loaded is None or isinstance(loaded.__loader__, Loader):
+            return None
+        spec = self.find_spec(name, None)
+        if spec is None or spec.loader is None or spec.submodule_search_locations is not None:
+            return None
+        module = self.beside[name] = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del self.beside[name]
+            raise
+        return module
 
     def _is_users(self, path: Path) -> bool:
         for folder in path.resolve().parents:
@@ -117,6 +144,31 @@ class _Finder(importlib.abc.MetaPathFinder):
             return self.find_spec(head, None) is not None
         except (ImportError, ValueError):
             return False
+
+
+#: the folders of the standard library
+_STANDARD = [path for path in (sysconfig.get_path(key) for key in ("stdlib", "platstdlib")) if path]
+_STANDARD += [str(Path(path) / "lib-dynload") for path in _STANDARD]
+#: the end of the names of the files whose frames stand between an import and who asked for it
+_IMPORTING = ("/importlib/__init__.py", "/py2/lookup.py", "/py2/hook.py")
+
+
+def _is_asked_by_user() -> bool:
+    """Return whether converted code imports a module, rather than a library."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_filename.replace(os.sep, "/")
+        if not name.startswith("<frozen ") and not name.endswith(_IMPORTING):
+            return any(frame.f_builtins is names for names in builtin.BUILTINS.values())
+        frame = frame.f_back
+    return True
+
+
+#: modules that Python itself loads before the program, which hide the user's
+_LOADED_FIRST = {
+    *sys.builtin_module_names, *"abc codecs genericpath linecache os posixpath re site stat "
+    "sysconfig traceback types warnings".split(),
+}  # fmt: skip
 
 
 def _packages() -> set[Path]:
@@ -140,7 +192,7 @@ def install(python: int = 2) -> None:
     given = [os.curdir, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     _FINDER.given = {Path(path).resolve() for path in given} - packages
     _FINDER.installed = packages | {Path(path).resolve() for path in sys.path if path}
-    lookup.is_own = _FINDER.is_own
+    lookup.is_own, lookup.own_module = _FINDER.is_own, _FINDER.own_module
     sys.meta_path.insert(0, _FINDER)
     if sys.flags.bytes_warning:
         warnings.filterwarnings("ignore", category=BytesWarning)  # but see _warn_of_bytes

@@ -21,6 +21,10 @@ from opwise.py2.sizes import Sized
 #: (name of a module) -> whether it is one of the user's; ``hook`` replaces it
 is_own: Callable[[str], bool] = lambda name: False  # noqa: E731  (a default that is replaced)
 
+#: (name of a module) -> the user's module of that name, if libraries have loaded the standard
+#: library's; ``hook`` replaces it
+own_module: Callable[[str], types.ModuleType | None] = lambda name: None  # noqa: E731
+
 
 def resolved(dotted: str) -> Any:
     """Import the object of a dotted name; the first part may be a builtin."""
@@ -137,6 +141,9 @@ class Lookup:
             if "." in name and not fromlist:  # its parent has it as an attribute
                 return self.import_(name.partition(".")[0], globals, locals, (), 0)
             return self._seen(module, fromlist)
+        own = own_module(name) if level == 0 else None
+        if own is not None:
+            return own
         star = level == 0 and name in self._with_star and "*" in (fromlist or ())
         parts = () if star else fromlist or ()
         # an AttributeError of the module itself stays what it is: programs go on after ImportError

@@ -526,6 +526,46 @@ def test_programs_see_what_python_shows_them(tmp_path, start, python, half, is_m
     assert done.returncode == 5
 
 
+NAMES = ["queue", "profile", "token", "string", "random", "selectors", "types"]
+HIDES = """
+from __future__ import print_function
+import logging, cProfile, sys
+import theano, theano.tensor as T
+import profile, token, random
+from string import value as text
+
+x = T.dscalar()
+print(theano.function([x], x * 2)(3), profile.value, token.value, random.value, text)
+print(logging.getLogger().name, hasattr(sys.modules['random'], 'value'))
+import queue
+print(hasattr(queue, 'Queue'), queue.value, __import__('types').__name__)
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["run --py2", "run --py3", "run --py2 -m", "run --py3 -m", "doctor"],
+)
+def test_modules_named_as_pythons_hide_none_from_libraries(tmp_path, command):
+    for name in NAMES:
+        (tmp_path / f"{name}.py").write_text(f"value = '{name} of the program'\n")
+    (tmp_path / "program.py").write_text(HIDES)
+    words = ["-m", "opwise", *command.replace("run", "run --no-limits").split()]
+    words.append("program" if words[-1] == "-m" else "program.py")
+    # Python itself puts the working directory first for python -m opwise
+    done = subprocess.run([sys.executable, "-P", *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    if command == "doctor":
+        assert "program.py: 4 names of theano, 0 missing\n" in done.stdout
+        return
+    mine = [f"{name} of the program" for name in ("profile", "token", "random", "string")]
+    assert done.stdout.splitlines() == [
+        f"6.0 {' '.join(mine)}",
+        "root False",
+        "False queue of the program types",
+    ], done.stderr
+
+
 def test_python_m_warns_of_bytes_too(tmp_path):
     (tmp_path / "program.py").write_text("print b'a'.upper() in ['A']\n")
     done = subprocess.run([sys.executable, "-m", "opwise.py2", "program.py"],
