@@ -6,9 +6,13 @@ All other metadata is in pyproject.toml.
 import compileall
 import importlib
 import os
+import shlex
+import subprocess
 import sys
+import sysconfig
 import types
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import Cython
@@ -38,6 +42,16 @@ CFLAGS = (
 # For gcc and files of loops: a path for each outcome of a comparison would keep loops from being
 # vectorised. The VM is faster with such paths.
 LOOP_FLAGS = ("-fno-thread-jumps",) if sys.platform == "linux" else ()
+# Python's own flags ask for debug information, which takes a quarter of the time and most of the
+# file. CFLAGS=-g asks for it again.
+CFLAGS += ("-g0",) * ("-g" not in os.environ.get("CFLAGS", ""))
+
+# Kernels of vectors are compiled for each of these kinds of processors: the table that the file
+# simd_<name>.c defines, and the macros of a compiler for it.
+VECTORS = {
+    "avx512": ("__AVX512F__", "__AVX512DQ__", "__AVX512VL__", "__AVX512BW__"),
+    "avx2": ("__AVX2__", "__FMA__"),
+}
 
 
 # ======================================================================================
@@ -46,8 +60,7 @@ LOOP_FLAGS = ("-fno-thread-jumps",) if sys.platform == "linux" else ()
 def generate_kernels() -> list[str]:
     """Write the C files that kernelgen derives from the scalar table; the paths of the .c files.
 
-    ``kernelgen.generate()`` returns {file name: text}. Files whose text is as before stay
-    untouched, so that a rebuild compiles only what changed.
+    ``kernelgen.generate()`` returns {file name: text}.
     """
     if not (ROOT / KERNELGEN).exists():
         return []
@@ -61,20 +74,52 @@ def generate_kernels() -> list[str]:
     finally:
         for name in [name for name in sys.modules if name.partition(".")[0] == "opwise"]:
             del sys.modules[name]
+    write_generated(files)
+    return [f"{GENERATED}/{name}" for name in sorted(files) if name.endswith(".c")]
+
+
+def write_generated(files: dict[str, str]) -> None:
+    """Write generated files. Those whose text is as before stay untouched."""
     folder = ROOT / GENERATED
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         path = folder / name
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
-    return [f"{GENERATED}/{name}" for name in sorted(files) if name.endswith(".c")]
+
+
+@cache
+def vectors() -> list[str]:
+    """The kinds of processors, besides any, that kernels are compiled for: this one.
+
+    OPWISE_VECTORS=all: all of them, for packages that others install. A library that lacks the
+    kernels of its processor uses those of any. Only gcc makes code for another processor than the
+    one that it compiles for.
+    """
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+
+    def macros(*flags: str) -> set[str]:
+        command = [*compiler, *flags, "-dM", "-E", "-x", "c", os.devnull]
+        done = subprocess.run(command, capture_output=True, text=True)
+        return set(done.stdout.split())
+
+    if "__x86_64__" not in macros() or "__clang__" in macros():
+        return []
+    if os.environ.get("OPWISE_VECTORS") == "all":
+        return list(VECTORS)
+    here = macros("-march=native")
+    return [name for name, needed in VECTORS.items() if here.issuperset(needed)][:1]
 
 
 def extension() -> Extension:
     """The extension, compiled again when any of its C files or headers changes."""
     generated = generate_kernels()
+    chosen = vectors()
+    write_generated({"built_vectors.h": "".join(f"#define OW_HAS_{n.upper()}\n" for n in chosen)})
     folders = [folder for folder in (*CSUPPORT, GENERATED) if (ROOT / folder).is_dir()]
-    beside = [path for folder in CSUPPORT for path in found(folder, "*.c")]
+    left_out = {f"simd_{name}.c" for name in VECTORS.keys() - set(chosen)}
+    beside = [path for folder in CSUPPORT for path in found(folder, "*.c")
+              if os.path.basename(path) not in left_out]  # fmt: skip
     headers = [path for folder in (*CSUPPORT, GENERATED) for path in found(folder, "*.h")]
     cython = [path for pattern in ("*.pxi", "*.pxd") for path in found("opwise/linkers", pattern)]
     return Extension(
@@ -131,8 +176,7 @@ class ParallelBuild(build_ext):
                 (made,) = self.compiler.object_filenames([source], output_dir=output_dir or "")
                 if not self.force and is_current(Path(made)):
                     return [made]
-                is_vm = Path(source).stem == Path(SOURCE).stem
-                flags = [*extra_postargs, *(() if is_vm else LOOP_FLAGS)]
+                flags = [*extra_postargs, *flags_of(source)]
                 return compile_in_turn(
                     [source], *args, output_dir=output_dir, extra_postargs=flags, **kwargs
                 )
@@ -145,6 +189,15 @@ class ParallelBuild(build_ext):
             super().build_extension(ext)
         finally:
             self.compiler.compile = compile_in_turn
+
+
+def flags_of(source: str) -> tuple[str, ...]:
+    """The further flags of a C file."""
+    stem = Path(source).stem
+    if stem == Path(SOURCE).stem:
+        return ()
+    # where there are kernels for this processor, those of any are there only to be right
+    return (*LOOP_FLAGS, *(("-O2",) if stem == "simd_base" and vectors() else ()))
 
 
 def is_current(made: Path) -> bool:

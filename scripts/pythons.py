@@ -144,6 +144,8 @@ def perform(run, arguments):
         environment = {
             **os.environ, "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}",
             "VIRTUAL_ENV": str(venv), "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            # packages hold the kernels for each kind of processor; README's command those for one
+            "OPWISE_VECTORS": "native" if run.oldest else "all",
         }  # fmt: skip
         environment.pop("PYTHONPATH", None)
 

@@ -155,12 +155,19 @@ def machine() -> dict[str, str]:
         "python": platform.python_version(),
         "numpy": np.__version__,
         "compiler": cbuild.compiler() or "none: loops run on slower, built-in kernels",
-        "vectors": opwise_c.VECTORS,
+        "vectors": _vectors(),
         "processors": str(resources.processors()),
         "BLAS": _blas(),
         "cache": _cache(),
         "GPU": _gpu(),
     }
+
+
+def _vectors() -> str:
+    used, best = opwise_c.VECTORS, opwise_c.PROCESSOR_VECTORS
+    if used == best:
+        return used
+    return f"{used}, built for another processor: this one has {best}; install opwise here again"
 
 
 def _blas() -> str:

@@ -5,16 +5,18 @@ MAXARG = OW_MAXARG
 MAXREG = OW_MAXREG
 #: for which vectors the built-in kernels in use were compiled
 VECTORS = ow_kernels.name.decode()
+#: for which vectors kernels would use all that this processor has
+PROCESSOR_VECTORS = ow_processor_vectors().decode()
 
 
 def use_vectors(str name):
     """Use the built-in kernels for ``name``: "base", "avx2" or "avx512".
 
     They are what a processor with no wider vectors would use. Functions that are linked already may
-    keep others. ValueError: this processor has no such vectors.
+    keep others. ValueError: this processor or this build has no such vectors.
     """
     if not ow_use_kernels(name.encode()):
-        raise ValueError(f"this processor has no kernels for {name!r}")
+        raise ValueError(f"there are no kernels for {name!r} here")
     LOOPS.update(_find_loops())
 
 

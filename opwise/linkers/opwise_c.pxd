@@ -247,6 +247,7 @@ cdef extern from "simd.h":
         int products
     const ow_simd *ow_kernels
     int ow_use_kernels(const char *)
+    const char *ow_processor_vectors()
     ctypedef int (*ow_sort_in_place_fn)(void *items, Py_ssize_t n, void *array) noexcept nogil
     ow_sort_in_place_fn ow_sort_in_place[2]
 

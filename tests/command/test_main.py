@@ -14,7 +14,7 @@ from dataclasses import replace
 import pytest
 
 import opwise as opwise_package
-from opwise.linkers import kernelcache, trusted
+from opwise.linkers import kernelcache, opwise_c, trusted
 from opwise.profiling import requests
 from opwise.profiling.profile import Profile
 
@@ -388,6 +388,12 @@ def test_doctor_shows_what_it_finds(call):
     lines = dict(line.split(None, 1) for line in call("doctor").output.splitlines())
     assert {"python", "numpy", "compiler", "processors", "BLAS", "cache", "GPU"} <= set(lines)
     assert lines["python"] == ".".join(map(str, sys.version_info[:3]))
+
+
+def test_doctor_says_that_kernels_are_for_another_processor(call, monkeypatch):
+    monkeypatch.setattr(opwise_c, "PROCESSOR_VECTORS", "avx1024")
+    said = "built for another processor: this one has avx1024; install opwise here again"
+    assert said in call("doctor").output
 
 
 def test_doctor_finds_what_a_program_lacks(call, tmp_path):

@@ -78,8 +78,12 @@ def test_wide_vectors_do_without():
         run_python(large.format(before="", after=""))
 
 
+def test_the_kernels_are_those_for_this_processor():
+    assert opwise_c.VECTORS == opwise_c.PROCESSOR_VECTORS
+
+
 def test_unknown_vectors_are_refused():
-    with pytest.raises(ValueError, match="this processor has no kernels for 'mmx'"):
+    with pytest.raises(ValueError, match="there are no kernels for 'mmx' here"):
         opwise_c.use_vectors("mmx")
 
 

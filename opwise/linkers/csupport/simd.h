@@ -252,5 +252,7 @@ typedef struct ow_simd {
 extern const ow_simd *ow_kernels;
 /* Use the kernels of this name, or the widest (NULL); returns 0 if the processor has not got them. */
 int ow_use_kernels(const char *name);
+/* The name of the kernels that would use all that the processor has; the library may lack them. */
+const char *ow_processor_vectors(void);
 
 #endif
