@@ -49,6 +49,9 @@ if __name__ == "__main__":
         with ProcessPoolExecutor(1, mp_context=context) as pool:
             counts += [pool.submit(work, argument).result(), pool.submit(work, argument).result()]
     counts.append(call(inherited))
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread():
+            thread.join(60)  # that of the compiler ends with its work
     print(counts, threading.active_count())
 """
 
