@@ -42,18 +42,18 @@ class Comparison:
     #: whether the condition names the length ``b`` first
     swapped: bool
     #: the text about the condition, if it is made already
-    told: str = ""
+    described: str = ""
 
     def settled(self) -> Comparison:
         """Return the same with its text, which follows no later change of the Apply."""
-        return replace(self, told=shapechecks.told(self.condition))
+        return replace(self, described=shapechecks.described(self.condition))
 
     def text(self, n: int, m: int) -> str:
         """Return a text about the lengths, which are ``n`` and ``m``."""
-        told = self.told or shapechecks.told(self.condition)
-        told = told.format(*((m, n) if self.swapped else (n, m)))
+        text = self.described or shapechecks.described(self.condition)
+        text = text.format(*((m, n) if self.swapped else (n, m)))
         return (
-            f"Shapes do not fit: {told}. Rewrites dropped the Apply that would have raised this, "
+            f"Shapes do not fit: {text}. Rewrites dropped the Apply that would have raised this, "
             "so the function returned a value. Give operands of equal lengths; under the flag "
             "keep_shape_checks=True this is an error."
         )

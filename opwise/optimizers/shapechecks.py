@@ -320,12 +320,12 @@ def insert(fgraph: FunctionGraph) -> list[Variable]:
     found = [c for c in all_conditions(fgraph) if c.a is not c.b] if fgraph.outputs else []
     if not found:
         return []
-    _hang(fgraph, 0, fgraph.outputs[0], [(c.a, c.b, told(c)) for c in found])
+    _hang(fgraph, 0, fgraph.outputs[0], [(c.a, c.b, described(c)) for c in found])
     lengths = [n for c in found for n in (c.a, c.b)]
     return clone(fgraph.inputs, lengths, copy_inputs=False)[1]
 
 
-def told(condition: LengthCondition) -> str:
+def described(condition: LengthCondition) -> str:
     """Return a text about a condition, with two placeholders for the lengths."""
     line = provenance.user_line(condition.node)
     where = "" if line is None else f' (File "{line[0]}", line {line[1]})'
