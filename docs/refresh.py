@@ -38,8 +38,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
     "README.md", "CONTRIBUTING.md", "docs/start.md", "docs/old-programs.md", "docs/modes.md",
     "docs/parallel.md", "docs/extending.md", "docs/names.md", "docs/profiling.md",
-    "docs/notebook.md", "docs/distributed.md", "docs/gpu.md", "docs/platforms.md",
-    "benchmark/README.md",
+    "docs/notebook.md", "docs/distributed.md", "docs/differences.md", "docs/gpu.md",
+    "docs/platforms.md", "benchmark/README.md",
 ]  # fmt: skip
 BLOCK = re.compile(
     r"""

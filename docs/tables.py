@@ -1,22 +1,17 @@
-"""Directives for pages: tables of the code and of results, made when the site is built."""
+"""Directives for pages: tables of the code, made when the site is built."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from benchmark.suite import report
-from benchmark.suite.results import Run
 from opwise.config.registry import options
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 class Flags(SphinxDirective):
@@ -97,43 +92,6 @@ def _arguments(thing: Any) -> str:
     return f"({', '.join(texts)})"
 
 
-class Suite(SphinxDirective):
-    """The results of ``benchmark.suite`` in a JSON file: the hardware, the versions, the table."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        path = ROOT / self.arguments[0]
-        self.env.note_dependency(str(path))
-        return self.parse_text_to_nodes(suite(Run.read(path)))
-
-
-def suite(run: Run) -> str:
-    """Return the page of a run: where and when it was measured, and a row for each program."""
-    machine = dict(run.machine)
-    again = machine.pop("measured again", "")
-    versions = [f"{name} {machine[name]}" for name in _VERSIONS if machine.get(name)]
-    limits = [
-        f"{dtype} products at {rate / 1e9:.0f} Gflop/s" for dtype, rate in run.limits.flops.items()
-    ]
-    lines = [
-        f"Measured on {machine['date']}: {machine['processor']} ({machine['vectors']}), "
-        f"{machine['cores']} cores, {machine['system']}, {machine['compiler']}, {limits[0]}, "
-        f"{limits[-1]}. Versions: {', '.join(versions)}.",
-        "",
-        report.markdown(run),
-    ]
-    if again:
-        lines += ["", f"Measured again later, with another commit of opwise: {again}."]
-    return "\n".join(lines)
-
-
-#: what of a machine is a version of a program
-_VERSIONS = (
-    "opwise", "python", "numpy", "scipy", "numexpr", "numba", "pytensor", "jax", "torch",
-)  # fmt: skip
-
-
 def _cell(text: str) -> str:
     """Return text for a cell of a table; ``code`` becomes `code`."""
     return text.replace("``", "`").replace("|", "\\|").replace("\n", " ")
@@ -148,5 +106,4 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Add the directives to Sphinx."""
     app.add_directive("flags", Flags)
     app.add_directive("names", Names)
-    app.add_directive("suite", Suite)
     return {"parallel_read_safe": True}

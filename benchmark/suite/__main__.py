@@ -136,7 +136,9 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--picture", type=Path, metavar="FILE", help="draw it; the ending tells the format")
     add("--from-json", type=Path, metavar="FILE", help="measure nothing, show what was kept")
-    add("--markdown", action="store_true", help="print a table for a README")
+    add("--markdown", action="store_true", help="print the table for a page")
+    add("--pages", type=Path, nargs="+", default=[], metavar="FILE",
+        help="write the parts of pages that are made of the results")  # fmt: skip
     add("--list", action="store_true", help="name the workloads and contenders")
     return parser
 
@@ -148,16 +150,18 @@ def main(argv: list[str] | None = None) -> int:
         print(*(f"{name:{width}}  {each.what}" for name, each in WORKLOADS.items()), sep="\n")
         print(f"\ncontenders: {', '.join(CONTENDERS)}")
         return 0
-    if not args.markdown:
+    if not (args.markdown or args.pages):
         require("rich", "a table other than that of --markdown")
     if args.picture:
         require("matplotlib", "--picture")
     if args.again and not (args.json and args.json.exists()):
         raise SystemExit("--again needs --json with the file of a run")
     run = Run.read(args.from_json) if args.from_json else measured(args)
+    for page in args.pages:
+        page.write_text(report.filled(page.read_text("utf-8"), run), encoding="utf-8")
     if args.markdown:
         print(report.markdown(run))
-    else:
+    elif not args.pages:
         report.show(run)
     if args.picture:
         from benchmark.suite import picture

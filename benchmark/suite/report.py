@@ -1,9 +1,11 @@
-"""The table, as cells, on a terminal and in Markdown. ``rich`` is needed for the terminal alone."""
+"""The table on a terminal, and what pages say of a run. The terminal alone needs ``rich``."""
 
 from __future__ import annotations
 
+import re
 import statistics
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Callable, Iterable
 
 from benchmark.suite.contenders import BEFORE, PROFILED, SUBJECT, is_peer
 from benchmark.suite.results import (
@@ -34,6 +36,7 @@ HEADINGS = (
 CLOSE = 1.06  # the largest ratio to the best peer that is called close
 NOISE = 0.03  # the share by which a time may change before it is called slower or faster
 WIDTH = 150  # of what is not printed on a terminal
+WRAPPED = 120  # columns of text in pages
 SHORT = {FAILED: "failed", WRONG: "wrong", MISSING: "not installed", DECLINED: "-"}
 LEGEND = (
     "compile: until the first result, less a later call; cold with an empty cache, warm with a "
@@ -217,7 +220,108 @@ def markdown(run: Run) -> str:
             cell(line.of(name), best is not None and best.contender == name) for name in names
         ]
         table.append(cells)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in table)
+    return tabulated(table)
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def measured_on(run: Run) -> str:
+    """Where, when and with which versions a run was measured."""
+    machine = dict(run.machine)
+    again = machine.pop("measured again", "")
+    versions = [f"{name} {machine[name]}" for name in VERSIONS if machine.get(name)]
+    rates = [f"{d} products at {rate / 1e9:.0f} Gflop/s" for d, rate in run.limits.flops.items()]
+    text = (
+        f"Measured on {machine['date']}: {machine['processor']} ({machine['vectors']}), "
+        f"{machine['cores']} cores, {machine['system']}, {machine['compiler']}, {rates[0]}, "
+        f"{rates[-1]}. Versions: {', '.join(versions)}."
+    )
+    return f"{text} Measured again later, at another commit: {again}." if again else text
+
+
+#: what of a machine is a version of a program
+VERSIONS = "opwise python numpy scipy numexpr numba pytensor jax torch".split()
+
+
+def lead(run: Run) -> str:
+    """In how many programs opwise leads, on how much of what hardware."""
+    machine = run.machine
+    ratios = [value for line in run.lines if (value := line.to_best()) is not None]
+    ahead, close = sum(r <= 1 for r in ratios), sum(1 < r <= CLOSE for r in ratios)
+    return (
+        f"On {machine['cores']} cores of an {machine['processor']} ({machine['vectors']}), on "
+        f"{machine['date']}, opwise is faster than every peer in {ahead} of {len(ratios)} "
+        f"programs, at most {CLOSE - 1:.0%} slower than the fastest in {close}, and slower than "
+        f"that in {len(ratios) - ahead - close}. By the geometric mean, a call takes {mean(ratios)} of "
+        f"the time of the fastest peer."
+    )
+
+
+def peers(run: Run) -> str:
+    """A row for each peer: how many programs it ran, and how its time compares."""
+    rows = [["peer", "programs", "time of opwise / time of the peer"], ["---", "---:", "---:"]]
+    for name in filter(is_peer, contenders(run)):
+        both = [ratio(line.median(SUBJECT), line.median(name)) for line in run.lines]
+        if both := [value for value in both if value is not None]:
+            rows.append([name, str(len(both)), mean(both)])
+    return tabulated(rows)
+
+
+def behind(run: Run) -> str:
+    """A row for each program in which a peer leads by more than a little."""
+    rows = [["program", "fastest peer", "time of opwise / time of that peer"]]
+    rows.append(["---", "---", "---:"])
+    slow = [line for line in run.lines if (line.to_best() or 0) > CLOSE]
+    for line in sorted(slow, key=lambda line: -line.to_best()):
+        rows.append([line.name, line.best_peer().contender, times(line.to_best())])
+    return tabulated(rows)
+
+
+def costs(run: Run) -> str:
+    """What compiling and profiling take: the median, and the most."""
+    ours = [(outcome, line.name) for line in run.lines if (outcome := line.of(SUBJECT))]
+    texts = [
+        longest(
+            "Compile cold", [(each.cold, name) for each, name in ours if each.cold is not None]
+        ),
+        longest(
+            "Compile warm", [(each.warm, name) for each, name in ours if each.warm is not None]
+        ),
+    ]
+    profiled = [value for line in run.lines if (value := line.profiled()) is not None]
+    if profiled:
+        texts.append(
+            f"Profiling makes a call {times(statistics.median(profiled))} times as long in the "
+            f"median, and {times(max(profiled))} times at most."
+        )
+    return " ".join(filter(None, texts))
+
+
+def longest(title: str, measured: list[tuple[float, str]]) -> str:
+    """Say the median of the seconds, and the most, with the name of the program."""
+    if not measured:
+        return ""
+    middle, (most, name) = statistics.median(s for s, _ in measured), max(measured)
+    return f"{title}: {amount(middle)} in the median, {amount(most)} for {name}."
+
+
+def filled(text: str, run: Run) -> str:
+    """Return a page with its parts made anew: ``<!-- suite: PART -->`` begins one."""
+
+    def part(match: re.Match[str]) -> str:
+        made = PARTS[match[2]](run)
+        made = made if made.startswith("|") else textwrap.fill(made, WRAPPED)
+        return f"{match[1]}\n\n{made}\n\n{match[3]}"
+
+    return MARKED.sub(part, text)
+
+
+MARKED = re.compile(r"^(<!-- suite: (\w+) -->)$.*?^(<!-- /suite -->)$", re.S | re.M)
+
+
+def tabulated(rows: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
 
 
 def cell(outcome: Outcome | None, best: bool) -> str:
@@ -230,3 +334,10 @@ def cell(outcome: Outcome | None, best: bool) -> str:
 def contenders(run: Run) -> list[str]:
     """Their names, in the order of the run."""
     return list(dict.fromkeys(each.contender for line in run.lines for each in line.outcomes))
+
+
+#: the parts of pages that are made of a run
+PARTS: dict[str, Callable[[Run], str]] = {
+    "lead": lead, "peers": peers, "behind": behind, "costs": costs, "machine": measured_on,
+    "table": markdown,
+}  # fmt: skip

@@ -289,6 +289,26 @@ def test_markdown():
 
 
 @pytest.mark.null
+def test_parts_of_pages(tmp_path):
+    run = replace(recorded(), machine=program.machine(()))
+    run.lines[0].of("numpy").samples[:] = [1.5e-6]
+    page, kept = tmp_path / "page.md", tmp_path / "run.json"
+    marks = "".join(f"<!-- suite: {name} -->\nold\n<!-- /suite -->\n" for name in report.PARTS)
+    page.write_text(f"Before\n{marks}after\n")
+    run.write(kept)
+    assert program.main(["--from-json", str(kept), "--pages", str(page)]) == 0
+    text = page.read_text()
+    assert text.startswith("Before\n") and text.endswith("after\n") and "old\n" not in text
+    words = " ".join(text.split())
+    assert "is faster than every peer in 0 of 1 programs, at most 6% slower" in words
+    assert "and slower than that in 1. By the geometric mean, a call takes 2.00 of" in words
+    assert "| numpy | 1 | 2.00 |" in text and "| first | numpy | 2.00 |" in text
+    assert "Compile cold: 250 ms in the median, 250 ms for first." in words
+    assert report.markdown(run) in text
+    assert report.filled(text, run) == text
+
+
+@pytest.mark.null
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
