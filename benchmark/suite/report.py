@@ -249,12 +249,12 @@ def lead(run: Run) -> str:
     machine = run.machine
     ratios = [value for line in run.lines if (value := line.to_best()) is not None]
     ahead, close = sum(r <= 1 for r in ratios), sum(1 < r <= CLOSE for r in ratios)
+    where = f"{machine['cores']} cores of an {machine['processor']} ({machine['vectors']})"
     return (
-        f"On {machine['cores']} cores of an {machine['processor']} ({machine['vectors']}), on "
-        f"{machine['date']}, opwise is faster than every peer in {ahead} of {len(ratios)} "
-        f"programs, at most {CLOSE - 1:.0%} slower than the fastest in {close}, and slower than "
-        f"that in {len(ratios) - ahead - close}. By the geometric mean, a call takes {mean(ratios)} of "
-        f"the time of the fastest peer."
+        f"On {where}, on {machine['date']}, opwise is faster than every peer in {ahead} of "
+        f"{len(ratios)} programs, at most {CLOSE - 1:.0%} slower than the fastest in {close}, and "
+        f"slower than that in {len(ratios) - ahead - close}. By the geometric mean, a call takes "
+        f"{mean(ratios)} of the time of the fastest peer."
     )
 
 
