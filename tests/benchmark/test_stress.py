@@ -40,7 +40,7 @@ def test_programs_have_kernels_of_their_own(use_cache, tmp_path):
 
 def test_the_benchmark_of_threads(tmp_path, capsys):
     path = tmp_path / "threads.json"
-    assert threads.main(["--seconds", "0.01", "--json", str(path)]) == 0
+    assert threads.main(["--seconds", "0.05", "--json", str(path)]) == 0
     rows = json.loads(path.read_text())["rows"]
     assert [row["size"] for row in rows] == list(threads.SIZES)
     assert all(len(row["work"]) == 3 and min(row["work"].values()) > 0 for row in rows)
