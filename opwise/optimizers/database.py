@@ -211,6 +211,7 @@ class DB:
         self.name = name
         self._objects: dict[str, object] = {}
         self._tags: dict[str, dict[str, None]] = {}
+        self._places: dict[str, float] = {}
         self._fill = fill
         self._filling = False
         self._answers: dict = {}
@@ -232,8 +233,11 @@ class DB:
                     self._objects.clear()
                     self._tags.clear()
 
-    def register(self, name, obj, *tags, use_db_name_as_tag=True):
+    def register(self, name, obj, *tags, use_db_name_as_tag=True, place=math.inf):
         """Add a rewrite or a database; the names of its class and of this database become tags.
+
+        place: a number; it stands behind all of smaller numbers, and behind those of its own number
+        that were registered before it.
 
         Raises ValueError if the name is in use, as a name or a tag, or if a tag is a name in use.
         """
@@ -256,6 +260,7 @@ class DB:
         if obj.name is None:
             obj.name = name
         self._objects[name] = obj
+        self._places[name] = place
         _Generation.next()
         for tag in all_tags:
             self._tags.setdefault(tag, {})[name] = None
@@ -289,9 +294,9 @@ class DB:
         return sorted(tag for tag, names in self._tags.items() if name in names)
 
     def names(self):
-        """Return the names of everything here, in order of registration."""
+        """Return the names of everything here, in order; see ``register``."""
         self._filled()
-        return list(self._objects)
+        return sorted(self._objects, key=lambda name: self._places.get(name, math.inf))
 
     def __getitem__(self, name):
         """Return the object of a name, or the only one that has it as a tag."""
@@ -313,11 +318,11 @@ class DB:
         return {tag: None} if tag in self._objects else self._tags.get(tag, {})
 
     def select(self, query):
-        """Return {name: object} of the objects that a query selects, in order of registration.
+        """Return {name: object} of the objects that a query selects, in their order.
 
         A nested database is replaced by its own answer.
         """
-        self._filled()
+        names = self.names()
         chosen = set()
         for tag in query.include:
             chosen.update(self._named(tag))
@@ -326,9 +331,10 @@ class DB:
         for tag in query.exclude:
             chosen.difference_update(self._named(tag))
         found = {}
-        for name, obj in self._objects.items():
+        for name in names:
             if name not in chosen:
                 continue
+            obj = self._objects[name]
             if isinstance(obj, DB):
                 inner = query.subquery.get(name, query.inside())
                 if not inner:
@@ -381,7 +387,7 @@ class EquilibriumDB(DB):
         self._final: set[str] = set()
         self._cleanup: set[str] = set()
 
-    def register(self, name, obj, *tags, final_opt=False, cleanup=False, use_db_name_as_tag=True):
+    def register(self, name, obj, *tags, final_opt=False, cleanup=False, **options):
         """Add a rule or a pass.
 
         final_opt: whether it is a pass that runs each time the rules are done. cleanup: whether it
@@ -389,7 +395,7 @@ class EquilibriumDB(DB):
         """
         if final_opt and cleanup:
             raise ValueError("a pass is either final or a cleanup", obj)
-        super().register(name, obj, *tags, use_db_name_as_tag=use_db_name_as_tag)
+        super().register(name, obj, *tags, **options)
         if final_opt:
             self._final.add(name)
         if cleanup:
@@ -453,17 +459,21 @@ class LocalGroupDB(DB):
         super().__init__(name)
         self.__position__: dict[str, float] = {}
 
-    def register(self, name, obj, *tags, position="last", use_db_name_as_tag=True):
-        """Add a rule at a position in the group, a number or 'last'."""
-        super().register(name, obj, *tags, use_db_name_as_tag=use_db_name_as_tag)
+    def register(self, name, obj, *tags, position="last", place=math.inf, **options):
+        """Add a rule at a position in the group, a number or 'last' (with a ``place``: 0)."""
+        super().register(name, obj, *tags, place=place, **options)
         if position == "last":
-            position = max(self.__position__.values(), default=-1) + 1
+            first = place < math.inf
+            position = 0 if first else max(self.__position__.values(), default=-1) + 1
         self.__position__[name] = position
 
     def __query__(self, query):
+        def order(name):
+            place = self._places[name]
+            return self.__position__[name], place, name if place == math.inf else ""
+
         found = self.select(query)
-        rules = [found[name] for name in sorted(found, key=lambda n: (self.__position__[n], n))]
-        return LocalOptGroup(rules, name=self.name)
+        return LocalOptGroup([found[name] for name in sorted(found, key=order)], name=self.name)
 
 
 class TopoDB(DB):

@@ -149,13 +149,13 @@ class Declarations:
         if join is not None:
             join(declaration)
 
-    def take(self, join: Callable[[Declaration], None], key: Callable[[Declaration], int]) -> None:
-        """Call ``join`` with each waiting declaration, sorted by ``key``, and with all later ones.
+    def take(self, join: Callable[[Declaration], None]) -> None:
+        """Call ``join`` with each waiting declaration, and with all later ones.
 
         If ``join`` raises, all declarations go on waiting.
         """
         with self._lock:
-            for declaration in sorted(self.waiting, key=key):
+            for declaration in self.waiting:
                 join(declaration)
             self.waiting.clear()
             self._join = join

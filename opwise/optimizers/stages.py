@@ -1,16 +1,19 @@
-"""The pipeline: every stage of the optimization of a graph, in order, with its position and tags.
+"""The pipeline: every stage of the optimization of a graph, and every module of rules, in order.
 
-Positions and tags are those of Theano. A rule names the stages that it takes part in
-(``rule(..., stage="canonicalize")``). The modules of rules are imported when the first graph is
-optimized, not when opwise is.
+``PIPELINE`` is the order of the stages, ``RULE_MODULES`` that of the rules in a stage: neither
+depends on what is imported first. Programs may register passes at positions of Theano, see
+``positions``. A rule names the stages that it takes part in (``rule(..., stage="canonicalize")``).
+The modules of rules are imported when the first graph is optimized, not when opwise is.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from time import perf_counter
 from typing import Any
 
@@ -38,15 +41,15 @@ class Stage:
     """One stage of the pipeline.
 
     Its kinds: 'equilibrium' applies rules until none changes the graph. 'group' tries the rules on
-    each Apply once, from the inputs to the outputs. 'in_to_out' and 'out_to_in' do the same for a
-    stage that is one rewrite: its rules have the tags of the stage as well. 'sequence' runs the
-    stages that name it in ``within``. 'merge' merges equal Applys. An import string "module:name"
-    is a pass, or the class of one.
+    each Apply once, from the inputs to the outputs. 'in_to_out' does the same for a stage that is
+    one rewrite: its rules have the tags of the stage as well. 'sequence' runs the stages behind it
+    that name it in ``within``. 'merge' merges equal Applys. An import string "module:name" is a
+    pass, or the class of one.
     """
 
     name: str
-    #: stages run in the order of their positions in the pipeline, or in the stage ``within``
-    position: float
+    #: its position in Theano, in the pipeline or in the stage ``within``; None if Theano lacks it
+    theano: float | None
     #: one of the kinds above
     kind: str
     #: the tags that select it, separated by spaces
@@ -71,10 +74,11 @@ class ImportedLate(Optimizer):
         _import(self.path)().apply(fgraph)
 
 
-PIPELINE = [
+#: all stages; the order in which they run is the order here
+PIPELINE = (
     Stage("inline_ofg_expansion", -0.01, "in_to_out", "fast_run fast_compile",
           "Replaces OpFromGraph Ops made with inline=True by their graphs."),
-    Stage("inline_ofg_on_device", -0.009, "in_to_out", "gpu",
+    Stage("inline_ofg_on_device", None, "in_to_out", "gpu",
           "Replaces the other OpFromGraph Ops, so that the device can run what is in them."),
     Stage("merge1", 0, "merge", "fast_run fast_compile merge",
           "Merges equal Applys and equal constants."),
@@ -121,17 +125,17 @@ PIPELINE = [
           "Replaces canonical forms that are slow to compute."),
     Stage("specialize_device", 48.6, "equilibrium", "fast_run fast_compile",
           "Chooses forms that are faster on this device only."),
-    Stage("sparse_products_on_device", 48.7, "in_to_out", "gpu",
+    Stage("sparse_products_on_device", None, "in_to_out", "gpu",
           "Lets products with CSC matrices be products with CSR matrices."),
-    Stage("loop_steps_on_device", 48.8, "in_to_out", "gpu",
+    Stage("loop_steps_on_device", None, "in_to_out", "gpu",
           "Brings the steps of loops into a form that the device can run."),
-    Stage("merge1.3", 48.82, "merge", "fast_run merge",
+    Stage("merge1.3", None, "merge", "fast_run merge",
           "Merges Applys that have become equal, so that fusion sees what they share."),
-    Stage("window_sums", 48.84, "opwise.optimizers.rules.windows:WindowSums", "fast_run fusion",
+    Stage("window_sums", None, "opwise.optimizers.rules.windows:WindowSums", "fast_run fusion",
           "Replaces sums of shifted slices of padded arrays by sums of neighbours along an axis."),
-    Stage("row_fusion", 48.85, "opwise.optimizers.rules.rowwise:RowFusion", "fast_run fusion",
+    Stage("row_fusion", None, "opwise.optimizers.rules.rowwise:RowFusion", "fast_run fusion",
           "Fuses reductions of rows with the work on the same rows before and behind them."),
-    Stage("sums_of_deviations", 48.9, "opwise.optimizers.rules.deviations:DeviationOptimizer",
+    Stage("sums_of_deviations", None, "opwise.optimizers.rules.deviations:DeviationOptimizer",
           "fast_run fusion",
           "Computes the sums of a variance in the pass that computes the mean."),
     Stage("elemwise_fusion", 49, "sequence",
@@ -142,13 +146,13 @@ PIPELINE = [
           within="elemwise_fusion"),
     Stage("composite_elemwise_fusion", 1, "opwise.optimizers.rules.fusion:FusionOptimizer",
           "fast_run fusion", "Fuses elementwise Applys into Composites.", within="elemwise_fusion"),
-    Stage("map_reduce_fusion", 2, "opwise.optimizers.rules.fusion:MapReduceOptimizer",
+    Stage("map_reduce_fusion", None, "opwise.optimizers.rules.fusion:MapReduceOptimizer",
           "fast_run fusion", "Fuses a reduction with the elementwise Apply that only it reads.",
           within="elemwise_fusion"),
-    Stage("share_reduction_loops", 3, "opwise.optimizers.rules.fusion:ReductionSharer",
+    Stage("share_reduction_loops", None, "opwise.optimizers.rules.fusion:ReductionSharer",
           "fast_run fusion", "Computes sums that read the same array in one loop.",
           within="elemwise_fusion"),
-    Stage("conv_elemwise_fusion", 4, "opwise.optimizers.rules.epilogue:ConvElemwiseFusion",
+    Stage("conv_elemwise_fusion", None, "opwise.optimizers.rules.epilogue:ConvElemwiseFusion",
           "fast_run fusion",
           "Lets a convolution do the elementwise work on its result, if only that reads it.",
           within="elemwise_fusion"),
@@ -186,12 +190,13 @@ PIPELINE = [
     Stage("random_make_inplace_mrg", 99, "opwise.optimizers.rules.inplace:InplaceStreams",
           "fast_run inplace", "Advances the states of random streams in place."),
     Stage("merge3", 100, "merge", "fast_run merge", "Merges Applys that have become equal."),
-    Stage("place_on_device", 101, "opwise.gpu.placement.rewrite:PlaceOnDevice", "gpu",
+    Stage("place_on_device", None, "opwise.gpu.placement.rewrite:PlaceOnDevice", "gpu",
           "Divides Applys between host and device, and inserts transfers.", imported_late=True),
-]  # fmt: skip
+)  # fmt: skip
 
-#: the modules that define rules; the rules of a stage are tried in this order
-RULE_MODULES = [
+#: all modules that define rules: the rules of a stage are tried in this order, those of one module
+#: in the order of definition
+RULE_MODULES = (
     "opwise.optimizers.folding",
     "opwise.optimizers.rules.canonicalize",
     "opwise.optimizers.rules.reductions",
@@ -212,9 +217,65 @@ RULE_MODULES = [
     "opwise.optimizers.rules.lists",
     "opwise.optimizers.rules.conditions",
     "opwise.optimizers.rules.blocks",
-]
+    "opwise.optimizers.rules.sparse",
+    "opwise.compile.fromgraph",
+    "opwise.loops.rules.unused",  # what nothing reads need not be moved
+    "opwise.loops.rules.after",
+    "opwise.loops.rules.before",
+    "opwise.loops.rules.device",
+    "opwise.loops.rules.memory",
+    "opwise.loops.rules.merging",
+    "opwise.loops.rules.together",
+    "opwise.loops.rules.unrolling",  # what leaves the loop need not be repeated
+)
 
 hooks.load_with["opwise.sparse"].append("opwise.optimizers.rules.sparse")
+hooks.load_with["opwise.loops"] += [m for m in RULE_MODULES if m.startswith("opwise.loops.")]
+
+#: how far before the next stage one stands that Theano lacks
+_STEP = 2.0**-20
+
+
+def positions(stages: Iterable[Stage]) -> dict[str, float]:
+    """Return the positions of stages, for programs that register passes between them.
+
+    A stage of Theano has the position that it has there. One that Theano lacks stands directly
+    before the next stage of Theano, behind what programs put between the two; each behind the last
+    one stands 1 further.
+
+    Raises ValueError if the positions are in another order than the stages, if two are equal (in
+    Theano some are, and their names decide), or if a stage is not behind the sequence that it is
+    part of.
+    """
+    sequences: dict[str | None, list[Stage]] = {None: []}
+    found: dict[str, float] = {}
+    for stage in stages:
+        if stage.within not in sequences:
+            raise ValueError(
+                f"The stage {stage.name!r} is part of {stage.within!r}, which is no sequence "
+                "before it"
+            )
+        sequences[stage.within].append(stage)
+        if stage.kind == "sequence":
+            sequences[stage.name] = []
+    for parts in sequences.values():
+        at = [stage.theano for stage in parts]
+        for k in reversed(range(1, len(at))):
+            behind = at[k]
+            if at[k - 1] is None and behind is not None:
+                at[k - 1] = behind - _STEP
+        last = (-1.0, "")
+        for stage, theano in zip(parts, at, strict=True):
+            here = last[0] + 1 if theano is None else theano
+            if (here, stage.name if stage.theano is not None else "") <= last:
+                raise ValueError(
+                    f"The stage {stage.name!r} at {here} is behind {last[1]!r} at {last[0]}: "
+                    "positions ascend, and names among equal ones of Theano"
+                )
+            if stage.name in found:
+                raise ValueError(f"There are two stages {stage.name!r}")
+            found[stage.name], last = here, (here, stage.name)
+    return found
 
 
 def _import(path):
@@ -233,8 +294,8 @@ def _make(stage):
         return MergeOptimizer()
     if stage.kind == "group":
         return TopoDB(LocalGroupDB())
-    if stage.kind in ("in_to_out", "out_to_in"):
-        return TopoDB(LocalGroupDB(), order=stage.kind, ignore_newtrees=not stage.new_trees)
+    if stage.kind == "in_to_out":
+        return TopoDB(LocalGroupDB(), ignore_newtrees=not stage.new_trees)
     if stage.imported_late:
         return ImportedLate(stage.kind)
     found = _import(stage.kind)
@@ -244,18 +305,20 @@ def _make(stage):
 @own_rewrites()
 def _build():
     """Import the rules and put the pipeline into ``optdb``."""
+    late = set(chain(*hooks.load_with.values()))
     for module in RULE_MODULES:
-        importlib.import_module(module)
+        if module not in late:
+            importlib.import_module(module)
     made = {stage.name: _make(stage) for stage in PIPELINE}
+    at = positions(PIPELINE)
     for stage in PIPELINE:
         sequence = optdb if stage.within is None else made[stage.within]
         made[stage.name].name = stage.name
-        sequence.register(stage.name, made[stage.name], stage.position, *stage.tags.split())
+        sequence.register(stage.name, made[stage.name], at[stage.name], *stage.tags.split())
     made["canonicalize"].register(
         "merge", MergeOptimizer(), "fast_run", "fast_compile", cleanup=True
     )
-    order = {module: i for i, module in enumerate(RULE_MODULES)}
-    declarations.take(partial(_join, made), lambda d: order.get(d.module, len(order)))
+    declarations.take(partial(_join, made))
 
 
 def _join(made, declaration):
@@ -267,20 +330,23 @@ def _join(made, declaration):
             f"{declaration.stage!r}, which is not one that holds rules: "
             f"{[s.name for s in PIPELINE if not (s.kind == 'merge' or ':' in s.kind)]}"
         )
+    own = _is_own(declaration)
+    if own and declaration.module not in RULE_MODULES:
+        raise ValueError(f"{declaration.module} declares {declaration.name}: RULE_MODULES lacks it")
     database, tags = made[stage.name], declaration.tags
-    if stage.kind in ("in_to_out", "out_to_in"):
+    if stage.kind == "in_to_out":
         within = (stage.within,) if stage.within else ()
         tags = dict.fromkeys((*tags, *stage.tags.split(), *within))
     # A rule that is a stage of its own has the name of the stage, which cannot be a tag as well.
     # The name of a stage does not select rules that run only if they are named themselves.
     requested = not {"fast_run", "fast_compile"} & set(tags)
-    as_tag = stage.kind == "equilibrium" and stage.within is None and not requested
-    with own_rewrites(_is_own(declaration)):
+    with own_rewrites(own):
         database.register(
             declaration.name,
             declaration.what,
             *tags,
-            use_db_name_as_tag=as_tag,
+            use_db_name_as_tag=stage.kind == "equilibrium" and not stage.within and not requested,
+            place=RULE_MODULES.index(declaration.module) if own else math.inf,
             **declaration.options,
         )
 

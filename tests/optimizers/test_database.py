@@ -236,6 +236,18 @@ def test_an_equilibrium_pass_is_final_or_cleanup_not_both():
         EquilibriumDB().register("m", MergeOptimizer(), final_opt=True, cleanup=True)
 
 
+@pytest.mark.parametrize("db", [DB(), EquilibriumDB(), LocalGroupDB(), TopoDB(LocalGroupDB())])
+def test_what_has_a_place_stands_there_whenever_it_is_registered(db):
+    db.register("x", a_rule("x"), "t")
+    for name, place in ("f", 1), ("b", 2), ("e", 1), ("a", 0):
+        db.register(name, a_rule(name), "t", place=place)
+    db.register("c", a_rule("c"), "t")
+    found = getattr(db, "db", db)
+    answer = found.query("+t")
+    rules = getattr(answer, "opts", None) or getattr(answer, "rules", None) or answer
+    assert found.names() == names(rules) == ["a", "f", "e", "b", "x", "c"]
+
+
 def test_groups_and_topological_databases():
     db = TopoDB(LocalGroupDB(), order="out_to_in", ignore_newtrees=True)
     db.register("b", a_rule("b"), "t")

@@ -301,7 +301,7 @@ def test_no_declaration_is_lost_while_the_pipeline_takes_them():
     threads = [threading.Thread(target=declare_many) for _ in range(4)]
     for thread in threads:
         thread.start()
-    declarations.take(joined.append, key=lambda one: 0)
+    declarations.take(joined.append)
     for thread in threads:
         thread.join()
     assert len(joined) == 2000 and not declarations.waiting
@@ -312,10 +312,10 @@ def test_declarations_wait_for_a_pipeline_that_takes_them():
     for name in "ba":
         declarations.add(declaration(name))
     with pytest.raises(ZeroDivisionError):
-        declarations.take(lambda one: 1 / 0, key=lambda one: ord(one.name))
-    declarations.take(joined.append, key=lambda one: ord(one.name))
+        declarations.take(lambda one: 1 / 0)
+    declarations.take(joined.append)
     declarations.add(declaration("0"))
-    assert [one.name for one in joined] == ["a", "b", "0"]
+    assert [one.name for one in joined] == ["b", "a", "0"]
 
 
 # --- patterns -------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The pipeline: its stages, what queries take of it, how rules join it, and the entry to it."""
 
 import importlib.util
+import os
 import subprocess
 import sys
 
@@ -13,14 +14,15 @@ from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph, Interface
 from opwise.graph.op import Op
 from opwise.optimizers import stages
-from opwise.optimizers.database import DB, Query
+from opwise.optimizers.database import DB, Query, SequenceDB
 from opwise.optimizers.merge import MergeOptimizer
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.pattern import OpRemove
-from opwise.optimizers.rule import local_optimizer, rule
+from opwise.optimizers.rule import declare, local_optimizer, rule
 from opwise.optimizers.stages import (
     PIPELINE,
     RULE_MODULES,
+    Stage,
     optdb,
     optimize,
     register_canonicalize,
@@ -85,51 +87,60 @@ def sequence(**query):
 # --- the list -------------------------------------------------------------------------------------
 
 
+#: the stages in order, with their positions in Theano
+IN_THEANO = [
+    ("inline_ofg_expansion", -0.01),
+    ("inline_ofg_on_device", None),
+    ("merge1", 0),
+    ("ShapeOpt", 0.1),
+    ("useless", 0.6),
+    ("merge1.1", 0.65),
+    ("pre_local_IncSubtensor_serialize", 0.99),
+    ("canonicalize", 1),
+    ("merge1.2", 1.2),
+    ("stabilize", 1.5),
+    ("local_fill_to_alloc", 1.51),
+    ("local_elemwise_alloc", 1.52),
+    ("local_log_sum_exp", 1.6),
+    ("BlasOpt", 1.7),
+    ("specialize", 2),
+    ("crossentropy_to_crossentropy_with_softmax", 2.01),
+    ("uncanonicalize", 3),
+    ("specialize_device", 48.6),
+    ("sparse_products_on_device", None),
+    ("loop_steps_on_device", None),
+    ("merge1.3", None),
+    ("window_sums", None),
+    ("row_fusion", None),
+    ("sums_of_deviations", None),
+    ("elemwise_fusion", 49),
+    ("merge2", 49),
+    ("local_alloc_empty_to_zeros", 49.3),
+    ("add_destroy_handler", 49.5),
+    ("local_inplace_addsd_ccode", 60),
+    ("local_inplace_remove0", 60),
+    ("local_inplace_setsubtensor", 60),
+    ("local_inplace_sparse_block_gemv", 60),
+    ("local_inplace_sparse_block_outer", 60),
+    ("typed_list_inplace_opt", 60),
+    ("local_addsd_ccode", 61),
+    ("InplaceBlasOpt", 70),
+    ("inplace_elemwise_opt", 75),
+    ("cond_make_inplace", 95),
+    ("random_make_inplace", 99),
+    ("random_make_inplace_mrg", 99),
+    ("merge3", 100),
+    ("place_on_device", None),
+]
+
+
 def test_stages_stand_at_the_positions_that_programs_know():
-    assert list(optdb.positions().items()) == [
-        ("inline_ofg_expansion", -0.01),
-        ("inline_ofg_on_device", -0.009),
-        ("merge1", 0),
-        ("ShapeOpt", 0.1),
-        ("useless", 0.6),
-        ("merge1.1", 0.65),
-        ("pre_local_IncSubtensor_serialize", 0.99),
-        ("canonicalize", 1),
-        ("merge1.2", 1.2),
-        ("stabilize", 1.5),
-        ("local_fill_to_alloc", 1.51),
-        ("local_elemwise_alloc", 1.52),
-        ("local_log_sum_exp", 1.6),
-        ("BlasOpt", 1.7),
-        ("specialize", 2),
-        ("crossentropy_to_crossentropy_with_softmax", 2.01),
-        ("uncanonicalize", 3),
-        ("specialize_device", 48.6),
-        ("sparse_products_on_device", 48.7),
-        ("loop_steps_on_device", 48.8),
-        ("merge1.3", 48.82),
-        ("window_sums", 48.84),
-        ("row_fusion", 48.85),
-        ("sums_of_deviations", 48.9),
-        ("elemwise_fusion", 49),
-        ("merge2", 49),
-        ("local_alloc_empty_to_zeros", 49.3),
-        ("add_destroy_handler", 49.5),
-        ("local_inplace_addsd_ccode", 60),
-        ("local_inplace_remove0", 60),
-        ("local_inplace_setsubtensor", 60),
-        ("local_inplace_sparse_block_gemv", 60),
-        ("local_inplace_sparse_block_outer", 60),
-        ("typed_list_inplace_opt", 60),
-        ("local_addsd_ccode", 61),
-        ("InplaceBlasOpt", 70),
-        ("inplace_elemwise_opt", 75),
-        ("cond_make_inplace", 95),
-        ("random_make_inplace", 99),
-        ("random_make_inplace_mrg", 99),
-        ("merge3", 100),
-        ("place_on_device", 101),
-    ]
+    assert [(s.name, s.theano) for s in PIPELINE if s.within is None] == IN_THEANO
+    found = optdb.positions()
+    assert list(found) == [name for name, _ in IN_THEANO]
+    assert {n: found[n] for n, at in IN_THEANO if at is not None} == {
+        name: at for name, at in IN_THEANO if at is not None
+    }
     assert optdb["BlasOpt"].positions() == {
         "local_dot_to_dot22": 0,
         "gemm_optimizer": 10,
@@ -137,19 +148,135 @@ def test_stages_stand_at_the_positions_that_programs_know():
         "local_gemm_to_gemv": 15,
         "use_c_blas": 20,
     }
-    assert list(optdb["elemwise_fusion"].positions()) == [
-        "local_add_mul_fusion",
-        "composite_elemwise_fusion",
-        "map_reduce_fusion",
-        "share_reduction_loops",
-        "conv_elemwise_fusion",
+    assert optdb["elemwise_fusion"].positions() == {
+        "local_add_mul_fusion": 0,
+        "composite_elemwise_fusion": 1,
+        "map_reduce_fusion": 2,
+        "share_reduction_loops": 3,
+        "conv_elemwise_fusion": 4,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [
+        ("mine", -1), ("mine", 0), ("mine", 0.3), ("mine", 1), ("another", 1), ("mine", 1.55),
+        ("mine", 2.5), ("mine", 48.65), ("mine", 48.9), ("mine", 48.99), ("another", 49),
+        ("mine", 49), ("zz", 49), ("mine", 49.5), ("another", 49.5), ("mine", 60), ("another", 60),
+        ("zz", 60), ("mine", 75), ("mine", 99), ("mine", 200), ("zz", "last"),
+    ],
+)  # fmt: skip
+def test_a_pass_of_a_program_stands_where_theano_puts_it(monkeypatch, name, at):
+    optdb.names()
+    for kept in ("_objects", "_tags", "_places", "__position__"):
+        monkeypatch.setattr(optdb, kept, dict(getattr(optdb, kept)))
+    optdb.register(name, EquilibriumOptimizer([OpRemove(Mine())]), at)
+    legacy = [(position, one) for one, position in IN_THEANO if position is not None]
+    before = [one for one in legacy if at == "last" or one < (at, name)]
+    order = list(optdb.positions())
+    own = {one for one, position in IN_THEANO if position is None}
+    if at in (200, "last"):
+        assert order[-1] == name
+        return
+    assert [n for n in order if n not in own].index(name) == len(before)
+    if at not in {one for one, _ in legacy}:  # what Theano lacks comes as late as it can
+        assert order[order.index(name) - 1] == before[-1][1] if before else order[0] == name
+
+
+def of(name, theano=None, kind="merge", within=None):
+    return Stage(name, theano, kind, "", "", within)
+
+
+def test_what_theano_lacks_stands_before_what_follows_or_behind_all():
+    found = stages.positions(
+        [of("a"), of("b"), of("c", 1), of("s", None, "sequence"), of("x", within="s"), of("d", 2),
+         of("y", 0, within="s"), of("z", within="s"), of("e"), of("f")]
+    )  # fmt: skip
+    step = 2**-20
+    assert list(found.items()) == [
+        ("a", 1 - 2 * step), ("b", 1 - step), ("c", 1), ("s", 2 - step), ("d", 2), ("e", 3),
+        ("f", 4), ("x", -step), ("y", 0), ("z", 1),
+    ]  # fmt: skip
+
+
+def test_the_list_has_no_ties_and_no_unknown_neighbours():
+    for wrong in (
+        [of("b", 1), of("a", 1)],
+        [of("a", 2), of("b", 1)],
+        [of("a", 1), of("a", 1)],
+        [of("a", 1), of("a", 2)],
+        [of("a"), of("a")],
+        [of("s", 1, "sequence"), of("s", within="s")],
+        # no room between two stages of Theano
+        [of("a", 1), of("b"), of("c", 1 + 2**-20)],
+    ):
+        with pytest.raises(ValueError, match=r"positions ascend|There are two stages"):
+            stages.positions(wrong)
+    for wrong in ([of("a", within="s")], [of("s", 1), of("a", within="s")],
+                  [of("a", within="s"), of("s", 1, "sequence")]):  # fmt: skip
+        with pytest.raises(ValueError, match="'a' is part of 's', which is no sequence before it"):
+            stages.positions(wrong)
+
+
+def test_a_wrong_list_is_found_when_the_pipeline_is_built(monkeypatch):
+    monkeypatch.setattr(stages, "PIPELINE", (*PIPELINE, of("merge0", 100)))
+    monkeypatch.setattr(stages, "optdb", SequenceDB(fill=stages._build))
+    with pytest.raises(ValueError, match=r"'place_on_device' at 99.* is behind 'merge3' at 100"):
+        stages.optdb.names()
+
+
+#: prints the order of all stages and rules; rule modules are imported in the order of a seed, some
+#: of them when the pipeline is there and has a rule of a program
+_SHUFFLED = """
+import importlib, random, sys
+from opwise.graph import hooks
+from opwise.optimizers import rule, stages
+from opwise.optimizers.database import DB
+
+random.seed(int(sys.argv[1]))
+for modules in hooks.load_with.values():
+    random.shuffle(modules)
+modules = [*stages.RULE_MODULES, "opwise.loops", "opwise.sparse"]
+random.shuffle(modules)
+early = random.randrange(len(modules))
+for module in modules[:early]:
+    importlib.import_module(module)
+holders = ("useless", "canonicalize", "specialize", "local_inplace_addsd_ccode")
+for stage in holders:
+    stages.optdb[stage].register("of_program", rule.Rule(print), "fast_run")
+for module in modules[early:]:
+    importlib.import_module(module)
+
+def show(db, name):
+    names = db.positions() if hasattr(db, "positions") else db.names()
+    print(name, *names)
+    for each in names:
+        if isinstance(db[each], DB):
+            show(getattr(db[each], "db", db[each]), each)
+
+show(stages.optdb, "all")
+chosen = stages.optdb.query("+fast_run")
+print([[str(r) for r in getattr(p, "rules", ())] for p in chosen])
+print([str(p.local_opt) for p in chosen if hasattr(p, "local_opt")])
+"""
+
+
+def test_the_order_depends_on_no_import_and_no_hash():
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", _SHUFFLED, str(seed)],
+            cwd=_root(),
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for seed in range(4)
     ]
-
-
-def test_the_list_is_written_in_the_order_in_which_it_runs():
-    for outer in {stage.within for stage in PIPELINE}:
-        written = [(s.position, s.name) for s in PIPELINE if s.within == outer]
-        assert written == sorted(written)
+    printed = [one.communicate()[0] for one in started]
+    assert not any(one.returncode for one in started)
+    assert len(set(printed)) == 1
+    assert "scan_remove_unused" in printed[0] and "local_usmm" in printed[0]
+    assert printed[0].count("of_program\n") == 4  # behind opwise's own
 
 
 def test_every_stage_says_what_it_does_in_a_sentence():
@@ -373,6 +500,12 @@ def test_rules_are_declared_for_stages_that_hold_rules(joined):
 
             @rule(Mine, stage=stage)
             def misplaced(fgraph, node): ...
+
+
+def test_opwise_declares_rules_in_the_modules_of_the_list(joined):
+    with pytest.raises(ValueError, match="declares unlisted: RULE_MODULES lacks it"):
+        declare("canonicalize", OpRemove(Mine()), name="unlisted", module="opwise.optimizers.rules")
+    assert "unlisted" not in optdb["canonicalize"]
 
 
 def test_a_program_may_add_a_pass_of_its_own(x):
