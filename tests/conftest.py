@@ -113,6 +113,16 @@ class _Config:
 
 
 @pytest.fixture
+def only_own_rewrites(monkeypatch):
+    """Other tests may have registered rewrites."""
+    from opwise.optimizers import stages
+    from opwise.optimizers.database import _Generation
+
+    assert "canonicalize" in stages.optdb  # it takes what waits for it
+    monkeypatch.setattr(_Generation, "changed", False)
+
+
+@pytest.fixture
 def use_cache(monkeypatch):
     """``use_cache(folder, flag=value, ...)``: keep kernels there, as in a new process."""
     from opwise.linkers import cbuild, kernelcache

@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 from opwise.modes.mode import Mode
-from opwise.optimizers import stages
-from opwise.optimizers.database import _Generation
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -22,13 +20,6 @@ def no_compiler(flags):
 def mode(request, no_compiler):
     """All rewrites, each linker."""
     return Mode(request.param, "fast_run")
-
-
-@pytest.fixture
-def only_own_rewrites(monkeypatch):
-    """Other tests may have registered rewrites."""
-    assert "canonicalize" in stages.optdb  # it takes what waits for it
-    monkeypatch.setattr(_Generation, "changed", False)
 
 
 @pytest.fixture

@@ -189,6 +189,7 @@ def test_a_warning_that_is_an_error_leaves_all_updates_done():
     np.testing.assert_array_equal(t.get_value(), [1, 1, 1])
 
 
+@pytest.mark.usefixtures("only_own_rewrites")
 @pytest.mark.parametrize("given", [False, True], ids=["", "givens"])
 def test_cached_graphs_warn_alike(given, use_cache, tmp_path, flags):
     flags(cache_graphs=True)
