@@ -9,7 +9,7 @@ def set_blas(str name, capsule, expected):
             f"this scipy uses other integers for BLAS: its {name} has the signature "
             f"{signature.decode()!r}, opwise was written for {expected[0]!r}"
         )
-    if ow_set_blas(name.encode(), PyCapsule_GetPointer(capsule, signature)) != NULL:
+    if not ow_set_blas(name.encode(), PyCapsule_GetPointer(capsule, signature)):
         raise ValueError(f"opwise does not use the BLAS function {name}")
 
 
@@ -54,4 +54,4 @@ cdef int _load_lapack(char *error) noexcept with gil:
     return _load(True, error)
 
 
-ow_set_loaders(_load_blas, _load_lapack)
+ow_load_blas, ow_load_lapack = _load_blas, _load_lapack

@@ -28,10 +28,12 @@ def needs_blas():
 def kinds():
     """Return the names of the kinds of C steps."""
     names = []
-    cdef const ow_kind *k = ow_kinds
-    while k.name != NULL:
-        names.append(k.name.decode())
-        k += 1
+    cdef const ow_kind *k
+    for i in range(OW_KIND_TABLES):
+        k = ow_kind_tables[i]
+        while k.name != NULL:
+            names.append(k.name.decode())
+            k += 1
     return names
 
 
@@ -49,21 +51,15 @@ def conv_algorithm(str kind, ints, image, kernel, bint f64):
         parameters[i] = value
     for i in range(5):
         lengths[0][i], lengths[1][i] = image[i], kernel[i]
-    if kind == "conv_kernels":
-        name = ow_kernels_algorithm_name(parameters, lengths[0], lengths[1], f64)
-    else:
-        name = ow_conv_algorithm_name(
-            kind == "conv_images", parameters, lengths[0], lengths[1], f64)
+    i = {"conv": OW_FORWARD, "conv_images": OW_BY_IMAGES, "conv_kernels": OW_BY_KERNELS}[kind]
+    name = ow_conv_algorithm_of(i, parameters, lengths[0], lengths[1], f64)
     return None if name == NULL else name.decode()
 
 
 def product_parts(int64_t rows, int64_t columns, int64_t terms, bint f64):
     """Return (parts of rows, parts of columns) of a product that copies its operands."""
-    cdef ow_product q
     cdef int64_t down, across
-    memset(&q, 0, sizeof(q))
-    q.m, q.n, q.k = rows, columns, terms
-    ow_cut_product(&q, f64, &down, &across)
+    ow_cuts(rows, columns, terms, f64, &down, &across)
     return down, across
 
 
@@ -80,11 +76,18 @@ cdef dict _find_loops():
 LOOPS = _find_loops()
 
 
+cdef dict _numbered(const char *(*name)(int)):
+    cdef dict found = {}
+    while name(len(found)) != NULL:
+        found[name(len(found)).decode()] = len(found)
+    return found
+
+
 #: index of each reducer, by ``<operation>_<element>_<accumulator>``; of each argmax and adder, by
 #: element
 REDUCERS = {ow_kernels.reducers[i].name.decode(): i for i in range(ow_kernels.reducer_count)}
-ADDERS = {ow_adders[i].name.decode(): i for i in range(ow_adder_count)}
-ARGMAXERS = {ow_argmaxers[i].name.decode(): i for i in range(ow_argmaxer_count)}
+ADDERS = _numbered(ow_adder_name)
+ARGMAXERS = _numbered(ow_argmaxer_name)
 
 # numpy sorts short arrays with the vector instructions of the processor
 ow_sort_in_place[0] = PyDataType_GetArrFuncs(np.dtype(np.uint32)).sort[0]

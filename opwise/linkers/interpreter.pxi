@@ -51,4 +51,4 @@ cdef class Code:
         return <uintptr_t>&self.code
 
 
-INTERPRET = <uintptr_t>ow_interpret
+INTERPRET = <uintptr_t>ow_interpreter

@@ -75,4 +75,4 @@ cdef int _compile_on_demand(ow_on_demand *demanded) noexcept with gil:
         return OW_PYTHON_ERROR
 
 
-ow_set_compile_on_demand(_compile_on_demand)
+ow_compile_on_demand = _compile_on_demand

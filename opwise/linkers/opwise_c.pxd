@@ -81,8 +81,10 @@ cdef extern from "runtime.h":
     char *ow_at(const char *, int64_t, int64_t)
     void ow_alias(ow_slot *, const ow_slot *)
     bint ow_is_c_contiguous(const ow_slot *)
-    void ow_copy(ow_slot *, ow_slot *)
     void ow_c_strides(ow_slot *)
+
+cdef extern from "copy.h":
+    void ow_copy(ow_slot *, ow_slot *)
 
 cdef extern from "ending.h" nogil:
     void ow_ending_watch(void (*)() noexcept nogil)
@@ -96,6 +98,7 @@ cdef extern from "on_demand.h":
         ow_loop loop
         int32_t missing
         void *owner
+    int (*ow_compile_on_demand)(ow_on_demand *)
 
 cdef extern from "kinds.h":
     ctypedef struct ow_kind:
@@ -107,39 +110,22 @@ cdef extern from "kinds.h":
         ow_fn check
         int reads
     const ow_kind *ow_find_kind(const char *)
-    ctypedef struct ow_product:
-        int64_t m, n, k
-    int ow_cut_product(const ow_product *, int, int64_t *, int64_t *)
-    const char *ow_conv_algorithm_name(int, const int64_t *, const int64_t *, const int64_t *, int)
-    const char *ow_kernels_algorithm_name(const int64_t *, const int64_t *, const int64_t *, int)
-    const ow_kind *ow_kinds
+    int OW_KIND_TABLES
+    const ow_kind *ow_kind_tables[]
+    const ow_loop ow_interpreter
+    const char *ow_adder_name(int)
+    const char *ow_argmaxer_name(int)
+    bint ow_set_blas(const char *, void *)
+    bint ow_has_blas()
+    bint ow_has_lapack()
+    int (*ow_load_blas)(char *)
+    int (*ow_load_lapack)(char *)
+    void ow_cuts(int64_t, int64_t, int64_t, int, int64_t *, int64_t *)
+    int OW_FORWARD, OW_BY_IMAGES, OW_BY_KERNELS
+    const char *ow_conv_algorithm_of(int, const int64_t *, const int64_t *, const int64_t *, int)
 
 cdef extern from *:
     """
-    static const char *ow_set_blas(const char *name, void *fn)
-    {
-    #define OW_BLAS_ROW(f) if (!strcmp(name, #f)) { *(void **)&ow_blas.f = fn; return NULL; }
-    #define OW_LAPACK_ROW(f) \
-        if (!strcmp(name, "d" #f)) { *(void **)&ow_lapack.d.f = fn; return NULL; } \
-        if (!strcmp(name, "s" #f)) { *(void **)&ow_lapack.s.f = fn; return NULL; }
-        OW_BLAS_ROW(dgemm) OW_BLAS_ROW(sgemm) OW_BLAS_ROW(dgemv) OW_BLAS_ROW(sgemv)
-        OW_BLAS_ROW(dger) OW_BLAS_ROW(sger)
-        OW_LAPACK_ROW(trsv) OW_LAPACK_ROW(trsm) OW_LAPACK_ROW(potrf) OW_LAPACK_ROW(getrf)
-        OW_LAPACK_ROW(getri) OW_LAPACK_ROW(syevd) OW_LAPACK_ROW(gesdd) OW_LAPACK_ROW(geqrf)
-        OW_LAPACK_ROW(orgqr)
-        return "unknown";
-    }
-    static void ow_set_loaders(int (*blas)(char *), int (*lapack)(char *))
-    {
-        ow_load_blas = blas;
-        ow_load_lapack = lapack;
-    }
-    static void ow_set_compile_on_demand(int (*compile)(ow_on_demand *))
-    {
-        ow_compile_on_demand = compile;
-    }
-    static int ow_has_blas(void) { return ow_blas.sger != NULL; }
-    static int ow_has_lapack(void) { return ow_lapack.s.orgqr != NULL; }
     static void *ow_np_malloc(void *ctx, size_t n) { (void)ctx; return ow_alloc((int64_t)n); }
     static void *ow_np_calloc(void *ctx, size_t n, size_t size)
     {
@@ -180,11 +166,6 @@ cdef extern from *:
         return a;
     }
     """
-    const char *ow_set_blas(const char *, void *)
-    void ow_set_loaders(int (*)(char *), int (*)(char *))
-    void ow_set_compile_on_demand(int (*)(ow_on_demand *))
-    bint ow_has_blas()
-    bint ow_has_lapack()
     object ow_wrap(int, int, cnp.npy_intp *, cnp.npy_intp *, void *, int)
 
 cdef extern from "draws.h":
@@ -257,7 +238,7 @@ cdef extern from "numpy/arrayobject.h":
 
     PyArray_ArrFuncs *PyDataType_GetArrFuncs(cnp.dtype dtype)
 
-cdef extern from "elemwise.h":
+cdef extern from "code.h":
     int OW_MAXREG, OW_CHUNK
     ctypedef struct ow_instr:
         ow_chunk_fn fn
@@ -273,7 +254,6 @@ cdef extern from "elemwise.h":
         const ow_reducer *run
         const ow_reducer *join
         int64_t chunk
-    void ow_interpret(const void *, char **, const int64_t *, int64_t) noexcept nogil
 
 cdef extern from "clock.h":
     void ow_clock_begin()
@@ -302,18 +282,6 @@ cdef extern from "timing.h":
     void ow_note(ow_timing *, int64_t, int64_t) noexcept nogil
     void ow_timing_begin(ow_timing *) noexcept nogil
     int ow_keep(ow_timing *, int64_t, int64_t, int64_t) noexcept nogil
-
-cdef extern from "reduce.h":
-    ctypedef struct ow_argmaxer:
-        const char *name
-    const ow_argmaxer *ow_argmaxers
-    int ow_argmaxer_count
-
-cdef extern from "index.h":
-    ctypedef struct ow_adder:
-        const char *name
-    const ow_adder *ow_adders
-    int ow_adder_count
 
 cdef extern from "loops.h":
     const ow_loop_row *ow_loop_rows

@@ -19,7 +19,7 @@ typedef void (*ow_sgemv_t)(char *, int *, int *, float *, float *, int *, float 
 typedef void (*ow_dger_t)(int *, int *, double *, double *, int *, double *, int *, double *, int *);
 typedef void (*ow_sger_t)(int *, int *, float *, float *, int *, float *, int *, float *, int *);
 
-static struct {
+extern struct ow_blas {
     ow_dgemm_t dgemm;
     ow_sgemm_t sgemm;
     ow_dgemv_t dgemv;
@@ -49,7 +49,7 @@ typedef struct ow_mat {
 
 /* Fills ow_blas when the first product is large enough to need it; returns OW_OK, or an error that it
  * has written or, for OW_PYTHON_ERROR, kept. */
-static int (*ow_load_blas)(char *error);
+extern int (*ow_load_blas)(char *error);
 
 static inline int ow_need_blas(ow_step *s, int needed)
 {

@@ -40,7 +40,6 @@ typedef struct ow_kernel_sums {
     int failed;
 } ow_kernel_sums;
 
-static int64_t ow_at_most(int64_t n, int64_t most) { return n < most ? n : most; }
 static int64_t ow_at_least(int64_t n, int64_t least) { return n > least ? n : least; }
 
 /* Memory of one unit, or NULL. */

@@ -3,6 +3,7 @@
 #define OW_ELEMWISE_H
 
 #include "buffers.h"
+#include "code.h"
 #include "copy.h"
 
 /* The shape of `nd` dimensions that all inputs have, but for those that `mask` says to broadcast. */
@@ -66,8 +67,6 @@ static int ow_elemwise_prep(ow_step *s)
 /* --- operands that are not contiguous -------------------------------------------------------------
  * Generated loops take contiguous operands only. Others are copied chunk by chunk, which costs less
  * than a loop without vector instructions, and halves what the compiler has to do. */
-
-#define OW_CHUNK 512
 
 /* Rows of fewer elements are joined to long runs: a loop takes longer to start than to run on them. */
 #define OW_JOINED_LINE 128
@@ -532,26 +531,6 @@ static int ow_elemwise_run(ow_step *s)
 }
 
 /* --- the interpreter -------------------------------------------------------------------------- */
-
-#define OW_MAXREG 128
-
-typedef struct ow_instr {
-    ow_chunk_fn fn;
-    int32_t out;
-    int32_t nin;
-    int32_t in[4];
-} ow_instr;
-
-typedef struct ow_code {
-    int32_t nin, nout, nreg, ninstr;
-    int32_t *itemsize;  /* of each register; the first nin are the operands */
-    int32_t *results;   /* register of each output */
-    ow_instr *instr;
-    const ow_reducer *reducer;  /* folds the only result into the accumulator; NULL: no reduction */
-    const ow_reducer *run;      /* the same for a run of elements and one accumulator */
-    const ow_reducer *join;     /* folds accumulators */
-    int64_t chunk;      /* elements of a register: half of OW_CHUNK if some have 16 bytes */
-} ow_code;
 
 typedef char ow_register[8 * OW_CHUNK];
 

@@ -24,13 +24,13 @@
         void (*orgqr)(int *, int *, int *, T *, int *, T *, T *, int *, int *);                     \
     }
 
-static struct {
+extern struct ow_lapack {
     OW_LAPACK_FUNCTIONS(double) d;
     OW_LAPACK_FUNCTIONS(float) s;
 } ow_lapack;
 
 /* Fills ow_lapack when the first step needs it; as ow_load_blas. */
-static int (*ow_load_lapack)(char *error);
+extern int (*ow_load_lapack)(char *error);
 
 static void ow_find_blas_threads(void *function);
 

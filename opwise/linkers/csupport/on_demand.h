@@ -11,7 +11,7 @@ typedef struct ow_on_demand {
 } ow_on_demand;
 
 /* Compiles a loop, if it can be; returns OW_OK, or OW_PYTHON_ERROR after an interrupt. */
-static int (*ow_compile_on_demand)(ow_on_demand *);
+extern int (*ow_compile_on_demand)(ow_on_demand *);
 
 static inline int ow_demand(ow_on_demand *d)
 {

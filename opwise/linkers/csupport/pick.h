@@ -8,6 +8,7 @@
 #ifndef OW_PICK_H
 #define OW_PICK_H
 
+#include "elemwise.h"
 #include "selection.h"
 
 /* ints from `at` on: the number of entries, then four for each: its kind, and for a slice start, stop and

@@ -127,6 +127,8 @@ static inline char *ow_at(const char *p, int64_t i, int64_t stride)
     return (char *)((uintptr_t)p + (uintptr_t)i * (uintptr_t)stride);
 }
 
+static inline int64_t ow_at_most(int64_t n, int64_t most) { return n < most ? n : most; }
+
 static inline int64_t ow_size(const ow_slot *c)
 {
     int64_t n = 1;
