@@ -64,7 +64,8 @@ class LengthCondition:
 
 def conditions(node: Apply, shapes: Sequence[Any]) -> Iterator[LengthCondition]:
     """Yield the Conditions of an Apply. shapes: of its inputs, tuples of lengths or None."""
-    for function in _checks_of(type(node.op)):
+    kind: type = type(node.op)
+    for function in _checks_of(kind):
         yield from function(node, shapes)
 
 
