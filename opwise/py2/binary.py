@@ -227,7 +227,7 @@ class TarFile(tarfile.TarFile):
         return None if file is None else Writable(file)
 
     def addfile(self, tarinfo: tarfile.TarInfo, fileobj: Any = None) -> None:
-        if isinstance(fileobj, io.TextIOBase):
+        if isinstance(fileobj, io.TextIOBase | InMemory):
             fileobj = io.BytesIO(_as_bytes(fileobj.read()))
         super().addfile(tarinfo, fileobj)
 

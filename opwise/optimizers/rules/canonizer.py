@@ -113,9 +113,9 @@ class Canonizer:
         if not is_private(out):
             return None
         ((reader, _),) = out._clients
-        if reader == "output" or reader.outputs[0].type.dtype != out.type.dtype:
+        if reader == "output" or row_name(reader) not in self._opens:
             return None
-        return reader if row_name(reader) in self._opens else None
+        return reader if reader.outputs[0].type.dtype == out.type.dtype else None
 
     # --- sums of sums -----------------------------------------------------------------------------
 

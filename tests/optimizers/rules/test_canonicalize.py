@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
+from opwise import function, sparse
+from opwise.compile.streams import RandomStreams
 from opwise.gradient import disconnected_grad, grad
 from opwise.graph.fgraph import FunctionGraph
 from opwise.optimizers.check import check_rewrite, evaluate
@@ -14,6 +16,7 @@ from opwise.optimizers.rules import canonicalize
 from opwise.optimizers.rules.canonizer import PRODUCTS, WIDEST
 from opwise.optimizers.rules.matching import operands
 from opwise.optimizers.stages import optdb
+from opwise.tensor import lists
 from opwise.tensor.convert import OutputGuard
 from opwise.tensor.elemwise import Elemwise, elemwise
 from opwise.tensor.type import tensor_type
@@ -485,6 +488,21 @@ def test_a_switch_is_not_computed_twice_to_be_scaled(operation, stays):
     EquilibriumOptimizer(chosen.values()).optimize(graph)
     switches = [node for node in graph.apply_nodes if node.op == elemwise("switch")]
     assert len(switches) == (1 if stays else 2)
+
+
+@pytest.mark.parametrize(
+    ("made", "half"),
+    [(lambda x: 1 - x, 0.5), (lambda x: 1 + x + 2, -2.5), (lambda x: x / 2 * x, 1.0)],
+)
+def test_a_reader_may_have_results_of_any_type(made, half):
+    """A state of a generator, a list and a sparse matrix have no dtype, or no tensor's."""
+    c, x = T.dscalar("c"), T.dmatrix("x")
+    draws = RandomStreams(1).binomial((3,), p=made(c))
+    items = lists.make_list([made(x)])
+    f = function([c, x], [draws, items[0], sparse.csr_from_dense(made(x))], mode="FAST_RUN")
+    drawn, item, matrix = f(half, np.eye(2))
+    assert drawn.shape == (3,)
+    np.testing.assert_array_equal(matrix.toarray(), item)
 
 
 def test_a_part_of_a_product_is_opened_again_after_a_change():
