@@ -44,7 +44,8 @@ CFLAGS = (
 LOOP_FLAGS = ("-fno-thread-jumps",) if sys.platform == "linux" else ()
 # Python's own flags ask for debug information, which takes a quarter of the time and most of the
 # file. CFLAGS=-g asks for it again.
-CFLAGS += ("-g0",) * ("-g" not in os.environ.get("CFLAGS", ""))
+if "-g" not in os.environ.get("CFLAGS", ""):
+    CFLAGS += ("-g0",)
 
 # Kernels of vectors are compiled for each of these kinds of processors: the table that the file
 # simd_<name>.c defines, and the macros of a compiler for it.
@@ -93,9 +94,12 @@ def vectors() -> list[str]:
     """The kinds of processors, besides any, that kernels are compiled for: this one.
 
     OPWISE_VECTORS=all: all of them, for packages that others install. A library that lacks the
-    kernels of its processor uses those of any. Only gcc makes code for another processor than the
-    one that it compiles for.
+    kernels of its processor uses those of any. Files name their processor by a pragma of gcc, so
+    other compilers make the kernels of any alone.
     """
+    wanted = os.environ.get("OPWISE_VECTORS", "native")
+    if wanted not in ("native", "all"):
+        raise SystemExit(f"OPWISE_VECTORS must be 'native' or 'all', not {wanted!r}")
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
 
     def macros(*flags: str) -> set[str]:
@@ -105,7 +109,7 @@ def vectors() -> list[str]:
 
     if "__x86_64__" not in macros() or "__clang__" in macros():
         return []
-    if os.environ.get("OPWISE_VECTORS") == "all":
+    if wanted == "all":
         return list(VECTORS)
     here = macros("-march=native")
     return [name for name, needed in VECTORS.items() if here.issuperset(needed)][:1]

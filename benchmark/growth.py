@@ -460,13 +460,12 @@ class Meter:
 
     def run(self, part: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if self.calls:
+            from opwise.profiling.process import pause_garbage_collection
+
             profile = cProfile.Profile()
             gc.collect()  # the finalizers of garbage that others left are not calls of this part
-            gc.disable()
-            try:
+            with pause_garbage_collection():
                 result = profile.runcall(function, *args, **kwargs)
-            finally:
-                gc.enable()
             self.costs[part] = float(pstats.Stats(profile).total_calls)
             return result
         start = time.perf_counter()

@@ -34,6 +34,8 @@ TESTS = ("tests/scalar", "tests/graph", "tests/modes", "tests/compile", "tests/l
 
 #: without the flags of the caller, and without packages that he has elsewhere
 PLAIN = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "OPWISE", "THEANO"))}
+#: a wheel has the kernels for each kind of processor
+PLAIN["OPWISE_VECTORS"] = "all"
 
 
 def run(*command: str | Path, **kwargs) -> None:

@@ -183,7 +183,7 @@ class OpFromGraph(Op):
             node.tag.inside = self._compiled(mode) if own else self._function(mode)
         except RecursionError:
             if self.depth <= sys.getrecursionlimit() // 20:
-                raise  # as much as that needs another reason
+                raise  # so few levels do not exhaust the stack: something else does
             raise RecursionError(
                 f"{self} has {self.depth} levels of graphs in graphs, too many for Python's "
                 f"recursion limit of {sys.getrecursionlimit()}. Raise it by sys.setrecursionlimit, "

@@ -383,8 +383,8 @@ cdef class CallPath:
         return found
 
     cdef _warn_of(self, list differing):
-        told = {id(pair) for pair, _, _ in differing}
-        self.compare_lengths([pair for pair in self.lengths or () if id(pair) not in told])
+        shown = [pair for pair, _, _ in differing]
+        self.compare_lengths([pair for pair in self.lengths or () if pair not in shown])
         for pair, n, m in differing:
             self.warn_of_lengths(pair.text(n, m))
 

@@ -18,7 +18,7 @@ from opwise.optimizers.passes import (
     PassRecord,
     RuleRecord,
     failed,
-    logger,
+    log,
     run_pass,
 )
 from opwise.optimizers.rule import LocalOptGroup, LocalOptimizer, RuleIndex, is_empty
@@ -375,7 +375,8 @@ def out2in(*local_opts: LocalOptimizer, name: str | None = None, **options: Any)
 
 
 def _warn_of_loop(what, names):
-    logger().warning(
+    log(
+        "warning",
         "%s stopped using %s: applied more than %s times per Apply of the graph, so perhaps "
         "without end. The graph is right all the same. Exclude it, or raise the flag "
         "optdb.max_use_ratio.",

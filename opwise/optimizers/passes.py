@@ -20,15 +20,15 @@ from opwise.optimizers.rule import check_destroyers, print_summary
 from opwise.profiling import progress
 
 
-def logger():
-    """Return the logger of this package, to be written to.
+def log(level: str, message: str, *args: object) -> None:
+    """Write a message to the log of this package; it counts as a warning.
 
-    logging is imported only when it is needed.
+    level: 'warning' or 'error'. args: what the message formats by %.
     """
-    import logging
+    import logging  # only when it is needed
 
     provenance.note_warning()
-    return logging.getLogger("opwise.optimizers")
+    getattr(logging.getLogger("opwise.optimizers"), level)(message, *args)
 
 
 # --- records --------------------------------------------------------------------------------------
@@ -121,7 +121,8 @@ def failed(what: str, error: Exception, node: Apply | None = None) -> None:
 
         pdb.post_mortem(error.__traceback__)
     elif action == "warn":
-        logger().error(
+        log(
+            "error",
             "%s The graph stays as it was before; exclude %s to silence this message.\n%s",
             message,
             what,

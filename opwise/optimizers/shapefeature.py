@@ -17,7 +17,7 @@ from opwise.graph.features import AlreadyThere, Feature
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import ancestors, clone_replace, equal_computations
 from opwise.graph.variable import Constant, Variable
-from opwise.optimizers.passes import Optimizer, logger
+from opwise.optimizers.passes import Optimizer, log
 from opwise.tensor.shape import Shape_i, length, shape_i_op
 
 
@@ -142,7 +142,8 @@ class ShapeFeature(Feature):
             if config.on_shape_error == "raise":
                 error.add_note(message)
                 raise
-            logger().warning(
+            log(
+                "warning",
                 "%s. The shapes of its outputs are treated as unknown; correct its infer_shape, or "
                 "remove it.",
                 message,

@@ -245,11 +245,11 @@ class BytesInMemory(TextLines, io.BytesIO):
         return ByteString(super().getvalue())
 
 
-class InMemory:
+class InMemory(Writable):
     """A file in memory: of text, but of bytes as soon as it holds bytes."""
 
     def __init__(self, initial: Any = ""):
-        self._file: Any = io.StringIO() if isinstance(initial, str) else BytesInMemory()
+        super().__init__(io.StringIO() if isinstance(initial, str) else BytesInMemory())
         self._file.write(initial)
         self._file.seek(0)
 
@@ -260,19 +260,6 @@ class InMemory:
             self._file.seek(len(_as_bytes(text[:position])))
         written: int = self._file.write(data)
         return written
-
-    def writelines(self, lines: Iterable[Any]) -> None:
-        for line in lines:
-            self.write(line)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-    def __enter__(self) -> InMemory:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
 
     def __iter__(self) -> Any:
         return self

@@ -199,8 +199,7 @@ def install(python: int = 2) -> None:
     # pytest would read and compile test modules itself, in order to rewrite their asserts
     os.environ["PYTEST_ADDOPTS"] = f"{os.environ.get('PYTEST_ADDOPTS', '')} --assert=plain".strip()
     sys.excepthook = _report
-    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":  # np.float64(1.5) was printed as 1.5
-        np.set_printoptions(legacy="1.25")
+    np.set_printoptions(legacy="1.25")  # np.float64(1.5) was printed as 1.5 before numpy 2
 
 
 def _put_on_path(folder: str) -> None:

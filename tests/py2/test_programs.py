@@ -58,6 +58,14 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+def run_converted(text):
+    """Run a program for Python 2, which is written into the working directory."""
+    Path("program.py").write_text(text)
+    return subprocess.run(
+        [sys.executable, "-m", "opwise.py2", "program.py"], capture_output=True, text=True
+    )
+
+
 def recorded(name):
     """Return what a program has to print."""
     text = (FOLDER / "recorded" / f"{name.partition('.')[0]}.txt").read_text()
@@ -137,12 +145,12 @@ def test_an_attribute_error_of_an_imported_module_is_no_import_error(tmp_path, p
     assert "AttributeError: module 'numpy' has no attribute 'no_such_name'" in done.stderr
 
 
-def test_a_name_of_the_table_that_is_missing_has_its_cause(tmp_path):
-    (tmp_path / "program.py").write_text("try:\n    from numpy import no_such\n"
-                                         "except ImportError:\n    print 'none'\n"
-                                         "from numpy.oldnumeric import x\n")  # fmt: skip
-    words = ["-m", "opwise.py2", "program.py"]
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+def test_a_name_of_the_table_that_is_missing_has_its_cause():
+    done = run_converted(
+        "try:\n    from numpy import no_such\n"
+        "except ImportError:\n    print 'none'\n"
+        "from numpy.oldnumeric import x\n"
+    )
     assert done.returncode == 1 and done.stdout == "none\n"
     assert "The above exception was the direct cause" in done.stderr
     assert "ImportError: numpy.oldnumeric is gone" in done.stderr
@@ -262,10 +270,8 @@ print data[:5], repr(data[:3]), data[:3].encode('hex')
 """
 
 
-def test_bytes_that_are_read_meet_text(tmp_path):
-    (tmp_path / "program.py").write_text(READ)
-    done = subprocess.run([sys.executable, "-m", "opwise.py2", "program.py"],
-                          capture_output=True, text=True)  # fmt: skip
+def test_bytes_that_are_read_meet_text():
+    done = run_converted(READ)
     assert (done.stdout, done.stderr) == ("cat 1 'cat' 636174\n", "")
 
 
@@ -342,11 +348,9 @@ line ['\\n', 'other']
 """
 
 
-def test_print_writes_what_python_2_wrote(tmp_path):
+def test_print_writes_what_python_2_wrote():
     """PRINTED was written by Python 2.7 and numpy 1.16."""
-    (tmp_path / "program.py").write_text(PRINTS)
-    words = ["-m", "opwise.py2", "program.py"]
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    done = run_converted(PRINTS)
     assert (done.stdout, done.stderr) == (PRINTED, "error\n")
 
 
@@ -357,10 +361,8 @@ print('c', sep='')
 """
 
 
-def test_the_function_print_writes_its_end_at_once(tmp_path):
-    (tmp_path / "program.py").write_text(FUNCTION)
-    words = ["-m", "opwise.py2", "program.py"]
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+def test_the_function_print_writes_its_end_at_once():
+    done = run_converted(FUNCTION)
     assert (done.stdout, done.stderr) == ("a b\n 0.333333333333 c\n", "")
 
 
@@ -421,11 +423,9 @@ TypeError TypeError TypeError TypeError TypeError TypeError AttributeError TypeE
 """
 
 
-def test_values_of_several_types_are_ordered_as_in_python_2(tmp_path):
+def test_values_of_several_types_are_ordered_as_in_python_2():
     """ORDERED was written by Python 2.7."""
-    (tmp_path / "program.py").write_text(ORDERS)
-    words = ["-m", "opwise.py2", "program.py"]
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    done = run_converted(ORDERS)
     assert (done.stdout, done.stderr) == (ORDERED, "")
 
 
@@ -462,9 +462,7 @@ if __name__ == '__main__':
 def test_workers_of_joblib_convert_modules(tmp_path):
     pytest.importorskip("joblib", reason="joblib is not installed")
     (tmp_path / "beside.py").write_text("assert 7 / 2 == 3\ndef third(n):\n    return n / 3\n")
-    (tmp_path / "program.py").write_text(WORKERS)
-    words = ["-m", "opwise.py2", "program.py"]
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    done = run_converted(WORKERS)
     squares = "[(9.0, 1, 1, True), (16.0, 2, 1, True)]"
     assert done.stdout.splitlines() == [
         "[1, 1, 1]",
@@ -566,17 +564,13 @@ def test_modules_named_as_pythons_hide_none_from_libraries(tmp_path, command):
     ], done.stderr
 
 
-def test_python_m_warns_of_bytes_too(tmp_path):
-    (tmp_path / "program.py").write_text("print b'a'.upper() in ['A']\n")
-    done = subprocess.run([sys.executable, "-m", "opwise.py2", "program.py"],
-                          capture_output=True, text=True)  # fmt: skip
+def test_python_m_warns_of_bytes_too():
+    done = run_converted("print b'a'.upper() in ['A']\n")
     assert done.stdout == "False\n" and "program.py:1: BytesWarning" in done.stderr
 
 
-def test_lines_of_errors_are_found_after_a_change_of_the_folder(tmp_path):
-    (tmp_path / "program.py").write_text("import os\nos.chdir('/')\nprint 1 / 0\n")
-    done = subprocess.run([sys.executable, "-m", "opwise.py2", "program.py"],
-                          capture_output=True, text=True)  # fmt: skip
+def test_lines_of_errors_are_found_after_a_change_of_the_folder():
+    done = run_converted("import os\nos.chdir('/')\nprint 1 / 0\n")
     assert done.returncode == 1 and "    print 1 / 0\n" in done.stderr
     assert "opwise" not in done.stderr
 
@@ -603,12 +597,8 @@ def test_programs_set_flags_before_they_import_theano(tmp_path, python):
     assert done.stdout.splitlines() == printed, done.stderr
 
 
-def test_wrong_flags_of_programs_are_an_error_of_the_import(tmp_path):
-    (tmp_path / "program.py").write_text(
-        "import os\nos.environ['THEANO_FLAGS'] = 'floatX=float8'\nimport theano\n"
-    )
-    words = ["-m", "opwise.py2", "program.py"]
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+def test_wrong_flags_of_programs_are_an_error_of_the_import():
+    done = run_converted("import os\nos.environ['THEANO_FLAGS'] = 'floatX=float8'\nimport theano\n")
     assert done.returncode == 1 and "float8" in done.stderr
     assert 'program.py", line 3' in done.stderr
 

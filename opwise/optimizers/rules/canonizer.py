@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
@@ -80,9 +80,8 @@ class Canonizer:
         self.simplify = simplify
         self._roles = frozenset((main, inverse, reciprocal))
         self._opens = self._roles.union(soon)
-        #: Applys of ``main`` that are plain -> the ids of their inputs when they were looked at
-        #: (the inputs themselves would keep the graph alive)
-        self._plain: WeakKeyDictionary[Apply, list[int]] = WeakKeyDictionary()
+        #: Applys of ``main`` that are plain -> their inputs when they were looked at
+        self._plain: WeakKeyDictionary[Apply, list[ref[Variable]]] = WeakKeyDictionary()
 
     def __call__(self, node):
         """Return the replacement for the output of an Apply of one of the rows, or None."""
@@ -186,7 +185,7 @@ class Canonizer:
                 self._plain.pop(node, None)
                 return False
         if row == self.main:
-            self._plain[node] = list(map(id, node.inputs))
+            self._plain[node] = list(map(ref, node.inputs))
         if row != self.inverse:
             return True
         above, below = node.inputs
@@ -196,7 +195,7 @@ class Canonizer:
     def _is_plain_part(self, var):
         """Return whether only one Apply reads a sum that was plain, and still has its operands."""
         operands = self._plain.get(var.owner)
-        return is_private(var) and operands == list(map(id, var.owner.inputs))
+        return is_private(var) and operands == list(map(ref, var.owner.inputs))
 
     def opened(self, out, shared=False, most=None):
         """Return the terms of a variable; None if they are more than ``most``.
