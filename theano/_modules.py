@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import sys
 import types
 import warnings
@@ -126,6 +127,9 @@ def _recorded(recorded):
     if recorded.kind == "module" and not home.startswith("theano"):
         # without that package Theano's import failed too: programs go on without it
         raise missing(placeholder(recorded))
+    module, _, name = recorded.dotted.rpartition(".")
+    if name == "logger":  # programs set its level
+        return logging.getLogger(module)
     return placeholder(recorded)
 
 

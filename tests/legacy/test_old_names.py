@@ -548,6 +548,11 @@ def test_logger():
     assert logger.handlers == []
 
 
+def test_each_module_has_the_logger_that_theano_gave_it():
+    for name in ("theano.gof.vm", "theano.tensor.slinalg", "theano.updates"):
+        assert importlib.import_module(name).logger is logging.getLogger(name)
+
+
 def test_disturb_mem():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
