@@ -123,6 +123,10 @@ _RUNNING = (
     ("threads", IntParam(0, at_least(0)),
      "The number of threads of one kernel, and of each BLAS library in the process. 0: kernels use "
      "OMP_NUM_THREADS, else all processors of the process, and BLAS keeps its own setting."),
+    ("strip_bytes", IntParam(-1, at_least(-1)),
+     "Steps that hand large results to each other run in strips of rows, so that only so many "
+     "bytes of such results exist at once for each thread. -1: half of a core's second-level "
+     "cache; 0: every step computes its result as a whole."),
     ("recycle_bytes", IntParam(-1, at_least(-1)),
      "How many bytes of large freed arrays are kept for later results. -1: an eighth of the RAM, "
      "at most 1 GiB."),

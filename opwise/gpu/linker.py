@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, partial
 from typing import Any, Self
 
@@ -78,7 +78,7 @@ class CupyLinker(Linker):
             return None
         return super().c_step(node, kernels)
 
-    def make_program(self) -> Program:
+    def make_program(self, runs_in_c: Callable[[Apply], bool]) -> Program:
         schedule = self.schedule or partial(capture_order, placement=self._placement)
         return make_program(self.fgraph, schedule, is_result, lazy=False)
 

@@ -103,7 +103,7 @@ class Linker:
         if kernels is not None:
             # while they are compiled, the rest is prepared
             kernels.start(later=config.background_compilation and self.vm == "compiled")
-        program = self.make_program()
+        program = self.make_program(lambda node: isinstance(c_steps[node], CStep))
         storages = _storages(program, input_storage, output_storage, storage_map)
         if kernels is not None:
             progress.say("waiting for the C compiler")
@@ -151,9 +151,16 @@ class Linker:
         """Return the C step of an Apply, or None if it is to run ``perform``."""
         return lowering.c_step(node, kernels) if kernels is not None else None
 
-    def make_program(self) -> Program:
+    def make_program(self, runs_in_c: Callable[[Apply], bool]) -> Program:
         """Return the Program of the accepted graph."""
-        return make_program(self.fgraph, self.schedule, advances=self.vm == "compiled")
+        compiled = self.vm == "compiled"
+        return make_program(
+            self.fgraph,
+            self.schedule,
+            advances=compiled,
+            strip_bytes=resources.strip_bytes() if compiled else 0,
+            runs_in_c=runs_in_c,
+        )
 
     def make_vm(
         self, program: Program, storages: Sequence[Storage], steps: Sequence[AnyStep | None]

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from opwise.graph.apply import Apply
-from opwise.linkers import lowering, opwise_c
+from opwise.linkers import lowering, opwise_c, strips
 from opwise.linkers.lowering import AnyStep, ChoiceStep, CStep, DrawStep, LoopStep, ObjectStep
-from opwise.linkers.program import Program, handed_over
+from opwise.linkers.program import Program, Strip, handed_over
 from opwise.linkers.storage import Storage
 from opwise.linkers.userops.python import python_code
 from opwise.linkers.vm import ChoiceThunk, CThunk, ObjectThunk, PerformThunk, Thunk
+from opwise.scalar import csource
 from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.random.state import copied
 
@@ -48,7 +51,21 @@ def compiled_vm(
         tuple((c.at, c.condition, c.guard, *c.branches) for c in program.choices),
         program.guards,
         program.advancing,
+        tuple((strip, _totals(strip)) for strip in program.strips),
     )
+
+
+def _totals(strip: Strip) -> list[tuple[int, ...]]:
+    """Return (slot, bytes of an element, addresses of the loop that joins and of those to the wider
+    dtype in which it joins, and back, or 0) of the totals of a strip."""
+    totals = []
+    for slot, dtype, row in strip.totals:
+        wide = strips.joined_in(dtype)
+        short, shorter = csource.short(wide), csource.short(dtype)
+        casts = [f"cast_{shorter}_{short}", f"cast_{short}_{shorter}"] if wide != dtype else []
+        loops = [opwise_c.LOOPS[name] for name in (strips.join_loop(row, dtype), *casts)]
+        totals.append((slot, np.dtype(wide).itemsize, *loops, *[0] * (3 - len(loops))))
+    return totals
 
 
 def _choice(program: Program, k: int) -> tuple[Any, ...]:

@@ -3,6 +3,11 @@
 PROBE_SLACK = OW_PROBE_SLACK
 
 
+def second_level_cache():
+    """Return the bytes of a core's second-level cache; 0 or less if they are not known."""
+    return ow_second_level_cache()
+
+
 def probe_stream(unsigned char[::1] memory, int64_t bytes, bint shared, double seconds):
     """Return the GB/s, read and written, of z = x + y over arrays of ``bytes`` altogether.
 

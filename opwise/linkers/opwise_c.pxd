@@ -63,7 +63,13 @@ cdef extern from "runtime.h":
         const uint64_t *first
         const uint64_t *second
     bint ow_is_true(const ow_slot *)
+    char *ow_alloc(int64_t)
+    int64_t ow_capacity(const char *)
     void ow_free(char *) nogil
+    int64_t ow_mul_size(int64_t, int64_t)
+    int64_t ow_add_size(int64_t, int64_t)
+    int64_t ow_bytes(int, const int64_t *, int64_t)
+    void ow_dense_strides(ow_slot *, const ow_slot *)
     void ow_keep_at_most(int64_t)
     void ow_fill_new(int)
     int64_t ow_kept()
@@ -307,6 +313,7 @@ cdef extern from "probe.h" nogil:
     int OW_PROBE_SLACK
     double ow_probe_stream(char *, int64_t, int, double)
     double ow_probe_rate(int, int, int, double)
+    int64_t ow_second_level_cache()
 
 ctypedef int (*ow_push)(const char *) noexcept nogil
 ctypedef int (*ow_pop)() noexcept nogil

@@ -10,6 +10,8 @@ from opwise.graph import aliasing, guards
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Constant, Variable
+from opwise.linkers import strips
+from opwise.linkers.strips import Stretch
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,35 @@ class Choice:
     #: the guard of the Apply, and its alternatives: of a true condition, of a false one
     guard: int
     branches: tuple[int, int]
+
+
+#: bytes of an element, and the slots and axes that have the lengths
+Size = tuple[int, tuple[tuple[int, int], ...]]
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Steps that may run on some rows of their arrays, then on the next ones."""
+
+    #: the first step, and the one after the last
+    first: int
+    end: int
+    #: (slot, axis) of each given value that is cut
+    given: tuple[tuple[int, int], ...]
+    #: {(step, input): which of ``given`` it reads}
+    reads: dict[tuple[int, int], int]
+    #: {slot: axis} of the results
+    axes: dict[int, int]
+    #: the slots of the results that are needed as a whole
+    kept: tuple[int, ...]
+    #: of the others, how much a row takes
+    between: tuple[Size, ...]
+    #: (slot, dtype, operation) of each total of all rows
+    totals: tuple[tuple[int, str, str], ...]
+    #: how much each strip reads or writes besides its rows
+    repeated: tuple[Size, ...]
+    #: how many bytes of these each thread computes at once
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -66,6 +97,8 @@ class Program:
     #: steps that may write the new value of a shared state over the old one, if the VM puts that
     #: back when the call fails; in order
     advancing: tuple[int, ...] = ()
+    #: the steps that may run in strips, in order
+    strips: tuple[Strip, ...] = ()
 
     @property
     def order(self) -> list[Apply]:
@@ -109,6 +142,8 @@ def make_program(
     is_last: Callable[[Apply], bool] | None = None,
     lazy: bool = True,
     advances: bool = False,
+    strip_bytes: int = 0,
+    runs_in_c: Callable[[Apply], bool] = lambda node: False,
 ) -> Program:
     """Return the Program of a graph.
 
@@ -117,6 +152,8 @@ def make_program(
     it cannot fail, and no other Apply reads its results.
     lazy: whether steps that only a branch needs are skipped if it is not taken.
     advances: whether the VM can put back what a failed call has advanced in place.
+    strip_bytes: how many bytes of results that nothing else reads a thread computes at once; 0 for
+    all. runs_in_c: whether an Apply runs in C: only such steps run in strips.
     """
     order = list(schedule(fgraph)) if schedule is not None else fgraph.toposort()
     lazy = lazy and any(node.op.branches for node in order)
@@ -126,6 +163,12 @@ def make_program(
     roots = aliasing.groups(fgraph, order)
     destroyers = _input_destroyers(fgraph, order, roots)
     order, commit = _commit_last(order, destroyers, fgraph, is_last)
+    stretches: list[Stretch] = []
+    if strip_bytes and schedule is None and not lazy:
+        early, stretches = strips.divide(
+            order[:commit], fgraph.outputs, fgraph.orderings(), runs_in_c
+        )
+        order[:commit] = early
     slots: dict[Variable, int] = {}
     variables: list[Variable] = []
 
@@ -145,6 +188,9 @@ def make_program(
         above = advancing.get(var) or aliasing.parent(var)
         parents.append(-1 if above is None else slots[above])
     dies = _lifetimes(fgraph, order, roots, slots)
+    cut = tuple(_strip(each, order, slots, strip_bytes) for each in stretches)
+    for strip in cut:
+        _die_after(strip, dies)
     gone = {*inputs, *(slot for dead in dies for slot in dead)}
     by_step, choices = _choices(order, fgraph.outputs, slots) if lazy else ((), ())
     return Program(
@@ -165,7 +211,47 @@ def make_program(
         choices=choices,
         guards=by_step,
         advancing=tuple(k for k, node in enumerate(order) if node.outputs[0] in advancing),
+        strips=cut,
     )
+
+
+def _strip(
+    stretch: Stretch, order: Sequence[Apply], slots: Mapping[Variable, int], strip_bytes: int
+) -> Strip:
+    """Return a stretch with numbers of steps and slots."""
+
+    def sizes(found: Sequence[strips.Size]) -> tuple[Size, ...]:
+        return tuple(
+            (size, tuple((slots[var], d) for var, d in lengths)) for size, lengths in found
+        )
+
+    first = order.index(stretch.order[0])
+    given: dict[tuple[int, int], int] = {}
+    reads = {}
+    for (k, i), axis in stretch.given.items():
+        cut = slots[stretch.order[k].inputs[i]], axis
+        reads[first + k, i] = given.setdefault(cut, len(given))
+    return Strip(
+        first=first,
+        end=first + len(stretch.order),
+        given=tuple(given),
+        reads=reads,
+        axes={slots[var]: axis for var, axis in stretch.axes.items()},
+        kept=tuple(slots[var] for var in stretch.kept),
+        between=sizes(stretch.between),
+        totals=tuple((slots[var], var.type.dtype, row) for var, row in stretch.totals.items()),
+        repeated=sizes(stretch.repeated),
+        bytes=strip_bytes,
+    )
+
+
+def _die_after(strip: Strip, dies: list[tuple[int, ...]]) -> None:
+    """Let what the steps of a strip are given live until all of them are done."""
+    given = []
+    for k in range(strip.first, strip.end):
+        given += [slot for slot in dies[k] if slot not in strip.axes or slot in strip.kept]
+        dies[k] = tuple(slot for slot in dies[k] if slot in strip.axes and slot not in strip.kept)
+    dies[strip.end - 1] = tuple(sorted((*dies[strip.end - 1], *given)))
 
 
 def _advancing(

@@ -31,6 +31,19 @@ def use_threads(number: int) -> None:
     blasthreads.bind((config.threads or None) if is_usual else number)
 
 
+def strip_bytes() -> int:
+    """Return how many bytes of results that nothing else reads one thread computes at once."""
+    asked = int(config.strip_bytes)
+    return _half_of_cache() if asked < 0 else asked
+
+
+@cache
+def _half_of_cache() -> int:
+    """Return half of the bytes of a core's second-level cache, 1 MiB if they are not known."""
+    found = opwise_c.second_level_cache()
+    return found // 2 if found >= 1 << 18 else 1 << 20
+
+
 def threads() -> int:
     """Return how many threads kernels may use."""
     return opwise_c.threads()

@@ -15,6 +15,7 @@ cdef inline bint _read_only(object value):
 
 
 cdef class VM
+cdef class Strip
 
 
 def _address(function):
@@ -96,12 +97,14 @@ cdef class VM:
     advancing: the steps that may write the new value of a state, their first input, over the old
     one; a call that fails puts it back.
     choices: (before which step, slot of the condition, guard, alternative of a true condition, of a
-    false one) of each decision, in order; guards: by step; see ``opwise.linkers.program``.
+    false one) of each decision, in order; guards: by step; strips: (Strip,
+    its totals) of a Program; see ``opwise.linkers.program``.
     """
 
     cdef ow_slot *slots
     cdef ow_step *steps
-    cdef int nslots, nsteps, ninputs, noutputs, nends, nadvancing, commit
+    # slots behind those of values show rows of values
+    cdef int nslots, nvalues, nsteps, ninputs, noutputs, nends, nadvancing, commit
     cdef bint running, careful, atomic
     # whether steps that overwrite inputs are prepared, and none of them has run
     cdef bint preparing
@@ -154,14 +157,23 @@ cdef class VM:
     cdef readonly int64_t built_in_calls
     cdef object keep_marks
     cdef int open_ranges
+    # the steps that may run in strips; None if there are none
+    cdef list strips
 
     def __cinit__(self, list slots, list steps, list inputs, list outputs, dict constants,
                   list parents, list dies, list ends, int commit, list destroyed, on_error,
-                  bint allow_gc=True, tuple choices=(), tuple guards=(), tuple advancing=()):
+                  bint allow_gc=True, tuple choices=(), tuple guards=(), tuple advancing=(),
+                  tuple strips=()):
         cdef int i
         cdef ow_step *s
         cdef ow_slot *c
-        self.nslots, self.nsteps = len(slots), len(steps)
+        self.nvalues, self.nsteps = len(slots), len(steps)
+        shown = self.nvalues
+        slots, parents = list(slots), list(parents)
+        for strip, _ in strips:
+            slots += [slots[slot] for slot, _ in strip.given]
+            parents += [slot for slot, _ in strip.given]
+        self.nslots = len(slots)
         self.ninputs, self.noutputs = len(inputs), len(outputs)
         self.commit, self.on_error, self.allow_gc = commit, on_error, allow_gc
         self.destroyed, self.loading = destroyed, -1
@@ -169,7 +181,8 @@ cdef class VM:
         self.slots = <ow_slot *>calloc(max(1, self.nslots), sizeof(ow_slot))
         self.steps = <ow_step *>calloc(max(1, self.nsteps), sizeof(ow_step))
         self.nmemory = 0
-        self.memory = <void **>calloc(12 + len(choices) * 3 + 4 * max(1, self.nsteps),
+        self.memory = <void **>calloc(12 + len(choices) * 3 + 9 * len(strips)
+                                      + 4 * max(1, self.nsteps),
                                       sizeof(void *))
         if not (self.slots and self.steps and self.memory):
             raise MemoryError()
@@ -220,6 +233,26 @@ cdef class VM:
             self._take(slot, value)
         if choices:
             self._set_choices(choices, guards)
+        for strip, totals in strips:
+            if self._can_cut(strip):
+                for (k, i), which in strip.reads.items():
+                    self.steps[k].in_[i] = &self.slots[shown + which]
+                self.strips = self.strips or []
+                self.strips.append(Strip(self, strip, totals, shown))
+            shown += len(strip.given)
+
+    cdef bint _can_cut(self, strip):
+        """Return whether steps run in C, without code of users."""
+        cdef int k
+        for k in range(strip.first, strip.end):
+            if self.steps[k].run == NULL or self.steps[k].raises:
+                return False
+        return True
+
+    cdef list _outputs_of(self, int k):
+        """Return the slots that a step writes."""
+        cdef int i
+        return [self.steps[k].out[i] - self.slots for i in range(self.steps[k].nout)]
 
     cdef bint _is_atomic(self, list flags, list reads):
         """Return whether the steps that overwrite inputs cannot fail once they are all checked.
@@ -496,32 +529,37 @@ cdef class VM:
 
     # --- running -------------------------------------------------------------------------------
 
-    cdef int _step(self, int k, bint prepare, bint execute) except -1:
+    cdef inline int _step(self, int k, bint prepare, bint execute) except -1:
         """Run one step; on failure raise what ``on_error`` makes of it."""
-        cdef ow_step *s = &self.steps[k]
         cdef int rc
         if self.careful:
             self._check_inputs(k)
-        if s.run == NULL:
+        if self.steps[k].run == NULL:
             if execute:
                 try:
                     self._perform(k)
                 except BaseException as e:
                     self._fail(k, e)
             return 0
-        rc = s.prep(s) if prepare else 0
+        rc = self._attempt(k, prepare, execute)
+        if rc != 0:
+            self._fail(k, self._exception(rc, k))
+        return 0
+
+    cdef inline int _attempt(self, int k, bint prepare, bint execute) except -1:
+        """Run one step that runs in C; return the number of its error, 0 if there is none."""
+        cdef ow_step *s = &self.steps[k]
+        cdef int rc = s.prep(s) if prepare else 0
         if rc == 0 and execute:
             if ow_is_long(s):
                 return self._run_long(k)
             rc = s.run(s)
             if s.raises and PyErr_Occurred() != NULL:
                 self._fail(k, _pending())
-        if rc != 0:
-            self._fail(k, self._exception(rc, k))
-        return 0
+        return rc
 
     cdef int _run_long(self, int k) except -1:
-        """Run a long step without the GIL, and handle signals meanwhile.
+        """Run a long step without the GIL, and handle signals meanwhile; as ``_attempt``.
 
         Signals wait while inputs are overwritten of which there is no copy.
         """
@@ -539,11 +577,9 @@ cdef class VM:
             self._fail(k, _pending())
         if stopped:
             _raise_interrupt()
-        if rc != 0:
-            self._fail(k, self._exception(rc, k))
-        if interruptible:
+        if rc == 0 and interruptible:
             PyErr_CheckSignals()
-        return 0
+        return rc
 
     cdef int _perform(self, int k) except -1:
         """Call ``perform`` of a step on Python values."""
@@ -713,6 +749,18 @@ cdef class VM:
         return 0
 
     cdef int _run_range(self, int first, int end, bint prepare) except -1:
+        """Run some steps, in strips where that is worth it."""
+        if self.strips is not None:
+            for each in self.strips:
+                strip = <Strip>each
+                if strip.first >= first and strip.end <= end:
+                    self._run_whole(first, strip.first, prepare)
+                    if not strip.run(self):
+                        self._run_whole(strip.first, strip.end, prepare)
+                    first = strip.end
+        return self._run_whole(first, end, prepare)
+
+    cdef int _run_whole(self, int first, int end, bint prepare) except -1:
         """Run some steps. Timed, marked and plain runs are loops of their own, without tests."""
         if self.nchoices:
             if first == 0:
@@ -1067,7 +1115,7 @@ cdef class VM:
         cdef int i, d
         cdef ow_slot *c
         found = []
-        for i in range(self.nslots):
+        for i in range(self.nvalues):
             c = &self.slots[i]
             if c.typenum < 0:
                 found.append(None)
@@ -1094,6 +1142,21 @@ cdef class VM:
                 found.append(("", ""))
             else:
                 found.append((algorithm.decode(), why.decode()))
+        for each in self.strips or ():
+            strip = <Strip>each
+            for i in range(strip.first, strip.end if strip.rows else 0):
+                if found[i] == ("", ""):
+                    found[i] = "strips", f"{strip.rows} of {strip.length} rows at once"
+        return found
+
+    def strip_rows(self):
+        """Return {slot: (rows, of how many)} of results of which only so many rows existed at once
+        in the last call."""
+        found = {}
+        for each in self.strips or ():
+            strip = <Strip>each
+            if strip.rows:
+                found.update({slot: (strip.rows, strip.length) for slot in strip.never_whole})
         return found
 
     def start_timing(self, bint ignore_first_call=False, loops=()):

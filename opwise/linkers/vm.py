@@ -414,6 +414,10 @@ class PlainVM(PythonVM):
         """Return (algorithm, why) of each step: ("", ""), since Python code has one only."""
         return [("", "")] * len(self.thunks)
 
+    def strip_rows(self) -> dict[int, tuple[int, int]]:
+        """Return {slot: (rows, of how many)} of results that never exist as a whole: none do."""
+        return {}
+
     def _note_layouts(self, slots: Iterable[int]) -> None:
         for slot in slots:
             value = self.storages[slot][0]

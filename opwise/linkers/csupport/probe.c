@@ -1,6 +1,7 @@
 #include "probe.h"
 
 #include <time.h>
+#include <unistd.h>
 
 #include "simd.h"
 #include "threads.h"
@@ -102,4 +103,13 @@ double ow_probe_rate(int f64, int fused, int shared, double seconds)
         r.chunks = (int64_t)ow_threads() * OW_PROBE_CHUNKS;
     double ns = best_of(rate_pass, &r, seconds);
     return (double)r.operations * (double)r.rounds * (double)r.chunks / ns;
+}
+
+int64_t ow_second_level_cache(void)
+{
+#if defined(_SC_LEVEL2_CACHE_SIZE)
+    return sysconf(_SC_LEVEL2_CACHE_SIZE);
+#else
+    return 0;
+#endif
 }

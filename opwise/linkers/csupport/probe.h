@@ -17,4 +17,7 @@ double ow_probe_stream(char *memory, int64_t bytes, int shared, double seconds);
  * fused: rounded together, where the vectors in use have that. */
 double ow_probe_rate(int f64, int fused, int shared, double seconds);
 
+/* The bytes of a core's second-level cache; 0 or less if the system does not say. */
+int64_t ow_second_level_cache(void);
+
 #endif

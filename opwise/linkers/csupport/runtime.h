@@ -190,6 +190,24 @@ static inline void ow_c_strides(ow_slot *c)
     }
 }
 
+/* Let the elements of `c` fill one block, with its dimensions in the order in which those of `like` lie in
+ * memory. */
+static inline void ow_dense_strides(ow_slot *c, const ow_slot *like)
+{
+    int order[OW_MAXDIM];
+    for (int d = 0; d < c->ndim; d++) {
+        int e = d;
+        for (; e > 0 && llabs(like->strides[order[e - 1]]) < llabs(like->strides[d]); e--)
+            order[e] = order[e - 1];
+        order[e] = d;
+    }
+    int64_t stride = c->itemsize;
+    for (int k = c->ndim - 1; k >= 0; k--) {
+        c->strides[order[k]] = stride;
+        stride *= c->shape[order[k]] ? c->shape[order[k]] : 1;
+    }
+}
+
 /* Make `c` a contiguous array of its current shape in memory of its own. */
 static inline int ow_ensure(ow_step *s, ow_slot *c)
 {

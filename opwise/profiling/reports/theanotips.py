@@ -62,7 +62,7 @@ def _in_python(profile: ProfileData) -> Iterator[str]:
 
 def _convolutions(profile: ProfileData) -> Iterator[str]:
     """Yield tips on convolutions and their gradients: Applys that choose between algorithms."""
-    found = [a for a in profile.applys if a.algorithm and a.total]
+    found = [a for a in profile.applys if a.algorithm not in ("", "strips") and a.total]
     rates = {
         dtype: max((_rate(a) for a in found if _dtype(a) == dtype), default=0.0)
         for dtype in ("float32", "float64")

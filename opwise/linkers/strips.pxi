@@ -1,0 +1,281 @@
+# Strip: runs steps on some rows of their arrays, then on the next ones. Included by opwise_c.pyx.
+
+cdef enum:
+    # so many times the bytes of a strip for one thread make strips worth what they cost
+    STRIPS_WORTH = 8
+    # vectors have so many elements at most, and tiles of products such rows
+    STRIP_ROWS = 16
+
+
+# A total of all rows: of which slot and step, how it is joined from those of strips, and what there
+# is of it. The loops to a wider type and back are NULL where it is joined in its own.
+cdef struct ow_total:
+    int slot, step
+    int64_t itemsize
+    ow_chunk_fn join, widen, narrow
+    char *found
+    int64_t n
+
+
+@cython.final
+cdef class Strip:
+    """Steps ``first`` to ``end`` of a VM, which may run in strips; see ``opwise.linkers.program``.
+
+    totals: (slot, bytes of an element, loop that joins, loops to a wider type and back) of each
+    total. shown: the first slot of the given values that are cut: each has one of its own, behind
+    those of values, which shows the rows of a strip, or all of them.
+    """
+
+    cdef int first, end, ngiven, ncut, nkept, nbetween, nrepeated, ntotals
+    # (slot, axis, slot that shows its rows) of each given value
+    cdef int *given
+    # (slot, axis) of each result
+    cdef int *cut
+    # (slot, axis, step) of each result that is needed as a whole, by step; and where it is put
+    cdef int *kept
+    cdef ow_slot *whole
+    # for each other result the bytes of an element, how many lengths, and these as (slot, axis);
+    # and for what each strip reads or writes besides its rows
+    cdef int *between
+    cdef int *repeated
+    cdef ow_total *totals
+    cdef int64_t *times
+    cdef int64_t bytes
+    # how many rows a strip had in the last call, 0 if the steps ran as a whole; and all strips
+    cdef int64_t rows, length
+    cdef tuple never_whole
+
+    def __cinit__(self, VM vm, strip, totals, int shown):
+        cdef int k
+        made_by = {slot: k for k in range(strip.first, strip.end)
+                   for slot in vm._outputs_of(k)}
+        kept = sorted(strip.kept, key=made_by.__getitem__)
+        self.first, self.end, self.bytes = strip.first, strip.end, strip.bytes
+        self.ngiven, self.ncut = len(strip.given), len(strip.axes)
+        self.nkept = len(kept)
+        self.never_whole = tuple([slot for slot in strip.axes if slot not in strip.kept])
+        self.given = vm._ints([n for i, (slot, axis) in enumerate(strip.given)
+                               for n in (slot, axis, shown + i)])
+        self.cut = vm._ints([n for slot, axis in strip.axes.items() for n in (slot, axis)])
+        self.kept = vm._ints([n for slot in kept for n in (slot, strip.axes[slot], made_by[slot])])
+        self.between, self.nbetween = self._sizes(vm, strip.between), len(strip.between)
+        self.repeated, self.nrepeated = self._sizes(vm, strip.repeated), len(strip.repeated)
+        self.totals, self.ntotals = self._totals(vm, totals, made_by), len(totals)
+        self.whole = <ow_slot *>vm._block(sizeof(ow_slot) * self.nkept)
+        self.times = <int64_t *>vm._block(sizeof(int64_t) * (self.end - self.first))
+
+    cdef int *_sizes(self, VM vm, sizes):
+        return vm._ints([n for size, lengths in sizes
+                         for n in (size, len(lengths), *[e for one in lengths for e in one])])
+
+    cdef ow_total *_totals(self, VM vm, totals, made_by):
+        cdef ow_total *found = <ow_total *>vm._block(sizeof(ow_total) * len(totals))
+        cdef int i
+        for i, (slot, itemsize, join, widen, narrow) in enumerate(
+                sorted(totals, key=lambda total: made_by[total[0]])):
+            found[i].slot, found[i].step, found[i].itemsize = slot, made_by[slot], itemsize
+            found[i].join = <ow_chunk_fn><uintptr_t>join
+            found[i].widen = <ow_chunk_fn><uintptr_t>widen
+            found[i].narrow = <ow_chunk_fn><uintptr_t>narrow
+        return found
+
+    cdef int run(self, VM vm) except -1:
+        """Run the steps in strips; return 0 where they have to run as a whole.
+
+        They have to where that is faster, and where a step fails: its error shows whole arrays.
+        """
+        cdef int64_t n, rows
+        cdef int done
+        self._show(vm, 0, -1)
+        n = self._length(vm)
+        rows = self._rows(vm, n) if n > 0 else 0
+        self.rows, self.length = rows, n
+        if rows == 0:
+            return 0
+        try:
+            done = self._run(vm, n, rows)
+            if done:
+                self._hand_over(vm, n)
+        finally:
+            self._forget()
+        if not done:
+            self.rows = 0
+            self._show(vm, 0, -1)
+        return done
+
+    cdef void _show(self, VM vm, int64_t start, int64_t rows) noexcept:
+        """Let the slots of given values show some rows, or all of them if ``rows`` is -1."""
+        cdef int i, axis
+        cdef ow_slot *c
+        cdef ow_slot *part
+        for i in range(self.ngiven):
+            c = &vm.slots[self.given[3 * i]]
+            part = &vm.slots[self.given[3 * i + 2]]
+            ow_alias(part, c)
+            if rows >= 0:
+                axis = self.given[3 * i + 1]
+                part.data = ow_at(c.data, start, c.strides[axis])
+                part.shape[axis] = rows
+
+    cdef int64_t _length(self, VM vm) noexcept:
+        """Return how many rows all given values have; -1 if they differ, or lie side by side."""
+        cdef int i, d, axis
+        cdef int64_t n = -1
+        cdef ow_slot *c
+        for i in range(self.ngiven):
+            c = &vm.slots[self.given[3 * i]]
+            axis = self.given[3 * i + 1]
+            if c.data == NULL or (i and c.shape[axis] != n):
+                return -1
+            n = c.shape[axis]
+            for d in range(c.ndim):
+                if d != axis and c.shape[d] > 1 and (
+                        abs(c.strides[d]) > abs(c.strides[axis]) > 0):
+                    return -1
+        return n
+
+    cdef int64_t _rows(self, VM vm, int64_t n) noexcept:
+        """Return how many of n rows a strip has, 0 if strips are not worth it."""
+        cdef int64_t size = ow_mul_size(self._bytes(vm, self.between, self.nbetween), n)
+        cdef int64_t most = self.bytes * ow_threads(), strips, rows
+        if size < STRIPS_WORTH * self.bytes:
+            return 0
+        most = max(most, self._bytes(vm, self.repeated, self.nrepeated))
+        strips = size // most + 1
+        rows = (n + strips - 1) // strips
+        if rows > STRIP_ROWS:
+            rows = (rows + STRIP_ROWS - 1) // STRIP_ROWS * STRIP_ROWS
+        return rows if rows < n else 0
+
+    cdef int64_t _bytes(self, VM vm, const int *p, int count) noexcept:
+        cdef int i, j
+        cdef int64_t total = 0, size
+        for i in range(count):
+            size = p[0]
+            for j in range(p[1]):
+                size = ow_mul_size(size, vm.slots[p[2 + 2 * j]].shape[p[3 + 2 * j]])
+            total = ow_add_size(total, size)
+            p += 2 + 2 * p[1]
+        return total
+
+    cdef int _run(self, VM vm, int64_t n, int64_t rows) except -1:
+        """Run all strips; return 0 if a step fails."""
+        cdef int64_t start = 0, count, before, now
+        cdef int k, j, t
+        memset(self.times, 0, sizeof(int64_t) * (self.end - self.first))
+        while start < n:
+            count = min(rows, n - start)
+            self._show(vm, start, count)
+            j = t = 0
+            before = ow_clock() if vm.timed else 0
+            for k in range(self.first, self.end):
+                if vm.marked:
+                    vm._open(<bytes>PyList_GET_ITEM(vm.labels, k))
+                if vm._attempt(k, True, True) != 0:
+                    return 0
+                while j < self.nkept and self.kept[3 * j + 2] == k:
+                    if not self._put(vm, j, n, start):
+                        return 0
+                    j += 1
+                while t < self.ntotals and self.totals[t].step == k:
+                    if not self._join(&vm.slots[self.totals[t].slot], &self.totals[t]):
+                        return 0
+                    t += 1
+                if vm.timed:
+                    now = ow_clock()
+                    self.times[k - self.first] += now - before
+                    before = now
+                if vm.marked:
+                    vm._close()
+                if vm._release_dead(k) and vm.timed:
+                    before = ow_clock()
+            PyErr_CheckSignals()
+            start += count
+        return 1
+
+    cdef bint _put(self, VM vm, int j, int64_t n, int64_t start) noexcept:
+        """Put the rows of a strip into the whole result, whose memory comes with the first one."""
+        cdef ow_slot *c = &vm.slots[self.kept[3 * j]]
+        cdef ow_slot *whole = &self.whole[j]
+        cdef ow_slot part
+        cdef int axis = self.kept[3 * j + 1]
+        if whole.buf == NULL:
+            ow_alias(whole, c)
+            whole.itemsize = c.itemsize
+            whole.shape[axis] = n
+            ow_dense_strides(whole, c)
+            whole.cap = ow_bytes(whole.ndim, whole.shape, whole.itemsize)
+            whole.buf = whole.data = ow_alloc(whole.cap)
+            if whole.buf == NULL:
+                return False
+        part = whole[0]
+        part.shape[axis] = c.shape[axis]
+        part.data = ow_at(whole.data, start, whole.strides[axis])
+        ow_copy(&part, c)
+        return True
+
+    cdef bint _join(self, ow_slot *c, ow_total *total) noexcept:
+        """Join the result of a strip with what there is of a total."""
+        cdef double wide[512]
+        cdef const void *operands[2]
+        cdef int64_t at, count, size = total.itemsize, most = sizeof(wide) // total.itemsize
+        cdef char *to
+        cdef const void *of
+        cdef bint is_first = total.found == NULL
+        if not ow_is_dense(c) or (not is_first and total.n != ow_size(c)):
+            return False
+        if is_first:
+            total.n = ow_size(c)
+            total.found = ow_alloc(total.n * size)
+            if total.found == NULL:
+                return False
+        for at in range(0, total.n, most):
+            count = min(most, total.n - at)
+            to, of = total.found + at * size, c.data + at * c.itemsize
+            if total.widen != NULL:
+                total.widen(to if is_first else <char *>wide, &of, count)
+                of = wide
+            elif is_first:
+                memcpy(to, of, count * size)
+            if not is_first:
+                operands[0], operands[1] = to, of
+                total.join(to, operands, count)
+        return True
+
+    cdef void _finish_total(self, ow_slot *c, ow_total *total) noexcept:
+        """Let a slot, which has the result of the last strip, hold that of all."""
+        cdef const void *of = total.found
+        if total.narrow != NULL:
+            total.narrow(c.data, &of, total.n)
+        else:
+            memcpy(c.data, of, total.n * total.itemsize)
+
+    cdef int _hand_over(self, VM vm, int64_t n) except -1:
+        """Let slots hold the whole results, and the others none; note the times of the steps."""
+        cdef int i, k
+        cdef ow_slot *c
+        for i in range(self.ncut):
+            c = &vm.slots[self.cut[2 * i]]
+            c.data = NULL
+            c.shape[self.cut[2 * i + 1]] = n
+        for i in range(self.nkept):
+            c = &vm.slots[self.kept[3 * i]]
+            ow_free(c.buf)
+            ow_alias(c, &self.whole[i])
+            c.buf, c.cap = self.whole[i].buf, ow_capacity(self.whole[i].buf)
+            self.whole[i].buf = NULL
+        for i in range(self.ntotals):
+            self._finish_total(&vm.slots[self.totals[i].slot], &self.totals[i])
+        if vm.timed:
+            for k in range(self.first, self.end):
+                ow_note(vm.times, k, self.times[k - self.first])
+        return 0
+
+    cdef void _forget(self) noexcept:
+        cdef int i
+        for i in range(self.nkept):
+            ow_free(self.whole[i].buf)
+            self.whole[i].buf = NULL
+        for i in range(self.ntotals):
+            ow_free(self.totals[i].found)
+            self.totals[i].found = NULL

@@ -1,0 +1,394 @@
+"""Strips: steps that run one after the other on some rows of their arrays, then on the next ones.
+
+Where nobody else reads what a step computes, it need not exist as a whole: a strip of it that stays
+in the cache is enough. A distance matrix whose rows are added up, the scores of an attention or the
+activations between layers are then never in memory. A sum over all rows is joined from those of
+strips. Which axes can be cut is in the tables of ``opwise.tensor.parallel``; how many rows a strip
+has is decided in each call, by the lengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from opwise.graph import aliasing
+from opwise.graph.apply import Apply
+from opwise.graph.variable import Variable
+from opwise.linkers import opwise_c
+from opwise.scalar import csource
+from opwise.tensor.parallel import FoldedAxis, ParallelAxis, folded_axes, parallel_axes
+from opwise.tensor.type import TensorType
+
+#: (variable, its axis)
+Length = tuple[Variable, int]
+#: bytes of an element, and the lengths of axes
+Size = tuple[int, tuple[Length, ...]]
+
+#: dtypes in which parts are joined, where they are not those of results
+_WIDER = {"float16": "float64", "float32": "float64", "complex64": "complex128"}
+#: a total is read and written for each strip; that takes so many times as long as a product needs
+#: to read as much of an operand
+_TOTAL_COST = 4
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Applys that run in strips."""
+
+    order: tuple[Apply, ...]
+    #: the axis along which each result is cut
+    axes: Mapping[Variable, int]
+    #: {(position in ``order``, input): axis} of the given values that are cut
+    given: Mapping[tuple[int, int], int]
+    #: the results that are needed as a whole
+    kept: tuple[Variable, ...]
+    #: of the others, how much a row takes
+    between: tuple[Size, ...]
+    #: {total of all rows: the operation that joins those of strips}
+    totals: Mapping[Variable, str]
+    #: how much each strip reads or writes besides its rows
+    repeated: tuple[Size, ...]
+
+
+def divide(
+    order: Sequence[Apply],
+    outputs: Iterable[Variable],
+    before: Mapping[Apply, Iterable[Apply]],
+    runs_in_c: Callable[[Apply], bool],
+) -> tuple[list[Apply], list[Stretch]]:
+    """Return the order in which Applys run, and the parts of it that run in strips.
+
+    order: an order without strips. outputs: the results of the graph. before: the Applys that have
+    to run before another one besides those whose results it reads. runs_in_c: whether the step of
+    an Apply does.
+    """
+    growth = _Growth(order, outputs, before, runs_in_c)
+    new = list(order)
+    found: list[Stretch] = []
+    for node in order:
+        members = growth.best_around(node)
+        if members is None:
+            continue
+        placed = _gathered(new, members.axes_of, found, growth.depends)
+        if placed is None:
+            continue
+        new, together = placed
+        stretch = growth.stretch(together, members)
+        if stretch.between:
+            growth.taken.update(together)
+            found.append(stretch)
+    place = {node: k for k, node in enumerate(new)}
+    return new, sorted(found, key=lambda stretch: place[stretch.order[0]])
+
+
+AnyAxis = ParallelAxis | FoldedAxis
+
+
+@dataclass
+class _Members:
+    """Applys that can be cut together, each with the parallel axis along which it is."""
+
+    axes_of: dict[Apply, AnyAxis] = field(default_factory=dict)
+    axis: dict[Variable, int] = field(default_factory=dict)
+    #: the totals of all rows
+    totals: dict[Variable, str] = field(default_factory=dict)
+    #: the results that are never needed as a whole
+    between: list[Variable] = field(default_factory=list)
+
+
+class _Growth:
+    """Looks for Applys that can be cut together."""
+
+    def __init__(
+        self,
+        order: Sequence[Apply],
+        outputs: Iterable[Variable],
+        before: Mapping[Apply, Iterable[Apply]],
+        runs_in_c: Callable[[Apply], bool],
+    ) -> None:
+        self._order = order
+        self._place = {node: k for k, node in enumerate(order)}
+        self._outputs = set(outputs)
+        self._before, self._runs_in_c = before, runs_in_c
+        self._axes: dict[Apply, list[ParallelAxis]] = {}
+        #: the Applys that are in a stretch
+        self.taken: set[Apply] = set()
+        #: what was added, along an axis, where nothing was saved
+        self._in_vain: set[tuple[Apply, AnyAxis]] = set()
+
+    def axes_of(self, node: Apply) -> list[ParallelAxis]:
+        """Return the parallel axes of an Apply that can be part of a stretch."""
+        if node not in self._axes:
+            self._axes[node] = parallel_axes(node) if self._fits(node) else []
+        return [] if node in self.taken else self._axes[node]
+
+    def _fits(self, node: Apply) -> bool:
+        """Return whether an Apply can be part of a stretch."""
+        return (
+            node in self._place
+            and node not in self.taken
+            and all(isinstance(v.type, TensorType) for v in node.outputs)
+            and self._runs_in_c(node)
+        )
+
+    def best_around(self, node: Apply) -> _Members | None:
+        """Return the Applys that can be cut together with one, by the axis that saves most; None if
+        nothing is saved."""
+        best = None
+        if node in self.taken or node.op.view_map or self._outputs.issuperset(node.outputs):
+            return None
+        for axis in self.axes_of(node):
+            if (node, axis) in self._in_vain:
+                continue
+            found = self._around(node, axis)
+            if not found.between:
+                self._in_vain.update(found.axes_of.items())
+                self._in_vain.add((node, axis))
+            elif best is None or len(found.between) > len(best.between):
+                best = found
+        return best
+
+    def depends(self, node: Apply) -> Iterable[Apply]:
+        """Return the Applys that have to run before one."""
+        yield from (var.owner for var in node.inputs if var.owner is not None)
+        yield from self._before.get(node, ())
+
+    @staticmethod
+    def _readers(var: Variable) -> list[Apply]:
+        return [node for node, _ in var._clients if node != "output"]
+
+    def _around(self, first: Apply, axis: ParallelAxis) -> _Members:
+        """Return the Applys that can be cut together with one along one of its axes."""
+        found = _Members()
+        if not self._add(found, first, axis):
+            return found
+        waiting = [first]
+        while waiting:
+            node = waiting.pop()
+            for out in node.outputs:
+                for reader in self._readers(out) if out in found.axis else ():
+                    every: list[AnyAxis] = [*self.axes_of(reader), *self._folds_of(reader)]
+                    if self._add_fitting(found, reader, every):
+                        waiting.append(reader)
+            for var, d in zip(node.inputs, found.axes_of[node].inputs, strict=True):
+                owner = var.owner
+                if d is None or owner is None or var in found.axis:
+                    continue
+                fitting = [one for one in self.axes_of(owner) if one.outputs[var.index] == d]
+                if self._add_fitting(found, owner, fitting):
+                    waiting.append(owner)
+        self._drop_late(found)
+        self._drop_ends(found)
+        return found
+
+    def _drop_late(self, found: _Members) -> None:
+        """Drop the Applys that need others by way of Applys that cannot be cut with them."""
+        places = [self._place[node] for node in found.axes_of]
+        late: set[Apply] = set()
+        for node in self._order[min(places) : max(places) + 1]:
+            needs = set(self.depends(node))
+            if node not in found.axes_of:
+                if not needs.isdisjoint(late) or not needs.isdisjoint(found.axes_of):
+                    late.add(node)
+            elif not needs.isdisjoint(late):
+                late.add(node)
+                self._drop(found, node)
+
+    @staticmethod
+    def _drop(found: _Members, node: Apply) -> None:
+        del found.axes_of[node]
+        for out in node.outputs:
+            found.axis.pop(out, None)
+            found.totals.pop(out, None)
+
+    def _folds_of(self, node: Apply) -> list[FoldedAxis]:
+        """Return the folded axes of an Apply that can be part of a stretch, and are joined by C."""
+        if not self._fits(node) or node.op.view_map or node.op.destroy_map:
+            return []
+        return [
+            one for one in folded_axes(node)
+            if all(join_loop(one.row, out.type.dtype) in opwise_c.LOOPS for out in node.outputs)
+        ]  # fmt: skip
+
+    def _add_fitting(self, found: _Members, node: Apply, axes: Iterable[AnyAxis]) -> bool:
+        return node not in found.axes_of and any(self._add(found, node, axis) for axis in axes)
+
+    def _add(self, found: _Members, node: Apply, axis: AnyAxis) -> bool:
+        """Add an Apply if it fits those that are there; return whether it does."""
+        for i, (var, d) in enumerate(zip(node.inputs, axis.inputs, strict=True)):
+            if found.axis.get(var, d) != d or var in found.totals:
+                return False
+            if i in aliasing.destroyed_inputs(node) and not self._is_own(var, node):
+                return False
+        if isinstance(axis, FoldedAxis):
+            if any(
+                reader in found.axes_of for out in node.outputs for reader in self._readers(out)
+            ):
+                return False
+            found.totals.update(dict.fromkeys(node.outputs, axis.row))
+        else:
+            for out, d in zip(node.outputs, axis.outputs, strict=True):
+                for reader, i in out._clients:
+                    if reader != "output" and reader in found.axes_of:
+                        if found.axes_of[reader].inputs[i] != d:
+                            return False
+            found.axis.update(zip(node.outputs, axis.outputs, strict=True))
+        found.axes_of[node] = axis
+        return True
+
+    def _is_own(self, var: Variable, node: Apply) -> bool:
+        """Return whether a value that an Apply overwrites may be a result of its stretch."""
+        return var.owner is not None and bool(self.axes_of(var.owner))
+
+    def _drop_ends(self, found: _Members) -> None:
+        """Drop what gains nothing, or may not be cut, and count what is saved."""
+        changed = True
+        while changed:
+            changed = False
+            for node in sorted(found.axes_of, key=self._place.__getitem__, reverse=True):
+                if self._gains_nothing(found, node) or any(
+                    node.inputs[i] not in found.axis for i in aliasing.destroyed_inputs(node)
+                ):
+                    self._drop(found, node)
+                    changed = True
+        found.between = [
+            out
+            for node in found.axes_of
+            if not node.op.view_map and not node.op.destroy_map
+            for out in node.outputs
+            if out in found.axis and self._only_inside(found, out)
+        ]
+
+    def _gains_nothing(self, found: _Members, node: Apply) -> bool:
+        """Return whether an Apply is a view that nobody needs in strips, or of a given value that
+        others need as a whole."""
+        if not node.op.view_map:
+            return False
+        (out,) = node.outputs
+        if not any(reader in found.axes_of for reader in self._readers(out)):
+            return True
+        return node.inputs[0] not in found.axis and not self._only_inside(found, out)
+
+    def _only_inside(self, found: _Members, var: Variable) -> bool:
+        readers = self._readers(var)
+        return (
+            bool(readers)
+            and var not in self._outputs
+            and all(reader in found.axes_of for reader in readers)
+        )
+
+    def stretch(self, order: Sequence[Apply], members: _Members) -> Stretch:
+        """Return the Stretch of some Applys in the order in which they run."""
+        given = {
+            (k, i): d
+            for k, node in enumerate(order)
+            for i, (var, d) in enumerate(
+                zip(node.inputs, members.axes_of[node].inputs, strict=True)
+            )
+            if d is not None and var not in members.axis
+        }
+        kept = [
+            out
+            for node in order
+            for out in node.outputs
+            if out in members.axis and not self._only_inside(members, out)
+        ]
+        repeated = [self._size(members, var, _TOTAL_COST) for var in members.totals]
+        for node in order:
+            if node.op.profile_kind == "product":
+                repeated += [
+                    self._size(members, var)
+                    for var, d in zip(node.inputs, members.axes_of[node].inputs, strict=True)
+                    if d is None
+                ]
+        return Stretch(
+            order=tuple(order),
+            axes=dict(members.axis),
+            given=given,
+            kept=tuple(kept),
+            between=_known(self._size(members, var) for var in members.between),
+            totals=dict(members.totals),
+            repeated=_known(repeated),
+        )
+
+    def _size(self, members: _Members, var: Variable, factor: int = 1) -> Size | None:
+        """Return how many bytes there are in a row of a value, or in all of one that is not cut;
+        None if a length is not known before it is computed."""
+        found = []
+        for d, one in enumerate(var.type.broadcastable):
+            if one or d == members.axis.get(var):
+                continue
+            length = self._length(members, var, d)
+            if length is None:
+                return None
+            found.append(length)
+        return factor * var.type.numpy_dtype.itemsize, tuple(found)
+
+    def _length(self, members: _Members, var: Variable, d: int) -> Length | None:
+        while var in members.axis or var in members.totals:
+            node = var.owner
+            assert node is not None
+            along = [one for one in parallel_axes(node) if one.outputs[var.index] == d]
+            operands = [
+                (operand, axis)
+                for one in along
+                for operand, axis in zip(node.inputs, one.inputs, strict=True)
+                if axis is not None
+            ]
+            # elsewhere it is about as long as an operand of this rank: that is an estimate
+            operands += [
+                (v, d) for v in node.inputs if getattr(v.type, "ndim", -1) == var.type.ndim
+            ]
+            if not operands:
+                return None
+            var, d = operands[0]
+        return var, d
+
+
+def join_loop(row: str, dtype: str) -> str:
+    """Return the name of the built-in loop that joins parts of results of a dtype."""
+    return f"{row}_{csource.short(joined_in(dtype))}"
+
+
+def joined_in(dtype: str) -> str:
+    """Return the dtype in which parts of results of a dtype are joined."""
+    return _WIDER.get(dtype, dtype)
+
+
+def _known(sizes: Iterable[Size | None]) -> tuple[Size, ...]:
+    return tuple(size for size in sizes if size is not None)
+
+
+def _gathered(
+    order: list[Apply],
+    members: Iterable[Apply],
+    others: Iterable[Stretch],
+    depends: Callable[[Apply], Iterable[Apply]],
+) -> tuple[list[Apply], list[Apply]] | None:
+    """Return an order in which the members are together, and they in that order.
+
+    None if one of the other stretches, which stay together, would have to run both before and after
+    them. No member needs another one by way of an Apply that is none.
+    """
+    wanted = set(members)
+    group = {node: each.order for each in others for node in each.order}
+    first = min(k for k, node in enumerate(order) if node in wanted)
+    last = max(k for k, node in enumerate(order) if node in wanted)
+    early, together, late = [], [], []
+    later: set[Apply] = set()
+    for node in order[first : last + 1]:
+        if node in wanted:
+            if not later.isdisjoint(depends(node)):
+                return None
+            together.append(node)
+            continue
+        with_it = group.get(node, (node,))
+        if node in later or any(
+            need in later or need in wanted for one in with_it for need in depends(one)
+        ):
+            later.update(with_it)
+            late.append(node)
+        else:
+            early.append(node)
+    return [*order[:first], *early, *together, *late, *order[last + 1 :]], together
