@@ -44,9 +44,6 @@ LAYERS = [
     ("theano",),
 ]
 
-#: imports upward that are allowed: (file, module) -> why
-UPWARD = {}
-
 _LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 
@@ -130,7 +127,7 @@ def test_imports_go_downward(path):
     assert own in _LEVEL, f"{path} is in no layer"
     for line, name in imports(ROOT / path):
         other = layer(name)
-        if other is None or (str(path), name) in UPWARD:
+        if other is None:
             continue
         assert other in _LEVEL, f"{path}:{line} imports {name}, which is in no layer"
         assert _LEVEL[other] <= _LEVEL[own], f"{path}:{line} ({own}) imports {name} ({other})"
@@ -171,12 +168,6 @@ def test_files_do_not_import_each_other():
         for name, path in names.items()
     }
     assert [sorted(circle) for circle in circles(imported)] == []
-
-
-def test_exceptions_are_needed():
-    for (path, name), reason in UPWARD.items():
-        assert reason
-        assert name in {found for _, found in imports(ROOT / path)}, (path, name)
 
 
 def test_a_line_pattern_sees_the_imports_of_cython():

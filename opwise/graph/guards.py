@@ -29,10 +29,6 @@ class Guards:
     choosing: tuple[Apply, ...]
     of: Mapping[Apply, int]
 
-    def choosers(self, guard: int) -> Iterator[Apply]:
-        """Return the Applys on whose choices a guard depends."""
-        return (self.choosing[i] for i in numbers(guard))
-
 
 def alternative(number: int, branch: int) -> int:
     """Return the bit of a branch (0 if the condition is true, 1 if not) of a choosing Apply."""

@@ -118,17 +118,16 @@ def _named(table: Mapping[Any, Any], name: str | None, what: str) -> Any:
 #: names and tags of rewrites that some Theano had and opwise does not; naming them is no mistake
 _LEGACY_TAGS = frozenset(
     """
-    Canonizer CheckStackTrace OpRemove Print1.21 Print1.51 UnShapeOpt all_pushout_opt
-    batchnorm_opts blas_c c_blas_destructive constant_folding_for_scan2 conv3d2d conv_dnn
-    conv_fft conv_fft_full conv_fft_valid conv_gemm conv_groupopt conv_meta conv_metaopt
-    conv_opts cudnn cxx_only dnn fast_compile_gpu gpu gpu_after_fusion gpu_elemwise_fusion
-    gpu_inplace_opt gpu_local_optimizations gpu_opt gpuarray gpuarray_opt inplace_allocempty
-    inplace_elemwise inplace_ger inplace_gpu_elemwise_opt inplace_opt local_abstractconv3d_gemm
-    local_abstractconv3d_gradinputs local_abstractconv3d_gradinputs_gemm
+    Canonizer CheckStackTrace OpRemove Print1.21 Print1.51 UnShapeOpt all_pushout_opt batchnorm_opts
+    blas_c c_blas_destructive constant_folding_for_scan2 conv3d2d conv_dnn conv_fft conv_fft_full
+    conv_fft_valid conv_gemm conv_groupopt conv_meta conv_metaopt conv_opts cudnn cxx_only dnn
+    gpu_after_fusion gpu_elemwise_fusion gpu_inplace_opt gpu_local_optimizations gpu_opt gpuarray
+    gpuarray_opt inplace_allocempty inplace_elemwise inplace_ger inplace_gpu_elemwise_opt
+    local_abstractconv3d_gemm local_abstractconv3d_gradinputs local_abstractconv3d_gradinputs_gemm
     local_abstractconv3d_gradweight_gemm local_abstractconv3d_gradweights_gemm
-    local_abstractconv_check local_abstractconv_cudnn local_abstractconv_dnn
-    local_abstractconv_gemm local_abstractconv_gemmm local_abstractconv_gi_cudnn
-    local_abstractconv_gi_dnn local_abstractconv_gradinputs local_abstractconv_gradinputs_gemm
+    local_abstractconv_check local_abstractconv_cudnn local_abstractconv_dnn local_abstractconv_gemm
+    local_abstractconv_gemmm local_abstractconv_gi_cudnn local_abstractconv_gi_dnn
+    local_abstractconv_gradinputs local_abstractconv_gradinputs_gemm
     local_abstractconv_gradweight_gemm local_abstractconv_gradweights_gemm
     local_abstractconv_gw_cudnn local_abstractconv_gw_dnn local_conv2d_cpu
     local_conv2d_gradinputs_cpu local_conv2d_gradweight_cpu local_conv_dnn
@@ -136,8 +135,7 @@ _LEGACY_TAGS = frozenset(
     local_dnn_convi_output_merge local_gpu_conv local_inplace_incsubtensor1 local_inv_canon
     local_pool_dnn local_pool_dnn_alternative local_pool_dnn_grad_stride local_softmax_dnn
     local_useless_composite local_useless_tile local_useless_topk make_scipy_blas_destructive
-    no_cpu_op pool_opts random random_make_inplace_mrg scan_eqopt1 scan_eqopt2 scan_pushout_add
-    scipy_blas sparse specialize_device stable unsafe
+    no_cpu_op pool_opts random scan_eqopt1 scan_eqopt2 scan_pushout_add scipy_blas sparse stable
     """.split()
 )
 

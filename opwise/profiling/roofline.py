@@ -13,12 +13,8 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from opwise.profiling import machinelimits
 from opwise.profiling.machinelimits import MachineLimits
 from opwise.profiling.model import ApplyProfile, ProfileData
-
-#: where pickles of earlier versions find these classes
-Machine, Peak = MachineLimits, machinelimits.Peak
 
 #: nanoseconds of work from which threads share it; OW_WORTH in linkers/csupport/runtime.h
 SHARED_FROM = 40_000

@@ -78,11 +78,6 @@ def upcast_out(*dtypes: str) -> str:
     return upcast(*dtypes)
 
 
-def upcast_no_bool(*dtypes: str) -> str:
-    """As upcast, for operations that are not defined for bool; the caller refuses that result."""
-    return upcast(*dtypes)
-
-
 def same(dtype: str, *_: str) -> str:
     """The dtype of the first input."""
     return dtype

@@ -243,8 +243,6 @@ class Cast(UnaryScalarOp):
             return [constant(0.0)]
         return [Cast(x.type)(gz) if x.type.dtype in dtypes.CONTINUOUS else gz]
 
-    L_op_uses_outputs = False
-
     def L_op(self, inputs, outputs, output_gradients):
         return self.grad(inputs, output_gradients)
 

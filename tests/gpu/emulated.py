@@ -516,9 +516,7 @@ class _Cublas:
         self.cublasSetStream_v2 = lambda handle, stream: self._set_stream(handle, stream)
         self.cublasSetWorkspace_v2 = lambda handle, memory, size: 0 if memory % 256 == 0 else 7
         self.modes = {}
-        self.cublasSetPointerMode_v2 = lambda handle, mode: (
-            self.modes.update({handle.value: mode}) or 0
-        )
+        self.cublasSetPointerMode_v2 = lambda handle, mode: self._set_mode(handle, mode)
         self.cublasSgemv_v2 = lambda *args: self._gemv(np.float32, *args)
         self.cublasDgemv_v2 = lambda *args: self._gemv(np.float64, *args)
 

@@ -181,16 +181,21 @@ def test_a_circle_of_conditions_is_cut():
     assert len(eager) == 1
 
 
-def in_circles(order, guards):
+def choosers(found, guard):
+    """Return the Applys on whose choices a guard depends. found: the Guards of the graph."""
+    return [found.choosing[number] for number in guards.numbers(guard)]
+
+
+def in_circles(order, found):
     """Return the Applys that wait for their own results by conditions of their guards."""
     after = {node: set() for node in order}
     for node in order:
         waits = {var.owner for var in node.inputs} - {None}
-        pending = list(guards.choosers(guards.of[node]))
+        pending = choosers(found, found.of[node])
         while pending:
             chooser = pending.pop()
             waits.add(chooser.inputs[0].owner)
-            pending += guards.choosers(guards.of[chooser])
+            pending += choosers(found, found.of[chooser])
         for other in waits - {None}:
             after[other].add(node)
 
@@ -222,5 +227,5 @@ def test_random_graphs(seed):
     circles = in_circles(order, before)
     assert forced <= circles and (forced or not circles)
     for k, node in enumerate(order):
-        for chooser in after.choosers(after.of[node]):
+        for chooser in choosers(after, after.of[node]):
             assert made[after.choosing.index(chooser)] <= k

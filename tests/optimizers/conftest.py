@@ -2,16 +2,22 @@
 
 import inspect
 import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.optimizers.check import check_rewrite
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.passes import SeqOptimizer
 from opwise.optimizers.rule import Rule
 from opwise.optimizers.shapefeature import ShapeOptimizer
+
+# the module beside this one
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from checking import check_rewrite
 
 #: what a function that builds a graph may take by name: a type, and the lengths of its values
 ARRAYS = {

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checking import evaluate
 
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
@@ -9,7 +10,6 @@ from opwise.graph.op import Op
 from opwise.graph.type import generic
 from opwise.graph.variable import Constant
 from opwise.optimizers import folding
-from opwise.optimizers.check import evaluate
 from opwise.optimizers.folding import constant_folding
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.scalar.op import OPS

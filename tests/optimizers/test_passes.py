@@ -5,13 +5,13 @@ import logging
 
 import numpy as np
 import pytest
+from checking import check_rewrite, evaluate
 
 from opwise.config import change_flags
 from opwise.errors import BadOptimization, InconsistencyError
 from opwise.graph.features import Feature, NoOutputFromInplace
 from opwise.graph.fgraph import FunctionGraph, Interface
 from opwise.modes.mode import get_mode
-from opwise.optimizers.check import check_rewrite, evaluate
 from opwise.optimizers.merge import MergeOptimizer
 from opwise.optimizers.navigators import (
     EquilibriumOptimizer,

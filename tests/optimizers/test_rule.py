@@ -6,13 +6,13 @@ import threading
 import weakref
 
 import pytest
+from checking import check_rewrite
 
 from opwise.compile.fromgraph import OpFromGraph
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph, Interface
 from opwise.graph.op import Op
 from opwise.optimizers import rule as rules
-from opwise.optimizers.check import check_rewrite
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.pattern import OpRemove, OpSub, PatternSub
 from opwise.optimizers.rule import LocalOptGroup, LocalOptimizer, RuleIndex, local_optimizer, rule

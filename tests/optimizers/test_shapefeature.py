@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from checking import evaluate
 
 from opwise.config import change_flags
 from opwise.errors import ShapeError
@@ -13,7 +14,6 @@ from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.op import Op
 from opwise.graph.type import generic
 from opwise.graph.variable import Constant
-from opwise.optimizers.check import evaluate
 from opwise.optimizers.shapefeature import ShapeFeature, ShapeOptimizer, same_shape
 from opwise.tensor.creation import alloc
 from opwise.tensor.dimshuffle import dimshuffle

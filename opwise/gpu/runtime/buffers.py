@@ -115,18 +115,6 @@ def _lowest_gap(froms: np.ndarray, tos: np.ndarray, size: int) -> int:
     return int(before[np.argmax(gaps >= size)])
 
 
-def most_at_once(requests: Sequence[Request]) -> int:
-    """Return the most bytes in use at once: a lower bound for every plan."""
-    changes = []
-    for request in requests:
-        size = -(-request.size // ALIGNMENT) * ALIGNMENT
-        changes.append((request.start, size))
-        if request.end is not None:
-            changes.append((request.end, -size))
-    used = np.cumsum([size for _, size in sorted(changes)]) if changes else np.zeros(1)
-    return int(used.max())
-
-
 class RequestsChanged(Exception):
     """A capture requests other memory than was recorded."""
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from checking import check_rewrite
 
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Constant
-from opwise.optimizers.check import check_rewrite
 from opwise.optimizers.database import Query
 from opwise.optimizers.merge import MergeOptimizer
 from opwise.optimizers.navigators import EquilibriumOptimizer

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from checking import check_rewrite, evaluate
 
 import opwise.tensor as T
 from opwise import function, sparse
 from opwise.compile.streams import RandomStreams
 from opwise.gradient import disconnected_grad, grad
 from opwise.graph.fgraph import FunctionGraph
-from opwise.optimizers.check import check_rewrite, evaluate
 from opwise.optimizers.database import Query
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.rule import Rule

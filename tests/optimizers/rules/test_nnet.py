@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from checking import check_rewrite
 
 import opwise.tensor as T
 from opwise.compile.function import function
 from opwise.compile.shared import shared
 from opwise.gradient import grad
 from opwise.modes.mode import Mode
-from opwise.optimizers.check import check_rewrite
 from opwise.optimizers.database import Query
 from opwise.optimizers.merge import MergeOptimizer
 from opwise.optimizers.navigators import EquilibriumOptimizer

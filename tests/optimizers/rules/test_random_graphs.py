@@ -5,12 +5,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from checking import evaluate
 
 import opwise.tensor as T
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.provenance import rewriting
 from opwise.graph.traversal import io_toposort
-from opwise.optimizers.check import evaluate
 from opwise.optimizers.database import Query
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.rule import Rule

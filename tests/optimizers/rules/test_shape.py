@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checking import check_rewrite
 
 import opwise.tensor as T
 from opwise.compile.function import function
@@ -9,7 +10,6 @@ from opwise.compile.shared import shared
 from opwise.gradient import grad
 from opwise.graph.fgraph import FunctionGraph
 from opwise.modes.mode import Mode
-from opwise.optimizers.check import check_rewrite
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.rule import Rule
 from opwise.optimizers.rules import shape as rules

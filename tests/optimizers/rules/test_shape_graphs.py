@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from checking import evaluate
 
 import opwise.tensor as T
 from opwise.compile.function import function
 from opwise.config import change_flags
 from opwise.modes.mode import Mode
-from opwise.optimizers.check import evaluate
 from opwise.tensor.shape import Shape_i
 from opwise.tensor.subtensor import inc_subtensor, set_subtensor
 

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from checking import check_rewrite
 
 import opwise.tensor as T
 from opwise.compile.function import function
 from opwise.gradient import grad
 from opwise.modes.mode import Mode, get_mode
-from opwise.optimizers.check import check_rewrite
 from opwise.optimizers.database import Query
 from opwise.optimizers.navigators import TopoOptimizer
 from opwise.optimizers.rules import stabilize

@@ -1,4 +1,4 @@
-"""Checks of rewrites by the values before and after, for tests of rules.
+"""Checks of rewrites by the values before and after.
 
 DebugMode checks each replacement of a whole optimization, see ``history``.
 """
