@@ -31,6 +31,7 @@ from opwise.graph.null import (
     is_null,
     null_type,
 )
+from opwise.graph.opmethods import connects, zero_derivative
 from opwise.graph.traversal import ancestors, io_toposort
 from opwise.graph.variable import Constant, Variable
 from opwise.profiling import process
@@ -1096,8 +1097,7 @@ def _call_R_op(node, points):
 class GradientMarker(ViewOp):
     """Base of Ops that return their input and change its gradient."""
 
-    def R_op(self, inputs, eval_points):
-        return [None]
+    R_op = zero_derivative
 
     def __str__(self):
         return type(self).__name__
@@ -1123,8 +1123,7 @@ class DisconnectedGrad(GradientMarker):
     def grad(self, inputs, output_gradients):
         return [disconnected_type.make_variable()]
 
-    def connection_pattern(self, node):
-        return [[False]]
+    connection_pattern = connects()
 
 
 class UndefinedGrad(GradientMarker):
@@ -1133,8 +1132,7 @@ class UndefinedGrad(GradientMarker):
     def grad(self, inputs, output_gradients):
         return [grad_undefined(self, 0, inputs[0])]
 
-    def connection_pattern(self, node):
-        return [[True]]
+    connection_pattern = connects(0)
 
 
 class GradClip(GradientMarker):

@@ -8,6 +8,7 @@ import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.graph.opmethods import shapes_of
 from opwise.scalar.dtypes import upcast
 from opwise.sparse.convert import dense_from_sparse
 from opwise.sparse.reduce import sp_sum
@@ -40,8 +41,7 @@ class Neg(Op):
     def grad(self, inputs, output_gradients):
         return [-output_gradients[0]]
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
     def __str__(self):
         return f"Sparse{type(self).__name__}"
@@ -92,8 +92,7 @@ class AddSS(Op):
         (gz,) = output_gradients
         return [_zero_or(gz, x) for x in inputs]
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
 
 add_s_s = AddSS()
@@ -131,8 +130,7 @@ class AddSSData(Op):
         (gz,) = output_gradients
         return [_zero_or(gz, x) for x in inputs]
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
 
 add_s_s_data = AddSSData()
@@ -161,8 +159,7 @@ class AddSD(Op):
         (x, _), (gz,) = inputs, output_gradients
         return [sp_ones_like(x) * gz, gz]
 
-    def infer_shape(self, node, shapes):
-        return [shapes[1]]
+    infer_shape = shapes_of(1)
 
 
 add_s_d = AddSD()
@@ -191,8 +188,7 @@ class StructuredAddSV(Op):
         (gz,) = output_gradients
         return [gz, sp_sum(gz, axis=0, sparse_grad=True)]
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
 
 def _matrix_and_vector(op, x, y):
@@ -254,8 +250,7 @@ class MulSS(Op):
         (x, y), (gz,) = inputs, output_gradients
         return [_zero_or(y * gz, x), _zero_or(x * gz, y)]
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
 
 mul_s_s = MulSS()
@@ -295,8 +290,7 @@ class MulSD(Op):
         gy = sp_sum(gy, sparse_grad=True) if y.type.ndim == 0 else dense_from_sparse(gy)
         return [_zero_or(y * gz, x), gy]
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
 
 mul_s_d = MulSD()
@@ -328,8 +322,7 @@ class MulSV(Op):
             sp_sum(x * gz, axis=0, sparse_grad=True),
         ]
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
 
 mul_s_v = MulSV()

@@ -10,6 +10,7 @@ import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects, shapes_of
 from opwise.sparse.type import SparseType
 from opwise.sparse.variable import _is_sparse_variable, as_sparse_variable, sparse_operands
 from opwise.tensor.type import tensor_type
@@ -26,11 +27,8 @@ class _Comparison(Op):
         """Return where two values compare so."""
         return type(self).compare(x, y)
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
-
-    def connection_pattern(self, node):
-        return [[False], [False]]
+    infer_shape = shapes_of(0)
+    connection_pattern = connects()
 
     def _check_shapes(self, x, y):
         if x.shape != y.shape:

@@ -13,6 +13,7 @@ import numpy as np
 from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.graph.opmethods import shapes_of
 from opwise.scalar.dtypes import upcast
 from opwise.sparse.type import SparseType, check_structure
 from opwise.sparse.variable import as_sparse_variable
@@ -194,8 +195,7 @@ class _ProductGradient(_OfEntries):
         out = node.outputs[0].type.dtype
         output_storage[0][0] = _filled(found, len(a_indices), out)
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
 
 class StructuredDotGradCSC(_ProductGradient):
@@ -255,8 +255,7 @@ class UsmmCscDense(_OfEntries):
         z += alpha.reshape(()) * (x * y)
         output_storage[0][0] = z
 
-    def infer_shape(self, node, shapes):
-        return [shapes[6]]
+    infer_shape = shapes_of(6)
 
     def __str__(self):
         return f"{type(self).__name__}{{{'inplace' if self.inplace else 'no_inplace'}}}"
@@ -298,8 +297,7 @@ class AddSD_ccode(_OfEntries):
         np.add.at(z, at, data[: len(at[0])])
         output_storage[0][0] = z
 
-    def infer_shape(self, node, shapes):
-        return [shapes[3]]
+    infer_shape = shapes_of(3)
 
     def __str__(self):
         return f"{type(self).__name__}{{{self.format}{',inplace' if self.inplace else ''}}}"
@@ -308,8 +306,7 @@ class AddSD_ccode(_OfEntries):
 class CSMGradC(CSMGrad):
     """As CSMGrad."""
 
-    def infer_shape(self, node, shapes):
-        return [shapes[1]]
+    infer_shape = shapes_of(1)
 
 
 csm_grad_c = CSMGradC()
@@ -348,8 +345,7 @@ class _WithDense(_OfEntries):
         """Return the new data."""
         return data * chosen
 
-    def infer_shape(self, node, shapes):
-        return [shapes[1]]
+    infer_shape = shapes_of(1)
 
 
 class MulSDCSC(_WithDense):
@@ -435,8 +431,7 @@ class SamplingDotCSR(_OfEntries):
         output_storage[1][0] = p_ind.copy()
         output_storage[2][0] = p_ptr.copy()
 
-    def infer_shape(self, node, shapes):
-        return [shapes[3], shapes[3], shapes[4]]
+    infer_shape = shapes_of(3, 3, 4)
 
 
 sampling_dot_csr = SamplingDotCSR()

@@ -9,6 +9,7 @@ import numpy as np
 from opwise.config import config
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.graph.opmethods import shapes_of
 from opwise.sparse.type import SparseType, holds_sparse
 from opwise.sparse.variable import (
     as_compressed,
@@ -49,8 +50,7 @@ class Cast(Op):
             return [x.zeros_like(dtype=dtype)]
         return [gz if x.type.dtype in discrete_dtypes else Cast(x.type.dtype)(gz)]
 
-    def infer_shape(self, node, shapes):
-        return shapes
+    infer_shape = shapes_of(0)
 
     def __str__(self):
         return f"{type(self).__name__}({self.out_type})"
@@ -102,8 +102,7 @@ class DenseFromSparse(Op):
             gz = cast_tensor(gz, "float64")
         return [ones * gz]
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
     def __str__(self):
         return f"{type(self).__name__}{{structured_grad={self.sparse_grad}}}"
@@ -142,8 +141,7 @@ class SparseFromDense(Op):
         (x,), (gz,) = inputs, output_gradients
         return [patternbroadcast(dense_from_sparse(gz), x.type.broadcastable)]
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
     def __str__(self):
         return f"{type(self).__name__}{{{self.format}}}"
@@ -200,8 +198,7 @@ class ChangeFormat(Op):
     def grad(self, inputs, output_gradients):
         return [ChangeFormat(inputs[0].type.format)(output_gradients[0])]
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
     def __str__(self):
         return f"{type(self).__name__}{{{self.format}}}"
@@ -234,8 +231,7 @@ class EnsureSortedIndices(Op):
     def grad(self, inputs, output_gradients):
         return [output_gradients[0]]
 
-    def infer_shape(self, node, shapes):
-        return shapes
+    infer_shape = shapes_of(0)
 
     def __str__(self):
         return f"{type(self).__name__}{{{'inplace' if self.inplace else 'no_inplace'}}}"
@@ -266,8 +262,7 @@ class Remove0(Op):
     def grad(self, inputs, output_gradients):
         return [output_gradients[0]]
 
-    def infer_shape(self, node, shapes):
-        return shapes
+    infer_shape = shapes_of(0)
 
     def __str__(self):
         return f"{type(self).__name__}{{{'inplace' if self.inplace else ''}}}"

@@ -9,6 +9,7 @@ import numpy as np
 from opwise.gradient import grad_undefined
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.graph.opmethods import scalar_shape, shapes_of
 from opwise.graph.type import generic
 from opwise.graph.variable import Constant, Variable
 from opwise.sparse.type import SparseType
@@ -77,8 +78,7 @@ class GetItemListGrad(Op):
         picked = cls(chosen, shape=(x.shape[0], len(rows)))
         output_storage[0][0] = cls(picked.dot(gz), dtype=out.dtype)
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
 
 get_item_list_grad = GetItemListGrad()
@@ -130,8 +130,7 @@ class GetItem2ListsGrad(Op):
         made = out.format_cls[out.format]((gz.astype(out.dtype), at), shape=x.shape)
         output_storage[0][0] = made
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
 
 get_item_2lists_grad = GetItem2ListsGrad()
@@ -213,8 +212,7 @@ class GetItemScalar(Op):
         x, row, column = inputs
         output_storage[0][0] = np.asarray(x[int(row), int(column)], dtype=x.dtype)
 
-    def infer_shape(self, node, shapes):
-        return [()]
+    infer_shape = scalar_shape
 
     def grad(self, inputs, output_gradients):
         raise NotImplementedError(

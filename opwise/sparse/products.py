@@ -9,6 +9,7 @@ import numpy as np
 from opwise.gradient import grad_not_implemented
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.graph.opmethods import shapes_of
 from opwise.scalar.dtypes import upcast
 from opwise.sparse.compressed import sdg_csc, sdg_csr
 from opwise.sparse.convert import dense_from_sparse, transpose
@@ -204,8 +205,7 @@ class SamplingDot(Op):
         pgz = p * gz
         return [dot(pgz, y), dot(pgz.T, x), grad_not_implemented(self, 2, p)]
 
-    def infer_shape(self, node, shapes):
-        return [shapes[2]]
+    infer_shape = shapes_of(2)
 
 
 sampling_dot = SamplingDot()
@@ -323,8 +323,7 @@ class Usmm(Op):
         out = node.outputs[0].type.dtype
         output_storage[0][0] = np.asarray(product * alpha.reshape(()) + z, dtype=out)
 
-    def infer_shape(self, node, shapes):
-        return [shapes[3]]
+    infer_shape = shapes_of(3)
 
     def __str__(self):
         return f"{type(self).__name__}{{no_inplace}}"

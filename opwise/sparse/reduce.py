@@ -9,6 +9,7 @@ import numpy as np
 from opwise.config import config
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.graph.opmethods import shapes_of
 from opwise.sparse.convert import csc_from_dense, csr_from_dense
 from opwise.sparse.type import SparseType
 from opwise.sparse.variable import as_compressed, continuous_dtypes
@@ -53,8 +54,7 @@ class ColScaleCSC(Op):
         (x, s), (gz,) = inputs, output_gradients
         return [col_scale(gz, s), sp_sum(x * gz, axis=0)]
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
 
 class RowScaleCSC(Op):
@@ -78,8 +78,7 @@ class RowScaleCSC(Op):
         (x, s), (gz,) = inputs, output_gradients
         return [row_scale(gz, s), sp_sum(x * gz, axis=1)]
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
 
 def col_scale(x: Any, s: Any) -> Any:

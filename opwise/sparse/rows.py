@@ -7,6 +7,7 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects
 from opwise.sparse.type import SparseType
 from opwise.sparse.variable import integer_dtypes
 from opwise.tensor.advanced_subtensor import advanced_subtensor1
@@ -58,8 +59,7 @@ class ConstructSparseFromList(Op):
         lengths = node.inputs[0]
         return [(lengths[0], lengths[1])]
 
-    def connection_pattern(self, node):
-        return [[False], [True], [False]]
+    connection_pattern = connects(1)
 
     def grad(self, inputs, output_gradients):
         (gz,) = output_gradients

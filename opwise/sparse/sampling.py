@@ -13,6 +13,7 @@ from opwise.gradient import grad_undefined
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects, shapes_of
 from opwise.sparse.type import SparseType
 from opwise.sparse.variable import as_compressed, as_sparse_variable, discrete_dtypes, float_dtypes
 from opwise.tensor.variable import as_tensor_variable
@@ -49,8 +50,7 @@ class Poisson(_Draws):
     def grad(self, inputs, output_gradients):
         return [self._no_gradient(inputs, 0)]
 
-    def infer_shape(self, node, shapes):
-        return shapes
+    infer_shape = shapes_of(0)
 
 
 poisson = Poisson()
@@ -84,8 +84,7 @@ class Binomial(_Draws):
         cls = SparseType.format_cls[self.format]
         output_storage[0][0] = cls(drawn, dtype=node.outputs[0].type.dtype)
 
-    def connection_pattern(self, node):
-        return [[True], [True], [False]]
+    connection_pattern = connects(0, 1)
 
     def grad(self, inputs, output_gradients):
         undefined = [self._no_gradient(inputs, i) for i in range(2)]
@@ -131,8 +130,7 @@ class Multinomial(_Draws):
     def grad(self, inputs, output_gradients):
         return [self._no_gradient(inputs, i) for i in range(2)]
 
-    def infer_shape(self, node, shapes):
-        return [shapes[1]]
+    infer_shape = shapes_of(1)
 
 
 multinomial = Multinomial()

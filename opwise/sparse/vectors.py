@@ -9,6 +9,7 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type, is_disconnected
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects, shapes_of
 from opwise.graph.variable import Variable
 from opwise.sparse.type import SparseType, check_structure
 from opwise.sparse.variable import as_compressed, discrete_dtypes
@@ -134,8 +135,7 @@ class CSM(Op):
         check_structure(made)
         output_storage[0][0] = made
 
-    def connection_pattern(self, node):
-        return [[True], [False], [False], [False]]
+    connection_pattern = connects(0)
 
     def grad(self, inputs, output_gradients):
         g_data = csm_grad()(*inputs, *csm_properties(output_gradients[0]))
@@ -192,8 +192,7 @@ class CSMGrad(Op):
         found[: len(wanted)][present] = sums[at[present]]
         output_storage[0][0] = found
 
-    def infer_shape(self, node, shapes):
-        return [shapes[1]]
+    infer_shape = shapes_of(1)
 
 
 def rows_of_entries(indptr: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from opwise.errors import ShapeError
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects, linear_in_first, shapes_of
 from opwise.graph.traversal import equal_computations
 from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
@@ -121,8 +122,7 @@ class AdvancedSubtensor1(Op):
         x, i = shapes
         return [(i[0], *x[1:])]
 
-    def connection_pattern(self, node):
-        return [[True], [False]]
+    connection_pattern = connects(0)
 
     def grad(self, inputs, output_gradients):
         (x, i), (gz,) = inputs, output_gradients
@@ -134,8 +134,7 @@ class AdvancedSubtensor1(Op):
             gx = advanced_inc_subtensor1(user_zeros_like(x), gz, i)
         return [gx, disconnected_type.make_variable()]
 
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0], inputs[1])]
+    R_op = linear_in_first
 
 
 def _sparse_rows(x, rows, ilist):
@@ -170,8 +169,7 @@ class _Changes(Op):
         if self.inplace:
             self.destroy_map = {0: [0]}
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
     def connection_pattern(self, node):
         return [[True], [True]] + [[False]] * (len(node.inputs) - 2)
@@ -383,8 +381,7 @@ class BaseAdvancedSubtensor(Op):
         ]
         return _broadcast_length(lengths) if lengths else constant(np.int64(1))
 
-    def connection_pattern(self, node):
-        return [[True]] + [[False]] * (len(node.inputs) - 1)
+    connection_pattern = connects(0)
 
     def grad(self, inputs, output_gradients):
         (x, *items), (gz,) = inputs, output_gradients
@@ -394,8 +391,7 @@ class BaseAdvancedSubtensor(Op):
             gx = self.increment(user_zeros_like(x), gz, *items)
         return [gx] + [disconnected_type.make_variable() for _ in items]
 
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0], *inputs[1:])]
+    R_op = linear_in_first
 
     def increment(self, x, y, *items):
         """Return x with y added to the elements that this Op selects."""

@@ -8,6 +8,7 @@ from opwise.errors import NotScalarConstantError
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects, shapes_of
 from opwise.tensor.knownvalues import get_scalar_constant_value, number_rule
 from opwise.tensor.variable import as_tensor_variable
 
@@ -43,11 +44,8 @@ class Assert(Op):
             raise AssertionError(self.msg)
         output_storage[0][0] = value
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
-
-    def connection_pattern(self, node):
-        return [[True]] + [[False]] * (len(node.inputs) - 1)
+    infer_shape = shapes_of(0)
+    connection_pattern = connects(0)
 
     def grad(self, inputs, output_gradients):
         return list(output_gradients) + [disconnected_type.make_variable() for _ in inputs[1:]]

@@ -14,6 +14,7 @@ from opwise.graph import costs
 from opwise.graph.aliasing import root
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.graph.opmethods import shapes_of
 from opwise.scalar import dtypes
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.dot import _dot, matched, numpys_dot, product_rule
@@ -83,8 +84,7 @@ class GemmRelated(Op):
     profile_kind = "product"
     traffic = costs.each_once
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
     def flops(self, inputs, outputs):
         """Return the number of multiplications and additions of the product, by the shapes."""
@@ -184,8 +184,7 @@ class Gemv(Op):
         target = y if self.inplace else np.empty(y.shape, y.dtype)
         output_storage[0][0] = _accumulated("gemv", y, numpys_dot(A, x), alpha, beta, target)
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
     def __str__(self):
         return f"{type(self).__name__}{{{'inplace' if self.inplace else 'no_inplace'}}}"
@@ -232,8 +231,7 @@ class Ger(Op):
         target += (alpha * x)[:, np.newaxis] * y
         output_storage[0][0] = target
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
     def __str__(self):
         return f"{type(self).__name__}{{{'' if self.destructive else 'non-'}destructive}}"

@@ -13,6 +13,7 @@ from opwise.config import config
 from opwise.graph import costs, hooks
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.graph.opmethods import linear_in_first, scalar_shape, shapes_of
 from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar, as_scalar, get_scalar_type
@@ -45,14 +46,12 @@ class ScalarFromTensor(Op):
     def perform(self, node, inputs, output_storage):
         output_storage[0][0] = inputs[0][()]
 
-    def infer_shape(self, node, shapes):
-        return [()]
+    infer_shape = scalar_shape
 
     def L_op(self, inputs, outputs, output_gradients):
         return [tensor_from_scalar(output_gradients[0])]
 
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0])]
+    R_op = linear_in_first
 
 
 class TensorFromScalar(Op):
@@ -71,16 +70,14 @@ class TensorFromScalar(Op):
     def perform(self, node, inputs, output_storage):
         output_storage[0][0] = np.asarray(inputs[0])
 
-    def infer_shape(self, node, shapes):
-        return [()]
+    infer_shape = scalar_shape
 
     def L_op(self, inputs, outputs, output_gradients):
         if outputs[0].type.dtype in dtypes.DISCRETE:
             return [scalar_constant(0.0, dtype=config.floatX)]
         return [scalar_from_tensor(output_gradients[0])]
 
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0])]
+    R_op = linear_in_first
 
 
 scalar_from_tensor = ScalarFromTensor()
@@ -108,14 +105,12 @@ class ViewOp(Op):
     def perform(self, node, inputs, output_storage):
         output_storage[0][0] = inputs[0]
 
-    def infer_shape(self, node, shapes):
-        return shapes
+    infer_shape = shapes_of(0)
 
     def grad(self, inputs, output_gradients):
         return output_gradients
 
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0])]
+    R_op = linear_in_first
 
 
 class OutputGuard(ViewOp):
@@ -137,14 +132,12 @@ class DeepCopyOp(Op):
         (x,) = inputs
         output_storage[0][0] = x.copy() if isinstance(x, np.ndarray) else deepcopy(x)
 
-    def infer_shape(self, node, shapes):
-        return shapes
+    infer_shape = shapes_of(0)
 
     def L_op(self, inputs, outputs, output_gradients):
         return output_gradients
 
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0])]
+    R_op = linear_in_first
 
 
 view_op = ViewOp()

@@ -13,6 +13,7 @@ from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects, linear_in_first, zero_derivative
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
@@ -109,8 +110,7 @@ class Alloc(Op):
     def infer_shape(self, node, shapes):
         return [tuple(map(length, node.inputs[1:]))]
 
-    def connection_pattern(self, node):
-        return [[True]] + [[False]] * (len(node.inputs) - 1)
+    connection_pattern = connects(0)
 
     def L_op(self, inputs, outputs, output_gradients):
         value, (gz,) = inputs[0], output_gradients
@@ -132,10 +132,7 @@ class Alloc(Op):
             kept += i not in repeated
         return [dimshuffle(gz, order), *by_lengths]
 
-    def R_op(self, inputs, eval_points):
-        if eval_points[0] is None:
-            return [None]
-        return [self(eval_points[0], *inputs[1:])]
+    R_op = linear_in_first
 
     def do_constant_folding(self, node):
         """Return False if the result is an output or may be overwritten: it would be copied."""
@@ -303,8 +300,7 @@ class ARange(Op):
             count = cast(elemwise("ceil")(elemwise("true_div")(distance, step)), "int64")
         return [(count if is_length(count) else elemwise("maximum")(count, length(0)),)]
 
-    def connection_pattern(self, node):
-        return [[True], [False], [True]]
+    connection_pattern = connects(0, 2)
 
     def L_op(self, inputs, outputs, output_gradients):
         start, _, step = inputs
@@ -318,8 +314,7 @@ class ARange(Op):
                 by_step = elemwise("mul")(gz, positions).sum()
         return [by_start, disconnected_type.make_variable(), by_step]
 
-    def R_op(self, inputs, eval_points):
-        return [None]
+    R_op = zero_derivative
 
 
 def whole_numbers(start: int, stop: int, step: int, dtype: DTypeLike) -> np.ndarray:
@@ -443,8 +438,7 @@ class _DiagonalMatrix(Op):
     def L_op(self, inputs, outputs, output_gradients):
         return [disconnected_type.make_variable() for _ in inputs]
 
-    def R_op(self, inputs, eval_points):
-        return [None]
+    R_op = zero_derivative
 
 
 class Eye(_DiagonalMatrix):

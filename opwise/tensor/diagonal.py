@@ -9,6 +9,7 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects, linear_in_first, shapes_of
 from opwise.scalar import dtypes
 from opwise.tensor.advanced_subtensor import user_zeros_like, zero_gradient
 from opwise.tensor.elemwise import cast, elemwise
@@ -91,8 +92,7 @@ class ExtractDiag(_OfTwoAxes):
         part = getitem(user_zeros_like(x), tuple(index))
         return [set_subtensor(part, getitem(square, tuple(index)))]
 
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0])]
+    R_op = linear_in_first
 
 
 class AllocDiag(_OfTwoAxes):
@@ -137,8 +137,7 @@ class AllocDiag(_OfTwoAxes):
             return [zero_gradient(x)]
         return [diagonal(gz, self.offset, self.axis1, self.axis2)]
 
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0])]
+    R_op = linear_in_first
 
 
 def diagonal(a: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
@@ -179,8 +178,7 @@ class FillDiagonal(Op):
         out[positions] = val
         output_storage[0][0] = out
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
     def grad(self, inputs, output_gradients):
         (a, val), (gz,) = inputs, output_gradients
@@ -221,11 +219,8 @@ class FillDiagonalOffset(Op):
         out[positions_on(a.shape, int(offset))] = val
         output_storage[0][0] = out
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
-
-    def connection_pattern(self, node):
-        return [[True], [True], [False]]
+    infer_shape = shapes_of(0)
+    connection_pattern = connects(0, 1)
 
     def grad(self, inputs, output_gradients):
         (a, val, offset), (gz,) = inputs, output_gradients

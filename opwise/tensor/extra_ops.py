@@ -17,6 +17,7 @@ from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects, linear_in_first, shapes_of
 from opwise.graph.variable import Constant
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
@@ -66,14 +67,12 @@ class CpuContiguous(Op):
     def perform(self, node, inputs, output_storage):
         output_storage[0][0] = np.require(inputs[0], requirements="C")
 
-    def infer_shape(self, node, shapes):
-        return shapes
+    infer_shape = shapes_of(0)
 
     def grad(self, inputs, output_gradients):
         return list(output_gradients)
 
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0])]
+    R_op = linear_in_first
 
 
 cpu_contiguous = CpuContiguous()
@@ -241,8 +240,7 @@ class DiffOp(Op):
             gz = getitem(gz, ((slice(None),) * axis) + (slice(None, shape_of(x)[axis]),))
         return [gz]
 
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0])]
+    R_op = linear_in_first
 
 
 def diff(x: TensorLike, n: int = 1, axis: int = -1) -> Any:
@@ -317,8 +315,7 @@ class RepeatOp(Op):
         shape[self.axis] = total
         return [tuple(shape)]
 
-    def connection_pattern(self, node):
-        return [[True], [False]]
+    connection_pattern = connects(0)
 
     def L_op(self, inputs, outputs, output_gradients):
         (x, repeats), (gz,) = inputs, output_gradients
@@ -337,8 +334,7 @@ class RepeatOp(Op):
             gx = reshape(gx, shape_of(x), ndim=x.type.ndim)
         return [gx, disconnected_type.make_variable()]
 
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0], inputs[1])]
+    R_op = linear_in_first
 
 
 def _is_once(repeats):
@@ -501,8 +497,7 @@ class SearchsortedOp(Op):
         found = np.searchsorted(x, v, self.side, *sorter)
         output_storage[0][0] = np.asarray(found, dtype=np.int64)
 
-    def infer_shape(self, node, shapes):
-        return [shapes[1]]
+    infer_shape = shapes_of(1)
 
     def connection_pattern(self, node):
         return [[True], [True], [False]][: len(node.inputs)]
@@ -658,8 +653,7 @@ class RavelMultiIndex(Op):
         )
         output_storage[0][0] = np.asarray(found, dtype=np.int64)
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
     def grad(self, inputs, output_gradients):
         return [zero_gradient(x) for x in inputs]

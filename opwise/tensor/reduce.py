@@ -16,6 +16,7 @@ from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import NullType, disconnected_type, is_disconnected
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects, linear_in_first, zero_derivative
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
@@ -448,8 +449,7 @@ class Sum(CAReduceDtype):
     def __init__(self, axis=None, dtype=None, acc_dtype=None):
         super().__init__(OPS["add"], axis, dtype, acc_dtype)
 
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0])]
+    R_op = linear_in_first
 
     def _name(self):
         return "Sum"
@@ -659,8 +659,7 @@ class Argmax(_Extremum):
     def L_op(self, inputs, outputs, output_gradients):
         return [zeros_like(inputs[0], config.floatX)]
 
-    def R_op(self, inputs, eval_points):
-        return [None]
+    R_op = zero_derivative
 
 
 @cache
@@ -839,8 +838,7 @@ class RootOfSum(ViewOp):
     def infer_shape(self, node, shapes):
         return shapes[:1]
 
-    def connection_pattern(self, node):
-        return [[False], [True]]
+    connection_pattern = connects(1)
 
     def L_op(self, inputs, outputs, output_gradients):
         slope = self._slope(outputs[0], inputs[1])

@@ -9,6 +9,7 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects, linear_in_first
 from opwise.scalar import dtypes
 from opwise.tensor.advanced_subtensor import sum_to, zero_gradient
 from opwise.tensor.creation import arange
@@ -211,8 +212,7 @@ class PermuteRowElements(Op):
         lengths = [m if one else n for one, n, m in zip(pattern, *shapes[:2], strict=True)]
         return [tuple(lengths)]
 
-    def connection_pattern(self, node):
-        return [[True], [False], [False]]
+    connection_pattern = connects(0)
 
     def L_op(self, inputs, outputs, output_gradients):
         (x, y, inverse), (gz,) = inputs, output_gradients
@@ -222,8 +222,7 @@ class PermuteRowElements(Op):
             gx = sum_to(x, _permute(gz, y, cast(elemwise("eq")(inverse, 0), "int8")))
         return [gx, disconnected_type.make_variable(), disconnected_type.make_variable()]
 
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0], *inputs[1:])]
+    R_op = linear_in_first
 
 
 _permute = PermuteRowElements()

@@ -17,6 +17,7 @@ from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects, linear_in_first, scalar_shape, zero_derivative
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.op import Cast
@@ -78,14 +79,12 @@ class Shape(Op):
     def infer_shape(self, node, shapes):
         return [(length(node.inputs[0].type.ndim),)]
 
-    def connection_pattern(self, node):
-        return [[False]]
+    connection_pattern = connects()
 
     def L_op(self, inputs, outputs, output_gradients):
         return [disconnected_type.make_variable()]
 
-    def R_op(self, inputs, eval_points):
-        return [None]
+    R_op = zero_derivative
 
 
 shape = Shape()
@@ -111,17 +110,13 @@ class Shape_i(Op):
     def perform(self, node, inputs, output_storage):
         output_storage[0][0] = np.asarray(inputs[0].shape[self.i], dtype=np.int64)
 
-    def infer_shape(self, node, shapes):
-        return [()]
-
-    def connection_pattern(self, node):
-        return [[False]]
+    infer_shape = scalar_shape
+    connection_pattern = connects()
 
     def L_op(self, inputs, outputs, output_gradients):
         return [disconnected_type.make_variable()]
 
-    def R_op(self, inputs, eval_points):
-        return [None]
+    R_op = zero_derivative
 
     def __str__(self):
         return f"Shape_i{{{self.i}}}"
@@ -275,18 +270,14 @@ class Reshape(Op):
         rest = elemwise("int_div")(size, elemwise("maximum")(negative, length(1)))
         return [tuple(length(e) if is_length(e) else _length_unless(e, rest) for e in entries)]
 
-    def connection_pattern(self, node):
-        return [[True], [False]]
+    connection_pattern = connects(0)
 
     def L_op(self, inputs, outputs, output_gradients):
         x, _ = inputs
         (gz,) = output_gradients
         return [reshape(gz, _shape(x), ndim=x.type.ndim), disconnected_type.make_variable()]
 
-    def R_op(self, inputs, eval_points):
-        if eval_points[0] is None:
-            return [None]
-        return [self(eval_points[0], *inputs[1:])]
+    R_op = linear_in_first
 
     def __str__(self):
         return f"Reshape{{{self.ndim}}}"
@@ -470,8 +461,7 @@ class Rebroadcast(Op):
         (x,), (gz,) = inputs, output_gradients
         return [rebroadcast_op(tuple((i, x.type.broadcastable[i]) for i in self.axis))(gz)]
 
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0])]
+    R_op = linear_in_first
 
     def __eq__(self, other):
         return type(self) is type(other) and self.axis == other.axis
@@ -568,16 +558,12 @@ class SpecifyShape(Op):
         entries = [vector_entry(node.inputs[1], i) for i in range(len(lengths))]
         return [tuple(n if e is None else length(e) for n, e in zip(lengths, entries, strict=True))]
 
-    def connection_pattern(self, node):
-        return [[True], [False]]
+    connection_pattern = connects(0)
 
     def L_op(self, inputs, outputs, output_gradients):
         return [output_gradients[0], disconnected_type.make_variable()]
 
-    def R_op(self, inputs, eval_points):
-        if eval_points[0] is None:
-            return [None]
-        return [self(eval_points[0], *inputs[1:])]
+    R_op = linear_in_first
 
 
 specify_shape = SpecifyShape()

@@ -9,6 +9,7 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects, shapes_of, zero_derivative
 from opwise.graph.variable import Constant
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
@@ -53,11 +54,8 @@ class _Sorting(Op):
         """Return the dtype of the output for an input."""
         raise NotImplementedError
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
-
-    def connection_pattern(self, node):
-        return [[True], [False]]
+    infer_shape = shapes_of(0)
+    connection_pattern = connects(0)
 
     def __str__(self):
         return f"{type(self).__name__}{{{self.kind}, {self.order}}}"
@@ -102,8 +100,7 @@ class ArgSortOp(_Sorting):
     def L_op(self, inputs, outputs, output_gradients):
         return [zero_gradient(inputs[0]), disconnected_type.make_variable()]
 
-    def R_op(self, inputs, eval_points):
-        return [None]
+    R_op = zero_derivative
 
 
 def _whole(axis):

@@ -17,6 +17,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.hashing import HashedOnce
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects, linear_in_first
 from opwise.graph.type import Type
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
@@ -293,8 +294,7 @@ class Subtensor(_Indexed, HashedOnce, Op):
         ]
         return [(*result, *shape[len(filled) :])]
 
-    def connection_pattern(self, node):
-        return [[True]] + [[False]] * (len(node.inputs) - 1)
+    connection_pattern = connects(0)
 
     def grad(self, inputs, output_gradients):
         (x, *indices), (gz,) = inputs, output_gradients
@@ -304,8 +304,7 @@ class Subtensor(_Indexed, HashedOnce, Op):
             gx = IncSubtensor(self.idx_list)(user_zeros_like(x), gz, *indices)
         return [gx] + [disconnected_type.make_variable() for _ in indices]
 
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0], *inputs[1:])]
+    R_op = linear_in_first
 
     def __eq__(self, other):
         return self is other or (type(self) is type(other) and self._key == other._key)

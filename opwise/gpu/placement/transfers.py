@@ -11,6 +11,7 @@ from opwise.errors import DeviceError
 from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.graph.opmethods import linear_in_first, shapes_of
 from opwise.graph.variable import Variable
 from opwise.tensor.variable import as_tensor_variable
 
@@ -30,13 +31,8 @@ class _Transfer(Op):
     def perform(self, node: Apply, inputs: list[Any], output_storage: list[list[Any]]) -> None:
         raise DeviceError(f"{self} runs only under the linker cupy")
 
-    def infer_shape(self, node: Apply, shapes: list[Any]) -> list[Any]:
-        return shapes
-
-    def R_op(
-        self, inputs: list[Variable], eval_points: list[Variable | None]
-    ) -> list[Variable | None]:
-        return [None if eval_points[0] is None else self(eval_points[0])]
+    infer_shape = shapes_of(0)
+    R_op = linear_in_first
 
     def __str__(self) -> str:
         return type(self).__name__

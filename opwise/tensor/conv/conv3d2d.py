@@ -10,6 +10,7 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects, shapes_of
 from opwise.scalar import dtypes
 from opwise.tensor.conv.geometry import pads
 from opwise.tensor.conv.ops import AbstractConv3d
@@ -135,8 +136,7 @@ class DiagonalSubtensor(_Diagonals):
         gradient = inc_diagonal_subtensor(zeros_like(x), i0, i1, output_gradients[0])
         return [gradient, *(disconnected_type.make_variable() for _ in range(2))]
 
-    def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        return [[True], [False], [False]]
+    connection_pattern = connects(0)
 
 
 class IncDiagonalSubtensor(_Diagonals):
@@ -160,8 +160,7 @@ class IncDiagonalSubtensor(_Diagonals):
         view += added
         output_storage[0][0] = x
 
-    def infer_shape(self, node: Apply, shapes: Any) -> Any:
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
     def grad(self, inputs: Any, output_gradients: Any) -> Any:
         _, i0, i1, _ = inputs
@@ -169,8 +168,7 @@ class IncDiagonalSubtensor(_Diagonals):
         none = disconnected_type.make_variable
         return [g, none(), none(), diagonal_subtensor(g, i0, i1)]
 
-    def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        return [[True], [False], [False], [True]]
+    connection_pattern = connects(0, 3)
 
 
 diagonal_subtensor = DiagonalSubtensor()

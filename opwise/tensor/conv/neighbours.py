@@ -9,6 +9,7 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.opmethods import linear_in_first
 from opwise.scalar import dtypes
 from opwise.tensor.creation import zeros
 from opwise.tensor.dimshuffle import dimshuffle
@@ -195,8 +196,7 @@ class Images2Neibs(_Neighbourhoods):
         gradient = Images2NeibsGrad(self.mode)(output_gradients[0], images.shape, sizes, steps)
         return [gradient, *(disconnected_type.make_variable() for _ in range(2))]
 
-    def R_op(self, inputs: Any, eval_points: Any) -> Any:
-        return [None if eval_points[0] is None else self(eval_points[0], *inputs[1:])]
+    R_op = linear_in_first
 
 
 class Images2NeibsGrad(_Neighbourhoods):
@@ -240,5 +240,4 @@ class Images2NeibsGrad(_Neighbourhoods):
         back = Images2Neibs(self.mode)(output_gradients[0], *inputs[2:])
         return [back, *(disconnected_type.make_variable() for _ in range(3))]
 
-    def R_op(self, inputs: Any, eval_points: Any) -> Any:
-        return [None if eval_points[0] is None else self(eval_points[0], *inputs[1:])]
+    R_op = linear_in_first

@@ -12,6 +12,7 @@ from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects
 from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
 from opwise.tensor.conv.geometry import Geometry, as_flag, checked_border_mode, n_met
@@ -371,8 +372,7 @@ class AbstractConv_gradWeights(BaseAbstractConv):
             disconnected_type.make_variable(),
         ]
 
-    def connection_pattern(self, node):
-        return [[True], [True], [False]]
+    connection_pattern = connects(0, 1)
 
 
 class AbstractConv_gradInputs(BaseAbstractConv):
@@ -436,8 +436,7 @@ class AbstractConv_gradInputs(BaseAbstractConv):
             disconnected_type.make_variable(),
         ]
 
-    def connection_pattern(self, node):
-        return [[True], [True], [False]]
+    connection_pattern = connects(0, 1)
 
 
 def _steps(name: str, given: Sequence[int] | None, n: int) -> tuple[int, ...]:

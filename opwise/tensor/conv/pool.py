@@ -15,6 +15,7 @@ from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.opmethods import shapes_of
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
 from opwise.tensor.conv.geometry import as_flag, n_met
@@ -376,8 +377,7 @@ class _PoolOp(Op):
         ws, stride, pad = numbers
         return _Windows(shape[-self.ndim :], ws, stride, pad, self.ignore_border)
 
-    def infer_shape(self, node: Apply, shapes: Any) -> Any:
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         n = len(self.arrays)
@@ -532,8 +532,7 @@ class DownsampleFactorMaxGradGrad(_PoolOp):
     def out_type(self, *types):
         return types[1]
 
-    def infer_shape(self, node, shapes):
-        return [shapes[1]]
+    infer_shape = shapes_of(1)
 
     def compute(self, windows, *arrays):
         x, maxima, ggx = arrays

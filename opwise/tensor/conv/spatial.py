@@ -15,6 +15,7 @@ from opwise.config import config
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type, is_disconnected
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects, linear_in_first
 from opwise.scalar import dtypes
 from opwise.tensor.creation import arange, zeros_like
 from opwise.tensor.dimshuffle import dimshuffle
@@ -123,11 +124,8 @@ class TransformerGrid(Op):
     def grad(self, inputs: Any, output_gradients: Any) -> Any:
         return [TransformerGradT()(output_gradients[0]), disconnected_type.make_variable()]
 
-    def R_op(self, inputs: Any, eval_points: Any) -> Any:
-        return [None if eval_points[0] is None else self(eval_points[0], inputs[1])]
-
-    def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        return [[True], [False]]
+    R_op = linear_in_first
+    connection_pattern = connects(0)
 
 
 class TransformerGradT(Op):

@@ -9,6 +9,7 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.null import DisconnectedType
 from opwise.graph.op import Op
+from opwise.graph.opmethods import shapes_of
 from opwise.scalar import dtypes
 from opwise.tensor.advanced_subtensor import user_zeros_like
 from opwise.tensor.linalg.operands import (
@@ -142,8 +143,7 @@ class EighGrad(_ReadsHalf):
         result = _of_one_half(gradient, self.UPLO == "L")
         output_storage[0][0] = np.asarray(result, dtype=node.outputs[0].type.dtype)
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
 
 def eigh(a: TensorLike, UPLO: str = "L") -> list[TensorVariable]:
@@ -238,8 +238,7 @@ class Expm(Op):
     def L_op(self, inputs, outputs, output_gradients):
         return [ExpmGrad()(*inputs, *output_gradients)]
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
 
 class ExpmGrad(Op):
@@ -261,8 +260,7 @@ class ExpmGrad(Op):
         both[:n, n:] = g
         output_storage[0][0] = scipy_linalg().expm(both)[:n, n:].copy()
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
 
 expm = Expm()

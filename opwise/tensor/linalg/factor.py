@@ -7,6 +7,7 @@ import numpy as np
 from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.graph.opmethods import shapes_of
 from opwise.tensor.creation import tril, triu
 from opwise.tensor.diagonal import diag, diagonal
 from opwise.tensor.elemwise import elemwise
@@ -97,8 +98,7 @@ class Cholesky(Op):
         # numpy reads the lower half
         return np.linalg.cholesky(x) if self.lower else np.linalg.cholesky(x.conj().T).conj().T
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
     def L_op(self, inputs, outputs, output_gradients):
         # Murray, Differentiation of the Cholesky decomposition (2016), equation 10
@@ -155,8 +155,7 @@ class CholeskyGrad(Op):
         gx = gx if self.lower else gx.T
         output_storage[0][0] = gx.astype(x.dtype, copy=False)
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
 
 # --- QR -----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from opwise.graph import hooks
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects
 from opwise.scalar import dtypes
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.reduce import prod
@@ -55,8 +56,7 @@ class _RealTransform(Op):
         """Return the type of the output for an input."""
         raise NotImplementedError
 
-    def connection_pattern(self, node):
-        return [[True], [False]]
+    connection_pattern = connects(0)
 
 
 class RFFTOp(_RealTransform):

@@ -9,6 +9,7 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects
 from opwise.graph.variable import Constant
 from opwise.scalar import dtypes
 from opwise.tensor.creation import arange
@@ -72,8 +73,7 @@ class Fourier(Op):
             )
         ]
 
-    def connection_pattern(self, node):
-        return [[True], [False], [False]]
+    connection_pattern = connects(0)
 
     def L_op(self, inputs, outputs, output_gradients):
         (a, n, axis), (gz,) = inputs, output_gradients

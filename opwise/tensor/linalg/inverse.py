@@ -9,6 +9,7 @@ import numpy as np
 from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.graph.opmethods import scalar_shape, shapes_of
 from opwise.tensor.creation import identity_like
 from opwise.tensor.linalg.operands import as_matrix, float_dtype, vector_of
 from opwise.tensor.linalg.products import matrix_dot
@@ -84,8 +85,7 @@ class MatrixInverse(Op):
         (x,) = inputs
         output_storage[0][0] = np.linalg.inv(x).astype(x.dtype, copy=False)
 
-    def infer_shape(self, node, shapes):
-        return shapes
+    infer_shape = shapes_of(0)
 
     def L_op(self, inputs, outputs, output_gradients):
         (z,), (gz,) = outputs, output_gradients
@@ -120,8 +120,7 @@ class Det(Op):
         (x,) = inputs
         output_storage[0][0] = np.asarray(np.linalg.det(x), dtype=x.dtype)
 
-    def infer_shape(self, node, shapes):
-        return [()]
+    infer_shape = scalar_shape
 
     def L_op(self, inputs, outputs, output_gradients):
         (x,), (z,), (gz,) = inputs, outputs, output_gradients

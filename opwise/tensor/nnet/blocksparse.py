@@ -9,6 +9,7 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.null import NullType, disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.opmethods import shapes_of
 from opwise.scalar import dtypes
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import zeros_like
@@ -50,8 +51,7 @@ class _BlockOp(Op):
         if inplace:
             self.destroy_map = {0: [0]}
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
     def connection_pattern(self, node):
         return [[i not in (3, 4)] for i in range(len(node.inputs))]

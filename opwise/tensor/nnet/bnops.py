@@ -13,6 +13,7 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type, is_disconnected
 from opwise.graph.op import Op
+from opwise.graph.opmethods import shapes_of
 from opwise.scalar import dtypes
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.reduce import mean as mean_
@@ -199,8 +200,7 @@ class AbstractBatchNormInference(_BatchNormalization):
             cast(dvariance, x.type.dtype), disconnected_type.make_variable(),
         ]  # fmt: skip
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
     def perform(self, node, inputs, output_storage):
         x, scale, bias, mean, variance, epsilon = inputs
@@ -259,8 +259,7 @@ class AbstractBatchNormTrainGrad(_BatchNormalization):
             disconnected_type.make_variable(),
         ]  # fmt: skip
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0], shapes[2], shapes[2]]
+    infer_shape = shapes_of(0, 2, 2)
 
     def perform(self, node, inputs, output_storage):
         x, dy, scale, mean, invstd, _ = inputs

@@ -10,6 +10,7 @@ from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type, is_disconnected
 from opwise.graph.op import Op
+from opwise.graph.opmethods import connects, shapes_of
 from opwise.scalar import dtypes
 from opwise.tensor.creation import arange, zeros
 from opwise.tensor.elemwise import elemwise, rough_work, zeros_like
@@ -183,11 +184,8 @@ class CrossentropySoftmax1HotWithBiasDx(Op):
             dx[np.arange(len(labels)), labels] -= dy
         output_storage[0][0] = dx
 
-    def infer_shape(self, node, shapes):
-        return [shapes[1]]
-
-    def connection_pattern(self, node):
-        return [[True], [True], [False]]
+    infer_shape = shapes_of(1)
+    connection_pattern = connects(0, 1)
 
     def L_op(self, inputs, outputs, output_gradients):
         (dy, sm, labels), (g,) = inputs, output_gradients
@@ -274,8 +272,7 @@ class CrossentropyCategorical1Hot(Op):
     def infer_shape(self, node, shapes):
         return [(shapes[0][0],)]
 
-    def connection_pattern(self, node):
-        return [[True], [False]]
+    connection_pattern = connects(0)
 
     def L_op(self, inputs, outputs, output_gradients):
         (coding, labels), (g,) = inputs, output_gradients
@@ -318,11 +315,8 @@ class CrossentropyCategorical1HotGrad(Op):
             result[at] = -g_y / coding[at]
         output_storage[0][0] = result
 
-    def infer_shape(self, node, shapes):
-        return [shapes[1]]
-
-    def connection_pattern(self, node):
-        return [[True], [True], [False]]
+    infer_shape = shapes_of(1)
+    connection_pattern = connects(0, 1)
 
     def L_op(self, inputs, outputs, output_gradients):
         (g_y, coding, labels), (g,) = inputs, output_gradients

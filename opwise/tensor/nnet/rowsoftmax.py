@@ -10,6 +10,7 @@ import numpy as np
 from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.graph.opmethods import shapes_of
 from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
 from opwise.tensor.dimshuffle import dimshuffle
@@ -106,8 +107,7 @@ class Softmax(Op):
         with np.errstate(all="ignore"):
             output_storage[0][0] = softmax_of_rows(x).astype(x.dtype, copy=False)
 
-    def infer_shape(self, node, shapes):
-        return shapes
+    infer_shape = shapes_of(0)
 
     def L_op(self, inputs, outputs, output_gradients):
         return [softmax_grad(output_gradients[0], outputs[0])]
@@ -144,8 +144,7 @@ class SoftmaxWithBias(Op):
         with np.errstate(all="ignore"):
             output_storage[0][0] = softmax_of_rows(x + b).astype(x.dtype, copy=False)
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
     def L_op(self, inputs, outputs, output_gradients):
         dx = softmax_grad(output_gradients[0], outputs[0])
@@ -190,8 +189,7 @@ class SoftmaxGrad(Op):
             dx = weighted - weighted.sum(axis=1, keepdims=True) * sm
         output_storage[0][0] = dx.astype(sm.dtype, copy=False)
 
-    def infer_shape(self, node, shapes):
-        return [shapes[1]]
+    infer_shape = shapes_of(1)
 
     def L_op(self, inputs, outputs, output_gradients):
         (dy, sm), (g,) = inputs, output_gradients
@@ -231,8 +229,7 @@ class LogSoftmax(Op):
             result = moved - np.log(np.exp(moved).sum(axis=1, keepdims=True))
         output_storage[0][0] = result.astype(x.dtype, copy=False)
 
-    def infer_shape(self, node, shapes):
-        return shapes
+    infer_shape = shapes_of(0)
 
     def L_op(self, inputs, outputs, output_gradients):
         (x,), (g,) = inputs, output_gradients

@@ -9,6 +9,7 @@ import numpy as np
 from opwise.config import config
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.graph.opmethods import shapes_of
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar
 from opwise.tensor.convert import scalar_from_tensor, tensor_from_scalar
@@ -70,8 +71,7 @@ class MultinomialFromUniform(Op):
                 f"{n} draws from each of {pvals.shape[0]} distributions"
             )
 
-    def infer_shape(self, node, shapes):
-        return [shapes[0]]
+    infer_shape = shapes_of(0)
 
     def L_op(self, inputs, outputs, output_gradients):
         tensors = (*inputs[:2], tensor_from_scalar(inputs[2]))
