@@ -7,7 +7,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from opwise.errors import MethodNotDefined
-from opwise.graph import flat, hooks, provenance
+from opwise.graph import flat, provenance
 from opwise.graph.variable import Tagged, Variable
 
 if TYPE_CHECKING:
@@ -166,10 +166,6 @@ class Apply(Tagged):
 
     def __str__(self) -> str:
         return f"{self.op}({', '.join(map(_operand_text, self.inputs))})"
-
-    def _repr_html_(self) -> str:
-        """Return what Jupyter shows: the graph that computes its outputs."""
-        return hooks.html(self)
 
     def __repr__(self) -> str:
         return str(self)

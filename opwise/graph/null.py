@@ -8,7 +8,20 @@ from opwise.graph.type import Type
 from opwise.graph.variable import Variable
 
 
-class NullType(Type):
+class _TypeOfGradients(Type):
+    """Base of the types without values; those of one class are equal."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __str__(self) -> str:
+        return type(self).__name__
+
+
+class NullType(_TypeOfGradients):
     """The type of a gradient that is undefined or not implemented; ``why_null`` gives the reason.
 
     ``where`` is the text of the Apply with this gradient, once it is known.
@@ -27,17 +40,8 @@ class NullType(Type):
     def filter_variable(self, other: Any, allow_convert: bool = True) -> NoReturn:
         raise ValueError("NullType has no values to filter")
 
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
 
-    def __hash__(self) -> int:
-        return hash(type(self))
-
-    def __str__(self) -> str:
-        return "NullType"
-
-
-class DisconnectedType(Type):
+class DisconnectedType(_TypeOfGradients):
     """The type of the gradient by a variable that the cost does not depend on."""
 
     def filter(
@@ -52,15 +56,6 @@ class DisconnectedType(Type):
         if isinstance(getattr(other, "type", None), DisconnectedType):
             return other
         return self.filter(other)
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    def __hash__(self) -> int:
-        return hash(type(self))
-
-    def __str__(self) -> str:
-        return "DisconnectedType"
 
 
 disconnected_type = DisconnectedType()

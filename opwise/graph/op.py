@@ -261,9 +261,6 @@ class Op(_AppliedOp):
             return self is other
         return type(self) is type(other) and self._props() == other._props()
 
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
     def __str__(self) -> str:
         props = getattr(self, "__props__", None)
         if not props:

@@ -23,6 +23,11 @@ def scalar_shape(self: Any, node: Apply, shapes: Any) -> list[Any]:
     return [()]
 
 
+def product_shape(self: Any, node: Apply, shapes: Any) -> list[Any]:
+    """An ``infer_shape``: the output is the product of the first two inputs, matrices."""
+    return [(shapes[0][0], shapes[1][1])]
+
+
 def connects(*indices: int) -> Callable[[Any, Apply], list[list[bool]]]:
     """Return a ``connection_pattern``: gradients reach the inputs with these indices alone."""
 

@@ -118,9 +118,6 @@ class Type(CLinkerType):
         """Return the shape of a value for a memory profile; None if its values have no size."""
         return None
 
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
 
 PureType = Type
 

@@ -79,6 +79,10 @@ class Tagged:
     def tag(self, value: Any) -> None:
         self._tag = value
 
+    def _repr_html_(self) -> str:
+        """Return what Jupyter shows: the graph that computes the object."""
+        return hooks.html(self)
+
 
 _auto_numbers = itertools.count()
 
@@ -160,10 +164,6 @@ class Variable(Tagged):
             with suppress(AttributeError):  # it has no test value
                 return f"{self}\n{get_test_value(self)!r}"
         return str(self)
-
-    def _repr_html_(self) -> str:
-        """Return what Jupyter shows: the graph that computes the variable."""
-        return hooks.html(self)
 
     def clone(self) -> Self:
         """Return a new variable of this type and name, without an owner."""

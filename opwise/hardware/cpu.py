@@ -87,7 +87,7 @@ def measure(duration: float = 1.0, largest: int | None = None) -> MachineLimits:
     return MachineLimits(
         probe=VERSION,
         processor=processor(),
-        processors=processors(),
+        processors=resources.available(),
         threads=opwise_c.threads(),
         vectors=opwise_c.VECTORS,
         caches=tuple(caches),
@@ -184,13 +184,6 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def processors() -> int:
-    """Return how many processors this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def _caches(folder: str = _CACHES) -> list[int]:
     """Return the bytes of the data caches, the nearest first; [] if the system does not say."""
     found = []
@@ -214,7 +207,7 @@ def _bytes(text: str) -> int:
 
 
 def _about() -> tuple[Any, ...]:
-    return VERSION, processor(), processors(), opwise_c.threads(), opwise_c.VECTORS
+    return VERSION, processor(), resources.available(), opwise_c.threads(), opwise_c.VECTORS
 
 
 def _key() -> str:

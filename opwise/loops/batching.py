@@ -33,7 +33,7 @@ from opwise.tensor.nnet.crossentropy import (
     CrossentropyCategorical1HotGrad,
 )
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, SoftmaxGrad
-from opwise.tensor.reduce import Argmax, CAReduce, MaxAndArgmax
+from opwise.tensor.reduce import Argmax, CAReduce, MaxAndArgmax, axes_of
 from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i, reshape, shape, shape_i_op
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 from opwise.tensor.type import TensorType
@@ -233,9 +233,8 @@ def _shape(node: Apply, n: Var, operands: Sequence[Operand]) -> list[Var]:
 
 @batches(CAReduce)
 def _reduction(node: Apply, n: Var, operands: Sequence[Operand]) -> list[Var]:
-    axes = range(node.inputs[0].type.ndim) if node.op.axis is None else node.op.axis
     op = copy(node.op)
-    op.axis = tuple(axis + 1 for axis in axes)
+    op.axis = tuple(axis + 1 for axis in axes_of(node))
     return [op(operands[0].var)]
 
 

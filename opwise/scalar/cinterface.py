@@ -16,24 +16,13 @@ def c_type(dtype: str) -> str:
     return f"{'theano' if dtype.startswith('complex') else 'npy'}_{dtype}"
 
 
-class ScalarInterface(CLinkerType):
-    """The methods of Scalar that return C++ text."""
+class NumpyInterface(CLinkerType):
+    """The methods that types of numbers and of arrays have in common: they need numpy alone."""
 
     dtype: str
 
-    def dtype_specs(self) -> tuple[Any, str, str]:
-        """Return (numpy type, C type, name in numpy's macros for scalars, as 'Float64')."""
-        kind = self.dtype.rstrip("0123456789")
-        return np.dtype(self.dtype).type, c_type(self.dtype), _NAMES[kind] + self.dtype[len(kind) :]
-
     def c_element_type(self) -> str:
         return c_type(self.dtype)
-
-    def c_is_simple(self) -> bool:
-        return True
-
-    def c_headers(self, c_compiler: Any = None) -> list[str]:
-        return ["<math.h>", "<numpy/arrayobject.h>", "<numpy/arrayscalars.h>"]
 
     def c_header_dirs(self) -> list[str]:
         return []
@@ -46,6 +35,21 @@ class ScalarInterface(CLinkerType):
 
     def c_compile_args(self, c_compiler: Any = None) -> list[str]:
         return []
+
+
+class ScalarInterface(NumpyInterface):
+    """The methods of Scalar that return C++ text."""
+
+    def dtype_specs(self) -> tuple[Any, str, str]:
+        """Return (numpy type, C type, name in numpy's macros for scalars, as 'Float64')."""
+        kind = self.dtype.rstrip("0123456789")
+        return np.dtype(self.dtype).type, c_type(self.dtype), _NAMES[kind] + self.dtype[len(kind) :]
+
+    def c_is_simple(self) -> bool:
+        return True
+
+    def c_headers(self, c_compiler: Any = None) -> list[str]:
+        return ["<math.h>", "<numpy/arrayobject.h>", "<numpy/arrayscalars.h>"]
 
     def c_support_code(self) -> str:
         return ""

@@ -57,24 +57,13 @@ def _check_shapes(op: Op, x: Any, y: Any) -> None:
         )
 
 
-def _check_length(op: Op, x: Any, y: Any) -> None:
-    if x.shape[1] != y.shape[0]:
-        raise AssertionError(
-            f"{op}: the vector has {y.shape[0]} elements, but the matrix has the shape {x.shape}: "
-            "each column needs one"
-        )
-
-
 def _zero_or(gz: Any, x: Any) -> Any:
     """Return the gradient ``gz`` by x; zeros if the dtype of x has no gradient."""
     return gz if x.type.dtype in continuous_dtypes else x.zeros_like(dtype=gz.type.dtype)
 
 
-# --- sums -----------------------------------------------------------------------------------------
-
-
-class AddSS(Op):
-    """The sum of two sparse matrices, in the format of the first."""
+class _Elementwise(Op):
+    """Base of Ops on two sparse matrices; the result has the format of the first."""
 
     __props__ = ()
 
@@ -82,6 +71,55 @@ class AddSS(Op):
         x, y = as_compressed(x), as_compressed(y)
         out = SparseType(dtype=upcast(x.type.dtype, y.type.dtype), format=x.type.format)
         return Apply(self, [x, y], [out.make_variable()])
+
+    infer_shape = shapes_of(0)
+
+
+class _ByColumn(Op):
+    """Base of Ops that combine each entry with the element of a vector for its column.
+
+    Both must have one dtype.
+    """
+
+    __props__ = ()
+    #: the function of numpy that combines them
+    combine: np.ufunc
+
+    def make_node(self, x, y):
+        x, y = as_compressed(x), as_tensor_variable(y)
+        if y.type.ndim != 1:
+            raise AssertionError(f"{self} takes a vector, not {y} of {y.type}")
+        if x.type.dtype != y.type.dtype:
+            raise NotImplementedError(
+                f"{self} not implemented for differing dtypes. Got {x.type.dtype} and "
+                f"{y.type.dtype}: cast one of them."
+            )
+        return Apply(self, [x, y], [x.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        x, y = inputs
+        if x.shape[1] != y.shape[0]:
+            raise AssertionError(
+                f"{self}: the vector has {y.shape[0]} elements, but the matrix has the shape "
+                f"{x.shape}: each column needs one"
+            )
+        z = x.copy()
+        self.combine(z.data, y[_columns_of_entries(x)], out=z.data)
+        output_storage[0][0] = z
+
+    infer_shape = shapes_of(0)
+
+
+def _columns_of_entries(x: Any) -> Any:
+    """Return the column of each stored entry."""
+    return x.indices if x.format == "csr" else rows_of_entries(x.indptr)
+
+
+# --- sums -----------------------------------------------------------------------------------------
+
+
+class AddSS(_Elementwise):
+    """The sum of two sparse matrices, in the format of the first."""
 
     def perform(self, node, inputs, output_storage):
         x, y = inputs
@@ -91,8 +129,6 @@ class AddSS(Op):
     def grad(self, inputs, output_gradients):
         (gz,) = output_gradients
         return [_zero_or(gz, x) for x in inputs]
-
-    infer_shape = shapes_of(0)
 
 
 add_s_s = AddSS()
@@ -126,10 +162,7 @@ class AddSSData(Op):
         z.data += y.data
         output_storage[0][0] = z
 
-    def grad(self, inputs, output_gradients):
-        (gz,) = output_gradients
-        return [_zero_or(gz, x) for x in inputs]
-
+    grad = AddSS.grad
     infer_shape = shapes_of(0)
 
 
@@ -165,47 +198,17 @@ class AddSD(Op):
 add_s_d = AddSD()
 
 
-class StructuredAddSV(Op):
+class StructuredAddSV(_ByColumn):
     """A sparse matrix with an element of a vector added to each entry, by its column.
 
-    Both must have one dtype. The gradient is structured.
+    The gradient is structured.
     """
 
-    __props__ = ()
-
-    def make_node(self, x, y):
-        x, y = _matrix_and_vector(self, x, y)
-        return Apply(self, [x, y], [x.type.make_variable()])
-
-    def perform(self, node, inputs, output_storage):
-        x, y = inputs
-        _check_length(self, x, y)
-        z = x.copy()
-        z.data += y[_columns_of_entries(x)]
-        output_storage[0][0] = z
+    combine = np.add
 
     def grad(self, inputs, output_gradients):
         (gz,) = output_gradients
         return [gz, sp_sum(gz, axis=0, sparse_grad=True)]
-
-    infer_shape = shapes_of(0)
-
-
-def _matrix_and_vector(op, x, y):
-    x, y = as_compressed(x), as_tensor_variable(y)
-    if y.type.ndim != 1:
-        raise AssertionError(f"{op} takes a vector, not {y} of {y.type}")
-    if x.type.dtype != y.type.dtype:
-        raise NotImplementedError(
-            f"{op} not implemented for differing dtypes. Got {x.type.dtype} and {y.type.dtype}: "
-            "cast one of them."
-        )
-    return x, y
-
-
-def _columns_of_entries(x: Any) -> Any:
-    """Return the column of each stored entry."""
-    return x.indices if x.format == "csr" else rows_of_entries(x.indptr)
 
 
 structured_add_s_v = StructuredAddSV()
@@ -230,15 +233,8 @@ def sub(x: Any, y: Any) -> Any:
 # --- products -------------------------------------------------------------------------------------
 
 
-class MulSS(Op):
+class MulSS(_Elementwise):
     """The elementwise product of two sparse matrices, in the format of the first."""
-
-    __props__ = ()
-
-    def make_node(self, x, y):
-        x, y = as_compressed(x), as_compressed(y)
-        out = SparseType(dtype=upcast(x.type.dtype, y.type.dtype), format=x.type.format)
-        return Apply(self, [x, y], [out.make_variable()])
 
     def perform(self, node, inputs, output_storage):
         x, y = inputs
@@ -249,8 +245,6 @@ class MulSS(Op):
     def grad(self, inputs, output_gradients):
         (x, y), (gz,) = inputs, output_gradients
         return [_zero_or(y * gz, x), _zero_or(x * gz, y)]
-
-    infer_shape = shapes_of(0)
 
 
 mul_s_s = MulSS()
@@ -296,21 +290,10 @@ class MulSD(Op):
 mul_s_d = MulSD()
 
 
-class MulSV(Op):
-    """A sparse matrix with each column multiplied by an element of a vector, of its dtype."""
+class MulSV(_ByColumn):
+    """A sparse matrix with each column multiplied by an element of a vector."""
 
-    __props__ = ()
-
-    def make_node(self, x, y):
-        x, y = _matrix_and_vector(self, x, y)
-        return Apply(self, [x, y], [x.type.make_variable()])
-
-    def perform(self, node, inputs, output_storage):
-        x, y = inputs
-        _check_length(self, x, y)
-        z = x.copy()
-        z.data *= y[_columns_of_entries(x)]
-        output_storage[0][0] = z
+    combine = np.multiply
 
     def grad(self, inputs, output_gradients):
         (x, y), (gz,) = inputs, output_gradients
@@ -321,8 +304,6 @@ class MulSV(Op):
             mul_s_v(gz, cast_tensor(y, dtype)),
             sp_sum(x * gz, axis=0, sparse_grad=True),
         ]
-
-    infer_shape = shapes_of(0)
 
 
 mul_s_v = MulSV()

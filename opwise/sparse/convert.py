@@ -204,44 +204,8 @@ class ChangeFormat(Op):
         return f"{type(self).__name__}{{{self.format}}}"
 
 
-class EnsureSortedIndices(Op):
-    """The same matrix with the entries of each row (CSR) or column (CSC) in order.
-
-    inplace: sort the entries of the input.
-    """
-
-    __props__ = ("inplace",)
-
-    def __init__(self, inplace):
-        self.inplace = inplace
-        if inplace:
-            self.destroy_map = {0: [0]}
-
-    def make_node(self, x):
-        x = as_compressed(x)
-        return Apply(self, [x], [x.type.make_variable()])
-
-    def perform(self, node, inputs, output_storage):
-        x = inputs[0] if self.inplace else inputs[0].copy()
-        # scipy trusts what it noted of the order; others may have changed the arrays since
-        x.has_sorted_indices = False
-        x.sort_indices()
-        output_storage[0][0] = x
-
-    def grad(self, inputs, output_gradients):
-        return [output_gradients[0]]
-
-    infer_shape = shapes_of(0)
-
-    def __str__(self):
-        return f"{type(self).__name__}{{{'inplace' if self.inplace else 'no_inplace'}}}"
-
-
-ensure_sorted_indices = EnsureSortedIndices(inplace=False)
-
-
-class Remove0(Op):
-    """The same matrix without entries that are 0. inplace: remove them from the input."""
+class _SameValues(Op):
+    """Base of Ops that store the same matrix in another way. inplace: change the input."""
 
     __props__ = ("inplace",)
 
@@ -256,13 +220,42 @@ class Remove0(Op):
 
     def perform(self, node, inputs, output_storage):
         x = inputs[0] if self.inplace else inputs[0].copy()
-        x.eliminate_zeros()
+        self.change(x)
         output_storage[0][0] = x
+
+    def change(self, x):
+        """Change how the matrix ``x`` is stored."""
+        raise NotImplementedError(f"{type(self).__name__} defines no change")
 
     def grad(self, inputs, output_gradients):
         return [output_gradients[0]]
 
     infer_shape = shapes_of(0)
+
+
+class EnsureSortedIndices(_SameValues):
+    """The same matrix with the entries of each row (CSR) or column (CSC) in order.
+
+    inplace: sort the entries of the input.
+    """
+
+    def change(self, x):
+        # scipy trusts what it noted of the order; others may have changed the arrays since
+        x.has_sorted_indices = False
+        x.sort_indices()
+
+    def __str__(self):
+        return f"{type(self).__name__}{{{'inplace' if self.inplace else 'no_inplace'}}}"
+
+
+ensure_sorted_indices = EnsureSortedIndices(inplace=False)
+
+
+class Remove0(_SameValues):
+    """The same matrix without entries that are 0. inplace: remove them from the input."""
+
+    def change(self, x):
+        x.eliminate_zeros()
 
     def __str__(self):
         return f"{type(self).__name__}{{{'inplace' if self.inplace else ''}}}"

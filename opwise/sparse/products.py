@@ -9,7 +9,7 @@ import numpy as np
 from opwise.gradient import grad_not_implemented
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
-from opwise.graph.opmethods import shapes_of
+from opwise.graph.opmethods import product_shape, shapes_of
 from opwise.scalar.dtypes import upcast
 from opwise.sparse.compressed import sdg_csc, sdg_csr
 from opwise.sparse.convert import dense_from_sparse, transpose
@@ -87,8 +87,7 @@ class TrueDot(Op):
             gy = dense_from_sparse(gy)
         return [gx, gy]
 
-    def infer_shape(self, node, shapes):
-        return [(shapes[0][0], shapes[1][1])]
+    infer_shape = product_shape
 
 
 def true_dot(x: Any, y: Any, grad_preserves_dense: bool = True) -> Any:
@@ -138,8 +137,7 @@ class StructuredDot(Op):
         (a, b), (gz,) = inputs, output_gradients
         return [structured_dot_grad(a, b, gz), structured_dot(a.T, gz)]
 
-    def infer_shape(self, node, shapes):
-        return [(shapes[0][0], shapes[1][1])]
+    infer_shape = product_shape
 
 
 _structured_dot = StructuredDot()

@@ -14,7 +14,7 @@ from opwise.graph import costs
 from opwise.graph.aliasing import root
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
-from opwise.graph.opmethods import shapes_of
+from opwise.graph.opmethods import product_shape, shapes_of
 from opwise.scalar import dtypes
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.dot import _dot, matched, numpys_dot, product_rule
@@ -92,25 +92,36 @@ class GemmRelated(Op):
         return 2 * m * n * k
 
 
-class Gemm(GemmRelated):
-    """``b * z + a * dot(x, y)`` for matrices x, y and z and scalars a and b.
+class _Accumulates(Op):
+    """Base of products that are added to the first input. inplace: overwrite it."""
 
-    Inputs (z, a, x, y, b), all of one dtype, float or complex. inplace: overwrite z.
-    """
-
-    __props__ = ("inplace",)
-    factors = (2, 3)
+    __props__: tuple[str, ...] = ("inplace",)
+    profile_kind = "product"
     traffic = costs.accumulates(4)
-    E_rank = "gemm only works for rank 2"
-    E_scalar = "gemm requires scalar argument"
-    E_z_uniq = "argument z aliased to x or y"
-    E_mixed = "gemm requires matching dtypes"
-    E_float = "gemm requires floating-point dtypes"
 
     def __init__(self, inplace):
         self.inplace = bool(inplace)
         if self.inplace:
             self.destroy_map = {0: [0]}
+
+    infer_shape = shapes_of(0)
+
+    def __str__(self):
+        return f"{type(self).__name__}{{{'inplace' if self.inplace else 'no_inplace'}}}"
+
+
+class Gemm(_Accumulates, GemmRelated):
+    """``b * z + a * dot(x, y)`` for matrices x, y and z and scalars a and b.
+
+    Inputs (z, a, x, y, b), all of one dtype, float or complex. inplace: overwrite z.
+    """
+
+    factors = (2, 3)
+    E_rank = "gemm only works for rank 2"
+    E_scalar = "gemm requires scalar argument"
+    E_z_uniq = "argument z aliased to x or y"
+    E_mixed = "gemm requires matching dtypes"
+    E_float = "gemm requires floating-point dtypes"
 
     def make_node(self, *inputs):
         if len(inputs) != 5:
@@ -136,24 +147,12 @@ class Gemm(GemmRelated):
         target = z if self.inplace else np.empty(z.shape, z.dtype)
         output_storage[0][0] = _accumulated("gemm", z, _product(x, y), a, b, target)
 
-    def __str__(self):
-        return f"{type(self).__name__}{{{'inplace' if self.inplace else 'no_inplace'}}}"
 
-
-class Gemv(Op):
+class Gemv(_Accumulates):
     """``beta * y + alpha * dot(A, x)`` for a matrix A; inputs (y, alpha, A, x, beta).
 
     inplace: overwrite y.
     """
-
-    __props__ = ("inplace",)
-    profile_kind = "product"
-    traffic = costs.accumulates(4)
-
-    def __init__(self, inplace):
-        self.inplace = bool(inplace)
-        if self.inplace:
-            self.destroy_map = {0: [0]}
 
     def make_node(self, y, alpha, A, x, beta):
         y, A, x = map(as_tensor_variable, (y, A, x))
@@ -183,11 +182,6 @@ class Gemv(Op):
             )
         target = y if self.inplace else np.empty(y.shape, y.dtype)
         output_storage[0][0] = _accumulated("gemv", y, numpys_dot(A, x), alpha, beta, target)
-
-    infer_shape = shapes_of(0)
-
-    def __str__(self):
-        return f"{type(self).__name__}{{{'inplace' if self.inplace else 'no_inplace'}}}"
 
 
 class Ger(Op):
@@ -264,15 +258,13 @@ class Dot22(GemmRelated):
     def perform(self, node, inputs, output_storage):
         output_storage[0][0] = np.asarray(_product(*inputs))
 
-    def infer_shape(self, node, shapes):
-        return [(shapes[0][0], shapes[1][1])]
+    infer_shape = product_shape
 
     def L_op(self, inputs, outputs, output_gradients):
         (x, y), (gz,) = inputs, output_gradients
         return [matched(_dot(gz, y.T), x), matched(_dot(x.T, gz), y)]
 
-    def R_op(self, inputs, eval_points):
-        return [product_rule(self, inputs, eval_points)]
+    R_op = product_rule
 
 
 def _product_type(x, y):
@@ -299,8 +291,7 @@ class Dot22Scalar(GemmRelated):
         np.multiply(product, a, out=product)
         output_storage[0][0] = product
 
-    def infer_shape(self, node, shapes):
-        return [(shapes[0][0], shapes[1][1])]
+    infer_shape = product_shape
 
 
 class BatchedDot(Op):
@@ -368,8 +359,7 @@ class BatchedDot(Op):
             gx, gy = batched_dot(gz, swapped[1]), batched_dot(swapped[0], gz)
         return [matched(gx, x), matched(gy, y)]
 
-    def R_op(self, inputs, eval_points):
-        return [product_rule(self, inputs, eval_points)]
+    R_op = product_rule
 
 
 def _batched_outer(x, y):

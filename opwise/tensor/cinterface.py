@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from opwise.graph.clinker import CLinkerType
-from opwise.scalar.cinterface import c_type
+from opwise.scalar.cinterface import NumpyInterface, c_type
 from opwise.scalar.types import get_scalar_type
 
 
-class TensorInterface(CLinkerType):
+class TensorInterface(NumpyInterface):
     """The methods of TensorType that return C++ text."""
-
-    dtype: str
 
     def dtype_specs(self) -> tuple[Any, str, str]:
         """Return (Python type, C type of an element, numpy's number of the type as a macro)."""
@@ -20,23 +17,8 @@ class TensorInterface(CLinkerType):
         python: Any = {"bool": bool, "float": float, "complex": complex}.get(kind, int)
         return python, c_type(self.dtype), f"NPY_{self.dtype.upper()}"
 
-    def c_element_type(self) -> str:
-        return c_type(self.dtype)
-
     def c_headers(self, c_compiler: Any = None) -> list[str]:
         return get_scalar_type(self.dtype).c_headers(c_compiler)
-
-    def c_header_dirs(self) -> list[str]:
-        return []
-
-    def c_libraries(self, c_compiler: Any = None) -> list[str]:
-        return []
-
-    def c_lib_dirs(self) -> list[str]:
-        return []
-
-    def c_compile_args(self, c_compiler: Any = None) -> list[str]:
-        return []
 
     def c_support_code(self) -> str:
         return get_scalar_type(self.dtype).c_support_code()

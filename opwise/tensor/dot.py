@@ -41,6 +41,15 @@ def numpys_dot(x: np.ndarray, y: np.ndarray) -> Any:
     return np.dot(x, y)
 
 
+def product_rule(self: Op, inputs: Sequence[Any], eval_points: Sequence[Any]) -> list[Any]:
+    """An ``R_op`` of products of two factors; the result is [None] if no direction is given."""
+    (x, y), (dx, dy) = inputs, eval_points
+    parts = [self(dx, y)] if dx is not None else []
+    if dy is not None:
+        parts.append(self(x, dy))
+    return [reduce(elemwise("add"), parts) if parts else None]
+
+
 class Dot(Op):
     """The product of two vectors, of two matrices, or of a matrix and a vector, as in numpy."""
 
@@ -85,8 +94,7 @@ class Dot(Op):
             gx, gy = _dot(gz, y.T), _dot(x.T, gz)
         return [matched(gx, x), matched(gy, y)]
 
-    def R_op(self, inputs, eval_points):
-        return [product_rule(self, inputs, eval_points)]
+    R_op = product_rule
 
     def __str__(self):
         return "dot"
@@ -98,14 +106,3 @@ _dot = Dot()
 def _outer(x, y):
     """Return the outer product of two vectors."""
     return _dot(dimshuffle(x, (0, "x")), dimshuffle(y, ("x", 0)))
-
-
-def product_rule(
-    op: Op, factors: Sequence[Variable], eval_points: Sequence[Variable | None]
-) -> Any:
-    """Return the derivative of ``op(x, y)`` in a direction; None if no direction is given."""
-    (x, y), (dx, dy) = factors, eval_points
-    parts = [op(dx, y)] if dx is not None else []
-    if dy is not None:
-        parts.append(op(x, dy))
-    return reduce(elemwise("add"), parts) if parts else None

@@ -213,12 +213,9 @@ class GetItem(Op):
         x, index = inputs
         output_storage[0][0] = x[index if isinstance(index, slice) else int(index)]
 
-    def __str__(self):
-        return type(self).__name__
 
-
-class Index(Op):
-    """The position of the first element that equals another value, as a scalar of floatX."""
+class _Comparison(Op):
+    """Base of Ops that compare the elements with a value; the result is a scalar of floatX."""
 
     __props__ = ()
 
@@ -226,13 +223,14 @@ class Index(Op):
         _check_element(x, elem)
         return Apply(self, [x, elem], [tensor_type(config.floatX, ()).make_variable()])
 
+
+class Index(_Comparison):
+    """The position of the first element that equals another value."""
+
     def perform(self, node, inputs, output_storage):
         x, elem = inputs
         position = _find(node.inputs[0].type.ttype, x, elem)
         output_storage[0][0] = np.asarray(position, node.outputs[0].type.dtype)
-
-    def __str__(self):
-        return type(self).__name__
 
 
 def _find(ttype, x, elem):
@@ -243,23 +241,14 @@ def _find(ttype, x, elem):
     raise ValueError(f"the list of {len(x)} elements does not have {elem!r}")
 
 
-class Count(Op):
-    """The number of elements that equal another value, as a scalar of floatX."""
-
-    __props__ = ()
-
-    def make_node(self, x, elem):
-        _check_element(x, elem)
-        return Apply(self, [x, elem], [tensor_type(config.floatX, ()).make_variable()])
+class Count(_Comparison):
+    """The number of elements that equal another value."""
 
     def perform(self, node, inputs, output_storage):
         x, elem = inputs
         ttype = node.inputs[0].type.ttype
         equal = sum(bool(ttype.values_eq(each, elem)) for each in x)
         output_storage[0][0] = np.asarray(equal, node.outputs[0].type.dtype)
-
-    def __str__(self):
-        return type(self).__name__
 
 
 class Length(Op):
@@ -273,9 +262,6 @@ class Length(Op):
 
     def perform(self, node, inputs, output_storage):
         output_storage[0][0] = np.asarray(len(inputs[0]), np.int64)
-
-    def __str__(self):
-        return type(self).__name__
 
 
 class MakeList(Op):
@@ -299,9 +285,6 @@ class MakeList(Op):
 
     def perform(self, node, inputs, output_storage):
         output_storage[0][0] = [deepcopy(value) for value in inputs]
-
-    def __str__(self):
-        return type(self).__name__
 
 
 # --- changing -------------------------------------------------------------------------------------

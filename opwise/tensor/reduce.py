@@ -156,6 +156,12 @@ def users_identity(scalar_op: ScalarOp) -> float | None:
     return getattr(scalar_op, "identity", None) if scalar_op.row is None else None
 
 
+def axes_of(node: Apply) -> tuple[int, ...]:
+    """Return the axes that a reduction, which has an attribute ``axis``, reduces."""
+    axes = node.op.axis
+    return tuple(range(node.inputs[0].type.ndim)) if axes is None else axes
+
+
 class CAReduce(Op):
     """A commutative and associative scalar operation applied along axes.
 

@@ -216,13 +216,6 @@ class TensorType(TensorInterface, HashedOnce, Type):
             f"{self._cures(exact.dtype)}"
         )
 
-    def is_valid_value(self, a: Any) -> bool:
-        try:
-            self.filter(a, strict=True)
-            return True
-        except (TypeError, ValueError):
-            return False
-
     def value_zeros(self, shape):
         """Return an array of zeros of this dtype."""
         return np.zeros(shape, dtype=self.numpy_dtype)

@@ -105,11 +105,14 @@ def test_a_damaged_file_is_measured_again(folder, probes, damage):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("processors", lambda: 10**6), ("processor", lambda: "another"), ("VERSION", 10**6)],
-)
+    [
+        ("resources.available", lambda: 10**6), ("processor", lambda: "another"),
+        ("VERSION", 10**6),
+    ],
+)  # fmt: skip
 def test_another_machine_has_another_file(folder, probes, monkeypatch, name, value):
     cpu.limits(**QUICK)
-    monkeypatch.setattr(cpu, name, value)
+    monkeypatch.setattr(f"opwise.hardware.cpu.{name}", value)
     cpu.limits(**QUICK)
     assert len(probes) == 2 and len(list(folder.iterdir())) == 2
 

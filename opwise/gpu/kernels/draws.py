@@ -11,6 +11,7 @@ from opwise.gpu.kernels.kernel import (
     THREADS,
     Array,
     DeviceLimits,
+    ForBothWidths,
     Kernel,
     Launch,
     Layout,
@@ -29,16 +30,11 @@ from opwise.tensor.random import mrg
 _STREAMS = 64
 
 
-class Uniform:
+class Uniform(ForBothWidths):
     """Uniform numbers of a dtype from streams of MRG31k3p, whose states it advances in place."""
 
     def __init__(self, dtype: str) -> None:
         self.dtype = dtype
-        self.kernel = {wide: self._text(wide) for wide in (False, True)}
-
-    @property
-    def kernels(self) -> tuple[Kernel, ...]:
-        return tuple(self.kernel.values())
 
     def _text(self, wide):
         """Return the kernel in which a thread draws all numbers of a stream."""
@@ -110,7 +106,7 @@ def _search(probability: str, *chosen: str) -> list[str]:
     ]  # fmt: skip
 
 
-class _Outcomes:
+class _Outcomes(ForBothWidths):
     """Outcomes drawn from rows of probabilities: kernels and plans.
 
     Uniform number ``c * rows + row`` makes draw c of a row.
@@ -119,15 +115,6 @@ class _Outcomes:
     def __init__(self, pvals: str, unis: str, out: str) -> None:
         """pvals, unis: dtypes of the probabilities and of the uniform numbers; out: of results."""
         self.pvals, self.unis, self.out = pvals, unis, out
-        self.kernel = {wide: self._text(wide) for wide in (False, True)}
-
-    @property
-    def kernels(self) -> tuple[Kernel, ...]:
-        return tuple(self.kernel.values())
-
-    def _text(self, wide: bool) -> Kernel:
-        """Return the kernel that reads the inputs, with indices of 64 bits if ``wide``."""
-        raise NotImplementedError
 
     def plan(self, pvals: Layout, unis: Layout, n: int, limits: DeviceLimits) -> Plan:
         """Return the Plan of ``n`` draws from each row."""
@@ -191,14 +178,13 @@ class Draws(_Outcomes):
         return Plan(self.launches(pvals, unis, n, Array("out"), limits))
 
 
-class Counts:
+class Counts(ForBothWidths):
     """How often each outcome is drawn. A thread counts those draws of a row that chose one."""
 
     def __init__(self, pvals: str, unis: str, out: str) -> None:
         """As ``_Outcomes``."""
         self.out = out
         self.draws = Draws(pvals, unis, "int32")
-        self.kernel = {wide: self._text(wide) for wide in (False, True)}
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:

@@ -11,6 +11,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +40,23 @@ class Kernel:
     parameters: tuple[tuple[str, str], ...] = ()
     #: whether its indices have 64 bits, for arrays of 2**31 elements or more
     wide: bool = False
+
+
+class ForBothWidths:
+    """Base of kernels that a method writes for indices of 32 bits and for those of 64 bits."""
+
+    @cached_property
+    def kernel(self) -> dict[bool, Kernel]:
+        """The kernel by whether its indices have 64 bits."""
+        return {wide: self._text(wide) for wide in (False, True)}
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        return tuple(self.kernel.values())
+
+    def _text(self, wide: bool) -> Kernel:
+        """Return the kernel, with indices of 64 bits if ``wide``."""
+        raise NotImplementedError
 
 
 class Layout(NamedTuple):

@@ -18,7 +18,7 @@ from opwise.gpu.kernels.kernel import (
     THREADS,
     Array,
     DeviceLimits,
-    Kernel,
+    ForBothWidths,
     Launch,
     Layout,
     Plan,
@@ -55,7 +55,7 @@ KINDS = {
 }  # fmt: skip
 
 
-class Pooling:
+class Pooling(ForBothWidths):
     """The kernels and plans of a kind of pooling of arrays of ``ndim`` dimensions."""
 
     def __init__(self, kind: str, dtype: str, ndim: int, spatial: int) -> None:
@@ -63,11 +63,6 @@ class Pooling:
         self.kind, self.dtype, self.ndim = kind, dtype, ndim
         self.first = ndim - spatial
         self.of_images = kind.endswith("_grad")
-        self.kernel = {wide: self._text(wide) for wide in (False, True)}
-
-    @property
-    def kernels(self) -> tuple[Kernel, ...]:
-        return tuple(self.kernel.values())
 
     @property
     def _axes(self):

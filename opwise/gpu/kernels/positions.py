@@ -13,7 +13,7 @@ from opwise.gpu.kernels.kernel import (
     THREADS,
     Array,
     DeviceLimits,
-    Kernel,
+    ForBothWidths,
     Launch,
     Layout,
     Plan,
@@ -76,21 +76,12 @@ def _needs(dtypes_, reports=False):
     return cudatext.support(*(["complain"] if reports else []), *half)
 
 
-class _ByElement:
+class _ByElement(ForBothWidths):
     """A kernel that computes each element of the output by itself; ``_text`` writes it."""
 
     def __init__(self, dtypes_: Sequence[str], elements: Elements) -> None:
         """dtypes_: those that it reads and writes."""
         self.dtypes, self.elements = dtypes_, elements
-        self.kernel = {wide: self._text(wide) for wide in (False, True)}
-
-    @property
-    def kernels(self) -> tuple[Kernel, ...]:
-        return tuple(self.kernel.values())
-
-    def _text(self, wide: bool) -> Kernel:
-        """Return the kernel, with indices of 64 bits if ``wide``."""
-        raise NotImplementedError
 
     def _plan(self, wide, arrays, own, numbers, limits):
         """Return the Plan of one launch.

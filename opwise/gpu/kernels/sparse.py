@@ -10,7 +10,7 @@ from opwise.gpu.kernels.kernel import (
     THREADS,
     Array,
     DeviceLimits,
-    Kernel,
+    ForBothWidths,
     Launch,
     Layout,
     Plan,
@@ -21,7 +21,7 @@ from opwise.gpu.kernels.kernel import (
 )
 
 
-class RowsTimesDense:
+class RowsTimesDense(ForBothWidths):
     """The product of a CSR matrix, given as data, indices and indptr, and a dense matrix.
 
     The entries of a row are added in their order. The kernel reports indices that point outside of
@@ -31,11 +31,6 @@ class RowsTimesDense:
     def __init__(self, dtype: str, indices: str, indptr: str) -> None:
         """dtype: that of the data, the dense matrix and the product; indices, indptr: of these."""
         self.dtypes = (dtype, indices, indptr)
-        self.kernel = {wide: self._text(wide) for wide in (False, True)}
-
-    @property
-    def kernels(self) -> tuple[Kernel, ...]:
-        return tuple(self.kernel.values())
 
     def _text(self, wide):
         index, (dtype, *_) = index_type(wide), self.dtypes

@@ -34,9 +34,6 @@ class _Transfer(Op):
     infer_shape = shapes_of(0)
     R_op = linear_in_first
 
-    def __str__(self) -> str:
-        return type(self).__name__
-
 
 class GpuFromHost(_Transfer):
     """A copy in the memory of the device."""

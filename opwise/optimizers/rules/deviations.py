@@ -22,7 +22,7 @@ from opwise.optimizers.rules.matching import operands, row_name, shuffled
 from opwise.optimizers.shapefeature import tracked_shapes
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import Elemwise, cast, elemwise
-from opwise.tensor.reduce import FirstAlong, Sum
+from opwise.tensor.reduce import FirstAlong, Sum, axes_of
 from opwise.tensor.shape import shape_i_op
 from opwise.tensor.variable import constant
 
@@ -46,7 +46,7 @@ class DeviationOptimizer(Optimizer):
             if found is None:
                 continue
             x, c, squared = found
-            axes = _axes(node)
+            axes = axes_of(node)
             if not any(_depends(c, total) for total in _sums_of(x, axes)):
                 continue
             if (x, axes) not in known:
@@ -75,12 +75,6 @@ def _merge_sums(fgraph):
         fgraph.replace_all(pairs, reason="sums_of_deviations")
 
 
-def _axes(node):
-    """Return the axes that a Sum reduces, as a tuple."""
-    axes = node.op.axis
-    return tuple(range(node.inputs[0].type.ndim)) if axes is None else axes
-
-
 def _is_wide_sum(node):
     return (
         isinstance(node.op, Sum)
@@ -102,7 +96,7 @@ def _deviations(node):
     difference = operands(terms if inside is None else inside[0], "sub")
     if difference is None:
         return None
-    axes, pattern = _axes(node), terms.type.broadcastable
+    axes, pattern = axes_of(node), terms.type.broadcastable
     for x, c in (difference, difference[::-1]):
         if (
             x.type.dtype == terms.type.dtype
@@ -121,7 +115,7 @@ def _sums_of(x, axes):
     return [
         client.outputs[0]
         for client, _ in x._clients
-        if client != "output" and _is_wide_sum(client) and _axes(client) == axes
+        if client != "output" and _is_wide_sum(client) and axes_of(client) == axes
     ]
 
 

@@ -29,15 +29,10 @@ from opwise.tensor.reduce import (
     MaxAndArgmax,
     Prod,
     Sum,
+    axes_of,
 )
 
 _CUT = "local_cut_useless_reduce"
-
-
-def _axes(node):
-    """Return the axes that a CAReduce reduces, as a tuple."""
-    axes = node.op.axis
-    return tuple(range(node.inputs[0].type.ndim)) if axes is None else axes
 
 
 def _along(op, axes, x):
@@ -57,7 +52,7 @@ def _along(op, axes, x):
 )
 def local_useless_reduce(fgraph, node):
     """A reduction along no axis is its operand."""
-    if _axes(node):
+    if axes_of(node):
         return None
     return [cast(node.inputs[0], node.outputs[0].type.dtype)]
 
@@ -66,7 +61,7 @@ def local_useless_reduce(fgraph, node):
 def local_reduce_broadcastable(fgraph, node):
     """Axes of length 1 are dropped, not reduced."""
     (x,) = node.inputs
-    axes = _axes(node)
+    axes = axes_of(node)
     reduced = [a for a in axes if not x.type.broadcastable[a]]
     # a reduction along all axes stays one
     if len(reduced) == len(axes) or (reduced and node.op.axis is None):
@@ -116,9 +111,9 @@ def local_op_of_op(fgraph, node):
     if not is_private(x) or not _continues(node.op, x.owner.op):
         return None
     (original,) = x.owner.inputs
-    first = _axes(x.owner)
+    first = axes_of(x.owner)
     left = [d for d in range(original.type.ndim) if d not in first]
-    axes = tuple(sorted((*first, *(left[a] for a in _axes(node)))))
+    axes = tuple(sorted((*first, *(left[a] for a in axes_of(node)))))
     every = isinstance(node.op, Sum | Prod) and len(axes) == original.type.ndim
     return for_output(node, _along(node.op, None if every else axes, original))
 
@@ -150,7 +145,7 @@ def local_reduce_join(fgraph, node):
     if position is None or len(parts) < 2 or (len(parts) > 2 and row.nin >= 0):
         return None
     axis = int(position) % x.type.ndim
-    if _axes(node) != (axis,) or not all(part.type.broadcastable[axis] for part in parts):
+    if axes_of(node) != (axis,) or not all(part.type.broadcastable[axis] for part in parts):
         return None
     (out,) = node.outputs
     order = tuple(d for d in range(x.type.ndim) if d != axis)
@@ -172,7 +167,7 @@ def local_sum_prod_div_dimshuffle(fgraph, node):
     if parts is None or not _may_go_out(node):
         return None
     dividend, divisor = parts
-    axes = _axes(node)
+    axes = axes_of(node)
     if not all(divisor.type.broadcastable[a] for a in axes):
         return None
     total = _along(node.op, node.op.axis, dividend)
@@ -218,7 +213,7 @@ def local_sum_prod_mul_by_scalar(fgraph, node):
     if name == "neg":
         total = _along(node.op, node.op.axis, x.owner.inputs[0])
         return for_output(node, elemwise("neg")(total))
-    axes = _axes(node)
+    axes = axes_of(node)
     numbers: list[Variable] = []
     rest: list[Variable] = []
     for factor in x.owner.inputs:
@@ -247,7 +242,7 @@ def _may_go_out(node):
 
 def _beside(node, factor):
     """Return a factor of a sum's terms without the reduced axes, in the dtype of the sum."""
-    axes = _axes(node)
+    axes = axes_of(node)
     kept = tuple(d for d in range(factor.type.ndim) if d not in axes)
     return cast(shuffled(factor, kept), node.outputs[0].type.dtype)
 

@@ -41,12 +41,12 @@ def is_float(x: Variable, *ndims: int) -> bool:
     return x.type.dtype in dtypes.FLOATS and x.type.ndim in ndims
 
 
-def _as_rows(x, name: str) -> Variable:
+def _as_rows(x) -> Variable:
     """Return ``x`` as a matrix; a vector becomes a single row. Raises ValueError for others."""
     x = as_tensor_variable(x)
     if not is_float(x, 1, 2):
         raise ValueError(
-            f"{name} must be 1-d or 2-d tensor of floats. Got {x.type}: cast it to floatX, and "
+            f"x must be 1-d or 2-d tensor of floats. Got {x.type}: cast it to floatX, and "
             "reshape it to a matrix with a row for each distribution (x.reshape or x.flatten)"
         )
     if x.type.broadcastable[-1]:
@@ -91,23 +91,27 @@ _OF_SOFTMAX = ("maximum", "sub", "exp", "add", "true_div")
 # --- operations -----------------------------------------------------------------------------------
 
 
-class Softmax(Op):
-    """exp(x) divided by its sum over each row of a matrix of floats; a vector is one row."""
+class _OfRows(Op):
+    """Base of functions of each row of a matrix of floats; a vector is one row."""
 
     __props__ = ()
     traffic = costs.each_once
     nin = nout = 1
 
     def make_node(self, x):
-        x = _as_rows(x, "x")
+        x = _as_rows(x)
         return Apply(self, [x], [x.type.make_variable()])
+
+    infer_shape = shapes_of(0)
+
+
+class Softmax(_OfRows):
+    """exp(x) divided by its sum over each row."""
 
     def perform(self, node, inputs, output_storage):
         (x,) = inputs
         with np.errstate(all="ignore"):
             output_storage[0][0] = softmax_of_rows(x).astype(x.dtype, copy=False)
-
-    infer_shape = shapes_of(0)
 
     def L_op(self, inputs, outputs, output_gradients):
         return [softmax_grad(output_gradients[0], outputs[0])]
@@ -211,16 +215,8 @@ class SoftmaxGrad(Op):
         return rough_work(("mul", "add", "mul", "sub"), inputs[1])
 
 
-class LogSoftmax(Op):
+class LogSoftmax(_OfRows):
     """The logarithm of the softmax of each row, without the underflow of log(softmax(x))."""
-
-    __props__ = ()
-    traffic = costs.each_once
-    nin = nout = 1
-
-    def make_node(self, x):
-        x = _as_rows(x, "x")
-        return Apply(self, [x], [x.type.make_variable()])
 
     def perform(self, node, inputs, output_storage):
         (x,) = inputs
@@ -228,8 +224,6 @@ class LogSoftmax(Op):
             moved = below_zero(x)
             result = moved - np.log(np.exp(moved).sum(axis=1, keepdims=True))
         output_storage[0][0] = result.astype(x.dtype, copy=False)
-
-    infer_shape = shapes_of(0)
 
     def L_op(self, inputs, outputs, output_gradients):
         (x,), (g,) = inputs, output_gradients
