@@ -6,7 +6,6 @@ python -m benchmark.cliffs --minutes 10 --seed 1
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import Counter
 from dataclasses import asdict
@@ -15,6 +14,7 @@ from pathlib import Path
 from random import Random
 from time import monotonic
 
+from benchmark import rows
 from benchmark.call_cost import machine
 from benchmark.cliffs.grow import FAMILIES, grow, neighbours
 from benchmark.cliffs.measure import ALLOWED, Timing, WrongResultError, jump, measure, shrink
@@ -174,18 +174,26 @@ def main(argv: list[str] | None = None) -> int:
     for text in search.wrong:
         print(f"wrong result: {text}")
     if args.json:
-        args.json.write_text(json.dumps(_results(args, about, search), indent=1) + "\n")
+        results = rows.rounded(_results(args, about, search))
+        args.json.write_text(rows.text(results) + "\n")
     return 1 if search.wrong else 0
 
 
 def _results(args: argparse.Namespace, about: dict, search: Search) -> dict:
+    """Return what was found. Programs that are fast have no text: the seed makes them again."""
+    timings: dict[str, list] = {}
+    for family, _, timing in search.timings:
+        timings.setdefault(family, []).append([timing.opwise, timing.numpy, timing.model])
     return {
         "machine": about,
         "seed": args.seed,
         "threads": args.threads,
-        "programs": [
-            {"family": family, "program": str(program), **asdict(timing)}
+        "columns": ["opwise", "numpy", "model"],
+        "timings": timings,
+        "slow": [
+            {"family": family, **asdict(timing), "program": str(program)}
             for family, program, timing in search.timings
+            if timing.is_slow
         ],
         "jumps": [[factor, what, str(program)] for factor, what, program in search.jumps],
         "wrong": search.wrong,

@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmark.suite import check
 from benchmark.suite.contenders import CONTENDERS
 from benchmark.suite.limits import Limits
-from benchmark.suite.results import DECLINED, FAILED, LATE, MISSING, WRONG, Line, Outcome
+from benchmark.suite.results import DECLINED, DETAILS, FAILED, LATE, MISSING, WRONG, Line, Outcome
 from benchmark.suite.workload import Workload
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -218,7 +218,8 @@ class Turn:
     def end(self, failure: Failed | None = None) -> None:
         if failure:
             self.outcome.status = failure.status
-            self.outcome.note, self.outcome.details = failure.note, failure.details
+            self.outcome.note = failure.note
+            self.outcome.details = failure.details[-DETAILS:]
             self.outcome.samples.clear()
         if self.process:
             self.process.close()

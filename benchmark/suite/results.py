@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import statistics
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from benchmark import rows
 from benchmark.suite.contenders import BEFORE, PROFILED, SUBJECT, is_peer
 from benchmark.suite.limits import Bandwidth, Limits
 from benchmark.suite.workload import Least
 
 FORMAT = 1
+#: how much of the details of a failure is kept
+DETAILS = 1000
 
 OK, FAILED, WRONG, LATE, MISSING, DECLINED = "ok failed wrong late missing declined".split()
 
@@ -24,7 +28,8 @@ class Outcome:
         less a later call. None where it was not measured.
     first: the first call, in the process that was timed afterwards.
     samples: seconds a call, one for each round of ``calls`` calls.
-    note: what there is to say of a status that is not ``ok``, in one line; details: all of it.
+    note: what there is to say of a status that is not ``ok``, in one line; details: the last
+        ``DETAILS`` characters of all of it.
     """
 
     contender: str
@@ -36,6 +41,14 @@ class Outcome:
     first: float | None = None
     calls: int = 0
     samples: list[float] = field(default_factory=list)
+
+    def without_defaults(self) -> dict[str, Any]:
+        """Return the attributes that are not as those of a new Outcome."""
+        new = vars(Outcome(self.contender))
+        return {
+            name: value for name, value in vars(self).items()
+            if name == "contender" or value != new[name]
+        }  # fmt: skip
 
     @property
     def median(self) -> float | None:
@@ -123,7 +136,12 @@ class Run:
     def write(self, path: Path) -> None:
         """All or nothing: an interrupted run leaves the lines that were finished before."""
         unfinished = path.with_name(path.name + ".part")
-        unfinished.write_text(json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n")
+        lines = [
+            {**vars(line), "outcomes": [each.without_defaults() for each in line.outcomes]}
+            for line in self.lines
+        ]
+        whole = {"format": FORMAT, **asdict(replace(self, lines=[])), "lines": lines}
+        unfinished.write_text(rows.text(rows.rounded(whole)) + "\n")
         unfinished.replace(path)
 
     @classmethod

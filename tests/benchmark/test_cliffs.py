@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -128,6 +129,19 @@ def test_slow_programs_are_made_smaller(monkeypatch):
     assert timing.is_slow and timing.excess == 10
 
 
+def test_only_slow_programs_are_written_as_text():
+    fast, slow = Timing(1.0, 2.0, 1.0), Timing(3.0, 2.0, 2.0)
+    program = Program((Leaf("float64", (3,)),), (Statement("tanh", (0,)),), (1,))
+    search = SimpleNamespace(
+        timings=[("fused", program, fast), ("fused", program, slow)], jumps=[], wrong=[], refused=[]
+    )
+    results = command._results(SimpleNamespace(seed=1, threads=1), {}, search)
+    assert results["timings"] == {"fused": [[1.0, 2.0, 1.0], [3.0, 2.0, 2.0]]}
+    assert results["slow"] == [
+        {"family": "fused", "opwise": 3.0, "numpy": 2.0, "model": 2.0, "program": str(program)}
+    ]
+
+
 @pytest.mark.c
 def test_the_command_reports_and_writes_what_it_measured(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(command.cpu, "limits", lambda: LIMITS)
@@ -135,9 +149,10 @@ def test_the_command_reports_and_writes_what_it_measured(tmp_path, monkeypatch, 
     given = ["--programs", "12", "--most", "100", "--seed", "2", "--minutes", "0.5", "--json"]
     assert command.main([*given, str(path)]) == 0
     results = json.loads(path.read_text())
-    assert len(results["programs"]) >= 8 and results["wrong"] == []
-    assert {"family", "program", "opwise", "numpy", "model"} == set(results["programs"][0])
+    timings = [row for rows in results["timings"].values() for row in rows]
+    assert len(timings) >= 8 and results["wrong"] == []
+    assert all(len(row) == len(results["columns"]) for row in timings)
     lines = capsys.readouterr().out.splitlines()
-    assert any(line.startswith(f"{len(results['programs'])} programs, ") for line in lines)
+    assert any(line.startswith(f"{len(timings)} programs, ") for line in lines)
     assert sum(line.startswith("all ") for line in lines) == 1
     assert "too slow, the smallest programs first" in lines

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmark import rows
 from benchmark.suite import __main__ as program
 from benchmark.suite import check, contenders, measure, report
 from benchmark.suite.contenders.base import Contender
@@ -198,6 +199,19 @@ def test_json_and_back(tmp_path):
     path.write_text(json.dumps({"format": 0}))
     with pytest.raises(ValueError, match="is not a result"):
         Run.read(path)
+
+
+@pytest.mark.null
+def test_recorded_text_is_short_and_has_a_line_for_each_outcome(tmp_path):
+    run = recorded()
+    run.lines[0].outcomes[0].samples[:] = [2.000049e-6, 1 / 3, 123456.789]
+    run.write(tmp_path / "run.json")
+    lines = (tmp_path / "run.json").read_text().splitlines()
+    (own,) = (line for line in lines if '"contender": "opwise", "cold"' in line)
+    assert own.endswith('"samples": [2e-06, 0.3333, 123500.0]},') and "details" not in own
+    outcomes = sum(len(line.outcomes) for line in run.lines)
+    assert sum('{"contender"' in line for line in lines) == outcomes == 9
+    assert json.loads(rows.text([{"a": [{}, [1, {"b": []}]]}])) == [{"a": [{}, [1, {"b": []}]]}]
 
 
 @pytest.mark.null
