@@ -10,7 +10,6 @@ Without arguments every program is recorded (half an hour: each op is compiled o
 only these, the others keep what was recorded before.
 """
 
-import json
 import os
 import platform
 import sys
@@ -49,17 +48,16 @@ def record(theano, names, recorded):
 def main(arguments):
     """Record every program, or those named, into theano-<version>.json."""
     from programs import PROGRAMS
+    from programs.encoding import document_of, text_of
 
     import theano
 
     path = HERE / f"theano-{theano.__version__}.json"
-    document = json.loads(path.read_text()) if path.exists() else {}
-    recorded = {
-        name: result for name, result in document.get("programs", {}).items() if name in PROGRAMS
-    }
+    document = document_of(path.read_text()) if path.exists() else {"programs": {}}
+    recorded = {name: result for name, result in document["programs"].items() if name in PROGRAMS}
     record(theano, arguments or sorted(PROGRAMS), recorded)
     document = {"versions": versions(theano), "programs": recorded}
-    path.write_text(json.dumps(document, sort_keys=True, indent=0) + "\n")
+    path.write_text(text_of(document))
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ import pytest
 from comparison import mismatches
 from differences import DIFFERENCES
 from programs import PROGRAMS
-from programs.encoding import decode_array, encode_array
+from programs.encoding import decode_array, document_of, encode_array, text_of
 from programs.scripts import FIGURES, OUTDATED, PREFIX, SCRIPTS
 
 import theano
 
 RECORD = Path(__file__).resolve().parent / "theano-1.0.5.json"
-RECORDED = json.loads(RECORD.read_text())["programs"]
+RECORDED = document_of(RECORD.read_text())["programs"]
 
 # Programs of these groups build graphs only, with these exceptions.
 NOT_COMPILED = ("dtypes.", "broadcast.", "printing.")
@@ -117,6 +117,21 @@ def test_scripts_reach_their_figures(name, key, low, high):
     """They do under opwise too: its results are compared with the recorded ones above."""
     value = decode_array(RECORDED[PREFIX + name]["results"][key])
     assert np.all((low <= value) & (value <= high)), value
+
+
+@pytest.mark.null
+def test_the_record_says_equal_results_once():
+    results = {"a": {"x": [1], "y": [1], "z": True}, "b": {"x": [1], "y": [1], "z": True}, "c": 1}
+    document = {"versions": {"numpy": "1"}, "programs": results}
+    text = text_of(document)
+    assert json.loads(text)["programs"] == {"a || b": {"x || y": [1], "z": True}, "c": 1}
+    found = document_of(text)
+    assert found == document
+    found["programs"]["a"]["x"][0] = 2
+    assert found["programs"]["a"]["y"] == found["programs"]["b"]["x"] == [1]
+    with pytest.raises(ValueError, match="stands between labels"):
+        text_of({"programs": {"a || b": 1}})
+    assert text_of(document_of(RECORD.read_text())) == RECORD.read_text()
 
 
 @pytest.mark.null

@@ -3,6 +3,7 @@
 Runs unchanged under the old Python that records and under the one that tests.
 """
 
+import json
 import re
 
 import numpy as np
@@ -20,6 +21,9 @@ _BACKTRACE = re.compile(
 _FUNCTION_NAME = re.compile(r'"[^"\s]*\.py:\d+"')
 
 _MESSAGE_LIMIT = 400
+
+# Between the labels of cases with equal results, in the recorded text.
+AND = " || "
 
 
 def encode(value):
@@ -94,3 +98,45 @@ def attempt(function, *args, **kwargs):
 def attempt_each(cases):
     """Return {label: encoded result} for a table {label: function without arguments}."""
     return {label: attempt(function) for label, function in cases.items()}
+
+
+def text_of(document):
+    """Return the JSON text of a record: cases with equal results stand together, on a line."""
+    return _lines(dict(document, programs=_joined(document["programs"]))) + "\n"
+
+
+def document_of(text):
+    """Return the record that a text of `text_of` stands for."""
+    document = json.loads(text)
+    return dict(document, programs=_apart(document["programs"]))
+
+
+def _lines(value):
+    """Return JSON text; each item of a dict that does not fit into a line has lines of its own."""
+    text = json.dumps(value, sort_keys=True)
+    if len(text) <= 100 or not isinstance(value, dict):
+        return text
+    items = [json.dumps(key) + ": " + _lines(each) for key, each in sorted(value.items())]
+    return "{\n" + ",\n".join(items) + "\n}"
+
+
+def _joined(results):
+    if isinstance(results, list):
+        return [_joined(each) for each in results]
+    if not isinstance(results, dict):
+        return results
+    labels = {}
+    for label, result in sorted(results.items()):
+        if AND in label:
+            raise ValueError(f"the label {label!r} has {AND!r}, which stands between labels")
+        labels.setdefault(json.dumps(_joined(result), sort_keys=True), []).append(label)
+    return {AND.join(found): json.loads(result) for result, found in labels.items()}
+
+
+def _apart(results):
+    if isinstance(results, list):
+        return [_apart(each) for each in results]
+    if not isinstance(results, dict):
+        return results
+    # each case gets a result of its own: tests change some
+    return {label: _apart(each) for key, each in results.items() for label in key.split(AND)}
