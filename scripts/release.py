@@ -26,7 +26,7 @@ LARGEST = 1_000_000
 IN_WHEEL = ("opwise/py.typed", "opwise/profiling/html/vendor/echarts.min.js", "theano/__init__.py")
 NOT_IN_WHEEL = ("tests/", "benchmark/", "docs/", "scripts/")
 #: files of the checkout that the source distribution may lack
-NOT_IN_SOURCES = (".gitignore", ".pre-commit-config.yaml")
+NOT_IN_SOURCES = (".gitattributes", ".gitignore", ".pre-commit-config.yaml")
 #: programs of the system that tests start; the compiler is none of them
 TOOLS = ("bash", "sh", "cat", "env", "ls", "head", "tail", "sed", "grep", "sleep", "true", "false")
 #: tests that the wheel passes without a compiler

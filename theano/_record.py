@@ -1,4 +1,4 @@
-"""The names that Theano's releases had: ``_recorded.json``, read when a program asks for a name
+"""The names that Theano's releases had: ``_recorded.json.gz``, read when a program asks for a name
 that opwise lacks. ``tests/legacy/record_names.py`` writes it and describes its form.
 """
 
@@ -38,10 +38,10 @@ class Recorded(NamedTuple):
 @cache
 def modules() -> dict[str, dict[str, str]]:
     """Return {dotted name of a module: {group: its names}}, as the record has them."""
-    import json  # few programs ask for a name that opwise lacks
+    import gzip  # few programs ask for a name that opwise lacks
+    import json
 
-    path = os.path.join(os.path.dirname(__file__), "_recorded.json")
-    with open(path, encoding="utf-8") as file:
+    with gzip.open(os.path.join(os.path.dirname(__file__), "_recorded.json.gz")) as file:
         return json.load(file)
 
 

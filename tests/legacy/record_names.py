@@ -1,4 +1,4 @@
-"""Record the names of every module of Theano's releases in ``theano/_recorded.json``.
+"""Record the names of every module of Theano's releases in ``theano/_recorded.json.gz``.
 
     python tests/legacy/record_names.py list PACKAGE NAMES.json
     python tests/legacy/record_names.py merge 0.6.0=NAMES.json 0.7.0=NAMES.json ...
@@ -20,12 +20,14 @@ The record groups the names of a module by kind, releases, and the module that d
 
 The digits name releases (6: 0.6.0, 7: 0.7.0, 8: 0.8.2, 9: 0.9.0, 1: 1.0.5). ``a=b`` is a name ``a``
 for what its module calls ``b``. Variables of loops are left out, and names that begin with an
-underscore, except those of UNDERSCORED.
+underscore, except those of UNDERSCORED. ``git config diff.gzip.textconv "gzip -cd"`` lets git show
+the changes of the record.
 """
 
 # This runs on Python 2.7 too.
 
 import ast
+import gzip
 import json
 import os
 import sys
@@ -305,9 +307,10 @@ def main(words):
             with open(path) as file:
                 records[digits[release]] = json.load(file)
         folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        with open(os.path.join(folder, "theano", "_recorded.json"), "w") as file:
-            json.dump(merged(records), file, indent=0, sort_keys=True)
-            file.write("\n")
+        text = json.dumps(merged(records), indent=0, sort_keys=True) + "\n"
+        with open(os.path.join(folder, "theano", "_recorded.json.gz"), "wb") as file:
+            # without the time, so that the same names give the same file
+            file.write(gzip.compress(text.encode("utf-8"), mtime=0))
     else:
         sys.exit(__doc__)
 
