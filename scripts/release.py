@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LARGEST = 1_000_000
 #: what users get: these are in the wheel, the others are not
 IN_WHEEL = ("opwise/py.typed", "opwise/profiling/html/vendor/echarts.min.js", "theano/__init__.py")
-NOT_IN_WHEEL = ("tests/", "benchmark/", "docs/", "scripts/")
+NOT_IN_WHEEL = ("tests/", "benchmark/", "docs/", "scripts/", "opwise/linkers/csupport/")
 #: files of the checkout that the source distribution may lack
 NOT_IN_SOURCES = (".gitattributes", ".gitignore", ".pre-commit-config.yaml")
 #: programs of the system that tests start; the compiler is none of them
