@@ -10,6 +10,8 @@ import os
 import numpy as np
 import pytest
 
+import theano
+import theano.tensor as T
 from opwise.linkers import opwise_c, resources
 from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import OPS
@@ -336,3 +338,22 @@ def test_large_sums_in_one_loop(run_with, shape, axis, generate):
         wide = [a.astype("float64"), (a * b).astype("float64"), b.astype("float64")]
         for result, terms in zip(found, wide, strict=True):
             np.testing.assert_allclose(result, terms.sum(axis), rtol=1e-5, atol=1e-4)
+
+
+#: how many points on both sides, and their lengths
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
+@pytest.mark.parametrize(
+    "shape", [(9, 70, 1), (9, 70, 3), (40, 200, 16), (12, 100, 256), (8, 64, 5)]
+)
+def test_sums_over_short_rows_of_pairs(shape, dtype):
+    n, m, d = shape
+    rng = np.random.default_rng(d)
+    x, y = (np.round(rng.normal(size=(k, d)) * 4).astype(dtype) for k in (n, m))
+    a, b = T.matrix(dtype=dtype), T.matrix(dtype=dtype)
+    pairs = T.sqr(a[:, None, :] - b[None, :, :])
+    f = theano.function([a, b], [pairs.sum(2), pairs.max(2), pairs.sum(2).T])
+    whole = (x[:, None] - y[None]) ** 2
+    for found, expected in zip(f(x, y), (whole.sum(2), whole.max(2), whole.sum(2).T), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    # the same rows, alone and by columns
+    np.testing.assert_array_equal(f(x[:8], np.asfortranarray(y))[0], whole[:8].sum(2))

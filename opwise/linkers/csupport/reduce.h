@@ -405,6 +405,71 @@ static char *ow_straighten(const ow_step *s, const int64_t *shape, int nd, ow_sl
     return memory;
 }
 
+/* --- operands that are turned ----------------------------------------------------------------------
+ * Where the last dimension is reduced and short, as in distances of points, a run is a few elements for one
+ * accumulator. If operands that move along the accumulators are used again for other rows of these, they are
+ * copied with elements of many accumulators side by side: those are long rows then. */
+
+/* Rows of more elements are long enough as they are. */
+#define OW_ACROSS_ROW 256
+/* How often an operand is used at least that is copied. */
+#define OW_ACROSS_USES 8
+/* Bytes of elements of an operand for the accumulators that are filled at once: they stay in a core's second
+ * cache. */
+#define OW_ACROSS_BYTES (256 << 10)
+
+/* Replace operands so that rows of accumulators are long, by copies kept in `copies`; returns how many
+ * accumulators are filled at once, 0 where nothing is replaced. memory: that of the copies. */
+static int64_t ow_lay_across(const ow_step *s, const int64_t *shape, int nd, ow_slot **inputs, ow_slot *copies,
+                             char **memory)
+{
+    const int64_t axes = s->ints[OW_RED_AXES];
+    int row = nd - 1, beside = nd - 1;
+    int64_t bytes = 0, widest = 1;
+    while (row >= 0 && shape[row] == 1)
+        row--;
+    while (beside >= 0 && (shape[beside] == 1 || axes >> beside & 1))
+        beside--;
+    if (beside < 0 || !(axes >> row & 1) || shape[row] > OW_ACROSS_ROW || shape[beside] < 2 * OW_SHORT_ROW)
+        return 0;
+    for (int i = 0; i < s->nin; i++) {
+        const ow_slot *c = inputs[i];
+        const int64_t step = ow_step_along(c, beside);
+        widest = c->itemsize > widest ? c->itemsize : widest;
+        copies[i].data = NULL;
+        if (step == 0 || step == c->itemsize)
+            continue;
+        int again = 0;
+        for (int d = 0; d < nd; d++)
+            again |= !(axes >> d & 1) && shape[d] >= OW_ACROSS_USES && !ow_step_along(c, d);
+        if (!again)
+            return 0;
+        copies[i] = *c;
+        int64_t stride = c->itemsize * shape[beside];
+        copies[i].strides[beside] = c->itemsize;
+        for (int d = nd - 1; d >= 0; d--) {
+            copies[i].shape[d] = ow_step_along(c, d) ? shape[d] : 1;
+            if (d != beside) {
+                copies[i].strides[d] = stride;
+                stride *= copies[i].shape[d];
+            }
+        }
+        bytes = ow_add_size(bytes, ow_round_up(ow_mul_size(ow_size(&copies[i]), c->itemsize), 64));
+    }
+    if (!bytes || bytes > OW_STRAIGHT_BYTES || !(*memory = ow_alloc(bytes)))
+        return 0;
+    char *free_memory = *memory;
+    for (int i = 0; i < s->nin; i++)
+        if (copies[i].data) {
+            copies[i].data = free_memory;
+            free_memory += ow_round_up(ow_size(&copies[i]) * copies[i].itemsize, 64);
+            ow_copy(&copies[i], inputs[i]);
+            inputs[i] = &copies[i];
+        }
+    const int64_t many = OW_ACROSS_BYTES / (shape[row] * widest) / OW_SHORT_ROW * OW_SHORT_ROW;
+    return many > 2 * OW_SHORT_ROW ? many : 2 * OW_SHORT_ROW;
+}
+
 /* --- accumulators that are turned -----------------------------------------------------------------
  * Where the last dimension, which is short, is reduced, and the one of the result beside it is short too,
  * accumulators of a longer dimension lie side by side while the loop runs: they are long rows then. */
@@ -494,7 +559,11 @@ static int ow_reduce_run(ow_step *s)
         slots[n_acc + i] = s->in[i];
     char *turned = NULL;
     ow_slot from, to;
-    char *straight = s->nin > 1 ? ow_straighten(s, shape, nd, slots + n_acc, accs + n_acc) : NULL;
+    char *straight = NULL;
+    const int64_t across =
+        s->nin > 1 ? ow_lay_across(s, shape, nd, slots + n_acc, accs + n_acc, &straight) : 0;
+    if (s->nin > 1 && !across)
+        straight = ow_straighten(s, shape, nd, slots + n_acc, accs + n_acc);
     ow_walk w;
     const int64_t size = ow_walk_start(&w, nd, shape, n_acc + s->nin, slots, n_acc);
     const int each = size == n_out;
@@ -524,7 +593,7 @@ static int ow_reduce_run(ow_step *s)
             block = OW_CHUNK;
         }
     } else if (w.stride[last][0] && last)
-        block = OW_ROW_BLOCK;
+        block = across ? across : OW_ROW_BLOCK;
     if (loop != ow_wide_loop && !ow_all_direct(&g, &w) && (s->loop || !ow_reads_apart(&w, r->accsize))) {
         /* a dimension that was moved inside stands before one that is reduced */
         const int turns = is_short && block == OW_CHUNK && !each && ow_walk_turns(&w, &g);
