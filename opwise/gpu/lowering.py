@@ -1,7 +1,8 @@
 """How Applys are lowered for the device: one table of Op classes, and ``lower``, which reads it.
 
 A class has one entry: kernels of opwise's own, a call of CuPy, or the reason why it runs on the
-host. The modules in ``_MODULES`` register their entries here, and so do modules of upper layers
+host. Without an entry it runs on the host too, and profiles say that it has no GPU implementation.
+The modules in ``_MODULES`` register their entries here, and so do modules of upper layers
 (``hooks.load_with["opwise.gpu"]``).
 """
 
@@ -17,6 +18,7 @@ from opwise.gpu.kernels.expected import expected_kernels
 from opwise.gpu.kernels.kernel import Implementation
 from opwise.graph import hooks
 from opwise.graph.apply import Apply
+from opwise.graph.variable import Constant
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar
 from opwise.tensor.shape import Shape, Shape_i
@@ -106,8 +108,16 @@ def lower(node: Apply) -> Lowered | str:
     entries = table()
     cls = next((c for c in type(node.op).__mro__ if c in entries), None)
     if cls is None:
-        return f"{type(node.op).__name__} has no implementation for the device"
+        return _without_entry(node)
     return entries[cls].function(node)
+
+
+def _without_entry(node: Apply) -> str:
+    reason = f"{type(node.op).__name__} has no GPU implementation"
+    for var in (*node.inputs, *node.outputs):
+        if not isinstance(var.type, TensorType | Scalar) and not isinstance(var, Constant):
+            return f"{reason} for {var.type}"
+    return reason
 
 
 # --- registration ---------------------------------------------------------------------------------

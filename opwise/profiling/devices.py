@@ -140,6 +140,19 @@ def _source(function: FunctionProfile, transfer: ApplyProfile) -> int:
     return at.position
 
 
+def why_transferred(function: FunctionProfile, transfer: ApplyProfile) -> str:
+    """Return which Applys of the host make a transfer necessary, each with why it runs there.
+
+    "" for an argument or a result of the function.
+    """
+    source = function.applys[transfer.reads[0]] if transfer.reads[:1] > (-1,) else None
+    if source is not None and not source.device:
+        found = [source]
+    else:
+        found = [a for a in function.applys if transfer.position in a.reads and not a.device]
+    return "; ".join(dict.fromkeys(f"{a.op}: {a.on_host}" for a in found if a.on_host))
+
+
 def _on_device(apply: ApplyProfile, moved: int) -> int:
     return apply.total if apply.device and not apply.transfer else 0
 

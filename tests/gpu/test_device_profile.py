@@ -11,6 +11,8 @@ from click.testing import CliRunner
 import opwise
 import opwise.tensor as T
 from opwise.command import main
+from opwise.graph import target
+from opwise.graph.apply import Apply
 from opwise.modes.profilemode import ProfileMode
 from opwise.profiling import devices, tabular
 from opwise.profiling.profile import Profile
@@ -97,6 +99,44 @@ def test_the_section_on_devices():
     assert at == n and rows[at + 1].endswith(f": {WHY}")
     assert title in details.sections(profile, 5)
     assert not device.section(run("c|py").profile(), 5)
+
+
+class Reversed(opwise.Op):
+    """An Op that no table knows: the rows in the opposite order."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = inputs[0][::-1].copy()
+
+
+@pytest.mark.parametrize("how", ["device=cuda", "the linker"])
+def test_an_op_without_an_entry_runs_on_the_host_and_says_so(how):
+    """It needs no entry: it runs there with the copies that it needs; both give the reason."""
+    mode = opwise.Mode("cupy") if how == "the linker" else None
+    x, w = T.fmatrix("x"), opwise.shared(X)
+    y = T.dot(Reversed()(T.dot(x, w)), w).sum()
+    with target.pinned("cpu" if mode else "cuda"):
+        f = opwise.function([x], y, mode=mode, profile=True)
+    np.testing.assert_allclose(f(X), ((X @ X)[::-1] @ X).sum(), rtol=1e-5)
+    profile = f.profile.profile()
+    (function,) = profile.functions
+    (row,) = [a for a in function.applys if a.op == "Reversed"]
+    assert (row.device, row.on_host) == ("", "Reversed has no GPU implementation")
+    there, back = (a for a in function.applys if a.transfer and row.position in
+                   (*a.reads, *(k for k in range(len(function.applys))
+                                if a.position in function.applys[k].reads)))  # fmt: skip
+    assert [a.op for a in (there, back)] == ["HostFromGpu", "GpuFromHost"]
+    why = f"Reversed: {row.on_host}"
+    assert [devices.why_transferred(function, a) for a in function.applys if a.transfer] == [
+        "" if a not in (there, back) else why for a in function.applys if a.transfer
+    ]
+    lines = device.section(profile, 30)
+    assert sum(line.endswith(f"for {why})") for line in lines) == 2
+    assert any(line.endswith(f" Reversed(HostFromGpu.0): {row.on_host}") for line in lines)
 
 
 def test_a_profile_keeps_times_of_the_device(tmp_path):

@@ -368,7 +368,7 @@ class OnHost(Op):
 def test_a_step_with_an_apply_of_the_host_stays_there():
     x, w, h = T.fmatrix(), T.fmatrix(), T.fvector()
     out, _ = scan(lambda row, h: OnHost()(T.dot(h, w)) + row, x, h)
-    why = "its step runs on the host: OnHost: OnHost has no implementation for the device"
+    why = "its step runs on the host: OnHost: OnHost has no GPU implementation"
     compared([x, w, h], out, (floats(4, 3), floats(3, 3), floats(3)), places=(why,))
 
 
@@ -530,9 +530,7 @@ def test_a_profile_tells_why_a_loop_stays_on_the_host(cupy):
     function([x, w, h], out, mode=mode)(floats(4, 3), floats(3, 3), floats(3))
     (told,) = mode.profile().functions
     (row,) = [a for a in told.applys if a.op.startswith("for{")]
-    assert row.on_host == (
-        "its step runs on the host: OnHost: OnHost has no implementation for the device"
-    )
+    assert row.on_host == "its step runs on the host: OnHost: OnHost has no GPU implementation"
 
 
 @emulated_only

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from opwise.profiling.devices import why_transferred
 from opwise.profiling.memory import readable
-from opwise.profiling.model import ApplyProfile, ProfileData
+from opwise.profiling.model import ApplyProfile, FunctionProfile, ProfileData
 from opwise.profiling.reports.wording import short
 
 #: resolution of a device's clock in nanoseconds
@@ -35,7 +36,7 @@ def section(profile: ProfileData, n: int) -> list[str]:
         name = f"{f.name}: " if several else ""
         lines.append(
             "  %10.6f  %10.6f  %10.6f    %s%s%s"
-            % (*_times(a), name, short(a.text, 100), _note(a))
+            % (*_times(a), name, short(a.text, 100), _note(f, a))
         )  # fmt: skip
     return [*lines, *_on_host(profile, n)]
 
@@ -71,14 +72,16 @@ def _rate(count: int, seconds: float) -> str:
     return f", {count / seconds * 1e-9:.3g} GB/s" if seconds and count else ""
 
 
-def _note(a: ApplyProfile) -> str:
+def _note(f: FunctionProfile, a: ApplyProfile) -> str:
     if a.shares and set(a.shares) == {"v"}:
         return " (a view)"
+    why = why_transferred(f, a) if a.transfer else ""
+    notes = [f"for {short(why, 200)}"] if why else []
     if a.total < RESOLUTION * a.count:
-        return f" (below the resolution of the device's clock, {RESOLUTION} ns)"
-    if a.transfer and a.traffic:
-        return f" ({_rate(a.traffic // 2 * a.count, a.total * 1e-9).lstrip(', ')})"
-    return ""
+        notes[:0] = [f"below the resolution of the device's clock, {RESOLUTION} ns"]
+    elif a.transfer and a.traffic:
+        notes[:0] = [_rate(a.traffic // 2 * a.count, a.total * 1e-9).lstrip(", ")]
+    return f" ({'; '.join(filter(None, notes))})" if any(notes) else ""
 
 
 def _on_host(profile: ProfileData, n: int) -> list[str]:
