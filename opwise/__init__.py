@@ -63,24 +63,6 @@ from opwise.tensor.products import dot
 from opwise.tuning.advise import advise
 from opwise.version import __version__
 
-# names of ``theano.tensor`` for things that are defined above or below the tensor layer
-for _name, _value in {
-    "Apply": Apply,
-    "Constant": Constant,
-    "Lop": Lop,
-    "Op": Op,
-    "Rop": Rop,
-    "SharedVariable": SharedVariable,
-    "Variable": Variable,
-    "consider_constant": gradient.consider_constant,
-    "grad": grad,
-    "numeric_grad": gradient.numeric_grad,
-    "shared": shared,
-    "subgraph_grad": subgraph_grad,
-    "verify_grad": verify_grad,
-}.items():
-    setattr(tensor, _name, _value)
-
 __all__ = [
     "Apply",
     "CLinker",

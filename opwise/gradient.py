@@ -13,12 +13,13 @@ from contextlib import nullcontext
 from functools import partial, reduce
 from operator import add
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
 from opwise.config import config
 from opwise.errors import DisconnectedInputError, MethodNotDefined, NullTypeGradError
-from opwise.graph import hooks, provenance
+from opwise.graph import provenance, upcalls
 from opwise.graph.apply import Apply
 from opwise.graph.guards import ALWAYS, alternative, bits_of, numbers, simplified
 from opwise.graph.null import (
@@ -929,7 +930,6 @@ def Rop(
     'None' or 'disconnected'. Differentiable results that do not depend on wrt have the derivative
     zero.
     """
-    global _rop_used
     disconnected = _Disconnected(
         disconnected_outputs,
         "disconnected_outputs",
@@ -960,13 +960,14 @@ def Rop(
             disconnected.report(out)
             result = disconnected.value(out)
         if result is not None and result not in given:
-            _rop_used, result.rop_of = True, out
+            result.rop_of = out
+            _results_of_rop.add(result)
         results.append(result)
     return _as_given(f, results)
 
 
-#: whether this process has called Rop: graphs are searched for its results only then
-_rop_used = False
+#: what Rop has returned and programs still hold: without any, graphs are not searched for them
+_results_of_rop: WeakSet[Variable] = WeakSet()
 
 
 def differentiated(outputs: Iterable[Variable]) -> list[Variable]:
@@ -976,7 +977,7 @@ def differentiated(outputs: Iterable[Variable]) -> list[Variable]:
     these as inputs of functions.
     """
     found: dict[Variable, None] = {}
-    graph = [*outputs] if _rop_used else []
+    graph = [*outputs] if _results_of_rop else []
     while graph:
         graph = [var.rop_of for var in ancestors(graph) if var.rop_of is not None]
         graph = [var for var in dict.fromkeys(graph) if var not in found]
@@ -1387,13 +1388,13 @@ def verify_grad(
     gradients = grad(cost, inputs, disconnected_inputs="ignore")
 
     def compiled(outputs, name, mode=mode):
-        return hooks.compile_function(
+        return upcalls.compile_function(
             [projection, *inputs], outputs, mode=mode, name=f"gradient.py {name}",
             allow_input_downcast=True, on_unused_input="ignore", accept_inplace=True,
         )  # fmt: skip
 
     shape = np.shape(
-        hooks.compile_function(
+        upcalls.compile_function(
             inputs,
             output,
             mode=mode,

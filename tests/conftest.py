@@ -129,8 +129,7 @@ def use_cache(monkeypatch):
 
     def use(folder, **values):
         monkeypatch.setattr(kernelcache, "config", _Config(compiledir=str(folder), **values))
-        monkeypatch.setattr(kernelcache, "_folder", None)
-        monkeypatch.setattr(kernelcache, "_said", set())
+        monkeypatch.setattr(kernelcache, "_process", kernelcache._Process())
         monkeypatch.setattr(cbuild, "_loaded", {})
         return folder
 

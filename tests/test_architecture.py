@@ -1,6 +1,7 @@
 """The shape of the code base: layers, imports, names. A rule that nobody checks does not hold."""
 
 import ast
+import functools
 import importlib
 import re
 import subprocess
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import opwise
-from opwise.graph import hooks
+from opwise.gpu import lowering
+from opwise.graph import upcalls
 from opwise.graph.fgraph import FunctionGraph
 
 pytestmark = pytest.mark.null
@@ -92,12 +94,17 @@ def imports(path, types=True):
     types: whether those in blocks ``if TYPE_CHECKING`` count.
     """
     if path.suffix in CYTHON:
-        pattern = re.compile(r"^\s*(?:from\s+([\w.]+)\s+c?import|c?import\s+([\w.]+))", re.M)
-        text = path.read_text()
-        return [
-            (text[: m.start()].count("\n") + 1, m.group(1) or m.group(2))
-            for m in pattern.finditer(text)
-        ]
+        pattern = re.compile(
+            r"^\s*(?:from\s+([\w.]+)\s+c?import\s+(\(.+?\)|[^#\n]+)|c?import\s+([\w.]+))",
+            re.M | re.S,
+        )
+        text, lines = path.read_text(), []
+        for m in pattern.finditer(text):
+            line = text[: m.start()].count("\n") + 1
+            each = re.findall(r"\w+", m.group(2) or "")
+            wholes = [f"{m.group(1)}.{name}" for name in each] if m.group(1) else [m.group(3)]
+            lines += [(line, w if not m.group(1) or is_module(w) else m.group(1)) for w in wholes]
+        return lines
     found = []
     tree = ast.parse(path.read_text())
     hidden = set() if types else {n for block in _for_types(tree) for n in ast.walk(block)}
@@ -162,11 +169,18 @@ def test_circles_are_found():
 
 def test_files_do_not_import_each_other():
     """Imports inside functions count; those for type checkers alone do not."""
-    names = {dotted_name(path): path for path in modules()}
+    names = {dotted_name(path): [path] for path in modules()}
+    # the files that a Cython module includes are a part of it
+    for path in cython_files():
+        if path.suffix == ".pyx":
+            included = re.findall(r'(?m)^include "(.+)"', (ROOT / path).read_text())
+            names[dotted_name(path)] = [path, *(path.parent / each for each in included)]
     imported = {
-        name: {found for _, found in imports(ROOT / path, types=False)} & names.keys() - {name}
-        for name, path in names.items()
+        name: {found for path in paths for _, found in imports(ROOT / path, types=False)}
+        & names.keys() - {name}
+        for name, paths in names.items()
     }
+    assert "opwise.linkers.blasload" in imported["opwise.linkers.opwise_c"]
     assert [sorted(circle) for circle in circles(imported)] == []
 
 
@@ -184,8 +198,7 @@ def test_only_the_gpu_layer_knows_cupy(path):
 
 def test_nobody_imports_the_gpu_layer():
     """Only modules of upper layers that this layer loads itself may."""
-    importlib.import_module("opwise.loops")
-    loaded = set(hooks.load_with["opwise.gpu"])
+    loaded = set(lowering.UPPER_MODULES.values())
     assert loaded == {"opwise.loops.ondevice"}
     for path in modules():
         if path.parts[:2] != ("opwise", "gpu"):
@@ -319,3 +332,167 @@ def test_stages_hand_over_values(name):
     module, cls = name.split(":")
     found = getattr(importlib.import_module(f"opwise.{module}"), cls)
     assert found.__dataclass_params__.frozen
+
+
+# --- state ----------------------------------------------------------------------------------------
+
+_TYPE = "a type is older than the class of its variables, whose methods make Ops, which know it"
+_LOW = "as_tensor_variable is below the Ops of what it makes"
+_RUNNER = "the program is a whole process, and sets its own flags and streams"
+_PYTHON2 = "programs of Python 2 find in Python what they expect there"
+
+#: what else changes a name of another module, a class of another one, or the class of an object:
+#: (file, what is assigned) -> why
+PATCHES = {
+    ("opwise/scalar/variable.py", "Scalar.Variable"): _TYPE,
+    ("opwise/scalar/variable.py", "Scalar.Constant"): _TYPE,
+    ("opwise/tensor/operators.py", "TensorType.Variable"): _TYPE,
+    ("opwise/tensor/operators.py", "TensorType.Constant"): _TYPE,
+    ("opwise/sparse/operators.py", "SparseType.Variable"): _TYPE,
+    ("opwise/sparse/operators.py", "SparseType.Constant"): _TYPE,
+    ("opwise/tensor/convert.py", "conversions.from_scalar"): _LOW,
+    ("opwise/tensor/join.py", "conversions.from_sequence"): _LOW,
+    ("opwise/gpu/legacy.py", "legacy.device"): "theano.sandbox.cuda.use chooses a device",
+    ("opwise/py2/pickles.py", "thing.__class__"): "pickle has made the object, which others hold",
+    ("theano/_modules.py", "package.__class__"): "the package is a LegacyModule as its modules are",
+    ("opwise/command/main.py", "sys.stdout"): _RUNNER,
+    ("opwise/distributed/remote.py", "config.threads"): _RUNNER,
+    ("opwise/testing/fuzz/__main__.py", "config.cache_graphs"): _RUNNER,
+    ("opwise/py2/hook.py", "sys.excepthook"): _PYTHON2,
+    ("opwise/py2/hook.py", "multiprocessing.spawn.get_preparation_data"): _PYTHON2,
+}
+#: calls of setattr on a class, not on an object: (file, class) -> why
+SET_ON_CLASSES = {
+    ("opwise/py2/builtin.py", "cls"): _PYTHON2,
+    ("opwise/py2/builtin.py", "ByteString"): "a class of the same file, of which methods differ "
+    "in the name alone",
+    ("theano/_placeholder.py", "Placeholder"): "likewise",
+}
+
+
+def assigned(node):
+    """Return the targets of a statement that binds or deletes something."""
+    if isinstance(node, ast.Assign | ast.Delete):
+        return [one for target in node.targets for one in getattr(target, "elts", [target])]
+    return [node.target] if isinstance(node, ast.AugAssign | ast.AnnAssign) else []
+
+
+def patches(tree):
+    """Return what a file assigns to attributes of what it has imported or defined as a class, and
+    to ``__class__``."""
+    outer = {
+        (alias.asname or alias.name).split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    outer |= {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    found = []
+    for target in (each for node in ast.walk(tree) for each in assigned(node)):
+        if isinstance(target, ast.Attribute):
+            first = ast.unparse(target.value).split(".")[0]
+            if first in outer or target.attr == "__class__":
+                found.append(ast.unparse(target))
+    return found
+
+
+def cells(tree):
+    """Return the lists of a module that its functions use as variables: ``x[0] = ...``."""
+    own = {
+        target.id
+        for node in tree.body
+        for target in assigned(node)
+        if isinstance(target, ast.Name) and isinstance(node.value, ast.List)
+        and len(node.value.elts) == 1
+    }  # fmt: skip
+    return {
+        target.value.id
+        for node in ast.walk(tree)
+        for target in assigned(node)
+        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)
+        and target.value.id in own and isinstance(target.slice, ast.Constant)
+    }  # fmt: skip
+
+
+def set_on_classes(tree):
+    """Return the classes of a file of which ``setattr`` sets an attribute."""
+    classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    classes |= {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    return {
+        ast.unparse(node.args[0])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "setattr"
+        and ast.unparse(node.args[0]) in (*classes, "cls")
+    }  # fmt: skip
+
+
+@functools.cache
+def trees():
+    return [(str(path), ast.parse((ROOT / path).read_text())) for path in modules()]
+
+
+def test_the_scans_see_what_they_look_for():
+    text = """
+import a, b.c
+from d import e, F
+kept, many = [None], {}
+class G: pass
+def f(x):
+    a.x = 1
+    b.c.x += 1
+    e.y, z = 1, 2
+    G.x = 1
+    x.__class__ = G
+    x.own = 2
+    kept[0] = 3
+    many[0] = 4
+    setattr(F, "x", 1)
+    setattr(x, "x", 1)
+"""
+    tree = ast.parse(text.replace("kept, many = [None], {}", "kept = [None]\nmany = {}"))
+    assert patches(tree) == ["a.x", "b.c.x", "e.y", "G.x", "x.__class__"]
+    assert (cells(tree), set_on_classes(tree)) == ({"kept"}, {"F"})
+
+
+def test_no_function_binds_a_name_of_its_module():
+    """A named object holds such state, or a context variable what the thread is doing now."""
+    found = [
+        path for path, tree in trees() if any(isinstance(n, ast.Global) for n in ast.walk(tree))
+    ]
+    pattern = re.compile(r"(?m)^[ \t]*global[ \t]")
+    found += [str(path) for path in cython_files() if pattern.search((ROOT / path).read_text())]
+    assert found == []
+
+
+def test_no_list_of_one_element_is_a_variable():
+    assert {path: found for path, tree in trees() if (found := cells(tree))} == {}
+
+
+def test_no_module_changes_another_one():
+    found = {(path, what) for path, tree in trees() for what in patches(tree)}
+    assert found - PATCHES.keys() == set(), "pass an object, or say why in PATCHES"
+    assert PATCHES.keys() - found == set(), "they are gone"
+
+
+def test_classes_are_complete_when_they_are_defined():
+    found = {(path, what) for path, tree in trees() for what in set_on_classes(tree)}
+    assert found - SET_ON_CLASSES.keys() == set(), "define it in the class, or say why"
+    assert SET_ON_CLASSES.keys() - found == set(), "they are gone"
+
+
+def test_upcalls_are_found():
+    """Each names a function that is there, in a layer above that of graphs."""
+    text = (ROOT / "opwise/graph/upcalls.py").read_text()
+    named = re.findall(r'"(opwise[\w.]+):(\w+)"', text)
+    assert len(named) >= 9
+    for module, name in named:
+        assert hasattr(importlib.import_module(module), name), (module, name)
+        assert _LEVEL[layer(module)] > _LEVEL["graph"]
+    for package, loaded in upcalls.LOADED_WITH.items():
+        for module in loaded:
+            assert is_module(module) and _LEVEL[layer(module)] > _LEVEL[layer(package)]

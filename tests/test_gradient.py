@@ -11,7 +11,7 @@ import opwise.tensor as T
 from opwise import gradient
 from opwise.errors import DisconnectedInputError, MethodNotDefined, NullTypeGradError
 from opwise.gradient import Lop, Rop, grad, subgraph_grad
-from opwise.graph import hooks, provenance
+from opwise.graph import provenance, upcalls
 from opwise.graph.apply import Apply
 from opwise.graph.null import DisconnectedType, NullType, disconnected_type, is_disconnected
 from opwise.graph.op import Op
@@ -891,7 +891,7 @@ def test_the_reference_runs_without_debugmode(monkeypatch, no_debug_ref, expecte
         modes[name] = mode
         return opwise.function(inputs, outputs, mode=PLAIN, name=name, **options)
 
-    monkeypatch.setattr(hooks, "compile_function", compiled)
+    monkeypatch.setattr(upcalls, "compile_function", compiled)
     gradient.verify_grad(T.sqr, [np.ones(2)], mode="DebugMode", no_debug_ref=no_debug_ref)
     assert modes["gradient.py cost"] == expected
     assert modes["gradient.py symbolic grad"] == "DebugMode"

@@ -192,7 +192,7 @@ MADE = {
     "theano.tensor.type": ("opwise.tensor.type",),
     "theano.tensor.type_other": ("opwise.tensor.slices", "opwise.graph.type"),
     "theano.tensor.utils": ("opwise.tensor",),
-    "theano.tensor.var": ("opwise.tensor.variable",),
+    "theano.tensor.var": ("opwise.tensor.operators", "opwise.tensor.variable"),
     "theano.tensor.xlogx": ("opwise.tensor.functions",),
     "theano.tests": (),
     "theano.tests.breakpoint": ("opwise.tensor.breakpoint",),

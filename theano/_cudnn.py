@@ -61,7 +61,7 @@ def _conv(n, which, border_mode, subsample, dilation, conv_mode, num_groups=1):
     """Return the Op that convolves (which: 0), or its gradient by kernels (1) or images (2)."""
     if conv_mode not in ("conv", "cross"):
         raise ValueError(f"conv_mode must be 'conv' or 'cross', not {conv_mode!r}")
-    return ops.BaseAbstractConv.family[n][which](
+    return ops.FAMILIES[n][which](
         border_mode=border_mode, subsample=subsample, filter_flip=conv_mode == "conv",
         filter_dilation=dilation, num_groups=num_groups,
     )  # fmt: skip

@@ -6,9 +6,10 @@ Programs ask whether something is a variable by the name of its class: ``"theano
 
 import importlib
 
-from opwise.graph.variable import HOMES, Variable
+from opwise.graph.legacystate import legacy
+from opwise.graph.variable import Variable
 
-HOMES.update(
+legacy.homes.update(
     {
         "opwise.compile.shared.RandomStateSharedVariable": "theano.tensor.shared_randomstreams",
         "opwise.compile.shared.ScalarSharedVariable": "theano.tensor.sharedvar",
@@ -17,19 +18,19 @@ HOMES.update(
         "opwise.compile.sparseshared.SparseTensorSharedVariable": "theano.sparse.sharedvar",
         "opwise.graph.variable.Constant": "theano.gof.graph",
         "opwise.graph.variable.Variable": "theano.gof.graph",
-        "opwise.scalar.types.ScalarConstant": "theano.scalar.basic",
-        "opwise.scalar.types.ScalarVariable": "theano.scalar.basic",
-        "opwise.sparse.variable.SparseConstant": "theano.sparse.basic",
-        "opwise.sparse.variable.SparseVariable": "theano.sparse.basic",
+        "opwise.scalar.variable.ScalarConstant": "theano.scalar.basic",
+        "opwise.scalar.variable.ScalarVariable": "theano.scalar.basic",
+        "opwise.sparse.operators.SparseConstant": "theano.sparse.basic",
+        "opwise.sparse.operators.SparseVariable": "theano.sparse.basic",
         "opwise.tensor.lists.TypedListVariable": "theano.typed_list.basic",
-        "opwise.tensor.variable.TensorConstant": "theano.tensor.var",
-        "opwise.tensor.variable.TensorVariable": "theano.tensor.var",
+        "opwise.tensor.operators.TensorConstant": "theano.tensor.var",
+        "opwise.tensor.operators.TensorVariable": "theano.tensor.var",
     }
 )
 
 
 def adopt():
-    """Rename the classes that exist already; ``HOMES`` names those that are made later.
+    """Rename the classes that exist already; ``legacy.homes`` names those that are made later.
 
     Their modules are imported: cloudpickle writes a class by name only if its module is loaded.
     """
@@ -37,5 +38,5 @@ def adopt():
     for cls in classes:
         cls.name_home()
         classes += cls.__subclasses__()
-    for module in {cls.__module__ for cls in classes} & {*HOMES.values()}:
+    for module in {cls.__module__ for cls in classes} & {*legacy.homes.values()}:
         importlib.import_module(module)

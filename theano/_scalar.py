@@ -60,7 +60,7 @@ class FloatAutocaster(NumpyAutocaster):
 
     @property
     def dtypes(self):
-        return types.autocast_floats or self._dtypes
+        return types.autocast_floats.get() or self._dtypes
 
     @dtypes.setter
     def dtypes(self, dtypes):

@@ -43,11 +43,14 @@ def assert_allclose(expected, value, rtol=None, atol=None):
     )
 
 
+#: what ``disturb_mem`` keeps
+_kept = []
+
+
 def disturb_mem():
     """Keep some thousand lists, another number each time, so that later objects have other ids."""
-    global _kept
     milliseconds, length = divmod(time.time_ns() // 1000 % 1_000_000, 1000)
-    _kept = [[0] * milliseconds for _ in range(length)]
+    _kept[:] = [[0] * milliseconds for _ in range(length)]
 
 
 class InferShapeTester(unittest.TestCase):

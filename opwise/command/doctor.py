@@ -22,7 +22,7 @@ from opwise.command.cache import counts
 from opwise.command.coverage import covered
 from opwise.config import config
 from opwise.errors import DeviceError
-from opwise.linkers import blasload, blasthreads, cbuild, kernelcache, opwise_c, resources
+from opwise.linkers import blasthreads, cbuild, kernelcache, opwise_c, resources
 from opwise.linkers.trusted import Refused
 from opwise.profiling.files import printable, read_limited
 from opwise.profiling.reports.wording import counted
@@ -172,7 +172,7 @@ def _vectors() -> str:
 
 def _blas() -> str:
     try:
-        blasload.load()
+        opwise_c.load_blas()
     except ImportError as error:
         return f"none: {error}"
     known = blasthreads.describe()

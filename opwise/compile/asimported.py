@@ -8,15 +8,14 @@ of tables, or functions of libraries that are not imported when opwise is.
 from __future__ import annotations
 
 import builtins
-import dis
 import hashlib
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import chain
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from opwise.linkers import opwise_c
@@ -111,15 +110,13 @@ class _Space:
         owner = self.owner
         if isinstance(owner, type):
             return name in _GIVEN
-        if owner.__name__ == "opwise.graph.hooks":  # upper layers set them when they are imported
-            return _is_own(new)
         if old is _MISSING:
             self._later += (name,)
             submodule = isinstance(new, ModuleType) and new.__name__ == f"{owner.__name__}.{name}"
             return submodule or not hasattr(builtins, name)
         if new is _MISSING and name in self._later:
             return True
-        return name.startswith("__") or name in _rebound(owner)
+        return name.startswith("__")
 
 
 class _AsImported:
@@ -216,29 +213,6 @@ def _is_class_of_opwise(cls: type) -> bool:
     )
 
 
-def _rebound(module: ModuleType) -> set[str]:
-    """Return the names that functions of a module declare global and bind."""
-    codes = [f.__code__ for f in _functions(vars(module).values(), module.__name__)]
-    found: set[str] = set()
-    while codes:
-        code = codes.pop()
-        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-        found.update(
-            str(one.argval) for one in dis.get_instructions(code) if one.opname == "STORE_GLOBAL"
-        )
-    return found
-
-
-def _functions(values: Iterable[Any], module: str) -> Iterator[FunctionType]:
-    for value in values:
-        function = _unwrapped(value)
-        if isinstance(function, FunctionType):
-            if function.__module__ == module:
-                yield function
-        elif isinstance(value, type) and value.__module__ == module:
-            yield from _functions(vars(value).values(), module)
-
-
 def _unwrapped(value: Any) -> Any:
     """Return the function in a method, a property or a function with a memory."""
     if isinstance(value, staticmethod | classmethod):
@@ -298,21 +272,31 @@ def sources() -> str | None:
     in a folder, as in an archive. None if files were changed since the import of opwise began:
     this process may run what they were before, or a mixture.
     """
-    if not _sources:
-        _sources.append(_digest())
-        _checked.update(sys.modules)
-    elif _sources[0] is not None and len(sys.modules) != len(_checked):
-        new = [name for name in sys.modules.keys() - _checked if _counts(name)]
-        _checked.update(sys.modules)
-        if not all(_is_old(sys.modules[name]) for name in new):
-            _sources[0] = None
-    return _sources[0]
+    return _sources.current()
 
 
-#: the digest, once it is taken
-_sources: list[str | None] = []
-#: the modules that were imported when their files were looked at
-_checked: set[str] = set()
+class _Sources:
+    """The files of opwise's modules."""
+
+    def __init__(self) -> None:
+        #: the modules that were imported when their files were looked at; none before that
+        self.checked: set[str] = set()
+        self.digest: str | None = None
+
+    def current(self) -> str | None:
+        """Return the digest, or None if files were changed."""
+        if not self.checked:
+            self.checked.update(sys.modules)
+            self.digest = _digest()
+        elif self.digest is not None and len(sys.modules) != len(self.checked):
+            new = [name for name in sys.modules.keys() - self.checked if _counts(name)]
+            self.checked.update(sys.modules)
+            if not all(_is_old(sys.modules[name]) for name in new):
+                self.digest = None
+        return self.digest
+
+
+_sources = _Sources()
 
 
 def _digest() -> str | None:

@@ -14,7 +14,7 @@ from opwise.compile.io import In, SymbolicOutput
 from opwise.compile.report import CompileReport
 from opwise.compile.shared import SharedVariable
 from opwise.errors import AliasedMemoryError, explanation, message_of, similar, with_message
-from opwise.graph import hooks
+from opwise.graph import upcalls
 from opwise.graph.op import Op
 from opwise.graph.provenance import format_trace, warn
 from opwise.graph.variable import Variable
@@ -526,7 +526,7 @@ class Function(CallPath):
 
     def _repr_html_(self) -> str:
         """Return what Jupyter shows: the signature, how it was compiled, and the graph."""
-        return hooks.html(self)
+        return upcalls.html(self)
 
     def __copy__(self) -> Function:
         return self.copy()

@@ -10,7 +10,6 @@ from typing import Any
 from opwise.compile.construct import Pairs, construct
 from opwise.compile.executable import Function
 from opwise.compile.maker import FunctionMaker, stats_for
-from opwise.graph import hooks
 from opwise.graph.provenance import is_internal
 from opwise.graph.variable import Variable
 from opwise.modes.mode import get_mode
@@ -106,7 +105,3 @@ def evaluate(variable: Variable, values: Mapping[Variable, Any]) -> Any:
     if compiled is None:
         compiled = cache[inputs] = function(list(inputs), variable)
     return compiled(*(values[var] for var in inputs))
-
-
-hooks.evaluate = evaluate
-hooks.compile_function = function

@@ -13,7 +13,7 @@ from opwise.compile.construct import Construction, Graph, WrittenGraph, construc
 from opwise.compile.executable import Function, input_containers
 from opwise.compile.report import CompileReport
 from opwise.config import config, thread_flags
-from opwise.graph import aliasing, hooks, provenance, target, traversal
+from opwise.graph import aliasing, provenance, target, traversal, upcalls
 from opwise.graph.features import PreserveNames
 from opwise.graph.fgraph import FunctionGraph, Interface
 from opwise.graph.provenance import made_by
@@ -152,10 +152,9 @@ class FunctionMaker:
         else:
             if fgraph.has_destroyers and not self.accept_inplace:
                 raise _inplace_refused(fgraph)
-            warned = provenance.warnings_issued()
-            with target.pinned(self._device):
+            with target.pinned(self._device), provenance.counting_warnings() as warned:
                 optimized = _optimized(fgraph, self.mode)
-            if entry is not None and provenance.warnings_issued() == warned:
+            if entry is not None and not warned.number:
                 entry.keep(fgraph)
         if compared:
             optimized = replace(optimized, lengths=_dropped(compared, fgraph))
@@ -183,7 +182,8 @@ class FunctionMaker:
         if (self.profile or self.mode.times_calls) and config.profiling.wait_for_kernels:
             linked.wait_for_kernels()  # as a part of what linking takes
         report = self._report(linked, start)
-        function = Function(self, linked, containers, report)
+        kind = upcalls.remembering_function() if config.tuning.functions else Function
+        function: Function = kind(self, linked, containers, report)
         self.mode.linker_time = getattr(self.mode, "linker_time", 0.0) + report.linker
         self.mode.on_compiled(function)
         if config.profiling.nvtx:
@@ -192,8 +192,6 @@ class FunctionMaker:
             nvtx.mark(function.fn, function.name, linked.order)
         if self.profile:
             self._profile(function)
-        if config.tuning.functions:
-            hooks.remember(function)
         return function
 
     def _report(self, linked: Linked, start: float) -> CompileReport:

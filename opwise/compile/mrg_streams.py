@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,13 +22,10 @@ from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromU
 from opwise.tensor.reduce import prod
 from opwise.tensor.selection import nonzero
 from opwise.tensor.shape import reshape
-from opwise.tensor.variable import (
-    Tensor,
-    TensorLike,
-    TensorVariable,
-    as_tensor_variable,
-    constant,
-)
+from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable, constant
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 _INTEGERS = (int, np.integer)
 

@@ -19,9 +19,12 @@ from opwise.graph.type import Type, generic
 from opwise.graph.variable import Variable
 from opwise.linkers.storage import Container
 from opwise.scalar import dtypes
+from opwise.tensor.operators import _tensor_py_operators
 from opwise.tensor.random.state import copied, random_state_type
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import _tensor_py_operators
+
+#: a method of an operator that raises
+_Refusal = Callable[["SharedVariable", Any], NoReturn]
 
 
 class SharedContainer(Container):
@@ -42,6 +45,23 @@ class SharedContainer(Container):
         for name, value in state.items():
             setattr(new, name, copy.deepcopy(value, memo))
         return new
+
+
+def _no_arithmetic(name: str) -> tuple[_Refusal, _Refusal]:
+    """Return the methods of an operator, and of it with the variable as right operand, which raise.
+
+    They are for a list that was meant to be an array. Subclasses for tensors get their operators
+    from a base class that comes before SharedVariable.
+    """
+
+    def method(self: SharedVariable, other: Any) -> NoReturn:
+        raise self._refusal("does not support arithmetic")
+
+    def reflected(self: SharedVariable, other: Any) -> NoReturn:
+        raise self._refusal("does not support arithmetic")
+
+    method.__name__, reflected.__name__ = f"__{name}__", f"__r{name}__"
+    return method, reflected
 
 
 class SharedVariable(Variable):
@@ -118,6 +138,15 @@ class SharedVariable(Variable):
         new.container = self.container
         return new
 
+    __add__, __radd__ = _no_arithmetic("add")
+    __sub__, __rsub__ = _no_arithmetic("sub")
+    __mul__, __rmul__ = _no_arithmetic("mul")
+    __truediv__, __rtruediv__ = _no_arithmetic("truediv")
+    __floordiv__, __rfloordiv__ = _no_arithmetic("floordiv")
+    __mod__, __rmod__ = _no_arithmetic("mod")
+    __pow__, __rpow__ = _no_arithmetic("pow")
+    __matmul__, __rmatmul__ = _no_arithmetic("matmul")
+
     def __getitem__(self, *args: Any) -> Any:
         raise self._refusal("is not subscriptable")
 
@@ -134,21 +163,6 @@ class SharedVariable(Variable):
                 "before calling theano.shared()?"
             )
         return TypeError(f"The generic 'SharedVariable' object {what}. It holds {why}")
-
-
-def _no_arithmetic(name: str) -> Callable[[SharedVariable, Any], NoReturn]:
-    def method(self: SharedVariable, other: Any) -> NoReturn:
-        raise self._refusal("does not support arithmetic")
-
-    method.__name__ = name
-    return method
-
-
-# arithmetic with a list that was meant to be an array raises; subclasses for tensors get their
-# operators from a base class that comes before SharedVariable
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"):
-    for _method in (f"__{_name}__", f"__r{_name}__"):
-        setattr(SharedVariable, _method, _no_arithmetic(_method))
 
 
 class TensorSharedVariable(_tensor_py_operators, SharedVariable):

@@ -6,8 +6,8 @@ import copy
 from typing import Any
 
 from opwise.compile.shared import SharedVariable
+from opwise.sparse.operators import _sparse_py_operators
 from opwise.sparse.type import SparseType, holds_sparse
-from opwise.sparse.variable import _sparse_py_operators
 
 
 class SparseTensorSharedVariable(_sparse_py_operators, SharedVariable):

@@ -32,7 +32,7 @@ def use(device: str | None = None, force: bool = False, **kwargs: Any) -> None:
     arguments are accepted for old programs.
     """
     from opwise.gpu.runtime import device as devices
-    from opwise.graph import target
+    from opwise.graph.legacystate import legacy
 
     name = device or devices.default_name()
     try:
@@ -42,7 +42,7 @@ def use(device: str | None = None, force: bool = False, **kwargs: Any) -> None:
             raise
         warnings.warn(f"{name} cannot be used; functions run on the CPU. {error}", stacklevel=2)
         return
-    target.choose(name)
+    legacy.device = name
 
 
 def _device() -> Any:

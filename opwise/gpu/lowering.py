@@ -2,13 +2,13 @@
 
 A class has one entry: kernels of opwise's own, a call of CuPy, or the reason why it runs on the
 host. Without an entry it runs on the host too, and profiles say that it has no GPU implementation.
-The modules in ``_MODULES`` register their entries here, and so do modules of upper layers
-(``hooks.load_with["opwise.gpu"]``).
+The modules in ``_MODULES`` register their entries here, and so do those of ``UPPER_MODULES``.
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -16,7 +16,6 @@ from typing import Any
 
 from opwise.gpu.kernels.expected import expected_kernels
 from opwise.gpu.kernels.kernel import Implementation
-from opwise.graph import hooks
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant
 from opwise.scalar import dtypes
@@ -37,6 +36,9 @@ _MODULES = (
     "opwise.gpu.runtime.linalg",
     "opwise.gpu.host_only",
 )
+
+#: packages of upper layers -> the modules with the entries of their Ops, for programs that use them
+UPPER_MODULES = {"opwise.loops": "opwise.loops.ondevice"}
 
 #: the most arrays that a kernel can have: its parameters take at most 4 KB
 MAX_OPERANDS = 64
@@ -93,7 +95,8 @@ _loaded: set[str] = set()
 
 def table() -> dict[type, Lowering]:
     """Return the entries by Op class, after all modules have registered theirs."""
-    for name in (*_MODULES, *hooks.load_with["opwise.gpu"]):
+    upper = (name for package, name in UPPER_MODULES.items() if package in sys.modules)
+    for name in (*_MODULES, *upper):
         if name not in _loaded:  # a package may be imported later than others
             _loaded.add(name)
             importlib.import_module(name)

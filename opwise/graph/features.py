@@ -61,6 +61,14 @@ class History(Feature):
     """Legacy name: ``fgraph.checkpoint()`` and ``fgraph.revert(mark)`` record and undo edits."""
 
 
+class DevicePlacement(Feature):
+    """Base of the feature that says where the Applys of a graph run: on a device or on the host."""
+
+    def read_on_host(self, node: Apply) -> tuple[int, ...] | None:
+        """Return the inputs that an Apply on a device reads on the host; None if it runs there."""
+        raise NotImplementedError
+
+
 class Bookkeeper(Feature):
     """Base of features that follow all Applys, also those present when they are attached.
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from opwise.config import config
 from opwise.errors import InconsistencyError, MissingInputError
-from opwise.graph import aliasing, flat, hooks, provenance, traversal
+from opwise.graph import aliasing, flat, provenance, traversal, upcalls
 from opwise.graph.apply import Apply
 from opwise.graph.features import AlreadyThere, defined
 from opwise.graph.op import Op
@@ -672,7 +672,7 @@ class FunctionGraph:
 
     def _repr_html_(self) -> str:
         """Return what Jupyter shows: the graph."""
-        return hooks.html(self)
+        return upcalls.html(self)
 
     def __repr__(self) -> str:
         return str(self)

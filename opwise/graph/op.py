@@ -11,7 +11,7 @@ from typing import Any
 
 from opwise.config import config
 from opwise.errors import GradNotDefined, MethodNotDefined, ROpNotDefined
-from opwise.graph import costs, hooks, provenance, testvalue
+from opwise.graph import costs, provenance, testvalue, upcalls
 from opwise.graph.apply import Apply
 from opwise.graph.clinker import CLinkerOp
 from opwise.graph.params import ParamsType
@@ -224,13 +224,13 @@ class Op(_AppliedOp):
         impl: 'c', 'py', or None for C if there is C. An Op that replaces this method runs what its
         own method returns.
         """
-        return hooks.make_thunk(node, storage_map, compute_map, impl)
+        return upcalls.make_thunk(node, storage_map, compute_map, impl)
 
     def make_c_thunk(
         self, node: Apply, storage_map: Any, compute_map: Any, no_recycling: Any = ()
     ) -> Callable[[], None]:
         """Return a thunk that runs C; raises NotImplementedError if the Op has none."""
-        return hooks.make_thunk(node, storage_map, compute_map, "c")
+        return upcalls.make_thunk(node, storage_map, compute_map, "c")
 
     def make_py_thunk(
         self,
@@ -241,7 +241,7 @@ class Op(_AppliedOp):
         debug: bool = False,
     ) -> Callable[[], None]:
         """Return a thunk that runs ``perform``."""
-        return hooks.make_thunk(node, storage_map, compute_map, "py")
+        return upcalls.make_thunk(node, storage_map, compute_map, "py")
 
     # --- identity -------------------------------------------------------------------------------
 

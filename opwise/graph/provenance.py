@@ -210,19 +210,31 @@ def gradient_line(node: Apply) -> tuple[str, int] | None:
     return line_of(node.context.gradient_of) if node.context is not None else None
 
 
-#: how many warnings were issued or noted
-_warned = 0
+class WarningCount:
+    """How many warnings a block has led to."""
+
+    number = 0
 
 
-def warnings_issued() -> int:
-    """Return how many warnings ``warn`` has issued, and others have noted, in this process."""
-    return _warned
+#: the counts of the blocks that this thread is in
+_counts: ContextVar[tuple[WarningCount, ...]] = ContextVar("opwise_warning_counts", default=())
+
+
+@contextmanager
+def counting_warnings() -> Iterator[WarningCount]:
+    """Count the warnings that ``warn`` issues, and others note, within a ``with`` block."""
+    count = WarningCount()
+    token = _counts.set((*_counts.get(), count))
+    try:
+        yield count
+    finally:
+        _counts.reset(token)
 
 
 def note_warning() -> None:
     """Count a warning that goes elsewhere: to a log, or nowhere because of a flag."""
-    global _warned
-    _warned += 1
+    for count in _counts.get():
+        count.number += 1
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

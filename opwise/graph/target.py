@@ -1,4 +1,4 @@
-"""The device that functions are compiled for: the program's choice, or else the flag ``device``."""
+"""The device that functions are compiled for: that of an old program, or of the flag ``device``."""
 
 from __future__ import annotations
 
@@ -7,22 +7,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from opwise.config import config
+from opwise.graph.legacystate import legacy
 
-#: the device that the program chose, in place of the flag; None: the flag decides
-_chosen: str | None = None
 #: the device of the running compilation, which other threads cannot change; None: none runs
 _pinned: ContextVar[str | None] = ContextVar("opwise_target", default=None)
 
 
 def device_name() -> str:
     """Return the name of the device: 'cpu', 'cuda', 'cuda0', ..."""
-    return _pinned.get() or _chosen or str(config.device)
-
-
-def choose(name: str | None) -> None:
-    """Compile functions for a device from now on; None: for that of the flag ``device``."""
-    global _chosen
-    _chosen = name
+    return _pinned.get() or legacy.device or str(config.device)
 
 
 @contextmanager

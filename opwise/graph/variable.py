@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex
 
 from opwise.config import config
 from opwise.errors import with_message
-from opwise.graph import flat, hooks, provenance
+from opwise.graph import flat, provenance, upcalls
+from opwise.graph.legacystate import legacy
 
 if TYPE_CHECKING:
     from opwise.graph.apply import Apply
@@ -81,15 +82,10 @@ class Tagged:
 
     def _repr_html_(self) -> str:
         """Return what Jupyter shows: the graph that computes the object."""
-        return hooks.html(self)
+        return upcalls.html(self)
 
 
 _auto_numbers = itertools.count()
-
-
-#: the modules that classes of variables say they are from, by the dotted names of the classes; the
-#: package theano fills it
-HOMES: dict[str, str] = {}
 
 
 class Variable(Tagged):
@@ -116,8 +112,8 @@ class Variable(Tagged):
 
     @classmethod
     def name_home(cls) -> None:
-        """Let the class say that it is from the module that ``HOMES`` has for it."""
-        cls.__module__ = HOMES.get(f"{cls.__module__}.{cls.__qualname__}", cls.__module__)
+        """Let the class say that it is from the module that ``legacy.homes`` has for it."""
+        cls.__module__ = legacy.homes.get(f"{cls.__module__}.{cls.__qualname__}", cls.__module__)
 
     def __init__(
         self,
@@ -183,7 +179,7 @@ class Variable(Tagged):
 
         inputs_to_values: dict from variables to their values; shared variables need none.
         """
-        return hooks.evaluate(self, {} if inputs_to_values is None else inputs_to_values)
+        return upcalls.evaluate(self, {} if inputs_to_values is None else inputs_to_values)
 
     def __lt__(self, other: object) -> Any:
         raise NotImplementedError(f"Variables of type {self.type} have no order.")
@@ -290,7 +286,7 @@ def get_test_value(var: Any) -> Any:
     none, and the type's exception if it does not fit the type.
     """
     if not isinstance(var, Variable):
-        var = hooks.as_variable(var)
+        var = upcalls.as_variable(var)
     if isinstance(var, Constant):
         return var.data
     if hasattr(var, "get_value"):

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any, Self
 
 from opwise.config import config
-from opwise.graph import hooks, provenance
+from opwise.graph import provenance
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Variable
@@ -35,8 +35,6 @@ from opwise.linkers.storage import Container, Storage
 from opwise.linkers.userops import thunks as _thunks  # noqa: F401  (registers c_code, make_thunk)
 from opwise.linkers.vm import AnyVM, PlainVM, Thunk
 from opwise.profiling import progress
-
-hooks.load_with["opwise.sparse"].append("opwise.linkers.sparsesteps")
 
 #: a function from a graph to the order of its Applys
 Schedule = Callable[[FunctionGraph], Iterable[Apply]]

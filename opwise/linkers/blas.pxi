@@ -23,35 +23,52 @@ def has_lapack():
     return bool(ow_has_lapack())
 
 
-# what a loader met; read at once, with the GIL held since
-cdef object _load_error = None
+def load_blas():
+    """Take scipy's BLAS functions, unless they have been taken.
+
+    Raises ImportError unless scipy states the signature that opwise was written for: with integers
+    of another size results would silently be wrong.
+    """
+    if not ow_has_blas():
+        _take("blas")
 
 
-cdef int _load(bint lapack, char *error) noexcept:
+def load_lapack():
+    """Take scipy's LAPACK functions, unless they have been taken; errors as of ``load_blas``."""
+    if not ow_has_lapack():
+        _take("lapack")
+
+
+cdef int _take(str library) except -1:
+    from opwise.linkers import blasload, blasthreads  # few processes need BLAS
+
+    for name, capsule, expected in blasload.functions(library):
+        set_blas(name, capsule, expected)
+    blasthreads.libraries_changed()
+    return 0
+
+
+cdef int _load(load, char *error) noexcept:
     """Load BLAS or LAPACK; an interrupt may come meanwhile."""
-    global _load_error
     try:
-        from opwise.linkers.blasload import load, load_lapack
-
-        (load_lapack if lapack else load)()
+        load()
         return OW_OK
     except ImportError as e:
         message = str(e).encode()[:300] + b"\0"
         memcpy(error, <char *>message, len(message))
         return OW_VALUE_ERROR
     except BaseException as e:
-        _load_error = e
-        return OW_PYTHON_ERROR
+        return _met.note(e)
 
 
 cdef int _load_blas(char *error) noexcept with gil:
     """Called by a step that needs BLAS for the first time."""
-    return _load(False, error)
+    return _load(load_blas, error)
 
 
 cdef int _load_lapack(char *error) noexcept with gil:
     """Called by a step that needs LAPACK for the first time."""
-    return _load(True, error)
+    return _load(load_lapack, error)
 
 
 ow_load_blas, ow_load_lapack = _load_blas, _load_lapack

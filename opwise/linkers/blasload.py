@@ -1,4 +1,4 @@
-"""BLAS and LAPACK for the compiled VM: scipy's functions, loaded when a step first needs them."""
+"""BLAS and LAPACK of scipy: the functions that the compiled VM takes when a step needs them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from types import ModuleType
-
-from opwise.linkers import blasthreads, opwise_c
 
 _ARGUMENTS = {
     "gemm": "char *|char *|int *|int *|int *|T *|T *|int *|T *|int *|T *|T *|int *",
@@ -34,38 +33,31 @@ _LAPACK = {
 }
 
 
-def load() -> None:
-    """Give the compiled VM scipy's BLAS functions.
+#: the name of a function, a capsule with it, and the signatures that opwise was written for
+Found = tuple[str, object, Sequence[str]]
 
-    Raises ImportError unless scipy states the signature that opwise was written for: with integers
-    of another size results would silently be wrong.
+
+def functions(library: str) -> Iterator[Found]:
+    """Yield the functions of scipy's 'blas' or 'lapack' that the compiled VM calls.
+
+    Raises ImportError if scipy lacks the library.
     """
-    if opwise_c.has_blas():
-        return
-    _take(_cython_blas(), _ARGUMENTS)
-    blasthreads.libraries_changed()
+    if library == "blas":
+        yield from _found(_cython_blas(), _ARGUMENTS)
+    else:
+        yield from _found(_cython_blas(), _SOLVERS)
+        yield from _found(_cython_module("cython_lapack"), _LAPACK)
 
 
-def load_lapack() -> None:
-    """Give the compiled VM scipy's LAPACK functions; errors as those of ``load``."""
-    if opwise_c.has_lapack():
-        return
-    _take(_cython_blas(), _SOLVERS)
-    _take(_cython_module("cython_lapack"), _LAPACK)
-    blasthreads.libraries_changed()
-
-
-def _take(module: ModuleType, functions: dict[str, str]) -> None:
-    """Hand functions of a module of scipy's to the extension, for float64 and then float32."""
+def _found(module: ModuleType, arguments: dict[str, str]) -> Iterator[Found]:
+    """Yield functions of a module of scipy's, for float64 and then float32."""
     own = f"__pyx_t_5scipy_6linalg_{len(_short(module))}{_short(module)}_"
     for letter, c_type in (("d", "double"), ("s", "float")):
-        for name, arguments in functions.items():
+        for name, types in arguments.items():
             expected = [
-                f"void ({arguments.replace('T', t).replace('|', ', ')})"
-                for t in (own + letter, c_type)
+                f"void ({types.replace('T', t).replace('|', ', ')})" for t in (own + letter, c_type)
             ]
-            capsule = module.__pyx_capi__[letter + name]
-            opwise_c.set_blas(letter + name, capsule, expected)
+            yield letter + name, module.__pyx_capi__[letter + name], expected
 
 
 def _short(module: ModuleType) -> str:

@@ -24,28 +24,32 @@ class _Bound:
     libraries: Any = None
 
 
+#: that of this process
+_bound = _Bound()
+
+
 def bind(threads: int | None) -> None:
     """Let each BLAS library of this process use so many threads; None lifts the limit."""
     with _lock:
-        if threads != _Bound.limit:
+        if threads != _bound.limit:
             _apply(threads)
 
 
 def libraries_changed() -> None:
     """Look for the libraries anew: another one was loaded."""
     with _lock:
-        _Bound.libraries = None
-        if _Bound.limit is not None:
-            _apply(_Bound.limit)
+        _bound.libraries = None
+        if _bound.limit is not None:
+            _apply(_bound.limit)
 
 
 def _apply(threads: int | None) -> None:
-    if _Bound.limiter is not None:
-        _Bound.limiter.restore_original_limits()
-        _Bound.limiter = None
+    if _bound.limiter is not None:
+        _bound.limiter.restore_original_limits()
+        _bound.limiter = None
     if threads is not None:
-        _Bound.limiter = _libraries().limit(limits=threads)
-    _Bound.limit = threads
+        _bound.limiter = _libraries().limit(limits=threads)
+    _bound.limit = threads
 
 
 def describe() -> dict[str, Any]:
@@ -61,8 +65,8 @@ def describe() -> dict[str, Any]:
 
 
 def _libraries() -> Any:
-    if _Bound.libraries is None:
+    if _bound.libraries is None:
         import threadpoolctl  # few programs set the flag; it looks through all loaded libraries
 
-        _Bound.libraries = threadpoolctl.ThreadpoolController().select(user_api="blas")
-    return _Bound.libraries
+        _bound.libraries = threadpoolctl.ThreadpoolController().select(user_api="blas")
+    return _bound.libraries

@@ -215,7 +215,7 @@ cdef class CallPath:
             self._wait()
         self.running = True
         self.caller = PyThread_get_thread_ident()
-        self.generation = _generation
+        self.generation = _claims.generation
         try:
             if not self.timed:
                 return self._call(args, kwargs)
@@ -244,7 +244,7 @@ cdef class CallPath:
         """Wait for the call of another thread; raise if the call under way is this thread's own."""
         if self.caller == PyThread_get_thread_ident():
             raise RuntimeError(BUSY)
-        if self.generation != _generation:
+        if self.generation != _claims.generation:
             self._forget_call()
         while self.running:
             with nogil:

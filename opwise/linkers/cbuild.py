@@ -321,7 +321,7 @@ class Build:
             with suppress(RuntimeError):  # no thread can be started: ``result`` compiles
                 thread.start()
                 self._compiled = compiled
-                _running[self] = os.getpid()
+                _compilers.builds[self] = os.getpid()
 
     def keep(self) -> None:
         """Put the library into the cache if the compiler has made one that nobody has asked for."""
@@ -398,15 +398,21 @@ class Build:
         return library, BuildReport(hit, self._seconds, seconds, path)
 
 
-#: builds whose compiler was started in the background, and the process that did so
-_running: WeakKeyDictionary[Build, int] = WeakKeyDictionary()
-#: compilers that run in this process
-_compilers: set[subprocess.Popen[str]] = set()
+class _Compilers:
+    """The compilers that this process has started."""
+
+    def __init__(self) -> None:
+        #: builds whose compiler was started in the background, and the process that did so
+        self.builds: WeakKeyDictionary[Build, int] = WeakKeyDictionary()
+        self.running: set[subprocess.Popen[str]] = set()
+        #: whether Python ends, and they are killed
+        self.are_ended = False
+
+
+_compilers = _Compilers()
 #: seconds that the end of a program waits for compilers, whose work later processes use, and for
 #: what is left to do when they were killed
 _EXIT_SECONDS, _KILLED_SECONDS = 30.0, 2.0
-#: whether Python ends, and compilers are killed
-_is_ending = False
 
 
 def end_compilers() -> None:
@@ -414,8 +420,7 @@ def end_compilers() -> None:
 
     Called when Python ends. Threads of other processes, before a fork, are not there.
     """
-    global _is_ending
-    mine = [build for build, process in list(_running.items()) if process == os.getpid()]
+    mine = [build for build, process in list(_compilers.builds.items()) if process == os.getpid()]
     end = time.monotonic() + _EXIT_SECONDS
     with suppress(KeyboardInterrupt):  # do not wait any longer
         for build in mine:
@@ -423,10 +428,10 @@ def end_compilers() -> None:
     left = [build for build in mine if not build.is_done]
     if not left:
         return
-    _is_ending = True
+    _compilers.are_ended = True
     end = time.monotonic() + _KILLED_SECONDS
     while not all(build.is_done for build in left) and time.monotonic() < end:
-        for compiler in list(_compilers):
+        for compiler in list(_compilers.running):
             with suppress(OSError):  # it has ended
                 os.killpg(compiler.pid, signal.SIGKILL)
         for build in left:
@@ -521,7 +526,7 @@ def _run(recipe: Recipe, text: str, folder: trusted.Folder, name: str) -> bytes:
         for code in _NO_SPACE:
             if os.strerror(code) in done.stderr:
                 raise OSError(code, os.strerror(code), folder.path)
-        if _is_ending:
+        if _compilers.are_ended:
             raise CompileError("the compiler was killed when the program ended")
         kept = kernelcache.keep_source(f"{name[:-3]}.c", text)
         where = f" (the source is kept in {kept})" if kept else ""
@@ -542,14 +547,14 @@ def _ran(command: list[str], text: str, env: dict[str, str]) -> subprocess.Compl
         # Ctrl-C in a terminal is for the program, which may handle it and go on
         process_group=0,
     ) as process:  # fmt: skip
-        _compilers.add(process)
+        _compilers.running.add(process)
         try:
             output, messages = process.communicate(text)
         except BaseException:  # Ctrl-C, where no thread could be started
             process.kill()
             raise
         finally:
-            _compilers.discard(process)
+            _compilers.running.discard(process)
     return subprocess.CompletedProcess(command, process.returncode, output, messages)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.linkers import lowering, opwise_c, strips
+from opwise.linkers.errors import note_step
 from opwise.linkers.lowering import AnyStep, ChoiceStep, CStep, DrawStep, LoopStep, ObjectStep
 from opwise.linkers.program import Program, Strip, handed_over
 from opwise.linkers.storage import Storage
@@ -90,7 +91,7 @@ def _row(
         return None, inputs, outputs, (), (), 0, 0, None, c.code.bind(), node
     assert not isinstance(c, ChoiceStep), "made by _choice"
     if isinstance(c, LoopStep):
-        repeated = opwise_c.Loop(c.vm, c.layout, python_code(node), c.small)
+        repeated = opwise_c.Loop(c.vm, c.layout, python_code(node), note_step, c.small)
         return None, inputs, outputs, (), (), 0, 0, None, repeated, node
     loop = c.loop
     address, context = (loop.address, loop.context) if loop is not None else (0, 0)

@@ -6,20 +6,28 @@
 
 cdef dict _DRAWS = {"uniform": 0, "normal": 1, "binomial": 2}
 
-#: how numpy's Mersenne twister draws a double, which other generators do differently; NULL: unknown
-cdef void *_next_double = NULL
-#: the draws of _DRAWS that give numpy's numbers; None: not known yet
-cdef frozenset _known_draws = None
+
+@cython.final
+cdef class _Numpys:
+    """What is known of numpy's generators, once it was tried out."""
+
+    #: how its Mersenne twister draws a double, which others do differently; NULL: unknown
+    cdef void *next_double
+    #: the draws of _DRAWS that give its numbers; None: not known yet
+    cdef frozenset draws
+
+
+cdef _Numpys _numpys = _Numpys()
 
 
 cdef bint _generator_of(object state, ow_generator *g) except -1:
     """Point ``g`` to what the numbers of a RandomState depend on; False if that is not known."""
     cdef RandomStateObject *r = <RandomStateObject *><PyObject *>state
-    if _known_draws is None:
+    if _numpys.draws is None:
         _find_known_draws()
-    if _next_double == NULL or type(state) is not np.random.RandomState:
+    if _numpys.next_double == NULL or type(state) is not np.random.RandomState:
         return False
-    if r.bitgen.next_double != _next_double:
+    if r.bitgen.next_double != _numpys.next_double:
         return False
     g.twister = <ow_twister *>r.bitgen.state
     g.has_gauss, g.gauss = &r.has_gauss, &r.gauss
@@ -28,9 +36,8 @@ cdef bint _generator_of(object state, ow_generator *g) except -1:
 
 cdef _find_known_draws():
     """Find out whether RandomState has the layout that is expected, and which draws are numpy's."""
-    global _next_double, _known_draws
     cdef RandomStateObject *r
-    _known_draws = frozenset()
+    _numpys.draws = frozenset()
     own, numpys = np.random.RandomState(5), np.random.RandomState(5)
     for state in (own, numpys):
         state.standard_normal()
@@ -53,8 +60,8 @@ cdef _find_known_draws():
         != state["state"]["key"].tobytes()
     ):
         return
-    _next_double = r.bitgen.next_double
-    _known_draws = frozenset(name for name in _DRAWS if _draws_as_numpy(name, own, numpys))
+    _numpys.next_double = r.bitgen.next_double
+    _numpys.draws = frozenset(name for name in _DRAWS if _draws_as_numpy(name, own, numpys))
 
 
 cdef bint _draws_as_numpy(str name, own, numpys) except -1:
@@ -130,9 +137,9 @@ cdef class Draw(Runner):
         self.method = _DRAWS.get(name, -1)
         self.in_place, self.copied, self.before = in_place, copied, SavedGenerator()
         self.overwrites, self.alone = overwrites, alone
-        if _known_draws is None:
+        if _numpys.draws is None:
             _find_known_draws()
-        if name not in _known_draws:
+        if name not in _numpys.draws:
             self.method = -1
 
     cdef int run(self, VM vm, int k) except -1:

@@ -47,25 +47,34 @@ _DIGEST = hashlib.sha256().digest_size
 #: bytes that a graph or a module counts as at least: many small files make a folder slow
 _LEAST = 1 << 14
 
-_folder: Folder | None = None
-_said: set[str] = set()
+
+class _Process:
+    """What this process knows of the cache."""
+
+    def __init__(self) -> None:
+        #: the folder that it opened last
+        self.folder: Folder | None = None
+        #: what it has warned of
+        self.warned: set[str] = set()
+
+
+_process = _Process()
 
 
 def _opened() -> Folder:
     """Return the cache folder, created if it is missing; raises Refused."""
-    global _folder
-    found = _folder
+    found = _process.folder
     if found is None or found.path != config.compiledir or not found.is_current():
         try:
-            found = _folder = Folder(config.compiledir)
+            found = _process.folder = Folder(config.compiledir)
         except OSError as e:  # deleted meanwhile, or too many open files
             raise Refused(f"{config.compiledir} cannot be opened ({e.strerror})") from e
     return found
 
 
 def _warn_once(subject: str, text: str) -> None:
-    if subject not in _said:
-        _said.add(subject)
+    if subject not in _process.warned:
+        _process.warned.add(subject)
         provenance.warn(text)
 
 

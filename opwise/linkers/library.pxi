@@ -66,13 +66,11 @@ cdef class OnDemand:
 
 cdef int _compile_on_demand(ow_on_demand *demanded) noexcept with gil:
     """Called by a step before its first run that needs the loop."""
-    global _load_error
     try:
         (<OnDemand>demanded.owner).load()
         return OW_OK
     except BaseException as e:
-        _load_error = e
-        return OW_PYTHON_ERROR
+        return _met.note(e)
 
 
 ow_compile_on_demand = _compile_on_demand

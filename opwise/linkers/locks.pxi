@@ -12,12 +12,19 @@
 ctypedef struct LockState:
     int readers, writers, waiting
 
-#: the claim that was taken last of those that are held, with links to the others (not references:
-#: whoever takes a claim keeps it); claims that wait, oldest first
-cdef void *_last_held = NULL
+ctypedef struct ClaimsState:
+    # the claim that was taken last of those that are held, with links to the others (not
+    # references: whoever takes a claim keeps it)
+    void *last_held
+    # how many claims on everything are held or wait
+    int barriers
+    # how often this process was forked, counted from the first ancestor
+    int generation
+
+#: of the process
+cdef ClaimsState _claims = ClaimsState(NULL, 0, 0)
+#: claims that wait, oldest first
 cdef list _queue = []
-#: how many claims on everything are held or wait
-cdef int _barriers = 0
 
 
 @cython.final
@@ -79,20 +86,19 @@ cdef class Claim:
             self._wait(seconds)
         self._count(1)
         self.thread = PyThread_get_thread_ident()
-        self.before, self.after = _last_held, NULL
-        if _last_held != NULL:
-            (<Claim>_last_held).after = <void *>self
+        self.before, self.after = _claims.last_held, NULL
+        if _claims.last_held != NULL:
+            (<Claim>_claims.last_held).after = <void *>self
         self._become_last()
         return 0
 
     cdef inline void _become_last(self) noexcept:
-        global _last_held
-        _last_held = <void *>self
+        _claims.last_held = <void *>self
 
     cdef inline bint _is_free(self) noexcept:
         """Return whether no lock of this claim is held in a way that excludes it, or waited for."""
         cdef int i
-        if self.everything or (_barriers and self.nwrites):
+        if self.everything or (_claims.barriers and self.nwrites):
             return False
         for i in range(self.nwrites):
             if self.states[i].readers or self.states[i].writers or self.states[i].waiting:
@@ -103,17 +109,15 @@ cdef class Claim:
         return True
 
     cdef inline void _count(self, int by) noexcept:
-        global _barriers
         cdef int i
         for i in range(self.nwrites):
             self.states[i].writers += by
         for i in range(self.nwrites, self.nlocks):
             self.states[i].readers += by
         if self.everything:
-            _barriers += by
+            _claims.barriers += by
 
     cdef inline void release(self) noexcept:
-        global _last_held
         self._count(-1)
         self.thread = 0
         if self.before != NULL:
@@ -121,7 +125,7 @@ cdef class Claim:
         if self.after != NULL:
             (<Claim>self.after).before = self.before
         else:
-            _last_held = self.before
+            _claims.last_held = self.before
 
     # --- waiting ----------------------------------------------------------------------------------
 
@@ -151,12 +155,11 @@ cdef class Claim:
         return 0
 
     cdef void _queue_up(self, int by) noexcept:
-        global _barriers
         cdef int i
         for i in range(self.nlocks):
             self.states[i].waiting += by
         if self.everything:
-            _barriers += by
+            _claims.barriers += by
 
     cdef bint _conflicts(self, Claim other):
         cdef Lock lock
@@ -206,7 +209,7 @@ cdef class Claim:
 cdef list _held():
     """Return the claims that are held."""
     cdef list claims = []
-    cdef void *claim = _last_held
+    cdef void *claim = _claims.last_held
     while claim != NULL:
         claims.append(<Claim>claim)
         claim = (<Claim>claim).before
@@ -219,8 +222,6 @@ cdef list _held():
 # value that is half written. Calls of threads that it does not have are forgotten.
 
 cdef double _FORK_SECONDS = 10
-#: how often this process was forked, counted from the first ancestor
-cdef int _generation = 0
 cdef dict _forking = {}
 
 
@@ -237,10 +238,9 @@ def _after_fork():
 
 
 def _after_fork_in_child():
-    global _generation
     cdef Claim claim
     cdef unsigned long thread = PyThread_get_thread_ident()
-    _generation += 1
+    _claims.generation += 1
     for claim in _held():
         if claim.thread != thread:
             claim.release()

@@ -13,9 +13,10 @@ cdef class Loop(Runner):
     """What an Apply of a Scan runs in the compiled VM.
 
     vm: runs one step. layout: that of the Scan. perform: runs the Apply in Python, and does what
-    this class does not: no step, and errors about the shapes of values. small: None, or the step as
-    a Recurrence (opwise.scalar) and the C function that repeats it, which runs the steps if the
-    shapes are those of the Recurrence.
+    this class does not: no step, and errors about the shapes of values. note_step: called with
+    (exception, Apply, steps done) when a step fails. small: None, or the step as a Recurrence
+    (opwise.scalar) and the C function that repeats it, which runs the steps if the shapes are those
+    of the Recurrence.
     """
 
     cdef VM vm
@@ -29,7 +30,7 @@ cdef class Loop(Runner):
     # are kept, at their numbers modulo that; 0 for all
     cdef int *before
     cdef int64_t *kept
-    cdef object perform
+    cdef object perform, note_step
     # the C function that repeats the step, or NULL; how many steps it may do between two looks for
     # signals; its operands, their strides and the lengths that those have to have
     cdef ow_loop small
@@ -39,9 +40,9 @@ cdef class Loop(Runner):
     cdef int64_t *lengths
     cdef object keep
 
-    def __cinit__(self, VM vm, layout, perform, small=None):
+    def __cinit__(self, VM vm, layout, perform, note_step, small=None):
         cdef int i, tap = 0
-        self.vm, self.perform = vm, perform
+        self.vm, self.perform, self.note_step = vm, perform, note_step
         self.nsequences, self.nstates = layout.sequences, len(layout.taps)
         self.ntaps = sum([len(taps) for taps in layout.taps])
         self.nresults, self.nobjects, self.until = layout.results, layout.objects, layout.until
@@ -102,9 +103,7 @@ cdef class Loop(Runner):
                 if vm.timed:
                     vm.count_run(ow_clock() - start, done)
         except BaseException as error:
-            from opwise.linkers.errors import note_step  # which imports this module
-
-            note_step(error, outer.nodes[k], self.done)
+            self.note_step(error, outer.nodes[k], self.done)
             raise
         finally:
             vm._abandon()

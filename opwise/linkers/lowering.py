@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
@@ -115,15 +115,13 @@ def c_lowering(
     return register
 
 
-def register_c_code(lowering: Lowering, why_python: Callable[[Apply], str]) -> None:
-    """Register the lowering of Ops that define ``c_code``, and why an Apply of one has no C."""
-    global _c_code_lowering, _why_python
-    _c_code_lowering, _why_python = lowering, why_python
-    _found.clear()
+class CCodeLowering(Protocol):
+    """The lowering of all Ops that define ``c_code``; the table has it for ``CLinkerOp``."""
 
+    def __call__(self, node: Apply, kernels: Kernels) -> AnyStep | None: ...
 
-_c_code_lowering: Lowering | None = None
-_why_python: Callable[[Apply], str] | None = None
+    def why_python(self, node: Apply) -> str:
+        """Return why an Apply of such an Op has no C."""
 
 
 def _lowering_of(cls: type) -> Lowering | None:
@@ -131,26 +129,25 @@ def _lowering_of(cls: type) -> Lowering | None:
     if cls not in _found:
         _found[cls] = None
         for base in cls.__mro__:
+            if base is CLinkerOp:
+                continue
             if base in _lowerings:
                 _found[cls] = _lowerings[base]
                 break
-            if "c_code" in vars(base) and base is not CLinkerOp:
-                _found[cls] = _c_code_lowering
+            if "c_code" in vars(base):
+                _found[cls] = _lowerings[CLinkerOp]
                 break
     return _found[cls]
 
 
 def runs_c_code(op: Op) -> bool:
     """Return whether the C of an Op, if it runs in C, is its ``c_code``."""
-    lowering = _lowering_of(type(op))
-    return lowering is not None and lowering is _c_code_lowering
+    return _lowering_of(type(op)) is _lowerings[CLinkerOp]
 
 
 def c_step(node: Apply, kernels: Kernels) -> AnyStep | None:
     """Return the C step of an Apply, or None if it has none."""
     lowering = _lowering_of(type(node.op))
-    if lowering is not None and lowering is _c_code_lowering:
-        return lowering(node, kernels)
     if lowering is None:
         return None
     if lowering not in _of_any_type and not all(map(_fits, (*node.inputs, *node.outputs))):
@@ -165,9 +162,9 @@ def why_not(node: Apply) -> str:
     cls = type(node.op)
     if hasattr(node.op, "compile_inside"):
         return _why_not_inside(node)
-    if runs_c_code(node.op) and _why_python is not None:
-        return _why_python(node)
-    if not any(c in _lowerings for c in cls.__mro__):
+    if runs_c_code(node.op):
+        return cast(CCodeLowering, _lowerings[CLinkerOp]).why_python(node)
+    if _lowering_of(cls) is None:
         return f"{cls.__name__} has no C implementation"
     if _lowering_of(cls) in _of_any_type:
         return "no C implementation for these arguments"

@@ -29,7 +29,7 @@ import os
 
 import numpy as np
 
-from opwise.graph import hooks
+from opwise.graph import upcalls
 
 cnp.import_array()
 
@@ -37,10 +37,10 @@ ow_clock_begin()
 
 include "builtin.pxi"
 include "resources.pxi"
+include "signals.pxi"
 include "blas.pxi"
 include "interpreter.pxi"
 include "locks.pxi"
-include "signals.pxi"
 include "library.pxi"
 include "objectcode.pxi"
 include "vm.pxi"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 from opwise.config import config
-from opwise.graph import hooks
 from opwise.linkers import blasthreads, opwise_c
 
 _GIB = 1 << 30
@@ -66,13 +66,9 @@ def is_worker() -> bool:
     return starting or processes.parent_process() is not None
 
 
-def _parallelism() -> dict[str, Any]:
+def parallelism() -> dict[str, Any]:
     """Return what a profile says about threads: those of kernels and those of BLAS."""
     return {"threads": opwise_c.threads(), **blasthreads.describe()}
-
-
-hooks.parallelism = _parallelism
-hooks.threads = threads
 
 
 @cache
@@ -106,16 +102,17 @@ def _kept_by_default() -> int:
 # --- workers that are forked ----------------------------------------------------------------------
 # They have functions that were linked in their parent, which used all processors.
 
-_registered = False
-
 
 def _before_fork() -> None:
     """Have multiprocessing call ``_as_worker`` in its child, if it is what forks."""
-    global _registered
     util = sys.modules.get("multiprocessing.util")
-    if util is not None and not _registered:
-        _registered = True
-        util.register_after_fork(_as_worker, lambda act: act())
+    if util is not None:
+        _call_in_children(util)
+
+
+@cache
+def _call_in_children(util: ModuleType) -> None:
+    util.register_after_fork(_as_worker, lambda act: act())
 
 
 def _as_worker() -> None:

@@ -1,32 +1,50 @@
 # Signals: those that arrive while a long kernel runs without the GIL, and those that end the
 # process. Included by opwise_c.pyx.
 
-cdef object _interrupt = None
+@cython.final
+cdef class _Met:
+    """The exception that Python code met which C called: C can only say that there is one.
+
+    It is noted and taken with the GIL held, and nothing runs between the two.
+    """
+
+    cdef object error
+
+    cdef int note(self, object error) noexcept:
+        self.error = error
+        return OW_PYTHON_ERROR
+
+    cdef object take(self):
+        error, self.error = self.error, None
+        return error
+
+
+#: of loaders; of handlers of signals
+cdef _Met _met = _Met()
+cdef _Met _interrupted = _Met()
 
 
 cdef int _look_at_signals() noexcept with gil:
     """Run the handlers of signals that came; return whether one raised, which is kept."""
-    global _interrupt
     try:
         PyErr_CheckSignals()
     except BaseException as error:
-        _interrupt = error
+        _interrupted.note(error)
         return 1
     return 0
 
 
 cdef int _raise_interrupt() except -1:
     """Raise what a handler raised in ``_look_at_signals``."""
-    global _interrupt
-    error, _interrupt = _interrupt, None
-    raise error
+    raise _interrupted.take()
 
 
-cdef object _at_ending = None
+#: (what is called before a signal ends the process,), or nothing
+cdef list _at_ending = []
 
 
 cdef void _call_at_ending() noexcept with gil:
-    _at_ending()
+    _at_ending[0]()
 
 
 class Ending:
@@ -38,8 +56,7 @@ class Ending:
 
         Leaves signals alone that the program handles or ignores.
         """
-        global _at_ending
-        _at_ending = call
+        _at_ending[:] = [call]
         ow_ending_watch(_call_at_ending)
 
     @staticmethod
@@ -62,6 +79,3 @@ class Ending:
     def leave():
         """Watch no longer; a signal that has come ends the process now."""
         ow_ending_leave()
-
-
-hooks.ending = Ending

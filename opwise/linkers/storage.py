@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from opwise.errors import with_message
-from opwise.graph import hooks
+from opwise.graph import upcalls
 from opwise.graph.type import Type
 from opwise.graph.variable import Variable
 from opwise.linkers.opwise_c import Claim, Lock
@@ -75,7 +75,7 @@ class Container:
         ``type.filter`` raises, with the name of this container added to the text, and Exception
         if the container is read-only.
         """
-        return hooks.to_host(self.storage[0])
+        return upcalls.to_host(self.storage[0])
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -103,7 +103,7 @@ class Container:
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         """Move the value to the host: there may be no device where the pickle is loaded."""
         with self.writing():
-            self.storage[0] = hooks.to_host(self.storage[0])
+            self.storage[0] = upcalls.to_host(self.storage[0])
         return None, {name: getattr(self, name) for name in Container.__slots__}
 
     def __str__(self) -> str:

@@ -379,7 +379,8 @@ def temporary_places(last: str) -> list[str]:
     return list(dict.fromkeys(os.path.realpath(place) for place in places if place))
 
 
-_of_process: tuple[int, Temporary] | None = None
+#: that of this process, by its number: a forked child has another one
+_of_process: dict[int, Temporary] = {}
 
 
 def process_folder(places: list[str]) -> Folder:
@@ -387,11 +388,9 @@ def process_folder(places: list[str]) -> Folder:
 
     Raises Refused if there is no place for one that is safe.
     """
-    global _of_process
-    if _of_process is not None:
-        process, made = _of_process
-        if process == os.getpid() and made.folder.is_current():
-            return made.folder
+    own = _of_process.get(os.getpid())
+    if own is not None and own.folder.is_current():
+        return own.folder
     refusal = Refused("there is no folder for temporary files")
     for place in places:
         try:
@@ -401,7 +400,7 @@ def process_folder(places: list[str]) -> Folder:
         except OSError as e:
             refusal = Refused(f"{place}: {e.strerror}")
         else:
-            _of_process = os.getpid(), made
+            _of_process[os.getpid()] = made
             atexit.register(_remove_of_process, os.getpid(), made)
             return made.folder
     raise refusal

@@ -414,7 +414,7 @@ cdef class VM:
         if c.scalar or isinstance(value, np.generic):
             value = np.asarray(value)
         if not isinstance(value, np.ndarray):
-            value = hooks.to_host(value)
+            value = upcalls.to_host(value)
         if not isinstance(value, np.ndarray):
             raise ValueError(f"expected an ndarray, not {value!r}")
         a = value
@@ -643,10 +643,8 @@ cdef class VM:
                 self._fail(k, ValueError("expected an ndarray, not None"))
 
     cdef object _exception(self, int rc, int k=-1):
-        global _load_error
         if rc == OW_PYTHON_ERROR:
-            error, _load_error = _load_error, None
-            return error
+            return _met.take()
         if rc == OW_ASSERTION_ERROR:
             return AssertionError(self.nodes[k].op.msg)
         message = self.error.decode(errors="replace")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from opwise.graph import hooks
+from opwise.graph import upcalls
 from opwise.graph.apply import Apply
 from opwise.graph.type import Type
 from opwise.graph.variable import Variable
@@ -379,7 +379,7 @@ class PlainVM(PythonVM):
         for slot in self.program.inputs:
             storage = self.storages[slot]
             if not isinstance(storage[0], np.ndarray):
-                storage[0] = hooks.to_host(storage[0])
+                storage[0] = upcalls.to_host(storage[0])
         for slot in self.program.destroyed:
             storage = self.storages[slot]
             if isinstance(storage[0], np.ndarray) and not storage[0].flags.writeable:

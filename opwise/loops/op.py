@@ -11,8 +11,8 @@ import numpy as np
 from opwise.compile.function import function
 from opwise.compile.io import In, Out
 from opwise.config import config, thread_flags
-from opwise.graph import hooks
 from opwise.graph.apply import Apply
+from opwise.graph.features import DevicePlacement
 from opwise.graph.op import Op
 from opwise.graph.traversal import (
     equal_computations,
@@ -229,7 +229,8 @@ class Scan(Op):
 
         own: no other Apply ever runs what is compiled, as threads may run copies of a function.
         """
-        on_host = hooks.read_on_host(node)
+        placement = node.fgraph.find_feature(DevicePlacement) if node.fgraph is not None else None
+        on_host = placement.read_on_host(node) if placement is not None else None
         if on_host is None:
             node.tag.inside = self._fn = self._compiled(mode)
         else:

@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 
 from opwise.config import config
 from opwise.hardware import cpu
-from opwise.linkers import blasload, blasthreads, cbuild, opwise_c
+from opwise.linkers import blasthreads, cbuild, opwise_c
 from opwise.linkers.linked import Linked
 from opwise.profiling import recorder
 from opwise.profiling.recorder import Calls, CompileTimes, Recorder
@@ -109,7 +109,7 @@ def _load_blas(is_called: bool) -> None:
     """
     if is_called and opwise_c.needs_blas():
         with contextlib.suppress(ImportError):  # the first step that needs it raises
-            blasload.load()
+            opwise_c.load_blas()
     # Import now what this needs. An import at exit compiles code from texts, for dataclasses, and
     # then Python exits with 1 after a Ctrl-C, not by the signal.
     blasthreads.describe()

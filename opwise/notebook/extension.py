@@ -68,23 +68,24 @@ class Recording:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Record what happens in the block."""
-        known = list(stats._at_exit)
         for f in _functions():
             if f.profile:
                 self._before += [(r, r.snapshot()) for r in f.profile._recorders]
             elif f.profile is None:
                 self._borrow(f)
+        made: list[stats.ProfileStats] = []
         try:
-            with change_flags(profile=True, profile_memory=self.memory):
+            # nobody prints these at the end, and the functions live as long as the user has them
+            with (
+                stats.apart() as made,
+                change_flags(profile=True, profile_memory=self.memory),
+            ):
                 yield
         finally:
             for f, _ in self._borrowed:
                 f.stop_timing()
                 f.fn.stop_timing()
-            made = [one for one in stats._at_exit if one not in known]
             self._compiled = [r for one in made for r in one._recorders]
-            # nobody prints these at the end, and the functions live as long as the user has them
-            stats._at_exit[:] = [one for one in stats._at_exit if one in known]
 
     def _borrow(self, f: Function) -> None:
         """Time a function without a profile, but not the steps of its loops: others share them."""

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from opwise.graph import hooks
-
 
 def html(shown: Any) -> str:
     """Return a Function, a Variable, an Apply or a FunctionGraph as a piece of HTML.
@@ -19,6 +17,3 @@ def html(shown: Any) -> str:
     from opwise.notebook import functions, graphs
 
     return functions.html(shown) if isinstance(shown, Function) else graphs.html(shown)
-
-
-hooks.html = html

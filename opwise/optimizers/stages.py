@@ -13,12 +13,11 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from time import perf_counter
 from typing import Any
 
 from opwise.config import config, thread_flags
-from opwise.graph import hooks, provenance
+from opwise.graph import provenance, upcalls
 from opwise.graph.features import DestroyHandler
 from opwise.graph.fgraph import FunctionGraph
 from opwise.optimizers import database as databases
@@ -229,8 +228,8 @@ RULE_MODULES = (
     "opwise.loops.rules.unrolling",  # what leaves the loop need not be repeated
 )
 
-hooks.load_with["opwise.sparse"].append("opwise.optimizers.rules.sparse")
-hooks.load_with["opwise.loops"] += [m for m in RULE_MODULES if m.startswith("opwise.loops.")]
+#: those that ``opwise.loops`` imports: programs without loops do not
+LOOP_RULES = tuple(m for m in RULE_MODULES if m.startswith("opwise.loops."))
 
 #: how far before the next stage one stands that Theano lacks
 _STEP = 2.0**-20
@@ -305,7 +304,7 @@ def _make(stage):
 @own_rewrites()
 def _build():
     """Import the rules and put the pipeline into ``optdb``."""
-    late = set(chain(*hooks.load_with.values()))
+    late = {*LOOP_RULES, *upcalls.LOADED_WITH["opwise.sparse"]}
     for module in RULE_MODULES:
         if module not in late:
             importlib.import_module(module)

@@ -7,28 +7,42 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 
 # --- times ----------------------------------------------------------------------------------------
 
-_imported = [time.perf_counter()]
-_importing = [0.0]
-_grad = [0.0]
-_depth = [0]
+
+@dataclass
+class _Times:
+    """Times of this process, in seconds."""
+
+    #: when opwise was imported, by ``perf_counter``
+    imported: float = field(default_factory=time.perf_counter)
+    #: what importing it took
+    importing: float = 0.0
+    #: what building gradients took
+    grad: float = 0.0
+
+
+_times = _Times()
+#: whether this thread is building gradients
+_building: ContextVar[bool] = ContextVar("opwise_building_gradients", default=False)
 
 
 def since_import() -> float:
     """Return the seconds since opwise was imported."""
-    return time.perf_counter() - _imported[0]
+    return time.perf_counter() - _times.imported
 
 
 def note_import(start: float) -> None:
     """Note that the import of opwise, which began at ``start`` by ``perf_counter``, has ended."""
-    _importing[0] = time.perf_counter() - start
+    _times.importing = time.perf_counter() - start
 
 
 def importing() -> float:
     """Return the seconds that importing opwise took; 0.0 in a forked process."""
-    return _importing[0]
+    return _times.importing
 
 
 def system_times() -> dict[str, float]:
@@ -66,26 +80,28 @@ def start_time(process: int) -> str:
 
 def grad_seconds() -> float:
     """Return the seconds spent building gradients."""
-    return _grad[0]
+    return _times.grad
 
 
 def reset_times() -> None:
     """Begin anew, as if opwise were imported now."""
-    _imported[0] = time.perf_counter()
-    _grad[0] = _importing[0] = 0.0
+    _times.imported = time.perf_counter()
+    _times.importing = _times.grad = 0.0
 
 
 @contextmanager
 def building_gradients() -> Iterator[None]:
     """Count the time of a block as spent building gradients; nested blocks count once."""
+    if _building.get():
+        yield
+        return
     start = time.perf_counter()
-    _depth[0] += 1
+    token = _building.set(True)
     try:
         yield
     finally:
-        _depth[0] -= 1
-        if not _depth[0]:
-            _grad[0] += time.perf_counter() - start
+        _building.reset(token)
+        _times.grad += time.perf_counter() - start
 
 
 # --- garbage collection ---------------------------------------------------------------------------

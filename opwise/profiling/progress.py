@@ -130,8 +130,16 @@ class _NoBar(Bar):
 
 
 _none = _NoBar()
-#: the bar of the process, ``_none`` without one
-_current: Bar = _none
+
+
+class _Terminal:
+    """The terminal, which has room for one bar of the process."""
+
+    #: ``_none`` without one
+    bar: Bar = _none
+
+
+_terminal = _Terminal()
 
 
 @contextmanager
@@ -142,15 +150,14 @@ def shown(
 
     It shows nothing if stderr is no terminal, or if work around it has a bar already.
     """
-    global _current
-    if _current is not _none or not is_wanted():
+    if _terminal.bar is not _none or not is_wanted():
         yield _none
         return
-    bar = _current = Bar(text, total, alone, patience)
+    bar = _terminal.bar = Bar(text, total, alone, patience)
     try:
         yield bar
     finally:
-        _current = _none
+        _terminal.bar = _none
         bar.close()
 
 
@@ -161,11 +168,11 @@ def compiling(name: str | None) -> Any:
 
 def say(what: str) -> None:
     """Say what the compiler is doing, for the bar of ``compiling`` if there is one."""
-    bar = _current
+    bar = _terminal.bar
     if bar is not _none and not bar.alone:
         bar.update(text=f"{bar.title}: {what}")
 
 
 def interrupt() -> None:
     """Remove the bar, because something else needs the terminal."""
-    _current.close()
+    _terminal.bar.close()

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from opwise.config import config
-from opwise.graph import hooks, provenance
+from opwise.graph import provenance, upcalls
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.provenance import text_of
@@ -609,7 +609,7 @@ def environment() -> dict[str, Any]:
         "process": os.getpid(),
         **_process_name(),
         "flags": _flags(),
-        **hooks.parallelism(),
+        **upcalls.parallelism(),
         "grad_seconds": process.grad_seconds(),
         "seconds_since_import": process.since_import(),
         "seconds_importing": process.importing(),

@@ -10,12 +10,13 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from opwise.config import config
-from opwise.graph import hooks
+from opwise.graph import upcalls
 from opwise.graph.provenance import text_of
 from opwise.profiling import live, process, requests
 from opwise.profiling.files import uninterrupted, write_whole
@@ -72,7 +73,7 @@ class ProfileStats(ProfileMethods):
         live.publish(recorder)
         requests.listen(_requested)
         if config.profile and isinstance(destination(), Path):
-            hooks.ending.watch(_end)
+            upcalls.ending().watch(_end)
 
     def profile(self) -> Profile:
         """Return what has been recorded up to now, as plain data."""
@@ -288,7 +289,7 @@ class ProfileStats(ProfileMethods):
 
     def advise(self, f: Any, *args: Any, budget: float = 5.0, file: Any = None) -> Any:
         """Try what might make a function faster on its arguments; see ``opwise.advise``."""
-        return hooks.advise(f, *args, budget=budget, file=file)
+        return upcalls.advise(f, *args, budget=budget, file=file)
 
     def graphs(self) -> str:
         """Return the text of ``debugprint`` of the functions, with the times of their Applys."""
@@ -370,6 +371,21 @@ def _show_lines(lines: Iterable[str], file: Any) -> None:
 # --- at the end of the program --------------------------------------------------------------------
 
 _at_exit: list[ProfileStats] = []
+
+
+@contextmanager
+def apart() -> Iterator[list[ProfileStats]]:
+    """Yield a list that has the ProfileStats made within a ``with`` block behind it.
+
+    Nobody prints these when the program ends.
+    """
+    known, made = list(_at_exit), list[ProfileStats]()
+    try:
+        yield made
+    finally:
+        made += [one for one in _at_exit if one not in known]
+        _at_exit[:] = [one for one in _at_exit if one in known]
+
 
 #: environment variable with the id of the first process of the program
 _OWNER = "OPWISE_PROFILE_OWNER"
@@ -470,32 +486,47 @@ def _requested() -> tuple[Profile, Path]:
 
 
 def _first_process() -> bool:
-    if _forked:
+    if _process.is_forked:
         return False
     return os.environ.setdefault(_OWNER, str(os.getpid())) == str(os.getpid())
 
 
-#: held while the profiles are printed or written at the end; not empty: they have been
-_end_lock, _ended = threading.Lock(), list[bool]()
+class _Process:
+    """What this process has done with its profiles, and what it is."""
+
+    def __init__(self) -> None:
+        self.is_forked = False
+        #: held while the profiles are printed or written at the end; whether they have been
+        self.lock, self.has_ended = threading.Lock(), False
+        #: what multiprocessing runs when this child of it ends
+        self.finalizer: Any = None
+
+    def become_forked(self) -> None:
+        """Forget what the parent did: it may be about to end."""
+        self.is_forked = True
+        self.lock, self.has_ended = threading.Lock(), False
+
+
+_process = _Process()
 
 
 def _at_end() -> None:
     """End the process as far as profiles go, also by a signal that has come meanwhile."""
     _end()
-    hooks.ending.leave()
+    upcalls.ending().leave()
 
 
 def _end() -> None:
     """Print or write all profiles as the flags say, once: the last of them count."""
-    with _end_lock:
-        if not _ended:
-            _ended.append(True)
+    with _process.lock:
+        if not _process.has_ended:
+            _process.has_ended = True
             _tell()
 
 
 def _tell() -> None:
     """Print or write all profiles as the flags say."""
-    if _forked and not _has_own():
+    if _process.is_forked and not _has_own():
         return
     if not any(stats._recorders for stats in _at_exit):
         send_status(event="nothing compiled")
@@ -546,11 +577,6 @@ atexit.register(_at_end)
 
 # --- processes that the program starts ------------------------------------------------------------
 
-#: not empty if this process was forked
-_forked: list[bool] = []
-#: finalizers that multiprocessing runs when this child of it ends
-_finalizers: list[Any] = []
-
 
 def _has_own() -> bool:
     """Return whether a forked process compiled or called anything itself."""
@@ -559,21 +585,19 @@ def _has_own() -> bool:
 
 def _before_fork() -> None:
     """End our threads, so that a program of one thread forks as one."""
-    hooks.ending.before_fork()
+    upcalls.ending().before_fork()
     requests.before_fork()
 
 
 def _after_fork_in_parent() -> None:
     requests.after_fork_in_parent()
-    hooks.ending.after_fork()
+    upcalls.ending().after_fork()
 
 
 def _after_fork() -> None:
     """Forget in a forked process what its parent recorded; the parent reports it."""
-    global _end_lock
-    _forked[:] = [True]
-    _end_lock, _ended[:] = threading.Lock(), []  # the parent may be about to end
-    hooks.ending.after_fork_in_child()
+    _process.become_forked()
+    upcalls.ending().after_fork_in_child()
     live.forget_after_fork()  # before the counters are reset, which are those of the parent
     process.reset_times()
     for stats in _at_exit:
@@ -595,8 +619,9 @@ def _watch_multiprocessing() -> None:
 
 
 def _finalize_child(util: ModuleType) -> None:
-    if not any(known.still_active() for known in _finalizers):
-        _finalizers[:] = [util.Finalize(None, _end_of_child, exitpriority=-100)]
+    known = _process.finalizer
+    if known is None or not known.still_active():
+        _process.finalizer = util.Finalize(None, _end_of_child, exitpriority=-100)
 
 
 def _end_of_child() -> None:

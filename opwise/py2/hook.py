@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from opwise.config import follow_environment
-from opwise.py2 import builtin, converted, lookup, workers
+from opwise.py2 import builtin, converted, workers
 
 #: the packages opwise and theano
 _OURS = Path(__file__).resolve().parents[1]
@@ -192,7 +192,6 @@ def install(python: int = 2) -> None:
     given = [os.curdir, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     _FINDER.given = {Path(path).resolve() for path in given} - packages
     _FINDER.installed = packages | {Path(path).resolve() for path in sys.path if path}
-    lookup.is_own, lookup.own_module = _FINDER.is_own, _FINDER.own_module
     sys.meta_path.insert(0, _FINDER)
     if sys.flags.bytes_warning:
         warnings.filterwarnings("ignore", category=BytesWarning)  # but see _warn_of_bytes

@@ -10,7 +10,7 @@ import importlib.util
 import sys
 import types
 import warnings
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,23 @@ import numpy as np
 from opwise.py2 import breakages, methods
 from opwise.py2.sizes import Sized
 
-#: (name of a module) -> whether it is one of the user's; ``hook`` replaces it
-is_own: Callable[[str], bool] = lambda name: False  # noqa: E731  (a default that is replaced)
 
-#: (name of a module) -> the user's module of that name, if libraries have loaded the standard
-#: library's; ``hook`` replaces it
-own_module: Callable[[str], types.ModuleType | None] = lambda name: None  # noqa: E731
+def _finder() -> Any:
+    """Return what finds the user's modules, if ``hook`` has put it where Python looks for it."""
+    return next((each for each in sys.meta_path if hasattr(each, "own_module")), None)
+
+
+def is_own(name: str) -> bool:
+    """Return whether the user has a module of a name."""
+    finder = _finder()
+    return finder is not None and finder.is_own(name)
+
+
+def own_module(name: str) -> types.ModuleType | None:
+    """Return the user's module of a name if libraries have loaded the standard library's."""
+    finder = _finder()
+    found: types.ModuleType | None = None if finder is None else finder.own_module(name)
+    return found
 
 
 def resolved(dotted: str) -> Any:

@@ -28,9 +28,10 @@ from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Scratchpad, Variable
 from opwise.linkers.storage import Container
 from opwise.scalar.op import Cast, ScalarOp
-from opwise.scalar.types import ScalarConstant, ScalarVariable, get_scalar_type
+from opwise.scalar.types import get_scalar_type
+from opwise.scalar.variable import ScalarConstant, ScalarVariable
+from opwise.tensor.operators import TensorConstant, TensorVariable
 from opwise.tensor.type import TensorType
-from opwise.tensor.variable import TensorConstant, TensorVariable
 
 
 class Unpickler(pickle.Unpickler):
@@ -110,9 +111,14 @@ class _Container(_State):
         return self.made
 
 
+def _become(thing: Any, kind: type[Any]) -> None:
+    """Make an object that pickle has made, and others of the pickle refer to, one of opwise."""
+    thing.__class__ = kind
+
+
 class _TensorType(TensorType):
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__class__ = TensorType  # type: ignore[assignment]
+        _become(self, TensorType)
         TensorType.__init__(
             self, state.get("dtype", "float32"), state["broadcastable"], state.get("name")
         )
@@ -127,7 +133,7 @@ def _is_own(thing: Any, kind: type[Any], state: dict[str, Any]) -> bool:
 
     The classes of both have the same names. Variables of Theano always have a ``tag``.
     """
-    thing.__class__ = kind
+    _become(thing, kind)
     if "tag" in state:
         return False
     vars(thing).update(state)
@@ -215,7 +221,7 @@ def _real(value: Any) -> Any:
 class _Apply(Apply):
     def __setstate__(self, state: dict[str, Any]) -> None:
         made = _real(state["op"]).make_node(*state["inputs"])
-        self.__class__ = Apply  # type: ignore[assignment]
+        _become(self, Apply)
         vars(self).update(vars(made))
         self.outputs = state["outputs"]
         for variable, new in zip(self.outputs, made.outputs, strict=True):

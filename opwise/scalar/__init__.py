@@ -41,13 +41,12 @@ from opwise.scalar.preferences import (
 )
 from opwise.scalar.types import (
     Scalar,
-    ScalarConstant,
-    ScalarVariable,
     as_scalar,
     autocast_float_as,
     constant,
     get_scalar_type,
 )
+from opwise.scalar.variable import ScalarConstant, ScalarVariable
 
 globals().update(CLASSES)
 globals().update(OPS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from opwise.graph import hooks
+from opwise.graph import upcalls
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.graph.type import Type
@@ -92,7 +92,7 @@ class CDataType(Type):
         """Return the capsule of an address, which is not checked."""
         if self._maker is None:
             address = get_scalar_type("uint64")()
-            self._maker = hooks.compile_function([address], _FromAddress(self)(address))
+            self._maker = upcalls.compile_function([address], _FromAddress(self)(address))
         return self._maker(ptr)
 
     def _identity(self) -> tuple[Any, ...]:

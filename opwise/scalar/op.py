@@ -14,7 +14,7 @@ from opwise.graph.op import Op
 from opwise.scalar import casting, dtypes, table  # noqa: F401  (the tables fill ROWS)
 from opwise.scalar.preferences import specific_out
 from opwise.scalar.spec import ROWS, Algebra, ScalarSpec
-from opwise.scalar.types import ScalarVariable, as_scalar, constant, get_scalar_type
+from opwise.scalar.types import as_scalar, constant, get_scalar_type
 
 
 class ScalarOp(Op):
@@ -337,41 +337,3 @@ def refuse_complex_mod(*operand_dtypes: str) -> None:
             f"% has no meaning for complex numbers, got {' and '.join(operand_dtypes)}: take "
             "T.real, T.imag or abs first"
         )
-
-
-def _operator(name, reverse=False):
-    op = mod_check if name == "mod" else OPS[name]
-    if reverse:
-        return lambda self, other: op(other, self)
-    return lambda self, *others: op(self, *others)
-
-
-for _method, _name in {
-    "__add__": "add", "__sub__": "sub", "__mul__": "mul", "__truediv__": "true_div",
-    "__floordiv__": "int_div", "__mod__": "mod", "__pow__": "pow", "__neg__": "neg",
-    "__abs__": "abs_", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
-    "__and__": "and_", "__or__": "or_", "__xor__": "xor", "__invert__": "invert",
-}.items():  # fmt: skip
-    setattr(ScalarVariable, _method, _operator(_name))
-for _method, _name in {
-    "__radd__": "add", "__rsub__": "sub", "__rmul__": "mul", "__rtruediv__": "true_div",
-    "__rfloordiv__": "int_div", "__rmod__": "mod", "__rpow__": "pow", "__rand__": "and_",
-    "__ror__": "or_", "__rxor__": "xor",
-}.items():  # fmt: skip
-    setattr(ScalarVariable, _method, _operator(_name, reverse=True))
-
-
-def _filled(value):
-    def method(self, dtype=None):
-        number = constant(value, dtype or self.type.dtype)
-        return OPS["second"](self, number)
-
-    return method
-
-
-for _name, _method_of in {
-    "zeros_like": _filled(0),
-    "ones_like": _filled(1),
-    "astype": lambda self, dtype: cast(self, dtype),
-}.items():
-    setattr(ScalarVariable, _name, _method_of)

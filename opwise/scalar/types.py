@@ -1,18 +1,25 @@
-"""The Scalar type and its variables: numbers in fused kernels, and indices of Subtensor."""
+"""The Scalar type: numbers in fused kernels, and indices of Subtensor.
+
+Its variables are in ``opwise.scalar.variable``, above the Ops that their operators make.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from opwise.config import config
-from opwise.graph import hooks
+from opwise.graph import upcalls
 from opwise.graph.type import Type
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
 from opwise.scalar.cinterface import ScalarInterface
 from opwise.scalar.dtypes import DTypeLike
+
+if TYPE_CHECKING:
+    from opwise.scalar.variable import ScalarConstant
 
 
 class Scalar(ScalarInterface, Type):
@@ -72,33 +79,6 @@ class Scalar(ScalarInterface, Type):
         return f"Scalar({self.dtype})"
 
 
-class ScalarVariable(Variable):
-    """A variable of Scalar type; ``opwise.scalar.op`` attaches its operators."""
-
-    @property
-    def dtype(self):
-        return self.type.dtype
-
-    ndim = 0
-
-
-class ScalarConstant(Constant, ScalarVariable):
-    """A constant number."""
-
-    def __init__(self, type, data, name=None):
-        Constant.__init__(self, type, data, name)
-
-    def signature(self):
-        # by bits: -0.0 differs from 0.0
-        return self.type, np.asarray(self.data).tobytes()
-
-    def __str__(self):
-        return self.name or f"Constant{{{self.data}}}"
-
-
-Scalar.Variable = ScalarVariable
-Scalar.Constant = ScalarConstant
-
 _scalars: dict[str, Scalar] = {}
 
 
@@ -119,7 +99,7 @@ def as_scalar(x: Any, name: str | None = None) -> Any:
         if isinstance(x.type, Scalar):
             return x
         if getattr(x.type, "ndim", None) == 0:
-            return hooks.scalar_from_tensor(x)
+            return upcalls.scalar_from_tensor(x)
         raise TypeError(f"Variable type field must be a Scalar, not {x.type} of {x}")
     if hasattr(x, "default_output"):
         return as_scalar(x.default_output(), name)
@@ -129,12 +109,15 @@ def as_scalar(x: Any, name: str | None = None) -> Any:
 def constant(x: Any, dtype: DTypeLike | None = None, name: str | None = None) -> ScalarConstant:
     """Return the constant ``x``; Python numbers get the smallest dtype that is exact."""
     value = autocast(x) if dtype is None else np.dtype(dtype).type(x)
-    return ScalarConstant(get_scalar_type(value.dtype.name), value, name)
+    type_ = get_scalar_type(value.dtype.name)
+    return cast("ScalarConstant", type_.Constant(type_, value, name))
 
 
 _autocast_ints = tuple(np.dtype(d).type for d in dtypes.SIGNED)
 #: the dtypes to try for a Python float, in order; None: by floatX
-autocast_floats = None
+autocast_floats: ContextVar[tuple[str, ...] | None] = ContextVar(
+    "opwise_autocast_floats", default=None
+)
 
 
 class autocast_float_as:
@@ -144,12 +127,11 @@ class autocast_float_as:
         self.dtypes = floats
 
     def __enter__(self):
-        global autocast_floats
-        self.before, autocast_floats = autocast_floats, self.dtypes
+        self.before = autocast_floats.get()
+        autocast_floats.set(self.dtypes)
 
     def __exit__(self, *exc):
-        global autocast_floats
-        autocast_floats = self.before
+        autocast_floats.set(self.before)
 
 
 def autocast(x: Any) -> Any:
@@ -170,12 +152,13 @@ def autocast(x: Any) -> Any:
                 return numpy_type(x)
         return np.asarray(x)[()]
     if isinstance(x, float):
-        if autocast_floats is not None:
-            for dtype in autocast_floats:
+        floats = autocast_floats.get()
+        if floats is not None:
+            for dtype in floats:
                 value = np.dtype(dtype).type(x)
                 if float(value) == x or x != x:
                     return value
-            return np.dtype(autocast_floats[-1]).type(x)
+            return np.dtype(floats[-1]).type(x)
         if config.cast_policy == "numpy+floatX":
             return np.dtype(config.floatX).type(x)
         if config.floatX in ("float32", "float16"):

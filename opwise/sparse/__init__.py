@@ -3,10 +3,7 @@
 scipy.sparse holds the values. It is imported when the first of them is met.
 """
 
-import importlib as _importlib
-
-from opwise.graph import hooks as _hooks
-from opwise.sparse import operators  # noqa: F401  (attaches methods)
+from opwise.graph import upcalls as _upcalls
 from opwise.sparse.arithmetic import (  # noqa: F401
     AddSD,
     AddSS,
@@ -136,6 +133,11 @@ from opwise.sparse.join import (  # noqa: F401
     hstack,
     vstack,
 )
+from opwise.sparse.operators import (  # noqa: F401
+    SparseConstant,
+    SparseConstantSignature,
+    SparseVariable,
+)
 from opwise.sparse.products import (  # noqa: F401
     Dot,
     SamplingDot,
@@ -199,9 +201,6 @@ from opwise.sparse.type import (  # noqa: F401
     SparseType,
 )
 from opwise.sparse.variable import (  # noqa: F401
-    SparseConstant,
-    SparseConstantSignature,
-    SparseVariable,
     all_dtypes,
     as_sparse,
     as_sparse_or_tensor_variable,
@@ -246,5 +245,4 @@ from opwise.sparse.vectors import (  # noqa: F401
 #: whether there are sparse matrices; scipy, which they need, is installed with opwise
 enable_sparse = True
 
-for _module in _hooks.load_with[__name__]:
-    _importlib.import_module(_module)
+_upcalls.load_with(__name__)

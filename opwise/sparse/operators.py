@@ -1,25 +1,26 @@
-"""The operators and methods of sparse variables, constants and shared variables.
+"""Sparse variables and constants, with their operators and methods.
 
-Each calls a function of another module. Importing this module attaches them.
+Each method calls a function of another module.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from opwise.graph.variable import Constant, Variable
 from opwise.sparse import arithmetic, compare, indexing, products
 from opwise.sparse.convert import ChangeFormat, SparseFromDense, cast, dense_from_sparse, transpose
-from opwise.sparse.type import SparseType
-from opwise.sparse.variable import _sparse_py_operators as _Target
+from opwise.sparse.type import SparseType, arrays_of
+from opwise.sparse.variable import hash_from_sparse
 from opwise.sparse.vectors import csm_data, sp_ones_like, sp_zeros_like
 from opwise.tensor.shape import shape
 from opwise.tensor.type import TensorType
 
-__all__: list[str] = []
+__all__ = ["SparseConstant", "SparseConstantSignature", "SparseVariable"]
 
 
-class SparseMethods:
-    """The operators and methods, which are attached to the base class of sparse variables."""
+class _sparse_py_operators:
+    """The operators and methods of sparse variables, constants and shared variables."""
 
     type: SparseType
     #: above that of numpy arrays and scipy's matrices, which then leave ``a * x`` to the variable
@@ -111,15 +112,66 @@ class SparseMethods:
         return ones if dtype in (None, ones.type.dtype) else cast(ones, dtype)
 
 
-class _Empty:
-    annotated: int
+class SparseVariable(_sparse_py_operators, Variable):
+    """A symbolic sparse matrix."""
+
+    type: SparseType
+
+    def __str__(self):
+        if self.name is not None or self.owner is not None:
+            return super().__str__()
+        return f"{type(self).__name__}{{{self.format},{self.dtype}}}"
 
 
-def _attach_methods() -> None:
-    """Attach the methods, without what every class has in every version of Python."""
-    for name, value in vars(SparseMethods).items():
-        if name not in vars(_Empty):
-            setattr(_Target, name, value)
+class SparseConstant(_sparse_py_operators, Constant):
+    """A constant sparse matrix; ``data`` holds it and must not be written to."""
+
+    type: SparseType
+
+    def signature(self):
+        return SparseConstantSignature(self.type, self.data)
+
+    def __str__(self):
+        data = self.data
+        return (
+            f"{type(self).__name__}{{{self.format},{self.dtype},shape={data.shape},nnz={data.nnz}}}"
+        )
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
 
 
-_attach_methods()
+class SparseConstantSignature:
+    """Compares constants by type, shape and the bits of their arrays; the hash is kept."""
+
+    __slots__ = ("_hash", "data", "type")
+
+    def __init__(self, type, data):
+        self.type = type
+        self.data = data
+        self._hash = None
+
+    def _parts(self):
+        return [array.tobytes() for array in arrays_of(self.data)]
+
+    def __eq__(self, other):
+        if not isinstance(other, SparseConstantSignature):
+            return False
+        return (
+            self.type == other.type
+            and self.data.shape == other.data.shape
+            and (self.data is other.data or self._parts() == other._parts())
+        )
+
+    def __hash__(self):
+        if self._hash is None:
+            self._hash = hash((self.type, hash_from_sparse(self.data)))
+        return self._hash
+
+
+# a type is older than the class of its variables, whose methods make Ops, which know the type
+SparseType.Variable = SparseVariable
+SparseType.Constant = SparseConstant

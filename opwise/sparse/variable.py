@@ -1,60 +1,24 @@
-"""Sparse variables and constants, and the conversion of values to them.
+"""The conversion of values to sparse variables, and the constructors of these.
 
-``opwise.sparse.operators`` attaches their operators and methods.
+Their classes are in ``opwise.sparse.operators``, above the Ops that their operators make.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from opwise.config import config
 from opwise.graph.apply import Apply
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Variable
 from opwise.sparse.type import SparseType, arrays_of, holds_sparse
 from opwise.tensor.type import TensorType
 from opwise.tensor.variable import as_tensor_variable
 
 if TYPE_CHECKING:
-    from opwise.sparse.operators import SparseMethods as _sparse_py_operators
-else:
-
-    class _sparse_py_operators:
-        """The operators and methods of sparse variables; ``opwise.sparse.operators`` fills it."""
-
-
-class SparseVariable(_sparse_py_operators, Variable):
-    """A symbolic sparse matrix."""
-
-    type: SparseType
-
-    def __str__(self):
-        if self.name is not None or self.owner is not None:
-            return super().__str__()
-        return f"{type(self).__name__}{{{self.format},{self.dtype}}}"
-
-
-class SparseConstant(_sparse_py_operators, Constant):
-    """A constant sparse matrix; ``data`` holds it and must not be written to."""
-
-    type: SparseType
-
-    def signature(self):
-        return SparseConstantSignature(self.type, self.data)
-
-    def __str__(self):
-        data = self.data
-        return (
-            f"{type(self).__name__}{{{self.format},{self.dtype},shape={data.shape},nnz={data.nnz}}}"
-        )
-
-    def __copy__(self):
-        return self
-
-    def __deepcopy__(self, memo):
-        return self
+    from opwise.sparse.operators import SparseConstant
 
 
 def hash_from_sparse(data: Any) -> str:
@@ -64,38 +28,6 @@ def hash_from_sparse(data: Any) -> str:
         found.update(f" {array.dtype} {array.size} ".encode())
         found.update(array.tobytes())
     return found.hexdigest()
-
-
-class SparseConstantSignature:
-    """Compares constants by type, shape and the bits of their arrays; the hash is kept."""
-
-    __slots__ = ("_hash", "data", "type")
-
-    def __init__(self, type, data):
-        self.type = type
-        self.data = data
-        self._hash = None
-
-    def _parts(self):
-        return [array.tobytes() for array in arrays_of(self.data)]
-
-    def __eq__(self, other):
-        if not isinstance(other, SparseConstantSignature):
-            return False
-        return (
-            self.type == other.type
-            and self.data.shape == other.data.shape
-            and (self.data is other.data or self._parts() == other._parts())
-        )
-
-    def __hash__(self):
-        if self._hash is None:
-            self._hash = hash((self.type, hash_from_sparse(self.data)))
-        return self._hash
-
-
-SparseType.Variable = SparseVariable
-SparseType.Constant = SparseConstant
 
 
 # --- conversion -----------------------------------------------------------------------------------
@@ -109,7 +41,8 @@ def constant(x: Any, name: str | None = None) -> SparseConstant:
     if not holds_sparse(x):
         raise TypeError(f"sparse.constant takes a sparse matrix of scipy, not {type(x)}")
     type_ = SparseType(format=x.format, dtype=x.dtype)
-    return SparseConstant(type_, type_.format_cls[x.format](x, copy=True), name=name)
+    data = type_.format_cls[x.format](x, copy=True)
+    return cast("SparseConstant", type_.Constant(type_, data, name))
 
 
 def as_sparse_variable(x: Any, name: str | None = None) -> Any:

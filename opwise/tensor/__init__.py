@@ -1,8 +1,12 @@
 """Tensors: their type, variables and operations; these are the names of ``theano.tensor``."""
 
+import importlib as _importlib
 import sys as _sys
 
-from opwise.tensor import (  # noqa: F401  (modules; the last two attach and register)
+from opwise.graph.apply import Apply  # noqa: F401
+from opwise.graph.op import Op  # noqa: F401
+from opwise.graph.variable import Constant, Variable  # noqa: F401
+from opwise.tensor import (  # noqa: F401  (modules; the last one registers)
     elsewhere,
     linalg,
     nnet,
@@ -21,6 +25,7 @@ from opwise.tensor.functions import *  # noqa: F403
 from opwise.tensor.io import *  # noqa: F403
 from opwise.tensor.join import *  # noqa: F403
 from opwise.tensor.knownvalues import *  # noqa: F403
+from opwise.tensor.operators import *  # noqa: F403
 from opwise.tensor.products import *  # noqa: F403
 from opwise.tensor.reduce import *  # noqa: F403
 from opwise.tensor.selection import *  # noqa: F403
@@ -30,7 +35,24 @@ from opwise.tensor.sort import *  # noqa: F403
 from opwise.tensor.subtensor import *  # noqa: F403
 from opwise.tensor.transfer import *  # noqa: F403
 
+#: names of ``theano.tensor`` for things above this layer, and their modules
+_ABOVE = {
+    **dict.fromkeys(("SharedVariable", "shared"), "opwise.compile.shared"),
+    **dict.fromkeys(
+        ("Lop", "Rop", "consider_constant", "grad", "numeric_grad", "subgraph_grad", "verify_grad"),
+        "opwise.gradient",
+    ),
+}
+
 
 def __getattr__(name):
-    """Raise AttributeError that says where a name is, if it is elsewhere."""
+    """Find a name of a layer above; raise AttributeError that says where another name is."""
+    if name in _ABOVE:
+        found = getattr(_importlib.import_module(_ABOVE[name]), name)
+        globals()[name] = found
+        return found
     raise elsewhere.no_attribute(_sys.modules[__name__], name)
+
+
+def __dir__():
+    return [*globals(), *_ABOVE]

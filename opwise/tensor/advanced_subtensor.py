@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.graph.opmethods import connects, linear_in_first, shapes_of
 from opwise.graph.traversal import equal_computations
-from opwise.graph.variable import Variable
+from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
 from opwise.scalar.types import Scalar
@@ -37,7 +37,10 @@ from opwise.tensor.slices import (
     slice_variable,
 )
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import TensorConstant, TensorVariable, as_tensor_variable, constant
+from opwise.tensor.variable import as_tensor_variable, constant
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 __all__ = [
     "AdvancedBooleanIncSubtensor", "AdvancedBooleanSubtensor", "AdvancedIncSubtensor",
@@ -253,7 +256,7 @@ def as_index_variable(item: Any) -> Any:
         if isinstance(item.type, Scalar):
             item = as_tensor(item)
     item = as_tensor_variable(item)
-    if isinstance(item, TensorConstant) and item.data.size == 0:  # numpy makes [] an array of float
+    if isinstance(item, Constant) and item.data.size == 0:  # numpy makes [] an array of float
         item = constant(item.data.astype(np.int64))
     if item.type.dtype not in dtypes.INTEGERS and item.type.dtype != "bool":
         raise TypeError(f"{_NOT_INTEGER}: {item} has dtype {item.type.dtype}")

@@ -10,7 +10,7 @@ from copy import deepcopy
 import numpy as np
 
 from opwise.config import config
-from opwise.graph import costs, hooks
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.graph.opmethods import linear_in_first, scalar_shape, shapes_of
@@ -81,7 +81,6 @@ class TensorFromScalar(Op):
 
 
 scalar_from_tensor = ScalarFromTensor()
-hooks.scalar_from_tensor = scalar_from_tensor
 tensor_from_scalar = TensorFromScalar()
 conversions.from_scalar = tensor_from_scalar
 

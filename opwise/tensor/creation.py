@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,10 @@ from opwise.tensor.knownvalues import equals_input, extract_constant, get_vector
 from opwise.tensor.shape import is_length, length
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.type import dtype_name, tensor_type, values_eq_approx_always_true
-from opwise.tensor.variable import Tensor, TensorLike, TensorVariable, as_tensor_variable, constant
+from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable, constant
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 __all__ = [
     "ARange",

@@ -9,7 +9,7 @@ import math
 import weakref
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,7 +26,10 @@ from opwise.scalar.op import OPS, ScalarOp, cast_op
 from opwise.scalar.spec import ROWS, Algebra
 from opwise.scalar.types import get_scalar_type
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import Tensor, TensorLike, TensorVariable, as_tensor_variable, constant
+from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable, constant
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 #: Apply -> the function that computes it in numpy
 _computations: weakref.WeakKeyDictionary[Apply, _Computation] = weakref.WeakKeyDictionary()

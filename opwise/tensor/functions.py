@@ -6,7 +6,7 @@ Each is the Elemwise of a row of the scalar table; new rows appear here by thems
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,14 +21,15 @@ from opwise.tensor.type import TensorType
 from opwise.tensor.variable import (
     CONSTRUCTORS,
     Tensor,
-    TensorConstant,
     TensorLike,
-    TensorVariable,
     as_tensor,
     as_tensor_variable,
     constant,
     tensor,
 )
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 _ALIASES = {
     "abs": "abs_",
@@ -180,9 +181,7 @@ __all__ = [
     *_ALIASES,
     "DimShuffle",
     "Elemwise",
-    "TensorConstant",
     "TensorType",
-    "TensorVariable",
     "all_dtypes",
     "allclose",
     "as_tensor",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,14 +33,10 @@ from opwise.tensor.shape import (
     shape_padleft,
 )
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import (
-    Tensor,
-    TensorLike,
-    TensorVariable,
-    as_tensor_variable,
-    constant,
-    conversions,
-)
+from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable, constant, conversions
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 __all__ = [
     "Join",

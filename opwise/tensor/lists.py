@@ -26,65 +26,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-class TypedListType(Type):
-    """The type of lists whose elements all have the type ``ttype``.
-
-    depth: 1 for lists of such lists, and so on. Raises ValueError for a negative depth, TypeError
-    if ttype is no Type.
-    """
-
-    ttype: Type
-
-    def __init__(self, ttype: Type, depth: int = 0) -> None:
-        if depth < 0:
-            raise ValueError(f"Please specify a depth superior or equal to 0, not {depth}")
-        if not isinstance(ttype, Type):
-            raise TypeError(f"Expected a Theano Type, not {ttype!r}: write T.dvector, for example")
-        self.ttype = ttype if depth == 0 else TypedListType(ttype, depth - 1)
-
-    def filter(self, data: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
-        """Return ``data`` as a list whose elements have the type; TypeError if they cannot.
-
-        strict: ``data`` must be a list with such elements already.
-        """
-        if strict:
-            if not isinstance(data, list):
-                raise TypeError(f"Expected a python list, not {type(data)}")
-            for element in data:
-                self.ttype.filter(element, strict=True)
-            return data
-        return [self.ttype.filter(element, allow_downcast=allow_downcast) for element in data]
-
-    def get_depth(self) -> int:
-        """Return how many lists the elements are nested in: 0 for a list of tensors."""
-        return self.ttype.get_depth() + 1 if isinstance(self.ttype, TypedListType) else 0
-
-    # compares by the type of the elements, which is not known to the class
-    def values_eq(self, a: Any, b: Any) -> bool:  # type: ignore[override]
-        """Return whether two lists are equally long and their elements are equal."""
-        return len(a) == len(b) and all(map(self.ttype.values_eq, a, b))
-
-    def values_eq_approx(self, a: Any, b: Any) -> bool:  # type: ignore[override]
-        """Return whether two lists are equally long and their elements are equal up to rounding."""
-        return len(a) == len(b) and all(map(self.ttype.values_eq_approx, a, b))
-
-    def may_share_memory(self, a: Any, b: Any) -> bool:  # type: ignore[override]
-        """Return whether two lists, or a list and an element, may share memory."""
-        if a is b:
-            return a is not None
-        ones, others = (x if isinstance(x, list) else [x] for x in (a, b))
-        return any(self.ttype.may_share_memory(x, y) for x in ones for y in others)
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.ttype == other.ttype
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.ttype))
-
-    def __str__(self) -> str:
-        return f"TypedList <{self.ttype}>"
-
-
 class _typed_list_py_operators:
     """The methods of list variables, named as those of lists."""
 
@@ -163,8 +104,65 @@ class TypedListConstant(_typed_list_py_operators, Constant):
         return self.type, id(self.data)  # a list has no hash
 
 
-TypedListType.Variable = TypedListVariable
-TypedListType.Constant = TypedListConstant
+class TypedListType(Type):
+    """The type of lists whose elements all have the type ``ttype``.
+
+    depth: 1 for lists of such lists, and so on. Raises ValueError for a negative depth, TypeError
+    if ttype is no Type.
+    """
+
+    Variable = TypedListVariable
+    Constant = TypedListConstant
+    ttype: Type
+
+    def __init__(self, ttype: Type, depth: int = 0) -> None:
+        if depth < 0:
+            raise ValueError(f"Please specify a depth superior or equal to 0, not {depth}")
+        if not isinstance(ttype, Type):
+            raise TypeError(f"Expected a Theano Type, not {ttype!r}: write T.dvector, for example")
+        self.ttype = ttype if depth == 0 else TypedListType(ttype, depth - 1)
+
+    def filter(self, data: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
+        """Return ``data`` as a list whose elements have the type; TypeError if they cannot.
+
+        strict: ``data`` must be a list with such elements already.
+        """
+        if strict:
+            if not isinstance(data, list):
+                raise TypeError(f"Expected a python list, not {type(data)}")
+            for element in data:
+                self.ttype.filter(element, strict=True)
+            return data
+        return [self.ttype.filter(element, allow_downcast=allow_downcast) for element in data]
+
+    def get_depth(self) -> int:
+        """Return how many lists the elements are nested in: 0 for a list of tensors."""
+        return self.ttype.get_depth() + 1 if isinstance(self.ttype, TypedListType) else 0
+
+    # compares by the type of the elements, which is not known to the class
+    def values_eq(self, a: Any, b: Any) -> bool:  # type: ignore[override]
+        """Return whether two lists are equally long and their elements are equal."""
+        return len(a) == len(b) and all(map(self.ttype.values_eq, a, b))
+
+    def values_eq_approx(self, a: Any, b: Any) -> bool:  # type: ignore[override]
+        """Return whether two lists are equally long and their elements are equal up to rounding."""
+        return len(a) == len(b) and all(map(self.ttype.values_eq_approx, a, b))
+
+    def may_share_memory(self, a: Any, b: Any) -> bool:  # type: ignore[override]
+        """Return whether two lists, or a list and an element, may share memory."""
+        if a is b:
+            return a is not None
+        ones, others = (x if isinstance(x, list) else [x] for x in (a, b))
+        return any(self.ttype.may_share_memory(x, y) for x in ones for y in others)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.ttype == other.ttype
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.ttype))
+
+    def __str__(self) -> str:
+        return f"TypedList <{self.ttype}>"
 
 
 # --- reading --------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""The operators and methods of tensor variables, constants and shared variables.
+"""Tensor variables and constants, with their operators and methods.
 
-Each calls a function of another module. Importing this module attaches them.
+Each method calls a function of another module.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 import opwise.tensor.shape as shaping
 from opwise.errors import AsTensorError, ComplexError, with_message
-from opwise.graph.variable import Variable
+from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
 from opwise.tensor import reduce
 from opwise.tensor.convert import tensor_copy
@@ -30,9 +30,8 @@ from opwise.tensor.sort import argsort, sort
 from opwise.tensor.subtensor import getitem, take
 from opwise.tensor.transfer import transfer
 from opwise.tensor.type import TensorType
-from opwise.tensor.variable import _tensor_py_operators as _Target
 
-__all__: list[str] = []
+__all__ = ["TensorConstant", "TensorVariable"]
 
 #: types of Python, numbers excluded, that cannot be operands of a variable
 _PLAIN = (bool, str, bytes, list, tuple, dict, set, frozenset, type(None))
@@ -43,7 +42,7 @@ _Method = Callable[..., Any]
 
 def _named(method, name):
     method.__name__ = name
-    method.__qualname__ = f"{_Target.__name__}.{name}"
+    method.__qualname__ = f"_tensor_py_operators.{name}"
     return method
 
 
@@ -87,9 +86,10 @@ def _unary(name: str, function: str | None = None) -> _Method:
     return _named(lambda self: op(self), name)
 
 
-class TensorMethods:
-    """The operators and methods, which are attached to the base class of tensor variables."""
+class _tensor_py_operators:
+    """The operators and methods of tensor variables, constants and shared variables."""
 
+    __slots__ = ()
     type: TensorType
     #: False for the result of a comparison: ``bool`` of it would always be True
     _is_nonzero = True
@@ -482,15 +482,84 @@ def _product(left, right):
         return NotImplemented
 
 
-class _Empty:
-    annotated: int
+class TensorVariable(_tensor_py_operators, Variable):
+    """A symbolic array."""
+
+    type: TensorType
+
+    def __repr__(self):
+        return super().__repr__()
 
 
-def _attach_methods() -> None:
-    """Attach the methods, without what every class has in every version of Python."""
-    for name, value in vars(TensorMethods).items():
-        if name not in vars(_Empty):
-            setattr(_Target, name, value)
+class TensorConstant(_tensor_py_operators, Constant):
+    """A constant array; ``data`` holds it and must not be written to."""
+
+    type: TensorType
+
+    def signature(self):
+        return TensorConstantSignature(self.type, self.data)
+
+    def __str__(self):
+        data = self.data
+        if (data.ndim and data.size > 1 and _all_equal(data)) or (data.ndim and data.size == 1):
+            body = f"{data.shape} of {_first(data)}"
+        else:
+            body = str(data)
+            if len(body) > 20:
+                body = f"{body[:10]}..{body[-10:]}".replace("\n", "")
+        return f"TensorConstant{{{body}}}"
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
 
 
-_attach_methods()
+def _first(data):
+    return data.flat[0]
+
+
+def _all_equal(data):
+    first = data.flat[0]
+    return bool((data == first).all())
+
+
+class TensorConstantSignature:
+    """Compares constants by type and bits, the cheapest comparison first; the hash is kept."""
+
+    __slots__ = ("_hash", "data", "type")
+
+    def __init__(self, type, data):
+        self.type = type
+        self.data = data
+        self._hash = None
+
+    def __eq__(self, other):
+        if not isinstance(other, TensorConstantSignature):
+            return False
+        a, b = self.data, other.data
+        return (
+            self.type == other.type
+            and a.shape == b.shape
+            and hash(self) == hash(other)
+            and (a is b or a.tobytes() == b.tobytes())
+        )
+
+    def __hash__(self):
+        if self._hash is None:
+            data = self.data
+            self._hash = hash(
+                (self.type, data.shape, data.tobytes() if data.size <= 4096 else _fingerprint(data))
+            )
+        return self._hash
+
+
+def _fingerprint(data):
+    last = data[tuple(-1 for _ in data.shape)]
+    return (data.flat[:64].tobytes(), last.tobytes(), data.sum().item())
+
+
+# a type is older than the class of its variables, whose methods make Ops, which know the type
+TensorType.Variable = TensorVariable
+TensorType.Constant = TensorConstant

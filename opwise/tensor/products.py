@@ -6,7 +6,7 @@ The Ops that they make are in ``opwise.tensor.dot`` and ``opwise.tensor.blas``.
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,10 @@ from opwise.tensor.join import join
 from opwise.tensor.shape import flatten, patternbroadcast, reshape, squeeze
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.type import TensorType
-from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
+from opwise.tensor.variable import TensorLike, as_tensor_variable
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 __all__ = ["batched_dot", "batched_tensordot", "cov", "dot", "outer", "tensordot"]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from functools import cache, partial, reduce
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,10 @@ from opwise.tensor.dimshuffle import dimshuffle, dimshuffle_op
 from opwise.tensor.elemwise import cast, elemwise, rough_work, second_bare
 from opwise.tensor.shape import reshape, shape
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import Tensor, TensorLike, TensorVariable, as_tensor_variable, constant
+from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable, constant
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 __all__ = [
     "Argmax",

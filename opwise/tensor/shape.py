@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,7 +34,10 @@ from opwise.tensor.knownvalues import (
     vector_rule,
 )
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable, constant
+from opwise.tensor.variable import TensorLike, as_tensor_variable, constant
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 __all__ = [
     "Rebroadcast",

@@ -27,8 +27,24 @@ __all__ = [
 ]  # fmt: skip
 
 
+class SliceConstant(Constant):
+    """A constant slice of integers and None."""
+
+    def __init__(self, type, data, name=None):
+        for part in (data.start, data.stop, data.step):
+            if part is not None and not isinstance(part, numbers.Integral):
+                raise TypeError(f"A slice is made of integers and None, not {data!r}")
+        super().__init__(type, data, name)
+
+    def signature(self):
+        # slices have no hash before Python 3.12
+        return SliceConstant, self.data.start, self.data.stop, self.data.step
+
+
 class SliceType(SingletonType):
     """The type of Python slices."""
+
+    Constant = SliceConstant
 
     def filter(self, data, strict=False, allow_downcast=None):
         """Return ``data`` if it is a slice; TypeError otherwise."""
@@ -54,22 +70,7 @@ class NoneTypeT(SingletonType):
         return False
 
 
-class SliceConstant(Constant):
-    """A constant slice of integers and None."""
-
-    def __init__(self, type, data, name=None):
-        for part in (data.start, data.stop, data.step):
-            if part is not None and not isinstance(part, numbers.Integral):
-                raise TypeError(f"A slice is made of integers and None, not {data!r}")
-        super().__init__(type, data, name)
-
-    def signature(self):
-        # slices have no hash before Python 3.12
-        return SliceConstant, self.data.start, self.data.stop, self.data.step
-
-
 slicetype = SliceType()
-SliceType.Constant = SliceConstant
 none_type_t = NoneTypeT()
 #: the constant None; clone it for each graph
 NoneConst = Constant(none_type_t, None, name="NoneConst")

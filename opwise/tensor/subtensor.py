@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from opwise.graph.opmethods import connects, linear_in_first
 from opwise.graph.type import Type
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
-from opwise.scalar.types import Scalar, ScalarConstant, get_scalar_type
+from opwise.scalar.types import Scalar, get_scalar_type
+from opwise.scalar.variable import ScalarConstant
 from opwise.tensor.advanced_subtensor import (
     AdvancedBooleanIncSubtensor,
     AdvancedBooleanSubtensor,
@@ -70,7 +71,10 @@ from opwise.tensor.slices import (
     slice_length,
 )
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable, constant
+from opwise.tensor.variable import TensorLike, as_tensor_variable, constant
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 __all__ = [
     "AdvancedBooleanIncSubtensor", "AdvancedBooleanSubtensor", "AdvancedIncSubtensor",

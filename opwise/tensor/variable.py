@@ -1,123 +1,33 @@
-"""Tensor variables and constants, and the conversion of Python values to them.
+"""The conversion of Python values to tensor variables, and the constructors of these.
 
-``opwise.tensor.operators`` attaches their operators and methods.
+Their classes are in ``opwise.tensor.operators``, above the Ops that their operators make.
 """
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
 from opwise.config import config
 from opwise.errors import AsTensorError
-from opwise.graph import hooks, provenance
+from opwise.graph import provenance
 from opwise.graph.apply import Apply
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
-from opwise.scalar import types as scalar_types
-from opwise.scalar.types import Scalar, autocast
+from opwise.scalar.types import Scalar, autocast, autocast_floats
 from opwise.tensor.type import TensorType, dtype_name, tensor_type
 
 if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorMethods as _tensor_py_operators
-else:
-
-    class _tensor_py_operators:
-        """The operators and methods of tensor variables; ``opwise.tensor.operators`` fills it."""
-
-        __slots__ = ()
-
-
-class TensorVariable(_tensor_py_operators, Variable):
-    """A symbolic array."""
-
-    type: TensorType
-
-    def __repr__(self):
-        return super().__repr__()
-
-
-class TensorConstant(_tensor_py_operators, Constant):
-    """A constant array; ``data`` holds it and must not be written to."""
-
-    type: TensorType
-
-    def signature(self):
-        return TensorConstantSignature(self.type, self.data)
-
-    def __str__(self):
-        data = self.data
-        if (data.ndim and data.size > 1 and _all_equal(data)) or (data.ndim and data.size == 1):
-            body = f"{data.shape} of {_first(data)}"
-        else:
-            body = str(data)
-            if len(body) > 20:
-                body = f"{body[:10]}..{body[-10:]}".replace("\n", "")
-        return f"TensorConstant{{{body}}}"
-
-    def __copy__(self):
-        return self
-
-    def __deepcopy__(self, memo):
-        return self
-
+    from opwise.tensor.operators import TensorConstant, TensorVariable
 
 #: a variable whose type is a TensorType
-Tensor: TypeAlias = TensorVariable | TensorConstant
+Tensor: TypeAlias = "TensorVariable | TensorConstant"
 #: what ``as_tensor_variable`` takes: a variable, an Apply of one output, an array, a number, a list
 #: of these, or any object with a method ``_as_TensorVariable``
 TensorLike: TypeAlias = Any
-
-
-def _first(data):
-    return data.flat[0]
-
-
-def _all_equal(data):
-    first = data.flat[0]
-    return bool((data == first).all())
-
-
-class TensorConstantSignature:
-    """Compares constants by type and bits, the cheapest comparison first; the hash is kept."""
-
-    __slots__ = ("_hash", "data", "type")
-
-    def __init__(self, type, data):
-        self.type = type
-        self.data = data
-        self._hash = None
-
-    def __eq__(self, other):
-        if not isinstance(other, TensorConstantSignature):
-            return False
-        a, b = self.data, other.data
-        return (
-            self.type == other.type
-            and a.shape == b.shape
-            and hash(self) == hash(other)
-            and (a is b or a.tobytes() == b.tobytes())
-        )
-
-    def __hash__(self):
-        if self._hash is None:
-            data = self.data
-            self._hash = hash(
-                (self.type, data.shape, data.tobytes() if data.size <= 4096 else _fingerprint(data))
-            )
-        return self._hash
-
-
-def _fingerprint(data):
-    last = data[tuple(-1 for _ in data.shape)]
-    return (data.flat[:64].tobytes(), last.tobytes(), data.sum().item())
-
-
-TensorType.Variable = TensorVariable
-TensorType.Constant = TensorConstant
 
 
 class Conversions:
@@ -159,7 +69,7 @@ def constant(
     elif ndim is not None and data.ndim > ndim:
         raise ValueError(f"ndarray could not be cast to constant with {ndim} dimensions: {x!r}")
     type_ = tensor_type(data.dtype.name, tuple(n == 1 for n in data.shape))
-    return TensorConstant(type_, data, name=name)
+    return cast("TensorConstant", type_.Constant(type_, data, name=name))
 
 
 def _constant_array(x):
@@ -177,8 +87,8 @@ def _cached_number(x):
     """Return the constant of a Python number; the same object for equal numbers."""
     # rewrites share others: which objects a program's graphs share may not depend on whether an
     # earlier graph was rewritten or is from the cache
-    recording = provenance.recording()
-    key = (type(x), x, config.floatX, config.cast_policy, scalar_types.autocast_floats, recording)
+    recording, floats = provenance.recording(), autocast_floats.get()
+    key = (type(x), x, config.floatX, config.cast_policy, floats, recording)
     found = _small.get(key)
     # a rewrite may have put it into a graph, and no other graph can own it then
     if found is None or found.fgraph is not None:
@@ -230,7 +140,6 @@ def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None 
 
 
 as_tensor = as_tensor_variable
-hooks.as_variable = as_tensor_variable
 
 
 def _holds_variables(sequence):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TextIO
 
-from opwise.graph import hooks
-
 if TYPE_CHECKING:
     from opwise.compile.executable import Function
     from opwise.tuning.tips import Advice
@@ -29,13 +27,3 @@ def advise(f: Function, *args: Any, budget: float = 5.0, file: TextIO | None = N
     if file is not None:
         print(advice, file=file)
     return advice
-
-
-def _remember(function: Function) -> None:
-    from opwise.tuning.remember import remember
-
-    remember(function)
-
-
-hooks.advise = advise
-hooks.remember = _remember

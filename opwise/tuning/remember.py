@@ -56,10 +56,9 @@ class Remembered(Function):
 _kept: list[Remembered] = []
 
 
-def remember(function: Function) -> None:
-    """Keep the arguments of a function's calls from now on; only in the program's first process."""
-    if _first_process():
-        function.__class__ = Remembered
+def class_of_functions() -> type[Function]:
+    """Return ``Remembered`` in the program's first process, ``Function`` in others."""
+    return Remembered if _first_process() else Function
 
 
 def _first_process() -> bool:

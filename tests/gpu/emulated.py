@@ -21,7 +21,7 @@ import numpy as np
 from simulated import _caller, _compiled
 
 from opwise.gpu.runtime import device
-from opwise.graph import hooks, target
+from opwise.graph import legacystate
 
 # --- memory -------------------------------------------------------------------------------------
 
@@ -774,6 +774,5 @@ def install(monkeypatch, devices=1):
     monkeypatch.setitem(sys.modules, "cupy.cuda.compiler", compiler)
     monkeypatch.setattr(device.Device, "_blas_library", property(lambda self: xp.cublas))
     monkeypatch.setattr(device, "_devices", {})
-    monkeypatch.setattr(hooks, "to_host", hooks.to_host)
-    monkeypatch.setattr(target, "_chosen", None)
+    monkeypatch.setattr(legacystate.legacy, "device", None)
     return xp

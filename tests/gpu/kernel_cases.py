@@ -18,7 +18,7 @@ from opwise.tensor.advanced_subtensor import (
     AdvancedSubtensor,
     AdvancedSubtensor1,
 )
-from opwise.tensor.conv.ops import BaseAbstractConv
+from opwise.tensor.conv.ops import FAMILIES
 from opwise.tensor.conv.pool import MODES, AveragePoolGrad, MaxPoolGrad, MaxPoolRop, Pool
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.extra_ops import (
@@ -99,7 +99,7 @@ def convolutions(dtype, ndim=2, **options):
     The gradients fit operands that all have 4 elements along each axis.
     """
     image, kernel, top = (tensor(dtype, 2 + ndim) for _ in range(3))
-    forward, by_kernels, by_images = (cls(**options) for cls in BaseAbstractConv.family[ndim])
+    forward, by_kernels, by_images = (cls(**options) for cls in FAMILIES[ndim])
     return (
         forward(image, kernel), by_kernels(image, top, [1] * ndim),
         by_images(kernel, top, [7] * ndim),

@@ -11,7 +11,7 @@ from opwise.gpu.kernels import layouts as layouts_of
 from opwise.gpu.kernels.convolution import Products, tiles_of
 from opwise.gpu.kernels.kernel import DeviceLimits, Layout
 from opwise.gpu.lowering import lower
-from opwise.tensor.conv.ops import BaseAbstractConv
+from opwise.tensor.conv.ops import FAMILIES
 from opwise.tensor.type import TensorType
 
 RNG = np.random.default_rng(7)
@@ -27,7 +27,7 @@ def nodes(dtype, ndim=2, **options):
 
     image, top = tensor(2 + ndim), tensor(2 + ndim)
     kernel = tensor(2 + ndim * (1 + unshared))
-    forward, by_kernels, by_images = (cls(**options) for cls in BaseAbstractConv.family[ndim])
+    forward, by_kernels, by_images = (cls(**options) for cls in FAMILIES[ndim])
     return {
         "forward": forward(image, kernel).owner,
         "kernels": by_kernels(image, top, T.lvector()).owner,
@@ -134,7 +134,7 @@ def test_extremes(simulate):
 
 def test_kernels_with_weights_for_each_place(simulate):
     def case(image, outputs, taps, **options):
-        op = BaseAbstractConv.family[2][0](**options)
+        op = FAMILIES[2][0](**options)
         channels = image[1] // options.get("num_groups", 1)
         places = op.geometry.output(image[2:], taps)
         return "float32", 2, options | {"unshared": True}, image, (
@@ -259,7 +259,7 @@ def plan_of(which, image, kernel, dtype="float32", **options):
     node = nodes(dtype, len(image) - 2, **options)[which]
     size = np.dtype(dtype).itemsize
     op = node.op
-    result = BaseAbstractConv.family[op.convdim][0](**options).result_shape(image, kernel)
+    result = FAMILIES[op.convdim][0](**options).result_shape(image, kernel)
     i, k, r = (Layout.contiguous(shape, size) for shape in (image, kernel, result))
     inputs, output = {
         "forward": ([i, k], r),

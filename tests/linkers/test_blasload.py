@@ -11,7 +11,7 @@ import pytest
 import opwise
 import opwise.tensor as T
 from opwise.compile.function import function
-from opwise.linkers import blasload, opwise_c
+from opwise.linkers import opwise_c
 from opwise.modes.mode import Mode
 
 _new = ctypes.pythonapi.PyCapsule_New
@@ -26,7 +26,7 @@ def capsule(name):
 
 
 def test_scipy_is_accepted():
-    blasload.load()
+    opwise_c.load_blas()
     x = T.dmatrix("x")
     f = function([x], T.dot(x, x), mode=Mode("c|py", "fast_compile"))
     value = np.random.rand(500, 500)
@@ -130,14 +130,14 @@ else:
 def test_an_interrupt_while_blas_is_loaded(taken):
     """It reaches the user, also between two functions; the next call loads all of them."""
     before = f"""
-real, count = opwise.linkers.opwise_c.set_blas, 0
-def interrupted(*args):
-    global count
-    count += 1
-    if count == {taken + 1}:
-        raise KeyboardInterrupt
-    return real(*args)
-opwise.linkers.opwise_c.set_blas = interrupted
+real, times = blasload.functions, []
+def interrupted(library):
+    times.append(library)
+    for count, found in enumerate(real(library)):
+        if len(times) == 1 and count == {taken}:
+            raise KeyboardInterrupt
+        yield found
+blasload.functions = interrupted
 """
     after = """
 try:

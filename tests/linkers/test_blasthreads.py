@@ -10,7 +10,7 @@ import threadpoolctl
 import opwise.tensor as T
 from opwise.compile.function import function
 from opwise.config import config
-from opwise.linkers import blasload, blasthreads, resources
+from opwise.linkers import blasthreads, opwise_c, resources
 from opwise.tensor.linalg.eigen import eigh
 from opwise.tensor.linalg.factor import qr, svd
 
@@ -26,7 +26,7 @@ def used():
 @pytest.fixture
 def two():
     """Let all BLAS libraries use two threads at first, whatever the machine has."""
-    blasload.load()
+    opwise_c.load_blas()
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
         assert set(used()) == {2}
         yield

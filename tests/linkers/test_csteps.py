@@ -1436,7 +1436,7 @@ def test_the_table_of_makers_is_filled_by_the_modules_of_linkers_and_those_loade
     filled_by = {m.__module__ for m in lowering._lowerings.values()}
     own = {
         csteps.__name__, "opwise.linkers.convsteps", "opwise.linkers.imagesteps",
-        "opwise.linkers.rowsteps",
+        "opwise.linkers.rowsteps", "opwise.linkers.userops.code",
     }  # fmt: skip
     # with opwise.sparse and opwise.loops
     assert own <= filled_by <= {*own, "opwise.linkers.sparsesteps", "opwise.loops.steps"}

@@ -227,7 +227,7 @@ def test_where_no_folder_is_safe_nothing_can_be_kept(cache, monkeypatch, tmp_pat
     cache.mkdir()
     cache.chmod(0o777)
     monkeypatch.setattr(kernelcache, "temporary_places", lambda: [str(tmp_path / "nowhere")])
-    monkeypatch.setattr("opwise.linkers.trusted._of_process", None)
+    monkeypatch.setattr("opwise.linkers.trusted._of_process", {})
     with pytest.warns(UserWarning, match="is not used"):
         folder = kernelcache.folder()
     with pytest.raises(OSError, match="Not a directory"):

@@ -446,7 +446,7 @@ cbuild._EXIT_SECONDS = 0.2
 x = T.dvector("x")
 f = opwise.function([x], T.tanh(x) * 3 + 1)
 f(np.ones(3)), f(np.ones(3))
-while not cbuild._compilers:
+while not cbuild._compilers.running:
     time.sleep(0.01)
 if sys.argv[1] == "exits":
     sys.exit(3)

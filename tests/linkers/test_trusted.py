@@ -448,11 +448,11 @@ def test_a_forked_child_has_its_own_folder_and_leaves_its_parents(place):
 
 
 def test_a_folder_of_the_process_that_somebody_deleted_is_made_again(place, monkeypatch):
-    monkeypatch.setattr(trusted, "_of_process", None)
+    monkeypatch.setattr(trusted, "_of_process", {})
     first = trusted.process_folder([str(place)])
     shutil.rmtree(first.path)
     second = trusted.process_folder([str(place)])
     assert second.path != first.path and os.path.isdir(second.path)
     with pytest.raises(Refused, match="nowhere is not a folder"):
-        monkeypatch.setattr(trusted, "_of_process", None)
+        monkeypatch.setattr(trusted, "_of_process", {})
         trusted.process_folder([str(place / "nowhere")])

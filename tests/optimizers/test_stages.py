@@ -229,13 +229,13 @@ def test_a_wrong_list_is_found_when_the_pipeline_is_built(monkeypatch):
 #: of them when the pipeline is there and has a rule of a program
 _SHUFFLED = """
 import importlib, random, sys
-from opwise.graph import hooks
+from opwise.graph import upcalls
 from opwise.optimizers import rule, stages
 from opwise.optimizers.database import DB
 
 random.seed(int(sys.argv[1]))
-for modules in hooks.load_with.values():
-    random.shuffle(modules)
+upcalls.LOADED_WITH = {p: random.sample(m, len(m)) for p, m in upcalls.LOADED_WITH.items()}
+stages.LOOP_RULES = random.sample(stages.LOOP_RULES, len(stages.LOOP_RULES))
 modules = [*stages.RULE_MODULES, "opwise.loops", "opwise.sparse"]
 random.shuffle(modules)
 early = random.randrange(len(modules))

@@ -81,7 +81,7 @@ def test_work_inside_other_work_has_no_bar_of_its_own(open_terminal):
             inner.update(4)
         outer.update(1)
     assert "outer" in terminal.getvalue() and "inner" not in terminal.getvalue()
-    assert progress._current is progress._none
+    assert progress._terminal.bar is progress._none
 
 
 def test_a_compilation_says_what_it_does(open_terminal, monkeypatch, flags):
@@ -98,7 +98,7 @@ def test_a_compilation_says_what_it_does(open_terminal, monkeypatch, flags):
     assert said[0].startswith("compiling mine: rewriting, ") and "(1 of " in said[0]
     assert said[-1] == "compiling mine: linking"
     assert terminal.getvalue() == ""  # it took less than an hour
-    assert progress._current is progress._none
+    assert progress._terminal.bar is progress._none
 
 
 def test_a_thread_draws_while_a_compilation_lasts(open_terminal):

@@ -8,7 +8,8 @@ from opwise.compile.function import function
 from opwise.compile.shared import shared
 from opwise.scalar import casting, dtypes
 from opwise.scalar.op import cast_op
-from opwise.scalar.types import ScalarConstant, get_scalar_type
+from opwise.scalar.types import get_scalar_type
+from opwise.scalar.variable import ScalarConstant
 from opwise.testing.configurations import CONFIGURATIONS, mode_of
 
 FLOATS = ("float16", "float32", "float64")

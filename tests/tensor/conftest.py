@@ -11,9 +11,10 @@ from opwise.gradient import Rop, grad
 from opwise.graph.traversal import io_toposort
 from opwise.graph.variable import Constant
 from opwise.tensor import elemwise as elementwise
+from opwise.tensor.operators import TensorConstant
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import TensorConstant, constant
+from opwise.tensor.variable import constant
 
 
 def strided(value):

@@ -5,7 +5,8 @@ import pytest
 
 from opwise.gradient import grad
 from opwise.graph.type import generic
-from opwise.scalar.types import ScalarConstant, get_scalar_type
+from opwise.scalar.types import get_scalar_type
+from opwise.scalar.variable import ScalarConstant
 from opwise.tensor.convert import (
     DeepCopyOp,
     OutputGuard,

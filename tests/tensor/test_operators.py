@@ -11,9 +11,10 @@ from opwise.graph.type import Generic
 from opwise.scalar import dtypes
 from opwise.tensor import operators  # noqa: F401  (the operators are attached)
 from opwise.tensor.assertion import Assert
+from opwise.tensor.operators import TensorVariable
 from opwise.tensor.transfer import _transfers, register_transfer, transfer
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import TensorVariable, constant
+from opwise.tensor.variable import constant
 
 pytestmark = pytest.mark.null
 

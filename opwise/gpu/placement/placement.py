@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 
 from opwise.gpu.lowering import Lowered, lower
 from opwise.gpu.placement.transfers import gpu_from_host
-from opwise.graph import hooks
 from opwise.graph.apply import Apply
-from opwise.graph.features import Feature
+from opwise.graph.features import DevicePlacement, Feature
 from opwise.graph.variable import Variable
 
 
 @dataclass(eq=False)
-class Placement(Feature):
+class Placement(DevicePlacement):
     """Where the Applys of a graph run.
 
     ``fgraph.find_feature(Placement)`` returns it once PlaceOnDevice has placed the graph.
@@ -36,6 +35,10 @@ class Placement(Feature):
             return var in self.resident
         return var.owner in self.lowered or var.owner.op is gpu_from_host
 
+    def read_on_host(self, node: Apply) -> tuple[int, ...] | None:
+        lowered = self.lowered.get(node)
+        return None if lowered is None else lowered.host
+
     def lowered_for(self, node: Apply) -> Lowered | None:
         """Return how the device runs an Apply, or None if the host runs it.
 
@@ -47,12 +50,3 @@ class Placement(Feature):
             if not isinstance(found, str):
                 self.lowered[node] = found
         return self.lowered.get(node)
-
-
-def _read_on_host(node: Apply) -> tuple[int, ...] | None:
-    placement = node.fgraph.find_feature(Placement) if node.fgraph is not None else None
-    lowered = placement.lowered.get(node) if placement is not None else None
-    return None if lowered is None else lowered.host
-
-
-hooks.read_on_host = _read_on_host

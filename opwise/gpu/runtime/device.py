@@ -23,7 +23,7 @@ from opwise.config import config
 from opwise.errors import DeviceError
 from opwise.gpu.kernels import kernel
 from opwise.gpu.runtime.blas import WORKSPACE, WORKSPACE_BEFORE_HOPPER, Blas
-from opwise.graph import hooks, target
+from opwise.graph import target
 from opwise.linkers import kernelcache
 
 #: a CuPy array; CuPy has no types of its own
@@ -67,7 +67,6 @@ def device(index: int = 0) -> Device:
         found = _devices.get(index)
         if found is None:
             found = _devices[index] = Device(_cupy(), index)
-            hooks.to_host = as_host
             if config.print_active_device and requested_name() != "cpu":
                 print(f"Using cuda{index}: {found.name}", file=sys.stderr)
         return found

@@ -20,7 +20,7 @@ from opwise.gpu.runtime import graphs
 from opwise.gpu.runtime.device import Device, DeviceArray
 from opwise.gpu.runtime.staging import Download
 from opwise.gpu.runtime.thunks import DeviceThunk, KernelThunk, ToDevice, ToHost
-from opwise.graph import hooks
+from opwise.graph import upcalls
 from opwise.linkers import opwise_c
 from opwise.linkers.compiled import OnError
 from opwise.linkers.program import Program
@@ -301,9 +301,9 @@ class DeviceVM(PlainVM):
             value = storage[0]
             if slot in self._resident:
                 if value is not None and not holds(value):
-                    storage[0] = self.device.upload(hooks.to_host(value))
+                    storage[0] = self.device.upload(upcalls.to_host(value))
             elif not isinstance(value, np.ndarray):
-                storage[0] = hooks.to_host(value)
+                storage[0] = upcalls.to_host(value)
             elif slot in self.program.destroyed and not value.flags.writeable:
                 storage[0] = np.array(value)
 
@@ -376,7 +376,7 @@ class DeviceVM(PlainVM):
     def _values(self, k: int) -> list[Any]:
         values = [storage[0] for storage in self.thunks[k].inputs]
         try:
-            return list(map(hooks.to_host, values))
+            return list(map(upcalls.to_host, values))
         except self.device.out_of_memory:  # then their shapes, at least
             return [Layout.of(x) if self.device.holds(x) else x for x in values]
 

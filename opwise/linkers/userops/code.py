@@ -7,10 +7,11 @@ from typing import Any
 from opwise.errors import CompileError, MethodNotDefined, with_message
 from opwise.graph import provenance
 from opwise.graph.apply import Apply, NoParams
+from opwise.graph.clinker import CLinkerOp
 from opwise.graph.op import Op
 from opwise.linkers import cbuild, opwise_c
 from opwise.linkers.kernels import Kernels
-from opwise.linkers.lowering import ObjectStep, register_c_code
+from opwise.linkers.lowering import ObjectStep, c_lowering
 from opwise.linkers.userops import recipe, source
 from opwise.linkers.userops.compilererrors import first_errors, where
 from opwise.linkers.userops.python import makes_thunks, prepare, runs_in_python
@@ -153,4 +154,14 @@ def why_python(node: Apply) -> str:
     return "no C++ compiler is used"
 
 
-register_c_code(lower, why_python)
+class _CCode:
+    """The lowering of Ops that define ``c_code``."""
+
+    def __call__(self, node: Apply, kernels: Kernels) -> ObjectStep | None:
+        return lower(node, kernels)
+
+    def why_python(self, node: Apply) -> str:
+        return why_python(node)
+
+
+c_lowering(CLinkerOp, limited=False, any_type=True)(_CCode())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opwise.graph import hooks
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Variable
@@ -81,6 +80,3 @@ def _c_thunk(node: Apply, inputs: Sequence[Storage], outputs: Sequence[Storage])
     by_variable = dict(zip((*clone.inputs, *clone.outputs), (*inputs, *outputs), strict=True))
     storages = [by_variable[var] for var in program.variables]
     return CThunk(node, inputs, outputs, single_step_vm(program, 0, step, storages))
-
-
-hooks.make_thunk = make_thunk

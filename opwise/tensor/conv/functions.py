@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from opwise.config import config
+from opwise.graph.variable import Constant
 from opwise.tensor.conv.ops import (
     AbstractConv2d,
     AbstractConv2d_gradInputs,
@@ -24,7 +25,6 @@ from opwise.tensor.elemwise import cast
 from opwise.tensor.join import concatenate
 from opwise.tensor.knownvalues import NotScalarConstantError, get_scalar_constant_value
 from opwise.tensor.variable import (
-    Constant,
     Tensor,
     TensorLike,
     Variable,

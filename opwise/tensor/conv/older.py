@@ -7,7 +7,7 @@ when they are called, so that no Apply of a function has one of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
@@ -65,8 +65,6 @@ class BaseCorrMM(ops.BaseAbstractConv):
 
     #: the number of spatial axes
     axes = 2
-    #: the correlation, its gradient by kernels, by images
-    correlations: ClassVar[tuple[type[BaseCorrMM], ...]] = ()
 
     def __init__(
         self,
@@ -83,7 +81,8 @@ class BaseCorrMM(ops.BaseAbstractConv):
 
     def _relative(self, which: int) -> Any:
         options = self.border_mode, self.subsample, self.filter_dilation, self.num_groups
-        return self.correlations[which](*options, *([self.unshared] if self.axes == 2 else []))
+        cls: Any = _CORRELATIONS[self.axes][which]
+        return cls(*options, *([self.unshared] if self.axes == 2 else []))
 
     @property
     def pad(self) -> Any:
@@ -177,8 +176,11 @@ class Corr3dMM_gradInputs(BaseCorr3dMM, CorrMM_gradInputs):
     """The gradient of ``Corr3dMM`` by its volumes, as ``CorrMM_gradInputs``."""
 
 
-BaseCorrMM.correlations = CorrMM, CorrMM_gradWeights, CorrMM_gradInputs
-BaseCorr3dMM.correlations = Corr3dMM, Corr3dMM_gradWeights, Corr3dMM_gradInputs
+#: by number of spatial axes: the correlation, its gradient by kernels, by images
+_CORRELATIONS = {
+    2: (CorrMM, CorrMM_gradWeights, CorrMM_gradInputs),
+    3: (Corr3dMM, Corr3dMM_gradWeights, Corr3dMM_gradInputs),
+}
 
 
 # --- Theano's first convolution -------------------------------------------------------------------

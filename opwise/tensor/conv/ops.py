@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -64,8 +64,6 @@ class BaseAbstractConv(Op):
         "convdim", "border_mode", "subsample", "filter_flip", "imshp", "kshp", "filter_dilation",
         "num_groups", "unshared",
     )  # fmt: skip
-    #: {convdim: (the convolution, its gradient by kernels, by images)}
-    family: ClassVar[dict[int, tuple[type[BaseAbstractConv], ...]]] = {}
 
     def __init__(
         self,
@@ -129,7 +127,7 @@ class BaseAbstractConv(Op):
             bases = (AbstractConv, AbstractConv_gradWeights, AbstractConv_gradInputs)
             which = next(i for i, base in enumerate(bases) if isinstance(self, base))
         given = {name: getattr(self, name) for name in self.__props__ if name != "convdim"}
-        cls: Any = self.family[self.convdim][which]
+        cls: Any = FAMILIES[self.convdim][which]
         return cls(**{**given, **changes})
 
     def _lengths(self, sizes: Any) -> Tensor:
@@ -535,7 +533,8 @@ class AbstractConv3d_gradInputs(AbstractConv_gradInputs):
         super().__init__(3, *args, **kwargs)
 
 
-BaseAbstractConv.family = {
+#: by number of spatial axes: the convolution, its gradient by kernels, by images
+FAMILIES = {
     2: (AbstractConv2d, AbstractConv2d_gradWeights, AbstractConv2d_gradInputs),
     3: (AbstractConv3d, AbstractConv3d_gradWeights, AbstractConv3d_gradInputs),
 }

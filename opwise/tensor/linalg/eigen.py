@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,10 @@ from opwise.tensor.linalg.operands import (
     vector_of,
 )
 from opwise.tensor.slices import NoneConst
-from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
+from opwise.tensor.variable import TensorLike, as_tensor_variable
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 __all__ = [
     "Eig",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from opwise.graph import costs
@@ -28,7 +30,10 @@ from opwise.tensor.linalg.operands import (
 from opwise.tensor.linalg.systems import solve_upper_triangular
 from opwise.tensor.products import dot
 from opwise.tensor.reduce import any as any_
-from opwise.tensor.variable import TensorLike, TensorVariable, constant
+from opwise.tensor.variable import TensorLike, constant
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 __all__ = [
     "SVD",

@@ -6,9 +6,11 @@ ones along a last dimension of length 2.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from opwise.graph import hooks
+from opwise.graph import upcalls
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
@@ -20,7 +22,10 @@ from opwise.tensor.shape import length
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.subtensor import getitem, set_subtensor
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import Tensor, TensorLike, TensorVariable, as_tensor_variable
+from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 __all__ = ["IRFFTOp", "RFFTOp", "irfft", "irfft_op", "rfft", "rfft_op"]
 
@@ -129,7 +134,7 @@ def _transform(name, a, s, **options):
     from scipy import fft
 
     if a.size >= _WORTH_THREADS:
-        options["workers"] = hooks.threads()
+        options["workers"] = upcalls.threads()
     if len(s) == 1:
         return getattr(fft, name)(a, int(s[0]), **options)
     return getattr(fft, name + "n")(a, tuple(s), axes=range(-len(s), 0), **options)

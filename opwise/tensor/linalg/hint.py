@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opwise.graph import costs
 from opwise.graph.apply import Apply
@@ -13,7 +13,9 @@ from opwise.tensor.elemwise import elemwise
 from opwise.tensor.knownvalues import NotScalarConstantError, get_scalar_constant_value
 from opwise.tensor.linalg.products import trace
 from opwise.tensor.products import dot
-from opwise.tensor.variable import TensorVariable
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 __all__ = [
     "Hint",

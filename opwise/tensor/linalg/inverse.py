@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,10 @@ from opwise.tensor.linalg.operands import as_matrix, float_dtype, vector_of
 from opwise.tensor.linalg.products import matrix_dot
 from opwise.tensor.products import dot
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
+from opwise.tensor.variable import TensorLike, as_tensor_variable
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 __all__ = [
     "Det",

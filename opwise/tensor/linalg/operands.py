@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import Tensor, TensorVariable, as_tensor_variable
+from opwise.tensor.variable import Tensor, as_tensor_variable
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 
 def as_matrix(x: Any, op: object, ndims: tuple[int, ...] = (2,)) -> Tensor:

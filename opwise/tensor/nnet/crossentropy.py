@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,10 @@ from opwise.tensor.reduce import max_and_argmax
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.subtensor import inc_subtensor, set_subtensor
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
+from opwise.tensor.variable import TensorLike, as_tensor_variable
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 __all__ = [
     "CrossentropyCategorical1Hot",

@@ -5,7 +5,7 @@ Source: A. Graves et al., "Connectionist Temporal Classification", ICML 2006.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,10 @@ from opwise.scalar import dtypes
 from opwise.tensor.creation import zeros_like
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
+from opwise.tensor.variable import TensorLike, as_tensor_variable
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 __all__ = ["ConnectionistTemporalClassification", "ctc", "ctc_available"]
 

@@ -5,7 +5,7 @@ Softmax is in ``rowsoftmax``, cross entropies in ``crossentropy``, sigmoids in `
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,7 +28,10 @@ from opwise.tensor.products import dot, tensordot
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.shape import reshape
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
+from opwise.tensor.variable import TensorLike, as_tensor_variable
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 __all__ = [
     *crossentropy.__all__,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,10 @@ from opwise.scalar import dtypes
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import elemwise, rough_work
 from opwise.tensor.reduce import sum as sum_
-from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
+from opwise.tensor.variable import TensorLike, as_tensor_variable
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 __all__ = [
     "LogSoftmax",

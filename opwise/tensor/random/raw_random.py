@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,13 +30,10 @@ from opwise.tensor.random.state import RandomStateType, copied, random_state_typ
 from opwise.tensor.selection import permute_row_elements
 from opwise.tensor.shape import length
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import (
-    Tensor,
-    TensorLike,
-    TensorVariable,
-    as_tensor_variable,
-    constant,
-)
+from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable, constant
+
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorVariable
 
 __all__ = [
     "RandomFunction",

@@ -8,7 +8,7 @@ import pytest
 
 import theano
 from opwise.linkers import opwise_c
-from opwise.tensor.conv.ops import BaseAbstractConv
+from opwise.tensor.conv.ops import FAMILIES
 from opwise.tensor.type import tensor_type
 
 
@@ -33,7 +33,7 @@ def both(op, dtype, *operands):
 def members(image, kernel, dtype, **options):
     """Each member of the family with operands: (Op, operands)."""
     n = len(image) - 2
-    forward, by_kernels, by_images = (cls(**options) for cls in BaseAbstractConv.family[n])
+    forward, by_kernels, by_images = (cls(**options) for cls in FAMILIES[n])
     x = numbers(image, dtype)
     places = forward.geometry.output(image[2:], kernel[-n:])
     if options.get("unshared"):
@@ -179,7 +179,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("image", "kernel", "options"), WRONG, ids=str)
 def test_errors_are_those_of_perform(image, kernel, options):
-    op = BaseAbstractConv.family[len(image) - 2][0](**options)
+    op = FAMILIES[len(image) - 2][0](**options)
     said = []
     x, w = np.zeros(image), np.zeros(kernel)
     variables = [tensor_type("float64", (False,) * v.ndim).make_variable() for v in (x, w)]
@@ -195,7 +195,7 @@ def test_errors_are_those_of_perform(image, kernel, options):
 @pytest.mark.parametrize("unshared", [False, True])
 @pytest.mark.parametrize("which", [1, 2])
 def test_errors_of_gradients_are_those_of_perform(which, unshared):
-    op = BaseAbstractConv.family[2][which](unshared=unshared)
+    op = FAMILIES[2][which](unshared=unshared)
     image, kernel = (2, 3, 6, 6), (4, 5, 5, 3, 2, 2) if unshared else (4, 3, 2, 2)
     first = np.zeros(image if which == 1 else kernel)
     variables = [

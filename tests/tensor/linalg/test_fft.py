@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from opwise.gradient import grad
-from opwise.graph import hooks
+from opwise.graph import upcalls
 from opwise.graph.null import DisconnectedType
 from opwise.tensor import operators  # noqa: F401  (the operators are attached)
 from opwise.tensor.elemwise import elemwise
@@ -54,7 +54,7 @@ def test_real_transforms_have_gradients(check_gradient, shape, norm):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_large_transforms_on_threads(run, monkeypatch, dtype, threads):
-    monkeypatch.setattr(hooks, "threads", lambda: threads)
+    monkeypatch.setattr(upcalls, "threads", lambda: threads)
     x, y = tensor(2, dtype), tensor(3, dtype)
     value = drawn(600, 512).astype(dtype)
     spectrum, tolerance = np.fft.rfft(value), 1e-4 if dtype == "float32" else 1e-11
