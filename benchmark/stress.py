@@ -86,7 +86,7 @@ def warned() -> Iterator[list[str]]:
     """Collect the texts of warnings in a list; each kind comes anew."""
     from opwise.linkers import kernelcache
 
-    kernelcache._said.clear()
+    kernelcache._process.warned.clear()
     texts: list[str] = []
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")

@@ -57,7 +57,6 @@ from opwise.linkers.storage import Container
 from opwise.linkers.wrap import DualLinker, WrapLinker, WrapLinkerMany
 from opwise.modes.mode import Mode, get_default_mode, get_mode, register_mode
 from opwise.modes.profilemode import ProfileMode
-from opwise.notebook import rich as _rich  # noqa: F401
 from opwise.profiling import process as _process
 from opwise.tensor.products import dot
 from opwise.tuning.advise import advise

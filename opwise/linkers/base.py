@@ -32,7 +32,7 @@ from opwise.linkers.linked import Linked
 from opwise.linkers.lowering import AnyStep, CStep
 from opwise.linkers.program import Program, make_program
 from opwise.linkers.storage import Container, Storage
-from opwise.linkers.userops import thunks as _thunks  # noqa: F401  (registers c_code, make_thunk)
+from opwise.linkers.userops import thunks as _thunks  # noqa: F401  (registers c_code)
 from opwise.linkers.vm import AnyVM, PlainVM, Thunk
 from opwise.profiling import progress
 

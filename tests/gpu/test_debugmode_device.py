@@ -9,7 +9,7 @@ import opwise.tensor as T
 from opwise.compile.mrg_streams import MRG_RandomStreams
 from opwise.errors import BadDestroyMap, BadThunkOutput
 from opwise.gpu import lowering
-from opwise.graph import target
+from opwise.graph.legacystate import legacy
 from opwise.modes.debugmode import DebugMode
 from opwise.tensor.blas import Dot22
 from opwise.tensor.linalg.eigen import Eigh, eigh
@@ -24,7 +24,7 @@ X = np.random.RandomState(1).rand(6, 6).astype("float32")
 @pytest.fixture(autouse=True)
 def cuda(monkeypatch):
     emulated.install(monkeypatch)
-    monkeypatch.setattr(target, "_chosen", "cuda")
+    monkeypatch.setattr(legacy, "device", "cuda")
 
 
 def compiled():
@@ -86,5 +86,5 @@ def test_an_index_out_of_range_is_the_users_error():
 
 
 def test_without_a_device_nothing_is_tried(monkeypatch):
-    monkeypatch.setattr(target, "_chosen", None)
+    monkeypatch.setattr(legacy, "device", None)
     assert not any(step.trial for step in compiled().fn.applys)

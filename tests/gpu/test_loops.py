@@ -14,7 +14,7 @@ from opwise.compile.fromgraph import OpFromGraph
 from opwise.compile.mrg_streams import MRG_RandomStreams
 from opwise.gpu.placement.placement import Placement
 from opwise.gpu.runtime.loops import Rows
-from opwise.graph import target
+from opwise.graph.legacystate import legacy
 from opwise.loops import Scan, scan, until
 from opwise.loops.jacobians import hessian, jacobian
 from opwise.modes.debugmode import DebugMode
@@ -547,7 +547,7 @@ def test_the_vm_of_a_step_times_its_kernels(cupy):
 
 @emulated_only
 def test_debugmode_tries_the_applys_of_a_step_on_the_device(cupy, monkeypatch):
-    monkeypatch.setattr(target, "_chosen", "cuda")
+    monkeypatch.setattr(legacy, "device", "cuda")
     given, out, values = rnn()
     f = function(given, out, mode=DebugMode())
     launches = emulated.STREAM.launches
@@ -623,11 +623,11 @@ def test_jacobians_and_second_derivatives():
 
 
 def test_the_flag_device_is_enough(monkeypatch):
-    monkeypatch.setattr(target, "_chosen", "cuda")
+    monkeypatch.setattr(legacy, "device", "cuda")
     given, out, values = rnn()
     outputs = [out[-1], *grad((out**2).sum(), given)]
     f = function(given, outputs)
     assert where(f) == ["", ""]
-    monkeypatch.setattr(target, "_chosen", None)
+    monkeypatch.setattr(legacy, "device", None)
     for a, b in zip(f(*values), function(given, outputs)(*values), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import types
 
 import pytest
@@ -191,6 +192,27 @@ def test_keys_are_the_same_in_every_process():
         ).stdout  # fmt: skip
 
     assert key("1") == key("2") != ""
+
+
+def test_warnings_are_counted_where_they_come_from():
+    """Blocks within blocks count too, those of other threads do not."""
+
+    def elsewhere():
+        with provenance.counting_warnings() as theirs:
+            provenance.note_warning()
+        counts.append(theirs.number)
+
+    counts = []
+    with provenance.counting_warnings() as outer:
+        provenance.note_warning()
+        with provenance.counting_warnings() as inner:
+            provenance.note_warning()
+            thread = threading.Thread(target=elsewhere)
+            thread.start()
+            thread.join()
+        with pytest.warns(UserWarning, match="mind that"):
+            provenance.warn("mind that")
+    assert (outer.number, inner.number, counts) == (3, 1, [1])
 
 
 def test_a_warning_names_the_users_line():
