@@ -120,8 +120,8 @@ def test_every_flag_has_a_sentence_and_one_place(load):
     # Those of Theano 1.0.5, four of 0.6 for ProfileMode, two that old programs still set, and
     # nineteen of its own: background_compilation, threads, recycle_bytes, strip_bytes,
     # tuning.functions, tuning.budget, profiling.nvtx, profiling.nvtx_library, cuda.graphs,
-    # cuda.tf32, compiledir_bytes, keep_shape_checks, conv.algo, conv.winograd, conv.fft, profiling.signal,
-    # profiling.wait_for_kernels, show_progress and traceback.internal.
+    # cuda.tf32, compiledir_bytes, keep_shape_checks, conv.algo, conv.winograd, conv.fft,
+    # profiling.signal, profiling.wait_for_kernels, show_progress and traceback.internal.
     assert len(names) == 142 + 4 + 2 + 19
 
 
