@@ -25,6 +25,8 @@ Length = tuple[Variable, int]
 #: bytes of an element, and the lengths of axes
 Size = tuple[int, tuple[Length, ...]]
 
+#: no strips are looked for among more Applys: that takes some 30 microseconds for each
+MOST_APPLYS = 1000
 #: dtypes in which parts are joined, where they are not those of results
 _WIDER = {"float16": "float64", "float32": "float64", "complex64": "complex128"}
 #: a total is read and written for each strip; that takes so many times as long as a product needs
@@ -63,8 +65,10 @@ def divide(
     to run before another one besides those whose results it reads. runs_in_c: whether the step of
     an Apply does.
     """
-    growth = _Growth(order, outputs, before, runs_in_c)
     new = list(order)
+    if len(new) > MOST_APPLYS:
+        return new, []
+    growth = _Growth(order, outputs, before, runs_in_c)
     found: list[Stretch] = []
     for node in order:
         members = growth.best_around(node)
@@ -72,12 +76,15 @@ def divide(
             continue
         placed = _gathered(new, members.axes_of, found, growth.depends)
         if placed is None:
+            growth.give_up(members)
             continue
         new, together = placed
         stretch = growth.stretch(together, members)
         if stretch.between:
             growth.taken.update(together)
             found.append(stretch)
+        else:
+            growth.give_up(members)
     place = {node: k for k, node in enumerate(new)}
     return new, sorted(found, key=lambda stretch: place[stretch.order[0]])
 
@@ -93,8 +100,11 @@ class _Members:
     axis: dict[Variable, int] = field(default_factory=dict)
     #: the totals of all rows
     totals: dict[Variable, str] = field(default_factory=dict)
-    #: the results that are never needed as a whole
+    #: the results that only these Applys read, and those of them that have memory of their own
+    only_inside: set[Variable] = field(default_factory=set)
     between: list[Variable] = field(default_factory=list)
+    #: the given length, if it is known, that an axis of a result has
+    lengths: dict[Length, Length | None] = field(default_factory=dict)
 
 
 class _Growth:
@@ -112,6 +122,7 @@ class _Growth:
         self._outputs = set(outputs)
         self._before, self._runs_in_c = before, runs_in_c
         self._axes: dict[Apply, list[ParallelAxis]] = {}
+        self._folds: dict[Apply, list[FoldedAxis]] = {}
         #: the Applys that are in a stretch
         self.taken: set[Apply] = set()
         #: what was added, along an axis, where nothing was saved
@@ -133,8 +144,11 @@ class _Growth:
         )
 
     def best_around(self, node: Apply) -> _Members | None:
-        """Return the Applys that can be cut together with one, by the axis that saves most; None if
-        nothing is saved."""
+        """Return the Applys that can be cut together with one; None if nothing is saved.
+
+        They are those along the first axis by which its own result is saved, or else those that
+        save most.
+        """
         best = None
         if node in self.taken or node.op.view_map or self._outputs.issuperset(node.outputs):
             return None
@@ -143,11 +157,17 @@ class _Growth:
                 continue
             found = self._around(node, axis)
             if not found.between:
-                self._in_vain.update(found.axes_of.items())
+                self.give_up(found)
                 self._in_vain.add((node, axis))
+            elif found.only_inside.issuperset(node.outputs):
+                return found
             elif best is None or len(found.between) > len(best.between):
                 best = found
         return best
+
+    def give_up(self, found: _Members) -> None:
+        """Do not look around these Applys again along the same axes."""
+        self._in_vain.update(found.axes_of.items())
 
     def depends(self, node: Apply) -> Iterable[Apply]:
         """Return the Applys that have to run before one."""
@@ -184,16 +204,16 @@ class _Growth:
 
     def _drop_late(self, found: _Members) -> None:
         """Drop the Applys that need others by way of Applys that cannot be cut with them."""
-        places = [self._place[node] for node in found.axes_of]
+        members = found.axes_of
+        places = [self._place[node] for node in members]
         late: set[Apply] = set()
         for node in self._order[min(places) : max(places) + 1]:
-            needs = set(self.depends(node))
-            if node not in found.axes_of:
-                if not needs.isdisjoint(late) or not needs.isdisjoint(found.axes_of):
+            if node in members:
+                if late and not late.isdisjoint(self.depends(node)):
                     late.add(node)
-            elif not needs.isdisjoint(late):
+                    self._drop(found, node)
+            elif any(need in late or need in members for need in self.depends(node)):
                 late.add(node)
-                self._drop(found, node)
 
     @staticmethod
     def _drop(found: _Members, node: Apply) -> None:
@@ -204,23 +224,27 @@ class _Growth:
 
     def _folds_of(self, node: Apply) -> list[FoldedAxis]:
         """Return the folded axes of an Apply that can be part of a stretch, and are joined by C."""
-        if not self._fits(node) or node.op.view_map or node.op.destroy_map:
-            return []
-        return [
-            one for one in folded_axes(node)
-            if all(join_loop(one.row, out.type.dtype) in opwise_c.LOOPS for out in node.outputs)
-        ]  # fmt: skip
+        if node not in self._folds:
+            fits = self._fits(node) and not node.op.view_map and not node.op.destroy_map
+            self._folds[node] = [
+                one for one in (folded_axes(node) if fits else ())
+                if all(join_loop(one.row, out.type.dtype) in opwise_c.LOOPS for out in node.outputs)
+            ]  # fmt: skip
+        return [] if node in self.taken else self._folds[node]
 
     def _add_fitting(self, found: _Members, node: Apply, axes: Iterable[AnyAxis]) -> bool:
         return node not in found.axes_of and any(self._add(found, node, axis) for axis in axes)
 
     def _add(self, found: _Members, node: Apply, axis: AnyAxis) -> bool:
         """Add an Apply if it fits those that are there; return whether it does."""
-        for i, (var, d) in enumerate(zip(node.inputs, axis.inputs, strict=True)):
+        for var, d in zip(node.inputs, axis.inputs, strict=True):
             if found.axis.get(var, d) != d or var in found.totals:
                 return False
-            if i in aliasing.destroyed_inputs(node) and not self._is_own(var, node):
-                return False
+        if node.op.destroy_map:
+            for i in aliasing.destroyed_inputs(node):
+                owner = node.inputs[i].owner  # it may be a result of the same stretch
+                if owner is None or not self.axes_of(owner):
+                    return False
         if isinstance(axis, FoldedAxis):
             if any(
                 reader in found.axes_of for out in node.outputs for reader in self._readers(out)
@@ -237,28 +261,29 @@ class _Growth:
         found.axes_of[node] = axis
         return True
 
-    def _is_own(self, var: Variable, node: Apply) -> bool:
-        """Return whether a value that an Apply overwrites may be a result of its stretch."""
-        return var.owner is not None and bool(self.axes_of(var.owner))
-
     def _drop_ends(self, found: _Members) -> None:
         """Drop what gains nothing, or may not be cut, and count what is saved."""
         changed = True
         while changed:
             changed = False
             for node in sorted(found.axes_of, key=self._place.__getitem__, reverse=True):
-                if self._gains_nothing(found, node) or any(
-                    node.inputs[i] not in found.axis for i in aliasing.destroyed_inputs(node)
-                ):
+                if self._gains_nothing(found, node) or self._overwrites_given(found, node):
                     self._drop(found, node)
                     changed = True
+        found.only_inside = {out for out in found.axis if self._only_inside(found, out)}
         found.between = [
             out
             for node in found.axes_of
             if not node.op.view_map and not node.op.destroy_map
             for out in node.outputs
-            if out in found.axis and self._only_inside(found, out)
+            if out in found.only_inside
         ]
+
+    @staticmethod
+    def _overwrites_given(found: _Members, node: Apply) -> bool:
+        return bool(node.op.destroy_map) and any(
+            node.inputs[i] not in found.axis for i in aliasing.destroyed_inputs(node)
+        )
 
     def _gains_nothing(self, found: _Members, node: Apply) -> bool:
         """Return whether an Apply is a view that nobody needs in strips, or of a given value that
@@ -292,7 +317,7 @@ class _Growth:
             out
             for node in order
             for out in node.outputs
-            if out in members.axis and not self._only_inside(members, out)
+            if out in members.axis and out not in members.only_inside
         ]
         repeated = [self._size(members, var, _TOTAL_COST) for var in members.totals]
         for node in order:
@@ -326,24 +351,28 @@ class _Growth:
         return factor * var.type.numpy_dtype.itemsize, tuple(found)
 
     def _length(self, members: _Members, var: Variable, d: int) -> Length | None:
-        while var in members.axis or var in members.totals:
-            node = var.owner
-            assert node is not None
-            along = [one for one in parallel_axes(node) if one.outputs[var.index] == d]
-            operands = [
-                (operand, axis)
-                for one in along
-                for operand, axis in zip(node.inputs, one.inputs, strict=True)
-                if axis is not None
-            ]
-            # elsewhere it is about as long as an operand of this rank: that is an estimate
-            operands += [
-                (v, d) for v in node.inputs if getattr(v.type, "ndim", -1) == var.type.ndim
-            ]
-            if not operands:
-                return None
-            var, d = operands[0]
-        return var, d
+        """Return the given length that an axis has; None if it is not known."""
+        found: Length | None = (var, d)
+        passed = []
+        while found is not None and (found[0] in members.axis or found[0] in members.totals):
+            passed.append(found)
+            found = members.lengths[found] if found in members.lengths else self._operand(*found)
+        members.lengths.update(dict.fromkeys(passed, found))
+        return found
+
+    def _operand(self, var: Variable, d: int) -> Length | None:
+        """Return an operand, and its axis, from which a result has the length of an axis."""
+        node = var.owner
+        assert node is not None
+        for one in self._axes.get(node) or parallel_axes(node):
+            if one.outputs[var.index] == d:
+                for operand, axis in zip(node.inputs, one.inputs, strict=True):
+                    if axis is not None:
+                        return operand, axis
+        for operand in node.inputs:  # an estimate
+            if getattr(operand.type, "ndim", -1) == var.type.ndim:
+                return operand, d
+        return None
 
 
 def join_loop(row: str, dtype: str) -> str:

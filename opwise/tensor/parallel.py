@@ -8,8 +8,7 @@ these are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
@@ -41,8 +40,7 @@ from opwise.tensor.sort import ArgSortOp, SortOp, TopKOp
 from opwise.tensor.subtensor import Subtensor
 
 
-@dataclass(frozen=True)
-class ParallelAxis:
+class ParallelAxis(NamedTuple):
     """An axis along which an Apply can be computed part by part."""
 
     #: the axis of each input that is divided with it; None for an input that every part needs whole
@@ -51,8 +49,7 @@ class ParallelAxis:
     outputs: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class FoldedAxis:
+class FoldedAxis(NamedTuple):
     """An axis of operands whose parts give results that an operation joins."""
 
     #: the axis of each input that is divided; None for an input that every part needs whole

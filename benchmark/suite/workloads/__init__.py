@@ -12,6 +12,7 @@ from benchmark.suite.workloads import (
     lookup,
     loops,
     numbers,
+    points,
     random,
     reductions,
     rows,
@@ -23,7 +24,7 @@ from benchmark.suite.workloads import (
 
 MODULES = (
     elementwise, reductions, rows, training, images, chains, loops, lookup, along, numbers, linear,
-    random, sparse, transforms, userops,
+    points, random, sparse, transforms, userops,
 )  # fmt: skip
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload for module in MODULES for workload in module.WORKLOADS
