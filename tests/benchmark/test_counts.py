@@ -162,6 +162,11 @@ COUNTS = {
     "int-sum": (2, 2),
     "argmax-int-axis0": (1, 1),
     "argmax-int-axis1": (1, 1),
+    "kernel-sums-2": (2, 2),
+    "kernel-sums-16": (2, 4),
+    "kernel-grad": (3, 3),
+    "nearest-points": (2, 2),
+    "attention-long": (3, 8),
 }
 
 
