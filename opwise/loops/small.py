@@ -13,9 +13,9 @@ import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Var
 from opwise.linkers.lowering import C_DTYPES
-from opwise.loops.layout import Layout, Parts, Var
+from opwise.loops.layout import Layout, Parts
 from opwise.loops.op import Scan
 from opwise.modes.mode import get_mode
 from opwise.scalar.composite import Composite, Instruction, Literal, append_inlined

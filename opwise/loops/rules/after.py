@@ -13,6 +13,7 @@ from functools import cached_property, reduce
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import ancestors, io_toposort
+from opwise.graph.variable import Var
 from opwise.loops.batching import (
     Rows,
     flat,
@@ -23,7 +24,7 @@ from opwise.loops.batching import (
     picks_a_row,
 )
 from opwise.loops.derivatives import without_unused
-from opwise.loops.layout import Parts, Var
+from opwise.loops.layout import Parts
 from opwise.loops.op import Scan
 from opwise.loops.ragged import ragged_variables
 from opwise.optimizers.rule import rule

@@ -9,7 +9,7 @@ from opwise.compile.fromgraph import OpFromGraph, inline_ofg_on_device
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import ancestors, clone_replace, io_toposort
-from opwise.loops.layout import Var
+from opwise.graph.variable import Var
 from opwise.loops.op import Scan
 from opwise.optimizers.rule import rule
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor, AdvancedSubtensor
