@@ -67,7 +67,7 @@ def upcast(*dtypes: str) -> str:
     return common
 
 
-def _within(floatx, common, dtypes):
+def _within(floatx: str, common: str, dtypes: tuple[str, ...]) -> str:
     """Return the float ``common``, or ``floatx`` if that and no operand is narrower than it."""
     width = FLOATS.index(floatx)
     wider = any(d in FLOATS and FLOATS.index(d) > width for d in dtypes)
@@ -105,7 +105,7 @@ def to_float_same(dtype: str) -> str:
 def no_complex(rule: Callable[..., str]) -> Callable[..., str]:
     """Return ``rule`` restricted to real numbers: it raises TypeError for a complex dtype."""
 
-    def real(*dtypes):
+    def real(*dtypes: str) -> str:
         if any(d in COMPLEX for d in dtypes):
             raise TypeError(f"complex argument not supported, got {', '.join(dtypes)}")
         return rule(*dtypes)
@@ -116,7 +116,7 @@ def no_complex(rule: Callable[..., str]) -> Callable[..., str]:
 def not_bool(rule: Callable[..., str]) -> Callable[..., str]:
     """Return ``rule`` with int8 in place of bool, for operations whose results are numbers."""
 
-    def number(*dtypes):
+    def number(*dtypes: str) -> str:
         result = rule(*dtypes)
         return "int8" if result == "bool" else result
 
@@ -130,7 +130,8 @@ def always_bool(*_: str) -> str:
 def true_div(x: str, y: str) -> str:
     """The dtype of a true division: floatX for two integers."""
     if x in DISCRETE and y in DISCRETE:
-        return config.floatX
+        floatx: str = config.floatX
+        return floatx
     return upcast(x, y)
 
 
