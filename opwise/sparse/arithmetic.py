@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
+from opwise.graph.variable import Var
 from opwise.scalar.dtypes import upcast
 from opwise.sparse.convert import dense_from_sparse
 from opwise.sparse.reduce import sp_sum
@@ -30,20 +32,20 @@ class Neg(Op):
 
     __props__ = ()
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         x = as_compressed(x)
         return Apply(self, [x], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = -inputs[0]
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         return [-output_gradients[0]]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [shapes[0]]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"Sparse{type(self).__name__}"
 
 
@@ -78,21 +80,22 @@ class AddSS(Op):
 
     __props__ = ()
 
-    def make_node(self, x, y):
+    def make_node(self, x: Var, y: Var) -> Apply:
         x, y = as_compressed(x), as_compressed(y)
         out = SparseType(dtype=upcast(x.type.dtype, y.type.dtype), format=x.type.format)
         return Apply(self, [x, y], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         _check_shapes(self, x, y)
-        output_storage[0][0] = (x + y).asformat(node.outputs[0].type.format)
+        out: Any = node.outputs[0].type
+        output_storage[0][0] = (x + y).asformat(out.format)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (gz,) = output_gradients
         return [_zero_or(gz, x) for x in inputs]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [shapes[0]]
 
 
@@ -107,7 +110,7 @@ class AddSSData(Op):
 
     __props__ = ()
 
-    def make_node(self, x, y):
+    def make_node(self, x: Var, y: Var) -> Apply:
         x, y = as_compressed(x), as_compressed(y)
         if x.type != y.type:
             raise NotImplementedError(
@@ -115,7 +118,7 @@ class AddSSData(Op):
             )
         return Apply(self, [x, y], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         _check_shapes(self, x, y)
         if x.data.shape != y.data.shape:
@@ -127,11 +130,11 @@ class AddSSData(Op):
         z.data += y.data
         output_storage[0][0] = z
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (gz,) = output_gradients
         return [_zero_or(gz, x) for x in inputs]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [shapes[0]]
 
 
@@ -143,7 +146,7 @@ class AddSD(Op):
 
     __props__ = ()
 
-    def make_node(self, x, y):
+    def make_node(self, x: Var, y: Var) -> Apply:
         x, y = as_compressed(x), as_tensor_variable(y)
         if y.type.ndim != 2:
             raise AssertionError(
@@ -153,15 +156,15 @@ class AddSD(Op):
         out = tensor_type(upcast(x.type.dtype, y.type.dtype), y.type.broadcastable)
         return Apply(self, [x, y], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         output_storage[0][0] = np.array(x + y, dtype=node.outputs[0].type.dtype)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x, _), (gz,) = inputs, output_gradients
         return [sp_ones_like(x) * gz, gz]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [shapes[1]]
 
 
@@ -176,26 +179,26 @@ class StructuredAddSV(Op):
 
     __props__ = ()
 
-    def make_node(self, x, y):
+    def make_node(self, x: Var, y: Var) -> Apply:
         x, y = _matrix_and_vector(self, x, y)
         return Apply(self, [x, y], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         _check_length(self, x, y)
         z = x.copy()
         z.data += y[_columns_of_entries(x)]
         output_storage[0][0] = z
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (gz,) = output_gradients
         return [gz, sp_sum(gz, axis=0, sparse_grad=True)]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [shapes[0]]
 
 
-def _matrix_and_vector(op, x, y):
+def _matrix_and_vector(op: Op, x: Var, y: Var) -> tuple[Var, ...]:
     x, y = as_compressed(x), as_tensor_variable(y)
     if y.type.ndim != 1:
         raise AssertionError(f"{op} takes a vector, not {y} of {y.type}")
@@ -239,22 +242,22 @@ class MulSS(Op):
 
     __props__ = ()
 
-    def make_node(self, x, y):
+    def make_node(self, x: Var, y: Var) -> Apply:
         x, y = as_compressed(x), as_compressed(y)
         out = SparseType(dtype=upcast(x.type.dtype, y.type.dtype), format=x.type.format)
         return Apply(self, [x, y], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         _check_shapes(self, x, y)
-        out = node.outputs[0].type
+        out: Any = node.outputs[0].type
         output_storage[0][0] = out.format_cls[out.format](x.multiply(y), dtype=out.dtype)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x, y), (gz,) = inputs, output_gradients
         return [_zero_or(y * gz, x), _zero_or(x * gz, y)]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [shapes[0]]
 
 
@@ -269,7 +272,7 @@ class MulSD(Op):
 
     __props__ = ()
 
-    def make_node(self, x, y):
+    def make_node(self, x: Var, y: Var) -> Apply:
         x, y = as_compressed(x), as_tensor_variable(y)
         if y.type.ndim not in (0, 2):
             raise AssertionError(
@@ -279,7 +282,7 @@ class MulSD(Op):
         out = SparseType(dtype=upcast(x.type.dtype, y.type.dtype), format=x.type.format)
         return Apply(self, [x, y], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         z = x.astype(node.outputs[0].type.dtype, copy=True)
         if y.ndim:
@@ -289,13 +292,13 @@ class MulSD(Op):
         z.data *= y
         output_storage[0][0] = z
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x, y), (gz,) = inputs, output_gradients
         gy = x * gz
         gy = sp_sum(gy, sparse_grad=True) if y.type.ndim == 0 else dense_from_sparse(gy)
         return [_zero_or(y * gz, x), gy]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [shapes[0]]
 
 
@@ -307,18 +310,18 @@ class MulSV(Op):
 
     __props__ = ()
 
-    def make_node(self, x, y):
+    def make_node(self, x: Var, y: Var) -> Apply:
         x, y = _matrix_and_vector(self, x, y)
         return Apply(self, [x, y], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         _check_length(self, x, y)
         z = x.copy()
         z.data *= y[_columns_of_entries(x)]
         output_storage[0][0] = z
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x, y), (gz,) = inputs, output_gradients
         dtype = upcast(gz.type.dtype, y.type.dtype)
         if gz.type.dtype != dtype:
@@ -328,7 +331,7 @@ class MulSV(Op):
             sp_sum(x * gz, axis=0, sparse_grad=True),
         ]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [shapes[0]]
 
 

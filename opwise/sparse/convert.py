@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opwise.config import config
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
+from opwise.graph.variable import Var
 from opwise.sparse.type import SparseType, holds_sparse
 from opwise.sparse.variable import (
     as_compressed,
@@ -29,18 +31,18 @@ class Cast(Op):
 
     __props__ = ("out_type",)
 
-    def __init__(self, out_type):
+    def __init__(self, out_type: str) -> None:
         self.out_type = out_type
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         x = as_compressed(x)
         out = SparseType(dtype=self.out_type, format=x.type.format)
         return Apply(self, [x], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = inputs[0].astype(self.out_type)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x,), (gz,) = inputs, output_gradients
         if {gz.type.dtype, x.type.dtype} & set(complex_dtypes):
             raise NotImplementedError("casts of complex sparse matrices have no gradient")
@@ -49,10 +51,10 @@ class Cast(Op):
             return [x.zeros_like(dtype=dtype)]
         return [gz if x.type.dtype in discrete_dtypes else Cast(x.type.dtype)(gz)]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return shapes
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}({self.out_type})"
 
 
@@ -81,19 +83,19 @@ class DenseFromSparse(Op):
     # the gradient alone depends on sparse_grad: Applys that differ in it may be merged
     __props__ = ()
 
-    def __init__(self, structured=True):
+    def __init__(self, structured: bool = True) -> None:
         self.sparse_grad = structured
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         x = as_sparse_variable(x)
         out = tensor_type(x.type.dtype, (False, False))
         return Apply(self, [x], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (x,) = inputs
         output_storage[0][0] = x.toarray() if holds_sparse(x) else np.array(x)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x,), (gz,) = inputs, output_gradients
         if not self.sparse_grad:
             return [SparseFromDense(x.type.format)(gz)]
@@ -102,10 +104,10 @@ class DenseFromSparse(Op):
             gz = cast_tensor(gz, "float64")
         return [ones * gz]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [shapes[0]]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{structured_grad={self.sparse_grad}}}"
 
 
@@ -120,10 +122,10 @@ class SparseFromDense(Op):
 
     __props__ = ("format",)
 
-    def __init__(self, format):
+    def __init__(self, format: str) -> None:
         self.format = format
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         x = as_tensor_variable(x)
         if x.type.ndim > 2:
             raise TypeError(
@@ -135,17 +137,17 @@ class SparseFromDense(Op):
         out = SparseType(dtype=x.type.dtype, format=self.format)
         return Apply(self, [x], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = SparseType.format_cls[self.format](inputs[0])
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x,), (gz,) = inputs, output_gradients
         return [patternbroadcast(dense_from_sparse(gz), x.type.broadcastable)]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [shapes[0]]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{self.format}}}"
 
 
@@ -160,21 +162,21 @@ class Transpose(Op):
     view_map = {0: [0]}
     format_map = {"csr": "csc", "csc": "csr"}
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         x = as_compressed(x)
         out = SparseType(dtype=x.type.dtype, format=self.format_map[x.type.format])
         return Apply(self, [x], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = inputs[0].transpose()
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         return [transpose(output_gradients[0])]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [shapes[0][::-1]]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"Sparse{type(self).__name__}"
 
 
@@ -186,24 +188,24 @@ class ChangeFormat(Op):
 
     __props__ = ("format",)
 
-    def __init__(self, format):
+    def __init__(self, format: str) -> None:
         self.format = format
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         x = as_sparse_variable(x)
         out = SparseType(dtype=x.type.dtype, format=self.format)
         return Apply(self, [x], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = inputs[0].asformat(self.format, copy=True)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         return [ChangeFormat(inputs[0].type.format)(output_gradients[0])]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [shapes[0]]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{self.format}}}"
 
 
@@ -215,29 +217,29 @@ class EnsureSortedIndices(Op):
 
     __props__ = ("inplace",)
 
-    def __init__(self, inplace):
+    def __init__(self, inplace: bool) -> None:
         self.inplace = inplace
         if inplace:
             self.destroy_map = {0: [0]}
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         x = as_compressed(x)
         return Apply(self, [x], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x = inputs[0] if self.inplace else inputs[0].copy()
         # scipy trusts what it noted of the order; others may have changed the arrays since
         x.has_sorted_indices = False
         x.sort_indices()
         output_storage[0][0] = x
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         return [output_gradients[0]]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return shapes
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{'inplace' if self.inplace else 'no_inplace'}}}"
 
 
@@ -249,27 +251,27 @@ class Remove0(Op):
 
     __props__ = ("inplace",)
 
-    def __init__(self, inplace=False):
+    def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
         if inplace:
             self.destroy_map = {0: [0]}
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         x = as_compressed(x)
         return Apply(self, [x], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x = inputs[0] if self.inplace else inputs[0].copy()
         x.eliminate_zeros()
         output_storage[0][0] = x
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         return [output_gradients[0]]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return shapes
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{'inplace' if self.inplace else ''}}}"
 
 

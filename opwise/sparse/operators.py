@@ -5,8 +5,9 @@ Each calls a function of another module. Importing this module attaches them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from opwise.graph.variable import Var, Variable
 from opwise.sparse import arithmetic, compare, indexing, products
 from opwise.sparse.convert import ChangeFormat, SparseFromDense, cast, dense_from_sparse, transpose
 from opwise.sparse.type import SparseType
@@ -18,7 +19,13 @@ from opwise.tensor.type import TensorType
 __all__: list[str] = []
 
 
-class SparseMethods:
+if TYPE_CHECKING:
+    _Base = Variable
+else:
+    _Base = object
+
+
+class SparseMethods(_Base):
     """The operators and methods, which are attached to the base class of sparse variables."""
 
     type: SparseType
@@ -27,49 +34,49 @@ class SparseMethods:
 
     # --- operators ------------------------------------------------------------------------------
 
-    def __neg__(self):
+    def __neg__(self) -> Var:
         return arithmetic.neg(self)
 
-    def __add__(self, other):
+    def __add__(self, other: Any) -> Var:
         return arithmetic.add(self, other)
 
-    def __radd__(self, other):
+    def __radd__(self, other: Any) -> Var:
         return arithmetic.add(other, self)
 
-    def __sub__(self, other):
+    def __sub__(self, other: Any) -> Var:
         return arithmetic.sub(self, other)
 
-    def __rsub__(self, other):
+    def __rsub__(self, other: Any) -> Var:
         return arithmetic.sub(other, self)
 
-    def __mul__(self, other):
+    def __mul__(self, other: Any) -> Var:
         return arithmetic.mul(self, other)
 
-    def __rmul__(self, other):
+    def __rmul__(self, other: Any) -> Var:
         return arithmetic.mul(other, self)
 
-    def __lt__(self, other):
+    def __lt__(self, other: Any) -> Var:
         return compare.lt(self, other)
 
-    def __le__(self, other):
+    def __le__(self, other: Any) -> Var:
         return compare.le(self, other)
 
-    def __gt__(self, other):
+    def __gt__(self, other: Any) -> Var:
         return compare.gt(self, other)
 
-    def __ge__(self, other):
+    def __ge__(self, other: Any) -> Var:
         return compare.ge(self, other)
 
-    def __dot__(self, other):
+    def __dot__(self, other: Any) -> Var:
         return products.structured_dot(self, other)
 
-    def __rdot__(self, other):
+    def __rdot__(self, other: Any) -> Var:
         return products.structured_dot(other, self)
 
-    def __getitem__(self, args):
+    def __getitem__(self, args: Any) -> Var:
         return indexing.getitem(self, args)
 
-    def __iter__(self):
+    def __iter__(self) -> NoReturn:
         raise TypeError("SparseType does not support iteration: index rows by slices, x[i:i + 1]")
 
     # --- the type -------------------------------------------------------------------------------

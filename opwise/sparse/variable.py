@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,9 @@ from opwise.tensor.type import TensorType
 from opwise.tensor.variable import as_tensor_variable
 
 if TYPE_CHECKING:
-    from opwise.sparse.operators import SparseMethods as _sparse_py_operators
+    from opwise.sparse.operators import SparseMethods
+
+    _sparse_py_operators: TypeAlias = SparseMethods
 else:
 
     class _sparse_py_operators:
@@ -30,7 +32,7 @@ class SparseVariable(_sparse_py_operators, Variable):
 
     type: SparseType
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.name is not None or self.owner is not None:
             return super().__str__()
         return f"{type(self).__name__}{{{self.format},{self.dtype}}}"
@@ -41,19 +43,19 @@ class SparseConstant(_sparse_py_operators, Constant):
 
     type: SparseType
 
-    def signature(self):
+    def signature(self) -> Any:
         return SparseConstantSignature(self.type, self.data)
 
-    def __str__(self):
+    def __str__(self) -> str:
         data = self.data
         return (
             f"{type(self).__name__}{{{self.format},{self.dtype},shape={data.shape},nnz={data.nnz}}}"
         )
 
-    def __copy__(self):
+    def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
 
@@ -71,15 +73,15 @@ class SparseConstantSignature:
 
     __slots__ = ("_hash", "data", "type")
 
-    def __init__(self, type, data):
+    def __init__(self, type: SparseType, data: Any) -> None:
         self.type = type
         self.data = data
-        self._hash = None
+        self._hash: int | None = None
 
-    def _parts(self):
+    def _parts(self) -> list[Any]:
         return [array.tobytes() for array in arrays_of(self.data)]
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, SparseConstantSignature):
             return False
         return (
@@ -88,7 +90,7 @@ class SparseConstantSignature:
             and (self.data is other.data or self._parts() == other._parts())
         )
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         if self._hash is None:
             self._hash = hash((self.type, hash_from_sparse(self.data)))
         return self._hash

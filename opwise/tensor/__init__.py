@@ -1,5 +1,7 @@
 """Tensors: their type, variables and operations; these are the names of ``theano.tensor``."""
 
+from __future__ import annotations
+
 import sys as _sys
 
 from opwise.tensor import (  # noqa: F401  (modules; the last two attach and register)
@@ -31,6 +33,6 @@ from opwise.tensor.subtensor import *  # noqa: F403
 from opwise.tensor.transfer import *  # noqa: F403
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> object:
     """Raise AttributeError that says where a name is, if it is elsewhere."""
     raise elsewhere.no_attribute(_sys.modules[__name__], name)

@@ -6,7 +6,7 @@ The functions that users call, and basic indexing, are in ``opwise.tensor.subten
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,9 @@ from opwise.config import config
 from opwise.errors import ShapeError
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Storage, Values
 from opwise.graph.traversal import equal_computations
-from opwise.graph.variable import Variable
+from opwise.graph.variable import Var, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
 from opwise.scalar.types import Scalar
@@ -36,7 +36,14 @@ from opwise.tensor.slices import (
     slice_variable,
 )
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import TensorConstant, TensorVariable, as_tensor_variable, constant
+from opwise.tensor.variable import (
+    Tensor,
+    TensorConstant,
+    TensorLike,
+    TensorOp,
+    as_tensor_variable,
+    constant,
+)
 
 __all__ = [
     "AdvancedBooleanIncSubtensor", "AdvancedBooleanSubtensor", "AdvancedIncSubtensor",
@@ -51,17 +58,17 @@ __all__ = [
 _NOT_INTEGER = "index must be integers or a boolean mask"
 
 
-def user_zeros_like(x: Any, dtype: DTypeLike | None = None) -> TensorVariable:
+def user_zeros_like(x: Any, dtype: DTypeLike | None = None) -> Tensor:
     """Return zeros of the shape of ``x``, which print as those that users write."""
     return elemwise("second")(x, constant(np.zeros((), dtype or x.type.dtype)))
 
 
-def zero_gradient(x: Any) -> TensorVariable:
+def zero_gradient(x: Any) -> Tensor:
     """Return the gradient by a variable without influence: zeros, of floatX if it is discrete."""
     return user_zeros_like(x, config.floatX if x.type.dtype in dtypes.DISCRETE else None)
 
 
-def sum_to(y: Any, gy: Any) -> Any:
+def sum_to(y: Any, gy: Any) -> Tensor:
     """Return the gradient ``gy`` summed over the dimensions along which ``y`` was broadcast."""
     surplus = gy.type.ndim - y.type.ndim
     axes = list(range(surplus)) + [
@@ -97,7 +104,7 @@ def add_at(x: np.ndarray, index: Any, y: Any) -> None:
     np.add.at(x, index, np.asarray(y).astype(x.dtype, copy=False))
 
 
-class AdvancedSubtensor1(Op):
+class AdvancedSubtensor1(TensorOp):
     """Selects rows: ``x[ilist]`` for a vector of integers.
 
     sparse_grad: whether the gradient by x, a matrix, is a sparse matrix with these rows.
@@ -105,26 +112,26 @@ class AdvancedSubtensor1(Op):
 
     __props__ = ()
 
-    def __init__(self, sparse_grad=False):
+    def __init__(self, sparse_grad: bool = False) -> None:
         self.sparse_grad = sparse_grad
 
-    def make_node(self, x, ilist):
+    def make_node(self, x: TensorLike, ilist: TensorLike) -> Apply:
         x, ilist = _check_rows(x, ilist)
         pattern = ilist.type.broadcastable + x.type.broadcastable[1:]
         return Apply(self, [x, ilist], [tensor_type(x.type.dtype, pattern).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, i = inputs
         output_storage[0][0] = x[i] if i.dtype == np.uint64 else x.take(i, axis=0)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         x, i = shapes
         return [(i[0], *x[1:])]
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[True], [False]]
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (x, i), (gz,) = inputs, output_gradients
         if x.type.dtype in dtypes.DISCRETE:
             gx = zero_gradient(x)
@@ -134,11 +141,11 @@ class AdvancedSubtensor1(Op):
             gx = advanced_inc_subtensor1(user_zeros_like(x), gz, i)
         return [gx, disconnected_type.make_variable()]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         return [None if eval_points[0] is None else self(eval_points[0], inputs[1])]
 
 
-def _sparse_rows(x, rows, ilist):
+def _sparse_rows(x: Tensor, rows: Tensor, ilist: Tensor) -> Var:
     """Return the sparse matrix of the shape of x with these rows."""
     if x.type.ndim != 2:
         raise TypeError(
@@ -150,7 +157,7 @@ def _sparse_rows(x, rows, ilist):
     return module.construct_sparse_from_list(x, rows, ilist)
 
 
-def _check_rows(x, ilist):
+def _check_rows(x: TensorLike, ilist: TensorLike) -> tuple[Tensor, ...]:
     x, ilist = as_tensor_variable(x), as_tensor_variable(ilist)
     if ilist.type.dtype not in dtypes.INTEGERS:
         raise TypeError(f"index must be integers: {ilist} has dtype {ilist.type.dtype}")
@@ -161,22 +168,22 @@ def _check_rows(x, ilist):
     return x, ilist
 
 
-class _Changes(Op):
+class _Changes(TensorOp):
     """Base of the Ops that set or increment a part of their first input."""
 
-    def __init__(self, inplace=False, set_instead_of_inc=False):
+    def __init__(self, inplace: bool = False, set_instead_of_inc: bool = False) -> None:
         self.inplace = bool(inplace)
         self.set_instead_of_inc = bool(set_instead_of_inc)
         if self.inplace:
             self.destroy_map = {0: [0]}
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [shapes[0]]
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[True], [True]] + [[False]] * (len(node.inputs) - 2)
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         x, y = eval_points[:2]
         if x is None and y is None:
             return [None]
@@ -184,7 +191,7 @@ class _Changes(Op):
         y = zeros_like(inputs[1]) if y is None else y
         return [self(x, y, *inputs[2:])]
 
-    def target(self, x):
+    def target(self, x: np.ndarray) -> np.ndarray:
         """Return the array to change: x itself if in place, else a copy."""
         return x if self.inplace else x.copy()
 
@@ -198,7 +205,7 @@ class AdvancedIncSubtensor1(_Changes):
 
     __props__ = ("inplace", "set_instead_of_inc")
 
-    def make_node(self, x, y, ilist):
+    def make_node(self, x: TensorLike, y: TensorLike, ilist: TensorLike) -> Apply:
         x, ilist = _check_rows(x, ilist)
         y = as_tensor_variable(y)
         if y.type.ndim > x.type.ndim:
@@ -208,7 +215,7 @@ class AdvancedIncSubtensor1(_Changes):
             )
         return Apply(self, [x, y, ilist], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y, i = inputs
         out = self.target(x)
         if self.set_instead_of_inc:
@@ -224,7 +231,7 @@ class AdvancedIncSubtensor1(_Changes):
             add_at(out, i, y)
         output_storage[0][0] = out
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (x, y, i), (gz,) = inputs, output_gradients
         return [
             *value_gradients(
@@ -235,7 +242,7 @@ class AdvancedIncSubtensor1(_Changes):
             disconnected_type.make_variable(),
         ]  # fmt: skip
 
-    def __str__(self):
+    def __str__(self) -> str:
         where = "inplace" if self.inplace else "no_inplace"
         return f"{type(self).__name__}{{{where},{'set' if self.set_instead_of_inc else 'inc'}}}"
 
@@ -243,7 +250,7 @@ class AdvancedIncSubtensor1(_Changes):
 # --- several indices at once --------------------------------------------------------------------
 
 
-def as_index_variable(item: Any) -> Any:
+def as_index_variable(item: Any) -> Var:
     """Return an index (None, a slice, an integer, an array, a mask) as a variable."""
     if item is None:
         return NoneConst.clone()
@@ -262,11 +269,11 @@ def as_index_variable(item: Any) -> Any:
     return item
 
 
-def _is_array(item):
+def _is_array(item: Any) -> bool:
     return isinstance(item.type, TensorType)
 
 
-def _is_mask(item):
+def _is_mask(item: Any) -> bool:
     return _is_array(item) and item.type.dtype == "bool"
 
 
@@ -276,7 +283,8 @@ def parts_of(item: Any) -> slice | None:
     None if nothing is known of it.
     """
     if isinstance(item, SliceConstant):
-        return item.data
+        result: slice = item.data
+        return result
     if item.owner is None or not isinstance(item.owner.op, MakeSlice):
         return None
     return slice(*(None if isinstance(p.type, NoneTypeT) else p for p in item.owner.inputs))
@@ -311,7 +319,7 @@ def adv_index_broadcastable_pattern(x: Any, items: Iterable[Any]) -> tuple[bool,
     return tuple(n == 1 for n in np.broadcast_to(np.int8(0), shape)[tuple(index)].shape)
 
 
-def _broadcast_length(lengths):
+def _broadcast_length(lengths: Sequence[Tensor]) -> Tensor:
     """Return the length to which dimensions of these lengths broadcast at run time."""
     result = lengths[0]
     for length in lengths[1:]:
@@ -320,19 +328,19 @@ def _broadcast_length(lengths):
     return result
 
 
-class BaseAdvancedSubtensor(Op):
+class BaseAdvancedSubtensor(TensorOp):
     """Selects elements by numpy's rules: ``x[items]`` with arrays, integers, slices and None."""
 
     __props__ = ()
 
-    def make_node(self, x, *items):
+    def make_node(self, x: TensorLike, *items: TensorLike) -> Apply:
         x = as_tensor_variable(x)
         indices = [as_index_variable(i) for i in items]
         self.check(x, indices)
         pattern = adv_index_broadcastable_pattern(x, indices)
         return Apply(self, [x, *indices], [tensor_type(x.type.dtype, pattern).make_variable()])
 
-    def check(self, x, items):
+    def check(self, x: Tensor, items: Sequence[Any]) -> None:
         """Raise IndexError if there are more indices than dimensions."""
         taken = sum(
             i.type.ndim if _is_mask(i) else 1 for i in items if not isinstance(i.type, NoneTypeT)
@@ -340,15 +348,17 @@ class BaseAdvancedSubtensor(Op):
         if taken > x.type.ndim:
             raise IndexError(f"too many indices for array: {taken} for {x} of {x.type}")
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, *items = inputs
         result = np.asarray(x[tuple(items)])
         # without an array, the result is a view
         output_storage[0][0] = result.copy() if np.may_share_memory(result, x) else result
 
-    def infer_shape(self, node, shapes):
-        x_shape, dims, result, arrays, place = shapes[0], 0, [], [], None
-        previous = None
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
+        x_shape, dims = shapes[0], 0
+        result: list[Any] = []
+        arrays: list[int] = []
+        place = previous = None
         for i, item in enumerate(node.inputs[1:], 1):
             if isinstance(item.type, NoneTypeT):
                 result.append(constant(np.int64(1)))
@@ -373,7 +383,9 @@ class BaseAdvancedSubtensor(Op):
         return [tuple(result[:place] + common + result[place:])]
 
     @staticmethod
-    def _common(node, shapes, arrays, from_right):
+    def _common(
+        node: Apply, shapes: Sequence[Lengths], arrays: Sequence[int], from_right: int
+    ) -> Tensor:
         """Return the length of a dimension, counted from the right, of the broadcast arrays."""
         lengths = [
             shapes[i][-from_right]
@@ -383,10 +395,10 @@ class BaseAdvancedSubtensor(Op):
         ]
         return _broadcast_length(lengths) if lengths else constant(np.int64(1))
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[True]] + [[False]] * (len(node.inputs) - 1)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (x, *items), (gz,) = inputs, output_gradients
         if x.type.dtype in dtypes.DISCRETE:
             gx = zero_gradient(x)
@@ -394,10 +406,10 @@ class BaseAdvancedSubtensor(Op):
             gx = self.increment(user_zeros_like(x), gz, *items)
         return [gx] + [disconnected_type.make_variable() for _ in items]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         return [None if eval_points[0] is None else self(eval_points[0], *inputs[1:])]
 
-    def increment(self, x, y, *items):
+    def increment(self, x: Tensor, y: Tensor, *items: Variable) -> Tensor:
         """Return x with y added to the elements that this Op selects."""
         raise NotImplementedError
 
@@ -405,7 +417,7 @@ class BaseAdvancedSubtensor(Op):
 class AdvancedSubtensor(BaseAdvancedSubtensor):
     """Selects elements by arrays of integers, mixed with integers, slices and None."""
 
-    def check(self, x, items):
+    def check(self, x: Tensor, items: Sequence[Any]) -> None:
         if any(map(_is_mask, items)):
             raise TypeError(
                 f"{type(self).__name__} does not support boolean masks for indexing. "
@@ -413,14 +425,14 @@ class AdvancedSubtensor(BaseAdvancedSubtensor):
             )
         super().check(x, items)
 
-    def increment(self, x, y, *items):
+    def increment(self, x: Tensor, y: Tensor, *items: Variable) -> Tensor:
         return advanced_inc_subtensor(x, y, *items)
 
 
 class AdvancedBooleanSubtensor(BaseAdvancedSubtensor):
     """Selects the elements where masks are true, mixed with other indices."""
 
-    def increment(self, x, y, *items):
+    def increment(self, x: Tensor, y: Tensor, *items: Variable) -> Tensor:
         return advanced_boolean_inc_subtensor(x, y, *items)
 
 
@@ -435,13 +447,13 @@ class BaseAdvancedIncSubtensor(_Changes):
     #: the Op that selects the elements
     getter: BaseAdvancedSubtensor
 
-    def make_node(self, x, y, *items):
+    def make_node(self, x: TensorLike, y: TensorLike, *items: TensorLike) -> Apply:
         x, y = as_tensor_variable(x), as_tensor_variable(y)
         indices = [as_index_variable(i) for i in items]
         self.getter.check(x, indices)
         return Apply(self, [x, y, *indices], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y, *items = inputs
         out = self.target(x)
         if self.set_instead_of_inc:
@@ -450,7 +462,7 @@ class BaseAdvancedIncSubtensor(_Changes):
             add_at(out, tuple(items), y)
         output_storage[0][0] = out
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (x, y, *items), (gz,) = inputs, output_gradients
         setter = type(self)(set_instead_of_inc=True)
         return [
@@ -462,7 +474,7 @@ class BaseAdvancedIncSubtensor(_Changes):
             *(disconnected_type.make_variable() for _ in items),
         ]  # fmt: skip
 
-    def __str__(self):
+    def __str__(self) -> str:
         return (
             f"{type(self).__name__}{{inplace={self.inplace},  "
             f"set_instead_of_inc={self.set_instead_of_inc}}}"

@@ -14,19 +14,20 @@ import numpy as np
 
 from opwise.graph import costs
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
-from opwise.graph.variable import Variable
+from opwise.graph.costs import ArrayShapes
+from opwise.graph.op import Lengths, Op, Storage, Values
+from opwise.graph.variable import Var
 from opwise.scalar import dtypes
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import elemwise
 from opwise.tensor.shape import patternbroadcast
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable
 
 __all__ = ["Dot"]
 
 
-def matched(gradient: Any, x: Variable) -> Any:
+def matched(gradient: Tensor, x: Tensor) -> Tensor:
     """Return a gradient by ``x`` with the broadcast pattern of x."""
     if gradient.type.broadcastable != x.type.broadcastable:
         return patternbroadcast(gradient, x.type.broadcastable)
@@ -41,14 +42,14 @@ def numpys_dot(x: np.ndarray, y: np.ndarray) -> Any:
     return np.dot(x, y)
 
 
-class Dot(Op):
+class Dot(TensorOp):
     """The product of two vectors, of two matrices, or of a matrix and a vector, as in numpy."""
 
     __props__ = ()
     profile_kind = "product"
     traffic = costs.each_once
 
-    def make_node(self, x, y):
+    def make_node(self, x: TensorLike, y: TensorLike) -> Apply:
         x, y = as_tensor_variable(x), as_tensor_variable(y)
         for i, v in enumerate((x, y)):
             if v.type.ndim not in (1, 2):
@@ -60,20 +61,26 @@ class Dot(Op):
         dtype = dtypes.upcast(x.type.dtype, y.type.dtype)
         return Apply(self, [x, y], [tensor_type(dtype, pattern).make_variable()])
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return the number of multiplications and additions. inputs, outputs: their shapes."""
-        return 2 * math.prod(outputs[0]) * inputs[0][-1]
+        result: int = 2 * math.prod(outputs[0]) * inputs[0][-1]
+        return result
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         dtype = node.outputs[0].type.numpy_dtype
         output_storage[0][0] = np.asarray(numpys_dot(x, y), dtype=dtype)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         x, y = shapes
         return [x[:-1] + y[1:]]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (x, y), (gz,) = inputs, output_gradients
         if gz.type.ndim == 0:
             gx, gy = gz * y, gz * x
@@ -85,24 +92,24 @@ class Dot(Op):
             gx, gy = _dot(gz, y.T), _dot(x.T, gz)
         return [matched(gx, x), matched(gy, y)]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         return [product_rule(self, inputs, eval_points)]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "dot"
 
 
 _dot = Dot()
 
 
-def _outer(x, y):
+def _outer(x: Tensor, y: Tensor) -> Tensor:
     """Return the outer product of two vectors."""
     return _dot(dimshuffle(x, (0, "x")), dimshuffle(y, ("x", 0)))
 
 
 def product_rule(
-    op: Op, factors: Sequence[Variable], eval_points: Sequence[Variable | None]
-) -> Any:
+    op: Op, factors: Sequence[Tensor], eval_points: Sequence[Tensor | None]
+) -> Tensor | None:
     """Return the derivative of ``op(x, y)`` in a direction; None if no direction is given."""
     (x, y), (dx, dy) = factors, eval_points
     parts = [op(dx, y)] if dx is not None else []

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -15,14 +16,18 @@ from opwise.config import config
 from opwise.errors import AsTensorError
 from opwise.graph import hooks, provenance
 from opwise.graph.apply import Apply
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.op import Op
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.scalar import dtypes
 from opwise.scalar import types as scalar_types
+from opwise.scalar.dtypes import DTypeLike
 from opwise.scalar.types import Scalar, autocast
 from opwise.tensor.type import TensorType, dtype_name, tensor_type
 
 if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorMethods as _tensor_py_operators
+    from opwise.tensor.operators import TensorMethods
+
+    _tensor_py_operators: TypeAlias = TensorMethods
 else:
 
     class _tensor_py_operators:
@@ -36,7 +41,7 @@ class TensorVariable(_tensor_py_operators, Variable):
 
     type: TensorType
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return super().__repr__()
 
 
@@ -45,10 +50,10 @@ class TensorConstant(_tensor_py_operators, Constant):
 
     type: TensorType
 
-    def signature(self):
+    def signature(self) -> TensorConstantSignature:
         return TensorConstantSignature(self.type, self.data)
 
-    def __str__(self):
+    def __str__(self) -> str:
         data = self.data
         if (data.ndim and data.size > 1 and _all_equal(data)) or (data.ndim and data.size == 1):
             body = f"{data.shape} of {_first(data)}"
@@ -58,25 +63,35 @@ class TensorConstant(_tensor_py_operators, Constant):
                 body = f"{body[:10]}..{body[-10:]}".replace("\n", "")
         return f"TensorConstant{{{body}}}"
 
-    def __copy__(self):
+    def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
 
-#: a variable whose type is a TensorType
-Tensor: TypeAlias = TensorVariable | TensorConstant
+#: a variable whose type is a TensorType: a TensorVariable, a constant, a shared variable
+Tensor: TypeAlias = _tensor_py_operators
 #: what ``as_tensor_variable`` takes: a variable, an Apply of one output, an array, a number, a list
 #: of these, or any object with a method ``_as_TensorVariable``
 TensorLike: TypeAlias = Any
 
+if TYPE_CHECKING:
 
-def _first(data):
+    class TensorOp(Op):
+        """For checkers of types: an Op whose only output is a tensor."""
+
+        def __call__(self, *inputs: TensorLike, **kwargs: Any) -> Tensor: ...
+
+else:
+    TensorOp = Op
+
+
+def _first(data: Any) -> Any:
     return data.flat[0]
 
 
-def _all_equal(data):
+def _all_equal(data: Any) -> bool:
     first = data.flat[0]
     return bool((data == first).all())
 
@@ -86,12 +101,12 @@ class TensorConstantSignature:
 
     __slots__ = ("_hash", "data", "type")
 
-    def __init__(self, type, data):
+    def __init__(self, type: TensorType, data: Any) -> None:
         self.type = type
         self.data = data
-        self._hash = None
+        self._hash: int | None = None
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, TensorConstantSignature):
             return False
         a, b = self.data, other.data
@@ -102,7 +117,7 @@ class TensorConstantSignature:
             and (a is b or a.tobytes() == b.tobytes())
         )
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         if self._hash is None:
             data = self.data
             self._hash = hash(
@@ -111,7 +126,7 @@ class TensorConstantSignature:
         return self._hash
 
 
-def _fingerprint(data):
+def _fingerprint(data: Any) -> tuple[Any, Any, Any]:
     last = data[tuple(-1 for _ in data.shape)]
     return (data.flat[:64].tobytes(), last.tobytes(), data.sum().item())
 
@@ -130,7 +145,7 @@ class Conversions:
     from_scalar: Callable[[Variable], Tensor]
     #: (list or tuple that holds variables, number of dimensions or None) -> tensor variable;
     #: registered by ``opwise.tensor.join``
-    from_sequence: Callable[[Sequence, int | None], Tensor]
+    from_sequence: Callable[[Sequence[Any], int | None], Tensor]
 
 
 conversions = Conversions()
@@ -162,7 +177,7 @@ def constant(
     return TensorConstant(type_, data, name=name)
 
 
-def _constant_array(x):
+def _constant_array(x: Any) -> np.ndarray:
     if isinstance(x, np.ndarray):
         return np.array(x, order="K") if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
     data = np.asarray(x)
@@ -170,10 +185,10 @@ def _constant_array(x):
     return data if data.size or hasattr(x, "dtype") else data.astype(config.floatX)
 
 
-_small: dict = {}
+_small: dict[Any, TensorConstant] = {}
 
 
-def _cached_number(x):
+def _cached_number(x: float) -> Tensor:
     """Return the constant of a Python number; the same object for equal numbers."""
     # rewrites share others: which objects a program's graphs share may not depend on whether an
     # earlier graph was rewritten or is from the cache
@@ -233,14 +248,14 @@ as_tensor = as_tensor_variable
 hooks.as_variable = as_tensor_variable
 
 
-def _holds_variables(sequence):
+def _holds_variables(sequence: Sequence[TensorLike]) -> bool:
     return any(
         isinstance(item, Variable) or (isinstance(item, list | tuple) and _holds_variables(item))
         for item in sequence
     )
 
 
-def _from_variable(x, ndim):
+def _from_variable(x: Var, ndim: int | None) -> Tensor:
     """Return a variable of tensor or scalar type as a tensor of ``ndim`` dimensions (None: its)."""
     if isinstance(x.type, Scalar):
         x = conversions.from_scalar(x)
@@ -249,10 +264,11 @@ def _from_variable(x, ndim):
             f"Variable type field must be a TensorType. {x} {x.type} Tensor functions need "
             "tensors: make the variable with T.vector, T.matrix, ... or shared(array)."
         )
-    return x if ndim is None or x.type.ndim == ndim else _with_ndim(x, ndim)
+    found: Tensor = x
+    return found if ndim is None or x.type.ndim == ndim else _with_ndim(found, ndim)
 
 
-def _with_ndim(x, ndim):
+def _with_ndim(x: Tensor, ndim: int) -> Tensor:
     if x.type.ndim < ndim:
         return x.dimshuffle(["x"] * (ndim - x.type.ndim) + list(range(x.type.ndim)))
     surplus = x.type.ndim - ndim
@@ -263,10 +279,11 @@ def _with_ndim(x, ndim):
     return x.dimshuffle(*range(surplus, x.type.ndim))
 
 
-def _constructor(pattern, name):
-    def make(name=None, dtype=None):
+def _constructor(pattern: tuple[bool, ...], name: str) -> Callable[..., Tensor]:
+    def make(name: str | None = None, dtype: DTypeLike | None = None) -> Tensor:
         dtype = config.floatX if dtype is None or dtype == "floatX" else dtype_name(dtype)
-        return tensor_type(dtype, pattern)(name)
+        var: Tensor = tensor_type(dtype, pattern)(name)
+        return var
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"Return a symbolic {name} of ``dtype`` (default: floatX)."
@@ -298,14 +315,13 @@ class Several:
     variable, not a list.
     """
 
-    def __init__(self, one):
+    def __init__(self, one: Callable[..., Any]) -> None:
         self.one = one
 
-    def __call__(self, *names, dtype=None):
-        make = self.one if dtype is None else (lambda n=None: self.one(n, dtype=dtype))
-        if len(names) == 1:
-            names = names[0]
-        made = [make() for _ in range(names)] if isinstance(names, int) else [*map(make, names)]
+    def __call__(self, *names: str | int, dtype: DTypeLike | None = None) -> Any:
+        make = self.one if dtype is None else partial(self.one, dtype=dtype)
+        given: Any = names[0] if len(names) == 1 else names
+        made = [make() for _ in range(given)] if isinstance(given, int) else [*map(make, given)]
         return made[0] if len(made) == 1 else made
 
 
@@ -316,9 +332,9 @@ _PLURALS = {
 }  # fmt: skip
 
 
-def _constructors():
+def _constructors() -> dict[str, Callable[..., Any]]:
     """Return {name: function or type} of scalar, dmatrix, fmatrices, ..."""
-    names = {}
+    names: dict[str, Callable[..., Any]] = {}
     for shape, pattern in PATTERNS.items():
         names[shape] = _constructor(pattern, shape)
         names[_PLURALS[shape]] = Several(names[shape])
@@ -333,7 +349,8 @@ CONSTRUCTORS = _constructors()
 globals().update(CONSTRUCTORS)
 
 
-def tensor(*args: Any, **kwargs: Any) -> TensorVariable:
+def tensor(*args: Any, **kwargs: Any) -> Tensor:
     """Return a variable of ``TensorType(dtype, broadcastable)``; keyword ``name`` names it."""
     name = kwargs.pop("name", None)
-    return TensorType(*args, **kwargs)(name)
+    var: Tensor = TensorType(*args, **kwargs)(name)
+    return var

@@ -115,7 +115,8 @@ def _with_inputs(
     computed = op.layout.step_outputs(outputs)
     step, given = without_unused(step, given, computed)
     new = op.variant(step, computed, op.layout.taps, op.layout.last)
-    return new.repeat(node.inputs[0], given).flat()
+    repeated: Parts[Var] = new.repeat(node.inputs[0], given)
+    return repeated.flat()
 
 
 class _Ahead:

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from opwise.graph.traversal import equal_computations
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Var
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.matching import (
     for_output,
@@ -84,10 +84,10 @@ def _with_bias(x):
         rest.append(rows.pop())  # the softmax of a sum of vectors: one of them is the matrix
     if not rows or not rest:
         return None
-    rest = rest[0] if len(rest) == 1 else elemwise("add")(*rest)
+    total: Var = rest[0] if len(rest) == 1 else elemwise("add")(*rest)
     biases = [cast(shuffled(row, (1,)), x.type.dtype) for row in rows]
     bias = biases[0] if len(biases) == 1 else elemwise("add")(*biases)
-    return (rest, bias) if rest.type == x.type else None
+    return (total, bias) if total.type == x.type else None
 
 
 def _matrix_and_bias(fgraph, x):

@@ -471,7 +471,9 @@ def local_selection_of_sorted(fgraph, node):
         return None
     (unsorted, axis), index = x.owner.inputs, index_of(node)
     axis = known_int(axis)
-    lengths = None if axis is None else lengths_of(fgraph, unsorted)
+    if axis is None:
+        return None
+    lengths = lengths_of(fgraph, unsorted)
     if lengths is None:
         return None
     part, n = index[axis], lengths[axis]

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from opwise.config import config
+from opwise.errors import NotScalarConstantError
+from opwise.graph.variable import Constant, Variable
 from opwise.tensor.conv.ops import (
     AbstractConv2d,
     AbstractConv2d_gradInputs,
@@ -22,12 +24,10 @@ from opwise.tensor.creation import alloc, arange
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import cast
 from opwise.tensor.join import concatenate
-from opwise.tensor.knownvalues import NotScalarConstantError, get_scalar_constant_value
+from opwise.tensor.knownvalues import get_scalar_constant_value
 from opwise.tensor.variable import (
-    Constant,
     Tensor,
     TensorLike,
-    Variable,
     as_tensor_variable,
     constant,
 )
@@ -385,7 +385,7 @@ def causal_conv1d(
 # --- bilinear upsampling --------------------------------------------------------------------------
 
 
-def bilinear_kernel_1D(ratio: Any, normalize: bool = True) -> Tensor:
+def bilinear_kernel_1D(ratio: TensorLike, normalize: bool = True) -> Tensor:
     """Return the vector 1, 2, ... ratio, ... 2, 1 of dtype floatX; normalize: divided by ratio."""
     rising = arange(1, ratio + 1, dtype=config.floatX)
     kernel = concatenate([rising, rising[-2::-1]])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from opwise.errors import NotScalarConstantError
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.tensor.conv import ops
@@ -21,10 +22,10 @@ from opwise.tensor.creation import zeros
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import cast
 from opwise.tensor.join import stack
-from opwise.tensor.knownvalues import NotScalarConstantError, get_scalar_constant_value
+from opwise.tensor.knownvalues import get_scalar_constant_value
 from opwise.tensor.shape import patternbroadcast
 from opwise.tensor.subtensor import set_subtensor
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import TensorLike, as_tensor_variable
 
 __all__ = [
     "BaseCorr3dMM",
@@ -51,7 +52,8 @@ class OlderOp(Op):
 
     def make_node(self, *inputs: Any) -> Apply:
         """Return the last Apply of what is built; its output is the result."""
-        return self.build(*inputs).owner
+        result: Apply = self.build(*inputs).owner
+        return result
 
     def build(self, *inputs: Any) -> Any:
         raise NotImplementedError
@@ -96,7 +98,7 @@ class BaseCorrMM(ops.BaseAbstractConv):
             f"{self.num_groups} {self.unshared}}}"
         )
 
-    def _lengths_of_result(self, shape: Any, first: Any, top: Any, by_weights: bool) -> Any:
+    def _lengths_of_result(self, shape: TensorLike, first: Any, top: Any, by_weights: bool) -> Any:
         """Return the lengths of a gradient as a vector; without ``shape``, from those of operands.
 
         Raises ValueError if these do not determine them.
@@ -277,7 +279,7 @@ class ConvOp(OlderOp):
         pairs = ((name, getattr(self, name)) for name in self.__props__)
         return f"ConvOp{{{','.join(map(str, pairs))}}}"
 
-    def build(self, inputs: Any, kerns: Any) -> Any:
+    def build(self, inputs: TensorLike, kerns: TensorLike) -> Any:
         images, kernels = as_tensor_variable(inputs), as_tensor_variable(kerns)
         for name, var in (("images", images), ("kernels", kernels)):
             if var.type.ndim != 4:
@@ -327,7 +329,7 @@ def _apart(images: Any, lengths: Any, logical: Any, top_aligned: bool) -> Any:
 _TO_CHANNELS_FIRST, _TO_CHANNELS_LAST = (0, 4, 1, 2, 3), (0, 2, 3, 4, 1)
 
 
-def _steps3(d: Any) -> tuple[int, ...]:
+def _steps3(d: TensorLike) -> tuple[int, ...]:
     """Return three steps. Raises ValueError unless they are constants."""
     steps = as_tensor_variable(d)
     try:
@@ -363,7 +365,7 @@ class ConvTransp3D(OlderOp):
 
     __props__ = ()
 
-    def build(self, W: Any, b: Any, d: Any, H: Any, RShape: Any = None) -> Any:
+    def build(self, W: Any, b: Any, d: Any, H: Any, RShape: TensorLike = None) -> Any:
         W, b, H = map(as_tensor_variable, (W, b, H))
         steps = _steps3(d)
         if RShape is None or getattr(RShape, "data", 0) is None:
@@ -383,7 +385,7 @@ class ConvGrad3D(OlderOp):
 
     __props__ = ()
 
-    def build(self, V: Any, d: Any, WShape: Any, dCdH: Any) -> Any:
+    def build(self, V: Any, d: Any, WShape: TensorLike, dCdH: Any) -> Any:
         V, dCdH = map(as_tensor_variable, (V, dCdH))
         lengths = stack([cast(as_tensor_variable(WShape[i]), "int64") for i in (1, 2, 3)])
         op = ops.AbstractConv3d_gradWeights(subsample=_steps3(d), filter_flip=False)
