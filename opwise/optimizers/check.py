@@ -13,7 +13,7 @@ from opwise.errors import BadOptimization
 from opwise.graph import provenance
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import io_toposort
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.optimizers.folding import params
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.passes import Optimizer
@@ -27,7 +27,7 @@ def evaluate(outputs: Sequence[Variable], values: Mapping[Variable, Any]) -> lis
     """
     known = dict(values)
 
-    def value_of(var):
+    def value_of(var: Var) -> Any:
         return var.data if isinstance(var, Constant) and var not in known else known[var]
 
     for node in io_toposort(list(values), outputs):

@@ -50,7 +50,9 @@ def _stays_on_host(node: Apply) -> bool:
 def _inlined(inputs: list[Var], outputs: list[Var]) -> list[Var]:
     """Return outputs of a graph with the graph of each OpFromGraph in its place."""
     for node in io_toposort(inputs, outputs):
-        graph = inline_ofg_on_device(None, node) if isinstance(node.op, OpFromGraph) else None
+        graph: Any = None
+        if isinstance(node.op, OpFromGraph):
+            graph = inline_ofg_on_device(None, node)
         if graph is not None:
             pairs = dict(zip(node.outputs, graph, strict=True))
             return _inlined(inputs, clone_replace(outputs, pairs))
