@@ -56,7 +56,7 @@ def promote(*dtypes: str) -> str:
 
 
 def upcast(*dtypes: str) -> str:
-    """Return the dtype of a result of operands of ``dtypes``: the one that numpy promotes them to.
+    """The one that numpy promotes those of the operands to.
 
     Under the flag ``cast_policy="numpy+floatX"`` it is a float no wider than floatX, unless an
     operand is.
@@ -75,6 +75,7 @@ def _within(floatx: str, common: str, dtypes: tuple[str, ...]) -> str:
 
 
 def upcast_out(*dtypes: str) -> str:
+    """The one that numpy promotes those of the operands to."""
     return upcast(*dtypes)
 
 
@@ -84,7 +85,7 @@ def upcast_no_bool(*dtypes: str) -> str:
 
 
 def same(dtype: str, *_: str) -> str:
-    """The dtype of the first input."""
+    """That of the first operand."""
     return dtype
 
 
@@ -93,12 +94,12 @@ def first(dtype: str, *_: str) -> str:
 
 
 def to_float(*dtypes: str) -> str:
-    """Each integer as the float that opwise computes transcendental functions in, then upcast."""
+    """The one that holds all operands, integers as float32 (up to 16 bits) or float64."""
     return upcast(*(_FLOAT_OF.get(d, d) for d in dtypes))
 
 
 def to_float_same(dtype: str) -> str:
-    """As to_float for one input."""
+    """That of the operand; for integers float32 (up to 16 bits) or float64."""
     return _FLOAT_OF.get(dtype, dtype)
 
 
@@ -110,6 +111,7 @@ def no_complex(rule: Callable[..., str]) -> Callable[..., str]:
             raise TypeError(f"complex argument not supported, got {', '.join(dtypes)}")
         return rule(*dtypes)
 
+    real.__doc__ = rule.__doc__
     return real
 
 
@@ -120,15 +122,17 @@ def not_bool(rule: Callable[..., str]) -> Callable[..., str]:
         result = rule(*dtypes)
         return "int8" if result == "bool" else result
 
+    number.__doc__ = rule.__doc__ and f"{rule.__doc__.partition('.')[0]}; int8 for bool."
     return number
 
 
 def always_bool(*_: str) -> str:
+    """bool."""
     return "bool"
 
 
 def true_div(x: str, y: str) -> str:
-    """The dtype of a true division: floatX for two integers."""
+    """The one that numpy promotes those of the operands to; floatX for two integers."""
     if x in DISCRETE and y in DISCRETE:
         floatx: str = config.floatX
         return floatx
@@ -136,7 +140,7 @@ def true_div(x: str, y: str) -> str:
 
 
 def bitwise(*dtypes: str) -> str:
-    """The dtype of a bit operation; TypeError unless all are integers or all are bool."""
+    """The one that numpy promotes those of the operands to: all are integers, or all are bool."""
     if not (all(d == "bool" for d in dtypes) or all(d in INTEGERS for d in dtypes)):
         raise TypeError(
             "input to a BitOp must have type (u)int8, (u)int16, (u)int32 or (u)int64 or be all "
@@ -152,14 +156,15 @@ def bits(*dtypes: str) -> str:
 
 
 def always_float64(*_: str) -> str:
+    """float64."""
     return "float64"
 
 
 def real_part(dtype: str) -> str:
-    """The dtype of the real and imaginary parts; a real dtype is returned as it is."""
+    """That of the real and imaginary parts, for a real operand its own."""
     return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
 def to_complex(*dtypes: str) -> str:
-    """The complex dtype whose parts can represent the real ``dtypes``."""
+    """The complex one whose parts can represent the operands."""
     return upcast("complex64", *dtypes)

@@ -22,6 +22,11 @@ ROWS: dict[str, ScalarSpec] = {}
 CText: TypeAlias = str | dict[str, str] | None
 #: an array or a number of numpy; checkers of types do not know what its functions return
 Array: TypeAlias = Any
+#: a dtype of each kind -> the kind, in docstrings
+_KINDS = {
+    "bool": "bool", "int32": "signed integers", "uint32": "unsigned integers", "float32": "floats",
+    "complex64": "complex numbers",
+}  # fmt: skip
 #: an operand in the formula of a gradient
 Operand: TypeAlias = "Expression | float | np.generic"
 #: see ``ScalarSpec.grad``
@@ -113,6 +118,27 @@ class ScalarSpec:
         else:
             holds = dtypes.promote(out_dtype, own) == out_dtype
         return out_dtype if holds else own
+
+    def described(self) -> str:
+        """Return the docstring of the tensor function: ``doc``, the operands and the result."""
+        names = [name for dtype, name in _KINDS.items() if self._takes(dtype)]
+        text = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+        if self.nin == 1:
+            operands = "Elementwise."
+        else:
+            operands = "Elementwise; operands broadcast along dimensions declared broadcastable."
+        errors = "" if len(names) == len(_KINDS) else "; TypeError for others"
+        rule = (self.out.__doc__ or "").partition("\n")[0]
+        result = f"\ndtype of the result: {rule[0].lower()}{rule[1:]}" if rule else ""
+        return f"{self.doc}\n\n{operands}\nTakes {text}{errors}.{result}"
+
+    def _takes(self, dtype: str) -> bool:
+        """Return whether operands may have a dtype."""
+        try:
+            self.out(*[dtype] * (2 if self.nin < 0 else self.nin))
+        except TypeError:
+            return False
+        return True
 
     def c_expression(self, dtype: str, cuda: bool = False) -> str | None:
         """Return the C template for a computing dtype, or that for CUDA; None if there is none."""

@@ -397,7 +397,7 @@ def _define(row: ScalarSpec) -> Elemwise:
     tensor_name = row.tensor_name or row.name
     text = _PLAIN_NAMES.get(row.name) or f"Elemwise{{{tensor_name},no_inplace}}"
     op = FUNCTIONS[tensor_name] = Elemwise(OPS[row.name], name=text)
-    op.__doc__ = row.doc
+    op.__doc__ = row.described()
     op.__name__ = tensor_name
     return op
 

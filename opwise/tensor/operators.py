@@ -47,8 +47,9 @@ _PLAIN = (bool, str, bytes, list, tuple, dict, set, frozenset, type(None))
 _Method: TypeAlias = "Callable[..., Tensor]"
 
 
-def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _named(method: Callable[..., Any], name: str, doc: str | None = None) -> Callable[..., Any]:
     method.__name__ = name
+    method.__doc__ = doc
     method.__qualname__ = f"{_Target.__name__}.{name}"
     return method
 
@@ -90,7 +91,7 @@ def _comparison(name: str) -> _Method:
 
 def _unary(name: str, function: str | None = None) -> _Method:
     op = FUNCTIONS[name] if function is None else elemwise(function)
-    return _named(lambda self: op(self), name)
+    return _named(lambda self: op(self), name, op.__doc__)
 
 
 if TYPE_CHECKING:
@@ -348,9 +349,11 @@ class TensorMethods(_Base):
     # --- reductions -----------------------------------------------------------------------------
 
     def any(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Return whether any element along ``axis`` (default: all) is not 0, as bool."""
         return reduce.any(self, axis=axis, keepdims=keepdims)
 
     def all(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Return whether all elements along ``axis`` (default: all) are not 0, as bool."""
         return reduce.all(self, axis=axis, keepdims=keepdims)
 
     def sum(
@@ -360,6 +363,11 @@ class TensorMethods(_Base):
         keepdims: bool = False,
         acc_dtype: DTypeLike | None = None,
     ) -> Tensor:
+        """Return the sum along ``axis`` (default: all).
+
+        dtype: of the result (default: int64 or uint64 for integers and bool, else that of the
+        variable). acc_dtype: of the additions. keepdims: keep the axis, with length 1.
+        """
         return reduce.sum(self, axis=axis, dtype=dtype, keepdims=keepdims, acc_dtype=acc_dtype)
 
     def prod(
@@ -369,6 +377,7 @@ class TensorMethods(_Base):
         keepdims: bool = False,
         acc_dtype: DTypeLike | None = None,
     ) -> Tensor:
+        """Return the product along ``axis`` (default: all); arguments as for ``sum``."""
         return reduce.prod(self, axis=axis, dtype=dtype, keepdims=keepdims, acc_dtype=acc_dtype)
 
     def mean(
@@ -378,28 +387,41 @@ class TensorMethods(_Base):
         keepdims: bool = False,
         acc_dtype: DTypeLike | None = None,
     ) -> Tensor:
+        """Return the mean along ``axis`` (default: all); float64 for integers.
+
+        Arguments as for ``sum``.
+        """
         return reduce.mean(self, axis=axis, dtype=dtype, keepdims=keepdims, acc_dtype=acc_dtype)
 
     def var(
         self, axis: Axis = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False
     ) -> Tensor:
+        """Return the variance along ``axis`` (default: all); arguments as for ``T.var``."""
         return reduce.var(self, axis=axis, ddof=ddof, keepdims=keepdims, corrected=corrected)
 
     def std(
         self, axis: Axis = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False
     ) -> Tensor:
+        """Return the standard deviation along ``axis`` (default: all).
+
+        Arguments as for ``T.var``.
+        """
         return reduce.std(self, axis=axis, ddof=ddof, keepdims=keepdims, corrected=corrected)
 
     def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Return the minimum along ``axis`` (default: all); NaN if an element is NaN."""
         return reduce.min(self, axis=axis, keepdims=keepdims)
 
     def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Return the maximum along ``axis`` (default: all); NaN if an element is NaN."""
         return reduce.max(self, axis=axis, keepdims=keepdims)
 
     def argmin(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Return the int64 position of the first minimum along ``axis``, as ``T.argmin``."""
         return reduce.argmin(self, axis=axis, keepdims=keepdims)
 
     def argmax(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Return the int64 position of the first maximum along ``axis``, as ``T.argmax``."""
         return reduce.argmax(self, axis=axis, keepdims=keepdims)
 
     def ptp(self, axis: Axis = None) -> Tensor:
@@ -429,9 +451,11 @@ class TensorMethods(_Base):
         return diagonal(self).sum()
 
     def cumsum(self, axis: int | None = None) -> Tensor:
+        """Return the cumulative sums along ``axis``, of the same shape; None flattens first."""
         return cumsum(self, axis)
 
     def cumprod(self, axis: int | None = None) -> Tensor:
+        """Return the cumulative products along ``axis``, of the same shape; None flattens first."""
         return cumprod(self, axis)
 
     # --- elements -------------------------------------------------------------------------------
@@ -440,6 +464,7 @@ class TensorMethods(_Base):
     imag = property(lambda self: elemwise("imag")(self), doc="The imaginary part.")
 
     def conjugate(self) -> Tensor:
+        """Return the complex conjugate; a real variable is its own."""
         return self.conj()
 
     def round(self, mode: str | None = None) -> Tensor:
@@ -466,9 +491,11 @@ class TensorMethods(_Base):
         return fill(self, value)
 
     def zeros_like(self, dtype: DTypeLike | None = None) -> Tensor:
+        """Return zeros of the shape of the variable (default dtype: its own)."""
         return zeros_like(self, dtype=dtype)
 
     def ones_like(self, dtype: DTypeLike | None = None) -> Tensor:
+        """Return ones of the shape of the variable (default dtype: its own)."""
         return ones_like(self, dtype=dtype)
 
     def get_scalar_constant_value(self) -> Any:
@@ -480,18 +507,23 @@ class TensorMethods(_Base):
         return dot(self, right)
 
     def repeat(self, repeats: TensorLike, axis: int | None = None) -> Tensor:
+        """Return each element repeated ``repeats`` times along ``axis``; None flattens first."""
         return repeat(self, repeats, axis)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+        """Return the diagonals over two axes, along a last axis, as ``T.diagonal``."""
         return diagonal(self, offset, axis1, axis2)
 
     def sort(self, axis: int | None = -1, kind: str = "quicksort", order: Any = None) -> Tensor:
+        """Return the elements sorted along ``axis``; None sorts the flattened array."""
         return sort(self, axis, kind, order)
 
     def argsort(self, axis: int | None = -1, kind: str = "quicksort", order: Any = None) -> Tensor:
+        """Return the int64 positions of the elements in sorted order, along ``axis``; stable."""
         return argsort(self, axis, kind, order)
 
     def take(self, indices: TensorLike, axis: int | None = None, mode: str = "raise") -> Tensor:
+        """Return the elements at ``indices`` along ``axis``, as ``T.take``; None flattens first."""
         return take(self, indices, axis, mode)
 
     def nonzero(self, return_matrix: bool = False) -> Tensor | tuple[Tensor, ...]:
