@@ -153,7 +153,8 @@ class MRG_RandomStreams:
         state.tag.is_rng = True
         new_state, sample = mrg_uniform.new(state, ndim, dtype, size)
         sample = self.pretty_return(state, new_state, sample, size=size, nstreams=nstreams)
-        result: Tensor = sample * (high - low) + low
+        first: Any = low
+        result: Tensor = sample * (high - first) + first
         if result.type.broadcastable != sample.type.broadcastable:
             raise NotImplementedError(
                 "Increase the size to match the broadcasting pattern of `low` and `high` "
@@ -259,10 +260,10 @@ class MRG_RandomStreams:
         deviation is smaller. The numbers are those of the Box-Muller transform.
         """
         size = _check_size(size)
-        avg, std = (undefined_grad(as_tensor_variable(x)) for x in (avg, std))
+        avg, std = as_tensor_variable(avg), as_tensor_variable(std)
         if dtype is None:
             dtype = dtypes.upcast(config.floatX, avg.type.dtype, std.type.dtype)
-        avg, std = cast(avg, dtype), cast(std, dtype)
+        avg, std = cast(undefined_grad(avg), dtype), cast(undefined_grad(std), dtype)
         n = prod(size, dtype="int64")
         even = n + n % 2
 

@@ -214,7 +214,7 @@ def alloc_empty(dtype: str) -> AllocEmpty:
     return AllocEmpty(dtype)
 
 
-def _shape_entries(shape: TensorLike) -> list[Tensor | int]:
+def _shape_entries(shape: Any) -> list[Tensor | int]:
     """Return a shape as a list of lengths: a length, a sequence of them, or a vector."""
     if isinstance(shape, Variable):
         shape = as_tensor_variable(shape)

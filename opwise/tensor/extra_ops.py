@@ -477,7 +477,7 @@ def bincount(
         raise TypeError(f"index must be integers: {x} has dtype {x.type.dtype}")
     if assert_nonneg:
         nonnegative = elemwise("ge")(x, 0).all()
-        x = Assert("Input to bincount has negative values!")(x, nonnegative)
+        x = as_tensor_variable(Assert("Input to bincount has negative values!")(x, nonnegative))
     # -1 for an empty vector: the result then has length 0
     length = join(0, constant(np.array([-1])), cast(x, "int64")).max() + 1
     if minlength is not None:
@@ -513,7 +513,7 @@ class SearchsortedOp(TensorOp):
             raise ValueError(f"'{side}' is an invalid value for keyword 'side'")
         self.side = side
 
-    def make_node(self, x: TensorLike, v: TensorLike, sorter: TensorLike = None) -> Apply:
+    def make_node(self, x: TensorLike, v: TensorLike, sorter: TensorLike | None = None) -> Apply:
         x, v = as_tensor_variable(x, ndim=1), as_tensor_variable(v)
         inputs = [x, v]
         if sorter is not None:

@@ -147,7 +147,7 @@ def vector_of(numbers: Sequence[Any]) -> Tensor:
 # --- joining ------------------------------------------------------------------------------------
 
 
-def _known_axis(axis: Axis) -> int | None:
+def _known_axis(axis: Any) -> int | None:
     """Return an axis as an int if its value is known, else None; TypeError for a fraction."""
     try:
         value = get_scalar_constant_value(axis)
@@ -173,7 +173,7 @@ class Join(TensorOp):
         if view != -1:
             self.view_map = {0: [1 + view]}
 
-    def make_node(self, axis: Axis, *tensors: TensorLike) -> Apply:
+    def make_node(self, axis: TensorLike, *tensors: TensorLike) -> Apply:
         if not tensors:
             raise ValueError("there is no tensor to join: the list is empty. Give at least one.")
         parts = [as_tensor_variable(x) for x in tensors]
@@ -409,11 +409,11 @@ def vertical_stack(*args: TensorLike) -> Tensor:
 def _matrices(args: Sequence[TensorLike], name: str) -> Sequence[Tensor]:
     if len(args) < 2:
         raise ValueError(f"{name} takes two matrices or more, got {len(args)}")
-    args = [as_tensor_variable(x) for x in args]
-    for x in args:
+    matrices = [as_tensor_variable(x) for x in args]
+    for x in matrices:
         if x.type.ndim != 2:
             raise ValueError(f"{name} takes matrices; {x} has {x.type.ndim} dimensions")
-    return args
+    return matrices
 
 
 def stacklists(arg: TensorLike) -> Tensor:
@@ -459,7 +459,7 @@ class Split(Op):
         if self.len_splits < 1:
             raise ValueError(f"A tensor is split into one part or more, not {len_splits}")
 
-    def make_node(self, x: TensorLike, axis: Axis, splits: TensorLike) -> Apply:
+    def make_node(self, x: TensorLike, axis: TensorLike, splits: TensorLike) -> Apply:
         x = as_tensor_variable(x)
         axis = as_tensor_variable(axis)
         splits = as_tensor_variable(splits)

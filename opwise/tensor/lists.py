@@ -111,7 +111,8 @@ class _typed_list_py_operators:
 
     def __len__(self) -> Tensor:
         """Return the length as a variable; ``len()`` raises TypeError, which wants a number."""
-        return length(self)
+        own: Any = self
+        return length(own)
 
     def append(self, toAppend: Any) -> Any:
         """Return the list with an element at its end."""
@@ -135,12 +136,14 @@ class _typed_list_py_operators:
 
     def count(self, elem: Any) -> Tensor:
         """Return how many elements equal ``elem``."""
-        return count(self, elem)
+        own: Any = self
+        return count(own, elem)
 
     # a variable has an attribute ``index``
     def ind(self, elem: Any) -> Tensor:
         """Return the position of the first element that equals ``elem``."""
-        return index_(self, elem)
+        own: Any = self
+        return index_(own, elem)
 
 
 class TypedListVariable(_typed_list_py_operators, Variable):
@@ -340,7 +343,7 @@ class _Changes(Op):
         self,
         node: Apply,
         result: list[Any],
-        *arguments: TensorLike,
+        *arguments: Any,
     ) -> None:
         """Change the list ``result``."""
         raise NotImplementedError(f"{type(self).__name__} defines no change")

@@ -258,7 +258,7 @@ class TensorMethods(_Base):
     def __divmod__(self, other: TensorLike) -> tuple[Tensor, ...]:
         return self // other, self % other
 
-    def __rdivmod__(self, other: TensorLike) -> tuple[Tensor, ...]:
+    def __rdivmod__(self, other: Any) -> tuple[Tensor, ...]:
         return other // self, other % self
 
     def __dot__(left, right: Tensor) -> Tensor:

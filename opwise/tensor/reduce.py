@@ -326,7 +326,7 @@ class FirstAlong(Op):
     def __init__(self, axes: Sequence[int]) -> None:
         self.axes = tuple(axes)
 
-    def make_node(self, x: TensorLike) -> Apply:
+    def make_node(self, x: Var) -> Apply:
         pattern = tuple(b or d in self.axes for d, b in enumerate(x.type.broadcastable))
         return Apply(self, [x], [tensor_type(x.type.dtype, pattern).make_variable()])
 
@@ -886,7 +886,7 @@ class RootOfSum(ViewOp):
     def __init__(self, power: float) -> None:
         self.power = power
 
-    def make_node(self, root: TensorLike, x: TensorLike) -> Apply:  # type: ignore[override]  # a view of one of two inputs
+    def make_node(self, root: Var, x: Var) -> Apply:  # type: ignore[override]  # a view of one of two inputs
         return Apply(self, [root, x], [root.type.make_variable()])
 
     def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:

@@ -149,7 +149,7 @@ class Choose(TensorOp):
         gc = dimshuffle(gc, (0, *range(1 + missing, ndim + 1)))
         return [disconnected_type.make_variable(), gc]
 
-    def _in_range(self, a: Tensor, count: TensorLike) -> Tensor:
+    def _in_range(self, a: Tensor, count: Any) -> Tensor:
         """Return ``a`` with numbers that are out of range clipped or wrapped, as the mode says."""
         if self.mode == "wrap":
             result: Tensor = a % count

@@ -539,9 +539,9 @@ def _rebroadcast(x: TensorLike, wanted: dict[Any, Any]) -> Tensor:
         return tensor
     while x.owner is not None and type(x.owner.op) is Rebroadcast:
         wanted = x.owner.op.axis | wanted
-        x = x.owner.inputs[0]
+        x = tensor = as_tensor_variable(x.owner.inputs[0])
     pairs = tuple((i, f) for i, f in sorted(wanted.items()) if x.type.broadcastable[i] != f)
-    return rebroadcast_op(pairs)(x) if pairs else x
+    return rebroadcast_op(pairs)(x) if pairs else tensor
 
 
 def addbroadcast(x: TensorLike, *axes: int) -> Tensor:

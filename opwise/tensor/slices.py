@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
 from opwise.tensor.elemwise import cast, elemwise
-from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable, constant
+from opwise.tensor.variable import Tensor, as_tensor_variable, constant
 
 __all__ = [
     "MakeSlice", "NoneConst", "NoneTypeT", "SliceConstant", "SliceType", "as_int_none_variable",
@@ -81,9 +81,7 @@ class MakeSlice(Op):
 
     __props__ = ()
 
-    def make_node(
-        self, start: TensorLike, stop: TensorLike = None, step: TensorLike = None
-    ) -> Apply:
+    def make_node(self, start: Any, stop: Any = None, step: Any = None) -> Apply:
         if isinstance(start, slice):
             start, stop, step = start.start, start.stop, start.step
         parts = [as_int_none_variable(p) for p in (start, stop, step)]
@@ -130,6 +128,9 @@ def _parts(item: Any) -> tuple[Variable | int | None, ...]:
     return item.start, item.stop, item.step
 
 
+#: a whole number: an int if it is known, otherwise a 0-d tensor
+Whole: TypeAlias = Tensor | int
+
 # --- whole numbers of which some are known -----------------------------------------------------
 
 
@@ -144,7 +145,7 @@ def known_int(x: Any) -> int | None:
     return None
 
 
-def as_tensor(x: TensorLike) -> Tensor:
+def as_tensor(x: Any) -> Tensor:
     """Return an integer, a scalar variable or a 0-d tensor as a 0-d tensor."""
     if isinstance(x, numbers.Integral):
         return constant(np.int64(x))
@@ -160,7 +161,7 @@ def as_tensor(x: TensorLike) -> Tensor:
 def _folding(fold: Callable[[int, int], int], name: str) -> Callable[..., Tensor | int]:
     op = elemwise(name)
 
-    def apply(x: TensorLike, y: TensorLike) -> Tensor | int:
+    def apply(x: Whole, y: Whole) -> Tensor | int:
         if isinstance(x, int) and isinstance(y, int):
             return fold(x, y)
         return op(as_tensor(x), as_tensor(y))
@@ -176,15 +177,15 @@ _floor_div = _folding(lambda x, y: x // y, "int_div")
 _mul = _folding(lambda x, y: x * y, "mul")
 
 
-def _add(x: TensorLike, y: int) -> Tensor | int:
+def _add(x: Whole, y: int) -> Tensor | int:
     return x if _is(y, 0) else y if _is(x, 0) else _plain_add(x, y)
 
 
-def _sub(x: TensorLike, y: TensorLike) -> Tensor | int:
+def _sub(x: Whole, y: Whole) -> Tensor | int:
     return x if _is(y, 0) else _plain_add(x, -y) if isinstance(y, int) else _plain_sub(x, y)
 
 
-def _is(x: TensorLike, value: Any) -> bool:
+def _is(x: Whole, value: Any) -> bool:
     return isinstance(x, int) and x == value
 
 
@@ -207,7 +208,7 @@ def _simple(x: Any) -> Tensor | int:
     return number
 
 
-def _bound(x: Any, length: TensorLike, low: int, high: TensorLike) -> Tensor | int:
+def _bound(x: Any, length: Whole, low: int, high: Whole) -> Tensor | int:
     """Return the bound ``x`` of a slice, counted from the front and clipped to [low, high]."""
     if isinstance(x, int):
         if x >= 0:
@@ -254,7 +255,7 @@ def get_canonical_form_slice(theslice: Any, length: Any) -> tuple[Any, Any]:
 
 
 def _forward(
-    start: TensorLike, stop: TensorLike, step: TensorLike, length: TensorLike
+    start: Whole | None, stop: Whole | None, step: Whole, length: Whole
 ) -> tuple[Tensor | int, ...]:
     first = 0 if start is None else _bound(start, length, 0, length)
     end = length if stop is None else _bound(stop, length, 0, length)
@@ -262,7 +263,7 @@ def _forward(
 
 
 def _backward(
-    start: TensorLike, stop: TensorLike, step: TensorLike, length: TensorLike
+    start: Whole | None, stop: Whole | None, step: Whole, length: Whole
 ) -> tuple[Tensor | int, ...]:
     last = _sub(length, 1)
     first = last if start is None else _bound(start, length, -1, last)
@@ -275,7 +276,7 @@ def _backward(
     return lowest, _add(first, 1), size
 
 
-def _size(step: TensorLike, length: TensorLike) -> Tensor | int:
+def _size(step: Whole, length: Whole) -> Tensor | int:
     """Return the size of a negative step, at most ``length`` + 1.
 
     A longer step selects the same single element, but could overflow the sums below.
@@ -286,7 +287,7 @@ def _size(step: TensorLike, length: TensorLike) -> Tensor | int:
     return _minimum(size, _add(length, 1))
 
 
-def _steps(distance: TensorLike, size: Tensor | int) -> Tensor | int:
+def _steps(distance: Whole, size: Tensor | int) -> Tensor | int:
     """Return ceil(distance / size), 0 for a negative distance."""
     if _is(size, 1):
         return _maximum(distance, 0)
@@ -314,7 +315,7 @@ def slice_length(theslice: slice, length: Any) -> Tensor:
     return cast(as_tensor(count), "int64")
 
 
-def _is_natural(x: TensorLike) -> bool:
+def _is_natural(x: Whole) -> bool:
     return isinstance(x, int) and x >= 0
 
 

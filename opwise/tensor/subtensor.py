@@ -639,7 +639,8 @@ def take(
     indices: integers; their dimensions take the place of the axis. mode: 'raise' an IndexError for
     an index that is out of range, 'clip' or 'wrap' it.
     """
-    a, indices = as_tensor_variable(a), as_index_variable(indices)
+    a = as_tensor_variable(a)
+    indices = as_tensor_variable(as_index_variable(indices))
     if axis is None:
         a, axis = flatten(a), 0
     if not -a.type.ndim <= axis < a.type.ndim:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -74,9 +74,14 @@ class TensorConstant(_tensor_py_operators, Constant):
 Tensor: TypeAlias = _tensor_py_operators
 #: what ``as_tensor_variable`` takes: a variable, an Apply of one output, an array, a number, a list
 #: of these, or any object with a method ``_as_TensorVariable``
-TensorLike: TypeAlias = Any
+TensorLike: TypeAlias = (
+    "Variable | Apply | np.ndarray | np.generic | complex | Sequence[Any] | _AsTensor"
+)
 
 if TYPE_CHECKING:
+
+    class _AsTensor(Protocol):
+        def _as_TensorVariable(self) -> Variable: ...
 
     class TensorOp(Op):
         """For checkers of types: an Op whose only output is a tensor."""
@@ -212,7 +217,8 @@ def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None 
     """
     # of variables, their class says it: what they lack themselves is looked up slowly, for advice
     if hasattr(type(x) if isinstance(x, Variable) else x, "_as_TensorVariable"):
-        x = x._as_TensorVariable()
+        other: Any = x
+        x = other._as_TensorVariable()
     if isinstance(x, Apply):
         if x.op.default_output is None and len(x.outputs) != 1:
             raise ValueError(

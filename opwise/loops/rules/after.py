@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, KeysView, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from typing import Any
 
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
@@ -183,6 +184,8 @@ class _Loop:
         layout = self.layout
         n = self.node.inputs[0]
         if layout.until:
+            k: Any
+            whole: Any
             k, whole = next(iter(outputs.items())) if outputs else (None, None)
             if rows:
                 n = shape_i_op(0)(next(iter(rows.values())))

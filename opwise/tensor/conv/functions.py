@@ -385,7 +385,7 @@ def causal_conv1d(
 # --- bilinear upsampling --------------------------------------------------------------------------
 
 
-def bilinear_kernel_1D(ratio: TensorLike, normalize: bool = True) -> Tensor:
+def bilinear_kernel_1D(ratio: Any, normalize: bool = True) -> Tensor:
     """Return the vector 1, 2, ... ratio, ... 2, 1 of dtype floatX; normalize: divided by ratio."""
     rising = arange(1, ratio + 1, dtype=config.floatX)
     kernel = concatenate([rising, rising[-2::-1]])

@@ -98,7 +98,7 @@ class BaseCorrMM(ops.BaseAbstractConv):
             f"{self.num_groups} {self.unshared}}}"
         )
 
-    def _lengths_of_result(self, shape: TensorLike, first: Any, top: Any, by_weights: bool) -> Any:
+    def _lengths_of_result(self, shape: Any, first: Any, top: Any, by_weights: bool) -> Any:
         """Return the lengths of a gradient as a vector; without ``shape``, from those of operands.
 
         Raises ValueError if these do not determine them.
@@ -365,7 +365,7 @@ class ConvTransp3D(OlderOp):
 
     __props__ = ()
 
-    def build(self, W: Any, b: Any, d: Any, H: Any, RShape: TensorLike = None) -> Any:
+    def build(self, W: Any, b: Any, d: Any, H: Any, RShape: Any = None) -> Any:
         W, b, H = map(as_tensor_variable, (W, b, H))
         steps = _steps3(d)
         if RShape is None or getattr(RShape, "data", 0) is None:
@@ -385,7 +385,7 @@ class ConvGrad3D(OlderOp):
 
     __props__ = ()
 
-    def build(self, V: Any, d: Any, WShape: TensorLike, dCdH: Any) -> Any:
+    def build(self, V: Any, d: Any, WShape: Any, dCdH: Any) -> Any:
         V, dCdH = map(as_tensor_variable, (V, dCdH))
         lengths = stack([cast(as_tensor_variable(WShape[i]), "int64") for i in (1, 2, 3)])
         op = ops.AbstractConv3d_gradWeights(subsample=_steps3(d), filter_flip=False)

@@ -465,7 +465,7 @@ def _is_count(value: Any) -> bool:
     return real and value == value // 1 and value >= 1
 
 
-def _known(name: str, given: TensorLike, n: int) -> tuple[int | None, ...]:
+def _known(name: str, given: Any, n: int) -> tuple[int | None, ...]:
     """Return the known lengths of a shape. Raises ValueError for those that are not constants."""
     if isinstance(given, np.ndarray):
         given = given.tolist()

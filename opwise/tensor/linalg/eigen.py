@@ -188,8 +188,8 @@ class Eigvalsh(_LowerOrUpper):
     """
 
     def make_node(self, a: TensorLike, b: Variable | None = None) -> Apply:
-        matrices = [a] if b is None or b is NoneConst else [a, b]
-        matrices = [as_matrix(v, self) for v in matrices]
+        given = [a] if b is None or b is NoneConst else [a, b]
+        matrices = [as_matrix(v, self) for v in given]
         return Apply(self, matrices, [vector_of(real_dtype(float_dtype(*matrices)))])
 
     def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:

@@ -14,7 +14,7 @@ from opwise.tensor.elemwise import elemwise
 from opwise.tensor.knownvalues import get_scalar_constant_value
 from opwise.tensor.linalg.products import trace
 from opwise.tensor.products import dot
-from opwise.tensor.variable import Tensor, TensorLike
+from opwise.tensor.variable import Tensor
 
 __all__ = [
     "Hint",
@@ -39,7 +39,7 @@ class Hint(Op):
     def __init__(self, **kwargs: Any) -> None:
         self.hints = tuple(kwargs.items())
 
-    def make_node(self, x: TensorLike) -> Apply:
+    def make_node(self, x: Var) -> Apply:
         return Apply(self, [x], [x.type.make_variable()])
 
     def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:

@@ -71,7 +71,8 @@ def trace(X: TensorLike) -> Tensor:
 
 def matrix_dot(*args: TensorLike) -> Tensor:
     """Return the product of matrices, from left to right."""
-    result: Tensor = reduce(dot, args)
+    factors: list[Any] = list(args)
+    result: Tensor = reduce(dot, factors)
     return result
 
 

@@ -84,7 +84,7 @@ def batch_normalization_train(
     if (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be given or both be None")
     running = []
-    if running_mean is not None:
+    if running_mean is not None and running_var is not None:
         running = [as_tensor_variable(running_mean), as_tensor_variable(running_var)]
         layout.check("running_mean", running[0])
         layout.check("running_var", running[1])

@@ -192,7 +192,7 @@ def _infer_ndim_bcast(
     return ndim, cast(vector, "int64"), pattern
 
 
-def _length(entry: TensorLike, i: int, ndim: int, args: Any) -> tuple[Tensor, bool]:
+def _length(entry: Any, i: int, ndim: int, args: Any) -> tuple[Tensor, bool]:
     """Return (length, whether it is known to be 1) for entry ``i`` of a shape."""
     if hasattr(entry, "type"):
         return entry, False
@@ -357,7 +357,7 @@ def choice(
         replace = constant(replace, dtype="int8")
     # programs also give 0 for None, as Theano permits
     equal = p is None or (isinstance(p, int | float) and p == 0)
-    p = as_tensor_variable([] if equal else p)
+    p = as_tensor_variable([] if p is None or equal else p)
     ndim, size, pattern = _infer_ndim_bcast(ndim, size)
     op = RandomFunction(choice_helper, tensor_type(dtype, pattern))
     result: list[Variable] = op(random_state, size, a, as_tensor_variable(replace), p)
