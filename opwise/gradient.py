@@ -298,7 +298,7 @@ def _given_gradient(var, g):
     if isinstance(var.type, TensorType) and isinstance(g.type, TensorType):
         missing = var.type.ndim - g.type.ndim
         if missing > 0:
-            aligned = dimshuffle(g, ["x"] * missing + list(range(g.type.ndim)))
+            aligned = dimshuffle(as_tensor_variable(g), ["x"] * missing + list(range(g.type.ndim)))
             return elemwise("second")(var, aligned)
     _check_ndim(var, g, lambda: f"The gradient given for {var}")
     return g

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
-from opwise.compile.io import In, SymbolicInput, SymbolicOutput, as_input
+from opwise.compile.io import In, Input, Outputs, SymbolicInput, SymbolicOutput, as_input
 from opwise.compile.shared import SharedVariable, shared
 from opwise.config import config
 from opwise.errors import MissingInputError, UnusedInputError
@@ -123,11 +123,11 @@ class Construction:
 
 
 def construct(
-    inputs: Any,
-    outputs: Any = None,
+    inputs: Sequence[Input],
+    outputs: Outputs = None,
     updates: Pairs | None = None,
     givens: Pairs | None = None,
-    no_default_updates: Any = False,
+    no_default_updates: bool | Sequence[Variable] = False,
     rebuild_strict: bool = True,
     on_unused_input: str | None = None,
     allow_input_downcast: bool | None = None,

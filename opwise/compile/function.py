@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opwise.compile.construct import Pairs, construct
 from opwise.compile.executable import Function
+from opwise.compile.io import Input, Outputs
 from opwise.compile.maker import FunctionMaker, stats_for
 from opwise.graph.provenance import is_internal
 from opwise.graph.variable import Variable
-from opwise.modes.mode import get_mode
+from opwise.modes.mode import Mode, get_mode
 from opwise.profiling import progress
 from opwise.profiling.process import pause_garbage_collection
 
+if TYPE_CHECKING:
+    from opwise.profiling.stats import ProfileStats
+
 
 def function(
-    inputs: Any,
-    outputs: Any = None,
-    mode: Any = None,
+    inputs: Sequence[Input],
+    outputs: Outputs = None,
+    mode: Mode | str | None = None,
     updates: Pairs | None = None,
     givens: Pairs | None = None,
-    no_default_updates: Any = False,
+    no_default_updates: bool | Sequence[Variable] = False,
     accept_inplace: bool = False,
     name: str | None = None,
     rebuild_strict: bool = True,
     allow_input_downcast: bool | None = None,
-    profile: Any = None,
+    profile: bool | str | ProfileStats | None = None,
     on_unused_input: str | None = None,
 ) -> Function:
     """Compile a graph and return the function that computes it.

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 from opwise.compile.shared import SharedVariable
 from opwise.graph.variable import Constant, Variable
@@ -174,6 +175,14 @@ class SymbolicOutput:
 
 
 Out = SymbolicOutput
+
+
+#: an input of a function, see ``as_input``
+Input: TypeAlias = "Variable | SymbolicInput | Sequence[Any]"
+#: an output of a function
+Output: TypeAlias = "Variable | SymbolicOutput"
+#: what a function returns: one output, several, several by names, or nothing
+Outputs: TypeAlias = "Output | Sequence[Output] | Mapping[str, Output] | None"
 
 
 def as_input(spec: Any) -> In:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from opwise.tensor.reduce import prod
 from opwise.tensor.selection import nonzero
 from opwise.tensor.shape import reshape
 from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable, constant
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
 
 _INTEGERS = (int, np.integer)
 
@@ -129,7 +126,7 @@ class MRG_RandomStreams:
     def uniform(
         self, size: Any, low: TensorLike = 0.0, high: TensorLike = 1.0, ndim: int | None = None,
         dtype: str | None = None, nstreams: int | None = None, **kwargs: Any,
-    ) -> TensorVariable:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """Return numbers uniform between ``low`` and ``high``, both excluded but for rounding.
 
         size: a tuple of positive ints and 0-d integer variables, or an integer vector. ndim: the
@@ -151,7 +148,8 @@ class MRG_RandomStreams:
         state.tag.is_rng = True
         new_state, sample = mrg_uniform.new(state, ndim, dtype, size)
         sample = self.pretty_return(state, new_state, sample, size=size, nstreams=nstreams)
-        result: TensorVariable = sample * (high - low) + low
+        first: Any = low
+        result: Tensor = sample * (high - first) + first
         if result.type.broadcastable != sample.type.broadcastable:
             raise NotImplementedError(
                 "Increase the size to match the broadcasting pattern of `low` and `high` "
@@ -179,7 +177,7 @@ class MRG_RandomStreams:
     def multinomial(
         self, size: Any = None, n: Any = 1, pvals: TensorLike | None = None,
         ndim: int | None = None, dtype: str = "int64", nstreams: int | None = None, **kwargs: Any,
-    ) -> TensorVariable:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """Return how often each outcome occurs in ``n`` draws, in each row of ``pvals``.
 
         pvals: a matrix of probabilities, each row of sum 1; this is not checked. size, ndim: must
@@ -196,15 +194,13 @@ class MRG_RandomStreams:
                 )
         pvals = _probabilities(pvals, "multinomial", "pvals")
         uniform = self.uniform(size=_rows(pvals) * n, ndim=1, nstreams=nstreams, **kwargs)
-        counts: TensorVariable = MultinomialFromUniform(dtype)(
-            pvals, uniform, as_tensor_variable(n)
-        )
+        counts: Tensor = MultinomialFromUniform(dtype)(pvals, uniform, as_tensor_variable(n))
         return counts
 
     def choice(
         self, size: Any = 1, a: None = None, replace: bool = True, p: TensorLike | None = None,
         ndim: int | None = None, dtype: str = "int64", nstreams: int | None = None, **kwargs: Any,
-    ) -> TensorVariable:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """Return ``size`` different outcomes, drawn one after the other, of each row of ``p``.
 
         size: an int or integer variable, at most the number of columns of p. p: a matrix of
@@ -227,15 +223,13 @@ class MRG_RandomStreams:
             raise ValueError(f"ndim argument to MRG_RandomStreams.choice is not used: {ndim}")
         p = _probabilities(p, "choice", "p")
         uniform = self.uniform(size=_rows(p) * size, ndim=1, nstreams=nstreams, **kwargs)
-        chosen: TensorVariable = ChoiceFromUniform(odtype=dtype)(
-            p, uniform, as_tensor_variable(size)
-        )
+        chosen: Tensor = ChoiceFromUniform(odtype=dtype)(p, uniform, as_tensor_variable(size))
         return chosen
 
     def multinomial_wo_replacement(
         self, size: None = None, n: Any = 1, pvals: TensorLike | None = None,
         ndim: int | None = None, dtype: str = "int64", nstreams: int | None = None, **kwargs: Any,
-    ) -> TensorVariable:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """Return what ``choice`` returns, which replaces this method."""
         warnings.warn(
             "MRG_RandomStreams.multinomial_wo_replacement() is deprecated: use "
@@ -252,7 +246,7 @@ class MRG_RandomStreams:
         self, size: Any, avg: TensorLike = 0.0, std: TensorLike = 1.0, ndim: int | None = None,
         dtype: str | None = None, nstreams: int | None = None, truncate: bool = False,
         **kwargs: Any,
-    ) -> TensorVariable:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """Return numbers of a normal distribution of mean ``avg`` and standard deviation ``std``.
 
         size: a positive int, a tuple or list of them and of 0-d variables, or an integer vector.
@@ -261,10 +255,10 @@ class MRG_RandomStreams:
         deviation is smaller. The numbers are those of the Box-Muller transform.
         """
         size = _check_size(size)
-        avg, std = (undefined_grad(as_tensor_variable(x)) for x in (avg, std))
+        avg, std = as_tensor_variable(avg), as_tensor_variable(std)
         if dtype is None:
             dtype = dtypes.upcast(config.floatX, avg.type.dtype, std.type.dtype)
-        avg, std = cast(avg, dtype), cast(std, dtype)
+        avg, std = cast(undefined_grad(avg), dtype), cast(undefined_grad(std), dtype)
         n = prod(size, dtype="int64")
         even = n + n % 2
 
@@ -281,13 +275,13 @@ class MRG_RandomStreams:
             parts = _within_two(radius, sides, uniform, dtype)
         else:
             parts = [radius * side for side in sides]
-        result: TensorVariable = reshape(join(0, *parts)[:n], size, ndim=ndim) * std + avg
+        result: Tensor = reshape(join(0, *parts)[:n], size, ndim=ndim) * std + avg
         return result
 
     def truncated_normal(
         self, size: Any, avg: TensorLike = 0.0, std: TensorLike = 1.0, ndim: int | None = None,
         dtype: str | None = None, nstreams: int | None = None, **kwargs: Any,
-    ) -> TensorVariable:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """Return normal numbers without those far from the mean, of standard deviation ``std``.
 
         Arguments are those of ``normal``; none is more than about 2.27 ``std`` from ``avg``.
@@ -320,7 +314,7 @@ def _within_two(radius: Any, sides: Sequence[Any], uniform: Any, dtype: str) -> 
     return [valid[0], fixed[0], valid[1], fixed[1]]
 
 
-def _probabilities(given: TensorLike, method: str, name: str) -> TensorVariable:
+def _probabilities(given: TensorLike, method: str, name: str) -> Tensor:
     """Return a matrix of probabilities as a variable, by which gradients are undefined."""
     pvals = as_tensor_variable(given)
     if pvals.type.ndim != 2:
@@ -328,13 +322,13 @@ def _probabilities(given: TensorLike, method: str, name: str) -> TensorVariable:
             f"MRG_RandomStreams.{method} is only implemented for {name}.ndim = 2, not "
             f"{pvals.type.ndim}"
         )
-    undefined: TensorVariable = undefined_grad(pvals)
+    undefined: Tensor = undefined_grad(pvals)
     return undefined
 
 
-def _rows(matrix: Any) -> TensorVariable:
+def _rows(matrix: Any) -> Tensor:
     """Return the number of rows of a matrix, as a vector."""
-    rows: TensorVariable = matrix[:, 0].shape
+    rows: Tensor = matrix[:, 0].shape
     return rows
 
 

@@ -23,8 +23,8 @@ from opwise.tensor.operators import _tensor_py_operators
 from opwise.tensor.random.state import copied, random_state_type
 from opwise.tensor.type import TensorType, tensor_type
 
-#: a method of an operator that raises
-_Refusal = Callable[["SharedVariable", Any], NoReturn]
+#: a method of an operator that raises; that of a tensor, in its place, returns a variable
+_Refusal = Callable[["SharedVariable", Any], Any]
 
 
 class SharedContainer(Container):

@@ -6,7 +6,7 @@ Ops use these functions as their methods ``traffic`` and ``flops``; see ``Op``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 
 class ArrayLayout(Protocol):
@@ -29,6 +29,9 @@ class ArrayLayout(Protocol):
 Shapes = Sequence[tuple[int, ...] | None]
 #: the layouts of operands; None for an operand that is not an array
 Layouts = Sequence[ArrayLayout | None]
+#: the same for Ops whose operands all are arrays, which checkers of types cannot know
+ArrayShapes: TypeAlias = Sequence[Any]
+ArrayLayouts: TypeAlias = Sequence[Any]
 #: (bytes read of each input, bytes written of each output); None if not known exactly
 Traffic = tuple[list[int], list[int]] | None
 

@@ -7,7 +7,7 @@ Ops of users may have methods that return C++ code (``opwise.graph.clinker``).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from opwise.config import config
 from opwise.errors import GradNotDefined, MethodNotDefined, ROpNotDefined
@@ -15,7 +15,15 @@ from opwise.graph import costs, provenance, testvalue, upcalls
 from opwise.graph.apply import Apply
 from opwise.graph.clinker import CLinkerOp
 from opwise.graph.params import ParamsType
-from opwise.graph.variable import Variable, get_test_value
+from opwise.graph.variable import Var, Variable, get_test_value
+
+#: the values of an Apply's inputs
+Values: TypeAlias = Sequence[Any]
+#: for each output of an Apply a list, whose only item is its value
+Storage: TypeAlias = Sequence[list[Any]]
+#: the symbolic shape of a variable: of each dimension an int or a 0-d integer variable; None for a
+#: variable without a shape (checkers of types do not know either, as ``Var``)
+Lengths: TypeAlias = Any
 
 
 class _AppliedOp(CLinkerOp):
@@ -126,7 +134,7 @@ class Op(_AppliedOp):
 
     # --- what subclasses may define -----------------------------------------------------------
 
-    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> Any:
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> Any:
         """Compute the values of the outputs from those of ``inputs``.
 
         output_storage: one list per output; store the value as its only item, which may hold the
@@ -134,7 +142,7 @@ class Op(_AppliedOp):
         """
         raise MethodNotDefined("perform", type(self), type(self).__name__)
 
-    def grad(self, inputs: Any, output_gradients: Any) -> Any:
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         """Return the gradient of a scalar cost by each input, given those by each output.
 
         An Op whose gradient is its method ``L_op`` is applied again for it.
@@ -144,11 +152,13 @@ class Op(_AppliedOp):
             return self.L_op(node.inputs, node.outputs, output_gradients)
         raise GradNotDefined("grad", type(self), type(self).__name__)
 
-    def L_op(self, inputs: Any, outputs: Any, output_gradients: Any) -> Any:
+    def L_op(
+        self, inputs: Sequence[Var], outputs: Sequence[Var], output_gradients: Sequence[Var]
+    ) -> Sequence[Var]:
         """Return what ``grad`` returns; this method is also given the outputs."""
         return self.grad(inputs, output_gradients)
 
-    def R_op(self, inputs: Any, eval_points: Any) -> Any:
+    def R_op(self, inputs: Sequence[Var], eval_points: Sequence[Var]) -> Sequence[Var]:
         """Return the derivative of each output in the direction ``eval_points``."""
         raise ROpNotDefined("R_op", type(self), type(self).__name__)
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy
-from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, TypeAlias
 
 from opwise.config import config
 from opwise.errors import with_message
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: a reader of a variable: (Apply, index of its input) or ('output', index of the graph's output)
 Client = tuple["Apply | Literal['output']", int]
+#: a variable of any Type; checkers of types do not know the operators of each
+Var: TypeAlias = Any
 
 
 class Scratchpad:

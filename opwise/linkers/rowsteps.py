@@ -57,7 +57,9 @@ def row_program(node: Apply) -> RowProgram:
 def _row_instruction(one: Instruction) -> Instruction | RowFold | RowWindow:
     op: Any = one.op
     if isinstance(op, CAReduce):
-        return RowFold(op.scalar_op.row.name, accumulator(op, one.dtype), one.args, one.dtype)
+        row = op.scalar_op.row
+        assert row is not None  # a Rowwise holds no reduction by a user's operation
+        return RowFold(row.name, accumulator(op, one.dtype), one.args, one.dtype)
     if isinstance(op, WindowSum):
         return RowWindow(op.first, op.last, one.args, one.dtype)
     return one
@@ -66,8 +68,9 @@ def _row_instruction(one: Instruction) -> Instruction | RowFold | RowWindow:
 def _needs_elements(node: Apply) -> int:
     """Return the index of a reduction that has no result without elements, or -1."""
     for one in node.op.steps:
-        if isinstance(one.op, CAReduce) and one.op.of_nothing is None:
-            name = one.op.scalar_op.row.name
+        op: Any = one.op
+        if isinstance(op, CAReduce) and op.of_nothing is None:
+            name = getattr(op.scalar_op.row, "name", None)
             short = csource.short(one.dtype)
             if name in ("maximum", "minimum"):
                 return opwise_c.REDUCERS[f"{name}_{short}_{short}"]

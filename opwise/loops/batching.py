@@ -16,8 +16,7 @@ from opwise.errors import NotScalarConstantError
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.graph.traversal import io_toposort
-from opwise.graph.variable import Constant
-from opwise.loops.layout import Var
+from opwise.graph.variable import Constant, Var
 from opwise.tensor import alloc, arange, patternbroadcast
 from opwise.tensor.advanced_subtensor import AdvancedSubtensor1
 from opwise.tensor.blas import batched_dot

@@ -7,8 +7,9 @@ from typing import Any
 
 from opwise.compile.updates import OrderedUpdates
 from opwise.errors import NotScalarConstantError
+from opwise.graph.variable import Var
 from opwise.loops.build import LoopBuilder, State
-from opwise.loops.layout import Var, as_list
+from opwise.loops.layout import as_list
 from opwise.loops.returned import Returned
 from opwise.tensor import as_tensor_variable, get_scalar_constant_value
 from opwise.tensor.elemwise import elemwise

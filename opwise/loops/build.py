@@ -16,8 +16,8 @@ from opwise.compile.updates import OrderedUpdates
 from opwise.config import config
 from opwise.errors import MissingInputError, NotScalarConstantError
 from opwise.graph.traversal import ancestors, clone_replace, io_toposort
-from opwise.graph.variable import Constant, Variable, get_test_value
-from opwise.loops.layout import Parts, Var, as_list
+from opwise.graph.variable import Constant, Var, Variable, get_test_value
+from opwise.loops.layout import Parts, as_list
 from opwise.loops.op import Scan
 from opwise.loops.returned import Returned, parse
 from opwise.scalar import dtypes

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from opwise.compile.updates import OrderedUpdates
+from opwise.graph.variable import Var
 from opwise.loops.build import scan
-from opwise.loops.layout import Var, as_list
+from opwise.loops.layout import as_list
 from opwise.tensor import arange, as_tensor_variable, concatenate, zeros
 from opwise.tensor.elemwise import elemwise
 

@@ -18,8 +18,9 @@ from opwise.gradient import Rop, grad
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type, is_disconnected, is_null
 from opwise.graph.traversal import ancestors, clone_replace, io_connection_pattern, io_toposort
+from opwise.graph.variable import Var, Variable
 from opwise.loops.batching import is_zero
-from opwise.loops.layout import Parts, Var
+from opwise.loops.layout import Parts
 from opwise.loops.ragged import ragged_variables
 from opwise.optimizers.shapefeature import inner_shapes
 from opwise.scalar import dtypes
@@ -204,7 +205,7 @@ class _Backward:
             for var in values
             if self.flows.meets(var, self.reached)
         }
-        known = {}
+        known: dict[Variable, Variable] = {}
         for k in sorted(self.reached):
             parts = [self.from_outside[k]] if k in self.from_outside else []
             if k < len(step.states):

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from opwise.gradient import format_as, grad
-from opwise.graph.variable import Variable
+from opwise.graph.variable import Var, Variable
 from opwise.loops.build import scan
-from opwise.loops.layout import Var
 from opwise.tensor import arange
 
 

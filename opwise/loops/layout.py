@@ -6,10 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from types import MappingProxyType
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
-#: a variable; checkers of types do not know the operators of variables of any Type
-Var: TypeAlias = Any
 T = TypeVar("T")
 U = TypeVar("U")
 

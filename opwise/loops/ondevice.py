@@ -11,8 +11,8 @@ from opwise.gpu.runtime.device import Device
 from opwise.gpu.runtime.loops import RepeatedStep, Rows, Written, with_contiguous_rows
 from opwise.graph.apply import Apply
 from opwise.graph.traversal import ancestors, io_toposort
-from opwise.graph.variable import Constant
-from opwise.loops.layout import Parts, Var
+from opwise.graph.variable import Constant, Var
+from opwise.loops.layout import Parts
 from opwise.loops.op import Scan
 from opwise.loops.run import check, misfit
 from opwise.scalar import dtypes

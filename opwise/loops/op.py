@@ -20,8 +20,9 @@ from opwise.graph.traversal import (
     io_toposort,
     own_copy,
 )
+from opwise.graph.variable import Var
 from opwise.loops import derivatives
-from opwise.loops.layout import Layout, Parts, Var, layout_of
+from opwise.loops.layout import Layout, Parts, layout_of
 from opwise.loops.run import run
 from opwise.optimizers.shapefeature import inner_shapes
 from opwise.tensor.elemwise import elemwise

@@ -10,7 +10,8 @@ from typing import Any
 
 from opwise.config import thread_flags
 from opwise.graph.apply import Apply
-from opwise.loops.layout import Parts, Var
+from opwise.graph.variable import Var
+from opwise.loops.layout import Parts
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise

@@ -13,9 +13,9 @@ import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Var
 from opwise.linkers.lowering import C_DTYPES
-from opwise.loops.layout import Layout, Parts, Var
+from opwise.loops.layout import Layout, Parts
 from opwise.loops.op import Scan
 from opwise.modes.mode import get_mode
 from opwise.scalar.composite import Composite, Instruction, Literal, append_inlined
@@ -245,7 +245,7 @@ class _Lengths:
             self.know((out, 0), len(inputs))
         elif isinstance(op, DimShuffle):
             for d, o in enumerate(op.new_order):
-                if o != "x":
+                if isinstance(o, int):
                     self.equal((out, d), (inputs[0], o))
         elif isinstance(op, Rebroadcast | DeepCopyOp | ViewOp | IncSubtensor):
             self.same(inputs[0], out)
@@ -413,7 +413,9 @@ class _Program:
         """Append the product of an array and a number."""
         if self.is_number(factor, 1):
             return slots
-        return np.vectorize(lambda s: self.one("mul", factor, s), otypes=[np.int64])(slots)
+        times = np.vectorize(lambda s: self.one("mul", factor, s), otypes=[np.int64])
+        found: Slots = times(slots)
+        return found
 
     def added(self, z: Slots, beta: Any, product: Slots) -> Slots:
         """Append ``beta * z + product``."""
@@ -421,9 +423,9 @@ class _Program:
             raise NotSmall
         if self.is_number(beta, 0):
             return product
-        return np.vectorize(lambda a, b: self.one("add", a, b), otypes=[np.int64])(
-            self.scaled(beta, z), product
-        )
+        plus = np.vectorize(lambda a, b: self.one("add", a, b), otypes=[np.int64])
+        found: Slots = plus(self.scaled(beta, z), product)
+        return found
 
     def solution(self, a: Slots, b: Slots) -> Slots:
         """Append an elimination with partial pivoting; the VM solves what is singular or NaN."""
@@ -538,7 +540,8 @@ def _elemwise(p: _Program, node: Apply, *values: Slots) -> list[Slots]:
 def _moved(p: _Program, node: Apply, x: Slots) -> Slots:
     storage: list[Any] = [None]
     node.op.perform(node, [x], [storage])
-    return storage[0]
+    moved: Slots = storage[0]
+    return moved
 
 
 @_on(DeepCopyOp, ViewOp, ScalarFromTensor, TensorFromScalar)
@@ -553,7 +556,8 @@ def _part(p: _Program, node: Apply, x: Slots, *numbers: Slots) -> Slots:
         node.op.perform(node, [x, *map(p.number, numbers)], [storage])
     except (IndexError, ValueError):
         raise NotSmall from None
-    return storage[0]
+    part: Slots = storage[0]
+    return part
 
 
 @_on(IncSubtensor)

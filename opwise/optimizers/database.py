@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Iterator, Mapping, MutableSet
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSet, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TextIO
 
 from opwise.config import config
 from opwise.optimizers.navigators import EquilibriumOptimizer, TopoOptimizer
@@ -18,39 +18,39 @@ from opwise.optimizers.passes import Optimizer, SeqOptimizer
 from opwise.optimizers.rule import LocalOptGroup, LocalOptimizer
 
 
-class OrderedSet(MutableSet):
+class OrderedSet(MutableSet[Any]):
     """A set that remembers the order of insertion."""
 
-    def __init__(self, items: Iterable = ()):
+    def __init__(self, items: Iterable[Any] = ()) -> None:
         self._items = dict.fromkeys(items)
 
-    def __contains__(self, item):
+    def __contains__(self, item: Any) -> bool:
         return item in self._items
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter(self._items)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._items)
 
-    def add(self, value):
+    def add(self, value: Any) -> None:
         self._items[value] = None
 
-    def discard(self, value):
+    def discard(self, value: Any) -> None:
         self._items.pop(value, None)
 
-    def update(self, items):
+    def update(self, items: str) -> None:
         self._items.update(dict.fromkeys(items))
 
-    def copy(self):
+    def copy(self) -> OrderedSet:
         return OrderedSet(self._items)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, MutableSet | set | frozenset) and set(self) == set(other)
 
     __hash__ = None  # type: ignore[assignment]  # equality is by what it holds now
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"OrderedSet({list(self._items)!r})" if self._items else "OrderedSet()"
 
 
@@ -137,7 +137,7 @@ class Query:
             tuple((id(opt), position) for opt, position in self.extra_optimizations),
         )
 
-    def __str__(self):
+    def __str__(self) -> str:
         return (
             f"Query{{inc={self.include},ex={self.exclude},require={self.require},"
             f"subquery={self.subquery},position_cutoff={self.position_cutoff},"
@@ -146,7 +146,7 @@ class Query:
 
     __repr__ = __str__
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.__dict__.setdefault("extra_optimizations", [])
 
@@ -182,7 +182,7 @@ def changed_by_program() -> bool:
     return _Generation.changed
 
 
-def _as_query(tags, options) -> Query:
+def _as_query(tags: Sequence[Any], options: Mapping[str, Any]) -> Query:
     if tags and isinstance(tags[0], Query):
         if len(tags) > 1 or options:
             raise TypeError("A Query is given alone, without tags and options")
@@ -207,17 +207,17 @@ class DB:
     fill: function that fills the database, called once, before its first use.
     """
 
-    def __init__(self, name=None, fill=None):
+    def __init__(self, name: str | None = None, fill: Callable[..., Any] | None = None) -> None:
         self.name = name
         self._objects: dict[str, object] = {}
         self._tags: dict[str, dict[str, None]] = {}
         self._places: dict[str, float] = {}
         self._fill = fill
         self._filling = False
-        self._answers: dict = {}
+        self._answers: dict[Any, Any] = {}
         self._answers_of = -1
 
-    def _filled(self):
+    def _filled(self) -> None:
         if self._fill is None:
             return
         with _lock:
@@ -233,7 +233,14 @@ class DB:
                     self._objects.clear()
                     self._tags.clear()
 
-    def register(self, name, obj, *tags, use_db_name_as_tag=True, place=math.inf):
+    def register(
+        self,
+        name: str,
+        obj: Any,
+        *tags: str,
+        use_db_name_as_tag: bool = True,
+        place: float = math.inf,
+    ) -> None:
         """Add a rewrite or a database; the names of its class and of this database become tags.
 
         place: a number; it stands behind all of smaller numbers, and behind those of its own number
@@ -274,7 +281,7 @@ class DB:
                 words |= obj.vocabulary()
         return words
 
-    def add_tags(self, name, *tags):
+    def add_tags(self, name: str, *tags: str) -> None:
         """Give the object of a name more tags."""
         for tag in tags:
             if tag in self._objects:
@@ -282,23 +289,23 @@ class DB:
             self._tags.setdefault(tag, {})[name] = None
         _Generation.next()
 
-    def remove_tags(self, name, *tags):
+    def remove_tags(self, name: str, *tags: str) -> None:
         """Remove tags from the object of a name."""
         for tag in tags:
             self._tags[tag].pop(name, None)
         _Generation.next()
 
-    def tags_of(self, name):
+    def tags_of(self, name: str) -> list[str]:
         """Return the tags of the object of a name, sorted."""
         self._filled()
         return sorted(tag for tag, names in self._tags.items() if name in names)
 
-    def names(self):
+    def names(self) -> list[str]:
         """Return the names of everything here, in order; see ``register``."""
         self._filled()
         return sorted(self._objects, key=lambda name: self._places.get(name, math.inf))
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         """Return the object of a name, or the only one that has it as a tag."""
         self._filled()
         if name in self._objects:
@@ -310,20 +317,20 @@ class DB:
             raise ValueError(f"More than one match for {name} (please use query)")
         return self._objects[found[0]]
 
-    def __contains__(self, name):
+    def __contains__(self, name: str) -> bool:
         self._filled()
         return name in self._objects or bool(self._tags.get(name))
 
-    def _named(self, tag):
+    def _named(self, tag: str) -> dict[Any, Any]:
         return {tag: None} if tag in self._objects else self._tags.get(tag, {})
 
-    def select(self, query):
+    def select(self, query: Query) -> dict[Any, Any]:
         """Return {name: object} of the objects that a query selects, in their order.
 
         A nested database is replaced by its own answer.
         """
         names = self.names()
-        chosen = set()
+        chosen: set[Any] = set()
         for tag in query.include:
             chosen.update(self._named(tag))
         for tag in query.require:
@@ -343,7 +350,7 @@ class DB:
             found[name] = obj
         return found
 
-    def __query__(self, query):
+    def __query__(self, query: Query) -> Any:
         if not isinstance(query, Query):
             raise TypeError("Expected a Query.", query)
         return OrderedSet(self.select(query).values())
@@ -355,7 +362,7 @@ class DB:
         """
         return self._answer(_as_query(tags, subqueries), config.optdb.position_cutoff)
 
-    def _answer(self, query, cutoff=math.inf):
+    def _answer(self, query: Query, cutoff: float = math.inf) -> Any:
         self._filled()
         if self._answers_of != _Generation.number:
             self._answers.clear()
@@ -370,7 +377,7 @@ class DB:
             self._answers[key] = answer
         return answer
 
-    def print_summary(self, stream=None):
+    def print_summary(self, stream: TextIO | None = None) -> None:
         """Print every name with its tags."""
         print(f"{type(self).__name__} {self.name or ''}", file=stream)
         for name in self.names():
@@ -380,14 +387,27 @@ class DB:
 class EquilibriumDB(DB):
     """Rules and passes that are applied until none of them changes the graph."""
 
-    def __init__(self, ignore_newtrees=True, tracks_on_change_inputs=False, name=None):
+    def __init__(
+        self,
+        ignore_newtrees: bool = True,
+        tracks_on_change_inputs: bool = False,
+        name: str | None = None,
+    ) -> None:
         super().__init__(name)
         self.ignore_newtrees = ignore_newtrees
         self.tracks_on_change_inputs = tracks_on_change_inputs
         self._final: set[str] = set()
         self._cleanup: set[str] = set()
 
-    def register(self, name, obj, *tags, final_opt=False, cleanup=False, **options):
+    def register(
+        self,
+        name: str,
+        obj: Any,
+        *tags: str,
+        final_opt: bool = False,
+        cleanup: bool = False,
+        **options: Any,
+    ) -> None:
         """Add a rule or a pass.
 
         final_opt: whether it is a pass that runs each time the rules are done. cleanup: whether it
@@ -401,7 +421,7 @@ class EquilibriumDB(DB):
         if cleanup:
             self._cleanup.add(name)
 
-    def __query__(self, query):
+    def __query__(self, query: Query) -> Any:
         found = self.select(query)
         special = self._final | self._cleanup
         return EquilibriumOptimizer(
@@ -415,15 +435,25 @@ class EquilibriumDB(DB):
 class SequenceDB(DB):
     """Passes in the order of their positions; equal positions in the order of their names."""
 
-    def __init__(self, failure_callback=None, name=None, fill=None):
+    def __init__(
+        self,
+        failure_callback: Callable[..., Any] | None = None,
+        name: str | None = None,
+        fill: Callable[..., Any] | None = None,
+    ) -> None:
         super().__init__(name, fill)
         self.failure_callback = failure_callback
         self.__position__: dict[str, float] = {}
 
     # programs pass the position as third argument
     def register(  # type: ignore[override]
-        self, name, obj, position, *tags, use_db_name_as_tag=True
-    ):
+        self,
+        name: str,
+        obj: Any,
+        position: float | str,
+        *tags: str,
+        use_db_name_as_tag: bool = True,
+    ) -> None:
         """Add a pass at a position, a number or 'last'."""
         self._filled()
         if position == "last":
@@ -433,12 +463,12 @@ class SequenceDB(DB):
         super().register(name, obj, *tags, use_db_name_as_tag=use_db_name_as_tag)
         self.__position__[name] = position
 
-    def positions(self):
+    def positions(self) -> dict[Any, Any]:
         """Return a dict from names to positions, in the order in which the passes run."""
         self._filled()
         return dict(sorted(self.__position__.items(), key=lambda item: (item[1], item[0])))
 
-    def __query__(self, query):
+    def __query__(self, query: Query) -> Any:
         found = self.select(query)
         placed = [(self.__position__[name], False, name, obj) for name, obj in found.items()]
         # extra passes come after the registered passes of the same position
@@ -455,11 +485,19 @@ class SequenceDB(DB):
 class LocalGroupDB(DB):
     """Rules that form one rule: the first replacement is taken (see ``LocalOptGroup``)."""
 
-    def __init__(self, name=None):
+    def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
         self.__position__: dict[str, float] = {}
 
-    def register(self, name, obj, *tags, position="last", place=math.inf, **options):
+    def register(
+        self,
+        name: str,
+        obj: Any,
+        *tags: str,
+        position: Any = "last",
+        place: float = math.inf,
+        **options: Any,
+    ) -> None:
         """Add a rule at a position in the group, a number or 'last' (with a ``place``: 0)."""
         super().register(name, obj, *tags, place=place, **options)
         if position == "last":
@@ -467,8 +505,8 @@ class LocalGroupDB(DB):
             position = 0 if first else max(self.__position__.values(), default=-1) + 1
         self.__position__[name] = position
 
-    def __query__(self, query):
-        def order(name):
+    def __query__(self, query: Query) -> Any:
+        def order(name: str) -> tuple[float | str, ...]:
             place = self._places[name]
             return self.__position__[name], place, name if place == math.inf else ""
 
@@ -480,19 +518,24 @@ class TopoDB(DB):
     """A database of rules, answered by one pass over the graph in topological order."""
 
     def __init__(
-        self, db, order="in_to_out", ignore_newtrees=False, failure_callback=None, name=None
-    ):
+        self,
+        db: DB,
+        order: str = "in_to_out",
+        ignore_newtrees: bool = False,
+        failure_callback: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> None:
         super().__init__(name)
         self.db = db
         self.order = order
         self.ignore_newtrees = ignore_newtrees
         self.failure_callback = failure_callback
 
-    def register(self, name, obj, *tags, **options):
+    def register(self, name: str, obj: Any, *tags: str, **options: Any) -> None:
         """Add a rule to the nested database."""
         self.db.register(name, obj, *tags, **options)
 
-    def __query__(self, query):
+    def __query__(self, query: Query) -> Any:
         return TopoOptimizer(
             self.db._answer(query),
             self.order,
@@ -505,11 +548,11 @@ class TopoDB(DB):
 class ProxyDB(DB):
     """Another database under another name, to register it several times."""
 
-    def __init__(self, db):
+    def __init__(self, db: EquilibriumDB | LocalGroupDB | int) -> None:
         if not isinstance(db, DB):
             raise TypeError(f"ProxyDB stands for a database, not for {db!r}")
         super().__init__()
         self.db = db
 
-    def _answer(self, query, cutoff=math.inf):
+    def _answer(self, query: Query, cutoff: float = math.inf) -> Any:
         return self.db._answer(query, cutoff)

@@ -10,9 +10,10 @@ import numpy as np
 
 from opwise.errors import ShapeError
 from opwise.graph.apply import Apply, NoParams
+from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import io_toposort
-from opwise.graph.variable import Constant, Variable
-from opwise.optimizers.rule import rule
+from opwise.graph.variable import Constant, Var, Variable
+from opwise.optimizers.rule import Replacements, rule
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.variable import constant
 
@@ -26,18 +27,18 @@ _EVERYWHERE = ("fast_run", "fast_compile")
     stage=dict.fromkeys(("canonicalize", "stabilize", "specialize", "uncanonicalize"), _EVERYWHERE),
     name="topo_constant_folding",
 )
-def constant_folding(fgraph, node):
+def constant_folding(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces an Apply of constants by the constants that its Op computes.
 
     Not if the Op refuses (``do_constant_folding``) or fails, or if a large array would be made of
     small operands.
     """
-    for var in node.inputs:
-        if not isinstance(var, Constant):
-            return None
-    if not node.inputs or not node.op.do_constant_folding(node) or _is_too_large(node):
+    constants = [var for var in node.inputs if isinstance(var, Constant)]
+    if not constants or len(constants) < len(node.inputs):
         return None
-    values = perform(node, [var.data for var in node.inputs])
+    if not node.op.do_constant_folding(node) or _is_too_large(node):
+        return None
+    values = perform(node, [var.data for var in constants])
     if values is None:
         return None
     return [out.type.make_constant(value) for out, value in zip(node.outputs, values, strict=True)]
@@ -74,9 +75,10 @@ def params(node: Apply) -> tuple[Any, ...]:
 # --- how large a result would be ------------------------------------------------------------------
 
 
-def _is_too_large(node):
+def _is_too_large(node: Apply) -> bool:
     """Return whether the result of an Apply of constants is known to be too large to fold."""
-    given = sum(np.size(v.data) for v in node.inputs)
+    inputs: Sequence[Var] = node.inputs
+    given = sum(int(np.size(v.data)) for v in inputs)
     op = node.op
     if isinstance(op, Elemwise):
         size = _broadcast_size(node)
@@ -87,25 +89,27 @@ def _is_too_large(node):
     return size is not None and size > max(LARGEST, given)
 
 
-def _takes_lengths(node):
+def _takes_lengths(node: Apply) -> bool:
     """Return whether an input may be a length of the output."""
     return any(getattr(v.type, "dtype", "")[:3] in ("int", "uin", "boo") for v in node.inputs)
 
 
-def _broadcast_size(node):
-    if sum(np.size(v.data) for v in node.inputs) <= 1000:
+def _broadcast_size(node: Apply) -> int | None:
+    inputs: Sequence[Var] = node.inputs
+    if sum(int(np.size(v.data)) for v in inputs) <= 1000:
         return None  # a thousand elements broadcast to a million at most
     try:
-        return math.prod(np.broadcast_shapes(*(np.shape(v.data) for v in node.inputs)))
+        return math.prod(np.broadcast_shapes(*(np.shape(v.data) for v in inputs)))
     except ValueError:
         return None
 
 
-def _said_size(node):
+def _said_size(node: Apply) -> int | None:
     """Return the number of elements of all outputs by ``infer_shape``; None if not known."""
+    inputs: Sequence[Var] = node.inputs
     shapes = [
         tuple(constant(np.int64(n)) for n in np.shape(v.data)) if hasattr(v.type, "ndim") else None
-        for v in node.inputs
+        for v in inputs
     ]
     try:
         said = node.op.infer_shape(node, shapes)
@@ -120,7 +124,7 @@ class _NotKnown(Exception):
     """A length does not follow from constants alone."""
 
 
-def _number(length):
+def _number(length: Var) -> int:
     """Return the value of a length that follows from constants."""
     if not hasattr(length, "type"):
         return int(length)

@@ -11,6 +11,7 @@ from typing import Any
 
 from opwise.graph.apply import Apply
 from opwise.graph.features import Feature
+from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Variable
 
 
@@ -38,14 +39,14 @@ class Event:
 
     __slots__ = ("idx", "kind", "node", "op", "reason")
 
-    def __init__(self, kind, node, idx, reason):
+    def __init__(self, kind: Any, node: Any, idx: int | None, reason: Any) -> None:
         self.kind = kind
         self.node = node
         self.op = node if node == "output" else node.op
         self.idx = idx
         self.reason = str(reason)
 
-    def same(self, other):
+    def same(self, other: Any) -> bool:
         """Return whether an event of another graph is the same change, of an equal Op."""
         return (
             self.kind == other.kind
@@ -54,7 +55,7 @@ class Event:
             and (self.op is other.op or self.op == other.op)
         )
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.kind == "change":
             inputs = 1 if self.node == "output" else len(self.node.inputs)
             return f"change {self.reason} {self.op} {self.idx} {inputs}"
@@ -67,16 +68,24 @@ class Trace(Feature):
     def __init__(self) -> None:
         self.events: list[Event] = []
 
-    def on_import(self, fgraph, node, reason):
+    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         self.events.append(Event("import", node, None, reason))
 
-    def on_prune(self, fgraph, node, reason):
+    def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         self.events.append(Event("prune", node, None, reason))
 
-    def on_change_input(self, fgraph, node, i, old, new, reason=None):
+    def on_change_input(
+        self,
+        fgraph: FunctionGraph,
+        node: Any,
+        i: int,
+        old: Variable,
+        new: Variable,
+        reason: Any = None,
+    ) -> None:
         self.events.append(Event("change", node, i, reason))
 
-    def clone(self):
+    def clone(self) -> Trace:
         """Return a feature for a copy of the graph, which has a history of its own."""
         return type(self)()
 
@@ -114,7 +123,7 @@ class RewriteHistory(Trace):
         super().__init__()
         #: every Apply that was ever in the graph -> (Op, inputs) when it was imported; each comes
         #: after the Applys that it reads
-        self.applys: dict[Apply, tuple] = {}
+        self.applys: dict[Apply, tuple[Any, ...]] = {}
         #: in order of time, without those that were undone
         self.replacements: list[Replacement] = []
         #: Apply made by a rewrite -> the number of replacements before it was imported
@@ -124,12 +133,12 @@ class RewriteHistory(Trace):
         #: the outputs of the graph before all rewrites
         self.written: list[Variable] = []
 
-    def on_attach(self, fgraph):
+    def on_attach(self, fgraph: FunctionGraph) -> None:
         self.written = list(fgraph.outputs)
         for node in fgraph.toposort():
             self.applys[node] = node.op, tuple(node.inputs)
 
-    def on_import(self, fgraph, node, reason):
+    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         super().on_import(fgraph, node, reason)
         known = self.applys.get(node)
         if known is not None and known[0] is not node.op:
@@ -140,7 +149,15 @@ class RewriteHistory(Trace):
         if known is None or node in self._before:
             self._before[node] = len(self.replacements)
 
-    def on_change_input(self, fgraph, node, i, old, new, reason=None):
+    def on_change_input(
+        self,
+        fgraph: FunctionGraph,
+        node: Any,
+        i: int,
+        old: Variable,
+        new: Variable,
+        reason: Any = None,
+    ) -> None:
         super().on_change_input(fgraph, node, i, old, new, reason)
         if reason == "undo":  # edits are undone in reverse order
             self.replacements.pop()
@@ -158,5 +175,5 @@ class RewriteHistory(Trace):
         return self.replacements[at] if at < len(self.replacements) else None
 
 
-def _stage(fgraph):
+def _stage(fgraph: FunctionGraph) -> str:
     return "/".join(fgraph.passes)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from opwise.errors import InconsistencyError
+from opwise.graph.apply import Apply
 from opwise.graph.features import Feature
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.provenance import union
@@ -39,7 +43,7 @@ class MergeOptimizer(Optimizer):
 
     name = "merge"
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         mark = _mark_of(fgraph)
         if mark.edits == fgraph.edits:
             return PassRecord(counts={"merged": 0, "constants": 0, "failures": 0})
@@ -60,13 +64,13 @@ class MergeOptimizer(Optimizer):
         )
 
 
-def _equal_things(fgraph):
+def _equal_things(fgraph: FunctionGraph) -> tuple[list[tuple[Any, ...]], ...]:
     """Return two lists of pairs (to remove, equal one to keep): constants and Applys."""
-    first_constant: dict = {}
-    first_op: dict = {}
-    op_of: dict = {}
-    first_apply: dict = {}
-    kept_for: dict = {}
+    first_constant: dict[Any, Any] = {}
+    first_op: dict[Any, Any] = {}
+    op_of: dict[Any, Any] = {}
+    first_apply: dict[Any, Any] = {}
+    kept_for: dict[Any, Any] = {}
     constants, applys = [], []
     for node in fgraph.toposort():
         op = op_of.get(id(node.op))
@@ -96,7 +100,7 @@ def _equal_things(fgraph):
     return constants, applys
 
 
-def _same_types(node, kept):
+def _same_types(node: Apply, kept: Apply) -> bool:
     # some Ops take the type of their output when they are applied
     return all(
         a.type is b.type or a.type == b.type
@@ -104,7 +108,7 @@ def _same_types(node, kept):
     )
 
 
-def _replace(fgraph, pairs):
+def _replace(fgraph: FunctionGraph, pairs: Sequence[Any]) -> int:
     """Replace all pairs, one by one if that breaks the graph; return how many failed."""
     for old, new in pairs:
         if new.name is None and old.name is not None:
@@ -123,8 +127,8 @@ def _replace(fgraph, pairs):
     return failures
 
 
-def _inherit(applys):
-    members: dict = {}
+def _inherit(applys: Sequence[tuple[Apply, ...]]) -> None:
+    members: dict[Any, Any] = {}
     for node, kept in applys:
         members.setdefault(kept, [kept]).append(node)
     for kept, group in members.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -12,7 +12,7 @@ from opwise.errors import BadOptimization, InconsistencyError
 from opwise.graph.apply import Apply
 from opwise.graph.features import Feature
 from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.variable import Variable
+from opwise.graph.variable import Var, Variable
 from opwise.optimizers.passes import (
     Optimizer,
     PassRecord,
@@ -21,7 +21,14 @@ from opwise.optimizers.passes import (
     log,
     run_pass,
 )
-from opwise.optimizers.rule import LocalOptGroup, LocalOptimizer, RuleIndex, is_empty
+from opwise.optimizers.rule import (
+    LocalOptGroup,
+    LocalOptimizer,
+    Replacements,
+    Rule,
+    RuleIndex,
+    is_empty,
+)
 
 #: a rule is tried again on an Apply if an Apply up to this many levels below has changed
 REACH = 3
@@ -125,21 +132,29 @@ def apply_result(
 class _Watcher(Feature):
     """Records the Applys that changes import, prune and touch."""
 
-    def __init__(self):
-        self.imported = []
-        self.pruned = []
-        self.changed = []
+    def __init__(self) -> None:
+        self.imported: list[Any] = []
+        self.pruned: list[Any] = []
+        self.changed: list[Any] = []
 
-    def on_import(self, fgraph, node, reason):
+    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         self.imported.append(node)
 
-    def on_prune(self, fgraph, node, reason):
+    def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         self.pruned.append(node)
 
-    def on_change_input(self, fgraph, node, i, old, new, reason=None):
+    def on_change_input(
+        self,
+        fgraph: FunctionGraph,
+        node: Any,
+        i: int,
+        old: Variable,
+        new: Variable,
+        reason: Any = None,
+    ) -> None:
         self.changed.append((node, old))
 
-    def forget(self):
+    def forget(self) -> None:
         self.imported.clear()
         self.pruned.clear()
         self.changed.clear()
@@ -148,17 +163,17 @@ class _Watcher(Feature):
 class _WorkList:
     """The Applys on which rules are still to be tried, each at most once, in a fixed order."""
 
-    def __init__(self, fgraph, order):
+    def __init__(self, fgraph: FunctionGraph, order: Sequence[Apply]) -> None:
         self.fgraph = fgraph
         self.queue = deque(order)
         self.pending = set(order)
         self.watcher = _Watcher()
         fgraph.attach_feature(self.watcher)
 
-    def close(self):
+    def close(self) -> None:
         self.fgraph.remove_feature(self.watcher)
 
-    def take_changes(self, node=None):
+    def take_changes(self, node: Apply | None = None) -> int:
         """Queue the Applys that the last change affects; return how many it imported.
 
         Imported Applys and readers of the replaced variables come first in the queue. Applys
@@ -185,14 +200,14 @@ class _WorkList:
         self._append(lost_a_reader)
         return len(new)
 
-    def _append(self, nodes):
+    def _append(self, nodes: Iterable[Apply]) -> None:
         for node in nodes:
             if node.fgraph is self.fgraph and node not in self.pending:
                 self.pending.add(node)
                 self.queue.append(node)
 
 
-def _note_lost(var, lost_a_reader):
+def _note_lost(var: Var, lost_a_reader: dict[Any, Any]) -> None:
     """Add the Apply that computes a variable, and its reader if only one is left."""
     if var.owner is None:
         return
@@ -203,7 +218,7 @@ def _note_lost(var, lost_a_reader):
             lost_a_reader[reader] = None
 
 
-def _above(nodes):
+def _above(nodes: Iterable[Apply]) -> dict[Any, Any]:
     """Return the Applys that depend on ``nodes`` over less than REACH levels."""
     found: dict[Apply, None] = {}
     level = list(nodes)
@@ -222,34 +237,42 @@ def _above(nodes):
 class NavigatorOptimizer(Optimizer):
     """Base of the passes that apply rules; the static methods are legacy failure callbacks."""
 
-    def __init__(self, local_opt, ignore_newtrees=False, failure_callback=None, name=None):
+    def __init__(
+        self,
+        local_opt: Any,
+        ignore_newtrees: bool = False,
+        failure_callback: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> None:
         self.local_opt = local_opt
         self.ignore_newtrees = ignore_newtrees
         self.failure_callback = failure_callback
         self.name = name or getattr(local_opt, "name", None)
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         self.local_opt.add_requirements(fgraph)
 
-    def parts(self):
+    def parts(self) -> tuple[LocalOptGroup | Rule, ...]:
         return (self.local_opt,)
 
     @staticmethod
-    def warn(exc, nav, repl_pairs, local_opt, node):
+    def warn(exc: Exception, nav: Any, repl_pairs: Any, local_opt: Any, node: Apply) -> None:
         """Do as config.on_opt_error says."""
         failed(str(local_opt), exc, node)
 
     @staticmethod
-    def warn_inplace(exc, nav, repl_pairs, local_opt, node):
+    def warn_inplace(
+        exc: Exception, nav: Any, repl_pairs: Any, local_opt: Any, node: Apply | None
+    ) -> None:
         """Ignore replacements that break the graph; otherwise do as config.on_opt_error says."""
         if not isinstance(exc, InconsistencyError):
             failed(str(local_opt), exc, node)
 
     @staticmethod
-    def warn_ignore(exc, nav, repl_pairs, local_opt, node):
+    def warn_ignore(exc: Exception, nav: Any, repl_pairs: Any, local_opt: Any, node: Apply) -> None:
         """Ignore the exception."""
 
-    def report(self, error, rule, node, pairs=()):
+    def report(self, error: Exception, rule: Any, node: Apply, pairs: Sequence[Any] = ()) -> None:
         """React to an exception in a rule."""
         if self.failure_callback is not None:
             self.failure_callback(error, self, pairs, rule, node)
@@ -266,8 +289,13 @@ class TopoOptimizer(NavigatorOptimizer):
     """
 
     def __init__(
-        self, local_opt, order="in_to_out", ignore_newtrees=False, failure_callback=None, name=None
-    ):
+        self,
+        local_opt: Any,
+        order: str = "in_to_out",
+        ignore_newtrees: bool = False,
+        failure_callback: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> None:
         if order not in ("in_to_out", "out_to_in"):
             raise ValueError(f"order must be 'in_to_out' or 'out_to_in', not {order!r}")
         super().__init__(local_opt, ignore_newtrees, failure_callback, name)
@@ -275,7 +303,7 @@ class TopoOptimizer(NavigatorOptimizer):
         self._rules = local_opt.opts if isinstance(local_opt, LocalOptGroup) else [local_opt]
         self._index = RuleIndex(self._rules)
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         if not self._rules:
             return None
         index = self._index
@@ -302,7 +330,12 @@ class OpKeyOptimizer(TopoOptimizer):
     parameters are those of TopoOptimizer. Raises TypeError if the rule has no ``op_key``.
     """
 
-    def __init__(self, local_opt, ignore_newtrees=False, failure_callback=None):
+    def __init__(
+        self,
+        local_opt: Any,
+        ignore_newtrees: bool = False,
+        failure_callback: Callable[..., Any] | None = None,
+    ) -> None:
         if not hasattr(local_opt, "op_key"):
             raise TypeError(
                 "LocalOptimizer for OpKeyOptimizer must have an 'op_key' method, which "
@@ -316,20 +349,20 @@ class OpKeyOptimizer(TopoOptimizer):
 class _TopoRun:
     """One application of a TopoOptimizer: what it tries on an Apply, and the counts."""
 
-    def __init__(self, optimizer, fgraph):
+    def __init__(self, optimizer: TopoOptimizer, fgraph: FunctionGraph) -> None:
         self.optimizer = optimizer
         self.fgraph = fgraph
         self.watcher = _Watcher()
         self.records = {rule: RuleRecord(str(rule)) for rule in optimizer._rules}
-        self.stopped: dict = {}
+        self.stopped: dict[Any, Any] = {}
         self.limit = config.optdb.max_use_ratio * max(len(fgraph.apply_nodes), 1)
         self.started = perf_counter()
         fgraph.attach_feature(self.watcher)
 
-    def close(self):
+    def close(self) -> None:
         self.fgraph.remove_feature(self.watcher)
 
-    def look_at(self, node):
+    def look_at(self, node: Apply) -> list[Apply]:
         """Try rules on an Apply until one changes the graph; return the imported Applys."""
         fgraph, optimizer = self.fgraph, self.optimizer
         for rule, call in optimizer._index.of(node.op).calls:
@@ -352,7 +385,7 @@ class _TopoRun:
                 return new
         return []
 
-    def result(self):
+    def result(self) -> PassRecord:
         """Return the record, and warn of rules that were stopped."""
         if self.stopped:
             _warn_of_loop(self.optimizer, list(map(str, self.stopped)))
@@ -374,7 +407,7 @@ def out2in(*local_opts: LocalOptimizer, name: str | None = None, **options: Any)
     return TopoOptimizer(rule, "out_to_in", name=name, **options)
 
 
-def _warn_of_loop(what, names):
+def _warn_of_loop(what: EquilibriumOptimizer | TopoOptimizer, names: Sequence[str]) -> None:
     log(
         "warning",
         "%s stopped using %s: applied more than %s times per Apply of the graph, so perhaps "
@@ -403,15 +436,15 @@ class EquilibriumOptimizer(NavigatorOptimizer):
 
     def __init__(
         self,
-        optimizers,
-        failure_callback=None,
-        ignore_newtrees=True,
-        tracks_on_change_inputs=False,
-        max_use_ratio=None,
-        final_optimizers=None,
-        cleanup_optimizers=None,
-        name=None,
-    ):
+        optimizers: Sequence[Any],
+        failure_callback: Callable[..., Any] | None = None,
+        ignore_newtrees: bool = True,
+        tracks_on_change_inputs: bool = False,
+        max_use_ratio: float | None = None,
+        final_optimizers: Sequence[Optimizer] | None = None,
+        cleanup_optimizers: Sequence[Optimizer] | None = None,
+        name: str | None = None,
+    ) -> None:
         super().__init__(None, ignore_newtrees, failure_callback, name)
         optimizers = list(optimizers)
         self.rules = [o for o in optimizers if not isinstance(o, Optimizer)]
@@ -422,14 +455,14 @@ class EquilibriumOptimizer(NavigatorOptimizer):
         self._passes = self.global_optimizers + self.final_optimizers + self.cleanup_optimizers
         self._index = RuleIndex(self.rules)
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         for one in self.rules + self._passes:
             one.add_requirements(fgraph)
 
-    def parts(self):
+    def parts(self) -> tuple[Any, ...]:
         return (*self.rules, *self._passes)
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         if not self.rules and not self._passes:
             return None
         run = _EquilibriumRun(self, fgraph)
@@ -447,16 +480,16 @@ class EquilibriumOptimizer(NavigatorOptimizer):
 class _EquilibriumRun:
     """One application of an EquilibriumOptimizer: the work list and the counts."""
 
-    def __init__(self, optimizer, fgraph):
+    def __init__(self, optimizer: EquilibriumOptimizer, fgraph: FunctionGraph) -> None:
         self.optimizer = optimizer
         self.fgraph = fgraph
         self.work = _WorkList(fgraph, optimizer._index.lookers(fgraph))
         self.timed = config.profile_optimizer
-        self.records: dict = {}
-        self.stopped: dict = {}
+        self.records: dict[Any, Any] = {}
+        self.stopped: dict[Any, Any] = {}
         #: rules that wait, and the Applys that they wait for, the next one last
-        self.waiting: dict = {}
-        self.waited: dict = {}
+        self.waiting: dict[Any, Any] = {}
+        self.waited: dict[Any, Any] = {}
         self.rounds = 0
         self.record = PassRecord()
         ratio = optimizer.max_use_ratio
@@ -465,7 +498,7 @@ class _EquilibriumRun:
         for entry in optimizer._index.values():
             entry.visits = 0
 
-    def rules(self):
+    def rules(self) -> None:
         """Try rules until the work list is empty."""
         fgraph, optimizer, timed = self.fgraph, self.optimizer, self.timed
         queue, pending, index = self.work.queue, self.work.pending, optimizer._index
@@ -502,7 +535,7 @@ class _EquilibriumRun:
                 if self._apply(node, rule, result):
                     break
 
-    def _apply(self, node, rule, result):
+    def _apply(self, node: Apply, rule: Any, result: Replacements) -> bool:
         optimizer = self.optimizer
         if rule in self.stopped:
             return False
@@ -520,7 +553,7 @@ class _EquilibriumRun:
             self.waiting[rule] = None
         return True
 
-    def passes(self):
+    def passes(self) -> None:
         """Run the passes, until one of them leaves work for the rules."""
         self.rounds += 1
         optimizer = self.optimizer
@@ -538,13 +571,13 @@ class _EquilibriumRun:
             if self.work.queue:
                 return
 
-    def _record_of(self, rule):
+    def _record_of(self, rule: Any) -> RuleRecord:
         record = self.records.get(rule)
         if record is None:
             record = self.records[rule] = RuleRecord(str(rule))
         return record
 
-    def result(self):
+    def result(self) -> PassRecord:
         """Return the record, and warn of rules that were stopped."""
         if self.stopped:
             _warn_of_loop(self.optimizer, list(map(str, self.stopped)))

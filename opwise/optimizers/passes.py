@@ -10,11 +10,12 @@ import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from time import perf_counter
-from typing import Any
+from typing import Any, TextIO
 
 from opwise.config import config
 from opwise.graph import provenance
 from opwise.graph.apply import Apply
+from opwise.graph.features import NoOutputFromInplace
 from opwise.graph.fgraph import FunctionGraph
 from opwise.optimizers.rule import check_destroyers, print_summary
 from opwise.profiling import progress
@@ -81,7 +82,7 @@ class PassRecord:
 class OptimizationProfile(PassRecord):
     """The record of one optimization of one graph; ``passes`` are the stages that ran."""
 
-    def applied(self):
+    def applied(self) -> dict[Any, Any]:
         """Return {name of a rule: how many replacements it made}."""
         counts: dict[str, int] = {}
         stack = list(reversed(self.passes))
@@ -130,7 +131,7 @@ def failed(what: str, error: Exception, node: Apply | None = None) -> None:
         )
 
 
-def _notes(error):
+def _notes(error: Exception) -> tuple[Any, ...]:
     return getattr(error, "__notes__", ())
 
 
@@ -145,43 +146,46 @@ class Optimizer:
 
     name: str | None = None
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         """Edit the graph."""
         raise NotImplementedError(f"{type(self).__name__} defines no apply")
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         """Attach the features that the pass needs."""
 
-    def optimize(self, fgraph, *args, **kwargs):
+    def optimize(self, fgraph: FunctionGraph, *args: Any, **kwargs: Any) -> PassRecord | None:
         """Attach the required features and apply the pass."""
         self.add_requirements(fgraph)
-        return self.apply(fgraph, *args, **kwargs)
+        record: PassRecord | None = self.apply(fgraph, *args, **kwargs)
+        return record
 
-    def __call__(self, fgraph):
+    def __call__(self, fgraph: FunctionGraph) -> PassRecord | None:
         return self.optimize(fgraph)
 
-    def parts(self):
+    def parts(self) -> tuple[Any, ...]:
         """Return the passes and rules that this one consists of."""
         return ()
 
-    def print_summary(self, stream=None, level=0, depth=-1):
+    def print_summary(self, stream: TextIO | None = None, level: int = 0, depth: int = -1) -> None:
         """Print the pass and its parts, each on a line; see ``print_summary`` of ``rule``."""
         print_summary(self, self.name or "", self.parts(), stream, level, depth)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.name or type(self).__name__
 
 
 class FromFunctionOptimizer(Optimizer):
     """A pass made of a function of the graph."""
 
-    def __init__(self, fn, requirements=()):
+    def __init__(
+        self, fn: Callable[..., Any], requirements: tuple[Callable[..., Any], ...] = ()
+    ) -> None:
         self.apply = fn  # type: ignore[method-assign]  # the function is the method
         self.requirements = tuple(requirements)
         self.name = self.__name__ = getattr(fn, "__name__", None)
         self.__doc__ = fn.__doc__
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         for requirement in self.requirements:
             requirement(fgraph)
 
@@ -199,20 +203,20 @@ def inplace_optimizer(function: Callable[[FunctionGraph], Any]) -> FromFunctionO
 class AddDestroyHandler(Optimizer):
     """Attaches the DestroyHandler, which refuses graphs that read overwritten values."""
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         check_destroyers(fgraph)
 
 
 class AddFeatureOptimizer(Optimizer):
     """Attaches a feature, which then follows the passes after it."""
 
-    def __init__(self, feature):
+    def __init__(self, feature: NoOutputFromInplace) -> None:
         self.feature = feature
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         fgraph.attach_feature(self.feature)
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         """Leave the graph as it is."""
 
 
@@ -262,30 +266,36 @@ def run_pass(
     return record
 
 
-class SeqOptimizer(Optimizer, list):
+class SeqOptimizer(Optimizer, list[Any]):
     """Passes one after the other.
 
     failure_callback: function of an exception, this sequence and the pass that raised it (default:
     ``failed``). labels: names for the records (default: those of the passes).
     """
 
-    def __init__(self, *opts, failure_callback=None, name=None):
+    def __init__(
+        self,
+        *opts: Any,
+        failure_callback: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> None:
         if len(opts) == 1 and isinstance(opts[0], list | tuple):
             opts = tuple(opts[0])
         list.__init__(self, opts)
         self.failure_callback = failure_callback
         self.name = name
-        self.labels = None
+        self.labels: list[str | None] | None = None
 
-    def parts(self):
+    def parts(self) -> tuple[Any, ...]:
         return tuple(self)
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         on_failure = None
-        if self.failure_callback is not None:
+        callback = self.failure_callback
+        if callback is not None:
 
-            def on_failure(error, one):
-                self.failure_callback(error, self, one)
+            def on_failure(error: Exception, one: Optimizer) -> None:
+                callback(error, self, one)
 
         labels = (
             self.labels if self.labels and len(self.labels) == len(self) else [None] * len(self)
@@ -297,7 +307,7 @@ class SeqOptimizer(Optimizer, list):
         return PassRecord(passes=passes)
 
     @staticmethod
-    def warn(exc, self, optimizer):
+    def warn(exc: Exception, self: SeqOptimizer, optimizer: Optimizer) -> None:
         """A failure_callback: do as config.on_opt_error says."""
         failed(str(optimizer), exc)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TextIO, TypeAlias
 
 from opwise.graph.apply import Apply
 from opwise.graph.features import DestroyHandler
@@ -29,32 +29,39 @@ class LocalOptimizer:
 
     name: str | None = None
 
-    def tracks(self):
+    def tracks(self) -> Sequence[Tracked] | None:
         """Return what the rule is tried on, see ``rule``; None for every Apply."""
         return None
 
-    def transform(self, node):
+    def transform(self, node: Apply) -> Replacements:
         """Return the replacements for an Apply, see ``rule``; False or None without any."""
         raise NotImplementedError(f"{type(self).__name__} defines no transform")
 
-    def print_summary(self, stream=None, level=0, depth=-1):
+    def print_summary(self, stream: TextIO | None = None, level: int = 0, depth: int = -1) -> None:
         """Print the rule and its parts; see the function of this name."""
         print_summary(self, self.name or "", getattr(self, "opts", ()), stream, level, depth)
 
-    def __call__(self, fgraph, node):
+    def __call__(self, fgraph: FunctionGraph | None, node: Apply) -> Replacements:
         return self.transform(node)
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         """Attach the features that the rule needs."""
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.name or type(self).__name__
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<rule {self}>"
 
 
-def print_summary(one, name, parts, stream=None, level=0, depth=-1):
+def print_summary(
+    one: Any,
+    name: str,
+    parts: Sequence[Any],
+    stream: TextIO | None = None,
+    level: int = 0,
+    depth: int = -1,
+) -> None:
     """Print a line for a rule or pass, and indented below it those for its parts.
 
     stream: (default: stdout). level: the indent. depth: how many levels of parts are printed
@@ -70,7 +77,13 @@ def print_summary(one, name, parts, stream=None, level=0, depth=-1):
 class Rule(LocalOptimizer):
     """A rule made of a function ``(fgraph, node) -> replacements | None``; see ``rule``."""
 
-    def __init__(self, function, tracked=None, name=None, requirements=()):
+    def __init__(
+        self,
+        function: Callable[..., Replacements],
+        tracked: Sequence[Tracked] | None = None,
+        name: str | None = None,
+        requirements: Sequence[Requirement] = (),
+    ) -> None:
         self.function = function
         self.tracked = tracked
         self.name = self.__name__ = name or function.__name__
@@ -78,18 +91,18 @@ class Rule(LocalOptimizer):
         self.__module__ = function.__module__
         self.requirements = tuple(requirements)
         #: the function of a legacy program, which takes the Apply alone
-        self.fn: Callable | None = None
+        self.fn: Callable[..., Any] | None = None
 
-    def tracks(self):
+    def tracks(self) -> Sequence[Tracked] | None:
         return self.tracked
 
-    def transform(self, node):
+    def transform(self, node: Apply) -> Replacements:
         return self.function(node.fgraph, node)
 
-    def __call__(self, fgraph, node):
+    def __call__(self, fgraph: FunctionGraph | None, node: Apply) -> Replacements:
         return self.function(fgraph, node)
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         for requirement in self.requirements:
             requirement(fgraph)
 
@@ -207,7 +220,7 @@ def rule(
     below, or the readers of its outputs change.
     """
 
-    def decorate(function):
+    def decorate(function: Callable[..., Replacements]) -> Rule:
         made = Rule(function, tracked or None, name, requirements)
         for one, its_tags in _stages(stage, tags):
             declare(one, made, *its_tags, module=function.__module__)
@@ -216,7 +229,7 @@ def rule(
     return decorate
 
 
-def _stages(stage, tags):
+def _stages(stage: Stages, tags: Sequence[str]) -> Iterable[tuple[str, Sequence[str]]]:
     if stage is None:
         return ()
     if isinstance(stage, Mapping):
@@ -244,7 +257,7 @@ def local_optimizer(
     if inplace:
         requirements = (*requirements, check_destroyers)
 
-    def decorate(function):
+    def decorate(function: Callable[..., Replacements]) -> Rule:
         if tracks is not None and not tracks:
             raise ValueError(
                 "Use None instead of an empty list to apply to all nodes.",
@@ -252,7 +265,7 @@ def local_optimizer(
                 function.__name__,
             )
 
-        def of_node(fgraph, node):
+        def of_node(fgraph: FunctionGraph | None, node: Apply) -> Replacements:
             return function(node)
 
         of_node.__name__ = function.__name__
@@ -289,15 +302,15 @@ _EMPTY = (list, tuple, dict)
 class LocalOptGroup(LocalOptimizer):
     """Several rules as one: the first replacement is taken."""
 
-    def __init__(self, *rules, name=None):
+    def __init__(self, *rules: Any, name: str | None = None) -> None:
         if len(rules) == 1 and isinstance(rules[0], list | tuple):
             rules = tuple(rules[0])
         self.opts = list(rules)
         self.name = name or ",".join(map(str, self.opts))
         self._index = RuleIndex(self.opts)
 
-    def tracks(self):
-        tracked = []
+    def tracks(self) -> Sequence[Tracked] | None:
+        tracked: list[Any] = []
         for member in self.opts:
             its = member.tracks()
             if its is None:
@@ -305,17 +318,17 @@ class LocalOptGroup(LocalOptimizer):
             tracked.extend(its)
         return tracked
 
-    def transform(self, node):
+    def transform(self, node: Apply) -> Replacements:
         return self(node.fgraph, node)
 
-    def __call__(self, fgraph, node):
+    def __call__(self, fgraph: FunctionGraph | None, node: Apply) -> Replacements:
         for _, call in self._index.of(node.op).calls:
-            result = call(fgraph, node)
+            result: Replacements = call(fgraph, node)
             if not is_empty(result):
                 return result
         return None
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         for member in self.opts:
             member.add_requirements(fgraph)
 
@@ -340,12 +353,12 @@ class RulesOfOp:
 
     __slots__ = ("calls", "visits")
 
-    def __init__(self, calls):
+    def __init__(self, calls: tuple[tuple[Callable[..., Any] | Rule, ...], ...]) -> None:
         self.calls = calls
         self.visits = 0
 
 
-class RuleIndex(dict):
+class RuleIndex(dict[Any, Any]):
     """A dict from an Op to its rules, in the given order, which is filled on demand.
 
     An Op with a graph inside is known by its id, and only as long as it lives: a compiled function
@@ -356,7 +369,7 @@ class RuleIndex(dict):
     #: the most Ops that are remembered, for programs that keep making new ones
     LIMIT = 1024
 
-    def __init__(self, rules, tracked=None):
+    def __init__(self, rules: Any, tracked: Sequence[Tracked] | None = None) -> None:
         super().__init__()
         self._rules = [(rule, getattr(rule, "function", rule)) for rule in rules]
         #: the places in ``_rules`` of those that are tried on all Ops, and by what they track
@@ -369,20 +382,20 @@ class RuleIndex(dict):
             for name in names or ():
                 self._tracking.setdefault(name, []).append(place)
         #: rules by the ids of Ops that are alive
-        self.by_id = {}
-        self._alive = {}
+        self.by_id: dict[Any, Any] = {}
+        self._alive: dict[Any, Any] = {}
 
-    def __missing__(self, op):
+    def __missing__(self, op: Op) -> RulesOfOp:
         if len(self) >= self.LIMIT:
             del self[next(iter(self))]  # the oldest one
         found = self[op] = self._rules_of(op)
         return found
 
-    def _rules_of(self, op):
+    def _rules_of(self, op: Op) -> RulesOfOp:
         places = {*self._on_all, *(p for name in _names(op) for p in self._tracking.get(name, ()))}
         return RulesOfOp(tuple(self._rules[place] for place in sorted(places)))
 
-    def of(self, op):
+    def of(self, op: Op) -> RulesOfOp:
         """Return ``self[op]``, without computing the hash of the Op each time."""
         key = id(op)
         found = self.by_id.get(key)
@@ -395,13 +408,13 @@ class RuleIndex(dict):
             self._alive[key] = weakref.ref(op, lambda _: self._forget(key))
         return found
 
-    def _forget(self, key):
+    def _forget(self, key: int) -> None:
         """Forget an Op that was deleted: another one may get its id."""
         self.by_id.pop(key, None)
         self._alive.pop(key, None)
         self.pop(key, None)
 
-    def lookers(self, fgraph):
+    def lookers(self, fgraph: FunctionGraph) -> list[Apply]:
         """Return the Applys of a graph, in order, on which some rule is tried."""
         looked_at = {key for key, op in fgraph.ops().items() if self.of(op).calls}
         return [n for n in fgraph.read_order() if id(n.op) in looked_at] if looked_at else []

@@ -16,9 +16,9 @@ from opwise.errors import ShapeError
 from opwise.graph import provenance
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.traversal import clone, inputs, io_toposort
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.optimizers import stages
 from opwise.optimizers.database import Query
 from opwise.optimizers.shapefeature import ShapeFeature
@@ -74,7 +74,9 @@ def _checks_of(kind: type) -> list[Callable[..., Iterator[LengthCondition]]]:
     return [function for cls, function in _CHECKS.items() if issubclass(kind, cls)]
 
 
-def _equal(node, shapes, i, dim_i, j, dim_j):
+def _equal(
+    node: Apply, shapes: Sequence[Lengths], i: int, dim_i: int, j: int, dim_j: int
+) -> Iterator[LengthCondition]:
     """Yield the condition that two dimensions of inputs ``i`` and ``j`` have equal lengths."""
     x, y = node.inputs[i], node.inputs[j]
     dim_i, dim_j = dim_i % x.type.ndim, dim_j % y.type.ndim
@@ -83,47 +85,49 @@ def _equal(node, shapes, i, dim_i, j, dim_j):
     )  # fmt: skip
 
 
-def _both(x, dim_x, y, dim_y):
+def _both(x: Var, dim_x: int, y: Var, dim_y: int) -> str:
     return (
         f"dimension {dim_x} of {_called(x)} has length {{}} and dimension {dim_y} of "
         f"{_called(y)} has length {{}}"
     )
 
 
-def _called(var):
+def _called(var: Var) -> str:
     return str(var).replace("{", "{{").replace("}", "}}")
 
 
-def _elementwise(node, shapes):
+def _elementwise(node: Apply, shapes: Sequence[Lengths]) -> Iterator[LengthCondition]:
     for dim in range(node.inputs[0].type.ndim if node.inputs else 0):
         those = [i for i, v in enumerate(node.inputs) if not v.type.broadcastable[dim]]
         for i in those[1:]:
             yield from _equal(node, shapes, those[0], dim, i, dim)
 
 
-def _inner(node, shapes, i=0, j=1):
+def _inner(
+    node: Apply, shapes: Sequence[Lengths], i: int = 0, j: int = 1
+) -> Iterator[LengthCondition]:
     x, y = node.inputs[i], node.inputs[j]
     if x.type.ndim and y.type.ndim:
         yield from _equal(node, shapes, i, -1, j, max(y.type.ndim - 2, 0))
 
 
-def _gemm(node, shapes):
+def _gemm(node: Apply, shapes: Sequence[Lengths]) -> Iterator[LengthCondition]:
     yield from _inner(node, shapes, 2, 3)
     yield from _equal(node, shapes, 0, 0, 2, 0)
     yield from _equal(node, shapes, 0, 1, 3, 1)
 
 
-def _gemv(node, shapes):
+def _gemv(node: Apply, shapes: Sequence[Lengths]) -> Iterator[LengthCondition]:
     yield from _equal(node, shapes, 2, 1, 3, 0)
     yield from _equal(node, shapes, 0, 0, 2, 0)
 
 
-def _ger(node, shapes):
+def _ger(node: Apply, shapes: Sequence[Lengths]) -> Iterator[LengthCondition]:
     yield from _equal(node, shapes, 0, 0, 2, 0)
     yield from _equal(node, shapes, 0, 1, 3, 0)
 
 
-def _batched(node, shapes):
+def _batched(node: Apply, shapes: Sequence[Lengths]) -> Iterator[LengthCondition]:
     x, y = node.inputs
     yield from _equal(node, shapes, 0, 0, 1, 0)
     if x.type.ndim == 1 or y.type.ndim == 1:
@@ -131,7 +135,7 @@ def _batched(node, shapes):
     yield from _equal(node, shapes, 0, -1, 1, 1)
 
 
-def _join(node, shapes):
+def _join(node: Apply, shapes: Sequence[Lengths]) -> Iterator[LengthCondition]:
     axis = node.inputs[0]
     if not isinstance(axis, Constant):
         return
@@ -142,7 +146,7 @@ def _join(node, shapes):
                 yield from _equal(node, shapes, 1, dim, i, dim)
 
 
-def _fits(node, part, shapes):
+def _fits(node: Apply, part: Any, shapes: Sequence[Lengths]) -> Iterator[LengthCondition]:
     """Yield the conditions for input 1 to broadcast to a part of input 0."""
     y = node.inputs[1]
     for dim in range(y.type.ndim):
@@ -154,18 +158,18 @@ def _fits(node, part, shapes):
             )
 
 
-def _part(node, shapes):
+def _part(node: Apply, shapes: Sequence[Lengths]) -> Iterator[LengthCondition]:
     x, _, *index = node.inputs
     read = Subtensor(node.op.idx_list).make_node(x, *index)
     (part,) = read.op.infer_shape(read, [shapes[0], *shapes[2:]])
     yield from _fits(node, part, shapes)
 
 
-def _rows(node, shapes):
+def _rows(node: Apply, shapes: Sequence[Lengths]) -> Iterator[LengthCondition]:
     yield from _fits(node, (*shapes[2][:1], *shapes[0][1:]), shapes)
 
 
-def _alloc(node, shapes):
+def _alloc(node: Apply, shapes: Sequence[Lengths]) -> Iterator[LengthCondition]:
     value, *lengths = node.inputs
     added = len(lengths) - value.type.ndim
     for dim in range(value.type.ndim):
@@ -174,7 +178,7 @@ def _alloc(node, shapes):
             yield LengthCondition(node, shapes[0][dim], length(lengths[added + dim]), str, (what,))
 
 
-def _reshape(node, shapes):
+def _reshape(node: Apply, shapes: Sequence[Lengths]) -> Iterator[LengthCondition]:
     x, new = node.inputs
     entries = [vector_entry(new, i) for i in range(node.op.ndim)]
     if None not in entries and all(map(_is_a_length, entries)):
@@ -182,7 +186,7 @@ def _reshape(node, shapes):
         yield LengthCondition(node, _product(shapes[0]), _product(entries), str, (what,))
 
 
-def _is_a_length(entry):
+def _is_a_length(entry: Any) -> Any:
     """Return whether an entry of a new shape is certainly not -1."""
     if not isinstance(entry, Variable):
         return entry >= 0
@@ -194,7 +198,7 @@ def _is_a_length(entry):
     return isinstance(entry.owner.op, Subtensor) and of is not None and isinstance(of.op, Shape)
 
 
-def _product(lengths):
+def _product(lengths: Sequence[Any]) -> Var:
     known, others = 1, []
     for n in map(length, lengths):
         if isinstance(n, Constant):
@@ -207,7 +211,7 @@ def _product(lengths):
     return others[0] if len(others) == 1 else elemwise("mul")(*others)
 
 
-def _ones(node, shapes):
+def _ones(node: Apply, shapes: Sequence[Lengths]) -> Iterator[LengthCondition]:
     (x,) = node.inputs
     for dim, one in enumerate(node.outputs[0].type.broadcastable):
         if one and not x.type.broadcastable[dim]:
@@ -215,16 +219,16 @@ def _ones(node, shapes):
             yield LengthCondition(node, shapes[0][dim], length(1), str, (what,))
 
 
-def _bias(node, shapes):
+def _bias(node: Apply, shapes: Sequence[Lengths]) -> Iterator[LengthCondition]:
     yield from _equal(node, shapes, 0, 1, 1, 0)
 
 
-def _bias_and_labels(node, shapes):
+def _bias_and_labels(node: Apply, shapes: Sequence[Lengths]) -> Iterator[LengthCondition]:
     yield from _bias(node, shapes)
     yield from _equal(node, shapes, 0, 0, 2, 0)
 
 
-def _labels(node, shapes):
+def _labels(node: Apply, shapes: Sequence[Lengths]) -> Iterator[LengthCondition]:
     yield from _equal(node, shapes, 0, 0, 1, 0)
 
 
@@ -260,7 +264,7 @@ def all_conditions(fgraph: FunctionGraph) -> list[LengthCondition]:
         fgraph.remove_feature(feature)
 
 
-def _all_conditions(fgraph, feature):
+def _all_conditions(fgraph: FunctionGraph, feature: ShapeFeature) -> list[LengthCondition]:
     found: list[LengthCondition] = []
     for node in fgraph.toposort():
         if isinstance(node.op, LengthsAgree) or not any(isinstance(node.op, c) for c in _CHECKS):
@@ -288,13 +292,13 @@ class LengthsAgree(Op):
     __props__ = ("what",)
     view_map = {0: [0]}
 
-    def __init__(self, what):
+    def __init__(self, what: tuple[str, ...]) -> None:
         self.what = what
 
-    def make_node(self, x, *lengths):
+    def make_node(self, x: Var, *lengths: Var) -> Apply:
         return Apply(self, [x, *lengths], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, *lengths = inputs
         pairs = zip(lengths[::2], lengths[1::2], strict=True)
         for what, (a, b) in zip(self.what, pairs, strict=True):
@@ -306,10 +310,10 @@ class LengthsAgree(Op):
                 )
         output_storage[0][0] = x
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return shapes[:1]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{len(self.what)}}}"
 
 
@@ -334,13 +338,13 @@ def described(condition: LengthCondition) -> str:
     return f"in {named}, {condition.what}"
 
 
-def _hang(fgraph, k, out, pairs):
+def _hang(fgraph: FunctionGraph, k: int, out: Var, pairs: Sequence[Any]) -> None:
     """Replace output ``k`` by ``out`` with checks of (length, length, text)."""
     if pairs:
         op = LengthsAgree(tuple(what for _, _, what in pairs))
-        new = op.make_node(out, *(n for a, b, _ in pairs for n in (a, b))).outputs[0]
-        new.owner._origins = out.owner.origins if out.owner is not None else ()
-        out = new
+        checked = op.make_node(out, *(n for a, b, _ in pairs for n in (a, b)))
+        checked._origins = out.owner.origins if out.owner is not None else ()
+        out = checked.outputs[0]
     fgraph.change_input("output", k, out, reason="keep_shape_checks")
 
 
@@ -368,7 +372,9 @@ def keep_dropped(fgraph: FunctionGraph, written: list[Variable]) -> list[str]:
     return [what.format(_number(a), _number(b)) for a, b, what in kept]
 
 
-def _not_implied(wanted, pairs, still):
+def _not_implied(
+    wanted: Sequence[tuple[Any, ...]], pairs: Sequence[Any], still: Sequence[tuple[Var, ...]]
+) -> list[tuple[Any, ...]]:
     """Return those of ``wanted`` that do not follow from the other conditions."""
     known, kept = _Equalities(), []
     for a, b in still:
@@ -380,7 +386,7 @@ def _not_implied(wanted, pairs, still):
     return kept
 
 
-def _simplified(lengths):
+def _simplified(lengths: Sequence[Var]) -> list[Var]:
     """Return lengths after canonicalization in a graph of their own."""
     leaves = [v for v in inputs(lengths) if not isinstance(v, Constant)]
     graph = FunctionGraph(leaves, lengths, clone=True)
@@ -392,32 +398,32 @@ def _simplified(lengths):
 _CANONICAL = Query(include=["fast_run"], position_cutoff=1.3)
 
 
-def _number(n):
+def _number(n: Any) -> int | str:
     return str(int(n.data)) if isinstance(n, Constant) else "..."
 
 
 class _Equalities:
     """Which lengths are equal, by what they are computed from."""
 
-    def __init__(self):
-        self._numbers: dict = {}
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
         self._parent: list[int] = []
 
-    def join(self, a, b):
+    def join(self, a: Any, b: Any) -> None:
         a, b = self._find(a), self._find(b)
         if a != b:
             self._parent[max(a, b)] = min(a, b)
 
-    def same(self, a, b):
+    def same(self, a: Any, b: Any) -> bool:
         return self._find(a) == self._find(b)
 
-    def _find(self, var):
+    def _find(self, var: Var) -> int:
         n = self._number(var)
         while self._parent[n] != n:
             n = self._parent[n]
         return n
 
-    def _number(self, var):
+    def _number(self, var: Var) -> int:
         for node in io_toposort([], [var]):
             inputs = tuple(map(self._leaf_or_known, node.inputs))
             row = getattr(getattr(node.op, "scalar_op", None), "row", None)
@@ -427,12 +433,12 @@ class _Equalities:
                 self._numbers[out] = self._numbered((node.op, i, inputs))
         return self._leaf_or_known(var)
 
-    def _leaf_or_known(self, var):
+    def _leaf_or_known(self, var: Var) -> int:
         if isinstance(var, Constant):
             return self._numbered(("constant", str(var.data)))
         return self._numbers[var] if var.owner is not None else self._numbered(var)
 
-    def _numbered(self, key):
+    def _numbered(self, key: Any) -> int:
         if key not in self._numbers:
             self._numbers[key] = len(self._parent)
             self._parent.append(len(self._parent))

@@ -5,7 +5,7 @@ The method ``infer_shape`` of an Op returns the shapes of its outputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,12 @@ import numpy as np
 from opwise.config import config
 from opwise.errors import ShapeError
 from opwise.graph import provenance
+from opwise.graph.apply import Apply
 from opwise.graph.features import AlreadyThere, Feature
 from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.op import Lengths
 from opwise.graph.traversal import ancestors, clone_replace, equal_computations
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.optimizers.passes import Optimizer, log
 from opwise.tensor.shape import Shape_i, length, shape_i_op
 
@@ -32,45 +34,49 @@ class ShapeFeature(Feature):
     """
 
     def __init__(self) -> None:
-        self.fgraph = None
+        self.fgraph: FunctionGraph | None = None
         self.forget()
 
-    def forget(self):
+    def forget(self) -> None:
         """Drop all inferred shapes."""
-        self._known = {}
+        self._known: dict[Any, Any] = {}
         #: output of an Op without infer_shape -> the shape of the variable that it replaced
-        self._inherited = {}
+        self._inherited: dict[Any, Any] = {}
         #: variables of the graph that known shapes depend on, and those of them that have left it
-        self._relied_on = set()
-        self._gone = set()
-        self._recorded = set()
+        self._relied_on: set[Any] = set()
+        self._gone: set[Any] = set()
+        self._recorded: set[Any] = set()
         #: parts of shapes that do not depend on a variable of _gone
-        self._sound = set()
+        self._sound: set[Any] = set()
         #: length in the graph -> the one that replaced it, and length that is computed from such
         #: a one -> the same, computed from the replacement
-        self._replaced = {}
+        self._replaced: dict[Any, Any] = {}
         #: parts of shapes that do not depend on a length of _replaced
-        self._current = set()
+        self._current: set[Any] = set()
 
     # --- questions --------------------------------------------------------------------------------
 
     @property
-    def shape_of(self):
+    def shape_of(self) -> _ShapeOf:
         """A mapping from the variables of the graph to their shapes; None for other types."""
         return _ShapeOf(self)
 
-    def shape_tuple(self, var):
+    def shape_tuple(self, var: Var) -> tuple[Any, ...] | None:
         """Return the shape of a variable, as a tuple of 0-d int64 variables, or None."""
         if not hasattr(var.type, "ndim"):
             return None
         shape = self._inferred(var)
         return tuple(map(self._updated, shape)) if self._replaced else shape
 
-    def get_shape(self, var, idx):
+    def get_shape(self, var: Var, idx: int) -> Var:
         """Return the length of one dimension."""
-        return self.shape_tuple(var)[idx]
+        shape = self.shape_tuple(var)
+        assert shape is not None
+        return shape[idx]
 
-    def same_shape(self, x, y, dim_x=None, dim_y=None):
+    def same_shape(
+        self, x: Var, y: Var, dim_x: int | None = None, dim_y: int | None = None
+    ) -> bool:
         """Return whether two variables, or dimensions of them, are known to be equally long."""
         if not hasattr(x.type, "ndim") or not hasattr(y.type, "ndim"):
             return False
@@ -83,13 +89,14 @@ class ShapeFeature(Feature):
 
     # --- inference --------------------------------------------------------------------------------
 
-    def _inferred(self, var):
+    def _inferred(self, var: Var) -> tuple[Var, ...]:
         """Return the shape of a variable as its Apply gave it, from lengths since replaced."""
         if not self._is_sound(var):
             self._infer_shapes(var)
-        return self._known[var]
+        shape: tuple[Var, ...] = self._known[var]
+        return shape
 
-    def _infer_shapes(self, asked):
+    def _infer_shapes(self, asked: Var) -> None:
         """Infer the shape of ``asked``, and those that it depends on, without recursion."""
         known, done = self._known, set()
         stack = [asked]
@@ -119,7 +126,7 @@ class ShapeFeature(Feature):
                     self._keep(out, shape)
                 done.add(out)
 
-    def _infer(self, node, input_shapes):
+    def _infer(self, node: Apply, input_shapes: Sequence[Lengths]) -> list[tuple[Var, ...] | None]:
         """Return the shapes of the outputs by ``infer_shape``, and by their types if it fails."""
         try:
             said = node.op.infer_shape(node, input_shapes)
@@ -150,7 +157,7 @@ class ShapeFeature(Feature):
             )
         return [self._default(out) for out in node.outputs]
 
-    def _checked(self, out, shape):
+    def _checked(self, out: Var, shape: Lengths) -> tuple[Var, ...] | None:
         if not hasattr(out.type, "ndim"):
             return None
         if shape is None:
@@ -164,13 +171,13 @@ class ShapeFeature(Feature):
         pattern = getattr(out.type, "broadcastable", (False,) * out.type.ndim)
         return tuple(one if b else _as_length(n) for b, n in zip(pattern, shape, strict=True))
 
-    def _default(self, var):
+    def _default(self, var: Var) -> tuple[Var, ...] | None:
         """Return a shape by the type, the value or the predecessor of a variable."""
         if not hasattr(var.type, "ndim"):
             return None
         if isinstance(var, Constant) and hasattr(var.data, "shape"):
             return tuple(length(n) for n in var.data.shape)
-        inherited = self._inherited.get(var)
+        inherited: tuple[Var, ...] | None = self._inherited.get(var)
         if inherited is not None and all(map(self._rests_on_graph, inherited)):
             return inherited
         pattern = getattr(var.type, "broadcastable", (False,) * var.type.ndim)
@@ -178,12 +185,13 @@ class ShapeFeature(Feature):
 
     # --- validity of shapes -----------------------------------------------------------------------
 
-    def _keep(self, var, shape):
+    def _keep(self, var: Var, shape: tuple[Var, ...] | None) -> None:
         """Remember a shape, and the variables of the graph that it depends on."""
+        assert shape is not None  # nobody asks for the shape of a variable without dimensions
         self._known[var] = shape
         self._record(shape)
 
-    def _record(self, lengths):
+    def _record(self, lengths: Iterable[Var]) -> None:
         """Note the variables of the graph that lengths depend on."""
         stack = [n for n in lengths if n not in self._recorded]
         while stack:
@@ -196,14 +204,14 @@ class ShapeFeature(Feature):
             elif part.owner is not None:
                 stack.extend(part.owner.inputs)
 
-    def _is_sound(self, var):
+    def _is_sound(self, var: Var) -> bool:
         """Return whether the shape of a variable is known and does not depend on removed ones."""
         shape = self._known.get(var)
         if shape is None:
             return False
         return not self._gone or all(map(self._rests_on_graph, shape))
 
-    def _rests_on_graph(self, length_):
+    def _rests_on_graph(self, length_: Var) -> bool:
         checked = set()
         stack = [length_]
         while stack:
@@ -220,7 +228,7 @@ class ShapeFeature(Feature):
 
     # --- lengths that rules have replaced ---------------------------------------------------------
 
-    def _replacement(self, part):
+    def _replacement(self, part: Any) -> Var:
         """Return what a part of a shape has been replaced by, in the end; itself if it was not."""
         replaced = self._replaced
         last = part
@@ -230,7 +238,7 @@ class ShapeFeature(Feature):
             replaced[part], part = last, replaced[part]
         return last
 
-    def _updated(self, length_):
+    def _updated(self, length_: Var) -> Var:
         """Return a length computed from the replacements of the lengths that it depends on."""
         stack = [length_]
         while stack:
@@ -254,29 +262,29 @@ class ShapeFeature(Feature):
                 self._current.add(part)
         return self._replacement(length_)
 
-    def _may_be_outdated(self, part):
+    def _may_be_outdated(self, part: Any) -> bool:
         return (
             part.owner is not None and part not in self._current and part.fgraph is not self.fgraph
         )
 
     # --- callbacks of FunctionGraph ---------------------------------------------------------------
 
-    def on_attach(self, fgraph):
+    def on_attach(self, fgraph: FunctionGraph) -> None:
         if fgraph.find_feature(ShapeFeature) is not None:
             raise AlreadyThere(f"{fgraph} tracks shapes already")
         self.fgraph = fgraph
         fgraph.shape_feature = self
 
-    def on_detach(self, fgraph):
+    def on_detach(self, fgraph: FunctionGraph) -> None:
         fgraph.shape_feature = None
         self.fgraph = None
         self.forget()
 
-    def on_import(self, fgraph, node, reason):
+    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         if self._gone:
             self._gone.difference_update(node.outputs)
 
-    def on_prune(self, fgraph, node, reason):
+    def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         for out in node.outputs:
             self._known.pop(out, None)
             self._inherited.pop(out, None)
@@ -284,7 +292,15 @@ class ShapeFeature(Feature):
                 self._gone.add(out)
                 self._sound.clear()
 
-    def on_change_input(self, fgraph, node, i, old, new, reason=None):
+    def on_change_input(
+        self,
+        fgraph: FunctionGraph,
+        node: Any,
+        i: int,
+        old: Variable,
+        new: Variable,
+        reason: Any = None,
+    ) -> None:
         # of other variables than lengths the replacement may have a shape that is better known
         is_length = old in self._recorded and getattr(old.type, "ndim", None) == 0
         if is_length and self._replaced.get(old) is not new:
@@ -303,35 +319,41 @@ class ShapeFeature(Feature):
         ):
             self._inherited[new] = self._inferred(old)
 
-    def clone(self):
+    def clone(self) -> ShapeFeature:
         """Return a feature for a copy of the graph."""
         return ShapeFeature()
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {"fgraph": self.fgraph}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.forget()
 
 
-class _ShapeOf(Mapping):
+class _ShapeOf(Mapping[Variable, Any]):
     """``shape_of`` of a ShapeFeature; reading it infers shapes."""
 
-    def __init__(self, feature):
+    def __init__(self, feature: ShapeFeature) -> None:
         self._feature = feature
 
-    def __getitem__(self, var):
+    def __getitem__(self, var: Var) -> tuple[Var, ...] | None:
         return self._feature.shape_tuple(var)
 
-    def __contains__(self, var):
-        return var in self._feature.fgraph.variables
+    @property
+    def _graph(self) -> FunctionGraph:
+        fgraph = self._feature.fgraph
+        assert fgraph is not None
+        return fgraph
 
-    def __iter__(self):
-        return iter(self._feature.fgraph.variables)
+    def __contains__(self, var: object) -> bool:
+        return var in self._graph.variables
 
-    def __len__(self):
-        return len(self._feature.fgraph.variables)
+    def __iter__(self) -> Iterator[Variable]:
+        return iter(self._graph.variables)
+
+    def __len__(self) -> int:
+        return len(self._graph.variables)
 
 
 def inner_shapes(
@@ -382,7 +404,7 @@ def _reads_inside(
     )
 
 
-def _as_length(n):
+def _as_length(n: Any) -> Var:
     """Return a length from ``infer_shape`` as a 0-d int64 variable."""
     if not hasattr(n, "type"):
         if int(n) != n:
@@ -394,7 +416,7 @@ def _as_length(n):
     return length(n)
 
 
-def _where(node):
+def _where(node: Apply) -> str:
     line = provenance.user_line(node)
     return "" if line is None else f"{line[0]}, line {line[1]}; "
 
@@ -433,8 +455,8 @@ class ShapeOptimizer(Optimizer):
 
     name = "ShapeOpt"
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         fgraph.attach_feature(ShapeFeature())
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         pass

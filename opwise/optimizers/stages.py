@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -32,7 +32,7 @@ from opwise.optimizers.database import (
 )
 from opwise.optimizers.merge import MergeOptimizer
 from opwise.optimizers.passes import OptimizationProfile, Optimizer, SeqOptimizer, run_pass
-from opwise.optimizers.rule import declarations
+from opwise.optimizers.rule import Declaration, declarations
 
 
 @dataclass(frozen=True)
@@ -277,13 +277,13 @@ def positions(stages: Iterable[Stage]) -> dict[str, float]:
     return found
 
 
-def _import(path):
+def _import(path: str) -> Any:
     """Import the object that a string "module:name" names."""
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
-def _make(stage):
+def _make(stage: Stage) -> Any:
     """Return the database or pass of a stage."""
     if stage.kind == "equilibrium":
         return EquilibriumDB()
@@ -302,7 +302,7 @@ def _make(stage):
 
 
 @own_rewrites()
-def _build():
+def _build() -> None:
     """Import the rules and put the pipeline into ``optdb``."""
     late = {*LOOP_RULES, *upcalls.LOADED_WITH["opwise.sparse"]}
     for module in RULE_MODULES:
@@ -320,7 +320,7 @@ def _build():
     declarations.take(partial(_join, made))
 
 
-def _join(made, declaration):
+def _join(made: dict[Any, Any], declaration: Declaration) -> None:
     """Add a declared rule or pass to its stage."""
     stage = _STAGES.get(declaration.stage)
     if stage is None or not isinstance(made[stage.name], DB):
@@ -335,7 +335,7 @@ def _join(made, declaration):
     database, tags = made[stage.name], declaration.tags
     if stage.kind == "in_to_out":
         within = (stage.within,) if stage.within else ()
-        tags = dict.fromkeys((*tags, *stage.tags.split(), *within))
+        tags = tuple(dict.fromkeys((*tags, *stage.tags.split(), *within)))
     # A rule that is a stage of its own has the name of the stage, which cannot be a tag as well.
     # The name of a stage does not select rules that run only if they are named themselves.
     requested = not {"fast_run", "fast_compile"} & set(tags)
@@ -350,7 +350,7 @@ def _join(made, declaration):
         )
 
 
-def _is_own(declaration):
+def _is_own(declaration: Declaration) -> bool:
     return declaration.module.startswith("opwise.")
 
 
@@ -369,8 +369,13 @@ optdb = SequenceDB(fill=_build)
 # --- the legacy ways to join a stage --------------------------------------------------------------
 
 
-def _registrar(stage):
-    def register(lopt=None, *tags, name=None, **options):
+def _registrar(stage: str) -> Callable[..., Any]:
+    def register(
+        lopt: Any = None,
+        *tags: str,
+        name: str | None = None,
+        **options: Any,
+    ) -> Any:
         if lopt is None or isinstance(lopt, str):
             more = tags if lopt is None else (lopt, *tags)
             return lambda made: register(made, *more, name=name, **options)
@@ -412,7 +417,9 @@ def optimize(fgraph: FunctionGraph, how: Any, profile: Any = None) -> Optimizati
         record.kind = type(chosen).__name__
         with provenance.rewriting(), thread_flags(compute_test_value=config.compute_test_value_opt):
             if isinstance(chosen, SeqOptimizer):
-                record.passes = chosen.optimize(fgraph).passes
+                done = chosen.optimize(fgraph)
+                assert done is not None
+                record.passes = done.passes
             else:
                 record.passes = [run_pass(fgraph, chosen)]
     if fgraph.shape_feature is not None:

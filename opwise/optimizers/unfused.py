@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from opwise.graph import traversal
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
@@ -34,7 +36,7 @@ def explain_fusion(fgraph: FunctionGraph) -> list[tuple[Apply, Apply, str]]:
     AddMulFusion().apply(fgraph)
     kept_apart = []
 
-    def note(group):
+    def note(group: Group) -> None:
         for node in group.read():
             why = _why_apart(group, node)
             if why is not None:
@@ -53,7 +55,7 @@ def named(op: Op) -> str:
     return text if len(text) <= _MAX_NAME else f"{text[: _MAX_NAME - 3]}..."
 
 
-def _unfused_operands(reader):
+def _unfused_operands(reader: Apply) -> list[tuple[Apply, Apply, str]]:
     """Return (reader, Apply, reason) for operands of an Apply that can be part of no loop."""
     read = {v.owner: None for v in reader.inputs if v.owner is not None}
     mapped = [node for node in read if isinstance(node.op, Elemwise)]
@@ -64,7 +66,7 @@ def _unfused_operands(reader):
     return []
 
 
-def _why_apart(group: Group, node):
+def _why_apart(group: Group, node: Apply) -> str | None:
     """Return why a group does not contain an Apply that it reads; None if it is not elementwise."""
     if not isinstance(node.op, Elemwise):
         return None
@@ -77,7 +79,7 @@ def _why_apart(group: Group, node):
     return _why_refused(group, node)
 
 
-def _why_refused(group, node):
+def _why_refused(group: Group, node: Apply) -> str:
     """Return what kept an Apply out of a group whose loop goes over the same elements."""
     kind, what = group.refused[node]
     if kind == "size":
@@ -97,7 +99,7 @@ def _why_refused(group, node):
     return f"{named(what.op)} reads it too, and must run before this loop"
 
 
-def _why_not_mapped(reduction, mapped):
+def _why_not_mapped(reduction: Apply, mapped: Apply) -> str:
     """Return why a reduction does not take in the elementwise Apply that it reads."""
     if len(mapped.outputs) > 1:
         return "it has other results, and a loop that ends in a reduction has only one"
@@ -109,7 +111,7 @@ def _why_not_mapped(reduction, mapped):
     return f"{_reads(other)}, so it must be stored"
 
 
-def _reads(client):
+def _reads(client: Any) -> str:
     if client == "output":
         return "it is a result of the function"
     return f"{named(client.op)} reads it too"

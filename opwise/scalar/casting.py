@@ -10,6 +10,7 @@ part "of_float" of csupport/scalar.h.
 from __future__ import annotations
 
 import platform
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,7 @@ def truncated(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return result.astype(dtype, copy=False)
 
 
-def _to_signed(x, wide):
+def _to_signed(x: Any, wide: np.dtype) -> np.ndarray:
     least = np.iinfo(wide).min
     fits = (x >= float(least)) & (x < -float(least))
     if wide == np.int32 and x.dtype == np.float64:
@@ -54,7 +55,7 @@ def _to_signed(x, wide):
     return np.where(fits, np.where(fits, x, 0).astype(wide), least).astype(wide, copy=False)
 
 
-def _to_uint64(x):
+def _to_uint64(x: Any) -> np.ndarray:
     """Cast floats to uint64: those from 2**63 on in two parts, negative ones through int64."""
     large = x >= 2.0**63
     bits = _to_signed(np.where(large, x - x.dtype.type(2.0**63), x), np.dtype(np.int64))

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from opwise.graph import traversal
+from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.hashing import HashedOnce
-from opwise.graph.variable import Constant, Variable
-from opwise.scalar.op import OPS, SCALAR_ALGEBRA, ScalarOp
+from opwise.graph.variable import Constant, Var, Variable
+from opwise.scalar.op import OPS, SCALAR_ALGEBRA, Computation, ScalarOp
+from opwise.scalar.spec import Array
 from opwise.scalar.types import as_scalar, constant, get_scalar_type
 
 _MAX_TEXT = 4000
@@ -45,7 +47,7 @@ def append_inlined(
         return [nin + len(instructions) - 1]
     offset = nin + len(instructions) - op.nin
 
-    def moved(slot):
+    def moved(slot: int) -> int:
         return args[slot] if slot < op.nin else slot + offset
 
     for one in op.instructions:
@@ -58,30 +60,30 @@ class Literal(ScalarOp):
 
     nin = 0
 
-    def __init__(self, value):
+    def __init__(self, value: Array) -> None:
         super().__init__()
         self.value = value
         self._key = (value.dtype.name, value.tobytes())
 
-    def computation(self, in_dtypes, out_dtypes):
+    def computation(self, in_dtypes: Sequence[str], out_dtypes: Sequence[str]) -> Computation:
         return lambda arrays: [np.asarray(self.value)]
 
-    def element_flops(self, n_inputs):
+    def element_flops(self, n_inputs: int) -> int | None:
         return 0
 
-    def has_cost(self):
+    def has_cost(self) -> bool:
         return True
 
-    def element_cost(self, n_inputs):
+    def element_cost(self, n_inputs: int) -> float:
         return 0.0
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._key == other._key
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self._key)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"Constant{{{self.value}}}"
 
 
@@ -90,11 +92,11 @@ class Composite(HashedOnce, ScalarOp):
 
     profile_kind = "fused"
 
-    def __init__(self, inputs: Sequence[Variable], outputs: Sequence[Variable]):
+    def __init__(self, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
         slots = {var: i for i, var in enumerate(inputs)}
         instructions: list[Instruction] = []
 
-        def slot(var):
+        def slot(var: Var) -> int:
             if var not in slots and isinstance(var, Constant):
                 slots[var] = len(inputs) + len(instructions)
                 instructions.append(Instruction(Literal(var.data), (), var.type.dtype))
@@ -117,27 +119,30 @@ class Composite(HashedOnce, ScalarOp):
         self._set(in_dtypes, instructions, outs)
         return self
 
-    def _set(self, in_dtypes, instructions, outs):
+    def _set(
+        self, in_dtypes: Iterable[str], instructions: Iterable[Instruction], outs: Iterable[int]
+    ) -> None:
         ScalarOp.__init__(self)
         self.in_dtypes = tuple(in_dtypes)
         self.instructions = tuple(instructions)
         self.outs = tuple(outs)
         self.nin = len(self.in_dtypes)
         self.nout = len(self.outs)
-        self._text = self._computation = None
+        self._text: str | None = None
+        self._computation: Computation | None = None
         self._keep_hash()
 
-    def _hashed(self):
+    def _hashed(self) -> Any:
         return self.in_dtypes, self.instructions, self.outs
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_text": None, "_computation": None}
 
-    def slot_dtype(self, slot):
+    def slot_dtype(self, slot: int) -> str:
         """Return the dtype of a slot."""
         return self.in_dtypes[slot] if slot < self.nin else self.instructions[slot - self.nin].dtype
 
-    def make_node(self, *inputs):
+    def make_node(self, *inputs: Var) -> Apply:
         """Apply the Composite, or the same operations on the dtypes of ``inputs``."""
         operands = [as_scalar(x) for x in inputs]
         self.check_count(len(operands))
@@ -145,44 +150,49 @@ class Composite(HashedOnce, ScalarOp):
         op = self if given == self.in_dtypes else self._on(given)
         return ScalarOp.make_node(op, *operands)
 
-    def _on(self, in_dtypes):
+    def _on(self, in_dtypes: tuple[str, ...]) -> Composite:
         """Return the Composite of the same operations on inputs of other dtypes."""
         inputs = [get_scalar_type(d).make_variable() for d in in_dtypes]
         return Composite(inputs, self.apply_to(inputs))
 
-    def output_dtypes(self, in_dtypes):
+    def output_dtypes(self, in_dtypes: Sequence[str]) -> list[str]:
         if tuple(in_dtypes) != self.in_dtypes:
             raise TypeError(f"{self} takes inputs of {self.in_dtypes}, not {tuple(in_dtypes)}")
         return [self.slot_dtype(s) for s in self.outs]
 
-    def element_flops(self, n_inputs):
-        counts = [one.op.element_flops(len(one.args)) for one in self.instructions]
-        return None if None in counts else sum(counts)
+    def element_flops(self, n_inputs: int) -> int | None:
+        total = 0
+        for one in self.instructions:
+            count = one.op.element_flops(len(one.args))
+            if count is None:
+                return None
+            total += count
+        return total
 
-    def has_cost(self):
+    def has_cost(self) -> bool:
         return all(one.op.has_cost() for one in self.instructions)
 
-    def element_cost(self, n_inputs):
+    def element_cost(self, n_inputs: int) -> float:
         return sum(one.op.element_cost(len(one.args)) for one in self.instructions)
 
-    def unread(self):
+    def unread(self) -> set[int]:
         read = set(self.outs)
         for one in self.instructions:
             unread = one.op.unread()
             read.update(a for i, a in enumerate(one.args) if i not in unread)
         return set(range(self.nin)) - read
 
-    def impl(self, *inputs):
+    def impl(self, *inputs: float) -> Any:
         values = [np.asarray(x, dtype=d) for x, d in zip(inputs, self.in_dtypes, strict=True)]
-        results = [r[()] for r in self.on_arrays(values, None)]
+        results = [r[()] for r in self.on_arrays(values, self.output_dtypes(self.in_dtypes))]
         return results[0] if self.nout == 1 else results
 
-    def computation(self, in_dtypes, out_dtypes):
+    def computation(self, in_dtypes: Sequence[str], out_dtypes: Sequence[str]) -> Computation:
         if self._computation is None:
             self._computation = self._computing()
         return self._computation
 
-    def _computing(self):
+    def _computing(self) -> Computation:
         last_use = {a: k for k, one in enumerate(self.instructions) for a in one.args}
         dying: list[list[int]] = [[] for _ in self.instructions]
         for a, k in last_use.items():
@@ -193,7 +203,7 @@ class Composite(HashedOnce, ScalarOp):
             for one, d in zip(self.instructions, dying, strict=True)
         ]
 
-        def compute(arrays):
+        def compute(arrays: Sequence[Array]) -> list[np.ndarray]:
             slots = list(arrays)
             for run, args, dies in plan:
                 slots.append(run([slots[a] for a in args])[0])
@@ -204,31 +214,31 @@ class Composite(HashedOnce, ScalarOp):
         return compute
 
     @property
-    def inputs(self):
+    def inputs(self) -> list[Var]:
         """New scalar variables for the inputs, see ``graph``."""
         return self.graph()[0]
 
     @property
-    def outputs(self):
+    def outputs(self) -> list[Var]:
         return self.graph()[1]
 
     @property
-    def fgraph(self):
+    def fgraph(self) -> FunctionGraph:
         """A new FunctionGraph of the program."""
         inputs, outputs = self.graph()
         return FunctionGraph(inputs, outputs, clone=False)
 
-    def graph(self):
+    def graph(self) -> tuple[list[Var], list[Var]]:
         """Return the program as a graph: (input variables, output variables)."""
         inputs = [get_scalar_type(d).make_variable() for d in self.in_dtypes]
         return inputs, self.apply_to(inputs)
 
-    def apply_to(self, inputs):
+    def apply_to(self, inputs: Sequence[Var]) -> list[Var]:
         """Return the scalar variables that the program computes from ``inputs``."""
         slots = self._slots(inputs)
         return [slots[s] for s in self.outs]
 
-    def _slots(self, inputs):
+    def _slots(self, inputs: Sequence[Var]) -> list[Var]:
         """Return the scalar variables of all slots."""
         slots = list(inputs)
         for one in self.instructions:
@@ -238,13 +248,15 @@ class Composite(HashedOnce, ScalarOp):
                 slots.append(one.op(*(slots[a] for a in one.args)))
         return slots
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self, inputs: Sequence[Var], outputs: Sequence[Var], output_gradients: Sequence[Var]
+    ) -> Sequence[Var]:
         """Return the gradients, by reverse accumulation; None where undefined."""
         slots = self._slots(inputs)
-        grads = [None] * len(slots)
-        undefined = set()
+        grads: list[Var] = [None] * len(slots)
+        undefined: set[int] = set()
 
-        def accumulate(slot, g):
+        def accumulate(slot: int, g: Var) -> None:
             if g is None:
                 undefined.add(slot)
             elif not isinstance(g, int):
@@ -261,7 +273,9 @@ class Composite(HashedOnce, ScalarOp):
                 continue
             args = [slots[a] for a in one.args]
             if one.op.row is not None:
-                parts = SCALAR_ALGEBRA.gradients(one.op.row, args, slots[self.nin + k], g)
+                parts: Sequence[Var] = SCALAR_ALGEBRA.gradients(
+                    one.op.row, args, slots[self.nin + k], g
+                )
             else:
                 parts = one.op.L_op(args, [slots[self.nin + k]], [g])
             for a, part in zip(one.args, parts, strict=True):
@@ -271,10 +285,10 @@ class Composite(HashedOnce, ScalarOp):
             for i, g in enumerate(grads[: self.nin])
         ]
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         return self.L_op(inputs, self(*inputs, return_list=True), output_gradients)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         return (
@@ -286,12 +300,12 @@ class Composite(HashedOnce, ScalarOp):
 
     __hash__ = HashedOnce.__hash__
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self._text is None:
             self._text = f"Composite{{{self._program_text()}}}"
         return self._text
 
-    def _program_text(self):
+    def _program_text(self) -> str:
         texts = [f"i{i}" for i in range(self.nin)]
         read = Counter(a for one in self.instructions for a in one.args) + Counter(self.outs)
         named: list[str] = []

@@ -9,9 +9,9 @@ import ctypes
 import os
 import platform
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from opwise.scalar import dtypes, usercode
 from opwise.scalar.casting import TRUNCATED_TO
 from opwise.scalar.composite import Literal
 from opwise.scalar.op import Cast, ScalarOp
+
+if TYPE_CHECKING:
+    from opwise.scalar.spec import ScalarSpec
+
 
 #: The compiler flags that the text is written for. Without errno and floating-point traps, gcc uses
 #: vector instructions for sqrt, floor and both branches of a selection; results do not change.
@@ -131,12 +135,12 @@ def support_parts(
     parts = {name: part for file in files for name, part in _support_parts(file).items()}
     needed: list[str] = []
 
-    def chosen(name, types):
+    def chosen(name: str, types: Set[str]) -> Set[str]:
         if name == "complex" and types:  # accumulators have more bits
             return wanted & {"c64", "c128"}
         return wanted & types
 
-    def add(name):
+    def add(name: str) -> None:
         for types, needs, _ in parts[name]:
             if not types or chosen(name, types):
                 for other in needs:
@@ -173,7 +177,7 @@ _SUPPORT = [os.path.join(_CSUPPORT, name) for name in ("scalar.h", "special.h", 
 
 
 @cache
-def _support_parts(path):
+def _support_parts(path: str) -> dict[str, Any]:
     """Return {name: [(short types, names of parts that it needs, text)]} of a file of functions."""
     with open(path, encoding="utf-8") as f:
         text = f.read()
@@ -260,7 +264,9 @@ def step_c(
     return _row_c(op.row, args, in_dtypes, out_dtype, cuda)
 
 
-def _row_c(row, args, in_dtypes, out_dtype, cuda):
+def _row_c(
+    row: ScalarSpec, args: Sequence[str], in_dtypes: Sequence[str], out_dtype: str, cuda: bool
+) -> str | None:
     computing = row.compute_dtype(in_dtypes, out_dtype)
     template = row.c_expression(computing, cuda) if has_c(computing) else None
     if template is None:
@@ -288,7 +294,7 @@ def _row_c(row, args, in_dtypes, out_dtype, cuda):
     return convert(text, result, out_dtype, exact)
 
 
-def _uncast(row, arg, dtype, computing):
+def _uncast(row: ScalarSpec, arg: str, dtype: str, computing: str) -> str:
     """Return the operand that is not cast to the computing dtype."""
     if row.first_is_condition and dtype in dtypes.COMPLEX:
         return convert(arg, dtype, "bool")
@@ -308,7 +314,7 @@ def result_dtype(row: Any, computing: str) -> str:
     return computing
 
 
-def _fill(template, operands, computing, result):
+def _fill(template: str, operands: Sequence[str], computing: str, result: str) -> str:
     return template.format(
         *operands,
         **dict(zip("xyw", operands, strict=False)),
@@ -351,7 +357,7 @@ def convert(text: str, from_dtype: str, to_dtype: str, exact: bool = True) -> st
     return f"(({c_type(to_dtype)}){text})"
 
 
-def _convert_complex(text, from_dtype, to_dtype):
+def _convert_complex(text: str, from_dtype: str, to_dtype: str) -> str:
     if to_dtype == "bool":
         return f"ow_true_{_SHORT[from_dtype]}({text})"
     if to_dtype in dtypes.COMPLEX:
@@ -360,7 +366,7 @@ def _convert_complex(text, from_dtype, to_dtype):
     return convert(f"{text}.r", dtypes.real_part(from_dtype), to_dtype)
 
 
-def _convert_to_half(text, from_dtype, exact):
+def _convert_to_half(text: str, from_dtype: str, exact: bool) -> str:
     """Return a number as the nearest one of float16; integers become float first, as in numpy."""
     if from_dtype == "float16":
         return f"((float){text})"
@@ -392,7 +398,7 @@ def literal(value: Any, dtype: str) -> str:
     return _parenthesised(f"{value}{suffix}")
 
 
-def _float_literal(value, suffix):
+def _float_literal(value: float, suffix: str) -> str:
     if value != value:
         return f'__builtin_nan{suffix}("")'
     if value in (float("inf"), float("-inf")):
@@ -401,12 +407,12 @@ def _float_literal(value, suffix):
     return _parenthesised(f"{value!r}{suffix}")
 
 
-def _parenthesised(text):
+def _parenthesised(text: str) -> str:
     """Return ``text`` in parentheses, unless it can be an operand of any operator as it is."""
     return text if _is_primary(text) else f"({text})"
 
 
-def _is_primary(text):
+def _is_primary(text: str) -> bool:
     """Return whether ``text`` is a name, a number, a call, an indexed name or in parentheses."""
     head = re.match(r"\w[\w.]*", text)
     rest = text[head.end() :] if head else text

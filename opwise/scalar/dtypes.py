@@ -56,7 +56,7 @@ def promote(*dtypes: str) -> str:
 
 
 def upcast(*dtypes: str) -> str:
-    """Return the dtype of a result of operands of ``dtypes``: the one that numpy promotes them to.
+    """The one that numpy promotes those of the operands to.
 
     Under the flag ``cast_policy="numpy+floatX"`` it is a float no wider than floatX, unless an
     operand is.
@@ -67,7 +67,7 @@ def upcast(*dtypes: str) -> str:
     return common
 
 
-def _within(floatx, common, dtypes):
+def _within(floatx: str, common: str, dtypes: tuple[str, ...]) -> str:
     """Return the float ``common``, or ``floatx`` if that and no operand is narrower than it."""
     width = FLOATS.index(floatx)
     wider = any(d in FLOATS and FLOATS.index(d) > width for d in dtypes)
@@ -75,11 +75,12 @@ def _within(floatx, common, dtypes):
 
 
 def upcast_out(*dtypes: str) -> str:
+    """The one that numpy promotes those of the operands to."""
     return upcast(*dtypes)
 
 
 def same(dtype: str, *_: str) -> str:
-    """The dtype of the first input."""
+    """That of the first operand."""
     return dtype
 
 
@@ -88,49 +89,53 @@ def first(dtype: str, *_: str) -> str:
 
 
 def to_float(*dtypes: str) -> str:
-    """Each integer as the float that opwise computes transcendental functions in, then upcast."""
+    """The one that holds all operands, integers as float32 (up to 16 bits) or float64."""
     return upcast(*(_FLOAT_OF.get(d, d) for d in dtypes))
 
 
 def to_float_same(dtype: str) -> str:
-    """As to_float for one input."""
+    """That of the operand; for integers float32 (up to 16 bits) or float64."""
     return _FLOAT_OF.get(dtype, dtype)
 
 
 def no_complex(rule: Callable[..., str]) -> Callable[..., str]:
     """Return ``rule`` restricted to real numbers: it raises TypeError for a complex dtype."""
 
-    def real(*dtypes):
+    def real(*dtypes: str) -> str:
         if any(d in COMPLEX for d in dtypes):
             raise TypeError(f"complex argument not supported, got {', '.join(dtypes)}")
         return rule(*dtypes)
 
+    real.__doc__ = rule.__doc__
     return real
 
 
 def not_bool(rule: Callable[..., str]) -> Callable[..., str]:
     """Return ``rule`` with int8 in place of bool, for operations whose results are numbers."""
 
-    def number(*dtypes):
+    def number(*dtypes: str) -> str:
         result = rule(*dtypes)
         return "int8" if result == "bool" else result
 
+    number.__doc__ = rule.__doc__ and f"{rule.__doc__.partition('.')[0]}; int8 for bool."
     return number
 
 
 def always_bool(*_: str) -> str:
+    """bool."""
     return "bool"
 
 
 def true_div(x: str, y: str) -> str:
-    """The dtype of a true division: floatX for two integers."""
+    """The one that numpy promotes those of the operands to; floatX for two integers."""
     if x in DISCRETE and y in DISCRETE:
-        return config.floatX
+        floatx: str = config.floatX
+        return floatx
     return upcast(x, y)
 
 
 def bitwise(*dtypes: str) -> str:
-    """The dtype of a bit operation; TypeError unless all are integers or all are bool."""
+    """The one that numpy promotes those of the operands to: all are integers, or all are bool."""
     if not (all(d == "bool" for d in dtypes) or all(d in INTEGERS for d in dtypes)):
         raise TypeError(
             "input to a BitOp must have type (u)int8, (u)int16, (u)int32 or (u)int64 or be all "
@@ -146,14 +151,15 @@ def bits(*dtypes: str) -> str:
 
 
 def always_float64(*_: str) -> str:
+    """float64."""
     return "float64"
 
 
 def real_part(dtype: str) -> str:
-    """The dtype of the real and imaginary parts; a real dtype is returned as it is."""
+    """That of the real and imaginary parts, for a real operand its own."""
     return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
 def to_complex(*dtypes: str) -> str:
-    """The complex dtype whose parts can represent the real ``dtypes``."""
+    """The complex one whose parts can represent the operands."""
     return upcast("complex64", *dtypes)

@@ -48,7 +48,7 @@ def split(
     }
     last_read.update(dict.fromkeys(outs, len(parts)))
 
-    def sub_loop(number, part):
+    def sub_loop(number: int, part: Sequence[int]) -> SubLoop:
         is_last = number == len(parts) - 1
         gives = outs if is_last else [s for s in part if last_read.get(s, -1) > number]
         taken = {a: None for s in part for a in instructions[s - n].args} | dict.fromkeys(gives)
@@ -66,7 +66,7 @@ def split(
     return [sub_loop(number, part) for number, part in enumerate(parts)]
 
 
-def _parts(instructions, n):
+def _parts(instructions: Sequence[Instruction], n: int) -> list[list[int]]:
     """Return lists of successive slots, each with one function at most."""
     parts: list[list[int]] = [[]]
     has_function = False

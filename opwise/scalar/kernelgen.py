@@ -7,9 +7,11 @@ generated for a function.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from opwise.scalar import csource, dtypes, loops
-from opwise.scalar.op import OPS, cast_op
-from opwise.scalar.spec import ROWS
+from opwise.scalar.op import OPS, ScalarOp, cast_op
+from opwise.scalar.spec import ROWS, ScalarSpec
 
 _DTYPES = dtypes.ALL
 
@@ -31,16 +33,15 @@ def generate() -> dict[str, str]:
     }
 
 
-def _row_loops(computing):
+def _row_loops(computing: Iterable[str]) -> list[tuple[str, str]]:
     """Return (name, text) of the loops of all rows that compute in some dtypes."""
     return [loop for d in computing for op in OPS.values() if (loop := _row_loop(op, d))]
 
 
-def _row_loop(op, computing):
+def _row_loop(op: ScalarOp, computing: str) -> tuple[str, str] | None:
     """Return (name, text) of a row's loop on operands of one dtype, or None if it has no C."""
     row = op.row
-    if row.compute_dtype([computing] * max(1, row.nin), computing) is None:
-        return None
+    assert row is not None
     n = 2 if row.nin < 0 else row.nin
     kept = row.first_is_condition
     operands = ["bool" if kept and i == 0 else computing for i in range(n)]
@@ -64,13 +65,13 @@ def _row_loop(op, computing):
     return _loop(name, text, operands, out, first)
 
 
-def _is_cast(source, target):
+def _is_cast(source: str, target: str) -> bool:
     """Return whether there is a cast: complex numbers are cast to others, and tested."""
     is_part = source in dtypes.COMPLEX and target not in (*dtypes.COMPLEX, "bool")
     return source != target and not is_part
 
 
-def _cast_loop(source, target):
+def _cast_loop(source: str, target: str) -> tuple[str, str]:
     value = csource.load("a0[i]", source)
     text = csource.step_c(cast_op(target), [value], [source], target)
     assert text is not None
@@ -79,7 +80,7 @@ def _cast_loop(source, target):
     return _loop(name, text, [source], target)
 
 
-def _reducers():
+def _reducers() -> str:
     """Return the C text of the reductions and the table of them, for simd_body.h."""
     texts: list[str] = []
     rows = []
@@ -123,7 +124,7 @@ _POWERS = {
 }
 
 
-def _equal_exponents(type_):
+def _equal_exponents(type_: str) -> list[str]:
     """Return the lines that compute a chunk of powers with one of the exponents above."""
     lines = [
         f"const {type_} y = a1[0];",
@@ -143,7 +144,9 @@ def _equal_exponents(type_):
     return lines
 
 
-def _loop(name, text, in_dtypes, out_dtype, first=()):
+def _loop(
+    name: str, text: str, in_dtypes: Sequence[str], out_dtype: str, first: Sequence[str] = ()
+) -> tuple[str, str]:
     """Return (name, text) of a loop. first: lines that may compute the chunk and return."""
     lines = [f"void ow_loop_{name}(void *out, const void *const *in, ow_i64 n)", "{"]
     for i, dtype in enumerate(in_dtypes):
@@ -157,7 +160,11 @@ def _loop(name, text, in_dtypes, out_dtype, first=()):
     return name, "\n".join(lines)
 
 
-def _file(members, loops, rows=None):
+def _file(
+    members: tuple[str, ...],
+    loops: Iterable[tuple[str, str]],
+    rows: Iterable[ScalarSpec] | None = None,
+) -> str:
     """Return the C file of some loops that compute in ``members``.
 
     rows: those of the loops (default: all).
@@ -177,7 +184,7 @@ def _file(members, loops, rows=None):
     return "\n".join([*head, *(text for _, text in loops), ""])
 
 
-def _float_loops():
+def _float_loops() -> str:
     """Return the C text of the loops of floats and the table of them, for simd_body.h.
 
     They call no vector function of libmvec, since the build may run on other hardware.
@@ -195,7 +202,7 @@ def _float_loops():
     ])  # fmt: skip
 
 
-def _table(names):
+def _table(names: Sequence[str]) -> str:
     declared = "\n".join(
         f"void ow_loop_{name}(void *, const void *const *, int64_t);" for name in names
     )

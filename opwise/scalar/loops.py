@@ -14,9 +14,9 @@ operands from row to row.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -41,6 +41,10 @@ _BLOCK_BYTES = 16384
 _FEW = 8
 #: how many rows are folded before accumulators side by side are stored
 _ROWS = 4
+#: function of the two parts of an index to the C expressions of the elements there
+_Elements: TypeAlias = Callable[[str, str], list[str]]
+#: function of the two parts of an index to the statement that computes what is folded there
+_Value: TypeAlias = Callable[[str, str], str]
 #: a placeholder for the name of a function in the text that its name is a hash of
 NAME = "@"
 
@@ -56,7 +60,7 @@ class Fold:
     #: whether an empty reduction has no value
     needs_elements: bool = False
 
-    def start(self, dtype):
+    def start(self, dtype: str) -> float | complex:
         """Return the number that an accumulator starts from."""
         if self.clause in ("max", "min"):
             lowest = self.clause == "max"
@@ -69,7 +73,7 @@ class Fold:
             return np.iinfo(dtype).min if lowest else np.iinfo(dtype).max
         return {"+": 0, "|": 0, "*": 1, "&": 1}[self.clause]
 
-    def join(self, a, x, dtype, type_):
+    def join(self, a: str, x: str, dtype: str, type_: str) -> str:
         """Return the C expression that takes element ``x``, or an accumulator, into ``a``.
 
         dtype: of the accumulators, whose C type is ``type_``.
@@ -214,10 +218,11 @@ def elemwise_text(
     """
     parts = fission.split(instructions, outs, in_dtypes)
     if len(parts) == 1:  # as a sub-loop its slots would have other numbers
-        bodies = [body_text(name, instructions, outs, in_dtypes, stored=True)]
+        made = [body_text(name, instructions, outs, in_dtypes, stored=True)]
     else:
-        bodies = [body_text(NAME, p.instructions, p.outs, p.in_dtypes, stored=True) for p in parts]
-    if None in bodies:
+        made = [body_text(NAME, p.instructions, p.outs, p.in_dtypes, stored=True) for p in parts]
+    bodies = [body for body in made if body is not None]
+    if len(bodies) < len(made):
         return None
     n_out = len(outs)
     results = [csource.stored(slot_dtype(s, instructions, in_dtypes)) for s in outs]
@@ -232,7 +237,7 @@ def elemwise_text(
     return [*operands.definitions(), *definitions, function]
 
 
-def _each_element(name, operands, n_out):
+def _each_element(name: str, operands: _Operands, n_out: int) -> list[str]:
     """Return the lines that run a program on n elements."""
     if not operands.maybe:
         return [*operands.declared(), *_run(name, operands.elements("0", "i"), "", n_out, "n")]
@@ -242,7 +247,7 @@ def _each_element(name, operands, n_out):
     ]
 
 
-def _run(name, args, start, n_out, count):
+def _run(name: str, args: Sequence[str], start: str, n_out: int, count: str) -> list[str]:
     """Return the lines that run a program on elements ``start`` to ``start + count``."""
     call = ", ".join([*args, *(f"z{k} + {start}i" for k in range(n_out))])
     # an output may have the memory of an input, but then with the same layout
@@ -253,7 +258,7 @@ def _run(name, args, start, n_out, count):
     ]
 
 
-def _blocks(size, lines):
+def _blocks(size: int, lines: Sequence[str]) -> list[str]:
     """Return the lines that run others on each block, of m elements from ``from`` on."""
     return [
         f"for (ow_i64 from = 0; from < n; from += {size}) {{",
@@ -263,7 +268,12 @@ def _blocks(size, lines):
     ]
 
 
-def _in_blocks(parts, bodies, in_dtypes, operands):
+def _in_blocks(
+    parts: Sequence[fission.SubLoop],
+    bodies: Sequence[str],
+    in_dtypes: Sequence[str],
+    operands: _Operands,
+) -> tuple[list[str], list[str]]:
     """Return (C definitions of the sub-loops, the lines that call them block by block)."""
     dtypes, places = fission.buffers(parts, len(in_dtypes))
     size = sum(np.dtype(d).itemsize for d in (*in_dtypes, *dtypes))
@@ -289,7 +299,7 @@ def _in_blocks(parts, bodies, in_dtypes, operands):
     ]
 
 
-def _sub_loop(part, body, still):
+def _sub_loop(part: fission.SubLoop, body: str, still: Sequence[int]) -> tuple[str, str]:
     """Return (name, C definition) of the function that runs a sub-loop on n elements.
 
     The name is a hash of the text, so equal sub-loops have one definition.
@@ -348,14 +358,14 @@ def reduction_text(
 
     operands = _Operands(in_dtypes, n_acc, constant_inputs, maybe_broadcast)
 
-    def value(operands, elements=None):
+    def value(operands: _Operands, elements: _Elements | None = None) -> _Value:
         """Return a function from two parts of an index to the statement that sets v0, v1, ..."""
         results = [f"&v{k}" for k in range(n_acc)]
         return lambda start, i: (
             f"{name}_one({', '.join([*(elements or operands.elements)(start, i), *results])});"
         )
 
-    def apart_at(row=""):
+    def apart_at(row: str = "") -> _Elements:
         """Return the text of elements in steps of any length."""
         element = csource.stored(in_dtypes[0])
         at = f"(p[1] + {row} * to_next[0])" if row else "p[1]"
@@ -363,7 +373,7 @@ def reduction_text(
             csource.load(f"*(const {element} *)({at} + (({start}) + {i}) * st[1])", in_dtypes[0])
         ]
 
-    def rows(count, scattered=False):
+    def rows(count: int, scattered: bool = False) -> list[str]:
         declared, values = [], []
         for k in range(count):
             of_row = operands.of_row(f"_{k}", f"(row + {k})")
@@ -401,12 +411,12 @@ def reduction_text(
     return [*operands.definitions(), body, _function(name, text, prefix, count)]
 
 
-def _if(condition, lines):
+def _if(condition: str, lines: Sequence[str]) -> list[str]:
     """Return the lines that run ``lines`` and return if a condition holds."""
     return [f"if ({condition}) {{", *(f"    {line}" for line in (*lines, "return;")), "}"]
 
 
-def _or_nan(other, x):
+def _or_nan(other: str, x: str) -> str:
     """Return the C expression for x if it is NaN, else for the other."""
     return f"({x} != {x} ? {x} : {other})"
 
@@ -417,7 +427,7 @@ class _Fold:
     lanes: how many accumulators a run of elements has; 1: OpenMP vectorizes the loop.
     """
 
-    def __init__(self, fold, elements, acc, lanes):
+    def __init__(self, fold: Fold, elements: Sequence[str], acc: str, lanes: int) -> None:
         self.fold, self.dtype = fold, acc
         self.dtypes = elements
         self.elements, self.acc = [csource.c_type(e) for e in elements], csource.c_type(acc)
@@ -425,11 +435,11 @@ class _Fold:
         self.lanes = lanes
         self.nan = fold.clause in ("max", "min") and acc in dtypes.FLOATS
 
-    def join(self, a, x):
+    def join(self, a: str, x: str) -> str:
         """Return the expression that takes an element, or another accumulator, into one."""
         return self.fold.join(a, x, self.dtype, self.acc)
 
-    def take(self, into, value, at, nans=None):
+    def take(self, into: str, value: _Value, at: tuple[str, str], nans: str | None = None) -> str:
         """Return the statements that take the elements at an index into accumulators.
 
         into: a format string with the number of the accumulator, {k}. at: the two parts of the
@@ -454,11 +464,11 @@ class _Fold:
                 steps.append(f"{nans.format(k=k)} = {_or_nan(nans.format(k=k), v)};")
         return f"{{ {' '.join([*declared, value(*at), *steps])} }}"
 
-    def each(self, line):
+    def each(self, line: str) -> list[str]:
         """Return a line for each accumulator, whose number takes the place of {k}."""
         return [line.replace("{k}", str(k)) for k in range(len(self.elements))]
 
-    def run(self, value):
+    def run(self, value: _Value) -> list[str]:
         """Return the lines that fold a run into one accumulator, in blocks joined pairwise."""
         block = [
             *self.each(f"{self.acc} total{{k}} = {self.start};"),
@@ -480,7 +490,7 @@ class _Fold:
             "    }",
         ]
 
-    def _in_lanes(self, value):
+    def _in_lanes(self, value: _Value) -> list[str]:
         nan = "nan{k}" if self.nan else None
         return [
             "ow_i64 i = 0;",
@@ -493,7 +503,7 @@ class _Fold:
             *(self.each(f"total{{k}} = {_or_nan('total{k}', nan)};") if nan else []),
         ]
 
-    def _by_lanes(self, value, lanes):
+    def _by_lanes(self, value: _Value, lanes: int) -> list[str]:
         """Return the lines that fold as many elements as fill some lanes, and these into one."""
         nan = "q{k}[j]" if self.nan else None
         return [
@@ -513,18 +523,18 @@ class _Fold:
             "}",
         ]
 
-    def _pair(self, a, x):
+    def _pair(self, a: str, x: str) -> str:
         """Return the statement that takes one lane into another; NaN is kept apart."""
         text = self.fold.step.format(a=a, x=x) if self.nan else self.join(a, x)
         return f"{a} = {text};"
 
-    def _joined(self, lanes):
+    def _joined(self, lanes: int) -> list[str]:
         """Return the lines that fold the upper half of some lanes into the lower half, to the end.
 
         Compilers are slower at a loop over the halves, and at loops over a few numbers.
         """
 
-        def pairs(j, half):
+        def pairs(j: str | int, half: int) -> list[str]:
             a, b = f"[{j}]", f"[{j} + {half}]"
             lines = self.each(self._pair(f"s{{k}}{a}", f"s{{k}}{b}"))
             if self.nan:
@@ -545,7 +555,7 @@ class _Fold:
             half //= 2
         return lines
 
-    def _in_vectors(self, value):
+    def _in_vectors(self, value: _Value) -> list[str]:
         clause = self.fold.clause
         if not self.nan:
             totals = ", ".join(self.each("total{k}"))
@@ -567,7 +577,7 @@ class _Fold:
             'total0 = bad ? __builtin_nan("") : total0;',
         ]
 
-    def rows(self, values, in_blocks):
+    def rows(self, values: Sequence[_Value], in_blocks: bool) -> list[str]:
         """Return the lines that take an element of each row into the accumulators beside them."""
         start, count = ("from", "m") if in_blocks else ("0", "n")
         # where NaN is kept apart, one instruction takes the larger element, without a branch
@@ -659,7 +669,7 @@ class _Operands:
         ]
 
 
-def _function(name, lines, prefix="", count=None):
+def _function(name: str, lines: Sequence[str], prefix: str = "", count: int | None = None) -> str:
     """Return the text of a loop over ``count`` elements, or as many as each call says."""
     last = "n" if count is None else "n_"
     if count is not None:
@@ -678,7 +688,7 @@ def file_text(
 
     programs: (instructions, input dtypes) of each loop.
     """
-    needed: tuple[set, set, set] = (set(), set(), set())
+    needed: tuple[set[str], set[str], set[str]] = (set(), set(), set())
     for instructions, in_dtypes in programs:
         slots = list(in_dtypes)
         needed[2].update(csource.SPECIAL.intersection(in_dtypes))

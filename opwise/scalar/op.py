@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from opwise.errors import ComplexError, MethodNotDefined
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.op import Op, Storage, Values
+from opwise.graph.variable import Var
 from opwise.scalar import casting, dtypes, table  # noqa: F401  (the tables fill ROWS)
 from opwise.scalar.preferences import specific_out
-from opwise.scalar.spec import ROWS, Algebra, ScalarSpec
-from opwise.scalar.types import as_scalar, constant, get_scalar_type
+from opwise.scalar.spec import ROWS, Algebra, Array, ScalarSpec
+from opwise.scalar.types import Scalar, as_scalar, constant, get_scalar_type
+
+#: function of a list of arrays that broadcast to the arrays of the results
+Computation: TypeAlias = Callable[[Sequence[Array]], list[np.ndarray]]
 
 
 class ScalarOp(Op):
@@ -30,11 +34,11 @@ class ScalarOp(Op):
     base_row: ScalarSpec | None = None
     nin = -1
     nout = 1
-    output_types_preference: Callable[..., Any] | None = None
+    output_types_preference: Callable[..., Sequence[Scalar]] | None = None
     #: whether the order of two operands, or of operations, does not matter; as in the row
     commutative = associative = False
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs: Any) -> None:
         """Let a subclass with an ``impl`` or ``c_code`` of its own be an operation without a row.
 
         It keeps the gradient of its base class unless it defines one.
@@ -44,7 +48,11 @@ class ScalarOp(Op):
         if cls.row is not None and "row" not in own and ("impl" in own or "c_code" in own):
             cls.base_row, cls.row = cls.row, None
 
-    def __init__(self, output_types_preference=None, name=None):
+    def __init__(
+        self,
+        output_types_preference: Callable[..., Sequence[Scalar]] | None = None,
+        name: str | None = None,
+    ) -> None:
         self.output_types_preference = output_types_preference
         self.name = name
 
@@ -53,20 +61,20 @@ class ScalarOp(Op):
         """The row, for rules; None if a user chose the output's dtype, which they would change."""
         return self.row if self.output_types_preference is None else None
 
-    def make_node(self, *inputs):
+    def make_node(self, *inputs: Any) -> Apply:
         operands = [as_scalar(x) for x in inputs]
         self.check_count(len(operands))
         out = self.output_dtypes([x.type.dtype for x in operands])
         return Apply(self, operands, [get_scalar_type(d).make_variable() for d in out])
 
-    def check_count(self, n):
+    def check_count(self, n: int) -> None:
         """Raise TypeError unless the operation takes ``n`` inputs."""
         if self.nin >= 0 and n != self.nin:
             raise TypeError(f"Wrong number of inputs for {self} (got {n}, expected {self.nin})")
         if n == 0:
             raise TypeError(f"{self} needs at least one input")
 
-    def output_dtypes(self, in_dtypes):
+    def output_dtypes(self, in_dtypes: Sequence[str]) -> list[str]:
         """Return the dtypes of the outputs; raise TypeError for dtypes that are not supported."""
         if self.output_types_preference is not None:
             types = self.output_types_preference(*map(get_scalar_type, in_dtypes))
@@ -76,11 +84,11 @@ class ScalarOp(Op):
             return [row.out(*in_dtypes)]
         return [t.dtype for t in self.output_types(list(map(get_scalar_type, in_dtypes)))]
 
-    def output_types(self, types):
+    def output_types(self, types: Sequence[Scalar]) -> Sequence[Scalar]:
         """Return the scalar types of the outputs; a subclass without preference overrides it."""
         return [get_scalar_type(dtypes.upcast(*(t.dtype for t in types)))]
 
-    def impl(self, *inputs):
+    def impl(self, *inputs: Any) -> Any:
         """Compute on Python numbers."""
         if self.base_row is not None:
             return OPS[self.base_row.name].impl(*inputs)
@@ -90,12 +98,12 @@ class ScalarOp(Op):
         out = self.output_dtypes([a.dtype.name for a in arrays])
         return self.on_arrays(arrays, out)[0][()]
 
-    def on_arrays(self, arrays, out_dtypes):
+    def on_arrays(self, arrays: Sequence[Array], out_dtypes: Sequence[str]) -> list[np.ndarray]:
         """Compute elementwise on numpy arrays that broadcast; return a list of arrays."""
         given = [dtypes.name_of(a.dtype) for a in arrays]
         return self.computation(given, out_dtypes)(arrays)
 
-    def computation(self, in_dtypes, out_dtypes):
+    def computation(self, in_dtypes: Sequence[str], out_dtypes: Sequence[str]) -> Computation:
         """Return ``on_arrays`` for arrays of known dtypes: a function of a list of arrays."""
         row = self.row
         if row is None:
@@ -105,7 +113,7 @@ class ScalarOp(Op):
         others = [i for i, d in enumerate(in_dtypes) if i >= row.n_uncast and d != computing]
         function, dtype = numpy_callable(row), np.dtype(out)
 
-        def compute(arrays):
+        def compute(arrays: Sequence[Array]) -> list[np.ndarray]:
             if others:
                 arrays = list(arrays)
                 for i in others:
@@ -117,22 +125,22 @@ class ScalarOp(Op):
 
         return compute
 
-    def _one_by_one(self, arrays, out_dtypes):
+    def _one_by_one(self, arrays: Sequence[Array], out_dtypes: Sequence[str]) -> list[np.ndarray]:
         results = np.frompyfunc(self.impl, len(arrays), self.nout)(*arrays)
         results = results if self.nout > 1 else (results,)
         return [casting.cast(np.asarray(r), d) for r, d in zip(results, out_dtypes, strict=True)]
 
-    def element_flops(self, n_inputs):
+    def element_flops(self, n_inputs: int) -> int | None:
         """Return the floating-point operations for one element; None if there is no exact count."""
         if self.row is None or self.row.flops is None:
             return None
         return self.row.flops * (n_inputs - 1 if self.row.nin < 0 else 1)
 
-    def has_cost(self):
+    def has_cost(self) -> bool:
         """Return whether ``element_cost`` is of the table: a user's operation may cost anything."""
         return self.row is not None
 
-    def element_cost(self, n_inputs):
+    def element_cost(self, n_inputs: int) -> float:
         """Return roughly how many nanoseconds one element takes (1 without a row)."""
         if self.row is None:
             return 1.0
@@ -140,23 +148,25 @@ class ScalarOp(Op):
             return 0.1
         return self.row.cost * (max(1, n_inputs - 1) if self.row.nin < 0 else 1)
 
-    def unread(self):
+    def unread(self) -> set[int]:
         """Return the positions of the inputs that a loop over elements need not read."""
         return {0} if self.row is not None and self.row.ignores_first else set()
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         results = self.impl(*inputs)
         if self.nout == 1:
             results = (results,)
         for cell, result, out in zip(output_storage, results, node.outputs, strict=True):
-            cell[0] = out.type._numpy_type(result)
+            cell[0] = np.dtype(out.type.dtype).type(result)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         if self.row is None and self.base_row is None:
             raise MethodNotDefined("grad", type(self), str(self))
         return self.L_op(inputs, [self(*inputs)], output_gradients)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self, inputs: Sequence[Var], outputs: Sequence[Var], output_gradients: Sequence[Var]
+    ) -> Sequence[Var]:
         row = self.row or self.base_row
         own_grad = type(self).grad is not ScalarOp.grad
         if row is None or row.grad is None or (self.row is None and own_grad):
@@ -166,18 +176,18 @@ class ScalarOp(Op):
         return [zero if isinstance(r, int) else r for r in results]
 
     # ops of users are equal if their classes, output rules and ``__props__`` are
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._identity() == other._identity()
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((type(self), self._identity()))
 
-    def _identity(self):
+    def _identity(self) -> tuple[Any, ...]:
         props = self._props() if hasattr(self, "__props__") else ()
         return getattr(self, "output_types_preference", None), props
 
-    def __str__(self):
-        name = getattr(self, "name", None)
+    def __str__(self) -> str:
+        name: str | None = getattr(self, "name", None)
         if name:
             return name
         preference = getattr(self, "output_types_preference", None)
@@ -213,15 +223,15 @@ class BinaryBitOp(BinaryScalarOp):
 class Cast(UnaryScalarOp):
     """Conversion of a number to dtype ``o_type.dtype``."""
 
-    def __init__(self, o_type, name=None):
+    def __init__(self, o_type: Scalar, name: str | None = None) -> None:
         super().__init__(name=name)
         self.o_type = o_type if not isinstance(o_type, str) else get_scalar_type(o_type)
         self.output_types_preference = specific_out(self.o_type)
 
-    def element_flops(self, n_inputs):
+    def element_flops(self, n_inputs: int) -> int | None:
         return 0
 
-    def output_dtypes(self, in_dtypes):
+    def output_dtypes(self, in_dtypes: Sequence[str]) -> list[str]:
         if in_dtypes[0] in dtypes.COMPLEX and self.o_type.dtype not in dtypes.COMPLEX:
             raise TypeError(
                 "Casting from complex to real is ambiguous: consider real(), imag(), "
@@ -229,30 +239,32 @@ class Cast(UnaryScalarOp):
             )
         return [self.o_type.dtype]
 
-    def impl(self, x):
+    def impl(self, x: Any) -> Any:
         with np.errstate(all="ignore"):
             return casting.cast(np.asarray(x), self.o_type.dtype)[()]
 
-    def computation(self, in_dtypes, out_dtypes):
+    def computation(self, in_dtypes: Sequence[str], out_dtypes: Sequence[str]) -> Computation:
         dtype = np.dtype(out_dtypes[0])
         return lambda arrays: [casting.cast(arrays[0], dtype)]
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x,), (gz,) = inputs, output_gradients
         if self.o_type.dtype not in dtypes.CONTINUOUS:
             return [constant(0.0)]
         return [Cast(x.type)(gz) if x.type.dtype in dtypes.CONTINUOUS else gz]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self, inputs: Sequence[Var], outputs: Sequence[Var], output_gradients: Sequence[Var]
+    ) -> Sequence[Var]:
         return self.grad(inputs, output_gradients)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.o_type == other.o_type
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((Cast, self.o_type))
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.name or f"Cast{{{self.o_type.dtype}}}"
 
 
@@ -267,10 +279,11 @@ def numpy_callable(row: ScalarSpec) -> Callable[..., Any]:
     return found
 
 
-def _imported(function):
+def _imported(function: Callable[..., Any] | str) -> Callable[..., Any]:
     if isinstance(function, str):
         module, name = function.split(":")
-        return getattr(importlib.import_module(module), name)
+        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+        return found
     return function
 
 
@@ -282,7 +295,7 @@ CLASSES: dict[str, type] = {}
 OPS: dict[str, ScalarOp] = {}
 
 
-def _define(row):
+def _define(row: ScalarSpec) -> None:
     base = LogicalComparison if row.compute is dtypes.promote else _BASES.get(row.nin, ScalarOp)
     traits: dict[str, Any] = {"row": row, "nin": row.nin, "__doc__": row.doc}
     traits.update(commutative=row.commutative, associative=row.associative)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar, get_scalar_type
 
 
-def _names(types):
+def _names(types: Sequence[Scalar]) -> list[str]:
     return [t.dtype for t in types]
 
 
@@ -55,7 +57,7 @@ def same_out_float_only(type: Scalar) -> tuple[Scalar, ...]:
     return (type,)
 
 
-def _refuse_complex(types):
+def _refuse_complex(types: Sequence[Scalar]) -> None:
     if any(t.dtype in dtypes.COMPLEX for t in types):
         raise TypeError("complex type are not supported")
 
@@ -63,39 +65,39 @@ def _refuse_complex(types):
 class transfer_type:
     """Outputs of the types of the inputs with these indices; a string is a dtype."""
 
-    def __init__(self, *transfer):
+    def __init__(self, *transfer: int | str | None) -> None:
         self.transfer = transfer
 
-    def __call__(self, *types):
+    def __call__(self, *types: Scalar) -> list[Scalar]:
         upcast = get_scalar_type(dtypes.upcast(*_names(types)))
         return [
             upcast if i is None else get_scalar_type(i) if isinstance(i, str) else types[i]
             for i in self.transfer
         ]
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.transfer == other.transfer
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.transfer)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"transfer_type{{{', '.join(map(str, self.transfer))}}}"
 
 
 class specific_out:
     """Outputs of fixed types."""
 
-    def __init__(self, *spec):
+    def __init__(self, *spec: Scalar) -> None:
         self.spec = spec
 
-    def __call__(self, *types):
+    def __call__(self, *types: Scalar) -> tuple[Scalar, ...]:
         return self.spec
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.spec == other.spec
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((specific_out, self.spec))
 
 

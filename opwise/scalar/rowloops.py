@@ -357,7 +357,7 @@ class RowProgram:
             ]
             if stores:
                 found.append(_Loop(level, tuple(sorted(stores))))
-            folds: dict[tuple, list[int]] = {}
+            folds: dict[tuple[str, str, int | None], list[int]] = {}
             for one in self.instructions:
                 if isinstance(one, RowFold) and self.levels[one.args[0]] == level:
                     # loops of extrema have one result: they look for NaN beside it
@@ -465,7 +465,7 @@ class _Straight(_Lines):
 
     order, narrow_is_constant, count, by_rows = "run", True, None, False
 
-    def begin(self):
+    def begin(self) -> list[str]:
         of, lines = self.of, []
         #: C expression of the address of each wide slot that is in memory
         self.at = {slot: f"b{k}" for k, slot in enumerate(of.kept)}
@@ -478,13 +478,13 @@ class _Straight(_Lines):
                 lines.append(f"const {self.type(slot)} x{slot} = *(const {self.type(slot)} *){at};")
         return lines
 
-    def first(self, slot):
+    def first(self, slot: int) -> str:
         return f"*(const {self.type(slot)} *){self.at[slot]}"
 
-    def narrow(self, level):
+    def narrow(self, level: int) -> list[str]:
         return [f"const {self.type(s)} x{s} = {text};" for s, text in self.expressions(level, "")]
 
-    def loop(self, loop):
+    def loop(self, loop: _Loop) -> list[str]:
         if loop.window is not None:
             (slot,), (x,) = loop.roots, loop.window.args
             return [f"{self.names[loop]}((void *){self.at[slot]}, (void *){self.at[x]}, n);"]
@@ -507,7 +507,7 @@ class _Straight(_Lines):
                 after.append(f"const {type_} x{slot} = ({type_}){totals[root]};")
         return [*lines, *_call(self.names[loop], operands, map(str, steps), "n"), *after]
 
-    def end(self):
+    def end(self) -> list[str]:
         return [
             f"*({self.type(slot)} *)(p[{k}] + row * st[{k}]) = x{slot};"
             for k, slot in enumerate(self.of.outs)
@@ -525,7 +525,7 @@ class _Turned(_Lines):
 
     order, narrow_is_constant, count, by_rows = "rows", False, TURNED_ROWS, True
 
-    def begin(self):
+    def begin(self) -> list[str]:
         of, lines = self.of, []
         for slot in range(len(of.in_dtypes)):
             k = self.n_out + slot
@@ -551,13 +551,13 @@ class _Turned(_Lines):
             size += self.size(slot)
         return lines
 
-    def first(self, slot):
+    def first(self, slot: int) -> str:
         return f"w{slot}[r]"
 
-    def narrow(self, level):
+    def narrow(self, level: int) -> list[str]:
         return self._numbers(self.expressions(level, "[r]"))
 
-    def loop(self, loop):
+    def loop(self, loop: _Loop) -> list[str]:
         if loop.window is not None:
             (slot,), (x,) = loop.roots, loop.window.args
             return [f"{self.names[loop]}(w{slot}, d{slot}, w{x}, d{x}, n);"]
@@ -582,7 +582,7 @@ class _Turned(_Lines):
             [(slot, f"({self.type(slot)}){totals[r]}[r]") for r, slot in results]
         )
 
-    def end(self):
+    def end(self) -> list[str]:
         lines = []
         for k, slot in enumerate(self.of.outs):
             at = f"p[{k}] + row * st[{k}]"
@@ -593,7 +593,7 @@ class _Turned(_Lines):
                 lines.append(self._copy("scatter", at, f"x{slot}", slot, k))
         return lines
 
-    def _numbers(self, values):
+    def _numbers(self, values: Sequence[tuple[int, str]]) -> list[str]:
         """Return the lines that set arrays of numbers, one a row. values: (slot, expression)."""
         if not values:
             return []
@@ -601,7 +601,7 @@ class _Turned(_Lines):
         return [*lines, *self._rows([f"x{slot}[r] = {text};" for slot, text in values])]
 
     @staticmethod
-    def _rows(lines):
+    def _rows(lines: Sequence[str]) -> list[str]:
         return [
             '_Pragma("GCC ivdep")',
             f"for (ow_i64 r = 0; r < {TURNED_ROWS}; r++) {{",
@@ -609,12 +609,12 @@ class _Turned(_Lines):
             "}",
         ]
 
-    def _copy(self, function, to, from_, slot, k):
+    def _copy(self, function: str, to: str, from_: str, slot: int, k: int) -> str:
         """Return the line that copies operand ``k`` to a buffer, or back."""
         along, n = (f"along[{k}]", "n") if self.of.wide[slot] else ("0", "1")
         return f"c->{function}({to}, {from_}, st[{k}], {along}, m, {n}, {self.size(slot)});"
 
-    def _array(self, slot, k, inputs=False):
+    def _array(self, slot: int, k: int, inputs: bool = False) -> list[str]:
         """Return the lines that say where the elements of operand ``k`` are, or are put for now."""
         type_, size = self.type(slot), self.size(slot)
         lines = [
@@ -628,7 +628,7 @@ class _Turned(_Lines):
         return [*lines, f"    w{slot} = b{slot};", f"    d{slot} = {TURNED_ROWS};", "}"]
 
 
-def _call(name, operands, steps, count):
+def _call(name: str, operands: Iterable[str], steps: Iterable[str], count: str) -> list[str]:
     """Return the lines that call a loop."""
     return [
         "{",

@@ -8,18 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Var
 from opwise.scalar import dtypes
 
 #: name -> row, in the order of definition
 ROWS: dict[str, ScalarSpec] = {}
 
 #: a text, one for each kind of dtype, or None if the operation has none
-CText = str | dict[str, str] | None
+CText: TypeAlias = str | dict[str, str] | None
+#: an array or a number of numpy; checkers of types do not know what its functions return
+Array: TypeAlias = Any
+#: a dtype of each kind -> the kind, in docstrings
+_KINDS = {
+    "bool": "bool", "int32": "signed integers", "uint32": "unsigned integers", "float32": "floats",
+    "complex64": "complex numbers",
+}  # fmt: skip
+#: an operand in the formula of a gradient
+Operand: TypeAlias = "Expression | float | np.generic"
+#: see ``ScalarSpec.grad``
+Gradient: TypeAlias = Callable[..., Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +52,9 @@ class ScalarSpec:
     c: CText
     #: (algebra, inputs, output, output gradient) -> a gradient for each input (None: undefined,
     #: 0: zero); None if the operation has no gradient
-    grad: Callable[..., Any] | None = None
+    grad: Gradient | None = None
     #: (dtype of each input) -> the dtype to compute in, to which inputs are cast (default: out's)
-    compute: Callable[..., str | None] | None = None
+    compute: Callable[..., str] | None = None
     #: how it prints inside a Composite (default: the class name)
     label: str | None = None
     #: the operator that is printed between operands
@@ -90,7 +101,7 @@ class ScalarSpec:
         """How many inputs, from the first, are not cast to the computing dtype."""
         return 1 if self.first_is_condition or self.ignores_first else 0
 
-    def compute_dtype(self, in_dtypes: Sequence[str], out_dtype: str) -> Any:
+    def compute_dtype(self, in_dtypes: Sequence[str], out_dtype: str) -> str:
         """Return the dtype in which the operation runs on inputs of ``in_dtypes``.
 
         It is that of the output, unless the output's dtype was chosen by a user and cannot hold the
@@ -108,7 +119,28 @@ class ScalarSpec:
             holds = dtypes.promote(out_dtype, own) == out_dtype
         return out_dtype if holds else own
 
-    def c_expression(self, dtype, cuda=False):
+    def described(self) -> str:
+        """Return the docstring of the tensor function: ``doc``, the operands and the result."""
+        names = [name for dtype, name in _KINDS.items() if self._takes(dtype)]
+        text = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+        if self.nin == 1:
+            operands = "Elementwise."
+        else:
+            operands = "Elementwise; operands broadcast along dimensions declared broadcastable."
+        errors = "" if len(names) == len(_KINDS) else "; TypeError for others"
+        rule = (self.out.__doc__ or "").partition("\n")[0]
+        result = f"\ndtype of the result: {rule[0].lower()}{rule[1:]}" if rule else ""
+        return f"{self.doc}\n\n{operands}\nTakes {text}{errors}.{result}"
+
+    def _takes(self, dtype: str) -> bool:
+        """Return whether operands may have a dtype."""
+        try:
+            self.out(*[dtype] * (2 if self.nin < 0 else self.nin))
+        except TypeError:
+            return False
+        return True
+
+    def c_expression(self, dtype: str, cuda: bool = False) -> str | None:
         """Return the C template for a computing dtype, or that for CUDA; None if there is none."""
         if dtypes.kind(dtype) == "c":
             return None if cuda else self.complex_c
@@ -125,7 +157,7 @@ def row(
     out: Callable[..., str],
     numpy: Callable[..., Any] | str,
     c: CText,
-    grad: Callable[..., Any] | None = None,
+    grad: Gradient | None = None,
     **more: Any,
 ) -> None:
     """Add a row to the table."""
@@ -139,53 +171,54 @@ class Expression:
 
     __slots__ = ("algebra", "var")
 
-    def __init__(self, algebra, var):
+    def __init__(self, algebra: Algebra, var: Var) -> None:
         self.algebra = algebra
         self.var = var
 
     @property
-    def dtype(self):
-        return self.var.type.dtype
+    def dtype(self) -> str:
+        dtype: str = self.var.type.dtype
+        return dtype
 
-    def never(self, number):
+    def never(self, number: int) -> bool:
         """Return whether this is a constant that does not contain ``number``."""
         var = self.var
         while var.owner is not None and len(var.owner.inputs) == 1 and var.owner.op.view_map:
             var = var.owner.inputs[0]  # a reshaped constant
         return isinstance(var, Constant) and not np.any(np.equal(var.data, number))
 
-    def like(self, number):
+    def like(self, number: float) -> Array:
         """Return ``number`` in this variable's dtype: a Python float might widen the result."""
         return np.dtype(self.dtype).type(number)
 
-    def __add__(self, other):
+    def __add__(self, other: Operand) -> Expression:
         return self.algebra.add(self, other)
 
-    def __radd__(self, other):
+    def __radd__(self, other: Operand) -> Expression:
         return self.algebra.add(other, self)
 
-    def __sub__(self, other):
+    def __sub__(self, other: Operand) -> Expression:
         return self.algebra.sub(self, other)
 
-    def __rsub__(self, other):
+    def __rsub__(self, other: Operand) -> Expression:
         return self.algebra.sub(other, self)
 
-    def __mul__(self, other):
+    def __mul__(self, other: Operand) -> Expression:
         return self.algebra.mul(self, other)
 
-    def __rmul__(self, other):
+    def __rmul__(self, other: Operand) -> Expression:
         return self.algebra.mul(other, self)
 
-    def __truediv__(self, other):
+    def __truediv__(self, other: Operand) -> Expression:
         return self.algebra.true_div(self, other)
 
-    def __rtruediv__(self, other):
+    def __rtruediv__(self, other: Operand) -> Expression:
         return self.algebra.true_div(other, self)
 
-    def __pow__(self, other):
+    def __pow__(self, other: Operand) -> Expression:
         return self.algebra.pow(self, other)
 
-    def __neg__(self):
+    def __neg__(self) -> Expression:
         return self.algebra.neg(self)
 
 
@@ -195,21 +228,23 @@ class Algebra:
     apply: function of a row's name and variables that makes an Apply and returns its output.
     """
 
-    def __init__(self, apply):
+    def __init__(self, apply: Callable[..., Var]) -> None:
         self._apply = apply
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Callable[..., Expression]:
         if name not in ROWS:
             raise AttributeError(name)
 
-        def make(*args):
+        def make(*args: Operand) -> Expression:
             plain = [a.var if isinstance(a, Expression) else a for a in args]
             return Expression(self, self._apply(name, *plain))
 
         self.__dict__[name] = make
         return make
 
-    def gradients(self, row_, inputs, output, output_gradient):
+    def gradients(
+        self, row_: ScalarSpec, inputs: Sequence[Var], output: Var, output_gradient: Var
+    ) -> list[Var]:
         """Return the gradient by each input, as variables; None where undefined, 0 where zero."""
         if row_.grad is None:
             return [None] * len(inputs)

@@ -13,7 +13,7 @@ import numpy as np
 from opwise.config import config
 from opwise.graph import upcalls
 from opwise.graph.type import Type
-from opwise.graph.variable import Variable
+from opwise.graph.variable import Var, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.cinterface import ScalarInterface
 from opwise.scalar.dtypes import DTypeLike
@@ -29,14 +29,14 @@ class Scalar(ScalarInterface, Type):
     broadcastable = ()
     dtype: str
 
-    def __init__(self, dtype):
+    def __init__(self, dtype: str) -> None:
         dtype = config.floatX if dtype == "floatX" else np.dtype(dtype).name
         if dtype not in dtypes.ALL:
             raise TypeError(f"Unsupported dtype for Scalar: {dtype}")
         self.dtype = dtype
         self._numpy_type = np.dtype(dtype).type
 
-    def filter(self, data, strict=False, allow_downcast=None):
+    def filter(self, data: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
         """Return ``data`` as a numpy scalar of this dtype."""
         wanted = self._numpy_type
         if type(data) is wanted:
@@ -53,29 +53,29 @@ class Scalar(ScalarInterface, Type):
         raise TypeError(f"Value cannot accurately be converted to dtype ({self.dtype}): {data!r}")
 
     @staticmethod
-    def values_eq_approx(a, b, tolerance=1e-4):
+    def values_eq_approx(a: Any, b: Any, tolerance: float = 1e-4) -> bool:
         """Return whether two numbers differ by at most ``tolerance``, relative to their sizes."""
         if a == b or (a != a and b != b):
             return True
-        return abs(a - b) <= abs(a) * tolerance + abs(b) * tolerance
+        return bool(abs(a - b) <= abs(a) * tolerance + abs(b) * tolerance)
 
-    def upcast(self, *others):
+    def upcast(self, *others: Scalar) -> str:
         """Return the dtype that holds the numbers of this type and of others."""
         return dtypes.upcast(*(type_.dtype for type_ in (self, *others)))
 
-    def convert_variable(self, var):
+    def convert_variable(self, var: Variable) -> Variable | None:
         return var if var.type == self else None
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other.dtype == self.dtype
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(("Scalar", self.dtype))
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.dtype
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Scalar({self.dtype})"
 
 
@@ -90,7 +90,7 @@ def get_scalar_type(dtype: str) -> Scalar:
     return found
 
 
-def as_scalar(x: Any, name: str | None = None) -> Any:
+def as_scalar(x: Any, name: str | None = None) -> Var:
     """Return ``x`` as a scalar variable.
 
     x: a scalar variable, a tensor variable without dimensions, an Apply, or a number.
@@ -123,14 +123,14 @@ autocast_floats: ContextVar[tuple[str, ...] | None] = ContextVar(
 class autocast_float_as:
     """Context in which Python floats become constants of the first of ``dtypes`` that is exact."""
 
-    def __init__(self, *floats):
+    def __init__(self, *floats: str) -> None:
         self.dtypes = floats
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.before = autocast_floats.get()
         autocast_floats.set(self.dtypes)
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         autocast_floats.set(self.before)
 
 

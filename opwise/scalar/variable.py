@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.scalar.op import OPS, cast, mod_check
 from opwise.scalar.types import Scalar, constant
 
-_Method = Callable[..., Any]
+_Method: TypeAlias = Callable[..., Var]
 
 
 def _operator(name: str) -> _Method:
@@ -26,7 +26,7 @@ def _operators(name: str) -> tuple[_Method, _Method]:
 
 
 def _filled(value: int) -> _Method:
-    def method(self, dtype=None):
+    def method(self: ScalarVariable, dtype: str | None = None) -> Var:
         number = constant(value, dtype or self.type.dtype)
         return OPS["second"](self, number)
 
@@ -37,7 +37,7 @@ class ScalarVariable(Variable):
     """A variable of Scalar type."""
 
     @property
-    def dtype(self):
+    def dtype(self) -> str:
         return self.type.dtype
 
     ndim = 0
@@ -57,7 +57,7 @@ class ScalarVariable(Variable):
 
     zeros_like, ones_like = _filled(0), _filled(1)
 
-    def astype(self, dtype):
+    def astype(self, dtype: str) -> Var:
         """Return the number as ``dtype``."""
         return cast(self, dtype)
 
@@ -65,14 +65,14 @@ class ScalarVariable(Variable):
 class ScalarConstant(Constant, ScalarVariable):
     """A constant number."""
 
-    def __init__(self, type, data, name=None):
+    def __init__(self, type: Scalar, data: Any, name: str | None = None) -> None:
         Constant.__init__(self, type, data, name)
 
-    def signature(self):
+    def signature(self) -> Any:
         # by bits: -0.0 differs from 0.0
         return self.type, np.asarray(self.data).tobytes()
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.name or f"Constant{{{self.data}}}"
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.op import Op, Storage, Values
 from opwise.graph.opmethods import shapes_of
+from opwise.graph.variable import Var
 from opwise.scalar.dtypes import upcast
 from opwise.sparse.convert import dense_from_sparse
 from opwise.sparse.reduce import sp_sum
@@ -31,19 +33,19 @@ class Neg(Op):
 
     __props__ = ()
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         x = as_compressed(x)
         return Apply(self, [x], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = -inputs[0]
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         return [-output_gradients[0]]
 
     infer_shape = shapes_of(0)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"Sparse{type(self).__name__}"
 
 
@@ -67,7 +69,7 @@ class _Elementwise(Op):
 
     __props__ = ()
 
-    def make_node(self, x, y):
+    def make_node(self, x: Var, y: Var) -> Apply:
         x, y = as_compressed(x), as_compressed(y)
         out = SparseType(dtype=upcast(x.type.dtype, y.type.dtype), format=x.type.format)
         return Apply(self, [x, y], [out.make_variable()])
@@ -85,7 +87,7 @@ class _ByColumn(Op):
     #: the function of numpy that combines them
     combine: np.ufunc
 
-    def make_node(self, x, y):
+    def make_node(self, x: Var, y: Var) -> Apply:
         x, y = as_compressed(x), as_tensor_variable(y)
         if y.type.ndim != 1:
             raise AssertionError(f"{self} takes a vector, not {y} of {y.type}")
@@ -96,7 +98,7 @@ class _ByColumn(Op):
             )
         return Apply(self, [x, y], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         if x.shape[1] != y.shape[0]:
             raise AssertionError(
@@ -121,12 +123,13 @@ def _columns_of_entries(x: Any) -> Any:
 class AddSS(_Elementwise):
     """The sum of two sparse matrices, in the format of the first."""
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         _check_shapes(self, x, y)
-        output_storage[0][0] = (x + y).asformat(node.outputs[0].type.format)
+        out: Any = node.outputs[0].type
+        output_storage[0][0] = (x + y).asformat(out.format)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (gz,) = output_gradients
         return [_zero_or(gz, x) for x in inputs]
 
@@ -142,7 +145,7 @@ class AddSSData(Op):
 
     __props__ = ()
 
-    def make_node(self, x, y):
+    def make_node(self, x: Var, y: Var) -> Apply:
         x, y = as_compressed(x), as_compressed(y)
         if x.type != y.type:
             raise NotImplementedError(
@@ -150,7 +153,7 @@ class AddSSData(Op):
             )
         return Apply(self, [x, y], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         _check_shapes(self, x, y)
         if x.data.shape != y.data.shape:
@@ -174,7 +177,7 @@ class AddSD(Op):
 
     __props__ = ()
 
-    def make_node(self, x, y):
+    def make_node(self, x: Var, y: Var) -> Apply:
         x, y = as_compressed(x), as_tensor_variable(y)
         if y.type.ndim != 2:
             raise AssertionError(
@@ -184,11 +187,11 @@ class AddSD(Op):
         out = tensor_type(upcast(x.type.dtype, y.type.dtype), y.type.broadcastable)
         return Apply(self, [x, y], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         output_storage[0][0] = np.array(x + y, dtype=node.outputs[0].type.dtype)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x, _), (gz,) = inputs, output_gradients
         return [sp_ones_like(x) * gz, gz]
 
@@ -206,7 +209,7 @@ class StructuredAddSV(_ByColumn):
 
     combine = np.add
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (gz,) = output_gradients
         return [gz, sp_sum(gz, axis=0, sparse_grad=True)]
 
@@ -236,13 +239,13 @@ def sub(x: Any, y: Any) -> Any:
 class MulSS(_Elementwise):
     """The elementwise product of two sparse matrices, in the format of the first."""
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         _check_shapes(self, x, y)
-        out = node.outputs[0].type
+        out: Any = node.outputs[0].type
         output_storage[0][0] = out.format_cls[out.format](x.multiply(y), dtype=out.dtype)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x, y), (gz,) = inputs, output_gradients
         return [_zero_or(y * gz, x), _zero_or(x * gz, y)]
 
@@ -258,7 +261,7 @@ class MulSD(Op):
 
     __props__ = ()
 
-    def make_node(self, x, y):
+    def make_node(self, x: Var, y: Var) -> Apply:
         x, y = as_compressed(x), as_tensor_variable(y)
         if y.type.ndim not in (0, 2):
             raise AssertionError(
@@ -268,7 +271,7 @@ class MulSD(Op):
         out = SparseType(dtype=upcast(x.type.dtype, y.type.dtype), format=x.type.format)
         return Apply(self, [x, y], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         z = x.astype(node.outputs[0].type.dtype, copy=True)
         if y.ndim:
@@ -278,7 +281,7 @@ class MulSD(Op):
         z.data *= y
         output_storage[0][0] = z
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x, y), (gz,) = inputs, output_gradients
         gy = x * gz
         gy = sp_sum(gy, sparse_grad=True) if y.type.ndim == 0 else dense_from_sparse(gy)
@@ -295,7 +298,7 @@ class MulSV(_ByColumn):
 
     combine = np.multiply
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x, y), (gz,) = inputs, output_gradients
         dtype = upcast(gz.type.dtype, y.type.dtype)
         if gz.type.dtype != dtype:

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.op import Op, Storage, Values
 from opwise.graph.opmethods import connects, shapes_of
+from opwise.graph.variable import Var
 from opwise.sparse.type import SparseType
 from opwise.sparse.variable import _is_sparse_variable, as_sparse_variable, sparse_operands
 from opwise.tensor.type import tensor_type
@@ -30,7 +31,7 @@ class _Comparison(Op):
     infer_shape = shapes_of(0)
     connection_pattern = connects()
 
-    def _check_shapes(self, x, y):
+    def _check_shapes(self, x: Any, y: Any) -> None:
         if x.shape != y.shape:
             raise AssertionError(
                 f"{self}: the operands have the shapes {x.shape} and {y.shape}, which must be equal"
@@ -40,7 +41,7 @@ class _Comparison(Op):
 class _ComparisonSS(_Comparison):
     """A comparison of two sparse matrices of one format; the result is sparse."""
 
-    def make_node(self, x, y):
+    def make_node(self, x: Var, y: Var) -> Apply:
         x, y = as_sparse_variable(x), as_sparse_variable(y)
         if x.type.format != y.type.format:
             raise NotImplementedError(
@@ -49,10 +50,10 @@ class _ComparisonSS(_Comparison):
         out = SparseType(dtype="uint8", format=x.type.format)
         return Apply(self, [x, y], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         self._check_shapes(x, y)
-        out = node.outputs[0].type
+        out: Any = node.outputs[0].type
         if bool(type(self).compare(0, 0)):
             # true where neither has an entry: nearly all elements are, so scipy works densely too
             found = self.comparison(x.toarray(), y.toarray())
@@ -64,13 +65,13 @@ class _ComparisonSS(_Comparison):
 class _ComparisonSD(_Comparison):
     """A comparison of a sparse matrix with a dense one; the result is dense."""
 
-    def make_node(self, x, y):
+    def make_node(self, x: Var, y: Var) -> Apply:
         x, y = as_sparse_variable(x), as_tensor_variable(y)
         if y.type.ndim != 2:
             raise AssertionError(f"{self} compares with a matrix, not with {y} of {y.type}")
         return Apply(self, [x, y], [tensor_type("uint8", (False, False)).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         self._check_shapes(x, y)
         output_storage[0][0] = self.comparison(x.toarray(), y).astype(np.uint8)

@@ -12,8 +12,10 @@ import numpy as np
 
 from opwise.graph import costs
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.costs import ArrayShapes
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import shapes_of
+from opwise.graph.variable import Var
 from opwise.scalar.dtypes import upcast
 from opwise.sparse.type import SparseType, check_structure
 from opwise.sparse.variable import as_sparse_variable
@@ -63,7 +65,7 @@ class _OfEntries(Op):
     #: the position of the dense matrix of which each entry takes a row; None for one number
     factor: int | None = None
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return the number of multiplications and additions, by the shapes."""
         n: int = inputs[self.entries][0]
         return n if self.factor is None else 2 * n * inputs[self.factor][1]
@@ -78,12 +80,12 @@ class StructuredDotCSR(_OfEntries):
     __props__ = ()
     profile_kind, factor = "product", 3
 
-    def make_node(self, a_val, a_ind, a_ptr, b, a_ncols=None):
+    def make_node(self, a_val: Var, a_ind: Var, a_ptr: Var, b: Var, a_ncols: Var = None) -> Apply:
         inputs = [a_val, a_ind, a_ptr, b, *([] if a_ncols is None else [a_ncols])]
         inputs = [as_tensor_variable(x) for x in inputs]
         return _product_node(self, inputs, inputs[0], inputs[3])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         a_val, a_ind, a_ptr, b, *ncols = inputs
         self.check_columns(a_ptr.shape, b.shape, *ncols)
         a = self.as_matrix(a_val, a_ind, a_ptr, b.shape)
@@ -111,11 +113,11 @@ class StructuredDotCSR(_OfEntries):
         """
         return _matrix("csr", data, indices, indptr, (len(indptr) - 1, b[0]))
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [(shapes[2][0] - 1, shapes[3][1])]
 
 
-def _product_node(op, inputs, a, b):
+def _product_node(op: Op, inputs: Any, a: Var, b: Var) -> Apply:
     out = tensor_type(upcast(a.type.dtype, b.type.dtype), (False, b.type.broadcastable[1]))
     return Apply(op, inputs, [out.make_variable()])
 
@@ -130,16 +132,16 @@ class StructuredDotCSC(_OfEntries):
     __props__ = ()
     profile_kind, factor = "product", 4
 
-    def make_node(self, a_val, a_ind, a_ptr, a_nrows, b):
+    def make_node(self, a_val: Var, a_ind: Var, a_ptr: Var, a_nrows: Var, b: Var) -> Apply:
         inputs = [as_tensor_variable(x) for x in (a_val, a_ind, a_ptr, a_nrows, b)]
         return _product_node(self, inputs, inputs[0], inputs[4])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         a_val, a_ind, a_ptr, a_nrows, b = inputs
         a = _matrix("csc", a_val, a_ind, a_ptr, (int(a_nrows), b.shape[0]))
         output_storage[0][0] = np.asarray(a * b, dtype=node.outputs[0].type.dtype)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [(node.inputs[3], shapes[4][1])]
 
 
@@ -155,12 +157,12 @@ class CSRFromCSC(Op):
 
     __props__ = ()
 
-    def make_node(self, data, indices, indptr, nrows, ncols):
+    def make_node(self, data: Var, indices: Var, indptr: Var, nrows: Var, ncols: Var) -> Apply:
         inputs = [as_tensor_variable(x) for x in (data, indices, indptr, nrows, ncols)]
         dtypes = (inputs[0].type.dtype, "int32", "int32")
         return Apply(self, inputs, [tensor_type(d, (False,)).make_variable() for d in dtypes])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         data, indices, indptr, nrows, ncols = inputs
         found = _matrix("csc", data, indices, indptr, (int(nrows), int(ncols))).tocsr()
         for storage, vector, out in zip(
@@ -179,12 +181,12 @@ class _ProductGradient(_OfEntries):
     profile_kind, factor = "product", 2
     format: str
 
-    def make_node(self, a_indices, a_indptr, b, g_ab):
+    def make_node(self, a_indices: Var, a_indptr: Var, b: Var, g_ab: Var) -> Apply:
         inputs = [as_tensor_variable(x) for x in (a_indices, a_indptr, b, g_ab)]
         dtype = upcast(inputs[2].type.dtype, inputs[3].type.dtype)
         return Apply(self, inputs, [tensor_type(dtype, (False,)).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         a_indices, a_indptr, b, g = inputs
         if b.shape[1] != g.shape[1]:
             raise ValueError(
@@ -220,12 +222,14 @@ class UsmmCscDense(_OfEntries):
     __props__ = ("inplace",)
     profile_kind, entries, factor = "product", 1, 5
 
-    def __init__(self, inplace):
+    def __init__(self, inplace: bool) -> None:
         self.inplace = inplace
         if inplace:
             self.destroy_map = {0: [6]}
 
-    def make_node(self, alpha, x_val, x_ind, x_ptr, x_nrows, y, z):
+    def make_node(
+        self, alpha: Var, x_val: Var, x_ind: Var, x_ptr: Var, x_nrows: Var, y: Var, z: Var
+    ) -> Apply:
         inputs = [as_tensor_variable(x) for x in (alpha, x_val, x_ind, x_ptr, x_nrows, y, z)]
         alpha, x_val, x_ind, x_ptr, x_nrows, y, z = inputs
         if not all(alpha.type.broadcastable) or (y.type.ndim, z.type.ndim) != (2, 2):
@@ -242,7 +246,7 @@ class UsmmCscDense(_OfEntries):
         out = tensor_type(dtype, z.type.broadcastable if self.inplace else (False, False))
         return Apply(self, [alpha, x_val, x_ind, x_ptr, x_nrows, y, z], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         alpha, x_val, x_ind, x_ptr, x_nrows, y, z = inputs
         x = _matrix("csc", x_val, x_ind, x_ptr, (int(x_nrows), y.shape[0]))
         if z.shape != (x.shape[0], y.shape[1]):
@@ -257,7 +261,7 @@ class UsmmCscDense(_OfEntries):
 
     infer_shape = shapes_of(6)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{'inplace' if self.inplace else 'no_inplace'}}}"
 
 
@@ -270,13 +274,13 @@ class AddSD_ccode(_OfEntries):
 
     __props__ = ("format", "inplace")
 
-    def __init__(self, format, inplace=False):
+    def __init__(self, format: str, inplace: bool = False) -> None:
         self.format = format
         self.inplace = inplace
         if inplace:
             self.destroy_map = {0: [3]}
 
-    def make_node(self, x, y):
+    def make_node(self, x: Var, y: Var) -> Apply:
         x, y = as_sparse_variable(x), as_tensor_variable(y)
         if x.type.format != self.format or y.type.ndim != 2:
             raise AssertionError(
@@ -290,7 +294,7 @@ class AddSD_ccode(_OfEntries):
         inputs = [csm_data(x), csm_indices(x), csm_indptr(x), y]
         return Apply(self, inputs, [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         data, indices, indptr, y = inputs
         at = _pattern(self.format, indices, indptr, y.shape)
         z = y if self.inplace else y.astype(node.outputs[0].type.dtype, copy=True)
@@ -299,7 +303,7 @@ class AddSD_ccode(_OfEntries):
 
     infer_shape = shapes_of(3)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{self.format}{',inplace' if self.inplace else ''}}}"
 
 
@@ -319,7 +323,7 @@ class _WithDense(_OfEntries):
     #: the number of dimensions of the dense operand
     ndim = 2
 
-    def make_node(self, a_data, a_indices, a_indptr, b):
+    def make_node(self, a_data: Var, a_indices: Var, a_indptr: Var, b: Var) -> Apply:
         inputs = [as_tensor_variable(x) for x in (a_data, a_indices, a_indptr, b)]
         data, b = inputs[0], inputs[3]
         if data.type.ndim != 1 or b.type.ndim != self.ndim:
@@ -330,18 +334,18 @@ class _WithDense(_OfEntries):
         dtype = upcast(data.type.dtype, b.type.dtype)
         return Apply(self, inputs, [tensor_type(dtype, (False,)).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         data, indices, indptr, b = inputs
         entries = slice(int(indptr[-1]))
         found = self.combined(data[entries], self.chosen(indices, indptr, b))
         out = node.outputs[0].type.dtype
         output_storage[0][0] = _filled(found, len(indices), out)
 
-    def chosen(self, indices: Any, indptr: Any, b: Any) -> Any:
+    def chosen(self, indices: np.ndarray, indptr: np.ndarray, b: np.ndarray) -> Any:
         """Return the element of ``b`` for each entry."""
         raise NotImplementedError
 
-    def combined(self, data: Any, chosen: Any) -> Any:
+    def combined(self, data: np.ndarray, chosen: np.ndarray) -> Any:
         """Return the new data."""
         return data * chosen
 
@@ -353,7 +357,7 @@ class MulSDCSC(_WithDense):
 
     format = "csc"
 
-    def chosen(self, indices, indptr, b):
+    def chosen(self, indices: np.ndarray, indptr: np.ndarray, b: np.ndarray) -> Any:
         return b[_pattern(self.format, indices, indptr, b.shape)]
 
 
@@ -372,14 +376,14 @@ class MulSVCSR(_WithDense):
 
     ndim = 1
 
-    def chosen(self, indices, indptr, b):
+    def chosen(self, indices: np.ndarray, indptr: np.ndarray, b: np.ndarray) -> Any:
         return b[_pattern("csr", indices, indptr, (len(indptr) - 1, len(b)))[1]]
 
 
 class StructuredAddSVCSR(MulSVCSR):
     """The data of a CSR matrix plus the element of a vector for their column."""
 
-    def combined(self, data, chosen):
+    def combined(self, data: np.ndarray, chosen: np.ndarray) -> Any:
         return data + chosen
 
 
@@ -389,7 +393,7 @@ class MulSVRows(MulSVCSR):
     Columns for rows, it is the same for a CSC matrix.
     """
 
-    def chosen(self, indices, indptr, b):
+    def chosen(self, indices: np.ndarray, indptr: np.ndarray, b: np.ndarray) -> Any:
         if len(indptr) != len(b) + 1:
             raise ValueError(
                 f"dimension mismatch: the vector has {len(b)} elements, indptr has {len(indptr)}"
@@ -408,7 +412,7 @@ class SamplingDotCSR(_OfEntries):
     __props__ = ()
     profile_kind, entries, factor = "product", 2, 0
 
-    def make_node(self, x, y, p_data, p_ind, p_ptr, p_ncols):
+    def make_node(self, x: Var, y: Var, p_data: Var, p_ind: Var, p_ptr: Var, p_ncols: Var) -> Apply:
         inputs = [as_tensor_variable(v) for v in (x, y, p_data, p_ind, p_ptr, p_ncols)]
         x, y, p_data, p_ind, p_ptr, p_ncols = inputs
         factors = upcast(x.type.dtype, y.type.dtype)
@@ -417,7 +421,7 @@ class SamplingDotCSR(_OfEntries):
         inputs = [cast(x, factors), cast(y, factors), p_data, p_ind, p_ptr, p_ncols]
         return Apply(self, inputs, [t.make_variable() for t in outs])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y, p_data, p_ind, p_ptr, p_ncols = inputs
         if x.shape[1] != y.shape[1] or y.shape[0] != p_ncols:
             raise ValueError(

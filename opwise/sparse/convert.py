@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opwise.config import config
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import shapes_of
+from opwise.graph.variable import Var
 from opwise.sparse.type import SparseType, holds_sparse
 from opwise.sparse.variable import (
     as_compressed,
@@ -30,18 +32,18 @@ class Cast(Op):
 
     __props__ = ("out_type",)
 
-    def __init__(self, out_type):
+    def __init__(self, out_type: str) -> None:
         self.out_type = out_type
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         x = as_compressed(x)
         out = SparseType(dtype=self.out_type, format=x.type.format)
         return Apply(self, [x], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = inputs[0].astype(self.out_type)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x,), (gz,) = inputs, output_gradients
         if {gz.type.dtype, x.type.dtype} & set(complex_dtypes):
             raise NotImplementedError("casts of complex sparse matrices have no gradient")
@@ -52,7 +54,7 @@ class Cast(Op):
 
     infer_shape = shapes_of(0)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}({self.out_type})"
 
 
@@ -81,19 +83,19 @@ class DenseFromSparse(Op):
     # the gradient alone depends on sparse_grad: Applys that differ in it may be merged
     __props__ = ()
 
-    def __init__(self, structured=True):
+    def __init__(self, structured: bool = True) -> None:
         self.sparse_grad = structured
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         x = as_sparse_variable(x)
         out = tensor_type(x.type.dtype, (False, False))
         return Apply(self, [x], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (x,) = inputs
         output_storage[0][0] = x.toarray() if holds_sparse(x) else np.array(x)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x,), (gz,) = inputs, output_gradients
         if not self.sparse_grad:
             return [SparseFromDense(x.type.format)(gz)]
@@ -104,7 +106,7 @@ class DenseFromSparse(Op):
 
     infer_shape = shapes_of(0)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{structured_grad={self.sparse_grad}}}"
 
 
@@ -119,10 +121,10 @@ class SparseFromDense(Op):
 
     __props__ = ("format",)
 
-    def __init__(self, format):
+    def __init__(self, format: str) -> None:
         self.format = format
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         x = as_tensor_variable(x)
         if x.type.ndim > 2:
             raise TypeError(
@@ -134,16 +136,16 @@ class SparseFromDense(Op):
         out = SparseType(dtype=x.type.dtype, format=self.format)
         return Apply(self, [x], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = SparseType.format_cls[self.format](inputs[0])
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x,), (gz,) = inputs, output_gradients
         return [patternbroadcast(dense_from_sparse(gz), x.type.broadcastable)]
 
     infer_shape = shapes_of(0)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{self.format}}}"
 
 
@@ -158,21 +160,21 @@ class Transpose(Op):
     view_map = {0: [0]}
     format_map = {"csr": "csc", "csc": "csr"}
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         x = as_compressed(x)
         out = SparseType(dtype=x.type.dtype, format=self.format_map[x.type.format])
         return Apply(self, [x], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = inputs[0].transpose()
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         return [transpose(output_gradients[0])]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [shapes[0][::-1]]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"Sparse{type(self).__name__}"
 
 
@@ -184,23 +186,23 @@ class ChangeFormat(Op):
 
     __props__ = ("format",)
 
-    def __init__(self, format):
+    def __init__(self, format: str) -> None:
         self.format = format
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         x = as_sparse_variable(x)
         out = SparseType(dtype=x.type.dtype, format=self.format)
         return Apply(self, [x], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = inputs[0].asformat(self.format, copy=True)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         return [ChangeFormat(inputs[0].type.format)(output_gradients[0])]
 
     infer_shape = shapes_of(0)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{self.format}}}"
 
 
@@ -209,25 +211,25 @@ class _SameValues(Op):
 
     __props__ = ("inplace",)
 
-    def __init__(self, inplace=False):
+    def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
         if inplace:
             self.destroy_map = {0: [0]}
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         x = as_compressed(x)
         return Apply(self, [x], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x = inputs[0] if self.inplace else inputs[0].copy()
         self.change(x)
         output_storage[0][0] = x
 
-    def change(self, x):
+    def change(self, x: Any) -> None:
         """Change how the matrix ``x`` is stored."""
         raise NotImplementedError(f"{type(self).__name__} defines no change")
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         return [output_gradients[0]]
 
     infer_shape = shapes_of(0)
@@ -239,12 +241,12 @@ class EnsureSortedIndices(_SameValues):
     inplace: sort the entries of the input.
     """
 
-    def change(self, x):
+    def change(self, x: Any) -> None:
         # scipy trusts what it noted of the order; others may have changed the arrays since
         x.has_sorted_indices = False
         x.sort_indices()
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{'inplace' if self.inplace else 'no_inplace'}}}"
 
 
@@ -254,10 +256,10 @@ ensure_sorted_indices = EnsureSortedIndices(inplace=False)
 class Remove0(_SameValues):
     """The same matrix without entries that are 0. inplace: remove them from the input."""
 
-    def change(self, x):
+    def change(self, x: Any) -> None:
         x.eliminate_zeros()
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{'inplace' if self.inplace else ''}}}"
 
 

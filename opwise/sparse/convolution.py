@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from opwise.graph.op import Op
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op, Storage, Values
+from opwise.graph.variable import Var
 from opwise.sparse.products import structured_dot
 from opwise.sparse.vectors import CSM
 from opwise.tensor.dimshuffle import dimshuffle
@@ -22,12 +24,21 @@ class ConvolutionIndices(Op):
     __props__ = ()
 
     @staticmethod
-    def conv_eval(inshp, kshp, strides=(1, 1), mode="valid"):
+    def conv_eval(
+        inshp: Any, kshp: Any, strides: Any = (1, 1), mode: str = "valid"
+    ) -> tuple[np.ndarray, np.ndarray, tuple[int, int], str, np.ndarray]:
         """Return ``evaluate`` of these arguments."""
         return ConvolutionIndices.evaluate(inshp, kshp, strides, mode=mode, ws=True)
 
     @staticmethod
-    def evaluate(inshp, kshp, strides=(1, 1), nkern=1, mode="valid", ws=True):
+    def evaluate(
+        inshp: Any,
+        kshp: Any,
+        strides: Any = (1, 1),
+        nkern: int = 1,
+        mode: str = "valid",
+        ws: bool = True,
+    ) -> tuple[np.ndarray, np.ndarray, tuple[int, int], str, np.ndarray]:
         """Return (indices, indptr, shape of the matrix, 'csc', shape of the output image).
 
         The product of the CSC matrix with a flattened image of shape ``inshp``, ([maps,] height,
@@ -71,7 +82,7 @@ class ConvolutionIndices(Op):
         indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         return patch[order].astype(np.int32), indptr, shape, "csc", outshp
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         indices, indptr, shape, _, _ = self.evaluate(*inputs)
         for storage, value in zip(output_storage, (indices, indptr, shape), strict=True):
             storage[0] = np.asarray(value)
@@ -80,7 +91,7 @@ class ConvolutionIndices(Op):
 convolution_indices = ConvolutionIndices()
 
 
-def _patches(images, imgshp, kshp, step, mode):
+def _patches(images: Var, imgshp: Any, kshp: Any, step: Any, mode: str) -> tuple[Any, Any]:
     """Return (the patches of each image side by side, the shape of the output image)."""
     indices, indptr, shape, format, outshp = convolution_indices.conv_eval(
         imgshp, kshp, step, mode=mode

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opwise.gradient import grad_undefined
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import scalar_shape, shapes_of
 from opwise.graph.type import generic
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.sparse.type import SparseType
 from opwise.sparse.variable import as_compressed, discrete_dtypes, integer_dtypes
 from opwise.tensor.type import tensor_type
@@ -32,18 +33,18 @@ class GetItemList(Op):
 
     __props__ = ()
 
-    def make_node(self, x, index):
+    def make_node(self, x: Var, index: Any) -> Apply:
         x = as_compressed(x)
         return Apply(self, [x, _indices(index)], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, index = inputs
         output_storage[0][0] = x[index]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [(shapes[1][0], shapes[0][1])]
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         x, index = inputs
         return [
             get_item_list_grad(x, index, output_gradients[0]),
@@ -65,13 +66,13 @@ class GetItemListGrad(Op):
 
     __props__ = ()
 
-    def make_node(self, x, index, gz):
+    def make_node(self, x: Var, index: Any, gz: Var) -> Apply:
         x, gz = as_compressed(x), as_compressed(gz)
         return Apply(self, [x, _indices(index), gz], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, index, gz = inputs
-        out = node.outputs[0].type
+        out: Any = node.outputs[0].type
         cls = out.format_cls[out.format]
         rows = _wrapped(index, x.shape[0])
         chosen = (np.ones(len(rows), dtype=gz.dtype), (rows, np.arange(len(rows))))
@@ -89,19 +90,19 @@ class GetItem2Lists(Op):
 
     __props__ = ()
 
-    def make_node(self, x, ind1, ind2):
+    def make_node(self, x: Var, ind1: Var, ind2: Var) -> Apply:
         x = as_compressed(x)
         out = tensor_type(x.type.dtype, (False,))
         return Apply(self, [x, _indices(ind1), _indices(ind2)], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, rows, columns = inputs
         output_storage[0][0] = np.asarray(x[rows, columns], dtype=x.dtype).ravel()
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [(shapes[1][0],)]
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         x, rows, columns = inputs
         return [
             get_item_2lists_grad(x, rows, columns, output_gradients[0]),
@@ -118,14 +119,14 @@ class GetItem2ListsGrad(Op):
 
     __props__ = ()
 
-    def make_node(self, x, ind1, ind2, gz):
+    def make_node(self, x: Var, ind1: Var, ind2: Var, gz: Var) -> Apply:
         x = as_compressed(x)
         inputs = [x, _indices(ind1), _indices(ind2), as_tensor_variable(gz)]
         return Apply(self, inputs, [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, rows, columns, gz = inputs
-        out = node.outputs[0].type
+        out: Any = node.outputs[0].type
         at = (_wrapped(rows, x.shape[0]), _wrapped(columns, x.shape[1]))
         made = out.format_cls[out.format]((gz.astype(out.dtype), at), shape=x.shape)
         output_storage[0][0] = made
@@ -145,7 +146,7 @@ class GetItem2d(Op):
 
     __props__ = ()
 
-    def make_node(self, x, index):
+    def make_node(self, x: Var, index: Any) -> Apply:
         x = as_compressed(x)
         if len(index) not in (1, 2):
             raise AssertionError(f"a sparse matrix has 2 dimensions, not {len(index)}")
@@ -153,18 +154,18 @@ class GetItem2d(Op):
         parts = [part for entry in index for part in _slice_parts(entry)]
         return Apply(self, [x, *parts], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, *parts = inputs
         parts = [None if part is None else int(part) for part in parts]
         output_storage[0][0] = x[slice(*parts[:3]), slice(*parts[3:])]
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         raise NotImplementedError(
             f"{self} has no gradient: choose rows by a list, x[[0, 1, 2]], which has one"
         )
 
 
-def _slice_parts(entry):
+def _slice_parts(entry: Any) -> list[Any]:
     """Return start, stop and step of a slice as variables."""
     if isinstance(entry, slice):
         step = None if isinstance(entry.step, int) and entry.step == 1 else entry.step
@@ -180,7 +181,7 @@ def _slice_parts(entry):
     )
 
 
-def _slice_part(name, part):
+def _slice_part(name: str, part: Any) -> Var:
     if part is None:
         return Constant(generic, None)
     if not isinstance(part, Variable):
@@ -201,26 +202,26 @@ class GetItemScalar(Op):
 
     __props__ = ()
 
-    def make_node(self, x, index):
+    def make_node(self, x: Var, index: Any) -> Apply:
         x = as_compressed(x)
         if len(index) != 2:
             raise AssertionError(f"an element has a row and a column, not {len(index)} indices")
         out = tensor_type(x.type.dtype, ())
         return Apply(self, [x, *map(_number, index)], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, row, column = inputs
         output_storage[0][0] = np.asarray(x[int(row), int(column)], dtype=x.dtype)
 
     infer_shape = scalar_shape
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         raise NotImplementedError(
             f"{self} has no gradient: x[[row], [column]] is a vector of one element, which has one"
         )
 
 
-def _number(index):
+def _number(index: Any) -> Var:
     if isinstance(index, slice):
         raise Exception("GetItemScalar called with a slice as index!")
     if isinstance(index, int | np.integer):
@@ -243,11 +244,13 @@ def getitem(x: Any, args: Any) -> Any:
     return get_item_2d(x, args)
 
 
-def _is_number(index):
+def _is_number(index: Any) -> bool:
     """Return whether an index is an integer, or a 0-d integer variable."""
     type_ = getattr(index, "type", None)
     if type_ is None:
         return bool(np.isscalar(index))
-    return not isinstance(type_, SparseType) and (
-        getattr(type_, "ndim", None) == 0 and type_.dtype in discrete_dtypes
+    return (
+        not isinstance(type_, SparseType)
+        and getattr(type_, "ndim", None) == 0
+        and type_.dtype in discrete_dtypes
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
+from opwise.graph.variable import Var
 from opwise.scalar import dtypes
 from opwise.sparse.convert import SparseFromDense, dense_from_sparse
 from opwise.sparse.type import SparseType
@@ -26,26 +27,26 @@ class HStack(Op):
     #: the dimension along which the matrices follow each other
     axis = 1
 
-    def __init__(self, format=None, dtype=None):
+    def __init__(self, format: str | None = None, dtype: str | None = None) -> None:
         self.format = "csc" if format is None else format
         if dtype is None:
             raise ValueError("The output dtype must be specified.")
         self.dtype = dtype
 
-    def make_node(self, *mat):
+    def make_node(self, *mat: Any) -> Apply:
         if not mat:
             raise ValueError("Cannot join an empty list of sparses.")
         out = SparseType(dtype=self.dtype, format=self.format)
         return Apply(self, [as_compressed(x) for x in mat], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         import scipy.sparse
 
         join = scipy.sparse.hstack if self.axis else scipy.sparse.vstack
         made = join(inputs, format=self.format, dtype=self.dtype)
         output_storage[0][0] = SparseType.format_cls[self.format](made)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (gz,) = output_gradients
         if _is_sparse_variable(gz):
             gz = dense_from_sparse(gz)
@@ -58,11 +59,11 @@ class HStack(Op):
             for x, part in zip(inputs, parts, strict=True)
         ]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         total = sum(shape[self.axis] for shape in shapes[1:]) + shapes[0][self.axis]
         return [(shapes[0][0], total) if self.axis else (total, shapes[0][1])]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}({self.format},{self.dtype})"
 
 
@@ -72,7 +73,9 @@ class VStack(HStack):
     axis = 0
 
 
-def _stacked(op, blocks, format, dtype):
+def _stacked(
+    op: Callable[..., Op], blocks: Sequence[Any], format: str | None, dtype: str | None
+) -> Var:
     blocks = [as_sparse_variable(block) for block in blocks]
     if not blocks:
         raise TypeError("Cannot join an empty list of sparses.")

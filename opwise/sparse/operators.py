@@ -5,9 +5,9 @@ Each method calls a function of another module.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.sparse import arithmetic, compare, indexing, products
 from opwise.sparse.convert import ChangeFormat, SparseFromDense, cast, dense_from_sparse, transpose
 from opwise.sparse.type import SparseType, arrays_of
@@ -19,7 +19,13 @@ from opwise.tensor.type import TensorType
 __all__ = ["SparseConstant", "SparseConstantSignature", "SparseVariable"]
 
 
-class _sparse_py_operators:
+if TYPE_CHECKING:
+    _Base = Variable
+else:
+    _Base = object
+
+
+class _sparse_py_operators(_Base):
     """The operators and methods of sparse variables, constants and shared variables."""
 
     type: SparseType
@@ -28,49 +34,49 @@ class _sparse_py_operators:
 
     # --- operators ------------------------------------------------------------------------------
 
-    def __neg__(self):
+    def __neg__(self) -> Var:
         return arithmetic.neg(self)
 
-    def __add__(self, other):
+    def __add__(self, other: Any) -> Var:
         return arithmetic.add(self, other)
 
-    def __radd__(self, other):
+    def __radd__(self, other: Any) -> Var:
         return arithmetic.add(other, self)
 
-    def __sub__(self, other):
+    def __sub__(self, other: Any) -> Var:
         return arithmetic.sub(self, other)
 
-    def __rsub__(self, other):
+    def __rsub__(self, other: Any) -> Var:
         return arithmetic.sub(other, self)
 
-    def __mul__(self, other):
+    def __mul__(self, other: Any) -> Var:
         return arithmetic.mul(self, other)
 
-    def __rmul__(self, other):
+    def __rmul__(self, other: Any) -> Var:
         return arithmetic.mul(other, self)
 
-    def __lt__(self, other):
+    def __lt__(self, other: Any) -> Var:
         return compare.lt(self, other)
 
-    def __le__(self, other):
+    def __le__(self, other: Any) -> Var:
         return compare.le(self, other)
 
-    def __gt__(self, other):
+    def __gt__(self, other: Any) -> Var:
         return compare.gt(self, other)
 
-    def __ge__(self, other):
+    def __ge__(self, other: Any) -> Var:
         return compare.ge(self, other)
 
-    def __dot__(self, other):
+    def __dot__(self, other: Any) -> Var:
         return products.structured_dot(self, other)
 
-    def __rdot__(self, other):
+    def __rdot__(self, other: Any) -> Var:
         return products.structured_dot(other, self)
 
-    def __getitem__(self, args):
+    def __getitem__(self, args: Any) -> Var:
         return indexing.getitem(self, args)
 
-    def __iter__(self):
+    def __iter__(self) -> NoReturn:
         raise TypeError("SparseType does not support iteration: index rows by slices, x[i:i + 1]")
 
     # --- the type -------------------------------------------------------------------------------
@@ -117,7 +123,7 @@ class SparseVariable(_sparse_py_operators, Variable):
 
     type: SparseType
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.name is not None or self.owner is not None:
             return super().__str__()
         return f"{type(self).__name__}{{{self.format},{self.dtype}}}"
@@ -128,19 +134,19 @@ class SparseConstant(_sparse_py_operators, Constant):
 
     type: SparseType
 
-    def signature(self):
+    def signature(self) -> SparseConstantSignature:
         return SparseConstantSignature(self.type, self.data)
 
-    def __str__(self):
+    def __str__(self) -> str:
         data = self.data
         return (
             f"{type(self).__name__}{{{self.format},{self.dtype},shape={data.shape},nnz={data.nnz}}}"
         )
 
-    def __copy__(self):
+    def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
 
@@ -149,15 +155,15 @@ class SparseConstantSignature:
 
     __slots__ = ("_hash", "data", "type")
 
-    def __init__(self, type, data):
+    def __init__(self, type: SparseType, data: Any) -> None:
         self.type = type
         self.data = data
-        self._hash = None
+        self._hash: int | None = None
 
-    def _parts(self):
+    def _parts(self) -> list[Any]:
         return [array.tobytes() for array in arrays_of(self.data)]
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, SparseConstantSignature):
             return False
         return (
@@ -166,7 +172,7 @@ class SparseConstantSignature:
             and (self.data is other.data or self._parts() == other._parts())
         )
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         if self._hash is None:
             self._hash = hash((self.type, hash_from_sparse(self.data)))
         return self._hash

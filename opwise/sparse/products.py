@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opwise.gradient import grad_not_implemented
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import product_shape, shapes_of
+from opwise.graph.variable import Var
 from opwise.scalar.dtypes import upcast
 from opwise.sparse.compressed import sdg_csc, sdg_csr
 from opwise.sparse.convert import dense_from_sparse, transpose
@@ -59,10 +61,10 @@ class TrueDot(Op):
     # the gradient alone depends on the argument: Applys that differ in it may be merged
     __props__ = ()
 
-    def __init__(self, grad_preserves_dense=True):
+    def __init__(self, grad_preserves_dense: bool = True) -> None:
         self.grad_preserves_dense = grad_preserves_dense
 
-    def make_node(self, x, y):
+    def make_node(self, x: Var, y: Var) -> Apply:
         if x.type.dtype != y.type.dtype:
             raise NotImplementedError(
                 f"true_dot takes operands of one dtype, not {x.type} and {y.type}: cast one of them"
@@ -74,13 +76,13 @@ class TrueDot(Op):
         out = SparseType(dtype=x.type.dtype, format=x.type.format)
         return Apply(self, [x, y], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         _check_inner(self, x, y)
-        out = node.outputs[0].type
+        out: Any = node.outputs[0].type
         output_storage[0][0] = out.format_cls[out.format](x.dot(y), dtype=out.dtype)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x, y), (gz,) = inputs, output_gradients
         gx, gy = true_dot(gz, y.T), true_dot(x.T, gz)
         if _is_dense_variable(y) and self.grad_preserves_dense:
@@ -111,7 +113,7 @@ class StructuredDot(Op):
     __props__ = ()
     profile_kind = "product"
 
-    def make_node(self, a, b):
+    def make_node(self, a: Var, b: Var) -> Apply:
         a = as_sparse_variable(a)
         if a.type.format not in ("csr", "csc", "bsr"):
             raise AssertionError(f"{self} takes CSR, CSC and BSR matrices, not {a.type}")
@@ -124,16 +126,16 @@ class StructuredDot(Op):
             out = tensor_type(dtype, (False, b.type.broadcastable[1]))
         return Apply(self, [a, b], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         a, b = inputs
         _check_inner(self, a, b)
-        out = node.outputs[0].type
+        out: Any = node.outputs[0].type
         if isinstance(out, SparseType):
             output_storage[0][0] = out.format_cls[out.format](a * b, dtype=out.dtype)
         else:
             output_storage[0][0] = np.asarray(a * b, dtype=out.dtype)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (a, b), (gz,) = inputs, output_gradients
         return [structured_dot_grad(a, b, gz), structured_dot(a.T, gz)]
 
@@ -179,26 +181,26 @@ class SamplingDot(Op):
 
     __props__ = ()
 
-    def make_node(self, x, y, p):
+    def make_node(self, x: Var, y: Var, p: Var) -> Apply:
         x, y = as_tensor_variable(x), as_tensor_variable(y)
         p = as_compressed(p)
         out = SparseType(p.type.format, p.type.dtype)
         return Apply(self, [x, y, p], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y, p = inputs
         if x.shape != (p.shape[0], y.shape[1]) or y.shape[0] != p.shape[1]:
             raise ValueError(
                 f"shape mismatch in {self}: x {x.shape}, y {y.shape} and p {p.shape} must be "
                 "(m, k), (n, k) and (m, n)"
             )
-        out = node.outputs[0].type
+        out: Any = node.outputs[0].type
         z = p.astype(out.dtype, copy=True)
         entries = p.tocoo()
         z.data = (p.data * np.einsum("ij,ij->i", x[entries.row], y[entries.col])).astype(out.dtype)
         output_storage[0][0] = z
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x, y, p), (gz,) = inputs, output_gradients
         pgz = p * gz
         return [dot(pgz, y), dot(pgz.T, x), grad_not_implemented(self, 2, p)]
@@ -221,7 +223,7 @@ class Dot(Op):
     __props__ = ()
     profile_kind = "product"
 
-    def make_node(self, x, y):
+    def make_node(self, x: Var, y: Var) -> Apply:
         x, y = _operand(x), _operand(y)
         if not (_is_sparse_variable(x) or _is_sparse_variable(y)):
             raise TypeError(
@@ -242,7 +244,7 @@ class Dot(Op):
         out = tensor_type(upcast(x.type.dtype, y.type.dtype), pattern)
         return Apply(self, [x, y], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         _check_inner(self, x, y)
         product = x * y
@@ -250,15 +252,15 @@ class Dot(Op):
             product = product.toarray()
         output_storage[0][0] = np.asarray(product, dtype=node.outputs[0].type.dtype)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x, y), (gz,) = inputs, output_gradients
         return [_dot_gradient(self, 0, x, y, gz), _dot_gradient(self, 1, x, y, gz)]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         (*rows, _), (_, *columns) = shapes
         return [(*rows, *columns)]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"Sparse{type(self).__name__}"
 
 
@@ -294,7 +296,7 @@ class Usmm(Op):
     __props__ = ()
     profile_kind = "product"
 
-    def make_node(self, alpha, x, y, z):
+    def make_node(self, alpha: Var, x: Var, y: Var, z: Var) -> Apply:
         if not (_is_sparse_variable(x) or _is_sparse_variable(y)):
             raise TypeError(f"{self} takes at least one sparse matrix, not {x} and {y}: use gemm")
         alpha, z = as_tensor_variable(alpha), as_tensor_variable(z)
@@ -308,7 +310,7 @@ class Usmm(Op):
         out = tensor_type(dtype, (False, False))
         return Apply(self, [alpha, x, y, z], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         alpha, x, y, z = inputs
         _check_inner(self, x, y)
         product = x * y
@@ -323,7 +325,7 @@ class Usmm(Op):
 
     infer_shape = shapes_of(3)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{no_inplace}}"
 
 

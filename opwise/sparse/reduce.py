@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opwise.config import config
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import shapes_of
+from opwise.graph.variable import Var
 from opwise.sparse.convert import csc_from_dense, csr_from_dense
 from opwise.sparse.type import SparseType
 from opwise.sparse.variable import as_compressed, continuous_dtypes
@@ -38,19 +40,19 @@ class ColScaleCSC(Op):
 
     __props__ = ()
 
-    def make_node(self, x, s):
+    def make_node(self, x: Var, s: Var) -> Apply:
         if x.type.format != "csc":
             raise ValueError(f"x was not a csc matrix: {x} has the format {x.type.format}")
         return _scale_node(self, x, s)
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, s = inputs
         _check_scale(self, s, x.shape[1])
         z = x.copy()
         z.data *= s[rows_of_entries(x.indptr)]
         output_storage[0][0] = z
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x, s), (gz,) = inputs, output_gradients
         return [col_scale(gz, s), sp_sum(x * gz, axis=0)]
 
@@ -62,10 +64,10 @@ class RowScaleCSC(Op):
 
     __props__ = ()
 
-    def make_node(self, x, s):
+    def make_node(self, x: Var, s: Var) -> Apply:
         return _scale_node(self, as_compressed(x), s)
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, s = inputs
         if x.format != "csc":
             raise AssertionError(f"{self} takes a CSC matrix, not one of format {x.format}")
@@ -74,7 +76,7 @@ class RowScaleCSC(Op):
         z.data *= s[x.indices]
         output_storage[0][0] = z
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x, s), (gz,) = inputs, output_gradients
         return [row_scale(gz, s), sp_sum(x * gz, axis=1)]
 
@@ -111,22 +113,22 @@ class SpSum(Op):
     # the gradient alone depends on sparse_grad: Applys that differ in it may be merged
     __props__ = ("axis",)
 
-    def __init__(self, axis=None, sparse_grad=True):
+    def __init__(self, axis: int | None = None, sparse_grad: bool = True) -> None:
         self.axis = axis
         self.structured = sparse_grad
         if axis not in (None, 0, 1):
             raise ValueError(f"Illegal value for self.axis: {axis}. It must be None, 0 or 1.")
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         x = as_compressed(x)
         out = tensor_type(x.type.dtype, () if self.axis is None else (False,))
         return Apply(self, [x], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         total = np.asarray(inputs[0].sum(self.axis), dtype=node.outputs[0].type.dtype)
         output_storage[0][0] = total if self.axis is None else total.ravel()
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (x,), (gz,) = inputs, output_gradients
         if x.type.dtype not in continuous_dtypes:
             return [x.zeros_like(dtype=config.floatX)]
@@ -140,10 +142,10 @@ class SpSum(Op):
         dense = alloc(gz, *x.shape)
         return [csc_from_dense(dense) if x.type.format == "csc" else csr_from_dense(dense)]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [() if self.axis is None else (shapes[0][1 - self.axis],)]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{axis={self.axis}}}"
 
 
@@ -161,21 +163,21 @@ class Diag(Op):
 
     __props__ = ()
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         x = as_compressed(x)
         return Apply(self, [x], [tensor_type(x.type.dtype, (False,)).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (x,) = inputs
         if x.shape[0] != x.shape[1]:
             raise ValueError(f"Diag only apply on square matrix, not on one of shape {x.shape}")
         output_storage[0][0] = np.array(x.diagonal(), dtype=x.dtype)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         g = square_diagonal(output_gradients[0])
         return [g if inputs[0].type.format == "csc" else g.T]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [(elemwise("minimum")(*shapes[0]),)]
 
 
@@ -187,23 +189,23 @@ class SquareDiagonal(Op):
 
     __props__ = ()
 
-    def make_node(self, diag):
+    def make_node(self, diag: Var) -> Apply:
         diag = as_tensor_variable(diag)
         if diag.type.ndim != 1:
             raise TypeError(f"data argument must be a vector, not {diag} of {diag.type}")
         out = SparseType(dtype=diag.type.dtype, format="csc")
         return Apply(self, [diag], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (d,) = inputs
         n = len(d)
         parts = (d.copy(), np.arange(n), np.arange(n + 1))
         output_storage[0][0] = SparseType.format_cls["csc"](parts, shape=(n, n))
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         return [diag(output_gradients[0])]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [(shapes[0][0], shapes[0][0])]
 
 

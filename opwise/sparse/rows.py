@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import connects
+from opwise.graph.variable import Var
 from opwise.sparse.type import SparseType
 from opwise.sparse.variable import integer_dtypes
 from opwise.tensor.advanced_subtensor import advanced_subtensor1
@@ -23,7 +27,7 @@ class ConstructSparseFromList(Op):
 
     __props__ = ()
 
-    def make_node(self, x, values, ilist):
+    def make_node(self, x: Var, values: Var, ilist: Var) -> Apply:
         x, values, ilist = map(as_tensor_variable, (x, values, ilist))
         if ilist.type.dtype not in integer_dtypes:
             raise TypeError(f"index must be integers: {ilist} has dtype {ilist.type.dtype}")
@@ -37,11 +41,11 @@ class ConstructSparseFromList(Op):
             )
         return self._node(shape(x), values, ilist)
 
-    def _node(self, lengths, values, ilist):
+    def _node(self, lengths: Any, values: Var, ilist: Var) -> Apply:
         out = SparseType(format="csc", dtype=values.type.dtype)
         return Apply(self, [lengths, values, ilist], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         lengths, values, ilist = inputs
         n, columns = values.shape
         if n != len(ilist):
@@ -55,18 +59,18 @@ class ConstructSparseFromList(Op):
         parts = (values.T.ravel(), np.tile(rows, columns), np.arange(columns + 1) * n)
         output_storage[0][0] = SparseType.format_cls["csc"](parts, shape=tuple(lengths))
 
-    def infer_shape(self, node, shapes):
-        lengths = node.inputs[0]
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
+        lengths: Var = node.inputs[0]
         return [(lengths[0], lengths[1])]
 
     connection_pattern = connects(1)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (gz,) = output_gradients
         rows = advanced_subtensor1(gz.toarray(), inputs[2])
         return [disconnected_type.make_variable(), rows, disconnected_type.make_variable()]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Var], eval_points: Sequence[Var]) -> Sequence[Var]:
         if eval_points[1] is None:
             return [None]
         return self._node(inputs[0], eval_points[1], inputs[2]).outputs

@@ -5,6 +5,7 @@ Each call of a function draws anew, so rewrites must not compute these Ops befor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ import numpy as np
 from opwise.gradient import grad_undefined
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import connects, shapes_of
+from opwise.graph.variable import Var
 from opwise.sparse.type import SparseType
 from opwise.sparse.variable import as_compressed, as_sparse_variable, discrete_dtypes, float_dtypes
 from opwise.tensor.variable import as_tensor_variable
@@ -22,7 +24,7 @@ from opwise.tensor.variable import as_tensor_variable
 class _Draws(Op):
     """Base of Ops whose values differ from call to call."""
 
-    def do_constant_folding(self, node):
+    def do_constant_folding(self, node: Apply) -> bool:
         return False
 
     def _no_gradient(self, inputs: Any, i: int) -> Any:
@@ -34,11 +36,11 @@ class Poisson(_Draws):
 
     __props__ = ()
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         x = as_sparse_variable(x)
         return Apply(self, [x], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (x,) = inputs
         if x.format not in ("csr", "csc"):
             raise AssertionError(f"{self} takes CSR and CSC matrices, not one of format {x.format}")
@@ -47,7 +49,7 @@ class Poisson(_Draws):
         z.eliminate_zeros()
         output_storage[0][0] = z
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         return [self._no_gradient(inputs, 0)]
 
     infer_shape = shapes_of(0)
@@ -61,11 +63,11 @@ class Binomial(_Draws):
 
     __props__ = ("format", "dtype")
 
-    def __init__(self, format, dtype):
+    def __init__(self, format: str, dtype: str) -> None:
         self.format = format
         self.dtype = dtype
 
-    def make_node(self, n, p, shape):
+    def make_node(self, n: Var, p: Var, shape: Any) -> Apply:
         n, p, shape = map(as_tensor_variable, (n, p, shape))
         for what, var, dtypes in (
             ("n", n, discrete_dtypes),
@@ -78,7 +80,7 @@ class Binomial(_Draws):
         out = SparseType(dtype=self.dtype, format=self.format)
         return Apply(self, [n, p, shape], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         n, p, shape = inputs
         drawn = np.random.binomial(n, p, size=tuple(shape))
         cls = SparseType.format_cls[self.format]
@@ -86,12 +88,13 @@ class Binomial(_Draws):
 
     connection_pattern = connects(0, 1)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         undefined = [self._no_gradient(inputs, i) for i in range(2)]
         return [*undefined, disconnected_type.make_variable()]
 
-    def infer_shape(self, node, shapes):
-        return [(node.inputs[2][0], node.inputs[2][1])]
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
+        shape: Var = node.inputs[2]
+        return [(shape[0], shape[1])]
 
 
 csr_fbinomial = Binomial("csr", "float32")
@@ -108,11 +111,11 @@ class Multinomial(_Draws):
 
     __props__ = ()
 
-    def make_node(self, n, p):
+    def make_node(self, n: Var, p: Var) -> Apply:
         n, p = as_tensor_variable(n), as_compressed(p)
         return Apply(self, [n, p], [p.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         n, p = inputs
         if p.format != "csr":
             raise NotImplementedError(f"{self} takes a CSR matrix, not one of format {p.format}")
@@ -127,7 +130,7 @@ class Multinomial(_Draws):
             z.data[row] = np.random.multinomial(trials, p.data[row])
         output_storage[0][0] = z
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         return [self._no_gradient(inputs, i) for i in range(2)]
 
     infer_shape = shapes_of(1)

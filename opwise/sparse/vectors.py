@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type, is_disconnected
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import connects, shapes_of
-from opwise.graph.variable import Variable
+from opwise.graph.variable import Var, Variable
 from opwise.sparse.type import SparseType, check_structure
 from opwise.sparse.variable import as_compressed, discrete_dtypes
 from opwise.tensor.creation import ones_like, zeros_like
@@ -30,21 +31,21 @@ class CSMProperties(Op):
     __props__ = ()
     view_map = {0: [0], 1: [0], 2: [0]}
 
-    def __init__(self, kmap=None):
+    def __init__(self, kmap: np.ndarray | None = None) -> None:
         refuse_kmap(kmap)
 
-    def make_node(self, csm):
+    def make_node(self, csm: Var) -> Apply:
         csm = as_compressed(csm)
         outs = [tensor_type(dtype, (False,)) for dtype in (csm.type.dtype, *["int32"] * 3)]
         return Apply(self, [csm], [t.make_variable() for t in outs])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (csm,) = inputs
         output_storage[0][0] = np.asarray(csm.data, dtype=node.outputs[0].type.dtype)
         for k, found in enumerate((csm.indices, csm.indptr, csm.shape), start=1):
             output_storage[k][0] = _as_int32(found)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         (csm,) = inputs
         g_data = output_gradients[0]
         if is_disconnected(g_data):
@@ -59,7 +60,7 @@ def refuse_kmap(kmap: Any) -> None:
         raise Exception("Do not use kmap, it is removed")
 
 
-def _as_int32(values):
+def _as_int32(values: Any) -> np.ndarray:
     """Return integers as an int32 array, and the array itself if it is one."""
     found = np.asarray(values)
     if found.dtype == np.int32:
@@ -103,13 +104,13 @@ class CSM(Op):
     __props__ = ("format",)
     view_map = {0: [0]}
 
-    def __init__(self, format, kmap=None):
+    def __init__(self, format: str, kmap: np.ndarray | None = None) -> None:
         if format not in ("csr", "csc"):
             raise ValueError(f"format must be one of: 'csr', 'csc', not {format!r}")
         self.format = format
         refuse_kmap(kmap)
 
-    def make_node(self, data, indices, indptr, shape):
+    def make_node(self, data: Var, indices: Var, indptr: Var, shape: Any) -> Apply:
         data = as_tensor_variable(data)
         if data.type.ndim != 1:
             raise TypeError(f"data argument must be a vector, not {data} of {data.type}")
@@ -120,7 +121,7 @@ class CSM(Op):
         out = SparseType(format=self.format, dtype=data.type.dtype)
         return Apply(self, [data, *parts], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         data, indices, indptr, shape = inputs
         if len(shape) != 2:
             raise ValueError(f"Shape should be an array of length 2, not {shape}")
@@ -137,12 +138,13 @@ class CSM(Op):
 
     connection_pattern = connects(0)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         g_data = csm_grad()(*inputs, *csm_properties(output_gradients[0]))
         return [g_data, *(disconnected_type.make_variable() for _ in range(3))]
 
-    def infer_shape(self, node, shapes):
-        return [(node.inputs[3][0], node.inputs[3][1])]
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
+        shape: Var = node.inputs[3]
+        return [(shape[0], shape[1])]
 
 
 def _index_vector(x: Any, what: str) -> Tensor:
@@ -152,10 +154,10 @@ def _index_vector(x: Any, what: str) -> Tensor:
         x = given.astype(np.int32)
         if not np.array_equal(x, given):
             raise AssertionError(f"{what} must be integers that fit into int32, not {given}")
-    x = as_tensor_variable(x)
-    if x.type.ndim != 1 or x.type.dtype not in discrete_dtypes:
-        raise TypeError(f"{what} must be vector of integers, not {x} of {x.type}")
-    return x
+    vector = as_tensor_variable(x)
+    if vector.type.ndim != 1 or vector.type.dtype not in discrete_dtypes:
+        raise TypeError(f"{what} must be vector of integers, not {vector} of {vector.type}")
+    return vector
 
 
 CSC = CSM("csc")
@@ -171,15 +173,25 @@ class CSMGrad(Op):
 
     __props__ = ()
 
-    def __init__(self, kmap=None):
+    def __init__(self, kmap: np.ndarray | None = None) -> None:
         refuse_kmap(kmap)
 
-    def make_node(self, x_data, x_indices, x_indptr, x_shape, g_data, g_indices, g_indptr, g_shape):
+    def make_node(
+        self,
+        x_data: Var,
+        x_indices: Var,
+        x_indptr: Var,
+        x_shape: Var,
+        g_data: Var,
+        g_indices: Var,
+        g_indptr: Var,
+        g_shape: Var,
+    ) -> Apply:
         inputs = [x_data, x_indices, x_indptr, x_shape, g_data, g_indices, g_indptr, g_shape]
         inputs = [as_tensor_variable(x) for x in inputs]
         return Apply(self, inputs, [tensor_type(inputs[4].type.dtype, (False,)).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x_data, x_indices, x_indptr, _, g_data, g_indices, g_indptr, _ = inputs
         found = np.zeros(x_data.shape, dtype=node.outputs[0].type.dtype)
         wanted = places(x_indices, x_indptr)
@@ -203,7 +215,8 @@ def rows_of_entries(indptr: np.ndarray) -> np.ndarray:
 def places(indices: np.ndarray, indptr: np.ndarray) -> np.ndarray:
     """Return one int64 number for each entry, equal for entries in the same place."""
     rows = rows_of_entries(indptr)
-    return rows * (1 << 31) + indices[: len(rows)]
+    numbers: np.ndarray = rows * (1 << 31) + indices[: len(rows)]
+    return numbers
 
 
 csm_grad = CSMGrad

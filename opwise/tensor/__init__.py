@@ -1,5 +1,7 @@
 """Tensors: their type, variables and operations; these are the names of ``theano.tensor``."""
 
+from __future__ import annotations
+
 import importlib as _importlib
 import sys as _sys
 
@@ -45,7 +47,7 @@ _ABOVE = {
 }
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> object:
     """Find a name of a layer above; raise AttributeError that says where another name is."""
     if name in _ABOVE:
         found = getattr(_importlib.import_module(_ABOVE[name]), name)
@@ -54,5 +56,5 @@ def __getattr__(name):
     raise elsewhere.no_attribute(_sys.modules[__name__], name)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return [*globals(), *_ABOVE]

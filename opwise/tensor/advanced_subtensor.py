@@ -6,8 +6,8 @@ The functions that users call, and basic indexing, are in ``opwise.tensor.subten
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,10 @@ from opwise.config import config
 from opwise.errors import ShapeError
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Storage, Values
 from opwise.graph.opmethods import connects, linear_in_first, shapes_of
 from opwise.graph.traversal import equal_computations
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
 from opwise.scalar.types import Scalar
@@ -37,10 +37,13 @@ from opwise.tensor.slices import (
     slice_variable,
 )
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import (
+    Tensor,
+    TensorLike,
+    TensorOp,
+    as_tensor_variable,
+    constant,
+)
 
 __all__ = [
     "AdvancedBooleanIncSubtensor", "AdvancedBooleanSubtensor", "AdvancedIncSubtensor",
@@ -55,17 +58,17 @@ __all__ = [
 _NOT_INTEGER = "index must be integers or a boolean mask"
 
 
-def user_zeros_like(x: Any, dtype: DTypeLike | None = None) -> TensorVariable:
+def user_zeros_like(x: Any, dtype: DTypeLike | None = None) -> Tensor:
     """Return zeros of the shape of ``x``, which print as those that users write."""
     return elemwise("second")(x, constant(np.zeros((), dtype or x.type.dtype)))
 
 
-def zero_gradient(x: Any) -> TensorVariable:
+def zero_gradient(x: Any) -> Tensor:
     """Return the gradient by a variable without influence: zeros, of floatX if it is discrete."""
     return user_zeros_like(x, config.floatX if x.type.dtype in dtypes.DISCRETE else None)
 
 
-def sum_to(y: Any, gy: Any) -> Any:
+def sum_to(y: Any, gy: Any) -> Tensor:
     """Return the gradient ``gy`` summed over the dimensions along which ``y`` was broadcast."""
     surplus = gy.type.ndim - y.type.ndim
     axes = list(range(surplus)) + [
@@ -101,7 +104,7 @@ def add_at(x: np.ndarray, index: Any, y: Any) -> None:
     np.add.at(x, index, np.asarray(y).astype(x.dtype, copy=False))
 
 
-class AdvancedSubtensor1(Op):
+class AdvancedSubtensor1(TensorOp):
     """Selects rows: ``x[ilist]`` for a vector of integers.
 
     sparse_grad: whether the gradient by x, a matrix, is a sparse matrix with these rows.
@@ -109,25 +112,25 @@ class AdvancedSubtensor1(Op):
 
     __props__ = ()
 
-    def __init__(self, sparse_grad=False):
+    def __init__(self, sparse_grad: bool = False) -> None:
         self.sparse_grad = sparse_grad
 
-    def make_node(self, x, ilist):
+    def make_node(self, x: TensorLike, ilist: TensorLike) -> Apply:
         x, ilist = _check_rows(x, ilist)
         pattern = ilist.type.broadcastable + x.type.broadcastable[1:]
         return Apply(self, [x, ilist], [tensor_type(x.type.dtype, pattern).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, i = inputs
         output_storage[0][0] = x[i] if i.dtype == np.uint64 else x.take(i, axis=0)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         x, i = shapes
         return [(i[0], *x[1:])]
 
     connection_pattern = connects(0)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (x, i), (gz,) = inputs, output_gradients
         if x.type.dtype in dtypes.DISCRETE:
             gx = zero_gradient(x)
@@ -140,7 +143,7 @@ class AdvancedSubtensor1(Op):
     R_op = linear_in_first
 
 
-def _sparse_rows(x, rows, ilist):
+def _sparse_rows(x: Tensor, rows: Tensor, ilist: Tensor) -> Var:
     """Return the sparse matrix of the shape of x with these rows."""
     if x.type.ndim != 2:
         raise TypeError(
@@ -152,7 +155,7 @@ def _sparse_rows(x, rows, ilist):
     return module.construct_sparse_from_list(x, rows, ilist)
 
 
-def _check_rows(x, ilist):
+def _check_rows(x: TensorLike, ilist: TensorLike) -> tuple[Tensor, ...]:
     x, ilist = as_tensor_variable(x), as_tensor_variable(ilist)
     if ilist.type.dtype not in dtypes.INTEGERS:
         raise TypeError(f"index must be integers: {ilist} has dtype {ilist.type.dtype}")
@@ -163,10 +166,10 @@ def _check_rows(x, ilist):
     return x, ilist
 
 
-class _Changes(Op):
+class _Changes(TensorOp):
     """Base of the Ops that set or increment a part of their first input."""
 
-    def __init__(self, inplace=False, set_instead_of_inc=False):
+    def __init__(self, inplace: bool = False, set_instead_of_inc: bool = False) -> None:
         self.inplace = bool(inplace)
         self.set_instead_of_inc = bool(set_instead_of_inc)
         if self.inplace:
@@ -174,10 +177,10 @@ class _Changes(Op):
 
     infer_shape = shapes_of(0)
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[True], [True]] + [[False]] * (len(node.inputs) - 2)
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         x, y = eval_points[:2]
         if x is None and y is None:
             return [None]
@@ -185,7 +188,7 @@ class _Changes(Op):
         y = zeros_like(inputs[1]) if y is None else y
         return [self(x, y, *inputs[2:])]
 
-    def target(self, x):
+    def target(self, x: np.ndarray) -> np.ndarray:
         """Return the array to change: x itself if in place, else a copy."""
         return x if self.inplace else x.copy()
 
@@ -199,7 +202,7 @@ class AdvancedIncSubtensor1(_Changes):
 
     __props__ = ("inplace", "set_instead_of_inc")
 
-    def make_node(self, x, y, ilist):
+    def make_node(self, x: TensorLike, y: TensorLike, ilist: TensorLike) -> Apply:
         x, ilist = _check_rows(x, ilist)
         y = as_tensor_variable(y)
         if y.type.ndim > x.type.ndim:
@@ -209,7 +212,7 @@ class AdvancedIncSubtensor1(_Changes):
             )
         return Apply(self, [x, y, ilist], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y, i = inputs
         out = self.target(x)
         if self.set_instead_of_inc:
@@ -225,7 +228,7 @@ class AdvancedIncSubtensor1(_Changes):
             add_at(out, i, y)
         output_storage[0][0] = out
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (x, y, i), (gz,) = inputs, output_gradients
         return [
             *value_gradients(
@@ -236,7 +239,7 @@ class AdvancedIncSubtensor1(_Changes):
             disconnected_type.make_variable(),
         ]  # fmt: skip
 
-    def __str__(self):
+    def __str__(self) -> str:
         where = "inplace" if self.inplace else "no_inplace"
         return f"{type(self).__name__}{{{where},{'set' if self.set_instead_of_inc else 'inc'}}}"
 
@@ -244,7 +247,7 @@ class AdvancedIncSubtensor1(_Changes):
 # --- several indices at once --------------------------------------------------------------------
 
 
-def as_index_variable(item: Any) -> Any:
+def as_index_variable(item: Any) -> Var:
     """Return an index (None, a slice, an integer, an array, a mask) as a variable."""
     if item is None:
         return NoneConst.clone()
@@ -263,11 +266,11 @@ def as_index_variable(item: Any) -> Any:
     return item
 
 
-def _is_array(item):
+def _is_array(item: Any) -> bool:
     return isinstance(item.type, TensorType)
 
 
-def _is_mask(item):
+def _is_mask(item: Any) -> bool:
     return _is_array(item) and item.type.dtype == "bool"
 
 
@@ -277,7 +280,8 @@ def parts_of(item: Any) -> slice | None:
     None if nothing is known of it.
     """
     if isinstance(item, SliceConstant):
-        return item.data
+        result: slice = item.data
+        return result
     if item.owner is None or not isinstance(item.owner.op, MakeSlice):
         return None
     return slice(*(None if isinstance(p.type, NoneTypeT) else p for p in item.owner.inputs))
@@ -312,7 +316,7 @@ def adv_index_broadcastable_pattern(x: Any, items: Iterable[Any]) -> tuple[bool,
     return tuple(n == 1 for n in np.broadcast_to(np.int8(0), shape)[tuple(index)].shape)
 
 
-def _broadcast_length(lengths):
+def _broadcast_length(lengths: Sequence[Tensor]) -> Tensor:
     """Return the length to which dimensions of these lengths broadcast at run time."""
     result = lengths[0]
     for length in lengths[1:]:
@@ -321,19 +325,19 @@ def _broadcast_length(lengths):
     return result
 
 
-class BaseAdvancedSubtensor(Op):
+class BaseAdvancedSubtensor(TensorOp):
     """Selects elements by numpy's rules: ``x[items]`` with arrays, integers, slices and None."""
 
     __props__ = ()
 
-    def make_node(self, x, *items):
+    def make_node(self, x: TensorLike, *items: TensorLike) -> Apply:
         x = as_tensor_variable(x)
         indices = [as_index_variable(i) for i in items]
         self.check(x, indices)
         pattern = adv_index_broadcastable_pattern(x, indices)
         return Apply(self, [x, *indices], [tensor_type(x.type.dtype, pattern).make_variable()])
 
-    def check(self, x, items):
+    def check(self, x: Tensor, items: Sequence[Any]) -> None:
         """Raise IndexError if there are more indices than dimensions."""
         taken = sum(
             i.type.ndim if _is_mask(i) else 1 for i in items if not isinstance(i.type, NoneTypeT)
@@ -341,15 +345,17 @@ class BaseAdvancedSubtensor(Op):
         if taken > x.type.ndim:
             raise IndexError(f"too many indices for array: {taken} for {x} of {x.type}")
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, *items = inputs
         result = np.asarray(x[tuple(items)])
         # without an array, the result is a view
         output_storage[0][0] = result.copy() if np.may_share_memory(result, x) else result
 
-    def infer_shape(self, node, shapes):
-        x_shape, dims, result, arrays, place = shapes[0], 0, [], [], None
-        previous = None
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
+        x_shape, dims = shapes[0], 0
+        result: list[Any] = []
+        arrays: list[int] = []
+        place = previous = None
         for i, item in enumerate(node.inputs[1:], 1):
             if isinstance(item.type, NoneTypeT):
                 result.append(constant(np.int64(1)))
@@ -374,7 +380,9 @@ class BaseAdvancedSubtensor(Op):
         return [tuple(result[:place] + common + result[place:])]
 
     @staticmethod
-    def _common(node, shapes, arrays, from_right):
+    def _common(
+        node: Apply, shapes: Sequence[Lengths], arrays: Sequence[int], from_right: int
+    ) -> Tensor:
         """Return the length of a dimension, counted from the right, of the broadcast arrays."""
         lengths = [
             shapes[i][-from_right]
@@ -386,7 +394,7 @@ class BaseAdvancedSubtensor(Op):
 
     connection_pattern = connects(0)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (x, *items), (gz,) = inputs, output_gradients
         if x.type.dtype in dtypes.DISCRETE:
             gx = zero_gradient(x)
@@ -396,7 +404,7 @@ class BaseAdvancedSubtensor(Op):
 
     R_op = linear_in_first
 
-    def increment(self, x, y, *items):
+    def increment(self, x: Tensor, y: Tensor, *items: Variable) -> Tensor:
         """Return x with y added to the elements that this Op selects."""
         raise NotImplementedError
 
@@ -404,7 +412,7 @@ class BaseAdvancedSubtensor(Op):
 class AdvancedSubtensor(BaseAdvancedSubtensor):
     """Selects elements by arrays of integers, mixed with integers, slices and None."""
 
-    def check(self, x, items):
+    def check(self, x: Tensor, items: Sequence[Any]) -> None:
         if any(map(_is_mask, items)):
             raise TypeError(
                 f"{type(self).__name__} does not support boolean masks for indexing. "
@@ -412,14 +420,14 @@ class AdvancedSubtensor(BaseAdvancedSubtensor):
             )
         super().check(x, items)
 
-    def increment(self, x, y, *items):
+    def increment(self, x: Tensor, y: Tensor, *items: Variable) -> Tensor:
         return advanced_inc_subtensor(x, y, *items)
 
 
 class AdvancedBooleanSubtensor(BaseAdvancedSubtensor):
     """Selects the elements where masks are true, mixed with other indices."""
 
-    def increment(self, x, y, *items):
+    def increment(self, x: Tensor, y: Tensor, *items: Variable) -> Tensor:
         return advanced_boolean_inc_subtensor(x, y, *items)
 
 
@@ -434,13 +442,13 @@ class BaseAdvancedIncSubtensor(_Changes):
     #: the Op that selects the elements
     getter: BaseAdvancedSubtensor
 
-    def make_node(self, x, y, *items):
+    def make_node(self, x: TensorLike, y: TensorLike, *items: TensorLike) -> Apply:
         x, y = as_tensor_variable(x), as_tensor_variable(y)
         indices = [as_index_variable(i) for i in items]
         self.getter.check(x, indices)
         return Apply(self, [x, y, *indices], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y, *items = inputs
         out = self.target(x)
         if self.set_instead_of_inc:
@@ -449,7 +457,7 @@ class BaseAdvancedIncSubtensor(_Changes):
             add_at(out, tuple(items), y)
         output_storage[0][0] = out
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (x, y, *items), (gz,) = inputs, output_gradients
         setter = type(self)(set_instead_of_inc=True)
         return [
@@ -461,7 +469,7 @@ class BaseAdvancedIncSubtensor(_Changes):
             *(disconnected_type.make_variable() for _ in items),
         ]  # fmt: skip
 
-    def __str__(self):
+    def __str__(self) -> str:
         return (
             f"{type(self).__name__}{{inplace={self.inplace},  "
             f"set_instead_of_inc={self.set_instead_of_inc}}}"

@@ -6,6 +6,7 @@ The rewrites that make these Ops are in ``opwise.optimizers.rules.blas``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,14 +14,16 @@ from opwise.errors import InconsistencyError
 from opwise.graph import costs
 from opwise.graph.aliasing import root
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.costs import ArrayShapes
+from opwise.graph.op import Lengths, Storage, Values
 from opwise.graph.opmethods import product_shape, shapes_of
+from opwise.graph.variable import Var
 from opwise.scalar import dtypes
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.dot import _dot, matched, numpys_dot, product_rule
 from opwise.tensor.elemwise import cast
-from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.type import TensorType, tensor_type
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable, constant
 
 #: theano.tensor has none of these names; theano.tensor.blas has all
 __all__: list[str] = []
@@ -28,7 +31,7 @@ __all__: list[str] = []
 _DTYPES = dtypes.FLOATS + dtypes.COMPLEX
 
 
-def _same_dtypes(name, variables):
+def _same_dtypes(name: str, variables: tuple[Tensor, ...]) -> str:
     """Return the dtype of all variables; TypeError unless it is the same one, float or complex."""
     found = tuple(v.type.dtype for v in variables)
     if len(set(found)) != 1:
@@ -38,25 +41,33 @@ def _same_dtypes(name, variables):
     return found[0]
 
 
-def _scalar(x, dtype):
+def _scalar(x: TensorLike, dtype: str) -> Tensor:
     """Return a factor as a tensor; a constant is cast to ``dtype`` if the cast is exact."""
-    x = as_tensor_variable(x)
+    x = tensor = as_tensor_variable(x)
     data = getattr(x, "data", None)
     if data is not None and x.type.dtype != dtype and data.astype(dtype) == data:
         return constant(data.astype(dtype))
-    return x
+    return tensor
 
 
-def _product(x, y):
+def _product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return numpy's dot; a ValueError contains the shapes as well."""
     try:
-        return numpys_dot(x, y)
+        product: np.ndarray = numpys_dot(x, y)
+        return product
     except ValueError as e:
         e.args = (*e.args, x.shape, y.shape)
         raise
 
 
-def _accumulated(name, z, product, alpha, beta, target):
+def _accumulated(
+    name: str,
+    z: np.ndarray,
+    product: np.ndarray,
+    alpha: np.ndarray,
+    beta: np.ndarray,
+    target: np.ndarray,
+) -> np.ndarray:
     """Write ``beta * z + alpha * product`` to ``target``, which may be z, and return it.
 
     z is not read if beta is 0: it may be uninitialized.
@@ -75,7 +86,7 @@ def _accumulated(name, z, product, alpha, beta, target):
     return target
 
 
-class GemmRelated(Op):
+class GemmRelated(TensorOp):
     """Base of the products of two matrices."""
 
     __props__: tuple[str, ...] = ()
@@ -86,27 +97,28 @@ class GemmRelated(Op):
 
     infer_shape = shapes_of(0)
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return the number of multiplications and additions of the product, by the shapes."""
         (m, k), (_, n) = (inputs[i] for i in self.factors)
-        return 2 * m * n * k
+        result: int = 2 * m * n * k
+        return result
 
 
-class _Accumulates(Op):
+class _Accumulates(TensorOp):
     """Base of products that are added to the first input. inplace: overwrite it."""
 
     __props__: tuple[str, ...] = ("inplace",)
     profile_kind = "product"
     traffic = costs.accumulates(4)
 
-    def __init__(self, inplace):
+    def __init__(self, inplace: bool) -> None:
         self.inplace = bool(inplace)
         if self.inplace:
             self.destroy_map = {0: [0]}
 
     infer_shape = shapes_of(0)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{'inplace' if self.inplace else 'no_inplace'}}}"
 
 
@@ -123,7 +135,7 @@ class Gemm(_Accumulates, GemmRelated):
     E_mixed = "gemm requires matching dtypes"
     E_float = "gemm requires floating-point dtypes"
 
-    def make_node(self, *inputs):
+    def make_node(self, *inputs: TensorLike) -> Apply:
         if len(inputs) != 5:
             raise TypeError(f"Wrong number of inputs for {self} (expected 5, got {len(inputs)})")
         z, x, y = (as_tensor_variable(inputs[i]) for i in (0, 2, 3))
@@ -142,7 +154,7 @@ class Gemm(_Accumulates, GemmRelated):
         out = tensor_type(z.type.dtype, z.type.broadcastable).make_variable()
         return Apply(self, [z, a, x, y, b], [out])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         z, a, x, y, b = inputs
         target = z if self.inplace else np.empty(z.shape, z.dtype)
         output_storage[0][0] = _accumulated("gemm", z, _product(x, y), a, b, target)
@@ -154,7 +166,9 @@ class Gemv(_Accumulates):
     inplace: overwrite y.
     """
 
-    def make_node(self, y, alpha, A, x, beta):
+    def make_node(
+        self, y: TensorLike, alpha: TensorLike, A: TensorLike, x: TensorLike, beta: TensorLike
+    ) -> Apply:
         y, A, x = map(as_tensor_variable, (y, A, x))
         alpha, beta = _scalar(alpha, y.type.dtype), _scalar(beta, y.type.dtype)
         dtype = _same_dtypes("Gemv", (y, A, x))
@@ -168,12 +182,13 @@ class Gemv(_Accumulates):
                 raise TypeError(f"gemv: {factor} of {factor.type} does not fit into {dtype}")
         return Apply(self, [y, alpha, A, x, beta], [y.type.make_variable()])
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return the number of multiplications and additions of the product, by the shapes."""
         m, n = inputs[2]
-        return 2 * m * n
+        result: int = 2 * m * n
+        return result
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         y, alpha, A, x, beta = inputs
         if A.shape != (*y.shape, *x.shape):
             raise ValueError(
@@ -184,7 +199,7 @@ class Gemv(_Accumulates):
         output_storage[0][0] = _accumulated("gemv", y, numpys_dot(A, x), alpha, beta, target)
 
 
-class Ger(Op):
+class Ger(TensorOp):
     """``A + alpha * outer(x, y)`` for a matrix A; inputs (A, alpha, x, y).
 
     destructive: overwrite A.
@@ -194,12 +209,12 @@ class Ger(Op):
     profile_kind = "product"
     traffic = costs.each_once
 
-    def __init__(self, destructive):
+    def __init__(self, destructive: bool) -> None:
         self.destructive = bool(destructive)
         if self.destructive:
             self.destroy_map = {0: [0]}
 
-    def make_node(self, A, alpha, x, y):
+    def make_node(self, A: TensorLike, alpha: TensorLike, x: TensorLike, y: TensorLike) -> Apply:
         A, x, y = map(as_tensor_variable, (A, x, y))
         alpha = _scalar(alpha, A.type.dtype)
         _same_dtypes("ger", (A, alpha, x, y))
@@ -209,12 +224,13 @@ class Ger(Op):
                 raise TypeError(f"ger requires {name}", var.type)
         return Apply(self, [A, alpha, x, y], [A.type.make_variable()])
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return the number of multiplications and additions. inputs, outputs: their shapes."""
         m, n = inputs[0]
-        return 2 * m * n
+        result: int = 2 * m * n
+        return result
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         A, alpha, x, y = inputs
         if A.shape != (*x.shape, *y.shape):
             raise ValueError(
@@ -227,7 +243,7 @@ class Ger(Op):
 
     infer_shape = shapes_of(0)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{'' if self.destructive else 'non-'}destructive}}"
 
 
@@ -246,7 +262,7 @@ class CGer(BaseBLAS, Ger):
 class Dot22(GemmRelated):
     """The product of two matrices of one dtype, float or complex."""
 
-    def make_node(self, x, y):
+    def make_node(self, x: TensorLike, y: TensorLike) -> Apply:
         x, y = as_tensor_variable(x), as_tensor_variable(y)
         for matrix in (x, y):
             if matrix.type.ndim != 2 or matrix.type.dtype not in _DTYPES:
@@ -255,26 +271,31 @@ class Dot22(GemmRelated):
             raise TypeError("dtype mismatch to Dot22", (x.type.dtype, y.type.dtype))
         return Apply(self, [x, y], [_product_type(x, y).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = np.asarray(_product(*inputs))
 
     infer_shape = product_shape
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (x, y), (gz,) = inputs, output_gradients
         return [matched(_dot(gz, y.T), x), matched(_dot(x.T, gz), y)]
 
     R_op = product_rule
 
 
-def _product_type(x, y):
+def _product_type(x: Tensor, y: Tensor) -> TensorType:
     return tensor_type(x.type.dtype, (x.type.broadcastable[0], y.type.broadcastable[1]))
 
 
 class Dot22Scalar(GemmRelated):
     """``a * dot(x, y)`` for matrices x and y and a scalar a, all of one dtype."""
 
-    def make_node(self, x, y, a):
+    def make_node(self, x: TensorLike, y: TensorLike, a: TensorLike) -> Apply:
         x, y = as_tensor_variable(x), as_tensor_variable(y)
         a = _scalar(a, x.type.dtype)
         if a.type.ndim != 0:
@@ -285,7 +306,7 @@ class Dot22Scalar(GemmRelated):
         _same_dtypes("Dot22Scalar", (a, x, y))
         return Apply(self, [x, y, a], [_product_type(x, y).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y, a = inputs
         product = np.asarray(_product(x, y))
         np.multiply(product, a, out=product)
@@ -294,7 +315,7 @@ class Dot22Scalar(GemmRelated):
     infer_shape = product_shape
 
 
-class BatchedDot(Op):
+class BatchedDot(TensorOp):
     """The product of each element of x along its first axis with that of y.
 
     x and y have 2 or 3 dimensions; the elements are multiplied as vectors and matrices. There is no
@@ -305,7 +326,7 @@ class BatchedDot(Op):
     profile_kind = "product"
     traffic = costs.each_once
 
-    def make_node(self, *inputs):
+    def make_node(self, *inputs: TensorLike) -> Apply:
         if len(inputs) != 2:
             raise TypeError(
                 f"theano.tensor.blas.BatchedDot: 2 arguments required, {len(inputs)} given "
@@ -323,11 +344,12 @@ class BatchedDot(Op):
         pattern = (first, *x.type.broadcastable[1:-1], *y.type.broadcastable[2:])
         return Apply(self, [x, y], [tensor_type(dtype, pattern).make_variable()])
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return the number of multiplications and additions. inputs, outputs: their shapes."""
-        return 2 * math.prod(outputs[0]) * inputs[0][-1]
+        result: int = 2 * math.prod(outputs[0]) * inputs[0][-1]
+        return result
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         if len(x) != len(y):
             raise TypeError(
@@ -341,11 +363,16 @@ class BatchedDot(Op):
         product = product.reshape([n for d, n in enumerate(product.shape) if d not in dropped])
         output_storage[0][0] = np.asarray(product, dtype=node.outputs[0].type.numpy_dtype)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         x, y = shapes
         return [x[:-1] + y[2:]]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (x, y), (gz,) = inputs, output_gradients
         swapped = [dimshuffle(v, (0, 2, 1)) if v.type.ndim == 3 else v for v in (x, y)]
         if gz.type.ndim == 1:
@@ -362,7 +389,7 @@ class BatchedDot(Op):
     R_op = product_rule
 
 
-def _batched_outer(x, y):
+def _batched_outer(x: Tensor, y: Tensor) -> Tensor:
     return batched_dot(dimshuffle(x, (0, 1, "x")), dimshuffle(y, (0, "x", 1)))
 
 

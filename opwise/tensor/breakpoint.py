@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
-from opwise.tensor.variable import as_tensor_variable
+from opwise.graph.op import Lengths, Op, Storage, Values
+from opwise.graph.variable import Var
+from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
 
 #: theano.tensor does not have it; theano.tests.breakpoint does
 __all__: list[str] = []
@@ -24,10 +27,10 @@ class PdbBreakpoint(Op):
 
     __props__ = ("name",)
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self.name = name
 
-    def make_node(self, condition, *variables):
+    def make_node(self, condition: TensorLike, *variables: TensorLike) -> Apply:
         condition = as_tensor_variable(condition)
         if condition.type.ndim != 0:
             raise AssertionError(
@@ -45,7 +48,7 @@ class PdbBreakpoint(Op):
         op.view_map = {i: [i + 1] for i in range(len(monitored))}
         return Apply(op, [condition, *monitored], [v.type.make_variable() for v in monitored])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         condition, *values = inputs
         if condition:
             monitored = [np.array(value) for value in values]
@@ -59,7 +62,7 @@ class PdbBreakpoint(Op):
         for storage, value in zip(output_storage, values, strict=True):
             storage[0] = value
 
-    def _announce(self, node):
+    def _announce(self, node: Apply) -> None:
         print(
             f"\n{'-' * 49}\nConditional breakpoint '{self.name}' activated\n\n"
             "The monitored variables are stored, in order,\n"
@@ -69,18 +72,18 @@ class PdbBreakpoint(Op):
             f"resumes, the updated values will be used.\n{'-' * 49}"
         )
 
-    def do_constant_folding(self, node):
+    def do_constant_folding(self, node: Apply) -> bool:
         return False  # it is to stop in every call
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return shapes[1:]
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         outputs = range(len(node.inputs) - 1)
         return [[i == out + 1 for out in outputs] for i in range(len(node.inputs))]
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         return [disconnected_type.make_variable(), *output_gradients]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         return eval_points[1:]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from opwise.config import config
 from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Storage, Values
 from opwise.graph.opmethods import connects, linear_in_first, zero_derivative
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Client, Constant, Var, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
 from opwise.tensor.dimshuffle import dimshuffle
@@ -23,10 +23,13 @@ from opwise.tensor.knownvalues import equals_input, extract_constant, get_vector
 from opwise.tensor.shape import is_length, length
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.type import dtype_name, tensor_type, values_eq_approx_always_true
-from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable, constant
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import (
+    Tensor,
+    TensorLike,
+    TensorOp,
+    as_tensor_variable,
+    constant,
+)
 
 __all__ = [
     "ARange",
@@ -55,7 +58,7 @@ __all__ = [
 fill = elemwise("second")
 
 
-def _dtype_name(dtype):
+def _dtype_name(dtype: DTypeLike | None) -> str:
     """Return a dtype's name: floatX for None and 'floatX', that of a variable given for it."""
     if isinstance(dtype, Variable):
         return dtype.type.dtype
@@ -84,7 +87,7 @@ def alloc_validate_shape(shape: Iterable[TensorLike]) -> tuple[list[Any], list[b
     return entries, [is_one(entry) for entry in entries]
 
 
-class Alloc(Op):
+class Alloc(TensorOp):
     """A tensor filled with the first input, which broadcasts; the others are the lengths.
 
     Unlike in Elemwise, a length of the first input that is 1 only at run time broadcasts as well.
@@ -93,7 +96,7 @@ class Alloc(Op):
     __props__ = ()
     flops, traffic = costs.no_flops, costs.each_once
 
-    def make_node(self, value, *shape):
+    def make_node(self, value: TensorLike, *shape: TensorLike) -> Apply:
         value = as_tensor_variable(value)
         entries, ones_ = alloc_validate_shape(shape)
         if value.type.ndim > len(entries):
@@ -104,18 +107,23 @@ class Alloc(Op):
         output = tensor_type(value.type.dtype, tuple(ones_)).make_variable()
         return Apply(self, [value, *entries], [output])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         value, *lengths = inputs
         result = np.empty(tuple(map(int, lengths)), dtype=value.dtype)
         result[...] = value
         output_storage[0][0] = result
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [tuple(map(length, node.inputs[1:]))]
 
     connection_pattern = connects(0)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         value, (gz,) = inputs[0], output_gradients
         by_lengths = [disconnected_type.make_variable() for _ in inputs[1:]]
         if value.type.dtype in dtypes.DISCRETE:
@@ -137,13 +145,13 @@ class Alloc(Op):
 
     R_op = linear_in_first
 
-    def do_constant_folding(self, node):
+    def do_constant_folding(self, node: Apply) -> bool:
         """Return False if the result is an output or may be overwritten: it would be copied."""
         clients = node.outputs[0].clients
         return bool(clients) and not any(map(_may_overwrite, clients))
 
 
-def _may_overwrite(client):
+def _may_overwrite(client: Client) -> bool:
     """Return whether a reader of a variable is the caller, or an Op with an in-place variant."""
     node, i = client
     if node == "output":
@@ -156,16 +164,16 @@ equals_input(Alloc)
 alloc = Alloc()
 
 
-class AllocEmpty(Op):
+class AllocEmpty(TensorOp):
     """A tensor of ``dtype`` whose lengths are the inputs; its elements are not initialized."""
 
     __props__ = ("dtype",)
     flops, traffic = costs.no_flops, costs.nothing
 
-    def __init__(self, dtype):
+    def __init__(self, dtype: str) -> None:
         self.dtype = _dtype_name(dtype)
 
-    def make_node(self, *shape):
+    def make_node(self, *shape: TensorLike) -> Apply:
         entries, ones_ = alloc_validate_shape(shape)
         output = tensor_type(self.dtype, tuple(ones_)).make_variable()
         # its elements are arbitrary: they must not be compared, nor searched for NaN
@@ -173,22 +181,27 @@ class AllocEmpty(Op):
         output.tag.nan_guard_mode_check = False
         return Apply(self, entries, [output])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = np.empty(tuple(map(int, inputs)), dtype=self.dtype)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [tuple(map(length, node.inputs))]
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[False]] * len(node.inputs)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         return [disconnected_type.make_variable() for _ in inputs]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         return [zeros(inputs, self.dtype)]
 
-    def do_constant_folding(self, node):
+    def do_constant_folding(self, node: Apply) -> bool:
         return False
 
 
@@ -198,7 +211,7 @@ def alloc_empty(dtype: str) -> AllocEmpty:
     return AllocEmpty(dtype)
 
 
-def _shape_entries(shape):
+def _shape_entries(shape: Any) -> list[Tensor | int]:
     """Return a shape as a list of lengths: a length, a sequence of them, or a vector."""
     if isinstance(shape, Variable):
         shape = as_tensor_variable(shape)
@@ -213,11 +226,11 @@ def _shape_entries(shape):
     return list(shape) if isinstance(shape, list | tuple) else [shape]
 
 
-def _full(shape, value, dtype):
+def _full(shape: TensorLike, value: Any, dtype: DTypeLike | None) -> Tensor:
     return alloc(constant(np.array(value, _dtype_name(dtype))), *_shape_entries(shape))
 
 
-def zeros(shape: TensorLike, dtype: DTypeLike | None = None) -> TensorVariable:
+def zeros(shape: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return a tensor of zeros of ``dtype`` (default: floatX).
 
     shape: a length, a sequence of lengths, or a vector of known length; lengths may be variables.
@@ -225,7 +238,7 @@ def zeros(shape: TensorLike, dtype: DTypeLike | None = None) -> TensorVariable:
     return _full(shape, 0, dtype)
 
 
-def ones(shape: TensorLike, dtype: DTypeLike | None = None) -> TensorVariable:
+def ones(shape: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return a tensor of ones of ``dtype`` (default: floatX).
 
     shape: a length, a sequence of lengths, or a vector of known length; lengths may be variables.
@@ -233,7 +246,7 @@ def ones(shape: TensorLike, dtype: DTypeLike | None = None) -> TensorVariable:
     return _full(shape, 1, dtype)
 
 
-def _full_like(model, value, dtype, opt):
+def _full_like(model: TensorLike, value: Any, dtype: DTypeLike | None, opt: bool) -> Tensor:
     model = as_tensor_variable(model)
     dtype = model.type.dtype if dtype is None else _dtype_name(dtype)
     value = constant(np.array(value, dtype))
@@ -260,15 +273,15 @@ def ones_like(model: TensorLike, dtype: DTypeLike | None = None, opt: bool = Fal
 # --- sequences and matrices ---------------------------------------------------------------------
 
 
-class ARange(Op):
+class ARange(TensorOp):
     """The numbers from ``start`` up to but not including ``stop``, by ``step``: a vector."""
 
     __props__ = ("dtype",)
 
-    def __init__(self, dtype):
+    def __init__(self, dtype: str) -> None:
         self.dtype = _dtype_name(dtype)
 
-    def make_node(self, start, stop, step):
+    def make_node(self, start: TensorLike, stop: TensorLike, step: TensorLike) -> Apply:
         inputs = [as_tensor_variable(x) for x in (start, stop, step)]
         for name, x in zip(("start", "stop", "step"), inputs, strict=True):
             if x.type.ndim:
@@ -277,7 +290,7 @@ class ARange(Op):
                 )
         return Apply(self, inputs, [tensor_type(self.dtype, (False,)).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         start, stop, step = (x.item() for x in inputs)
         if step == 0:
             raise ZeroDivisionError(f"arange({start}, {stop}, {step}): its step is zero")
@@ -286,7 +299,7 @@ class ARange(Op):
         else:
             output_storage[0][0] = whole_numbers(start, stop, step, self.dtype)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         start, stop, step = node.inputs
         if all(x.type.dtype in dtypes.INTEGERS for x in node.inputs):
             start, stop, step = map(length, node.inputs)
@@ -305,7 +318,12 @@ class ARange(Op):
 
     connection_pattern = connects(0, 2)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         start, _, step = inputs
         (out,), (gz,) = outputs, output_gradients
         by_start, by_step = zeros_like(start, config.floatX), zeros_like(step, config.floatX)
@@ -348,7 +366,7 @@ def how_many(start: int, stop: int, step: int) -> int:
     return max(0, -((start - stop) // step))
 
 
-def _number_of_steps(start, stop, step):
+def _number_of_steps(start: TensorLike, stop: TensorLike, step: TensorLike) -> Tensor:
     """Return the length of ``range(start, stop, step)`` as an int64 variable.
 
     It is computed from the quotients and remainders of both ends by the step, since the distance
@@ -373,7 +391,7 @@ def _number_of_steps(start, stop, step):
 
 
 @cache
-def _arange_op(dtype):
+def _arange_op(dtype: str) -> ARange:
     return ARange(dtype)
 
 
@@ -382,7 +400,7 @@ def arange(
     stop: TensorLike | None = None,
     step: TensorLike = 1,
     dtype: DTypeLike | None = None,
-) -> TensorVariable:
+) -> Tensor:
     """Return the numbers from ``start`` up to but not including ``stop``, by ``step``.
 
     A single argument is the stop; the start then is 0. Arguments are numbers or 0-d variables.
@@ -396,7 +414,7 @@ def arange(
     return _arange_op(_dtype_name(dtype))(start, stop, step)
 
 
-def _arange_dtype(of_arguments):
+def _arange_dtype(of_arguments: Any) -> str:
     dtype = dtypes.promote(*of_arguments)
     if dtype in dtypes.UNSIGNED:
         return "uint64"
@@ -408,37 +426,42 @@ def _arange_dtype(of_arguments):
     return dtype
 
 
-class _DiagonalMatrix(Op):
+class _DiagonalMatrix(TensorOp):
     """Base of Eye and Tri: a matrix of n rows and m columns whose elements depend on k."""
 
     __props__ = ("dtype",)
     #: numpy's function of n, m, k and dtype
     _numpy: Callable[..., np.ndarray]
 
-    def __init__(self, dtype=None):
+    def __init__(self, dtype: str | None = None) -> None:
         self.dtype = _dtype_name(dtype)
 
-    def make_node(self, n, m, k):
+    def make_node(self, n: TensorLike, m: TensorLike, k: int) -> Apply:
         inputs = [as_tensor_variable(x) for x in (n, m, k)]
         for x in inputs:
             if x.type.ndim or x.type.dtype not in dtypes.INTEGERS:
                 raise TypeError(f"{self} needs integers; {x} has type {x.type}")
         return Apply(self, inputs, [tensor_type(self.dtype, (False, False)).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         n, m, k = map(int, inputs)
         if n < 0 or m < 0:
             raise ValueError(f"negative dimensions are not allowed: {self} of {n} by {m}")
         k = max(-n, min(k, m))  # there are no others; numpy's sums might overflow
         output_storage[0][0] = self._numpy(n, m, k, dtype=self.dtype)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [tuple(map(length, node.inputs[:2]))]
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[False]] * 3
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         return [disconnected_type.make_variable() for _ in inputs]
 
     R_op = zero_derivative
@@ -457,13 +480,13 @@ class Tri(_DiagonalMatrix):
 
 
 @cache
-def _diagonal_op(cls, dtype):
+def _diagonal_op(cls: type[_DiagonalMatrix], dtype: str) -> _DiagonalMatrix:
     return cls(dtype)
 
 
 def eye(
     n: TensorLike, m: TensorLike | None = None, k: TensorLike = 0, dtype: DTypeLike | None = None
-) -> TensorVariable:
+) -> Tensor:
     """Return the matrix of n rows and m columns (default: n) with ones on diagonal k.
 
     Arguments are integers or 0-d variables; k > 0 is above the main diagonal. dtype: (default:
@@ -472,7 +495,7 @@ def eye(
     return _diagonal_op(Eye, _dtype_name(dtype))(n, n if m is None else m, k)
 
 
-def identity_like(x: TensorLike) -> TensorVariable:
+def identity_like(x: TensorLike) -> Tensor:
     """Return the matrix of the shape and dtype of matrix ``x`` with ones on its diagonal."""
     x = as_tensor_variable(x)
     n, m = _lengths_of_matrix(x)
@@ -481,7 +504,7 @@ def identity_like(x: TensorLike) -> TensorVariable:
 
 def tri(
     N: TensorLike, M: TensorLike | None = None, k: TensorLike = 0, dtype: DTypeLike | None = None
-) -> TensorVariable:
+) -> Tensor:
     """Return the matrix of N rows and M columns (default: N) with ones on and below diagonal k.
 
     Arguments are integers or 0-d variables; k > 0 is above the main diagonal. dtype: (default:
@@ -490,20 +513,20 @@ def tri(
     return _diagonal_op(Tri, _dtype_name(dtype))(N, N if M is None else M, k)
 
 
-def _lengths_of_matrix(x):
+def _lengths_of_matrix(x: Tensor) -> tuple[Tensor, ...]:
     if x.type.ndim != 2:
         raise TypeError(f"A matrix is needed; {x} has {x.type.ndim} dimensions")
     return shape_of(x)[0], shape_of(x)[1]
 
 
-def tril(m: TensorLike, k: Any = 0) -> TensorVariable:
+def tril(m: TensorLike, k: Any = 0) -> Tensor:
     """Return matrix ``m`` with zeros above diagonal k."""
     m = as_tensor_variable(m)
     rows, columns = _lengths_of_matrix(m)
     return elemwise("mul")(m, tri(rows, columns, k, m.type.dtype))
 
 
-def triu(m: TensorLike, k: Any = 0) -> TensorVariable:
+def triu(m: TensorLike, k: Any = 0) -> Tensor:
     """Return matrix ``m`` with zeros below diagonal k."""
     m = as_tensor_variable(m)
     rows, columns = _lengths_of_matrix(m)
@@ -518,10 +541,10 @@ class _Grid:
     tensor has length 1 along all dimensions but its own.
     """
 
-    def __init__(self, sparse):
+    def __init__(self, sparse: bool) -> None:
         self.sparse = sparse
 
-    def __getitem__(self, slices):
+    def __getitem__(self, slices: Any) -> list[Any]:
         if isinstance(slices, slice):
             slices = (slices,)
         ranges = [self._range(part) for part in slices]
@@ -534,7 +557,7 @@ class _Grid:
         return [alloc(grid, *lengths) for grid in grids]
 
     @staticmethod
-    def _range(part):
+    def _range(part: Any) -> Tensor:
         if isinstance(part.step, complex):
             raise NotImplementedError(f"a grid has no complex steps: {part}")
         start = 0 if part.start is None else part.start

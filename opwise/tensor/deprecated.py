@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
+from opwise.graph.variable import Var
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable
 
 
-class Mean(Op):
+class Mean(TensorOp):
     """The mean along one axis, or of all elements (default), as float64.
 
     axis: an integer, or a list of one. ``theano.tensor.mean`` takes any axes and keeps the dtype.
@@ -27,30 +29,30 @@ class Mean(Op):
         if self.axis is not None and len(self.axis) != 1:
             raise AssertionError(f"Mean takes one axis or None, got {self.axis}")
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "Mean" if self.axis is None else f"Mean{{{self.axis[0]}}}"
 
-    def _kept(self, ndim):
+    def _kept(self, ndim: int) -> list[Any]:
         """Return the dimensions that the result has."""
         if self.axis is None:
             return []
         return [k for k in range(ndim) if k != self.axis[0] % ndim]
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_tensor_variable(x)
         if self.axis is not None and not -x.type.ndim <= self.axis[0] < x.type.ndim:
             raise ValueError(f"Mean along axis {self.axis[0]} of {x.type.ndim} dimensions")
         pattern = tuple(x.type.broadcastable[k] for k in self._kept(x.type.ndim))
         return Apply(self, [x], [tensor_type("float64", pattern).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         axis = None if self.axis is None else self.axis[0]
         output_storage[0][0] = np.asarray(np.mean(inputs[0], dtype="float64", axis=axis))
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [tuple(shapes[0][k] for k in self._kept(len(shapes[0])))]
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (x,), (g,) = inputs, output_gradients
         kept = self._kept(x.type.ndim)
         count = x.size if self.axis is None else x.shape[self.axis[0]]
@@ -59,12 +61,12 @@ class Mean(Op):
         return [cast(elemwise("second")(x, share), _float_of(x))]
 
 
-def _float_of(x):
+def _float_of(x: Tensor) -> str:
     """Return the dtype of a gradient with respect to ``x``."""
     return x.type.dtype if x.type.dtype.startswith(("float", "complex")) else "float64"
 
 
-class Tile(Op):
+class Tile(TensorOp):
     """The first input repeated as the second, a vector of ``ndim`` integers, says.
 
     ``theano.tensor.tile`` has a gradient; this Op has none.
@@ -75,16 +77,16 @@ class Tile(Op):
     def __init__(self, ndim: int) -> None:
         self.ndim = ndim
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"Tile{{ndim={self.ndim}}}"
 
-    def make_node(self, x, reps):
+    def make_node(self, x: TensorLike, reps: TensorLike) -> Apply:
         warnings.warn("Tile op is deprecated, use tile function instead.", stacklevel=3)
         x, reps = as_tensor_variable(x), as_tensor_variable(reps)
         output = tensor_type(x.type.dtype, (False,) * self.ndim).make_variable()
         return Apply(self, [x, reps], [output])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, reps = inputs
         tiled = np.tile(x, reps)
         if tiled.ndim != self.ndim:
@@ -94,13 +96,13 @@ class Tile(Op):
             )
         output_storage[0][0] = tiled.copy() if np.may_share_memory(tiled, x) else tiled
 
-    def infer_shape(self, node, shapes):
-        reps = node.inputs[1]
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
+        reps: Var = node.inputs[1]
         if len(shapes[0]) != self.ndim:
             return [None]
         return [tuple(shapes[0][k] * cast(reps[k], "int64") for k in range(self.ndim))]
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         raise NotImplementedError("Tile has no gradient: use theano.tensor.tile.")
 
 
@@ -111,7 +113,7 @@ class Default(Op):
     __props__ = ()
     accepts_none = True
 
-    def make_node(self, x, default):
+    def make_node(self, x: TensorLike, default: TensorLike) -> Apply:
         x, default = as_tensor_variable(x), as_tensor_variable(default)
         if x.type != default.type:
             raise TypeError(
@@ -119,7 +121,7 @@ class Default(Op):
             )
         return Apply(self, [x, default], [default.type()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, default = inputs
         output_storage[0][0] = default.copy() if x is None else x
 

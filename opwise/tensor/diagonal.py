@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Storage, Values
 from opwise.graph.opmethods import connects, linear_in_first, shapes_of
+from opwise.graph.variable import Var
 from opwise.scalar import dtypes
 from opwise.tensor.advanced_subtensor import user_zeros_like, zero_gradient
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.subtensor import getitem, set_subtensor
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import TensorLike, as_tensor_variable, constant
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import (
+    Tensor,
+    TensorLike,
+    TensorOp,
+    as_tensor_variable,
+    constant,
+)
 
 __all__ = ["AllocDiag", "ExtractDiag", "diag", "diagonal", "fill_diagonal", "fill_diagonal_offset"]
 
 
-class _OfTwoAxes(Op):
+class _OfTwoAxes(TensorOp):
     """Base of ExtractDiag and AllocDiag: the offset of the diagonal and its two axes."""
 
-    def __init__(self, offset=0, axis1=0, axis2=1):
+    def __init__(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> None:
         if axis1 < 0 or axis2 < 0:
             raise NotImplementedError(
                 f"{type(self).__name__} does not support negative axes, got {axis1} and {axis2}"
@@ -48,13 +52,13 @@ class ExtractDiag(_OfTwoAxes):
 
     __props__ = ("offset", "axis1", "axis2", "view")
 
-    def __init__(self, offset=0, axis1=0, axis2=1, view=False):
+    def __init__(self, offset: int = 0, axis1: int = 0, axis2: int = 1, view: bool = False) -> None:
         super().__init__(offset, axis1, axis2)
         self.view = bool(view)
         if self.view:
             self.view_map = {0: [0]}
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_tensor_variable(x)
         if x.type.ndim < 2:
             raise ValueError(f"ExtractDiag needs an input with 2 or more dimensions, got {x.type}")
@@ -64,11 +68,11 @@ class ExtractDiag(_OfTwoAxes):
         pattern = (*(x.type.broadcastable[d] for d in kept), False)
         return Apply(self, [x], [tensor_type(x.type.dtype, pattern).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         diagonal_ = inputs[0].diagonal(self.offset, self.axis1, self.axis2)
         output_storage[0][0] = diagonal_ if self.view else diagonal_.copy()
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         (shape,) = shapes
         rows, columns = shape[self.axis1], shape[self.axis2]
         if self.offset > 0:
@@ -81,7 +85,12 @@ class ExtractDiag(_OfTwoAxes):
         kept = [n for d, n in enumerate(shape) if d not in (self.axis1, self.axis2)]
         return [(*kept, shorter)]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (x,), (gz,) = inputs, output_gradients
         if x.type.dtype in dtypes.DISCRETE:
             return [zero_gradient(x)]
@@ -107,21 +116,21 @@ class AllocDiag(_OfTwoAxes):
 
     __props__ = ("offset", "axis1", "axis2")
 
-    def make_node(self, diag):
+    def make_node(self, diag: TensorLike) -> Apply:
         diag = as_tensor_variable(diag)
         if diag.type.ndim < 1:
             raise ValueError(f"AllocDiag needs an input with 1 or more dimensions, got {diag.type}")
         pattern = self._with_axes(diag.type.broadcastable[:-1], False)
         return Apply(self, [diag], [tensor_type(diag.type.dtype, pattern).make_variable()])
 
-    def _with_axes(self, others, entry):
+    def _with_axes(self, others: Sequence[Any], entry: Any) -> tuple[Any, ...]:
         """Return ``others`` with ``entry`` inserted at both axes."""
         result = list(others)
         for axis in sorted((self.axis1, self.axis2)):
             result.insert(axis, entry)
         return tuple(result)
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (x,) = inputs
         n = x.shape[-1] + abs(self.offset)
         out = np.zeros(self._with_axes(x.shape[:-1], n), dtype=x.dtype)
@@ -130,12 +139,17 @@ class AllocDiag(_OfTwoAxes):
         view[..., positions + max(0, -self.offset), positions + max(0, self.offset)] = x
         output_storage[0][0] = out
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         (shape,) = shapes
         n = shape[-1] + abs(self.offset) if self.offset else shape[-1]
         return [self._with_axes(shape[:-1], n)]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (x,), (gz,) = inputs, output_gradients
         if x.type.dtype in dtypes.DISCRETE:
             return [zero_gradient(x)]
@@ -144,12 +158,12 @@ class AllocDiag(_OfTwoAxes):
     R_op = linear_in_first
 
 
-def diagonal(a: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
+def diagonal(a: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Return the diagonals of ``a`` over two axes, ``offset`` above the main one."""
     return ExtractDiag(offset, axis1, axis2)(a)
 
 
-def diag(v: TensorLike, k: int = 0) -> TensorVariable:
+def diag(v: TensorLike, k: int = 0) -> Tensor:
     """Return the matrix with vector ``v`` on its kth diagonal, or the kth diagonal of a matrix."""
     v = as_tensor_variable(v)
     if v.type.ndim == 1:
@@ -159,7 +173,7 @@ def diag(v: TensorLike, k: int = 0) -> TensorVariable:
     raise ValueError(f"diag takes an input with 1 or more dimensions, got {v.type}")
 
 
-class FillDiagonal(Op):
+class FillDiagonal(TensorOp):
     """x with its main diagonal set to a scalar; inputs (x, val).
 
     A matrix that is taller than wide is filled on its first square only. An input of more than two
@@ -169,11 +183,11 @@ class FillDiagonal(Op):
     __props__ = ()
     name = "FillDiagonal"
 
-    def make_node(self, a, val):
+    def make_node(self, a: TensorLike, val: TensorLike) -> Apply:
         a, val = _diagonal_and_value(self.name, a, val)
         return Apply(self, [a, val], [a.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         a, val = inputs
         if a.ndim > 2 and len(set(a.shape)) > 1:
             raise ValueError(f"All dimensions of input must be of equal length, got {a.shape}")
@@ -184,7 +198,7 @@ class FillDiagonal(Op):
 
     infer_shape = shapes_of(0)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (a, val), (gz,) = inputs, output_gradients
         if a.type.dtype in dtypes.COMPLEX:
             raise NotImplementedError(f"{self.name} has no gradient for complex numbers")
@@ -195,7 +209,7 @@ class FillDiagonal(Op):
         return [self(gz, constant(np.zeros((), val.type.dtype))), diagonal(gz).sum()]
 
 
-class FillDiagonalOffset(Op):
+class FillDiagonalOffset(TensorOp):
     """The matrix a with the diagonal ``offset`` above its main one set to a scalar.
 
     Inputs (a, val, offset); offset is an integer scalar.
@@ -204,7 +218,7 @@ class FillDiagonalOffset(Op):
     __props__ = ()
     name = "FillDiagonalOffset"
 
-    def make_node(self, a, val, offset):
+    def make_node(self, a: TensorLike, val: TensorLike, offset: TensorLike) -> Apply:
         a, val = _diagonal_and_value(self.name, a, val)
         offset = as_tensor_variable(offset)
         if a.type.ndim != 2:
@@ -217,7 +231,7 @@ class FillDiagonalOffset(Op):
             )
         return Apply(self, [a, val, offset], [a.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         a, val, offset = inputs
         out = a.copy()
         out[positions_on(a.shape, int(offset))] = val
@@ -226,7 +240,7 @@ class FillDiagonalOffset(Op):
     infer_shape = shapes_of(0)
     connection_pattern = connects(0, 1)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (a, val, offset), (gz,) = inputs, output_gradients
         if a.type.dtype in dtypes.COMPLEX:
             raise NotImplementedError(f"{self.name} has no gradient for complex numbers")
@@ -244,7 +258,7 @@ def positions_on(shape: Sequence[int], offset: int) -> tuple[np.ndarray, np.ndar
     return along + max(0, -offset), along + max(0, offset)
 
 
-def _diagonal_and_value(name, a, val):
+def _diagonal_and_value(name: str, a: TensorLike, val: TensorLike) -> tuple[Tensor, ...]:
     a, val = as_tensor_variable(a), as_tensor_variable(val)
     if a.type.ndim < 2:
         raise TypeError(f"{name}: first parameter must have at least two dimensions, not {a.type}")
@@ -262,11 +276,11 @@ fill_diagonal_ = FillDiagonal()
 fill_diagonal_offset_ = FillDiagonalOffset()
 
 
-def fill_diagonal(a: TensorLike, val: TensorLike) -> TensorVariable:
+def fill_diagonal(a: TensorLike, val: TensorLike) -> Tensor:
     """Return ``a``, of two or more dimensions, with its main diagonal set to the scalar ``val``."""
     return fill_diagonal_(a, val)
 
 
-def fill_diagonal_offset(a: TensorLike, val: TensorLike, offset: TensorLike) -> TensorVariable:
+def fill_diagonal_offset(a: TensorLike, val: TensorLike, offset: TensorLike) -> Tensor:
     """Return the matrix ``a`` with the diagonal ``offset`` above its main one set to ``val``."""
     return fill_diagonal_offset_(a, val, offset)

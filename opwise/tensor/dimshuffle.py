@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -12,17 +12,18 @@ from opwise.config import config
 from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.hashing import HashedOnce
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Storage, Values
+from opwise.graph.variable import Var
 from opwise.scalar import dtypes
 from opwise.tensor.elemwise import zeros_like
 from opwise.tensor.knownvalues import equals_input
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable, constant
 
 __all__ = ["DimShuffle"]
 
 
-class DimShuffle(HashedOnce, Op):
+class DimShuffle(HashedOnce, TensorOp):
     """Reorders, drops and inserts dimensions.
 
     input_broadcastable: the broadcast pattern of the input. new_order: for each dimension of the
@@ -33,18 +34,23 @@ class DimShuffle(HashedOnce, Op):
     view_map = {0: [0]}
     flops, traffic = costs.no_flops, costs.nothing
 
-    def __init__(self, input_broadcastable, new_order, inplace=True):
+    def __init__(
+        self,
+        input_broadcastable: tuple[bool, ...],
+        new_order: tuple[int | str, ...],
+        inplace: bool = True,
+    ) -> None:
         self.input_broadcastable = tuple(input_broadcastable)
-        self.new_order = tuple(o if o == "x" else int(o) for o in new_order)
+        self.new_order: tuple[int | str, ...] = tuple(o if o == "x" else int(o) for o in new_order)
         self.inplace = inplace
         ndim = len(self.input_broadcastable)
         for o in self.new_order:
-            if o != "x" and not 0 <= o < ndim:
+            if isinstance(o, int) and not 0 <= o < ndim:
                 raise ValueError(
                     f"new_order[{self.new_order.index(o)}] is {o}, but the input only has {ndim} "
                     f"axes. (DimShuffle of {self.input_broadcastable} by {self.new_order})"
                 )
-        kept = [o for o in self.new_order if o != "x"]
+        kept = [o for o in self.new_order if isinstance(o, int)]
         if len(set(kept)) != len(kept):
             raise ValueError(
                 f"The same input dimension may not appear twice in the list of output dimensions "
@@ -68,10 +74,10 @@ class DimShuffle(HashedOnce, Op):
         )  # with the ellipsis, a single element stays an array
         self._keep_hash()
 
-    def _hashed(self):
+    def _hashed(self) -> Any:
         return DimShuffle, self.new_order, self.input_broadcastable
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_tensor_variable(x)
         if x.type.broadcastable != self.input_broadcastable:
             if len(x.type.broadcastable) != len(self.input_broadcastable):
@@ -86,33 +92,40 @@ class DimShuffle(HashedOnce, Op):
                         "The broadcastable pattern of the input is incorrect for this op. Expected "
                         f"{self.input_broadcastable}, got {x.type.broadcastable}."
                     )
-        pattern = tuple(o == "x" or x.type.broadcastable[o] for o in self.new_order)
+        pattern = tuple(
+            x.type.broadcastable[o] if isinstance(o, int) else True for o in self.new_order
+        )
         return Apply(self, [x], [tensor_type(x.type.dtype, pattern).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (x,) = inputs
         output_storage[0][0] = x.transpose(self._transpose)[self._index]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         (shape,) = shapes
         one = constant(np.int64(1))
         return [tuple(one if o == "x" else shape[o] for o in self.new_order)]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (x,), (gz,) = inputs, output_gradients
         order: list[int | str] = ["x"] * x.type.ndim
         for position, o in enumerate(self.new_order):
-            if o != "x":
+            if isinstance(o, int):
                 order[o] = position
         gz = as_tensor_variable(gz)
         if gz.type.dtype in dtypes.DISCRETE or x.type.dtype in dtypes.DISCRETE:
             return [zeros_like(x, config.floatX)]
         return [dimshuffle(gz, order)]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         return [None] if eval_points[0] is None else [self(eval_points[0])]
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return self is other or (
             type(self) is type(other)
             and self.new_order == other.new_order
@@ -121,7 +134,7 @@ class DimShuffle(HashedOnce, Op):
 
     __hash__ = HashedOnce.__hash__
 
-    def __str__(self):
+    def __str__(self) -> str:
         prefix = "InplaceDimShuffle" if self.inplace else "DimShuffle"
         return f"{prefix}{{{','.join(map(str, self.new_order))}}}"
 
@@ -132,7 +145,7 @@ def dimshuffle_op(broadcastable: tuple[bool, ...], order: tuple[int | str, ...])
     return DimShuffle(broadcastable, order)
 
 
-def dimshuffle(x: Any, order: Iterable[int | str]) -> Any:
+def dimshuffle(x: Tensor, order: Iterable[int | str]) -> Tensor:
     """Return ``x`` with its dimensions in ``order``; x itself if they are in it already."""
     order = tuple(order)
     if order == tuple(range(x.type.ndim)):

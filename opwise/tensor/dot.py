@@ -14,19 +14,20 @@ import numpy as np
 
 from opwise.graph import costs
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
-from opwise.graph.variable import Variable
+from opwise.graph.costs import ArrayShapes
+from opwise.graph.op import Lengths, Op, Storage, Values
+from opwise.graph.variable import Var
 from opwise.scalar import dtypes
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import elemwise
 from opwise.tensor.shape import patternbroadcast
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable
 
 __all__ = ["Dot"]
 
 
-def matched(gradient: Any, x: Variable) -> Any:
+def matched(gradient: Tensor, x: Tensor) -> Tensor:
     """Return a gradient by ``x`` with the broadcast pattern of x."""
     if gradient.type.broadcastable != x.type.broadcastable:
         return patternbroadcast(gradient, x.type.broadcastable)
@@ -41,7 +42,7 @@ def numpys_dot(x: np.ndarray, y: np.ndarray) -> Any:
     return np.dot(x, y)
 
 
-def product_rule(self: Op, inputs: Sequence[Any], eval_points: Sequence[Any]) -> list[Any]:
+def product_rule(self: Op, inputs: Sequence[Var], eval_points: Sequence[Var]) -> Sequence[Var]:
     """An ``R_op`` of products of two factors; the result is [None] if no direction is given."""
     (x, y), (dx, dy) = inputs, eval_points
     parts = [self(dx, y)] if dx is not None else []
@@ -50,14 +51,14 @@ def product_rule(self: Op, inputs: Sequence[Any], eval_points: Sequence[Any]) ->
     return [reduce(elemwise("add"), parts) if parts else None]
 
 
-class Dot(Op):
+class Dot(TensorOp):
     """The product of two vectors, of two matrices, or of a matrix and a vector, as in numpy."""
 
     __props__ = ()
     profile_kind = "product"
     traffic = costs.each_once
 
-    def make_node(self, x, y):
+    def make_node(self, x: TensorLike, y: TensorLike) -> Apply:
         x, y = as_tensor_variable(x), as_tensor_variable(y)
         for i, v in enumerate((x, y)):
             if v.type.ndim not in (1, 2):
@@ -69,20 +70,26 @@ class Dot(Op):
         dtype = dtypes.upcast(x.type.dtype, y.type.dtype)
         return Apply(self, [x, y], [tensor_type(dtype, pattern).make_variable()])
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return the number of multiplications and additions. inputs, outputs: their shapes."""
-        return 2 * math.prod(outputs[0]) * inputs[0][-1]
+        result: int = 2 * math.prod(outputs[0]) * inputs[0][-1]
+        return result
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y = inputs
         dtype = node.outputs[0].type.numpy_dtype
         output_storage[0][0] = np.asarray(numpys_dot(x, y), dtype=dtype)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         x, y = shapes
         return [x[:-1] + y[1:]]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (x, y), (gz,) = inputs, output_gradients
         if gz.type.ndim == 0:
             gx, gy = gz * y, gz * x
@@ -96,13 +103,13 @@ class Dot(Op):
 
     R_op = product_rule
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "dot"
 
 
 _dot = Dot()
 
 
-def _outer(x, y):
+def _outer(x: Tensor, y: Tensor) -> Tensor:
     """Return the outer product of two vectors."""
     return _dot(dimshuffle(x, (0, "x")), dimshuffle(y, ("x", 0)))

@@ -7,29 +7,33 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from opwise.config import config, thread_flags
 from opwise.graph.apply import Apply
+from opwise.graph.costs import ArrayLayouts, ArrayShapes, Traffic
 from opwise.graph.hashing import HashedOnce
 from opwise.graph.null import NullType, disconnected_type, is_disconnected, is_null
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Storage, Values
 from opwise.graph.traversal import io_toposort
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
 from opwise.scalar.op import OPS, ScalarOp, cast_op
-from opwise.scalar.spec import ROWS, Algebra
+from opwise.scalar.spec import ROWS, Algebra, ScalarSpec
 from opwise.scalar.types import get_scalar_type
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable, constant
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import (
+    Tensor,
+    TensorLike,
+    TensorOp,
+    as_tensor_variable,
+    constant,
+)
 
 #: Apply -> the function that computes it in numpy
 _computations: weakref.WeakKeyDictionary[Apply, _Computation] = weakref.WeakKeyDictionary()
@@ -38,7 +42,7 @@ _computations: weakref.WeakKeyDictionary[Apply, _Computation] = weakref.WeakKeyD
 class _Computation:
     """Computes an Elemwise Apply in numpy, for inputs of the Apply's types."""
 
-    def __init__(self, op, node):
+    def __init__(self, op: Elemwise, node: Apply) -> None:
         self.op = op
         self.inplace = list(op.inplace_pattern.items())
         self.compute = op.scalar_op.computation(
@@ -50,7 +54,7 @@ class _Computation:
             for dim in range(node.outputs[0].type.ndim)
         ]
 
-    def __call__(self, inputs):
+    def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         arrays = list(map(np.asarray, inputs))
         shape = self.shape_of(arrays)
         results = self.compute(arrays)
@@ -68,7 +72,7 @@ class _Computation:
             results[i] = inputs[k]
         return results
 
-    def shape_of(self, arrays):
+    def shape_of(self, arrays: Sequence[np.ndarray]) -> tuple[int, ...]:
         """Return the shape of the outputs for inputs that have a ``shape``.
 
         Raises ValueError if two inputs that do not broadcast along a dimension differ in length.
@@ -91,7 +95,7 @@ class _Computation:
         return tuple(shape)
 
 
-class Elemwise(HashedOnce, Op):
+class Elemwise(HashedOnce, TensorOp):
     """A scalar operation applied to every element; inputs broadcast along broadcastable dimensions.
 
     scalar_op: the operation. inplace_pattern: dict from an output to the input that it overwrites.
@@ -129,7 +133,7 @@ class Elemwise(HashedOnce, Op):
     def _hashed(self) -> Any:
         return self.scalar_op, tuple(sorted(self.inplace_pattern.items()))
 
-    def make_node(self, *inputs):
+    def make_node(self, *inputs: TensorLike) -> Apply:
         operands = [as_tensor_variable(x) for x in inputs]
         self.scalar_op.check_count(len(operands))
         ndim = max(x.type.ndim for x in operands)
@@ -149,7 +153,9 @@ class Elemwise(HashedOnce, Op):
         outputs = [tensor_type(d, pattern).make_variable() for d in out_dtypes]
         return Apply(self, operands, outputs)
 
-    def _check_inplace(self, inputs, i, dtype, pattern):
+    def _check_inplace(
+        self, inputs: Sequence[Tensor], i: int, dtype: str, pattern: tuple[bool, ...]
+    ) -> None:
         if inputs[i].type.broadcastable != pattern:
             raise ValueError(
                 "Operation cannot be done inplace on an input with broadcasted dimensions."
@@ -160,17 +166,18 @@ class Elemwise(HashedOnce, Op):
                 f"({[x.type.dtype for x in inputs]}, {dtype}, {self.inplace_pattern})"
             )
 
-    def element_cost(self, n_inputs):
+    def element_cost(self, n_inputs: int) -> float:
         """Return roughly how many nanoseconds one element takes."""
         return self.scalar_op.element_cost(n_inputs)
 
-    def apply_work(self, inputs, outputs):
+    def apply_work(self, inputs: ArrayShapes, outputs: ArrayShapes) -> float | None:
         """Return roughly the nanoseconds that one thread computes; None if it is not known."""
         if not self.scalar_op.has_cost():
             return None
-        return self.element_cost(len(inputs)) * math.prod(outputs[0])
+        n: int = math.prod(outputs[0])
+        return self.element_cost(len(inputs)) * n
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return the number of floating-point operations; None if there is no exact count.
 
         inputs, outputs: their shapes.
@@ -178,19 +185,19 @@ class Elemwise(HashedOnce, Op):
         count = self.scalar_op.element_flops(len(inputs))
         return None if count is None else count * math.prod(outputs[0])
 
-    def traffic(self, node, inputs, outputs):
+    def traffic(self, node: Apply, inputs: ArrayLayouts, outputs: ArrayLayouts) -> Traffic:
         """Return the bytes of the inputs that are read, and of the outputs."""
         unread = self.scalar_op.unread()
         read = [0 if i in unread else a.bytes for i, a in enumerate(inputs)]
         return read, [a.bytes for a in outputs]
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         with np.errstate(all="ignore"):
             results = self.computation(node)(inputs)
         for result, cell in zip(results, output_storage, strict=True):
             cell[0] = result
 
-    def computation(self, node):
+    def computation(self, node: Apply) -> _Computation:
         """Return a function from the inputs of an Apply to its outputs.
 
         Each output has memory of its own, or the memory of the input that it overwrites. The
@@ -201,14 +208,14 @@ class Elemwise(HashedOnce, Op):
             found = _computations[node] = _Computation(self, node)
         return found
 
-    def shape_of(self, node, inputs):
+    def shape_of(self, node: Apply, inputs: Sequence[Any]) -> tuple[int, ...]:
         """Return the shape of the outputs for inputs that have a ``shape``.
 
         Raises ValueError if two inputs that do not broadcast along a dimension differ in length.
         """
         return self.computation(node).shape_of(inputs)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         one = constant(np.int64(1))
         result = []
         for dim in range(node.outputs[0].type.ndim):
@@ -220,14 +227,19 @@ class Elemwise(HashedOnce, Op):
                 result.append(one)
         return [tuple(result)] * len(node.outputs)
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Return which inputs each output depends on; a dependence on a shape does not count."""
         row = self.scalar_op.row
         if row is not None and row.ignores_first:
             return [[False], [True]]
         return [[True] * len(node.outputs) for _ in node.inputs]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         results = []
         for x, g in zip(inputs, self._gradients(inputs, outputs, output_gradients), strict=True):
             if is_null(g) or is_disconnected(g):
@@ -244,7 +256,12 @@ class Elemwise(HashedOnce, Op):
             results.append(g)
         return results
 
-    def _gradients(self, inputs, outputs, output_gradients):
+    def _gradients(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> list[Var]:
         op = self.scalar_op
         row = op.row
         discrete_out = all(o.type.dtype in dtypes.DISCRETE for o in outputs)
@@ -269,7 +286,12 @@ class Elemwise(HashedOnce, Op):
                 result.append(g if is_null(g) else as_tensor_variable(g))
         return result
 
-    def _gradients_by_scalar_graph(self, inputs, outputs, output_gradients):
+    def _gradients_by_scalar_graph(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> list[Var]:
         """Return the gradients of an op without a row, from its gradient on scalar variables."""
         op = self.scalar_op
         scalars = [get_scalar_type(x.type.dtype).make_variable() for x in inputs]
@@ -286,10 +308,10 @@ class Elemwise(HashedOnce, Op):
         )
         return [r if r is None or is_null(r) else _lift(r, values) for r in results]
 
-    def R_op(self, inputs, eval_points):
-        outputs = self(*inputs, return_list=True)
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
+        outputs: Any = self(*inputs, return_list=True)
         ones = [second_bare(out, constant(np.asarray(1, out.type.dtype))) for out in outputs]
-        total = [None] * len(outputs)
+        total: list[Var] = [None] * len(outputs)
         for k, out in enumerate(outputs):
             grads = self._gradients(
                 inputs,
@@ -303,7 +325,7 @@ class Elemwise(HashedOnce, Op):
                 total[k] = part if total[k] is None else bare("add")(total[k], part)
         return total
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return self is other or (
             type(self) is type(other)
             and self.row_name == other.row_name  # differs most often, and is compared fast
@@ -313,7 +335,7 @@ class Elemwise(HashedOnce, Op):
 
     __hash__ = HashedOnce.__hash__
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.name is not None:
             return self.name
         op = self.scalar_op
@@ -322,19 +344,21 @@ class Elemwise(HashedOnce, Op):
         return f"Elemwise{{{op}}}{sorted(self.inplace_pattern.items())}"
 
 
-def _lift(result, values):
+def _lift(result: Var, values: dict[Any, Any]) -> Tensor:
     """Return the tensor variable that a scalar graph computes from the tensors in ``values``."""
     values = dict(values)
     for node in io_toposort(list(values), [result]):
         args: list[Any] = []
         for var in node.inputs:
             args.append(constant(var.data) if isinstance(var, Constant) else values[var])
-        for old, new in zip(node.outputs, Elemwise(node.op)(*args, return_list=True), strict=True):
+        made: Any = Elemwise(node.op)(*args, return_list=True)
+        for old, new in zip(node.outputs, made, strict=True):
             values.setdefault(old, new)
-    return values[result] if result in values else constant(result.data)
+    lifted: Tensor = values[result] if result in values else constant(result.data)
+    return lifted
 
 
-def pad_left(x: Any, ndim: int) -> Any:
+def pad_left(x: Tensor, ndim: int) -> Tensor:
     """Return ``x`` with broadcastable dimensions added on the left up to ``ndim``."""
     missing = ndim - x.type.ndim
     if missing <= 0:
@@ -351,12 +375,12 @@ def bare(name: str) -> Elemwise:
 BARE_ALGEBRA = Algebra(lambda name, *args: bare(name)(*args))
 
 
-def second_bare(x: Variable, y: Variable) -> TensorVariable:
+def second_bare(x: Variable, y: Variable) -> Tensor:
     """Return ``y`` broadcast to the shape of ``x``."""
     return bare("second")(x, y)
 
 
-def zeros_like(x: Any, dtype: DTypeLike | None = None) -> TensorVariable:
+def zeros_like(x: Any, dtype: DTypeLike | None = None) -> Tensor:
     """Return zeros of the shape of ``x`` (default dtype: that of x)."""
     zero = constant(np.zeros((), dtype or x.type.dtype))
     return second_bare(x, zero)
@@ -369,11 +393,11 @@ _PLAIN_NAMES = {"scalar_sigmoid": "sigmoid", "scalar_softplus": "softplus",
                 "xlogx": "xlogx", "xlogy0": "xlogy0"}  # fmt: skip
 
 
-def _define(row):
+def _define(row: ScalarSpec) -> Elemwise:
     tensor_name = row.tensor_name or row.name
     text = _PLAIN_NAMES.get(row.name) or f"Elemwise{{{tensor_name},no_inplace}}"
     op = FUNCTIONS[tensor_name] = Elemwise(OPS[row.name], name=text)
-    op.__doc__ = row.doc
+    op.__doc__ = row.described()
     op.__name__ = tensor_name
     return op
 
@@ -410,9 +434,9 @@ def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
         dtype = np.dtype(dtype).name
     except TypeError as error:
         raise TypeError(f"{error}: cast takes one of {', '.join(dtypes.ALL)}") from None
-    x = as_tensor_variable(x)
+    x = tensor = as_tensor_variable(x)
     if x.type.dtype == dtype:
-        return x
+        return tensor
     if x.type.dtype in dtypes.COMPLEX and dtype not in dtypes.COMPLEX:
         raise TypeError(
             "Casting from complex to real is ambiguous: consider real(), imag(), angle() or abs()"

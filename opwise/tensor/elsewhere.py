@@ -222,7 +222,7 @@ def public(module: ModuleType | None) -> Iterable[str]:
     """Return the names that a module offers."""
     if module is None:
         return ()
-    names = getattr(module, "__all__", None)
+    names: Iterable[str] | None = getattr(module, "__all__", None)
     if names is not None:
         return names
     own = vars(module).items()

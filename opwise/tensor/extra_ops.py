@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,9 @@ from opwise.errors import NotScalarConstantError
 from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import connects, linear_in_first, shapes_of
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Var
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
 from opwise.tensor.advanced_subtensor import (
@@ -45,10 +45,13 @@ from opwise.tensor.shape import flatten, reshape, shape_i_op, squeeze
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.subtensor import getitem, set_subtensor
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable, constant
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import (
+    Tensor,
+    TensorLike,
+    TensorOp,
+    as_tensor_variable,
+    constant,
+)
 
 __all__ = [
     "DiffOp", "bartlett", "bincount", "cumprod", "cumsum", "fill_diagonal", "fill_diagonal_offset",
@@ -56,23 +59,23 @@ __all__ = [
 ]  # fmt: skip
 
 
-class CpuContiguous(Op):
+class CpuContiguous(TensorOp):
     """The input, copied only if its memory is not C contiguous."""
 
     __props__ = ()
     view_map = {0: [0]}
     flops, traffic = costs.no_flops, costs.view_or_copy
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_tensor_variable(x)
         return Apply(self, [x], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = np.require(inputs[0], requirements="C")
 
     infer_shape = shapes_of(0)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         return list(output_gradients)
 
     R_op = linear_in_first
@@ -84,25 +87,30 @@ cpu_contiguous = CpuContiguous()
 # --- along an axis --------------------------------------------------------------------------------
 
 
-def _reversed(x, axis):
+def _product(lengths: Lengths) -> Tensor:
+    one: Tensor = constant(np.int64(1))
+    return reduce(elemwise("mul"), lengths, one)
+
+
+def _reversed(x: Tensor, axis: int | None) -> Tensor:
     """Return ``x`` reversed along ``axis``; None is for vectors."""
     if axis is None:
         return getitem(x, slice(None, None, -1))
     return getitem(x, (slice(None),) * (axis % x.type.ndim) + (slice(None, None, -1),))
 
 
-class CumOp(Op):
+class CumOp(TensorOp):
     """Cumulative sums (mode 'add') or products ('mul') along an axis; None flattens first."""
 
     __props__ = ("axis", "mode")
 
-    def __init__(self, axis=None, mode="add"):
+    def __init__(self, axis: int | None = None, mode: str = "add") -> None:
         if mode not in ("add", "mul"):
             raise ValueError(f'CumOp: Unknown mode "{mode}"')
         self.axis = axis
         self.mode = mode
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_tensor_variable(x)
         if self.axis is None:
             return Apply(self, [x], [tensor_type(x.type.dtype, (False,)).make_variable()])
@@ -110,7 +118,7 @@ class CumOp(Op):
             raise ValueError(f"axis(={self.axis}) out of bounds")
         return Apply(self, [x], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (x,) = inputs
         if self.axis is None:
             x = x.ravel()
@@ -119,17 +127,22 @@ class CumOp(Op):
         result = accumulate(x, axis=self.axis or 0, dtype=dtype)
         output_storage[0][0] = result.astype(x.dtype, copy=False)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         if self.axis is None and node.inputs[0].type.ndim != 1:
-            return [(reduce(elemwise("mul"), shapes[0], constant(np.int64(1))),)]
+            return [(_product(shapes[0]),)]
         return shapes
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (x,), (gz,) = inputs, output_gradients
         if x.type.dtype in dtypes.DISCRETE:
             return [zero_gradient(x)]
 
-        def summed_from_the_end(g):
+        def summed_from_the_end(g: Tensor) -> Tensor:
             return _reversed(CumOp(self.axis, "add")(_reversed(g, self.axis)), self.axis)
 
         if self.mode == "add":
@@ -144,7 +157,7 @@ class CumOp(Op):
             gx = reshape(gx, shape_of(x), ndim=x.type.ndim)
         return [gx]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         if eval_points[0] is None:
             return [None]
         if self.mode == "add":
@@ -156,7 +169,7 @@ class CumOp(Op):
         behind = without_it * added(elemwise("switch")(is_first_zero, dx, 0))
         return [elemwise("switch")(elemwise("eq")(zeros_so_far, 0), before, behind)]
 
-    def _around_the_first_zero(self, factors):
+    def _around_the_first_zero(self, factors: Tensor) -> tuple[Tensor, ...]:
         """Return the parts of which derivatives of cumulative products are made, exact with zeros.
 
         The derivative of a product before the first 0 by a factor is the product divided by it. All
@@ -172,16 +185,16 @@ class CumOp(Op):
         without_it = self(elemwise("switch")(is_first_zero, one, factors))
         return zeros_so_far, is_first_zero, divisor, without_it
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{self.axis}, {self.mode}}}"
 
 
-def cumsum(x: TensorLike, axis: int | None = None) -> TensorVariable:
+def cumsum(x: TensorLike, axis: int | None = None) -> Tensor:
     """Return the cumulative sums of ``x`` along ``axis``, of its dtype; None flattens first."""
     return CumOp(axis, "add")(x)
 
 
-def cumprod(x: TensorLike, axis: int | None = None) -> TensorVariable:
+def cumprod(x: TensorLike, axis: int | None = None) -> Tensor:
     """Return the cumulative products of ``x`` along ``axis``, of its dtype; None flattens first.
 
     Gradients are exact if factors are 0; second derivatives are not if several factors are 0.
@@ -199,18 +212,18 @@ def CumprodOp(axis: int | None = None) -> CumOp:
     return CumOp(axis, "mul")
 
 
-class DiffOp(Op):
+class DiffOp(TensorOp):
     """The nth differences of neighbours along an axis."""
 
     __props__ = ("n", "axis")
 
-    def __init__(self, n=1, axis=-1):
+    def __init__(self, n: int = 1, axis: int = -1) -> None:
         if n < 0:
             raise ValueError(f"diff: order must be non-negative but got {n}")
         self.n = int(n)
         self.axis = int(axis)
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_tensor_variable(x)
         if not -x.type.ndim <= self.axis < x.type.ndim:
             raise ValueError(f"axis(={self.axis}) out of bounds")
@@ -219,16 +232,21 @@ class DiffOp(Op):
             pattern[self.axis] = False
         return Apply(self, [x], [tensor_type(x.type.dtype, tuple(pattern)).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         result = np.diff(inputs[0], n=self.n, axis=self.axis)
         output_storage[0][0] = result if self.n else inputs[0].copy()
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         shape = list(shapes[0])
         shape[self.axis] = elemwise("maximum")(shape[self.axis] - self.n, 0)
         return [tuple(shape)]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (x,), (gz,) = inputs, output_gradients
         if x.type.dtype in dtypes.DISCRETE:
             return [zero_gradient(x)]
@@ -246,12 +264,12 @@ class DiffOp(Op):
     R_op = linear_in_first
 
 
-def diff(x: TensorLike, n: int = 1, axis: int = -1) -> Any:
+def diff(x: TensorLike, n: int = 1, axis: int = -1) -> Tensor:
     """Return the nth differences of neighbours in ``x`` along ``axis``."""
     return DiffOp(n=n, axis=axis)(x)
 
 
-def roll(x: TensorLike, shift: Any, axis: int | None = None) -> Tensor:
+def roll(x: TensorLike, shift: TensorLike, axis: int | None = None) -> Tensor:
     """Return ``x`` with its elements moved cyclically by ``shift`` along ``axis``.
 
     axis: None moves them in the flattened array.
@@ -273,7 +291,7 @@ def roll(x: TensorLike, shift: Any, axis: int | None = None) -> Tensor:
 # --- repetition -----------------------------------------------------------------------------------
 
 
-class RepeatOp(Op):
+class RepeatOp(TensorOp):
     """Repeats the elements along ``axis``; None flattens first.
 
     Inputs (x, repeats): repeats is an integer, or a vector with a number for each element.
@@ -281,10 +299,10 @@ class RepeatOp(Op):
 
     __props__ = ("axis",)
 
-    def __init__(self, axis=None):
+    def __init__(self, axis: int | None = None) -> None:
         self.axis = axis
 
-    def make_node(self, x, repeats):
+    def make_node(self, x: TensorLike, repeats: TensorLike) -> Apply:
         x, repeats = as_tensor_variable(x), as_tensor_variable(repeats)
         if repeats.type.dtype not in dtypes.INTEGERS or repeats.type.dtype == "uint64":
             raise TypeError(f"repeats must be of an integer dtype below uint64, not {repeats.type}")
@@ -298,14 +316,15 @@ class RepeatOp(Op):
             self, [x, repeats], [tensor_type(x.type.dtype, tuple(pattern)).make_variable()]
         )
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, repeats = inputs
         output_storage[0][0] = np.repeat(x, repeats, axis=self.axis)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         x_shape, repeats = shapes[0], cast(node.inputs[1], "int64")
+        total: Tensor
         if self.axis is None:
-            total = reduce(elemwise("mul"), x_shape, constant(np.int64(1)))
+            total = _product(x_shape)
         else:
             total = x_shape[self.axis]
         if repeats.type.ndim == 1 and not repeats.type.broadcastable[0]:
@@ -320,7 +339,12 @@ class RepeatOp(Op):
 
     connection_pattern = connects(0)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (x, repeats), (gz,) = inputs, output_gradients
         if x.type.dtype in dtypes.DISCRETE:
             return [zero_gradient(x), disconnected_type.make_variable()]
@@ -340,7 +364,7 @@ class RepeatOp(Op):
     R_op = linear_in_first
 
 
-def _is_once(repeats):
+def _is_once(repeats: Tensor) -> bool:
     """Return whether a number of repetitions is known to be 1."""
     try:
         return bool(get_scalar_constant_value(repeats) == 1)
@@ -348,7 +372,7 @@ def _is_once(repeats):
         return False
 
 
-def repeat(x: TensorLike, repeats: TensorLike, axis: int | None = None) -> Any:
+def repeat(x: TensorLike, repeats: TensorLike, axis: int | None = None) -> Tensor:
     """Return ``x`` with each element along ``axis`` repeated; None flattens x first.
 
     repeats: an integer, or a vector with a number for each element.
@@ -374,7 +398,7 @@ def repeat(x: TensorLike, repeats: TensorLike, axis: int | None = None) -> Any:
     return reshape(stretched, lengths, ndim=x.type.ndim)
 
 
-def tile(x: TensorLike, reps: Any, ndim: int | None = None) -> Any:
+def tile(x: TensorLike, reps: Any, ndim: int | None = None) -> Tensor:
     """Return ``x`` repeated as a whole, ``reps`` times along each dimension.
 
     reps: an integer, a list of integers and scalars, or a vector. ndim: dimensions of the result,
@@ -402,7 +426,7 @@ def tile(x: TensorLike, reps: Any, ndim: int | None = None) -> Any:
     )
 
 
-def _repetitions(reps, ndim):
+def _repetitions(reps: TensorLike, ndim: int | None) -> list[Tensor | float]:
     """Return the argument ``reps`` of tile as a list of integers and integer scalars."""
     if isinstance(reps, list | tuple):
         if any(as_tensor_variable(r).type.ndim for r in reps):
@@ -436,7 +460,7 @@ def bincount(
     weights: TensorLike | None = None,
     minlength: Any = None,
     assert_nonneg: bool = False,
-) -> TensorVariable:
+) -> Tensor:
     """Return how often each number from 0 on occurs in ``x``, a vector of integers.
 
     weights: numbers to add for each element instead of 1. minlength: of the result. assert_nonneg:
@@ -449,18 +473,19 @@ def bincount(
         raise TypeError(f"index must be integers: {x} has dtype {x.type.dtype}")
     if assert_nonneg:
         nonnegative = elemwise("ge")(x, 0).all()
-        x = Assert("Input to bincount has negative values!")(x, nonnegative)
+        x = as_tensor_variable(Assert("Input to bincount has negative values!")(x, nonnegative))
     # -1 for an empty vector: the result then has length 0
     length = join(0, constant(np.array([-1])), cast(x, "int64")).max() + 1
     if minlength is not None:
         length = elemwise("maximum")(length, minlength)
     if weights is None:
-        return advanced_inc_subtensor1(zeros([length], dtype=x.type.dtype), 1, x)
+        counts: Tensor = advanced_inc_subtensor1(zeros([length], dtype=x.type.dtype), 1, x)
+        return counts
     weights = as_tensor_variable(weights)
     return advanced_inc_subtensor1(zeros([length], dtype=weights.type.dtype), weights, x)
 
 
-def to_one_hot(y: TensorLike, nb_class: Any, dtype: DTypeLike | None = None) -> TensorVariable:
+def to_one_hot(y: TensorLike, nb_class: Any, dtype: DTypeLike | None = None) -> Tensor:
     """Return a matrix whose row i is 1 in column ``y[i]`` and 0 elsewhere.
 
     y: a vector of integers below ``nb_class``, the number of columns. dtype: (default: floatX).
@@ -471,7 +496,7 @@ def to_one_hot(y: TensorLike, nb_class: Any, dtype: DTypeLike | None = None) -> 
     return set_subtensor(getitem(rows, (arange(n), y)), 1)
 
 
-class SearchsortedOp(Op):
+class SearchsortedOp(TensorOp):
     """The positions at which elements of v can be inserted into a sorted vector x.
 
     Inputs (x, v) or (x, v, sorter); side: before ('left') or after ('right') equal elements.
@@ -479,12 +504,12 @@ class SearchsortedOp(Op):
 
     __props__ = ("side",)
 
-    def __init__(self, side="left"):
+    def __init__(self, side: str = "left") -> None:
         if side not in ("left", "right"):
             raise ValueError(f"'{side}' is an invalid value for keyword 'side'")
         self.side = side
 
-    def make_node(self, x, v, sorter=None):
+    def make_node(self, x: TensorLike, v: TensorLike, sorter: TensorLike | None = None) -> Apply:
         x, v = as_tensor_variable(x, ndim=1), as_tensor_variable(v)
         inputs = [x, v]
         if sorter is not None:
@@ -495,17 +520,18 @@ class SearchsortedOp(Op):
             inputs.append(cast(sorter, "int64") if sorter.type.dtype == "uint64" else sorter)
         return Apply(self, inputs, [tensor_type("int64", v.type.broadcastable).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, v, *sorter = inputs
-        found = np.searchsorted(x, v, self.side, *sorter)
+        side: Any = self.side
+        found = np.searchsorted(x, v, side, *sorter)
         output_storage[0][0] = np.asarray(found, dtype=np.int64)
 
     infer_shape = shapes_of(1)
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[True], [True], [False]][: len(node.inputs)]
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         x, v, *sorter = inputs
         return [zero_gradient(x), zero_gradient(v)] + [
             disconnected_type.make_variable() for _ in sorter
@@ -514,7 +540,7 @@ class SearchsortedOp(Op):
 
 def searchsorted(
     x: TensorLike, v: TensorLike, side: str = "left", sorter: TensorLike | None = None
-) -> TensorVariable:
+) -> Tensor:
     """Return the positions at which elements of ``v`` can be inserted into the sorted vector ``x``.
 
     side: before ('left') or after ('right') equal elements. sorter: positions that sort x.
@@ -531,13 +557,19 @@ class Unique(Op):
 
     __props__ = ("return_index", "return_inverse", "return_counts", "axis")
 
-    def __init__(self, return_index=False, return_inverse=False, return_counts=False, axis=None):
+    def __init__(
+        self,
+        return_index: bool = False,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+        axis: int | None = None,
+    ) -> None:
         self.return_index = return_index
         self.return_inverse = return_inverse
         self.return_counts = return_counts
         self.axis = axis
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_tensor_variable(x)
         pattern = [False]
         if self.axis is not None:
@@ -552,8 +584,9 @@ class Unique(Op):
         outs += [tensor_type("int64", (False,)).make_variable() for _ in filter(None, wanted)]
         return Apply(self, [x], outs)
 
-    def perform(self, node, inputs, output_storage):
-        found = np.unique(
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
+        unique: Any = np.unique  # checkers of types know its flags only as constants
+        found = unique(
             inputs[0],
             return_index=self.return_index,
             return_inverse=self.return_inverse,
@@ -568,7 +601,7 @@ class Unique(Op):
             # the shape of the inverse differs between versions of numpy
             cell[0] = positions.astype(np.int64).ravel()
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         (lengths,) = shapes
         # how many elements differ is known when they are compared
         found = [[shape_i_op(d)(out) for d in range(out.type.ndim)] for out in node.outputs]
@@ -576,7 +609,7 @@ class Unique(Op):
             axis = self.axis % len(lengths)
             found[0] = [*lengths[:axis], found[0][axis], *lengths[axis + 1 :]]
         if self.return_inverse:
-            every = reduce(elemwise("mul"), lengths, constant(np.int64(1)))
+            every = _product(lengths)
             found[1 + self.return_index] = [every if self.axis is None else lengths[self.axis]]
         return list(map(tuple, found))
 
@@ -592,7 +625,7 @@ class UnravelIndex(Op):
 
     __props__ = ("ndim", "order")
 
-    def __init__(self, ndim, order="C"):
+    def __init__(self, ndim: int, order: Any = "C") -> None:
         if order not in ("C", "F"):
             raise ValueError("order must be 'C' or 'F'")
         if not isinstance(ndim, int):
@@ -600,12 +633,12 @@ class UnravelIndex(Op):
         self.ndim = ndim
         self.order = order
 
-    def make_node(self, indices, dims):
+    def make_node(self, indices: TensorLike, dims: TensorLike) -> Apply:
         indices, dims = _integers(indices, dims)
         outs = [tensor_type("int64", indices.type.broadcastable)() for _ in range(self.ndim)]
         return Apply(self, [indices, dims], outs)
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         indices, dims = inputs
         found = np.unravel_index(indices, tuple(dims.tolist()), order=self.order)
         if len(found) != self.ndim:
@@ -615,14 +648,14 @@ class UnravelIndex(Op):
         for cell, positions in zip(output_storage, found, strict=True):
             cell[0] = np.array(positions, dtype=np.int64)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [shapes[0]] * self.ndim
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         return [zero_gradient(x) for x in inputs]
 
 
-class RavelMultiIndex(Op):
+class RavelMultiIndex(TensorOp):
     """Turns indices along each dimension of an array into positions in the flattened array.
 
     Inputs (indices of each dimension..., dims). mode: 'raise', 'wrap' or 'clip' indices that are
@@ -631,7 +664,7 @@ class RavelMultiIndex(Op):
 
     __props__ = ("mode", "order")
 
-    def __init__(self, mode="raise", order="C"):
+    def __init__(self, mode: Any = "raise", order: Any = "C") -> None:
         if mode not in ("raise", "wrap", "clip"):
             raise ValueError("mode must be one of 'raise', 'wrap', 'clip'")
         if order not in ("C", "F"):
@@ -639,7 +672,7 @@ class RavelMultiIndex(Op):
         self.mode = mode
         self.order = order
 
-    def make_node(self, *inputs):
+    def make_node(self, *inputs: TensorLike) -> Apply:
         *multi_index, dims = _integers(*inputs)
         for i in multi_index[1:]:
             if i.type.ndim != multi_index[0].type.ndim:
@@ -649,7 +682,7 @@ class RavelMultiIndex(Op):
         )
         return Apply(self, [*multi_index, dims], [tensor_type("int64", pattern).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         *multi_index, dims = inputs
         found = np.ravel_multi_index(
             tuple(multi_index), tuple(dims.tolist()), mode=self.mode, order=self.order
@@ -658,11 +691,11 @@ class RavelMultiIndex(Op):
 
     infer_shape = shapes_of(0)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         return [zero_gradient(x) for x in inputs]
 
 
-def _integers(*inputs):
+def _integers(*inputs: TensorLike) -> list[Tensor]:
     """Return indices and a shape as integer variables; TypeError for others."""
     variables = [as_tensor_variable(x) for x in inputs]
     for v in variables[:-1]:
@@ -673,7 +706,9 @@ def _integers(*inputs):
     return variables
 
 
-def unravel_index(indices: TensorLike, dims: Any, order: str = "C", ndim: int | None = None) -> Any:
+def unravel_index(
+    indices: TensorLike, dims: Any, order: str = "C", ndim: int | None = None
+) -> tuple[Tensor, ...]:
     """Return positions in a flattened array of shape ``dims`` as indices, one for each dimension.
 
     ndim: the length of dims, needed if it is not known.
@@ -685,7 +720,7 @@ def unravel_index(indices: TensorLike, dims: Any, order: str = "C", ndim: int | 
 
 def ravel_multi_index(
     multi_index: Sequence[TensorLike], dims: Any, mode: str = "raise", order: str = "C"
-) -> TensorVariable:
+) -> Tensor:
     """Return indices along each dimension of an array as positions in the flattened array.
 
     dims: the shape of the array.
@@ -695,12 +730,12 @@ def ravel_multi_index(
     return RavelMultiIndex(mode=mode, order=order)(*multi_index, dims)
 
 
-class Bartlett(Op):
+class Bartlett(TensorOp):
     """The Bartlett window of M points."""
 
     __props__ = ()
 
-    def make_node(self, M):
+    def make_node(self, M: TensorLike) -> Apply:
         M = as_tensor_variable(M)
         if M.type.ndim != 0:
             raise TypeError(f"{type(self).__name__} only works on scalar input")
@@ -708,19 +743,19 @@ class Bartlett(Op):
             raise TypeError(f"{type(self).__name__} only works on integer input")
         return Apply(self, [M], [tensor_type("float64", (False,)).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = np.bartlett(int(inputs[0]))
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [(elemwise("maximum")(cast(node.inputs[0], "int64"), 0),)]
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         return [zero_gradient(x) for x in inputs]
 
 
 bartlett_ = Bartlett()
 
 
-def bartlett(M: TensorLike) -> TensorVariable:
+def bartlett(M: TensorLike) -> Tensor:
     """Return the Bartlett window of ``M`` points, an integer scalar."""
     return bartlett_(M)

@@ -6,7 +6,7 @@ Each is the Elemwise of a row of the scalar table; new rows appear here by thems
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from opwise.tensor.variable import (
     constant,
     tensor,
 )
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
 
 _ALIASES = {
     "abs": "abs_",
@@ -56,17 +53,17 @@ continuous_dtypes = list(dtypes.CONTINUOUS)
 all_dtypes = list(dtypes.ALL)
 
 
-def true_divide(x: TensorLike, y: TensorLike) -> TensorVariable:
+def true_divide(x: TensorLike, y: TensorLike) -> Tensor:
     """Return x / y; two integers give floatX."""
     return elemwise("true_div")(x, y)
 
 
-def power(x: TensorLike, y: TensorLike) -> TensorVariable:
+def power(x: TensorLike, y: TensorLike) -> Tensor:
     """Return x to the power y."""
     return elemwise("pow")(x, y)
 
 
-def round(x: TensorLike, mode: str | None = "half_to_even") -> TensorVariable:
+def round(x: TensorLike, mode: str | None = "half_to_even") -> Tensor:
     """Return the nearest whole number of each element.
 
     mode: how halves are rounded, 'half_to_even' (also None) or 'half_away_from_zero'.
@@ -85,43 +82,43 @@ def iround(x: TensorLike, mode: str | None = "half_to_even") -> Tensor:
     return cast(round(x, mode), "int64")
 
 
-def mod_check(x: TensorLike, y: TensorLike) -> TensorVariable:
+def mod_check(x: TensorLike, y: TensorLike) -> Tensor:
     """Return x % y; ComplexError for complex numbers, which have no remainder."""
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     refuse_complex_mod(x.dtype, y.dtype)
     return elemwise("mod")(x, y)
 
 
-def divmod(x: TensorLike, y: TensorLike) -> tuple[TensorVariable, TensorVariable]:
+def divmod(x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
     """Return (x // y, x % y)."""
     return elemwise("int_div")(x, y), elemwise("mod")(x, y)
 
 
-def div_proxy(x: TensorLike, y: TensorLike) -> TensorVariable:
+def div_proxy(x: TensorLike, y: TensorLike) -> Tensor:
     """Return x // y for two integers, else x / y."""
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     whole = x.type.dtype in discrete_dtypes and y.type.dtype in discrete_dtypes
     return elemwise("int_div" if whole else "true_div")(x, y)
 
 
-def ceil_intdiv(a: TensorLike, b: TensorLike) -> TensorVariable:
+def ceil_intdiv(a: TensorLike, b: TensorLike) -> Tensor:
     """Return a / b rounded up; exact for integers of any size."""
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     quotient = elemwise("int_div")(a, b)
     return quotient + cast(elemwise("neq")(elemwise("mod")(a, b), 0), quotient.type.dtype)
 
 
-def isnan(a: TensorLike) -> Any:
+def isnan(a: TensorLike) -> Tensor:
     """Return elementwise whether ``a`` is NaN; for integers, an allocation of False."""
     return _where_continuous("isnan", a)
 
 
-def isinf(a: TensorLike) -> Any:
+def isinf(a: TensorLike) -> Tensor:
     """Return elementwise whether ``a`` is infinite; for integers, an allocation of False."""
     return _where_continuous("isinf", a)
 
 
-def _where_continuous(name, a):
+def _where_continuous(name: str, a: TensorLike) -> Tensor:
     a = as_tensor_variable(a)
     if a.type.dtype in dtypes.DISCRETE:
         return alloc(np.array(False), *(shape_i(a, d) for d in range(a.type.ndim)))
@@ -144,7 +141,7 @@ def isclose(
     rtol: float = 1.0e-5,
     atol: float = 1.0e-8,
     equal_nan: bool = False,
-) -> TensorVariable:
+) -> Tensor:
     """Return elementwise whether |a - b| <= atol + rtol |b|, as numpy.isclose does."""
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     isinf, isnan, eq, and_, or_ = (elemwise(n) for n in ("isinf", "isnan", "eq", "and_", "or_"))
@@ -165,12 +162,12 @@ def allclose(
     rtol: float = 1.0e-5,
     atol: float = 1.0e-8,
     equal_nan: bool = False,
-) -> TensorVariable:
+) -> Tensor:
     """Return whether ``isclose`` holds everywhere."""
     return all_(isclose(a, b, rtol, atol, equal_nan))
 
 
-def logaddexp(*xs: TensorLike) -> TensorVariable:
+def logaddexp(*xs: TensorLike) -> Tensor:
     """Return log(exp(x1) + exp(x2) + ...)."""
     return elemwise("log")(elemwise("add")(*[elemwise("exp")(x) for x in xs]))
 

@@ -12,16 +12,15 @@ from opwise.config import config
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type, is_disconnected, is_null
 from opwise.graph.op import Op
-from opwise.graph.variable import Variable
+from opwise.graph.variable import Var, Variable
 from opwise.tensor.elemwise import cast, zeros_like
 from opwise.tensor.type import TensorType
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import TensorLike, as_tensor_variable
 
 #: theano.tensor does not have them; theano.ifelse does
 __all__: list[str] = []
 
 # variables of any type, those with operators among them
-Var = Any
 
 
 class IfElse(Op):
@@ -59,7 +58,7 @@ class IfElse(Op):
 
     # --- building graphs --------------------------------------------------------------------------
 
-    def make_node(self, condition: Any, *inputs: Any) -> Apply:
+    def make_node(self, condition: TensorLike, *inputs: Any) -> Apply:
         if len(inputs) != 2 * self.n_outs:
             raise AssertionError(
                 f"Wrong number of arguments to make_node: expected {2 * self.n_outs}, got "
@@ -180,13 +179,13 @@ def copied(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else deepcopy(value)
 
 
-def _as_variable(x: Any) -> Var:
+def _as_variable(x: TensorLike) -> Var:
     if hasattr(x, "_as_TensorVariable"):
         return x._as_TensorVariable()
     return x if isinstance(x, Variable) else as_tensor_variable(x)
 
 
-def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None = None) -> Any:
+def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None = None) -> Var:
     """Return the values of ``then_branch`` if ``condition`` is true, else those of ``else_branch``.
 
     Only the branch that is taken is computed. Use ``T.switch`` to choose for each element of a

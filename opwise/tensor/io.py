@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.op import Storage, Values
 from opwise.graph.type import generic
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar.dtypes import DTypeLike
 from opwise.tensor.type import tensor_type
+from opwise.tensor.variable import TensorOp
+
+if TYPE_CHECKING:
+    from opwise.tensor.variable import TensorLike
+
 
 __all__ = ["LoadFromDisk", "load"]
 
 
-class LoadFromDisk(Op):
+class LoadFromDisk(TensorOp):
     """The array of a .npy file. The input is the path, a generic variable or a text.
 
     dtype, broadcastable: of the array. mmap_mode: 'c' maps the file into memory, None reads it.
@@ -34,13 +39,13 @@ class LoadFromDisk(Op):
         self.broadcastable = tuple(broadcastable)
         self.mmap_mode = mmap_mode
 
-    def make_node(self, path):
+    def make_node(self, path: TensorLike) -> Apply:
         if isinstance(path, str):
             path = Constant(generic, path)
         output = tensor_type(self.dtype.name, self.broadcastable).make_variable()
         return Apply(self, [path], [output])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (path,) = inputs
         if path.endswith(".npz"):
             raise ValueError(f"Expected a .npy file, got {path}: save one array with numpy.save")
@@ -49,7 +54,7 @@ class LoadFromDisk(Op):
             raise TypeError(f"Expected an array of type {self.dtype}, {path} has {array.dtype}")
         output_storage[0][0] = array
 
-    def __str__(self):
+    def __str__(self) -> str:
         return (
             f"Load{{dtype: {self.dtype}, broadcastable: {self.broadcastable}, "
             f"mmep: {self.mmap_mode}}}"

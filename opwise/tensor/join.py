@@ -13,9 +13,10 @@ from opwise.config import config
 from opwise.errors import AsTensorError, NotScalarConstantError
 from opwise.graph import costs
 from opwise.graph.apply import Apply
+from opwise.graph.costs import ArrayLayouts, Traffic
 from opwise.graph.null import NullType, is_disconnected
-from opwise.graph.op import Op
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.op import Lengths, Op, Storage, Values
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.scalar import dtypes
 from opwise.tensor.creation import zeros_like
 from opwise.tensor.elemwise import cast, elemwise
@@ -33,10 +34,18 @@ from opwise.tensor.shape import (
     shape_padleft,
 )
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable, constant, conversions
+from opwise.tensor.variable import (
+    Tensor,
+    TensorLike,
+    TensorOp,
+    as_tensor_variable,
+    constant,
+    conversions,
+)
 
 if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+    from opwise.tensor.reduce import Axis
+
 
 __all__ = [
     "Join",
@@ -55,7 +64,7 @@ __all__ = [
 # --- vectors of single numbers ------------------------------------------------------------------
 
 
-class MakeVector(Op):
+class MakeVector(TensorOp):
     """A vector of ``dtype`` whose elements are the inputs, 0-d tensors.
 
     dtype: one to which those of the inputs can be upcast. AssertionError for another.
@@ -64,10 +73,10 @@ class MakeVector(Op):
     __props__ = ("dtype",)
     flops, traffic = costs.no_flops, costs.each_once
 
-    def __init__(self, dtype="int64"):
+    def __init__(self, dtype: str = "int64") -> None:
         self.dtype = np.dtype(dtype).name
 
-    def make_node(self, *inputs):
+    def make_node(self, *inputs: TensorLike) -> Apply:
         entries = [as_tensor_variable(x) for x in inputs]
         for i, x in enumerate(entries):
             if x.type.ndim:
@@ -81,28 +90,33 @@ class MakeVector(Op):
         entries = [x if x.type.dtype == upcast else cast(x, upcast) for x in entries]
         return Apply(self, entries, [tensor_type(self.dtype, (False,)).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         result = np.empty(len(inputs), dtype=self.dtype)
         for i, x in enumerate(inputs):
             result[i] = x
         output_storage[0][0] = result
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [(length(len(node.inputs)),)]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (gz,) = output_gradients
         if self.dtype in dtypes.DISCRETE:
             return [zeros_like(x, config.floatX) for x in inputs]
         return [gz[i] for i in range(len(inputs))]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         if all(point is None for point in eval_points):
             return [None]
         return self.make_node(*_with_zeros(inputs, eval_points)).outputs
 
 
-def _with_zeros(inputs, eval_points):
+def _with_zeros(inputs: Sequence[Tensor], eval_points: Sequence[Tensor | None]) -> list[Tensor]:
     """Return the directions of inputs, zeros for those without one."""
     return [
         zeros_like(x) if point is None else point
@@ -110,7 +124,7 @@ def _with_zeros(inputs, eval_points):
     ]
 
 
-def _entry_of_list(node, i):
+def _entry_of_list(node: Apply, i: int) -> Variable | None:
     return node.inputs[i] if i < len(node.inputs) else None
 
 
@@ -118,14 +132,14 @@ vector_rule(MakeVector, lambda node, _: len(node.inputs), _entry_of_list)
 
 
 @cache
-def _make_vector_op(dtype):
+def _make_vector_op(dtype: str) -> MakeVector:
     return MakeVector(dtype)
 
 
 make_vector = _make_vector_op("int64")
 
 
-def vector_of(numbers: Sequence[Any]) -> TensorVariable:
+def vector_of(numbers: Sequence[Any]) -> Tensor:
     """Return the vector of a list of 0-d tensors, of the upcast of their dtypes."""
     return _make_vector_op(dtypes.upcast(*(x.type.dtype for x in numbers)))(*numbers)
 
@@ -133,7 +147,7 @@ def vector_of(numbers: Sequence[Any]) -> TensorVariable:
 # --- joining ------------------------------------------------------------------------------------
 
 
-def _known_axis(axis):
+def _known_axis(axis: Any) -> int | None:
     """Return an axis as an int if its value is known, else None; TypeError for a fraction."""
     try:
         value = get_scalar_constant_value(axis)
@@ -144,7 +158,7 @@ def _known_axis(axis):
     return int(value)
 
 
-class Join(Op):
+class Join(TensorOp):
     """Joins tensors with the same number of dimensions along an axis, the first input.
 
     Along all other axes their lengths are equal. view: the position of a tensor of which the result
@@ -154,12 +168,12 @@ class Join(Op):
     __props__ = ("view",)
     flops = costs.no_flops
 
-    def __init__(self, view=-1):
+    def __init__(self, view: int = -1) -> None:
         self.view = view
         if view != -1:
             self.view_map = {0: [1 + view]}
 
-    def make_node(self, axis, *tensors):
+    def make_node(self, axis: TensorLike, *tensors: TensorLike) -> Apply:
         if not tensors:
             raise ValueError("there is no tensor to join: the list is empty. Give at least one.")
         parts = [as_tensor_variable(x) for x in tensors]
@@ -184,13 +198,13 @@ class Join(Op):
         output = tensor_type(dtype, _joined_pattern(known, parts)).make_variable()
         return Apply(self, [axis, *parts], [output])
 
-    def traffic(self, node, inputs, outputs):
+    def traffic(self, node: Apply, inputs: ArrayLayouts, outputs: ArrayLayouts) -> Traffic:
         """Return the bytes of the tensors and of the result; none if the result is a view."""
         if self.view != -1 and outputs[0].bytes == inputs[1 + self.view].bytes:
             return costs.nothing(self, node, inputs, outputs)
         return [0, *(a.bytes for a in inputs[1:])], [outputs[0].bytes]
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         axis, *tensors = inputs
         if self.view != -1 and all(
             x.shape[int(axis)] == 0 for i, x in enumerate(tensors) if i != self.view
@@ -205,7 +219,7 @@ class Join(Op):
             casting="unsafe",
         )
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         axis, ndim = node.inputs[0], node.outputs[0].type.ndim
         shapes = shapes[1:]
         known = _known_axis(axis)
@@ -220,7 +234,12 @@ class Join(Op):
                 joined.append(elemwise("switch")(_is_dimension(axis, i, ndim), total, shapes[0][i]))
         return [tuple(joined)]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         axis, *tensors = inputs
         (gz,) = output_gradients
         by_axis = NullType(f"{self} has no gradient by its axis, a whole number").make_variable()
@@ -241,23 +260,23 @@ class Join(Op):
             ),
         ]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         if all(point is None for point in eval_points[1:]):
             return [None]
         return self.make_node(inputs[0], *_with_zeros(inputs[1:], eval_points[1:])).outputs
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "Join" if self.view == -1 else f"Join{{view={self.view}}}"
 
 
-def _no_axis(axis, ndim):
+def _no_axis(axis: int, ndim: int) -> str:
     return (
         f"there is no axis {axis} to join tensors of {ndim} dimensions along: axes go from {-ndim} "
         f"to {ndim - 1}"
     )
 
 
-def _normalized_axis(axis, ndim):
+def _normalized_axis(axis: int, ndim: int) -> int:
     if axis < -ndim:
         raise IndexError(_no_axis(axis, ndim))
     if axis >= ndim:
@@ -265,12 +284,12 @@ def _normalized_axis(axis, ndim):
     return axis % ndim
 
 
-def _is_dimension(axis, i, ndim):
+def _is_dimension(axis: Variable, i: int, ndim: int) -> Tensor:
     """Return a variable: whether a symbolic axis, which may be negative, is dimension ``i``."""
     return elemwise("eq")(elemwise("mod")(length(axis), length(ndim)), length(i))
 
 
-def _joined_pattern(axis, tensors):
+def _joined_pattern(axis: int | None, tensors: Sequence[Tensor]) -> tuple[bool, ...]:
     """Return the broadcast pattern of tensors joined along ``axis``; None if it is not known."""
     patterns = [x.type.broadcastable for x in tensors]
     if len(patterns) == 1:
@@ -280,19 +299,24 @@ def _joined_pattern(axis, tensors):
     return tuple(i != axis and any(flags) for i, flags in enumerate(zip(*patterns, strict=True)))
 
 
-def _added(lengths):
+def _added(lengths: Sequence[Tensor]) -> Tensor:
     """Return the sum of int64 scalar variables."""
     if all(isinstance(n, Constant) for n in lengths):
         return length(sum(int(n.data) for n in lengths))
     return lengths[0] if len(lengths) == 1 else elemwise("add")(*lengths)
 
 
-def _length_of_join(node, depth):
-    lengths = [known_length(part, depth) for part in node.inputs[1:]]
-    return None if None in lengths else sum(lengths)
+def _length_of_join(node: Apply, depth: int) -> int | None:
+    total = 0
+    for part in node.inputs[1:]:
+        n = known_length(part, depth)
+        if n is None:
+            return None
+        total += n
+    return total
 
 
-def _entry_of_join(node, i):
+def _entry_of_join(node: Apply, i: int) -> tuple[Variable, int] | None:
     for part in node.inputs[1:]:
         n = known_length(part)
         if n is None:
@@ -328,7 +352,7 @@ def concatenate(tensor_list: Sequence[TensorLike], axis: TensorLike = 0) -> Tens
     return join(axis, *tensor_list)
 
 
-def stack(*tensors: Any, **kwargs: Any) -> Tensor:
+def stack(*tensors: TensorLike, **kwargs: Any) -> Tensor:
     """Return tensors of equal shape joined along a new axis: ``stack(tensors, axis=0)``.
 
     axis may be negative; scalars are joined into a vector, whatever axis is. ``stack(x, y, ...)``,
@@ -357,7 +381,7 @@ def stack(*tensors: Any, **kwargs: Any) -> Tensor:
     return _stacked([as_tensor_variable(x) for x in tensors], axis)
 
 
-def _stacked(tensors, axis):
+def _stacked(tensors: Sequence[Tensor], axis: int) -> Tensor:
     if all(x.type.ndim == 0 for x in tensors):
         return vector_of(tensors)  # along any axis: old programs stack along axis 1
     ndim = tensors[0].type.ndim + 1
@@ -382,14 +406,14 @@ def vertical_stack(*args: TensorLike) -> Tensor:
     return join(0, *_matrices(args, "vertical_stack"))
 
 
-def _matrices(args, name):
+def _matrices(args: Sequence[TensorLike], name: str) -> Sequence[Tensor]:
     if len(args) < 2:
         raise ValueError(f"{name} takes two matrices or more, got {len(args)}")
-    args = [as_tensor_variable(x) for x in args]
-    for x in args:
+    matrices = [as_tensor_variable(x) for x in args]
+    for x in matrices:
         if x.type.ndim != 2:
             raise ValueError(f"{name} takes matrices; {x} has {x.type.ndim} dimensions")
-    return args
+    return matrices
 
 
 def stacklists(arg: TensorLike) -> Tensor:
@@ -399,7 +423,7 @@ def stacklists(arg: TensorLike) -> Tensor:
     return as_tensor_variable(arg)
 
 
-def _stack_sequence(sequence, ndim=None):
+def _stack_sequence(sequence: Sequence[TensorLike], ndim: int | None = None) -> Tensor:
     """Return a list that holds variables as one variable, for ``as_tensor_variable``."""
     tensors = [as_tensor_variable(x) for x in sequence]
     if any(x.type.ndim != tensors[0].type.ndim for x in tensors):
@@ -430,12 +454,12 @@ class Split(Op):
 
     __props__ = ("len_splits",)
 
-    def __init__(self, len_splits):
+    def __init__(self, len_splits: int) -> None:
         self.len_splits = int(len_splits)
         if self.len_splits < 1:
             raise ValueError(f"A tensor is split into one part or more, not {len_splits}")
 
-    def make_node(self, x, axis, splits):
+    def make_node(self, x: TensorLike, axis: TensorLike, splits: TensorLike) -> Apply:
         x = as_tensor_variable(x)
         axis = as_tensor_variable(axis)
         splits = as_tensor_variable(splits)
@@ -451,7 +475,7 @@ class Split(Op):
         ]
         return Apply(self, [x, axis, splits], outputs)
 
-    def _pattern(self, x, axis):
+    def _pattern(self, x: Tensor, axis: Axis) -> tuple[bool, ...]:
         """Return the broadcast pattern of the parts, which may be empty."""
         pattern = x.type.broadcastable
         if self.len_splits == 1 or not any(pattern):
@@ -462,7 +486,7 @@ class Split(Op):
         cut = known % len(pattern)
         return tuple(flag and i != cut for i, flag in enumerate(pattern))
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, axis, splits = inputs
         axis = int(axis)
         if not -x.ndim <= axis < x.ndim:
@@ -480,7 +504,7 @@ class Split(Op):
         for cell, part in zip(output_storage, parts, strict=True):
             cell[0] = part.copy()
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         x, axis, splits = node.inputs
         known = _known_axis(axis)
         ndim = x.type.ndim
@@ -497,7 +521,12 @@ class Split(Op):
             result.append(tuple(lengths))
         return result
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         x, axis, _ = inputs
         why = f"{self} has no gradient by whole numbers"
         others = [NullType(why).make_variable() for _ in inputs[1:]]
@@ -509,23 +538,26 @@ class Split(Op):
         ]
         return [patternbroadcast(join(axis, *parts), x.type.broadcastable), *others]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         if eval_points[0] is None:
             return [None] * self.len_splits
         return self.make_node(eval_points[0], *inputs[1:]).outputs
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{self.len_splits}}}"
 
 
 @cache
-def _split_op(len_splits):
+def _split_op(len_splits: int) -> Split:
     return Split(len_splits)
 
 
-def split(x: TensorLike, splits_size: TensorLike, n_splits: int, axis: TensorLike = 0) -> Any:
+def split(
+    x: TensorLike, splits_size: TensorLike, n_splits: int, axis: TensorLike = 0
+) -> Tensor | list[Tensor]:
     """Return ``x`` cut into ``n_splits`` parts along ``axis``: a list, or the part if it is one.
 
     splits_size: the lengths of the parts, an integer vector or a list of numbers and variables.
     """
-    return _split_op(int(n_splits))(x, axis, splits_size)
+    parts: Tensor | list[Tensor] = _split_op(int(n_splits))(x, axis, splits_size)
+    return parts

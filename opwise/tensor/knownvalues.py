@@ -14,7 +14,7 @@ import numpy as np
 from opwise.errors import EmptyConstantError, NotScalarConstantError
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.scalar.op import Cast, ScalarOp
 from opwise.scalar.spec import ROWS
 from opwise.scalar.types import Scalar
@@ -27,7 +27,7 @@ from opwise.tensor.convert import (
     tensor_from_scalar,
 )
 from opwise.tensor.elemwise import Elemwise, cast
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import TensorLike, as_tensor_variable
 
 __all__ = ["extract_constant", "get_scalar_constant_value", "get_vector_length"]
 
@@ -78,7 +78,7 @@ def equals_input(op_class: type[Op]) -> None:
     _number_rules[op_class] = _first_input
 
 
-def _first_input(node):
+def _first_input(node: Apply) -> Var:
     return node.inputs[0]
 
 
@@ -130,7 +130,7 @@ def get_scalar_constant_value(
             v = found
 
 
-def _number_in(x):
+def _number_in(x: Any) -> Any:
     """Return the number that a Python or numpy object is."""
     data = np.asarray(x)
     if data.dtype.kind not in "biufc":
@@ -151,7 +151,7 @@ def constant_number(v: Constant) -> Any:
     return found[0] if found else None
 
 
-def _unique_value(data):
+def _unique_value(data: Any) -> tuple[Any, ...]:
     """Return (number,) if all elements are that number, else ()."""
     if isinstance(data, np.ndarray) and data.size > 1:
         flat = data.reshape(-1)
@@ -164,7 +164,7 @@ def _unique_value(data):
     return ()
 
 
-def _number_in_constant(v):
+def _number_in_constant(v: Constant) -> Any:
     number = constant_number(v)
     if number is None:
         if np.size(v.data) == 0:
@@ -173,7 +173,7 @@ def _number_in_constant(v):
     return number
 
 
-def _through_elemwise(v, op, compute, max_recur):
+def _through_elemwise(v: Var, op: ScalarOp, compute: bool, max_recur: int) -> Any:
     """Return the value of an elementwise result, or the variable that it equals elementwise."""
     operands = v.owner.inputs
     row = op.row
@@ -182,7 +182,7 @@ def _through_elemwise(v, op, compute, max_recur):
     if not compute or max_recur <= 0 or len(v.owner.outputs) > 1:
         raise NotScalarConstantError(v)
 
-    def value(x):
+    def value(x: Var) -> Any:
         return get_scalar_constant_value(x, max_recur=max_recur - 1)
 
     if row is not None and row.name == "switch":
@@ -216,7 +216,7 @@ def extract_constant(x: Any, elemwise: bool = True, only_process_constants: bool
 _MAX_DEPTH = 30
 
 
-def get_vector_length(v: Any) -> int:
+def get_vector_length(v: TensorLike) -> int:
     """Return the length of a symbolic vector, as an int.
 
     Raises TypeError unless v is a vector, ValueError if its length is not known beforehand.
@@ -280,7 +280,7 @@ def vector_entry(v: Variable, i: int) -> Entry:
     return None if found is None else _as_dtypes(_number_of(found), reversed(casts))
 
 
-def _number_of(entry):
+def _number_of(entry: Any) -> Any:
     """Return the number that an entry is if it is a constant, perhaps cast; else the entry."""
     if isinstance(entry, Constant):
         return entry.data[()]
@@ -292,7 +292,7 @@ def _number_of(entry):
     return entry
 
 
-def _as_dtypes(entry, casts):
+def _as_dtypes(entry: Any, casts: Any) -> Any:
     for dtype in casts:
         entry = cast(entry, dtype) if hasattr(entry, "type") else np.dtype(dtype).type(entry)
     return entry

@@ -5,6 +5,7 @@ The names are those of ``theano.typed_list``; ``theano.tensor`` does not have th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -12,12 +13,12 @@ import numpy as np
 
 from opwise.config import config
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.op import Op, Storage, Values
 from opwise.graph.type import Type
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.tensor.slices import SliceConstant, SliceType, slicetype
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable, constant
 
 __all__ = [
     "Append", "Count", "Extend", "GetItem", "Index", "Insert", "Length", "MakeList", "Remove",
@@ -49,9 +50,10 @@ class _typed_list_py_operators:
     def __getitem__(self, index: Any) -> Any:
         return getitem(self, index)
 
-    def __len__(self) -> Any:
+    def __len__(self) -> Tensor:
         """Return the length as a variable; ``len()`` raises TypeError, which wants a number."""
-        return length(self)
+        own: Any = self
+        return length(own)
 
     def append(self, toAppend: Any) -> Any:
         """Return the list with an element at its end."""
@@ -73,14 +75,16 @@ class _typed_list_py_operators:
         """Return the list in reverse order."""
         return reverse(self)
 
-    def count(self, elem: Any) -> Any:
+    def count(self, elem: Any) -> Tensor:
         """Return how many elements equal ``elem``."""
-        return count(self, elem)
+        own: Any = self
+        return count(own, elem)
 
     # a variable has an attribute ``index``
-    def ind(self, elem: Any) -> Any:
+    def ind(self, elem: Any) -> Tensor:
         """Return the position of the first element that equals ``elem``."""
-        return index_(self, elem)
+        own: Any = self
+        return index_(own, elem)
 
 
 class TypedListVariable(_typed_list_py_operators, Variable):
@@ -181,7 +185,7 @@ def _check_element(x: Any, elem: Any) -> None:
         )
 
 
-def _position(index: Any) -> Any:
+def _position(index: Any) -> Variable:
     """Return an index as a 0-d int64 tensor; AssertionError if it is no such variable."""
     if not isinstance(index, Variable):
         return constant(np.int64(index))
@@ -197,7 +201,7 @@ class GetItem(Op):
     view_map = {0: [0]}
     __props__ = ()
 
-    def make_node(self, x, index):
+    def make_node(self, x: Var, index: TensorLike) -> Apply:
         _check_list(x)
         if isinstance(index, slice):
             index = SliceConstant(slicetype, index)
@@ -207,17 +211,17 @@ class GetItem(Op):
             raise TypeError(f"Expected scalar or slice as index, not {index} of {index.type}")
         return Apply(self, [x, _position(index)], [x.type.ttype.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, index = inputs
         output_storage[0][0] = x[index if isinstance(index, slice) else int(index)]
 
 
-class _Comparison(Op):
+class _Comparison(TensorOp):
     """Base of Ops that compare the elements with a value; the result is a scalar of floatX."""
 
     __props__ = ()
 
-    def make_node(self, x, elem):
+    def make_node(self, x: Var, elem: TensorLike) -> Apply:
         _check_element(x, elem)
         return Apply(self, [x, elem], [tensor_type(config.floatX, ()).make_variable()])
 
@@ -225,13 +229,20 @@ class _Comparison(Op):
 class Index(_Comparison):
     """The position of the first element that equals another value."""
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, elem = inputs
-        position = _find(node.inputs[0].type.ttype, x, elem)
+        position = _find(_type_of(node).ttype, x, elem)
         output_storage[0][0] = np.asarray(position, node.outputs[0].type.dtype)
 
 
-def _find(ttype, x, elem):
+def _type_of(node: Apply) -> TypedListType:
+    """Return the type of the list that an Op reads."""
+    type_ = node.inputs[0].type
+    assert isinstance(type_, TypedListType)
+    return type_
+
+
+def _find(ttype: Type, x: Sequence[Any], elem: Any) -> int:
     """Return the position of an element; ValueError if the list does not have it."""
     for position, each in enumerate(x):
         if ttype.values_eq(each, elem):
@@ -242,23 +253,23 @@ def _find(ttype, x, elem):
 class Count(_Comparison):
     """The number of elements that equal another value."""
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, elem = inputs
-        ttype = node.inputs[0].type.ttype
+        ttype = _type_of(node).ttype
         equal = sum(bool(ttype.values_eq(each, elem)) for each in x)
         output_storage[0][0] = np.asarray(equal, node.outputs[0].type.dtype)
 
 
-class Length(Op):
+class Length(TensorOp):
     """The number of elements, as a scalar of int64."""
 
     __props__ = ()
 
-    def make_node(self, x):
+    def make_node(self, x: Variable) -> Apply:
         _check_list(x)
         return Apply(self, [x], [tensor_type("int64", ()).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = np.asarray(len(inputs[0]), np.int64)
 
 
@@ -267,7 +278,7 @@ class MakeList(Op):
 
     __props__ = ()
 
-    def make_node(self, a):
+    def make_node(self, a: TensorLike) -> Apply:
         if not isinstance(a, list | tuple):
             raise AssertionError(f"make_list takes a list or tuple of variables, not {a!r}")
         elements = [each if isinstance(each, Variable) else as_tensor_variable(each) for each in a]
@@ -281,7 +292,7 @@ class MakeList(Op):
             )
         return Apply(self, elements, [TypedListType(ttype).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = [deepcopy(value) for value in inputs]
 
 
@@ -296,81 +307,107 @@ class _Changes(Op):
 
     __props__ = ("inplace",)
 
-    def __init__(self, inplace=False):
+    def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
         if inplace:
             self.destroy_map = {0: [0]}
         else:
             self.view_map = {0: [0]}
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, *arguments = inputs
         result = x if self.inplace else list(x)
         self.change(node, result, *arguments)
         output_storage[0][0] = result
 
-    def change(self, node, result, *arguments):
+    def change(
+        self,
+        node: Apply,
+        result: list[Any],
+        *arguments: Any,
+    ) -> None:
         """Change the list ``result``."""
         raise NotImplementedError(f"{type(self).__name__} defines no change")
 
-    def __str__(self):
+    def __str__(self) -> str:
         return type(self).__name__
 
 
 class Append(_Changes):
     """A list with an element at its end."""
 
-    def make_node(self, x, toAppend):
+    def make_node(self, x: Var, toAppend: Variable) -> Apply:
         _check_element(x, toAppend)
         return Apply(self, [x, toAppend], [x.type.make_variable()])
 
-    def change(self, node, result, element):
+    def change(
+        self,
+        node: Apply,
+        result: list[Any],
+        element: Any,
+    ) -> None:
         result.append(deepcopy(element))
 
 
 class Extend(_Changes):
     """A list with the elements of another one at its end."""
 
-    def make_node(self, x, toAppend):
+    def make_node(self, x: Var, toAppend: Variable) -> Apply:
         _check_list(x)
         if getattr(toAppend, "type", None) != x.type:
             raise AssertionError(f"{x} of {x.type} cannot be extended by {toAppend!r}")
         return Apply(self, [x, toAppend], [x.type.make_variable()])
 
-    def change(self, node, result, elements):
+    def change(
+        self,
+        node: Apply,
+        result: list[Any],
+        elements: list[Any],
+    ) -> None:
         result.extend([deepcopy(each) for each in elements])
 
 
 class Insert(_Changes):
     """A list with an element before that at an index."""
 
-    def make_node(self, x, index, toInsert):
+    def make_node(self, x: Var, index: TensorLike, toInsert: TensorLike) -> Apply:
         _check_element(x, toInsert)
         return Apply(self, [x, _position(index), toInsert], [x.type.make_variable()])
 
-    def change(self, node, result, index, element):
+    def change(
+        self,
+        node: Apply,
+        result: list[Any],
+        index: np.ndarray,
+        element: Any,
+    ) -> None:
         result.insert(int(index), deepcopy(element))
 
 
 class Remove(_Changes):
     """A list without the first element that equals another value; ValueError without any."""
 
-    def make_node(self, x, toRemove):
+    def make_node(self, x: Var, toRemove: TensorLike) -> Apply:
         _check_element(x, toRemove)
         return Apply(self, [x, toRemove], [x.type.make_variable()])
 
-    def change(self, node, result, element):
-        del result[_find(node.inputs[0].type.ttype, result, element)]
+    def change(
+        self,
+        node: Apply,
+        result: list[Any],
+        element: Any,
+    ) -> None:
+        del result[_find(_type_of(node).ttype, result, element)]
 
 
 class Reverse(_Changes):
     """A list in reverse order."""
 
-    def make_node(self, x):
+    def make_node(self, x: Variable) -> Apply:
         _check_list(x)
         return Apply(self, [x], [x.type.make_variable()])
 
-    def change(self, node, result):
+    def change(self, node: Apply, result: list[Any]) -> None:
         result.reverse()
 
 

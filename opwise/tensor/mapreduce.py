@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from opwise.graph.apply import Apply
+from opwise.graph.costs import ArrayLayouts, ArrayShapes, Traffic
 from opwise.graph.null import is_disconnected
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
+from opwise.graph.variable import Var
 from opwise.tensor.creation import zeros_like
 from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.variable import TensorLike
+
+if TYPE_CHECKING:
+    from opwise.scalar.op import ScalarOp
+    from opwise.tensor.variable import Tensor
 
 
 class MapReduce(Op):
@@ -22,29 +32,29 @@ class MapReduce(Op):
     __props__ = ("scalar_op", "reductions")
     profile_kind = "fused"
 
-    def __init__(self, scalar_op, *reductions):
+    def __init__(self, scalar_op: ScalarOp, *reductions: Op) -> None:
         self.scalar_op = scalar_op
         self.reductions = reductions
         self._map = Elemwise(scalar_op)
 
-    def make_node(self, *inputs):
+    def make_node(self, *inputs: TensorLike) -> Apply:
         mapped, every = self._parts(inputs)
         outputs = [reduced.outputs[0].type.make_variable() for reduced in every]
         return Apply(self, mapped.inputs, outputs)
 
-    def _parts(self, inputs):
+    def _parts(self, inputs: Sequence[TensorLike]) -> tuple[Apply, list[Apply]]:
         mapped = self._map.make_node(*inputs)
         pairs = zip(self.reductions, mapped.outputs, strict=True)
         return mapped, [reduction.make_node(out) for reduction, out in pairs]
 
     def parts(self, node: Apply) -> tuple[Apply, list[Apply]]:
         """Return the elementwise Apply and the reductions for new inputs of an Apply's types."""
-        parts = getattr(node.tag, "parts", None)
+        parts: tuple[Apply, list[Apply]] | None = getattr(node.tag, "parts", None)
         if parts is None or [v.type for v in parts[0].inputs] != [v.type for v in node.inputs]:
             parts = node.tag.parts = self._parts([v.type.make_variable() for v in node.inputs])
         return parts
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return the number of floating-point operations; None if there is no exact count.
 
         inputs, outputs: their shapes.
@@ -53,24 +63,25 @@ class MapReduce(Op):
         counts = [self._map.flops(inputs, [mapped])]
         pairs = zip(self.reductions, outputs, strict=True)
         counts += [reduction.flops([mapped], [out]) for reduction, out in pairs]
-        return None if None in counts else sum(counts)
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
 
-    def apply_work(self, inputs, outputs):
+    def apply_work(self, inputs: ArrayShapes, outputs: ArrayShapes) -> float | None:
         """Return roughly the nanoseconds that one thread computes; None if it is not known."""
         return self._map.apply_work(inputs, [np.broadcast_shapes(*inputs)])
 
-    def traffic(self, node, inputs, outputs):
+    def traffic(self, node: Apply, inputs: ArrayLayouts, outputs: ArrayLayouts) -> Traffic:
         """Return the bytes of the inputs that are read, and of the outputs."""
         return self._map.traffic(node, inputs, outputs)
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         mapped, every = self.parts(node)
         between = [[None] for _ in every]
         self._map.perform(mapped, inputs, between)
         for reduced, mapped_to, storage in zip(every, between, output_storage, strict=True):
             reduced.op.perform(reduced, mapped_to, [storage])
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         mapped, every = self.parts(node)
         between = self._map.infer_shape(mapped, shapes)
         return [
@@ -78,7 +89,12 @@ class MapReduce(Op):
             for reduced, shape in zip(every, between, strict=True)
         ]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         mapped, every = self._parts(inputs)
         through = [
             zeros_like(reduced.inputs[0])
@@ -86,8 +102,9 @@ class MapReduce(Op):
             else reduced.op.L_op(reduced.inputs, reduced.outputs, [gradient])[0]
             for reduced, gradient in zip(every, output_gradients, strict=True)
         ]
-        return self._map.L_op(inputs, mapped.outputs, through)
+        outs: Sequence[Var] = mapped.outputs
+        return self._map.L_op(inputs, outs, through)
 
-    def __str__(self):
+    def __str__(self) -> str:
         first = self.reductions[0]
         return f"MapReduce{{{first}, {self.scalar_op}}}"

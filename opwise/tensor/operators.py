@@ -5,14 +5,14 @@ Each method calls a function of another module.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 
 import opwise.tensor.shape as shaping
 from opwise.errors import AsTensorError, ComplexError, with_message
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.scalar import dtypes
 from opwise.tensor import reduce
 from opwise.tensor.convert import tensor_copy
@@ -30,6 +30,11 @@ from opwise.tensor.sort import argsort, sort
 from opwise.tensor.subtensor import getitem, take
 from opwise.tensor.transfer import transfer
 from opwise.tensor.type import TensorType
+from opwise.tensor.variable import Tensor, TensorLike
+
+if TYPE_CHECKING:
+    from opwise.scalar.dtypes import DTypeLike
+    from opwise.tensor.reduce import Axis
 
 __all__ = ["TensorConstant", "TensorVariable"]
 
@@ -37,11 +42,12 @@ __all__ = ["TensorConstant", "TensorVariable"]
 _PLAIN = (bool, str, bytes, list, tuple, dict, set, frozenset, type(None))
 
 
-_Method = Callable[..., Any]
+_Method: TypeAlias = "Callable[..., Tensor]"
 
 
-def _named(method, name):
+def _named(method: Callable[..., Any], name: str, doc: str | None = None) -> Callable[..., Any]:
     method.__name__ = name
+    method.__doc__ = doc
     method.__qualname__ = f"_tensor_py_operators.{name}"
     return method
 
@@ -49,7 +55,7 @@ def _named(method, name):
 def _binary(name: str, symbol: str, op: _Method, reflected: bool = False) -> _Method:
     """Return the method of an operator; reflected: the variable is the right operand."""
 
-    def method(self, other):
+    def method(self: Tensor, other: TensorLike) -> Any:
         try:
             return op(other, self) if reflected else op(self, other)
         except ComplexError:
@@ -69,7 +75,7 @@ def _binary(name: str, symbol: str, op: _Method, reflected: bool = False) -> _Me
 def _comparison(name: str) -> _Method:
     op = elemwise(name)
 
-    def method(self, other):
+    def method(self: Tensor, other: TensorLike) -> Any:
         try:
             result = op(self, other)
         except AsTensorError:
@@ -83,10 +89,16 @@ def _comparison(name: str) -> _Method:
 
 def _unary(name: str, function: str | None = None) -> _Method:
     op = FUNCTIONS[name] if function is None else elemwise(function)
-    return _named(lambda self: op(self), name)
+    return _named(lambda self: op(self), name, op.__doc__)
 
 
-class _tensor_py_operators:
+if TYPE_CHECKING:
+    _Base = Variable
+else:
+    _Base = object
+
+
+class _tensor_py_operators(_Base):
     """The operators and methods of tensor variables, constants and shared variables."""
 
     __slots__ = ()
@@ -96,7 +108,7 @@ class _tensor_py_operators:
     #: above that of numpy arrays, which then leave ``array * x`` to the variable
     __array_priority__ = 1000
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> NoReturn:
         """Raise AttributeError that says what to write instead of another library's method."""
         more = method_hint(name)
         text = f"{type(self).__name__!r} object has no attribute {name!r}"
@@ -170,7 +182,7 @@ class _tensor_py_operators:
 
     # --- Python's protocols ---------------------------------------------------------------------
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         if self._is_nonzero:
             return True
         raise TypeError(
@@ -181,31 +193,33 @@ class _tensor_py_operators:
 
     __nonzero__ = __bool__
 
-    def _no_value(self, problem):
+    def _no_value(self, problem: str) -> TypeError:
         return TypeError(
             f"{problem}: {self} has no value before a function runs. Compute with it by functions "
             "of opwise.tensor (T.exp, T.cast, T.arange, ...), or get its value from a function or "
             "by its method eval."
         )
 
-    def __float__(self):
+    def __float__(self) -> float:
         name = type(self).__name__
         raise self._no_value(f"float() argument must be a string or a number, not '{name}'")
 
-    def __int__(self):
+    def __int__(self) -> int:
         name = type(self).__name__
         raise self._no_value(f"int() argument must be a string or a number, not '{name}'")
 
-    def __index__(self):
+    def __index__(self) -> int:
         name = type(self).__name__
         raise self._no_value(f"'{name}' object cannot be interpreted as an integer")
 
-    def __format__(self, spec):
+    def __format__(self, spec: str) -> str:
         if not spec:
             return str(self)
         raise self._no_value(f"the format {spec!r} is one of values")
 
-    def __array_function__(self, function, types, args, kwargs):
+    def __array_function__(
+        self, function: Any, types: Iterable[Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
         """Do what numpy does without this method; if that fails, name the function of tensors."""
         known = (Variable, np.ndarray)
         if not all(issubclass(each, known) for each in types):
@@ -220,14 +234,14 @@ class _tensor_py_operators:
             )
             raise with_message(error, text, text) from None
 
-    def __setitem__(self, args, value):
+    def __setitem__(self, args: Any, value: Any) -> NoReturn:
         raise TypeError(
             f"'{type(self).__name__}' object does not support item assignment: variables do not "
             f"change. Write T.set_subtensor({self}[...], value), which is a new variable; an "
             "update gives a shared variable a new value."
         )
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Tensor]:
         """Iterate over a vector whose length is known beforehand, such as a shape."""
         if self.type.ndim != 1:
             raise TypeError(
@@ -237,26 +251,28 @@ class _tensor_py_operators:
             )
         return iter([self[i] for i in range(get_vector_length(self))])
 
-    def __getitem__(self, args):
+    def __getitem__(self, args: Any) -> Tensor:
         return getitem(self, args)
 
-    def __divmod__(self, other):
+    def __divmod__(self, other: TensorLike) -> tuple[Tensor, ...]:
         return self // other, self % other
 
-    def __rdivmod__(self, other):
+    def __rdivmod__(self, other: Any) -> tuple[Tensor, ...]:
         return other // self, other % self
 
-    def __dot__(left, right):
+    def __dot__(left, right: Tensor) -> Tensor:
         return dot(left, right)
 
-    def __rdot__(right, left):
+    def __rdot__(right, left: Tensor) -> Tensor:
         return dot(left, right)
 
-    def __matmul__(self, other):
-        return _product(self, other)
+    def __matmul__(self, other: TensorLike) -> Tensor:
+        result: Tensor = _product(self, other)
+        return result
 
-    def __rmatmul__(self, other):
-        return _product(other, self)
+    def __rmatmul__(self, other: TensorLike) -> Tensor:
+        result: Tensor = _product(other, self)
+        return result
 
     # --- the type -------------------------------------------------------------------------------
 
@@ -266,11 +282,11 @@ class _tensor_py_operators:
         lambda self: self.type.broadcastable, doc="Which dimensions are always of length 1."
     )
 
-    def astype(self, dtype):
+    def astype(self, dtype: DTypeLike) -> Tensor:
         """Return the elements as ``dtype``."""
         return cast(self, dtype)
 
-    def transfer(self, target):
+    def transfer(self, target: str) -> Var:
         """Return the variable on a device, ``target``."""
         return transfer(self, target)
 
@@ -280,33 +296,34 @@ class _tensor_py_operators:
     shape = property(lambda self: shaping.shape(self), doc="The shape, an int64 vector.")
 
     @property
-    def size(self):
+    def size(self) -> Tensor:
         """The number of elements."""
         if self.type.ndim == 1:
-            return self.shape[0]
+            result: Tensor = self.shape[0]
+            return result
         return reduce.prod(self.shape)
 
-    def _with_broadcastable(self, broadcastable):
+    def _with_broadcastable(self, broadcastable: tuple[bool, ...]) -> Tensor:
         """Return the variable with another broadcast pattern, for ``TensorType``."""
         return shaping.patternbroadcast(self, broadcastable)
 
-    def dimshuffle(self, *pattern):
+    def dimshuffle(self, *pattern: Sequence[int | str] | int | str) -> Tensor:
         """Return the variable with its dimensions reordered; 'x' inserts one of length 1."""
         if len(pattern) == 1 and isinstance(pattern[0], list | tuple):
             pattern = tuple(pattern[0])
         return dimshuffle_op(self.type.broadcastable, tuple(pattern))(self)
 
-    def transpose(self, *axes):
+    def transpose(self, *axes: Any) -> Tensor:
         """Return the variable with its dimensions in the order ``axes`` (default: reversed)."""
         if len(axes) == 1 and isinstance(axes[0], list | tuple):
             axes = tuple(axes[0])
         return shaping.transpose(self, axes or None)
 
-    def swapaxes(self, axis1, axis2):
+    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
         """Return the variable with two dimensions exchanged."""
         return shaping.swapaxes(self, axis1, axis2)
 
-    def reshape(self, shape, ndim=None, *more):
+    def reshape(self, shape: Any, ndim: int | None = None, *more: Any) -> Tensor:
         """Return the elements in another shape, ``ndim`` lengths."""
         if more:  # as of numpy's arrays
             lengths = ", ".join(map(str, (shape, ndim, *more)))
@@ -316,58 +333,101 @@ class _tensor_py_operators:
             )
         return shaping.reshape(self, shape, ndim=ndim)
 
-    def flatten(self, ndim=1):
+    def flatten(self, ndim: int = 1) -> Tensor:
         """Return the variable with all dimensions from ``ndim - 1`` on merged into one."""
         return shaping.flatten(self, ndim)
 
-    def ravel(self):
+    def ravel(self) -> Tensor:
         """Return all elements as a vector."""
         return shaping.flatten(self)
 
-    def squeeze(self):
+    def squeeze(self) -> Tensor:
         """Return the variable without its broadcastable dimensions."""
         return shaping.squeeze(self)
 
     # --- reductions -----------------------------------------------------------------------------
 
-    def any(self, axis=None, keepdims=False):
+    def any(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Return whether any element along ``axis`` (default: all) is not 0, as bool."""
         return reduce.any(self, axis=axis, keepdims=keepdims)
 
-    def all(self, axis=None, keepdims=False):
+    def all(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Return whether all elements along ``axis`` (default: all) are not 0, as bool."""
         return reduce.all(self, axis=axis, keepdims=keepdims)
 
-    def sum(self, axis=None, dtype=None, keepdims=False, acc_dtype=None):
+    def sum(
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        keepdims: bool = False,
+        acc_dtype: DTypeLike | None = None,
+    ) -> Tensor:
+        """Return the sum along ``axis`` (default: all).
+
+        dtype: of the result (default: int64 or uint64 for integers and bool, else that of the
+        variable). acc_dtype: of the additions. keepdims: keep the axis, with length 1.
+        """
         return reduce.sum(self, axis=axis, dtype=dtype, keepdims=keepdims, acc_dtype=acc_dtype)
 
-    def prod(self, axis=None, dtype=None, keepdims=False, acc_dtype=None):
+    def prod(
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        keepdims: bool = False,
+        acc_dtype: DTypeLike | None = None,
+    ) -> Tensor:
+        """Return the product along ``axis`` (default: all); arguments as for ``sum``."""
         return reduce.prod(self, axis=axis, dtype=dtype, keepdims=keepdims, acc_dtype=acc_dtype)
 
-    def mean(self, axis=None, dtype=None, keepdims=False, acc_dtype=None):
+    def mean(
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        keepdims: bool = False,
+        acc_dtype: DTypeLike | None = None,
+    ) -> Tensor:
+        """Return the mean along ``axis`` (default: all); float64 for integers.
+
+        Arguments as for ``sum``.
+        """
         return reduce.mean(self, axis=axis, dtype=dtype, keepdims=keepdims, acc_dtype=acc_dtype)
 
-    def var(self, axis=None, ddof=0, keepdims=False, corrected=False):
+    def var(
+        self, axis: Axis = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False
+    ) -> Tensor:
+        """Return the variance along ``axis`` (default: all); arguments as for ``T.var``."""
         return reduce.var(self, axis=axis, ddof=ddof, keepdims=keepdims, corrected=corrected)
 
-    def std(self, axis=None, ddof=0, keepdims=False, corrected=False):
+    def std(
+        self, axis: Axis = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False
+    ) -> Tensor:
+        """Return the standard deviation along ``axis`` (default: all).
+
+        Arguments as for ``T.var``.
+        """
         return reduce.std(self, axis=axis, ddof=ddof, keepdims=keepdims, corrected=corrected)
 
-    def min(self, axis=None, keepdims=False):
+    def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Return the minimum along ``axis`` (default: all); NaN if an element is NaN."""
         return reduce.min(self, axis=axis, keepdims=keepdims)
 
-    def max(self, axis=None, keepdims=False):
+    def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Return the maximum along ``axis`` (default: all); NaN if an element is NaN."""
         return reduce.max(self, axis=axis, keepdims=keepdims)
 
-    def argmin(self, axis=None, keepdims=False):
+    def argmin(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Return the int64 position of the first minimum along ``axis``, as ``T.argmin``."""
         return reduce.argmin(self, axis=axis, keepdims=keepdims)
 
-    def argmax(self, axis=None, keepdims=False):
+    def argmax(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Return the int64 position of the first maximum along ``axis``, as ``T.argmax``."""
         return reduce.argmax(self, axis=axis, keepdims=keepdims)
 
-    def ptp(self, axis=None):
+    def ptp(self, axis: Axis = None) -> Tensor:
         """Return the largest minus the smallest element."""
         return reduce.ptp(self, axis=axis)
 
-    def norm(self, L, axis=None, keepdims=False):
+    def norm(self, L: float, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """Return the L-norm: the sum of abs(x) ** L, to the power 1 / L.
 
         If the norm is 0 and L >= 1, its gradient is 0.
@@ -382,16 +442,19 @@ class _tensor_py_operators:
         is_even = L % 2 == 0 and self.type.dtype not in dtypes.COMPLEX
         powers = self**L if is_even else abs(self) ** L
         total = reduce.sum(powers, axis=axis, keepdims=keepdims)
-        return reduce.RootOfSum(1.0 / L)(total ** (1.0 / L), total)
+        result: Tensor = reduce.RootOfSum(1.0 / L)(total ** (1.0 / L), total)
+        return result
 
-    def trace(self):
+    def trace(self) -> Tensor:
         """Return the sum of the diagonal."""
         return diagonal(self).sum()
 
-    def cumsum(self, axis=None):
+    def cumsum(self, axis: int | None = None) -> Tensor:
+        """Return the cumulative sums along ``axis``, of the same shape; None flattens first."""
         return cumsum(self, axis)
 
-    def cumprod(self, axis=None):
+    def cumprod(self, axis: int | None = None) -> Tensor:
+        """Return the cumulative products along ``axis``, of the same shape; None flattens first."""
         return cumprod(self, axis)
 
     # --- elements -------------------------------------------------------------------------------
@@ -399,10 +462,11 @@ class _tensor_py_operators:
     real = property(lambda self: elemwise("real")(self), doc="The real part.")
     imag = property(lambda self: elemwise("imag")(self), doc="The imaginary part.")
 
-    def conjugate(self):
+    def conjugate(self) -> Tensor:
+        """Return the complex conjugate; a real variable is its own."""
         return self.conj()
 
-    def round(self, mode=None):
+    def round(self, mode: str | None = None) -> Tensor:
         """Return the nearest whole numbers. mode: 'half_to_even' or 'half_away_from_zero'."""
         mode = mode or "half_to_even"
         if mode not in ("half_to_even", "half_away_from_zero"):
@@ -411,71 +475,80 @@ class _tensor_py_operators:
             )  # the class that Theano raises
         return elemwise(f"round_{mode}")(self)
 
-    def clip(self, a_min, a_max):
+    def clip(self, a_min: TensorLike, a_max: TensorLike) -> Tensor:
         """Return the elements clipped to two bounds."""
         return elemwise("clip")(self, a_min, a_max)
 
-    def copy(self, name=None):
+    def copy(self, name: str | None = None) -> Tensor:
         """Return a copy, named ``name``."""
         copied = tensor_copy(self)
         copied.name = name
         return copied
 
-    def fill(self, value):
+    def fill(self, value: Any) -> Tensor:
         """Return a tensor of the shape of the variable, filled with ``value``."""
         return fill(self, value)
 
-    def zeros_like(self, dtype=None):
+    def zeros_like(self, dtype: DTypeLike | None = None) -> Tensor:
+        """Return zeros of the shape of the variable (default dtype: its own)."""
         return zeros_like(self, dtype=dtype)
 
-    def ones_like(self, dtype=None):
+    def ones_like(self, dtype: DTypeLike | None = None) -> Tensor:
+        """Return ones of the shape of the variable (default dtype: its own)."""
         return ones_like(self, dtype=dtype)
 
-    def get_scalar_constant_value(self):
+    def get_scalar_constant_value(self) -> Any:
         """Return the number that all elements are known to be, or raise NotScalarConstantError."""
         return get_scalar_constant_value(self)
 
-    def dot(self, right):
+    def dot(self, right: TensorLike) -> Tensor:
         """Return the product with ``right``, summed over the last dimension."""
         return dot(self, right)
 
-    def repeat(self, repeats, axis=None):
+    def repeat(self, repeats: TensorLike, axis: int | None = None) -> Tensor:
+        """Return each element repeated ``repeats`` times along ``axis``; None flattens first."""
         return repeat(self, repeats, axis)
 
-    def diagonal(self, offset=0, axis1=0, axis2=1):
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+        """Return the diagonals over two axes, along a last axis, as ``T.diagonal``."""
         return diagonal(self, offset, axis1, axis2)
 
-    def sort(self, axis=-1, kind="quicksort", order=None):
+    def sort(self, axis: int | None = -1, kind: str = "quicksort", order: Any = None) -> Tensor:
+        """Return the elements sorted along ``axis``; None sorts the flattened array."""
         return sort(self, axis, kind, order)
 
-    def argsort(self, axis=-1, kind="quicksort", order=None):
+    def argsort(self, axis: int | None = -1, kind: str = "quicksort", order: Any = None) -> Tensor:
+        """Return the int64 positions of the elements in sorted order, along ``axis``; stable."""
         return argsort(self, axis, kind, order)
 
-    def take(self, indices, axis=None, mode="raise"):
+    def take(self, indices: TensorLike, axis: int | None = None, mode: str = "raise") -> Tensor:
+        """Return the elements at ``indices`` along ``axis``, as ``T.take``; None flattens first."""
         return take(self, indices, axis, mode)
 
-    def nonzero(self, return_matrix=False):
+    def nonzero(self, return_matrix: bool = False) -> Tensor | tuple[Tensor, ...]:
         """Return the positions of the elements that are not 0."""
         return nonzero(self, return_matrix=return_matrix)
 
-    def nonzero_values(self):
+    def nonzero_values(self) -> Tensor:
         """Return the elements that are not 0, as a vector."""
         return nonzero_values(self)
 
-    def choose(self, choices, mode="raise"):
+    def choose(self, choices: Any, mode: str = "raise") -> Tensor:
         """Return, for each element, the element of the choice of that number."""
         return choose(self, choices, mode=mode)
 
-    def compress(self, a, axis=None):
+    def compress(self, a: TensorLike, axis: int | None = None) -> Tensor:
         """Return the slices of ``a`` for which the variable, a vector, is not 0."""
         return compress(self, a, axis=axis)
 
-    def searchsorted(self, v, side="left", sorter=None):
+    def searchsorted(
+        self, v: TensorLike, side: str = "left", sorter: TensorLike | None = None
+    ) -> Tensor:
         """Return the positions at which ``v`` can be inserted into this sorted vector."""
         return searchsorted(self, v, side, sorter)
 
 
-def _product(left, right):
+def _product(left: TensorLike, right: TensorLike) -> Any:
     try:
         return dot(left, right)
     except AsTensorError:
@@ -487,7 +560,7 @@ class TensorVariable(_tensor_py_operators, Variable):
 
     type: TensorType
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return super().__repr__()
 
 
@@ -496,10 +569,10 @@ class TensorConstant(_tensor_py_operators, Constant):
 
     type: TensorType
 
-    def signature(self):
+    def signature(self) -> TensorConstantSignature:
         return TensorConstantSignature(self.type, self.data)
 
-    def __str__(self):
+    def __str__(self) -> str:
         data = self.data
         if (data.ndim and data.size > 1 and _all_equal(data)) or (data.ndim and data.size == 1):
             body = f"{data.shape} of {_first(data)}"
@@ -509,18 +582,18 @@ class TensorConstant(_tensor_py_operators, Constant):
                 body = f"{body[:10]}..{body[-10:]}".replace("\n", "")
         return f"TensorConstant{{{body}}}"
 
-    def __copy__(self):
+    def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
 
-def _first(data):
+def _first(data: Any) -> Any:
     return data.flat[0]
 
 
-def _all_equal(data):
+def _all_equal(data: Any) -> bool:
     first = data.flat[0]
     return bool((data == first).all())
 
@@ -530,12 +603,12 @@ class TensorConstantSignature:
 
     __slots__ = ("_hash", "data", "type")
 
-    def __init__(self, type, data):
+    def __init__(self, type: TensorType, data: Any) -> None:
         self.type = type
         self.data = data
-        self._hash = None
+        self._hash: int | None = None
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, TensorConstantSignature):
             return False
         a, b = self.data, other.data
@@ -546,7 +619,7 @@ class TensorConstantSignature:
             and (a is b or a.tobytes() == b.tobytes())
         )
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         if self._hash is None:
             data = self.data
             self._hash = hash(
@@ -555,7 +628,7 @@ class TensorConstantSignature:
         return self._hash
 
 
-def _fingerprint(data):
+def _fingerprint(data: Any) -> tuple[Any, Any, Any]:
     last = data[tuple(-1 for _ in data.shape)]
     return (data.flat[:64].tobytes(), last.tobytes(), data.sum().item())
 

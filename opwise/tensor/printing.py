@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from opwise.graph.printing import (
     FunctionPrinter,
     IgnorePrinter,
@@ -10,6 +12,7 @@ from opwise.graph.printing import (
     PrinterState,
     pprint,
 )
+from opwise.graph.variable import Var
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS
 from opwise.tensor.blas import Gemm
@@ -36,20 +39,22 @@ _OPERATORS = {
 }
 
 
-def _text(var, pstate, precedence):
-    return pstate.pprinter.process(var, PrinterState(pstate, precedence=precedence))
+def _text(var: Var, pstate: PrinterState, precedence: int) -> str:
+    result: str = pstate.pprinter.process(var, PrinterState(pstate, precedence=precedence))
+    return result
 
 
 class DimShufflePrinter:
     """Prints ``x.T`` for a transpose, and x if dimensions are only added on the left."""
 
-    def process(self, output, pstate):
+    def process(self, output: Var, pstate: PrinterState) -> str:
         (x,) = output.owner.inputs
         order = output.owner.op.new_order
         while order and order[0] == "x":
             order = order[1:]
         if order == tuple(range(x.type.ndim)):
-            return pstate.pprinter.process(x, pstate)
+            result: str = pstate.pprinter.process(x, pstate)
+            return result
         if order == tuple(reversed(range(x.type.ndim))):
             return f"{_text(x, pstate, _TIGHT)}.T"
         return f"DimShuffle{{{', '.join(map(str, order))}}}({_text(x, pstate, _ALONE)})"
@@ -58,7 +63,7 @@ class DimShufflePrinter:
 class SubtensorPrinter:
     """Prints ``x[i, j]``; the bounds of slices by their types."""
 
-    def process(self, output, pstate):
+    def process(self, output: Var, pstate: PrinterState) -> str:
         node = output.owner
         types = node.op.idx_list
         items = get_idx_list(node.inputs, types)
@@ -69,8 +74,8 @@ class SubtensorPrinter:
         return f"{_text(node.inputs[0], pstate, _TIGHT)}[{', '.join(texts)}]"
 
     @staticmethod
-    def _slice(kind):
-        def bound(part):
+    def _slice(kind: slice) -> str:
+        def bound(part: Any) -> str:
             return "" if part is None else part.dtype
 
         step = "" if kind.step is None else f":{bound(kind.step)}"
@@ -80,11 +85,11 @@ class SubtensorPrinter:
 class MakeVectorPrinter:
     """Prints ``[a, b]``."""
 
-    def process(self, output, pstate):
+    def process(self, output: Var, pstate: PrinterState) -> str:
         return f"[{', '.join(_text(var, pstate, _ALONE) for var in output.owner.inputs)}]"
 
 
-def _register():
+def _register() -> None:
     for name, how in _OPERATORS.items():
         pprint.assign(OPS[name], OperatorPrinter(*how))
     pprint.assign(OPS["mod"], OperatorPrinter("%", -1, "left"))

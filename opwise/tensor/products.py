@@ -5,8 +5,9 @@ The Ops that they make are in ``opwise.tensor.dot`` and ``opwise.tensor.blas``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,15 +20,12 @@ from opwise.tensor.join import join
 from opwise.tensor.shape import flatten, patternbroadcast, reshape, squeeze
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.type import TensorType
-from opwise.tensor.variable import TensorLike, as_tensor_variable
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
 
 __all__ = ["batched_dot", "batched_tensordot", "cov", "dot", "outer", "tensordot"]
 
 
-def dot(l: Any, r: Any) -> Any:  # noqa: E741 (the legacy names of the arguments)
+def dot(l: TensorLike, r: TensorLike) -> Tensor:  # noqa: E741 (the legacy names of the arguments)
     """Return the product of ``l`` and ``r``, summed over the last dimension of l.
 
     The second last dimension of r, or its only one, must have the same length. A factor without
@@ -37,9 +35,9 @@ def dot(l: Any, r: Any) -> Any:  # noqa: E741 (the legacy names of the arguments
     for one, other, method in ((l, r, "__dot__"), (r, l, "__rdot__")):
         if isinstance(one, Variable) and not isinstance(one.type, TensorType):
             if hasattr(one, method):
-                result = getattr(one, method)(other)
-                if result is not NotImplemented:
-                    return result
+                found: Tensor = getattr(one, method)(other)
+                if found is not NotImplemented:
+                    return found
     x, y = as_tensor_variable(l), as_tensor_variable(r)
     if x.type.ndim == 0 or y.type.ndim == 0:
         return elemwise("mul")(x, y)
@@ -56,7 +54,7 @@ def cov(
     ddof: int | None = None,
     fweights: Any = None,
     aweights: Any = None,
-) -> TensorVariable:
+) -> Tensor:
     """Return the covariance matrix of the variables in the rows of a matrix.
 
     m: a row for each variable, a column for each observation. y: further variables. rowvar: False
@@ -74,7 +72,7 @@ def cov(
     return squeeze(dot(x, x.T) * (as_tensor_variable(1) / count))
 
 
-def outer(x: TensorLike, y: TensorLike) -> TensorVariable:
+def outer(x: TensorLike, y: TensorLike) -> Tensor:
     """Return the matrix of all products of an element of ``x`` and one of ``y``, both flattened."""
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     x = x if x.type.ndim == 1 else flatten(x)
@@ -82,7 +80,7 @@ def outer(x: TensorLike, y: TensorLike) -> TensorVariable:
     return dot(dimshuffle(x, (0, "x")), dimshuffle(y, ("x", 0)))
 
 
-def tensordot(a: TensorLike, b: TensorLike, axes: Any = 2) -> TensorVariable:
+def tensordot(a: TensorLike, b: TensorLike, axes: Any = 2) -> Tensor:
     """Return the sum of products of ``a`` and ``b`` over pairs of axes.
 
     axes: a number n, for the last n axes of a with the first n of b; or two lists of axes (or two
@@ -92,7 +90,7 @@ def tensordot(a: TensorLike, b: TensorLike, axes: Any = 2) -> TensorVariable:
     return _tensordot(a, b, axes, batched=False)
 
 
-def batched_tensordot(x: TensorLike, y: TensorLike, axes: Any = 2) -> TensorVariable:
+def batched_tensordot(x: TensorLike, y: TensorLike, axes: Any = 2) -> Tensor:
     """Return the tensordot of each element of ``x`` along its first axis with that of ``y``.
 
     axes: as in tensordot; lists count the first axis and must not name it.
@@ -100,7 +98,7 @@ def batched_tensordot(x: TensorLike, y: TensorLike, axes: Any = 2) -> TensorVari
     return _tensordot(x, y, axes, batched=True)
 
 
-def batched_dot(a: TensorLike, b: TensorLike) -> TensorVariable:
+def batched_dot(a: TensorLike, b: TensorLike) -> Tensor:
     """Return the dot of each element of ``a`` along its first axis with that of ``b``.
 
     Elements without dimensions multiply. Raises TypeError if a or b has no dimension.
@@ -112,15 +110,15 @@ def batched_dot(a: TensorLike, b: TensorLike) -> TensorVariable:
                 f"{name} must have at least one (batch) axis, but {v} is a scalar: use * or T.dot"
             )
     if a.type.ndim == 1:
-        return dimshuffle(a, (0, *"x" * (b.type.ndim - 1))) * b
+        return elemwise("mul")(dimshuffle(a, (0, *"x" * (b.type.ndim - 1))), b)
     if b.type.ndim == 1:
-        return a * dimshuffle(b, (0, *"x" * (a.type.ndim - 1)))
+        return elemwise("mul")(a, dimshuffle(b, (0, *"x" * (a.type.ndim - 1))))
     if a.type.ndim > 3 or b.type.ndim > 3:
         return batched_tensordot(a, b, [[a.type.ndim - 1], [max(1, b.type.ndim - 2)]])
     return blas_batched_dot(a, b)
 
 
-def _tensordot(a, b, axes, batched):
+def _tensordot(a: TensorLike, b: TensorLike, axes: Any, batched: bool) -> Tensor:
     """Reorder the axes so that the summed ones are adjacent, merge groups, and multiply once."""
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     a_axes, b_axes = _paired_axes(a, b, axes, batched)
@@ -143,22 +141,22 @@ def _tensordot(a, b, axes, batched):
     return patternbroadcast(reshape(product, lengths, ndim=len(lengths)), pattern)
 
 
-def _lengths(x):
+def _lengths(x: Tensor) -> list[Tensor]:
     shape = shape_of(x)
     return [shape[d] for d in range(x.type.ndim)]
 
 
-def _merged(x, lengths, kept, split):
+def _merged(x: Tensor, lengths: Sequence[Tensor], kept: int, split: int) -> Tensor:
     """Return ``x`` with the axes from ``kept`` to ``split`` merged, and those after ``split``."""
     groups = lengths[kept:split], lengths[split:]
     if all(len(group) == 1 for group in groups):
         return x
-    sizes = [reduce(elemwise("mul"), group) if group else 1 for group in groups]
-    sizes = lengths[:kept] + sizes
+    merged = [reduce(elemwise("mul"), group) if group else 1 for group in groups]
+    sizes = [*lengths[:kept], *merged]
     return reshape(x, sizes, ndim=len(sizes))
 
 
-def _paired_axes(a, b, axes, batched):
+def _paired_axes(a: Tensor, b: Tensor, axes: Any, batched: bool) -> Sequence[list[int]]:
     """Return the lists of axes of a and of b that a tensordot sums over; ValueError if wrong."""
     ndims = {"a": a.type.ndim, "b": b.type.ndim}
     if not isinstance(axes, list | tuple | np.ndarray) or (

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from functools import cache, partial, reduce
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 
@@ -14,23 +14,28 @@ from opwise.config import config
 from opwise.errors import MethodNotDefined
 from opwise.graph import costs
 from opwise.graph.apply import Apply
+from opwise.graph.costs import ArrayLayouts, ArrayShapes, Traffic
 from opwise.graph.null import NullType, disconnected_type, is_disconnected
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import connects, linear_in_first, zero_derivative
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
-from opwise.scalar.op import OPS, BinaryScalarOp, ScalarOp
+from opwise.scalar.op import OPS, BinaryScalarOp, Computation, ScalarOp
+from opwise.scalar.spec import Array
 from opwise.tensor.convert import ViewOp
 from opwise.tensor.creation import arange, zeros_like
 from opwise.tensor.dimshuffle import dimshuffle, dimshuffle_op
 from opwise.tensor.elemwise import cast, elemwise, rough_work, second_bare
 from opwise.tensor.shape import reshape, shape
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable, constant
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import (
+    Tensor,
+    TensorLike,
+    TensorOp,
+    as_tensor_variable,
+    constant,
+)
 
 __all__ = [
     "Argmax",
@@ -62,7 +67,7 @@ Axis: TypeAlias = "int | Sequence[int] | np.ndarray | Variable | None"
 # --- axes ---------------------------------------------------------------------------------------
 
 
-def _axis_list(axis):
+def _axis_list(axis: Axis) -> list[int] | None:
     """Return an axis argument as a list of ints, None for all axes.
 
     axis: None or NoneConst, an integer, a constant, or a sequence of integers; TypeError for
@@ -86,21 +91,21 @@ def _axis_list(axis):
     return [int(a) for a in array.reshape(-1)]
 
 
-def _single_axis(axis):
+def _single_axis(axis: Axis) -> int:
     found = _axis_list(axis)
     if found is None or len(found) != 1:
         raise _no_axis(axis)
     return found[0]
 
 
-def _no_axis(axis):
+def _no_axis(axis: Axis) -> TypeError:
     return TypeError(
         f"an axis is an integer, a constant, or a list or tuple of these, not {axis}, a "
         f"'{type(axis).__name__}'"
     )
 
 
-def _axes(x, axis):
+def _axes(x: Tensor, axis: Axis) -> tuple[int, ...] | None:
     """Return the axes of ``x`` to reduce as a sorted tuple without duplicates; None for all."""
     axes = _axis_list(axis)
     if axes is None:
@@ -125,17 +130,17 @@ def check_and_normalize_axes(x: TensorLike, axis: Axis) -> list[int]:
     return list(_axes(x, axis) or range(x.type.ndim))
 
 
-def makeKeepDims(x: TensorLike, y: TensorLike, axis: Axis) -> TensorVariable:
+def makeKeepDims(x: TensorLike, y: TensorLike, axis: Axis) -> Tensor:
     """Return ``y``, a reduction of ``x`` along ``axis``, with the reduced dimensions kept as 1."""
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     return _keep_dims(x, y, _axes(x, axis))
 
 
-def _keep_dims(x, y, axes):
+def _keep_dims(x: Tensor, y: Tensor, axes: Sequence[int] | None) -> Tensor:
     return dimshuffle_op(y.type.broadcastable, _spread(x.type.ndim, axes))(y)
 
 
-def _spread(ndim, axes):
+def _spread(ndim: int, axes: Sequence[int] | None) -> tuple[int | str, ...]:
     """Return the order for a DimShuffle that inserts the reduced dimensions, with length 1."""
     kept = iter(range(ndim))
     return tuple("x" if axes is None or i in axes else next(kept) for i in range(ndim))
@@ -165,7 +170,7 @@ def axes_of(node: Apply) -> tuple[int, ...]:
     return tuple(range(node.inputs[0].type.ndim)) if axes is None else axes
 
 
-class CAReduce(Op):
+class CAReduce(TensorOp):
     """A commutative and associative scalar operation applied along axes.
 
     scalar_op: of two inputs and one output. axis: an axis, a sequence of axes, or None for all.
@@ -177,7 +182,7 @@ class CAReduce(Op):
     #: the result without any element, for operations that have no identity
     of_nothing: float | None = None
 
-    def __init__(self, scalar_op, axis=None):
+    def __init__(self, scalar_op: ScalarOp, axis: Axis = None) -> None:
         if scalar_op.nin not in (-1, 2) or scalar_op.nout != 1:
             raise NotImplementedError(
                 f"only an operation of two inputs and one output can reduce, not {scalar_op}"
@@ -186,7 +191,7 @@ class CAReduce(Op):
         axes = _axis_list(axis)
         self.axis = axes if axes is None else tuple(sorted(set(axes)))
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_tensor_variable(x)
         op = self._for(x)
         axes = op.axis
@@ -195,7 +200,7 @@ class CAReduce(Op):
         output = tensor_type(op._output_dtype(x.type.dtype), kept).make_variable()
         return Apply(op, [x], [output])
 
-    def _for(self, x):
+    def _for(self, x: Tensor) -> Self:
         """Return this Op for an input: its axes do not count from the end, its dtypes are known."""
         axes = _axes(x, self.axis)
         if axes == self.axis:
@@ -204,30 +209,30 @@ class CAReduce(Op):
         op.axis = axes
         return op
 
-    def _output_dtype(self, idtype):
+    def _output_dtype(self, idtype: str) -> str:
         return idtype
 
-    def _acc_dtype(self, idtype):
+    def _acc_dtype(self, idtype: str) -> str:
         return idtype
 
-    def element_cost(self, n_inputs):
+    def element_cost(self, n_inputs: int) -> float:
         """Return roughly how many nanoseconds one element takes."""
         return self.scalar_op.element_cost(2)
 
-    def apply_work(self, inputs, outputs):
+    def apply_work(self, inputs: ArrayShapes, outputs: ArrayShapes) -> float | None:
         """Return roughly the nanoseconds that one thread computes; None if it is not known."""
         if not self.scalar_op.has_cost():
             return None
         return self.element_cost(1) * math.prod(inputs[0])
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return how often the scalar operation is applied. inputs, outputs: their shapes."""
         if self.scalar_op.row is None or not self.scalar_op.row.flops:
             return None
         n = math.prod(inputs[0])
         return n - math.prod(outputs[0]) if n else 0
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (x,) = inputs
         axes = tuple(range(x.ndim)) if self.axis is None else self.axis
         with np.errstate(all="ignore"):
@@ -237,7 +242,7 @@ class CAReduce(Op):
             # without axes the result is the input itself, which must be copied
             output_storage[0][0] = np.array(result, dtype=dtype, copy=None if axes else True)
 
-    def _reduced(self, x, axes, dtype):
+    def _reduced(self, x: np.ndarray, axes: Sequence[int], dtype: str) -> Array:
         row = self.scalar_op.row
         ufunc = None if row is None else _UFUNCS.get(row.name)
         if ufunc is not None and self.of_nothing is not None:
@@ -251,31 +256,36 @@ class CAReduce(Op):
             return ufunc.reduce(x, axis=axes, dtype=dtype)
         return self._reduced_in_order(x, axes, dtype)
 
-    def _reduced_in_order(self, x, axes, dtype):
+    def _reduced_in_order(self, x: np.ndarray, axes: Sequence[int], dtype: str) -> np.ndarray:
         """Reduce by a scalar op that numpy has no ufunc for, element by element."""
         kept = [i for i in range(x.ndim) if i not in axes]
         count = int(np.prod([x.shape[i] for i in axes]))
         lined_up = x.transpose((*axes, *kept)).reshape((count, *(x.shape[i] for i in kept)))
-        result = lined_up[0].astype(dtype)
+        result: np.ndarray = lined_up[0].astype(dtype)
         for item in lined_up[1:]:
             (result,) = self.scalar_op.on_arrays(
                 [np.asarray(result), np.asarray(item, dtype)], [dtype]
             )
         return result
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         (lengths,) = shapes
         if self.axis is None:
             return [()]
         return [tuple(n for i, n in enumerate(lengths) if i not in self.axis)]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (x,), (out,), (gz,) = inputs, outputs, output_gradients
         if x.type.dtype in dtypes.DISCRETE or out.type.dtype in dtypes.DISCRETE:
             return [zeros_like(x, config.floatX)]
         return [self._gradient(x, out, gz)]
 
-    def _gradient(self, x, out, gz):
+    def _gradient(self, x: Tensor, out: Tensor, gz: Tensor) -> Tensor:
         name = getattr(self.scalar_op.row, "name", None)
         if name in ("maximum", "minimum"):
             return _gradient_of_extremum(x, out, gz, self.axis)
@@ -283,7 +293,7 @@ class CAReduce(Op):
             return _gradient_of_sum(x, gz, self.axis)
         raise MethodNotDefined("grad", type(self), str(self))
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"Reduce{{{self.scalar_op}}}{_axis_text(self.axis)}"
 
 
@@ -294,15 +304,17 @@ def check_not_empty(x: np.ndarray, axes: Iterable[int], operation: object) -> No
             raise ValueError(f"Input of CAReduce{{{operation}}} has zero-size on axis {axis}")
 
 
-def _axis_text(axis):
+def _axis_text(axis: Sequence[int] | None) -> str:
     return "" if axis is None else f"{{{', '.join(map(str, axis))}}}"
 
 
-def _gradient_of_sum(x, gz, axes):
+def _gradient_of_sum(x: Tensor, gz: Tensor, axes: Sequence[int] | None) -> Tensor:
     return second_bare(x, dimshuffle(gz, _spread(x.type.ndim, axes)))
 
 
-def _gradient_of_extremum(x, extremum, gz, axes):
+def _gradient_of_extremum(
+    x: Tensor, extremum: Tensor, gz: Tensor, axes: Sequence[int] | None
+) -> Tensor:
     """Return the gradient: every element that equals the extremum gets all of it."""
     order = _spread(x.type.ndim, axes)
     reached = elemwise("eq")(dimshuffle(extremum, order), x)
@@ -318,18 +330,18 @@ class FirstAlong(Op):
     __props__ = ("axes",)
     flops = costs.no_flops
 
-    def __init__(self, axes):
+    def __init__(self, axes: Sequence[int]) -> None:
         self.axes = tuple(axes)
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         pattern = tuple(b or d in self.axes for d, b in enumerate(x.type.broadcastable))
         return Apply(self, [x], [tensor_type(x.type.dtype, pattern).make_variable()])
 
-    def traffic(self, node, inputs, outputs):
+    def traffic(self, node: Apply, inputs: ArrayLayouts, outputs: ArrayLayouts) -> Traffic:
         """Return the bytes that are read and written: those of the output."""
         return [outputs[0].bytes], [outputs[0].bytes]
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (x,) = inputs
         index = tuple(slice(0, 1) if d in self.axes else slice(None) for d in range(x.ndim))
         out = np.zeros([1 if d in self.axes else n for d, n in enumerate(x.shape)], x.dtype)
@@ -337,7 +349,7 @@ class FirstAlong(Op):
             out[...] = x[index]
         output_storage[0][0] = out
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         one = constant(np.int64(1))
         return [tuple(one if d in self.axes else n for d, n in enumerate(shapes[0]))]
 
@@ -348,7 +360,7 @@ class Supremum(CAReduce):
     __props__ = ("axis",)
     of_nothing = -math.inf
 
-    def __init__(self, axis=None):
+    def __init__(self, axis: Axis = None) -> None:
         super().__init__(OPS["maximum"], axis)
 
 
@@ -357,27 +369,27 @@ class _Logical(CAReduce):
 
     __props__ = ("axis",)
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_tensor_variable(x)
         if x.type.dtype != "bool":
             x = elemwise("neq")(x, 0)
         return super().make_node(x)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{_axis_text(self.axis)}"
 
 
 class All(_Logical):
     """Whether all elements along axes are true (not 0)."""
 
-    def __init__(self, axis=None):
+    def __init__(self, axis: Axis = None) -> None:
         super().__init__(OPS["and_"], axis)
 
 
 class Any(_Logical):
     """Whether any element along axes is true (not 0)."""
 
-    def __init__(self, axis=None):
+    def __init__(self, axis: Axis = None) -> None:
         super().__init__(OPS["or_"], axis)
 
 
@@ -390,7 +402,7 @@ _WIDE = {
 _WIDE_ACC = _WIDE | {"float16": "float32", "float32": "float64", "complex64": "complex128"}
 
 
-def _dtype_name(dtype):
+def _dtype_name(dtype: DTypeLike | None) -> str | None:
     if dtype is None or dtype == "floatX":
         return config.floatX if dtype else None
     try:
@@ -409,15 +421,21 @@ class CAReduceDtype(CAReduce):
 
     __props__: tuple[str, ...] = ("scalar_op", "axis", "dtype", "acc_dtype")
 
-    def __init__(self, scalar_op, axis=None, dtype=None, acc_dtype=None):
+    def __init__(
+        self,
+        scalar_op: ScalarOp,
+        axis: Axis = None,
+        dtype: str | None = None,
+        acc_dtype: str | None = None,
+    ) -> None:
         super().__init__(scalar_op, axis)
         self.dtype = _dtype_name(dtype)
         self.acc_dtype = _dtype_name(acc_dtype)
 
-    def _output_dtype(self, idtype):
+    def _output_dtype(self, idtype: str) -> str:
         return _WIDE.get(idtype, idtype) if self.dtype is None else self.dtype
 
-    def _acc_dtype(self, idtype):
+    def _acc_dtype(self, idtype: str) -> str:
         if self.acc_dtype is None:
             return _WIDE_ACC.get(idtype, idtype)
         if idtype in dtypes.DISCRETE and self.acc_dtype in dtypes.CONTINUOUS:
@@ -431,7 +449,7 @@ class CAReduceDtype(CAReduce):
             )
         return self.acc_dtype
 
-    def _for(self, x):
+    def _for(self, x: Tensor) -> Self:
         op = super()._for(x)
         dtype, acc_dtype = self._output_dtype(x.type.dtype), self._acc_dtype(x.type.dtype)
         if (dtype, acc_dtype) == (op.dtype, op.acc_dtype):
@@ -440,13 +458,13 @@ class CAReduceDtype(CAReduce):
         op.dtype, op.acc_dtype = dtype, acc_dtype
         return op
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self._name()}{{{self._axis_field()}acc_dtype={self.acc_dtype}}}"
 
-    def _axis_field(self):
+    def _axis_field(self) -> str:
         return "" if self.axis is None else f"axis={list(self.axis)}, "
 
-    def _name(self):
+    def _name(self) -> str:
         return f"ReduceDtype{{{self.scalar_op}}}"
 
 
@@ -455,12 +473,14 @@ class Sum(CAReduceDtype):
 
     __props__ = ("axis", "dtype", "acc_dtype")
 
-    def __init__(self, axis=None, dtype=None, acc_dtype=None):
+    def __init__(
+        self, axis: Axis = None, dtype: str | None = None, acc_dtype: str | None = None
+    ) -> None:
         super().__init__(OPS["add"], axis, dtype, acc_dtype)
 
     R_op = linear_in_first
 
-    def _name(self):
+    def _name(self) -> str:
         return "Sum"
 
 
@@ -473,11 +493,17 @@ class Prod(CAReduceDtype):
 
     __props__ = ("axis", "dtype", "acc_dtype")
 
-    def __init__(self, axis=None, dtype=None, acc_dtype=None, no_zeros_in_input=False):
+    def __init__(
+        self,
+        axis: Axis = None,
+        dtype: str | None = None,
+        acc_dtype: str | None = None,
+        no_zeros_in_input: bool = False,
+    ) -> None:
         super().__init__(OPS["mul"], axis, dtype, acc_dtype)
         self.no_zeros_in_input = no_zeros_in_input
 
-    def _gradient(self, x, out, gz):
+    def _gradient(self, x: Tensor, out: Tensor, gz: Tensor) -> Tensor:
         mul, switch, eq = elemwise("mul"), elemwise("switch"), elemwise("eq")
         order = _spread(x.type.ndim, self.axis)
         gz = dimshuffle(gz, order)
@@ -496,7 +522,7 @@ class Prod(CAReduceDtype):
         at_zero = switch(mul(one, is_zero), dimshuffle(others, order), 0.0)
         return switch(none, without_zeros, mul(at_zero, gz))
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         (x,), (point,) = inputs, eval_points
         if point is None:
             return [None]
@@ -506,21 +532,21 @@ class Prod(CAReduceDtype):
         one = second_bare(out, constant(np.ones((), out.type.dtype)))
         return [sum(elemwise("mul")(self._gradient(x, out, one), point), axis=self.axis)]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return Op.__str__(self)
 
 
 class MulWithoutZeros(BinaryScalarOp):
     """The product of two numbers; if one of them is 0, the other number."""
 
-    def output_dtypes(self, in_dtypes):
+    def output_dtypes(self, in_dtypes: Sequence[str]) -> list[str]:
         return [dtypes.upcast(*in_dtypes)]
 
-    def impl(self, x, y):
+    def impl(self, x: Array, y: Array) -> Array:
         return y if x == 0 else x if y == 0 else x * y
 
-    def computation(self, in_dtypes, out_dtypes):
-        def compute(arrays):
+    def computation(self, in_dtypes: Sequence[str], out_dtypes: Sequence[str]) -> Computation:
+        def compute(arrays: Sequence[Array]) -> list[np.ndarray]:
             x, y = arrays
             product = np.where(x == 0, y, np.where(y == 0, x, x * y))
             return [product.astype(out_dtypes[0], copy=False)]
@@ -536,27 +562,30 @@ class ProdWithoutZeros(CAReduceDtype):
 
     __props__ = ("axis", "dtype", "acc_dtype")
 
-    def __init__(self, axis=None, dtype=None, acc_dtype=None):
+    def __init__(
+        self, axis: Axis = None, dtype: str | None = None, acc_dtype: str | None = None
+    ) -> None:
         super().__init__(mul_without_zeros, axis, dtype, acc_dtype)
 
-    def _reduced(self, x, axes, dtype):
+    def _reduced(self, x: np.ndarray, axes: Sequence[int], dtype: str) -> Array:
         zero = x == 0
         product = np.multiply.reduce(np.where(zero, x.dtype.type(1), x), axis=axes, dtype=dtype)
         nothing = 0 in [x.shape[i] for i in axes]
         return product if nothing else np.where(zero.all(axis=axes), 0, product)
 
-    def _gradient(self, x, out, gz):
-        return NullType(
+    def _gradient(self, x: Tensor, out: Tensor, gz: Tensor) -> Tensor:
+        result: Tensor = NullType(
             "the gradient of a product has no gradient where an element is 0: give prod the "
             "argument no_zeros_in_input=True if none is"
         ).make_variable()
+        return result
 
-    def __str__(self):
+    def __str__(self) -> str:
         return Op.__str__(self)
 
 
 @cache
-def _prod_without_zeros(axes, dtype, acc_dtype):
+def _prod_without_zeros(axes: Sequence[int], dtype: str, acc_dtype: str | None) -> ProdWithoutZeros:
     return ProdWithoutZeros(axes, dtype, acc_dtype)
 
 
@@ -569,13 +598,13 @@ class _Extremum(Op):
     __props__ = ("axis",)
     traffic = costs.each_once
 
-    def __init__(self, axis):
+    def __init__(self, axis: Axis) -> None:
         axes = _axis_list(axis)
         if axes is None:
             raise TypeError(f"{type(self).__name__} needs its axes, as a tuple of integers")
         self.axis = tuple(axes)
 
-    def _prepare(self, x):
+    def _prepare(self, x: TensorLike) -> tuple[Tensor, Self, tuple[bool, ...]]:
         """Return (x as a tensor, this Op with axes of x, the broadcast pattern of the output)."""
         x = as_tensor_variable(x)
         axes = tuple(check_and_normalize_axes(x, self.axis)) if self.axis else ()
@@ -585,7 +614,7 @@ class _Extremum(Op):
             op.axis = axes
         return x, op, tuple(b for i, b in enumerate(x.type.broadcastable) if i not in axes)
 
-    def _argmax(self, x):
+    def _argmax(self, x: np.ndarray) -> np.ndarray:
         """Return the position of the first maximum among the reduced axes, in C order."""
         check_not_empty(x, self.axis, "maximum")
         kept = [i for i in range(x.ndim) if i not in self.axis]
@@ -594,11 +623,11 @@ class _Extremum(Op):
         lined_up = x.transpose((*kept, *self.axis))
         return np.asarray(np.argmax(lined_up.reshape((*rest, count)), axis=-1), dtype=np.int64)
 
-    def apply_work(self, inputs, outputs):
+    def apply_work(self, inputs: ArrayShapes, outputs: ArrayShapes) -> float | None:
         """Return roughly the nanoseconds that one thread computes: a comparison an element."""
         return rough_work(("gt",), inputs[0])
 
-    def _lengths(self, shapes):
+    def _lengths(self, shapes: Sequence[Lengths]) -> tuple[Tensor, ...]:
         return tuple(n for i, n in enumerate(shapes[0]) if i not in self.axis)
 
 
@@ -610,7 +639,7 @@ class MaxAndArgmax(_Extremum):
 
     nout = 2
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x, op, pattern = self._prepare(x)
         outputs = [
             tensor_type(x.type.dtype, pattern).make_variable("max"),
@@ -618,15 +647,20 @@ class MaxAndArgmax(_Extremum):
         ]
         return Apply(op, [x], outputs)
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (x,) = inputs
         output_storage[1][0] = self._argmax(x)
         output_storage[0][0] = np.array(np.max(x, axis=self.axis))
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [self._lengths(shapes)] * 2
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (x,), (by_max, by_argmax) = inputs, output_gradients
         if is_disconnected(by_max) and is_disconnected(by_argmax):
             return [disconnected_type.make_variable()]
@@ -634,7 +668,7 @@ class MaxAndArgmax(_Extremum):
             return [zeros_like(x, config.floatX)]
         return [_gradient_of_extremum(x, outputs[0], by_max, self.axis)]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         (point,) = eval_points
         if point is None:
             return [None, None]
@@ -655,24 +689,29 @@ class Argmax(_Extremum):
     axis: a tuple of axes. Raises ValueError without any element.
     """
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x, op, pattern = self._prepare(x)
         return Apply(op, [x], [tensor_type("int64", pattern).make_variable("argmax")])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = self._argmax(inputs[0])
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [self._lengths(shapes)]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         return [zeros_like(inputs[0], config.floatX)]
 
     R_op = zero_derivative
 
 
 @cache
-def _max_and_argmax_op(axes):
+def _max_and_argmax_op(axes: Sequence[int]) -> MaxAndArgmax:
     return MaxAndArgmax(axes)
 
 
@@ -680,11 +719,19 @@ def _max_and_argmax_op(axes):
 
 
 @cache
-def _reduction(cls, axes, *options):
+def _reduction(
+    cls: Callable[..., CAReduce], axes: tuple[int, ...] | None, *options: bool | str | None
+) -> CAReduce:
     return cls(axes, *options)
 
 
-def _reduced(cls, x, axis, keepdims, *options):
+def _reduced(
+    cls: Callable[..., CAReduce],
+    x: TensorLike,
+    axis: Axis,
+    keepdims: bool,
+    *options: bool | str | None,
+) -> Tensor:
     x = as_tensor_variable(x)
     axes = _axes(x, axis)
     result = _reduction(cls, axes, *options)(x)
@@ -697,7 +744,7 @@ def sum(
     dtype: DTypeLike | None = None,
     keepdims: bool = False,
     acc_dtype: DTypeLike | None = None,
-) -> TensorVariable:
+) -> Tensor:
     """Return the sum along ``axis`` (default: all).
 
     dtype: of the result (default: int64 or uint64 for integers, else that of the input). acc_dtype:
@@ -710,7 +757,9 @@ def sum(
     return _reduced(Sum, x, axis, keepdims, *options)
 
 
-def _concrete_dtypes(x, dtype, acc_dtype):
+def _concrete_dtypes(
+    x: Tensor, dtype: DTypeLike | None, acc_dtype: DTypeLike | None
+) -> tuple[str, ...]:
     """Return dtype and acc_dtype for a reduction of ``x``, with the defaults in place of None."""
     dtype, acc_dtype = _dtype_name(dtype), _dtype_name(acc_dtype)
     if dtype is None:
@@ -725,7 +774,7 @@ def prod(
     keepdims: bool = False,
     acc_dtype: DTypeLike | None = None,
     no_zeros_in_input: bool = False,
-) -> TensorVariable:
+) -> Tensor:
     """Return the product along ``axis`` (default: all).
 
     dtype, acc_dtype, keepdims: as in ``sum``. no_zeros_in_input: promises that no element
@@ -736,12 +785,12 @@ def prod(
     return _reduced(Prod, x, axis, keepdims, *options, bool(no_zeros_in_input))
 
 
-def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
+def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return whether any element along ``axis`` (default: all) is not 0."""
     return _reduced(Any, x, axis, keepdims)
 
 
-def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
+def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return whether all elements along ``axis`` (default: all) are not 0."""
     return _reduced(All, x, axis, keepdims)
 
@@ -781,7 +830,7 @@ def mean(
 _NARROW = ("float16", "float32", "complex64")
 
 
-def _axes_as_given(x, axis):
+def _axes_as_given(x: Tensor, axis: Axis) -> list[int]:
     """Return the axes in the caller's order and with the caller's signs, without duplicates."""
     ndim, axes = x.type.ndim, _axis_list(axis)
     return list(range(ndim)) if axes is None else list({a % ndim: a for a in axes}.values())
@@ -812,7 +861,8 @@ def var(
             result = elemwise("sub")(result, left)
     else:
         lengths = shape(x)
-        count = reduce(elemwise("mul"), [lengths[i] for i in axes] or [1])
+        parts: list[TensorLike] = [lengths[i] for i in axes]
+        count = reduce(elemwise("mul"), parts or [1])
         fewer = elemwise("sub")(count, ddof)
         result = elemwise("true_div")(sum(squares, axes, keepdims=keepdims), fewer)
         if corrected:
@@ -823,7 +873,7 @@ def var(
     return result
 
 
-def _divided(x, divisors):
+def _divided(x: Tensor, divisors: Sequence[Tensor]) -> Tensor:
     for divisor in divisors:
         x = elemwise("true_div")(x, divisor)
     return x
@@ -838,27 +888,32 @@ class RootOfSum(ViewOp):
 
     __props__ = ("power",)
 
-    def __init__(self, power):
+    def __init__(self, power: float) -> None:
         self.power = power
 
-    def make_node(self, root, x):  # type: ignore[override]  # a view of one of two inputs
+    def make_node(self, root: Var, x: Var) -> Apply:  # type: ignore[override]  # a view of one of two inputs
         return Apply(self, [root, x], [root.type.make_variable()])
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return shapes[:1]
 
     connection_pattern = connects(1)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         slope = self._slope(outputs[0], inputs[1])
         return [disconnected_type.make_variable(), elemwise("mul")(output_gradients[0], slope)]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         if eval_points[1] is None:
             return [None]
         return [elemwise("mul")(eval_points[1], self._slope(*inputs))]
 
-    def _slope(self, root, x):
+    def _slope(self, root: Tensor, x: Tensor) -> Tensor:
         # x ** (power - 1), without a division by 0
         one = constant(np.array(1, x.type.dtype))
         nonzero = elemwise("switch")(elemwise("eq")(x, 0), one, x)
@@ -872,31 +927,29 @@ def std(
     ddof: int = 0,
     keepdims: bool = False,
     corrected: bool = False,
-) -> TensorVariable:
+) -> Tensor:
     """Return the standard deviation along ``axis`` (default: all); arguments as for ``var``.
 
     Where it is 0, its gradient is 0, which is a subgradient.
     """
     variance = var(input, axis, ddof, keepdims, corrected)
-    result = RootOfSum(0.5)(elemwise("sqrt")(variance), variance)
+    result: Tensor = RootOfSum(0.5)(elemwise("sqrt")(variance), variance)
     result.name = "std"
     return result
 
 
-def max_and_argmax(
-    a: TensorLike, axis: Axis = None, keepdims: bool = False
-) -> list[TensorVariable]:
+def max_and_argmax(a: TensorLike, axis: Axis = None, keepdims: bool = False) -> list[Tensor]:
     """Return [maximum, position of the first maximum] along ``axis`` (default: all).
 
     axis: integers or constants. Positions count in C order over the reduced axes.
     """
     a = as_tensor_variable(a)
     axes = tuple(check_and_normalize_axes(a, axis))
-    results = _max_and_argmax_op(axes)(a, return_list=True)
+    results: list[Tensor] = _max_and_argmax_op(axes)(a, return_list=True)
     return [_keep_dims(a, r, axes) for r in results] if keepdims else results
 
 
-def max(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
+def max(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the maximum along ``axis`` (default: all); NaN if an element is NaN.
 
     In the gradient, all elements that equal the maximum get the whole gradient.
@@ -904,12 +957,12 @@ def max(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVaria
     return max_and_argmax(x, axis, keepdims)[0]
 
 
-def argmax(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
+def argmax(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the position of the first maximum along ``axis`` (default: in the flattened array)."""
     return max_and_argmax(x, axis, keepdims)[1]
 
 
-def _turned(x):
+def _turned(x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
     """Return (``x`` by a function that reverses the order of numbers, that function).
 
     The function is its own inverse.
@@ -917,7 +970,7 @@ def _turned(x):
     dtype = x.type.dtype
     if dtype in dtypes.COMPLEX:
         raise NotImplementedError(f"complex numbers have no minimum; {x} has dtype {dtype}")
-    turn: Callable
+    turn: Callable[[Tensor], Tensor]
     if dtype in dtypes.UNSIGNED:
         turn = partial(elemwise("sub"), constant(np.iinfo(dtype).max, dtype=dtype))
     else:
@@ -926,7 +979,7 @@ def _turned(x):
     return turn(x), turn
 
 
-def min(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
+def min(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the minimum along ``axis`` (default: all); NaN if an element is NaN.
 
     In the gradient, all elements that equal the minimum get the whole gradient.
@@ -935,13 +988,13 @@ def min(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVaria
     return turn(max(turned, axis, keepdims))
 
 
-def argmin(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
+def argmin(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the position of the first minimum along ``axis`` (default: in the flattened array)."""
     turned, _ = _turned(as_tensor_variable(x))
     return argmax(turned, axis, keepdims)
 
 
-def ptp(a: TensorLike, axis: Axis = None) -> TensorVariable:
+def ptp(a: TensorLike, axis: Axis = None) -> Tensor:
     """Return the maximum minus the minimum along ``axis`` (default: all)."""
     a = as_tensor_variable(a)
     return elemwise("sub")(max(a, axis), min(a, axis))

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from opwise.graph import costs
 from opwise.graph.apply import Apply
+from opwise.graph.costs import ArrayShapes
 from opwise.graph.null import is_disconnected
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
+from opwise.graph.variable import Var
 from opwise.scalar.composite import Instruction, text_of
 from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.reduce import CAReduce
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
 from opwise.tensor.windowsum import WindowSum
 
 
@@ -33,10 +35,10 @@ class Rowwise(Op):
     profile_kind = "fused"
     traffic = costs.each_once
 
-    def __init__(self, nin: int, steps: Sequence[Instruction], outs: Sequence[int]):
+    def __init__(self, nin: int, steps: Sequence[Instruction], outs: Sequence[int]) -> None:
         self.nin, self.steps, self.outs = nin, tuple(steps), tuple(outs)
 
-    def make_node(self, *inputs):
+    def make_node(self, *inputs: TensorLike) -> Apply:
         operands = [as_tensor_variable(x) for x in inputs]
         slots = self.slots(operands)
         return Apply(self, operands, [slots[s].type.make_variable() for s in self.outs])
@@ -68,20 +70,24 @@ class Rowwise(Op):
             parts = node.tag.parts = types, made
         return parts[1]
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return the number of floating-point operations; None if there is no exact count.
 
         inputs, outputs: their shapes.
         """
         counts = [op.flops(args, [out]) for op, args, out in self._shaped(inputs)]
-        return None if None in counts else sum(counts)
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
 
-    def apply_work(self, inputs, outputs):
+    def apply_work(self, inputs: ArrayShapes, outputs: ArrayShapes) -> float | None:
         """Return roughly the nanoseconds that one thread computes; None if it is not known."""
         work = [op.apply_work(args, [out]) for op, args, out in self._shaped(inputs)]
-        return None if None in work else sum(work)
+        known = [time for time in work if time is not None]
+        return sum(known) if len(known) == len(work) else None
 
-    def _shaped(self, inputs):
+    def _shaped(
+        self, inputs: ArrayShapes
+    ) -> Iterator[tuple[Op, list[tuple[int, ...]], tuple[int, ...]]]:
         """Yield (the tensor Op, shapes of its operands, shape of its result) of each step."""
         shapes = [tuple(shape) for shape in inputs]
         for one in self.steps:
@@ -96,7 +102,7 @@ class Rowwise(Op):
                 shapes.append(np.broadcast_shapes(*args))
                 yield Elemwise(one.op), args, shapes[-1]
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         values = list(inputs)
         for args, applys in self.parts(node):
             given = [values[a] for a in args]
@@ -108,7 +114,7 @@ class Rowwise(Op):
         for storage, slot in zip(output_storage, self.outs, strict=True):
             storage[0] = values[slot]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         known = list(shapes)
         for args, applys in self.parts(node):
             given = [known[a] for a in args]
@@ -117,11 +123,16 @@ class Rowwise(Op):
             known.append(given[0])
         return [known[s] for s in self.outs]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         slots = self.slots(inputs)
-        gradients = [None] * len(slots)
+        gradients: list[Var] = [None] * len(slots)
 
-        def add(slot, gradient):
+        def add(slot: int, gradient: Var) -> None:
             if not is_disconnected(gradient):
                 before = gradients[slot]
                 gradients[slot] = gradient if before is None else before + gradient
@@ -141,7 +152,7 @@ class Rowwise(Op):
             for x, gradient in zip(inputs, gradients, strict=False)
         ]
 
-    def __str__(self):
+    def __str__(self) -> str:
         texts = [f"i{i}" for i in range(self.nin)]
         read = [a for one in self.steps for a in one.args] + list(self.outs)
         named: list[str] = []
@@ -156,7 +167,7 @@ class Rowwise(Op):
         return f"Rowwise{{{''.join(named)}{', '.join(texts[s] for s in self.outs)}}}"
 
 
-def _applys(var):
+def _applys(var: Var) -> list[Apply]:
     """Return the Applys that compute a slot from others: one, or a reduction and its DimShuffle."""
     apply = var.owner
     return [apply.inputs[0].owner, apply] if isinstance(apply.op, DimShuffle) else [apply]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Storage, Values
 from opwise.graph.opmethods import connects, linear_in_first
+from opwise.graph.variable import Var
 from opwise.scalar import dtypes
 from opwise.tensor.advanced_subtensor import sum_to, zero_gradient
 from opwise.tensor.creation import arange
@@ -19,10 +21,7 @@ from opwise.tensor.shape import flatten
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.subtensor import getitem, take
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import TensorLike, as_tensor_variable
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable
 
 __all__ = [
     "Choose", "Nonzero", "PermuteRowElements", "choose", "flatnonzero", "inverse_permutation",
@@ -30,28 +29,28 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Nonzero(Op):
+class Nonzero(TensorOp):
     """The positions of the elements that are not 0: an int64 matrix, a row for each dimension."""
 
     __props__ = ()
 
-    def make_node(self, a):
+    def make_node(self, a: TensorLike) -> Apply:
         a = as_tensor_variable(a)
         if a.type.ndim == 0:
             raise ValueError("Nonzero only supports non-scalar arrays.")
         return Apply(self, [a], [tensor_type("int64", (False, False)).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = np.array(np.nonzero(inputs[0]), dtype=np.int64)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         return [zero_gradient(inputs[0])]
 
 
 _nonzero = Nonzero()
 
 
-def nonzero(a: TensorLike, return_matrix: bool = False) -> Any:
+def nonzero(a: TensorLike, return_matrix: bool = False) -> Tensor | tuple[Tensor, ...]:
     """Return the positions of the elements of ``a`` that are not 0, in C order.
 
     The result is a tuple of int64 vectors, one for each dimension; return_matrix: a matrix with
@@ -63,7 +62,7 @@ def nonzero(a: TensorLike, return_matrix: bool = False) -> Any:
     return tuple(getitem(matrix, d) for d in range(as_tensor_variable(a).type.ndim))
 
 
-def flatnonzero(a: TensorLike) -> Any:
+def flatnonzero(a: TensorLike) -> Tensor:
     """Return the positions in the flattened ``a`` of the elements that are not 0."""
     a = as_tensor_variable(a)
     if a.type.ndim == 0:
@@ -71,13 +70,13 @@ def flatnonzero(a: TensorLike) -> Any:
     return nonzero(flatten(a))[0]
 
 
-def nonzero_values(a: TensorLike) -> Any:
+def nonzero_values(a: TensorLike) -> Tensor:
     """Return the elements of ``a`` that are not 0, in C order, as a vector."""
     a = as_tensor_variable(a)
     return take(flatten(a), flatnonzero(a))
 
 
-def compress(condition: TensorLike, x: TensorLike, axis: int | None = None) -> Any:
+def compress(condition: TensorLike, x: TensorLike, axis: int | None = None) -> Tensor:
     """Return the slices of ``x`` along ``axis`` for which ``condition``, a vector, is not 0.
 
     axis: None selects elements of the flattened x.
@@ -85,7 +84,7 @@ def compress(condition: TensorLike, x: TensorLike, axis: int | None = None) -> A
     return take(x, flatnonzero(condition), axis=axis)
 
 
-class Choose(Op):
+class Choose(TensorOp):
     """For each element of a, the element of the input of that number; inputs (a, choices...).
 
     A single input after a holds the choices along its first axis. All broadcast. mode: 'raise',
@@ -94,12 +93,12 @@ class Choose(Op):
 
     __props__ = ("mode",)
 
-    def __init__(self, mode):
+    def __init__(self, mode: Any) -> None:
         if mode not in ("raise", "wrap", "clip"):
             raise ValueError(f"choose: the mode must be 'raise', 'wrap' or 'clip', not {mode!r}")
         self.mode = mode
 
-    def make_node(self, a, *given):
+    def make_node(self, a: TensorLike, *given: TensorLike) -> Apply:
         a, *choices = map(as_tensor_variable, (a, *given))
         if a.type.dtype not in dtypes.INTEGERS:
             raise TypeError(
@@ -114,7 +113,7 @@ class Choose(Op):
         dtype = dtypes.upcast(*(c.type.dtype for c in choices))
         return Apply(self, [a, *choices], [tensor_type(dtype, pattern).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         a, *choices = inputs
         given = choices[0] if len(choices) == 1 else choices
         if a.dtype == np.uint64:  # which numpy does not take: numbers out of range stay so
@@ -123,10 +122,15 @@ class Choose(Op):
         result = np.choose(a, given, mode=self.mode)
         output_storage[0][0] = np.asarray(result, dtype=node.outputs[0].type.numpy_dtype)
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[False]] + [[True]] * (len(node.inputs) - 1)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (a, *choices), (gz,) = inputs, output_gradients
         if len(choices) > 1:
             a = self._in_range(a, len(choices))
@@ -146,21 +150,22 @@ class Choose(Op):
         gc = dimshuffle(gc, (0, *range(1 + missing, ndim + 1)))
         return [disconnected_type.make_variable(), gc]
 
-    def _in_range(self, a, count):
+    def _in_range(self, a: Tensor, count: Any) -> Tensor:
         """Return ``a`` with numbers that are out of range clipped or wrapped, as the mode says."""
         if self.mode == "wrap":
-            return a % count
+            result: Tensor = a % count
+            return result
         return elemwise("clip")(a, 0, count - 1) if self.mode == "clip" else a
 
     @staticmethod
-    def _part(choice, chosen, gz):
+    def _part(choice: Tensor, chosen: Tensor, gz: Tensor) -> Tensor:
         """Return the gradient by a choice: that of the result where the choice was taken."""
         if choice.type.dtype in dtypes.DISCRETE:
             return zero_gradient(choice)
         return sum_to(choice, elemwise("switch")(chosen, gz, 0))
 
 
-def choose(a: TensorLike, choices: Any, out: None = None, mode: str = "raise") -> TensorVariable:
+def choose(a: TensorLike, choices: TensorLike, out: None = None, mode: str = "raise") -> Tensor:
     """Return, for each element of ``a``, the element of the choice of that number.
 
     a: integers. choices: a tensor with the choices along its first axis, or a list of tensors; all
@@ -176,7 +181,7 @@ def choose(a: TensorLike, choices: Any, out: None = None, mode: str = "raise") -
     return Choose(mode)(a, choices)
 
 
-class PermuteRowElements(Op):
+class PermuteRowElements(TensorOp):
     """Each row of x in the order of the corresponding row of y; inputs (x, y, inverse).
 
     x and y broadcast to one shape, except along the last axis. inverse: an integer scalar: 1 to
@@ -185,7 +190,7 @@ class PermuteRowElements(Op):
 
     __props__ = ()
 
-    def make_node(self, x, y, inverse=False):
+    def make_node(self, x: TensorLike, y: TensorLike, inverse: TensorLike = False) -> Apply:
         x, y = as_tensor_variable(x), as_tensor_variable(y)
         inverse = as_tensor_variable(int(inverse) if isinstance(inverse, bool) else inverse)
         if y.type.dtype not in dtypes.INTEGERS:
@@ -199,7 +204,7 @@ class PermuteRowElements(Op):
         )
         return Apply(self, [x, y, inverse], [tensor_type(x.type.dtype, pattern).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y, inverse = inputs
         for d, (n, m) in enumerate(zip(x.shape, y.shape, strict=True)):
             if n != m and not any(v.type.broadcastable[d] for v in node.inputs[:2]):
@@ -210,14 +215,19 @@ class PermuteRowElements(Op):
             y = np.argsort(y, axis=-1)
         output_storage[0][0] = np.take_along_axis(x, y, axis=-1)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         pattern = node.inputs[0].type.broadcastable
         lengths = [m if one else n for one, n, m in zip(pattern, *shapes[:2], strict=True)]
         return [tuple(lengths)]
 
     connection_pattern = connects(0)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (x, y, inverse), (gz,) = inputs, output_gradients
         if x.type.dtype in dtypes.DISCRETE:
             gx = zero_gradient(x)
@@ -231,7 +241,7 @@ class PermuteRowElements(Op):
 _permute = PermuteRowElements()
 
 
-def permute_row_elements(x: TensorLike, y: TensorLike, inverse: Any = 0) -> TensorVariable:
+def permute_row_elements(x: TensorLike, y: TensorLike, inverse: Any = 0) -> Tensor:
     """Return each row of ``x`` in the order of the corresponding row of ``y``.
 
     x and y broadcast, so that a vector y permutes every row. inverse: 1 for the inverse orders.
@@ -239,7 +249,7 @@ def permute_row_elements(x: TensorLike, y: TensorLike, inverse: Any = 0) -> Tens
     return _permute(x, y, inverse)
 
 
-def inverse_permutation(perm: TensorLike) -> TensorVariable:
+def inverse_permutation(perm: TensorLike) -> Tensor:
     """Return the inverse of each permutation along the last dimension of ``perm``."""
     perm = as_tensor_variable(perm)
     n = getitem(shape_of(perm), -1)

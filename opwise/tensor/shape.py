@@ -6,19 +6,19 @@ splitting in ``opwise.tensor.join``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Storage, Values
 from opwise.graph.opmethods import connects, linear_in_first, scalar_shape, zero_derivative
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.op import Cast
 from opwise.scalar.spec import ROWS
@@ -34,10 +34,13 @@ from opwise.tensor.knownvalues import (
     vector_rule,
 )
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import TensorLike, as_tensor_variable, constant
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import (
+    Tensor,
+    TensorLike,
+    TensorOp,
+    as_tensor_variable,
+    constant,
+)
 
 __all__ = [
     "Rebroadcast",
@@ -64,27 +67,32 @@ __all__ = [
 # --- reading ------------------------------------------------------------------------------------
 
 
-class Shape(Op):
+class Shape(TensorOp):
     """The shape of a tensor, as an int64 vector."""
 
     __props__ = ()
     flops, traffic = costs.no_flops, costs.written
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         # types other than TensorType have shapes as well: leave variables as they are
         if not hasattr(x, "type"):
             x = as_tensor_variable(x)
         return Apply(self, [x], [tensor_type("int64", (False,)).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = np.asarray(np.shape(inputs[0]), dtype=np.int64)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [(length(node.inputs[0].type.ndim),)]
 
     connection_pattern = connects()
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         return [disconnected_type.make_variable()]
 
     R_op = zero_derivative
@@ -94,34 +102,39 @@ shape = Shape()
 _shape = shape
 
 
-class Shape_i(Op):
+class Shape_i(TensorOp):
     """The length of dimension ``i`` of a tensor, as an int64 scalar."""
 
     __props__ = ("i",)
     flops, traffic = costs.no_flops, costs.written
 
-    def __init__(self, i):
+    def __init__(self, i: int) -> None:
         self.i = int(i)
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         if not hasattr(x, "type"):
             x = as_tensor_variable(x)
         if self.i >= x.type.ndim:
             raise TypeError(f"{x} has {x.type.ndim} dimensions: it has no dimension {self.i}")
         return Apply(self, [x], [tensor_type("int64", ()).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = np.asarray(inputs[0].shape[self.i], dtype=np.int64)
 
     infer_shape = scalar_shape
     connection_pattern = connects()
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         return [disconnected_type.make_variable()]
 
     R_op = zero_derivative
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"Shape_i{{{self.i}}}"
 
 
@@ -131,7 +144,7 @@ def shape_i_op(i: int) -> Shape_i:
     return Shape_i(i)
 
 
-def shape_i(var: Variable, i: int, fgraph: Any = None) -> Any:
+def shape_i(var: Variable, i: int, fgraph: Any = None) -> Tensor:
     """Return the length of dimension ``i`` of ``var``.
 
     fgraph: a graph; if it tracks shapes, the length that it knows is returned.
@@ -140,17 +153,19 @@ def shape_i(var: Variable, i: int, fgraph: Any = None) -> Any:
     if feature is not None:
         known = feature.shape_of.get(var)
         if known is not None:
-            return known[i]
+            result: Tensor = known[i]
+            return result
     return _shape(var)[i]
 
 
-def length(n: Any) -> Any:
+def length(n: Any) -> Tensor:
     """Return a length, an int or an integer variable, as an int64 variable."""
-    if isinstance(n, Constant):
-        return n if n.type.dtype == "int64" else constant(np.int64(n.data))
-    if hasattr(n, "type"):
-        return n if n.type.dtype == "int64" else cast(n, "int64")
-    return constant(np.int64(n))
+    if not hasattr(n, "type"):
+        return constant(np.int64(n))
+    if n.type.dtype != "int64":
+        return constant(np.int64(n.data)) if isinstance(n, Constant) else cast(n, "int64")
+    known: Tensor = n
+    return known
 
 
 # --- what is known of lengths ----------------------------------------------------------------
@@ -184,7 +199,7 @@ def is_length(entry: Any, depth: int = _MAX_DEPTH) -> bool:
 _KEEP_SIGN = tuple(ROWS[name] for name in ("add", "mul", "int_div", "maximum", "minimum"))
 
 
-def _entry_of_shape(node, i):
+def _entry_of_shape(node: Apply, i: int) -> Any:
     """Return the length of a dimension that is known from a type, constant or SpecifyShape."""
     (x,) = node.inputs
     pattern = getattr(x.type, "broadcastable", ())
@@ -202,7 +217,7 @@ def _entry_of_shape(node, i):
 vector_rule(Shape, lambda node, _: node.inputs[0].type.ndim, _entry_of_shape)
 
 
-def _entry_of_shape_i(node):
+def _entry_of_shape_i(node: Apply) -> Any:
     """Return the length of a dimension that is known beforehand, else None."""
     return vector_entry(shape(node.inputs[0]), node.op.i)
 
@@ -213,7 +228,7 @@ number_rule(Shape_i, _entry_of_shape_i)
 # --- changing -----------------------------------------------------------------------------------
 
 
-class Reshape(Op):
+class Reshape(TensorOp):
     """The elements of a tensor, in C order, in another shape; a view if possible.
 
     ndim: of the result. The second input is the new shape, an integer vector; one entry may be -1.
@@ -224,14 +239,14 @@ class Reshape(Op):
     __props__ = ("ndim",)
     flops, traffic = costs.no_flops, costs.view_or_copy
 
-    def __init__(self, ndim, name=None):
+    def __init__(self, ndim: int, name: str | None = None) -> None:
         if name is not None:
             raise TypeError("Reshape takes no name: name the variable that it makes")
         self.ndim = int(ndim)
         if self.ndim < 0:
             raise ValueError(f"The number of dimensions of a reshape is {ndim}; it must be >= 0")
 
-    def make_node(self, x, shp):
+    def make_node(self, x: TensorLike, shp: TensorLike) -> Apply:
         x = as_tensor_variable(x)
         shp = as_tensor_variable(shp, ndim=1)
         if shp.type.dtype not in dtypes.INTEGERS:
@@ -247,7 +262,7 @@ class Reshape(Op):
             pattern = tuple(is_one(vector_entry(shp, i)) for i in range(self.ndim))
         return Apply(self, [x, shp], [tensor_type(x.type.dtype, pattern).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, shp = inputs
         if len(shp) != self.ndim:
             raise ValueError(f"{self} needs {self.ndim} lengths, got {len(shp)}: {shp}")
@@ -256,7 +271,7 @@ class Reshape(Op):
         except ValueError as e:
             raise ValueError(f"{e} (the input has shape {x.shape})") from None
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         entries = vector_entries(node.inputs[1], self.ndim)
         for i, one in enumerate(node.outputs[0].type.broadcastable):
             if one:
@@ -275,18 +290,23 @@ class Reshape(Op):
 
     connection_pattern = connects(0)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         x, _ = inputs
         (gz,) = output_gradients
         return [reshape(gz, _shape(x), ndim=x.type.ndim), disconnected_type.make_variable()]
 
     R_op = linear_in_first
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"Reshape{{{self.ndim}}}"
 
 
-def _product(lengths):
+def _product(lengths: Sequence[Any]) -> Tensor:
     """Return the product of lengths, an int64 scalar variable."""
     lengths = list(map(length, lengths))
     if all(isinstance(n, Constant) for n in lengths):
@@ -294,18 +314,18 @@ def _product(lengths):
     return lengths[0] if len(lengths) == 1 else elemwise("mul")(*lengths)
 
 
-def _length_unless(entry, rest):
+def _length_unless(entry: Any, rest: Tensor) -> Tensor:
     """Return an entry of a new shape as a length; ``rest`` if it is -1."""
     entry = length(entry)
     return elemwise("switch")(elemwise("eq")(entry, length(-1)), rest, entry)
 
 
 @cache
-def _reshape_op(ndim):
+def _reshape_op(ndim: int) -> Reshape:
     return Reshape(ndim)
 
 
-def reshape(x: TensorLike, newshape: TensorLike, ndim: int | None = None) -> TensorVariable:
+def reshape(x: TensorLike, newshape: TensorLike, ndim: int | None = None) -> Tensor:
     """Return ``x`` with another shape; a view of x if possible.
 
     newshape: integers and 0-d variables, or a vector; one entry may be -1, which is
@@ -329,7 +349,7 @@ def reshape(x: TensorLike, newshape: TensorLike, ndim: int | None = None) -> Ten
     return _reshape_op(int(ndim))(x, newshape)
 
 
-def flatten(x: TensorLike, ndim: int | None = None, outdim: int | None = None) -> Any:
+def flatten(x: TensorLike, ndim: int | None = None, outdim: int | None = None) -> Tensor:
     """Return ``x`` with all dimensions from ``ndim - 1`` on merged into one; a view if possible.
 
     ndim: of the result (default: 1). outdim: the same, under an older name. Raises
@@ -355,22 +375,22 @@ def flatten(x: TensorLike, ndim: int | None = None, outdim: int | None = None) -
 
 def is_flat(var: Any, ndim: int | None = None, outdim: int | None = None) -> bool:
     """Return whether ``var`` has ``ndim`` dimensions (default: 1; outdim: a legacy name)."""
-    return var.ndim == (ndim if ndim is not None else outdim if outdim is not None else 1)
+    return bool(var.ndim == (ndim if ndim is not None else outdim if outdim is not None else 1))
 
 
-def shape_padleft(t: TensorLike, n_ones: int = 1) -> TensorVariable:
+def shape_padleft(t: TensorLike, n_ones: int = 1) -> Tensor:
     """Return ``t`` with ``n_ones`` broadcastable dimensions added on the left."""
     t = as_tensor_variable(t)
     return _reordered(t, ["x"] * n_ones + list(range(t.type.ndim)))
 
 
-def shape_padright(t: TensorLike, n_ones: int = 1) -> TensorVariable:
+def shape_padright(t: TensorLike, n_ones: int = 1) -> Tensor:
     """Return ``t`` with ``n_ones`` broadcastable dimensions added on the right."""
     t = as_tensor_variable(t)
     return _reordered(t, list(range(t.type.ndim)) + ["x"] * n_ones)
 
 
-def shape_padaxis(t: TensorLike, axis: int) -> TensorVariable:
+def shape_padaxis(t: TensorLike, axis: int) -> Tensor:
     """Return ``t`` with a broadcastable dimension added at ``axis``, which may be negative."""
     t = as_tensor_variable(t)
     ndim = t.type.ndim + 1
@@ -381,11 +401,11 @@ def shape_padaxis(t: TensorLike, axis: int) -> TensorVariable:
     return _reordered(t, order)
 
 
-def _reordered(x, order):
+def _reordered(x: Tensor, order: Any) -> Tensor:
     return dimshuffle_op(x.type.broadcastable, tuple(order))(x)
 
 
-def transpose(x: TensorLike, axes: Iterable[int] | None = None) -> TensorVariable:
+def transpose(x: TensorLike, axes: Iterable[int] | None = None) -> Tensor:
     """Return ``x`` with its dimensions in the order ``axes`` (default: reversed); a view."""
     x = as_tensor_variable(x)
     if axes is None:
@@ -402,7 +422,7 @@ def transpose(x: TensorLike, axes: Iterable[int] | None = None) -> TensorVariabl
     return _reordered(x, order)
 
 
-def swapaxes(y: TensorLike, axis1: int, axis2: int) -> TensorVariable:
+def swapaxes(y: TensorLike, axis1: int, axis2: int) -> Tensor:
     """Return ``y`` with two dimensions exchanged; they may be negative."""
     y = as_tensor_variable(y)
     order = list(range(y.type.ndim))
@@ -413,7 +433,7 @@ def swapaxes(y: TensorLike, axis1: int, axis2: int) -> TensorVariable:
     return _reordered(y, order)
 
 
-def squeeze(x: TensorLike) -> TensorVariable:
+def squeeze(x: TensorLike) -> Tensor:
     """Return ``x`` without its broadcastable dimensions."""
     x = as_tensor_variable(x)
     return _reordered(x, [i for i, b in enumerate(x.type.broadcastable) if not b])
@@ -422,7 +442,7 @@ def squeeze(x: TensorLike) -> TensorVariable:
 # --- specifying ---------------------------------------------------------------------------------
 
 
-class Rebroadcast(Op):
+class Rebroadcast(TensorOp):
     """The input with other broadcastable dimensions; that their length is 1 is checked at run time.
 
     axis: pairs (dimension, whether it is broadcastable); all other dimensions stay as they are.
@@ -432,21 +452,21 @@ class Rebroadcast(Op):
     __props__ = ("axis",)
     flops, traffic = costs.no_flops, costs.nothing
 
-    def __init__(self, *axis):
+    def __init__(self, *axis: tuple[int, ...]) -> None:
         pairs = sorted((int(i), flag) for i, flag in axis)
         for _, flag in pairs:
             if not isinstance(flag, bool | np.bool_):
                 raise TypeError(f"Rebroadcast takes pairs of a dimension and a bool, not {flag}")
         self.axis = {i: bool(flag) for i, flag in pairs}
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_tensor_variable(x)
         if self.axis and x.type.ndim <= max(self.axis):
             raise ValueError(f"{self} needs more dimensions than {x} has, {x.type.ndim}")
         pattern = tuple(self.axis.get(i, b) for i, b in enumerate(x.type.broadcastable))
         return Apply(self, [x], [tensor_type(x.type.dtype, pattern).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (x,) = inputs
         for i, flag in self.axis.items():
             if flag and x.shape[i] != 1:
@@ -456,23 +476,28 @@ class Rebroadcast(Op):
                 )
         output_storage[0][0] = x
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         (lengths,) = shapes
         return [tuple(length(1) if self.axis.get(i) else n for i, n in enumerate(lengths))]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (x,), (gz,) = inputs, output_gradients
         return [rebroadcast_op(tuple((i, x.type.broadcastable[i]) for i in self.axis))(gz)]
 
     R_op = linear_in_first
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.axis == other.axis
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((Rebroadcast, tuple(self.axis.items())))
 
-    def __str__(self):
+    def __str__(self) -> str:
         flags = {None: "?", True: "1", False: "0"}
         count = max(self.axis) + 1 if self.axis else 0
         return f"Rebroadcast{{{','.join(flags[self.axis.get(i)] for i in range(count))}}}"
@@ -492,39 +517,39 @@ def rebroadcast_op(pairs: tuple[tuple[int, bool], ...]) -> Rebroadcast:
     return Rebroadcast(*pairs)
 
 
-def _rebroadcast(x, wanted):
+def _rebroadcast(x: TensorLike, wanted: dict[Any, Any]) -> Tensor:
     """Return ``x`` with broadcastable dimensions as in a dict, by one Rebroadcast at most."""
-    x = as_tensor_variable(x)
+    x = tensor = as_tensor_variable(x)
     ndim = x.type.ndim
     for i in wanted:
         if not -ndim <= i < ndim:
             raise ValueError(f"{x} has {ndim} dimensions: there is no dimension {i} to rebroadcast")
     wanted = {i % ndim: flag for i, flag in wanted.items()}
     if all(x.type.broadcastable[i] == flag for i, flag in wanted.items()):
-        return x
+        return tensor
     while x.owner is not None and type(x.owner.op) is Rebroadcast:
         wanted = x.owner.op.axis | wanted
-        x = x.owner.inputs[0]
+        x = tensor = as_tensor_variable(x.owner.inputs[0])
     pairs = tuple((i, f) for i, f in sorted(wanted.items()) if x.type.broadcastable[i] != f)
-    return rebroadcast_op(pairs)(x) if pairs else x
+    return rebroadcast_op(pairs)(x) if pairs else tensor
 
 
-def addbroadcast(x: TensorLike, *axes: int) -> Any:
+def addbroadcast(x: TensorLike, *axes: int) -> Tensor:
     """Return ``x`` with ``axes`` declared broadcastable; their length is checked at run time."""
     return _rebroadcast(x, dict.fromkeys(axes, True))
 
 
-def unbroadcast(x: TensorLike, *axes: int) -> Any:
+def unbroadcast(x: TensorLike, *axes: int) -> Tensor:
     """Return ``x`` with ``axes`` declared not broadcastable."""
     return _rebroadcast(x, dict.fromkeys(axes, False))
 
 
-def patternbroadcast(x: TensorLike, broadcastable: Iterable[bool]) -> Any:
+def patternbroadcast(x: TensorLike, broadcastable: Iterable[bool]) -> Tensor:
     """Return ``x`` with the broadcast pattern ``broadcastable``, a sequence of booleans."""
     return _rebroadcast(x, {i: bool(b) for i, b in enumerate(broadcastable)})
 
 
-class SpecifyShape(Op):
+class SpecifyShape(TensorOp):
     """The first input, whose shape must be the second, an integer vector.
 
     Raises AssertionError if it is not: at once where the number of dimensions differs, else at run
@@ -535,7 +560,7 @@ class SpecifyShape(Op):
     __props__ = ()
     flops, traffic = costs.no_flops, costs.nothing
 
-    def make_node(self, x, shape):
+    def make_node(self, x: TensorLike, shape: TensorLike) -> Apply:
         if not hasattr(x, "type"):
             x = as_tensor_variable(x)
         shape = as_tensor_variable(shape)
@@ -550,20 +575,25 @@ class SpecifyShape(Op):
             )
         return Apply(self, [x, shape], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, shape = inputs
         if x.ndim != len(shape) or x.shape != tuple(shape.tolist()):
             raise AssertionError(f"the shape is {x.shape}, not {tuple(shape)} as specified")
         output_storage[0][0] = x
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         lengths, _ = shapes
         entries = [vector_entry(node.inputs[1], i) for i in range(len(lengths))]
         return [tuple(n if e is None else length(e) for n, e in zip(lengths, entries, strict=True))]
 
     connection_pattern = connects(0)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         return [output_gradients[0], disconnected_type.make_variable()]
 
     R_op = linear_in_first

@@ -6,20 +6,21 @@ Indexing itself is in ``opwise.tensor.subtensor``.
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
-from opwise.graph.type import SingletonType
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.op import Op, Storage, Values
+from opwise.graph.type import SingletonType, Type
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
 from opwise.tensor.elemwise import cast, elemwise
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import Tensor, as_tensor_variable, constant
 
 __all__ = [
     "MakeSlice", "NoneConst", "NoneTypeT", "SliceConstant", "SliceType", "as_int_none_variable",
@@ -30,13 +31,13 @@ __all__ = [
 class SliceConstant(Constant):
     """A constant slice of integers and None."""
 
-    def __init__(self, type, data, name=None):
+    def __init__(self, type: Type, data: slice, name: str | None = None) -> None:
         for part in (data.start, data.stop, data.step):
             if part is not None and not isinstance(part, numbers.Integral):
                 raise TypeError(f"A slice is made of integers and None, not {data!r}")
         super().__init__(type, data, name)
 
-    def signature(self):
+    def signature(self) -> tuple[Any, ...]:
         # slices have no hash before Python 3.12
         return SliceConstant, self.data.start, self.data.stop, self.data.step
 
@@ -46,27 +47,27 @@ class SliceType(SingletonType):
 
     Constant = SliceConstant
 
-    def filter(self, data, strict=False, allow_downcast=None):
+    def filter(self, data: Any, strict: bool = False, allow_downcast: bool | None = None) -> slice:
         """Return ``data`` if it is a slice; TypeError otherwise."""
         if isinstance(data, slice):
             return data
         raise TypeError(f"Expected a slice! Got {data!r}")
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "slice"
 
 
 class NoneTypeT(SingletonType):
     """The type whose only value is None."""
 
-    def filter(self, data, strict=False, allow_downcast=None):
+    def filter(self, data: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
         """Return None if ``data`` is None; TypeError otherwise."""
         if data is None:
             return None
         raise TypeError(f"Expected None! Got {data!r}")
 
     @staticmethod
-    def may_share_memory(a, b):
+    def may_share_memory(a: Any, b: Any) -> bool:
         return False
 
 
@@ -81,26 +82,26 @@ class MakeSlice(Op):
 
     __props__ = ()
 
-    def make_node(self, start, stop=None, step=None):
+    def make_node(self, start: Any, stop: Any = None, step: Any = None) -> Apply:
         if isinstance(start, slice):
             start, stop, step = start.start, start.stop, start.step
         parts = [as_int_none_variable(p) for p in (start, stop, step)]
         return Apply(self, parts, [slicetype.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = slice(*(None if p is None else int(p) for p in inputs))
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[False]] * 3
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         return [disconnected_type.make_variable() for _ in inputs]
 
 
 make_slice = MakeSlice()
 
 
-def as_int_none_variable(x: Any) -> Variable:
+def as_int_none_variable(x: Any) -> Var:
     """Return a part of a slice as a variable: None, or an integer as a 0-d tensor.
 
     Raises TypeError for a number that is no integer.
@@ -120,12 +121,16 @@ def slice_variable(item: slice) -> Variable:
     parts = [known_int(p) if isinstance(p, Variable) else p for p in _parts(item)]
     if all(p is not None or q is None for p, q in zip(parts, _parts(item), strict=True)):
         return SliceConstant(slicetype, slice(*parts))
-    return make_slice(*(None if p is None else as_tensor(p) for p in _parts(item)))
+    result: Variable = make_slice(*(None if p is None else as_tensor(p) for p in _parts(item)))
+    return result
 
 
-def _parts(item):
+def _parts(item: Any) -> tuple[Variable | int | None, ...]:
     return item.start, item.stop, item.step
 
+
+#: a whole number: an int if it is known, otherwise a 0-d tensor
+Whole: TypeAlias = "Tensor | int"
 
 # --- whole numbers of which some are known -----------------------------------------------------
 
@@ -141,7 +146,7 @@ def known_int(x: Any) -> int | None:
     return None
 
 
-def as_tensor(x: Any) -> Any:
+def as_tensor(x: Any) -> Tensor:
     """Return an integer, a scalar variable or a 0-d tensor as a 0-d tensor."""
     if isinstance(x, numbers.Integral):
         return constant(np.int64(x))
@@ -149,14 +154,15 @@ def as_tensor(x: Any) -> Any:
         if isinstance(x, Constant):
             return constant(x.data)
         if x.owner is not None and isinstance(x.owner.op, ScalarFromTensor):
-            return x.owner.inputs[0]
+            result: Tensor = x.owner.inputs[0]
+            return result
     return as_tensor_variable(x)
 
 
-def _folding(fold, name):
+def _folding(fold: Callable[[int, int], int], name: str) -> Callable[..., Tensor | int]:
     op = elemwise(name)
 
-    def apply(x, y):
+    def apply(x: Whole, y: Whole) -> Tensor | int:
         if isinstance(x, int) and isinstance(y, int):
             return fold(x, y)
         return op(as_tensor(x), as_tensor(y))
@@ -172,15 +178,15 @@ _floor_div = _folding(lambda x, y: x // y, "int_div")
 _mul = _folding(lambda x, y: x * y, "mul")
 
 
-def _add(x, y):
+def _add(x: Whole, y: int) -> Tensor | int:
     return x if _is(y, 0) else y if _is(x, 0) else _plain_add(x, y)
 
 
-def _sub(x, y):
+def _sub(x: Whole, y: Whole) -> Tensor | int:
     return x if _is(y, 0) else _plain_add(x, -y) if isinstance(y, int) else _plain_sub(x, y)
 
 
-def _is(x, value):
+def _is(x: Whole, value: Any) -> bool:
     return isinstance(x, int) and x == value
 
 
@@ -188,7 +194,7 @@ def _is(x, value):
 _MOST = 2**63 - 1
 
 
-def _simple(x):
+def _simple(x: Any) -> Tensor | int:
     """Return a known number as an int, any other as a 0-d tensor.
 
     Numbers beyond all lengths are clipped so that they and their negatives fit into int64.
@@ -199,10 +205,11 @@ def _simple(x):
     x = as_tensor(x)
     if x.type.dtype == "uint64":
         return cast(elemwise("minimum")(x, constant(np.uint64(_MOST))), "int64")
-    return x
+    number: Tensor = x
+    return number
 
 
-def _bound(x, length, low, high):
+def _bound(x: Any, length: Whole, low: int, high: Whole) -> Tensor | int:
     """Return the bound ``x`` of a slice, counted from the front and clipped to [low, high]."""
     if isinstance(x, int):
         if x >= 0:
@@ -248,13 +255,17 @@ def get_canonical_form_slice(theslice: Any, length: Any) -> tuple[Any, Any]:
     return slice(*chosen), elemwise("switch")(negative, -1, 1)
 
 
-def _forward(start, stop, step, length):
+def _forward(
+    start: Whole | None, stop: Whole | None, step: Whole, length: Whole
+) -> tuple[Tensor | int, ...]:
     first = 0 if start is None else _bound(start, length, 0, length)
     end = length if stop is None else _bound(stop, length, 0, length)
     return first, end, step
 
 
-def _backward(start, stop, step, length):
+def _backward(
+    start: Whole | None, stop: Whole | None, step: Whole, length: Whole
+) -> tuple[Tensor | int, ...]:
     last = _sub(length, 1)
     first = last if start is None else _bound(start, length, -1, last)
     end = -1 if stop is None else _bound(stop, length, -1, last)
@@ -266,7 +277,7 @@ def _backward(start, stop, step, length):
     return lowest, _add(first, 1), size
 
 
-def _size(step, length):
+def _size(step: Whole, length: Whole) -> Tensor | int:
     """Return the size of a negative step, at most ``length`` + 1.
 
     A longer step selects the same single element, but could overflow the sums below.
@@ -277,7 +288,7 @@ def _size(step, length):
     return _minimum(size, _add(length, 1))
 
 
-def _steps(distance, size):
+def _steps(distance: Whole, size: Tensor | int) -> Tensor | int:
     """Return ceil(distance / size), 0 for a negative distance."""
     if _is(size, 1):
         return _maximum(distance, 0)
@@ -285,7 +296,7 @@ def _steps(distance, size):
     return _maximum(_add(_floor_div(_sub(distance, 1), size), 1), 0)
 
 
-def slice_length(theslice: slice, length: Any) -> Any:
+def slice_length(theslice: slice, length: Any) -> Tensor:
     """Return how many elements of a dimension a slice selects, as an int64 tensor."""
     length = _simple(length)
     bounds: list[Any] = [None if p is None else _simple(p) for p in _parts(theslice)]
@@ -305,7 +316,7 @@ def slice_length(theslice: slice, length: Any) -> Any:
     return cast(as_tensor(count), "int64")
 
 
-def _is_natural(x):
+def _is_natural(x: Whole) -> bool:
     return isinstance(x, int) and x >= 0
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import connects, shapes_of, zero_derivative
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Var
 from opwise.scalar import dtypes
-from opwise.scalar.dtypes import DTypeLike
 from opwise.tensor.advanced_subtensor import (
     advanced_inc_subtensor,
     advanced_subtensor,
@@ -26,15 +26,12 @@ from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.shape import flatten
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable
 
 __all__ = ["argsort", "argtopk", "sort", "topk", "topk_and_argtopk"]
 
 
-class _Sorting(Op):
+class _Sorting(TensorOp):
     """Base of SortOp and ArgSortOp; inputs are the tensor and the axis, a 0-d tensor.
 
     The axis may be a float: its value must be an integer.
@@ -42,11 +39,11 @@ class _Sorting(Op):
 
     __props__ = ("kind", "order")
 
-    def __init__(self, kind, order=None):
+    def __init__(self, kind: str, order: Any = None) -> None:
         self.kind = kind
         self.order = order
 
-    def make_node(self, x, axis=-1):
+    def make_node(self, x: TensorLike, axis: TensorLike = -1) -> Apply:
         x, axis = as_tensor_variable(x), as_tensor_variable(axis)
         if axis.type.ndim != 0 or axis.type.dtype in dtypes.COMPLEX:
             raise TypeError(f"The axis to sort along must be an integer scalar, not {axis}")
@@ -60,27 +57,33 @@ class _Sorting(Op):
     infer_shape = shapes_of(0)
     connection_pattern = connects(0)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{self.kind}, {self.order}}}"
 
 
 class SortOp(_Sorting):
     """Sorts along an axis. kind: quicksort, mergesort or heapsort. order: has no effect."""
 
-    def out_dtype(self, x):
+    def out_dtype(self, x: Tensor) -> str:
         return x.type.dtype
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, axis = inputs
-        output_storage[0][0] = np.sort(x, _whole(axis), kind=self.kind, order=self.order)
+        kind: Any = self.kind
+        output_storage[0][0] = np.sort(x, _whole(axis), kind=kind, order=self.order)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (x, axis), (gz,) = inputs, output_gradients
         if x.type.dtype in dtypes.DISCRETE:
             return [zero_gradient(x), disconnected_type.make_variable()]
         return [_pick(gz, _ranks(self, x, axis), axis), disconnected_type.make_variable()]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         dx = eval_points[0]
         if dx is None:
             return [None]
@@ -91,35 +94,40 @@ class SortOp(_Sorting):
 class ArgSortOp(_Sorting):
     """The int64 positions, along an axis, of the elements in sorted order; it is stable."""
 
-    def out_dtype(self, x):
+    def out_dtype(self, x: Tensor) -> str:
         return "int64"
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, axis = inputs
         # stable, whatever the kind: equal elements have the same order on every machine, as in C
         order = np.argsort(x, _whole(axis), kind="stable")
         output_storage[0][0] = np.asarray(order, dtype=np.int64)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         return [zero_gradient(inputs[0]), disconnected_type.make_variable()]
 
     R_op = zero_derivative
 
 
-def _whole(axis):
+def _whole(axis: Any) -> int:
     """Return the value of an axis as an int; ValueError if it is no integer."""
     if axis != int(axis):
         raise ValueError(f"sort axis must be an integer or None, not {axis}")
     return int(axis)
 
 
-def _ranks(op, x, axis):
+def _ranks(op: SortOp, x: Tensor, axis: Tensor) -> Tensor:
     """Return the position of each element of x in sorted order."""
     argsort_ = ArgSortOp(op.kind, op.order)
     return ArgSortOp("quicksort")(argsort_(x, axis), axis)
 
 
-def _pick(x, positions, axis):
+def _pick(x: Tensor, positions: Tensor, axis: Tensor) -> Tensor:
     """Return the elements of ``x`` at ``positions`` along ``axis``; both have one shape."""
     ndim = x.type.ndim
     known = int(axis.data) % ndim if isinstance(axis, Constant) else None
@@ -138,14 +146,12 @@ def _pick(x, positions, axis):
     return advanced_subtensor1(x, index[0]) if ndim == 1 else advanced_subtensor(x, *index)
 
 
-def _with_axis(a, axis):
+def _with_axis(a: TensorLike, axis: Any) -> tuple[Tensor, Any]:
     a = as_tensor_variable(a)
     return (flatten(a), 0) if axis is None else (a, axis)
 
 
-def sort(
-    a: TensorLike, axis: Any = -1, kind: str = "quicksort", order: Any = None
-) -> TensorVariable:
+def sort(a: TensorLike, axis: Any = -1, kind: str = "quicksort", order: Any = None) -> Tensor:
     """Return ``a`` sorted along ``axis`` (default: the last); None sorts the flattened array.
 
     kind: 'quicksort', 'mergesort' or 'heapsort'. NaN is sorted to the end.
@@ -154,9 +160,7 @@ def sort(
     return SortOp(kind, order)(a, axis)
 
 
-def argsort(
-    a: TensorLike, axis: Any = -1, kind: str = "quicksort", order: Any = None
-) -> TensorVariable:
+def argsort(a: TensorLike, axis: Any = -1, kind: str = "quicksort", order: Any = None) -> Tensor:
     """Return the int64 positions of the elements of ``a`` in sorted order along ``axis``.
 
     axis: None returns positions in the flattened array. Equal elements keep their order, whatever
@@ -176,8 +180,13 @@ class TopKOp(Op):
     __props__ = ("axis", "sorted", "return_values", "return_indices", "idx_dtype")
 
     def __init__(
-        self, axis=-1, sorted=True, idx_dtype="int64", return_values=True, return_indices=True
-    ):
+        self,
+        axis: int = -1,
+        sorted: bool = True,
+        idx_dtype: str = "int64",
+        return_values: bool = True,
+        return_indices: bool = True,
+    ) -> None:
         if not (return_values or return_indices):
             raise ValueError("Neither return_values nor return_indices is True, this isn't allowed")
         if idx_dtype not in dtypes.INTEGERS:
@@ -188,7 +197,7 @@ class TopKOp(Op):
         self.return_indices = bool(return_indices)
         self.idx_dtype = idx_dtype
 
-    def make_node(self, x, kth):
+    def make_node(self, x: TensorLike, kth: TensorLike) -> Apply:
         x, kth = as_tensor_variable(x), as_tensor_variable(kth)
         ndim = x.type.ndim
         if ndim == 0:
@@ -206,7 +215,7 @@ class TopKOp(Op):
             outs.append(tensor_type(self.idx_dtype, pattern).make_variable())
         return Apply(self, [x, kth], outs)
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, k = inputs[0], int(inputs[1])
         n = x.shape[self.axis]
         if (k == 0 and n > 0) or abs(k) > n:
@@ -226,16 +235,21 @@ class TopKOp(Op):
         for cell, result in zip(output_storage, results, strict=True):
             cell[0] = result
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         shape = list(shapes[0])
         shape[self.axis] = cast(elemwise("abs_")(node.inputs[1]), "int64")
         return [tuple(shape)] * len(node.outputs)
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         values = [True] if self.return_values else []
         return [values + [False] * self.return_indices, [False] * len(node.outputs)]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         x, k = inputs
         if not self.return_values or x.type.dtype in dtypes.DISCRETE:
             return [zero_gradient(x), disconnected_type.make_variable()]
@@ -257,37 +271,40 @@ class TopKOp(Op):
 def topk(
     x: TensorLike,
     kth: TensorLike,
-    axis: int = -1,
+    axis: int | None = -1,
     sorted: bool = True,
-    idx_dtype: DTypeLike = "int64",
-) -> TensorVariable:
+    idx_dtype: str = "int64",
+) -> Tensor:
     """Return the ``kth`` (a number k) largest elements of ``x``; the smallest if kth is negative.
 
     axis: None selects from the flattened array. sorted: largest first.
     """
     x, axis = _with_axis(x, axis)
-    return TopKOp(axis, sorted, idx_dtype, return_indices=False)(x, kth)
+    result: Tensor = TopKOp(axis, sorted, idx_dtype, return_indices=False)(x, kth)
+    return result
 
 
 def argtopk(
     x: TensorLike,
     kth: TensorLike,
-    axis: int = -1,
+    axis: int | None = -1,
     sorted: bool = True,
-    idx_dtype: DTypeLike = "int64",
-) -> TensorVariable:
+    idx_dtype: str = "int64",
+) -> Tensor:
     """Return the positions of the ``kth`` largest elements; arguments as in topk."""
     x, axis = _with_axis(x, axis)
-    return TopKOp(axis, sorted, idx_dtype, return_values=False)(x, kth)
+    result: Tensor = TopKOp(axis, sorted, idx_dtype, return_values=False)(x, kth)
+    return result
 
 
 def topk_and_argtopk(
     x: TensorLike,
     kth: TensorLike,
-    axis: int = -1,
+    axis: int | None = -1,
     sorted: bool = True,
-    idx_dtype: DTypeLike = "int64",
-) -> Any:
+    idx_dtype: str = "int64",
+) -> list[Tensor]:
     """Return the ``kth`` largest elements and their positions; arguments as in topk."""
     x, axis = _with_axis(x, axis)
-    return TopKOp(axis, sorted, idx_dtype)(x, kth)
+    result: list[Tensor] = TopKOp(axis, sorted, idx_dtype)(x, kth)
+    return result

@@ -5,9 +5,9 @@ Arrays and masks as indices are in ``opwise.tensor.advanced_subtensor``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +16,10 @@ from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.hashing import HashedOnce
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import connects, linear_in_first
 from opwise.graph.type import Type
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar, get_scalar_type
 from opwise.scalar.variable import ScalarConstant
@@ -71,10 +71,13 @@ from opwise.tensor.slices import (
     slice_length,
 )
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import TensorLike, as_tensor_variable, constant
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import (
+    Tensor,
+    TensorLike,
+    TensorOp,
+    as_tensor_variable,
+    constant,
+)
 
 __all__ = [
     "AdvancedBooleanIncSubtensor", "AdvancedBooleanSubtensor", "AdvancedIncSubtensor",
@@ -103,20 +106,20 @@ class AdvancedBooleanIndexingError(TypeError):
 # --- index lists ----------------------------------------------------------------------------------
 
 
-def _parts(item):
+def _parts(item: Any) -> tuple[Any, Any, Any]:
     return item.start, item.stop, item.step
 
 
-def _map_slice(function, item):
+def _map_slice(function: Callable[..., Any], item: Any) -> slice:
     return slice(*(None if p is None else function(p) for p in _parts(item)))
 
 
-def _fill(idx_list, values):
+def _fill(idx_list: Any, values: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
     """Return (``idx_list`` with successive ``values`` in place of its types, how many)."""
     taken = iter(values)
     count = 0
 
-    def convert(entry):
+    def convert(entry: Any) -> Any:
         nonlocal count
         if isinstance(entry, slice):
             return _map_slice(convert, entry)
@@ -138,7 +141,7 @@ def get_idx_list(inputs: Sequence[Any], idx_list: Iterable[Any], get_count: bool
 def make_constant(items: Iterable[Any]) -> tuple[Any, ...]:
     """Return indices with integers, also those in slices, as int64 scalar constants."""
 
-    def convert(item):
+    def convert(item: Any) -> Any:
         if isinstance(item, slice):
             return _map_slice(convert, item)
         if isinstance(item, int | np.integer):
@@ -148,7 +151,7 @@ def make_constant(items: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(map(convert, items))
 
 
-def _index_constant(value):
+def _index_constant(value: Any) -> Variable:
     # numbers beyond int64 are out of every range, as the ends of int64 are
     ends = np.iinfo(np.int64)
     return ScalarConstant(get_scalar_type("int64"), np.int64(max(ends.min, min(value, ends.max))))
@@ -158,7 +161,7 @@ class _Indexed:
     """Base of Subtensor and IncSubtensor: the list of indices."""
 
     @staticmethod
-    def collapse(idxs, cond):
+    def collapse(idxs: Sequence[Any], cond: Callable[[Any], bool]) -> list[Any]:
         """Return the entries of ``idxs``, and parts of its slices, for which ``cond`` is true."""
         found = []
         for entry in idxs:
@@ -167,7 +170,7 @@ class _Indexed:
         return found
 
     @staticmethod
-    def convert(entry, slice_ok=True):
+    def convert(entry: Any, slice_ok: bool = True) -> Any:
         """Return an index (a variable, a type or a slice of these) as an entry of an idx_list.
 
         Raises AdvancedIndexingError for arrays, TypeError for anything else but integers.
@@ -193,30 +196,31 @@ class _Indexed:
             )
         raise AdvancedIndexingError(f"Invalid index type or slice for Subtensor: {entry!r}")
 
-    def _set_indices(self, idx_list):
+    def _set_indices(self, idx_list: Any) -> None:
         self.idx_list = tuple(map(self.convert, idx_list))
         self._types = self.collapse(self.idx_list, lambda entry: isinstance(entry, Type))
         # slices have no hash before Python 3.12
         self._key = tuple(_parts(e) if isinstance(e, slice) else e for e in self.idx_list)
 
-    def _index_inputs(self, x, indices):
+    def _index_inputs(self, x: Tensor, given: Sequence[Any]) -> list[Variable]:
         if len(self.idx_list) > x.type.ndim:
             raise IndexError(
                 f"too many indices for array: {len(self.idx_list)} for {x} of {x.type}"
             )
-        indices = [scalar_index(i) for i in indices]
-        given = [i.type for i in indices]
-        if given != self._types:
+        indices = [scalar_index(i) for i in given]
+        types = [i.type for i in indices]
+        if types != self._types:
             raise TypeError(
-                f"Wrong type for Subtensor template. Expected {self._types}, got {given}."
+                f"Wrong type for Subtensor template. Expected {self._types}, got {types}."
             )
         return indices
 
-    def _index_text(self):
-        def text(entry):
+    def _index_text(self) -> str:
+        def text(entry: Any) -> str:
             if isinstance(entry, slice):
                 return ":".join("" if p is None else p.dtype for p in _parts(entry))
-            return entry.dtype
+            result: str = entry.dtype
+            return result
 
         return ", ".join(map(text, self.idx_list))
 
@@ -228,7 +232,7 @@ def scalar_index(x: Any) -> Variable:
     return _index_constant(x)
 
 
-class Subtensor(_Indexed, HashedOnce, Op):
+class Subtensor(_Indexed, HashedOnce, TensorOp):
     """Basic indexing by integers and slices: ``x[idx_list]``, a view of x.
 
     idx_list: for each of the leading dimensions the scalar type of an integer, or a slice of such
@@ -239,35 +243,39 @@ class Subtensor(_Indexed, HashedOnce, Op):
     view_map = {0: [0]}
     flops, traffic = costs.no_flops, costs.nothing
 
-    def __init__(self, idx_list):
+    def __init__(self, idx_list: Any) -> None:
         self._set_indices(idx_list)
         self._keep_hash()
 
-    def _hashed(self):
+    def _hashed(self) -> Any:
         return type(self), self._key
 
-    def make_node(self, x, *indices):
+    def make_node(self, x: TensorLike, *indices: Any) -> Apply:
         x = as_tensor_variable(x)
-        indices = self._index_inputs(x, indices)
-        filled, _ = _fill(self.idx_list, indices)
+        inputs = self._index_inputs(x, indices)
+        filled, _ = _fill(self.idx_list, inputs)
         sliced = [
             one and keeps_one(item)
             for item, one in zip(filled, x.type.broadcastable, strict=False)
             if isinstance(item, slice)
         ]
         pattern = (*sliced, *x.type.broadcastable[len(filled) :])
-        return Apply(self, [x, *indices], [tensor_type(x.type.dtype, pattern).make_variable()])
+        return Apply(self, [x, *inputs], [tensor_type(x.type.dtype, pattern).make_variable()])
 
     def get_constant_idx(
-        self, inputs, allow_partial=False, only_process_constants=False, elemwise=True
-    ):
+        self,
+        inputs: Sequence[Variable],
+        allow_partial: bool = False,
+        only_process_constants: bool = False,
+        elemwise: bool = True,
+    ) -> list[Any]:
         """Return the index of an Apply as a list, with numbers in place of what is known.
 
         inputs: those of the Apply. allow_partial: leave variables that are not known; otherwise
         raise NotScalarConstantError. Others: as for ``get_scalar_constant_value``.
         """
 
-        def known(entry):
+        def known(entry: Any) -> Any:
             if isinstance(entry, slice):
                 return _map_slice(known, entry)
             try:
@@ -283,12 +291,12 @@ class Subtensor(_Indexed, HashedOnce, Op):
 
         return [known(entry) for entry in get_idx_list(inputs, self.idx_list)]
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         index, _ = _fill(self.idx_list, inputs[1:])
         # with the ellipsis, a single element is a 0-d view
         output_storage[0][0] = inputs[0][(*index, ...)]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         filled = get_idx_list(node.inputs, self.idx_list)
         shape = shapes[0]
         result = [
@@ -300,7 +308,7 @@ class Subtensor(_Indexed, HashedOnce, Op):
 
     connection_pattern = connects(0)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (x, *indices), (gz,) = inputs, output_gradients
         if x.type.dtype in dtypes.DISCRETE:
             gx = zero_gradient(x)
@@ -310,12 +318,12 @@ class Subtensor(_Indexed, HashedOnce, Op):
 
     R_op = linear_in_first
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return self is other or (type(self) is type(other) and self._key == other._key)
 
     __hash__ = HashedOnce.__hash__
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{self._index_text()}}}"
 
 
@@ -330,18 +338,18 @@ class IncSubtensor(_Indexed, HashedOnce, _Changes):
     __props__ = ("idx_list", "inplace", "set_instead_of_inc")
 
     def __init__(
-        self, idx_list, inplace=False, set_instead_of_inc=False,
-        destroyhandler_tolerate_aliased=None,
-    ):  # fmt: skip
+        self, idx_list: Any, inplace: bool=False, set_instead_of_inc: bool=False,
+        destroyhandler_tolerate_aliased: Sequence[Any] | None=None,
+    ) -> None:  # fmt: skip
         super().__init__(inplace, set_instead_of_inc)
         self._set_indices(idx_list)
         self.destroyhandler_tolerate_aliased = list(destroyhandler_tolerate_aliased or ())
         self._keep_hash()
 
-    def _hashed(self):
+    def _hashed(self) -> Any:
         return type(self), self._key, self.inplace, self.set_instead_of_inc
 
-    def make_node(self, x, y, *indices):
+    def make_node(self, x: TensorLike, y: TensorLike, *indices: Any) -> Apply:
         x, y = as_tensor_variable(x), as_tensor_variable(y)
         ndim = x.type.ndim - sum(not isinstance(e, slice) for e in self.idx_list)
         if y.type.ndim > ndim:
@@ -349,10 +357,10 @@ class IncSubtensor(_Indexed, HashedOnce, _Changes):
                 f"Trying to increment a {ndim}-dimensional subtensor with a "
                 f"{y.type.ndim}-dimensional value."
             )
-        indices = self._index_inputs(x, indices)
-        return Apply(self, [x, y, *indices], [x.type.make_variable()])
+        inputs = self._index_inputs(x, indices)
+        return Apply(self, [x, y, *inputs], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y, *values = inputs
         index, _ = _fill(self.idx_list, values)
         out = self.target(x)
@@ -363,7 +371,7 @@ class IncSubtensor(_Indexed, HashedOnce, _Changes):
             np.add(part, np.asarray(y).astype(out.dtype, copy=False), out=part)
         output_storage[0][0] = out
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (x, y, *indices), (gz,) = inputs, output_gradients
         setter = IncSubtensor(self.idx_list, set_instead_of_inc=True)
         return [
@@ -375,7 +383,7 @@ class IncSubtensor(_Indexed, HashedOnce, _Changes):
             *(disconnected_type.make_variable() for _ in indices),
         ]  # fmt: skip
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return self is other or (
             type(self) is type(other)
             and self._key == other._key
@@ -385,7 +393,7 @@ class IncSubtensor(_Indexed, HashedOnce, _Changes):
 
     __hash__ = HashedOnce.__hash__
 
-    def __str__(self):
+    def __str__(self) -> str:
         verb = "Set" if self.set_instead_of_inc else "Inc"
         return f"{type(self).__name__}{{{'Inplace' * self.inplace}{verb};{self._index_text()}}}"
 
@@ -396,12 +404,12 @@ class IncSubtensor(_Indexed, HashedOnce, _Changes):
 def constant_index(node: Apply) -> tuple[Any, ...] | None:
     """Return the index of a Subtensor as a tuple of ints and slices; None if it is not known."""
 
-    def number(part):
+    def number(part: Any) -> int | None:
         if part is None or isinstance(part, int):
             return part
         return int(get_scalar_constant_value(part, max_recur=3))
 
-    index = []
+    index: list[Any] = []
     try:
         for item in get_idx_list(node.inputs, node.op.idx_list):
             if isinstance(item, slice):
@@ -413,7 +421,7 @@ def constant_index(node: Apply) -> tuple[Any, ...] | None:
     return tuple(index)
 
 
-def _picked(node):
+def _picked(node: Apply) -> Any:
     """Return the element that a Subtensor selects, of a constant or a vector; None if unknown."""
     x = node.inputs[0]
     index = constant_index(node)
@@ -430,7 +438,7 @@ def _picked(node):
     return None
 
 
-def _slice_positions(node):
+def _slice_positions(node: Apply) -> range | None:
     """Return the positions that a Subtensor selects of a vector; None if they are not known."""
     index = constant_index(node)
     n = known_length(node.inputs[0]) if node.inputs[0].type.ndim == 1 else None
@@ -439,12 +447,12 @@ def _slice_positions(node):
     return range(*index[0].indices(n))
 
 
-def _length_of_slice(node, _):
+def _length_of_slice(node: Apply, _: int) -> int | None:
     positions = _slice_positions(node)
     return None if positions is None else len(positions)
 
 
-def _entry_of_slice(node, i):
+def _entry_of_slice(node: Apply, i: int) -> tuple[Variable, int] | None:
     positions = _slice_positions(node)
     if positions is None or i >= len(positions):
         return None
@@ -460,7 +468,7 @@ vector_rule(Subtensor, _length_of_slice, _entry_of_slice)
 _subtensor = cache(lambda key: Subtensor(slice(*e) if isinstance(e, tuple) else e for e in key))
 
 
-def getitem(x: Any, args: Any) -> Any:
+def getitem(x: Any, args: Any) -> Tensor:
     """Return ``x[args]``: what ``x[...]`` means for a tensor variable.
 
     args: integers, integer scalars, slices of these, None, Ellipsis, arrays or lists of integers,
@@ -488,7 +496,7 @@ def getitem(x: Any, args: Any) -> Any:
     return advanced_subtensor(x, *items)
 
 
-def _item(arg):
+def _item(arg: Any) -> Any:
     """Return an index as None, Ellipsis, a scalar variable, a tensor, or a slice of scalars."""
     if arg is None or arg is Ellipsis:
         return arg
@@ -518,7 +526,7 @@ def _item(arg):
     return as_index_variable(arg)
 
 
-def _scalar_item(var):
+def _scalar_item(var: Var) -> Var:
     if var.type.dtype in ("bool", "uint64"):
         return as_index_variable(var)
     if var.type.dtype not in dtypes.INTEGERS:
@@ -529,7 +537,7 @@ def _scalar_item(var):
     return scalar_index(var)
 
 
-def _slice_part(part):
+def _slice_part(part: Any) -> Variable | None:
     if isinstance(part, Variable):
         if isinstance(part.type, NoneTypeT):
             return None
@@ -546,31 +554,31 @@ def _slice_part(part):
     return _index_constant(part)
 
 
-def _holds_bool(arg):
+def _holds_bool(arg: Sequence[int] | int | np.ndarray) -> bool:
     if isinstance(arg, list | tuple):
         return any(map(_holds_bool, arg))
     return isinstance(arg, bool)
 
 
-def _is_mask(item):
+def _is_mask(item: Any) -> bool:
     return _is_array(item) and item.type.dtype == "bool"
 
 
-def _is_array(item):
+def _is_array(item: Any) -> bool:
     return isinstance(item, Variable) and isinstance(item.type, TensorType)
 
 
-def _is_whole(item):
+def _is_whole(item: Any) -> bool:
     return isinstance(item, slice) and item == slice(None)
 
 
-def _dims_taken(item):
+def _dims_taken(item: Any) -> int:
     if item is None or item is Ellipsis:
         return 0
     return item.type.ndim if _is_mask(item) else 1
 
 
-def _without_ellipsis(x, items):
+def _without_ellipsis(x: Tensor, items: list[Any]) -> list[Any]:
     """Return the indices with full slices for the Ellipsis; IndexError if there are too many."""
     taken = sum(map(_dims_taken, items))
     if taken > x.type.ndim:
@@ -587,7 +595,7 @@ def _without_ellipsis(x, items):
     return items
 
 
-def _view(x, items):
+def _view(x: Tensor, items: Sequence[Any]) -> Tensor:
     if any(i is None for i in items):
         order, items = _with_new_dimensions(items)
         x = x.dimshuffle(order)
@@ -604,7 +612,7 @@ def _view(x, items):
     return _subtensor(tuple(key))(x, *inputs)
 
 
-def _with_new_dimensions(items):
+def _with_new_dimensions(items: Sequence[Any]) -> tuple[list[int | str], list[Any]]:
     """Return (the order for a DimShuffle that inserts the Nones, the indices without them).
 
     Dimensions after the last index are dropped, as in Theano; DimShuffle raises an error if they
@@ -623,13 +631,16 @@ def _with_new_dimensions(items):
     return order, rest
 
 
-def take(a: TensorLike, indices: TensorLike, axis: int | None = None, mode: str = "raise") -> Any:
+def take(
+    a: TensorLike, indices: TensorLike, axis: int | None = None, mode: str = "raise"
+) -> Tensor:
     """Return the elements of ``a`` at ``indices`` along ``axis``, or of the flattened array.
 
     indices: integers; their dimensions take the place of the axis. mode: 'raise' an IndexError for
     an index that is out of range, 'clip' or 'wrap' it.
     """
-    a, indices = as_tensor_variable(a), as_index_variable(indices)
+    a = as_tensor_variable(a)
+    indices = as_tensor_variable(as_index_variable(indices))
     if axis is None:
         a, axis = flatten(a), 0
     if not -a.type.ndim <= axis < a.type.ndim:
@@ -651,7 +662,7 @@ def take(a: TensorLike, indices: TensorLike, axis: int | None = None, mode: str 
     return reshape(taken, join(0, *lengths), ndim=a.type.ndim - 1 + indices.type.ndim)
 
 
-def _take_vector(a, indices, axis):
+def _take_vector(a: Tensor, indices: Tensor, axis: int) -> Tensor:
     if axis == 0:
         return advanced_subtensor1(a, indices)
     order = list(range(a.type.ndim))
@@ -659,7 +670,7 @@ def _take_vector(a, indices, axis):
     return dimshuffle(advanced_subtensor1(dimshuffle(a, order), indices), order)
 
 
-def sparse_grad(var: Variable) -> TensorVariable:
+def sparse_grad(var: Variable) -> Tensor:
     """Return the variable ``x[i]``, of a matrix x, with a gradient by x that is sparse."""
     if var.owner is None or not isinstance(var.owner.op, AdvancedSubtensor1):
         raise TypeError(f"Sparse gradient is only implemented for AdvancedSubtensor1, not {var}")
@@ -671,7 +682,7 @@ def sparse_grad(var: Variable) -> TensorVariable:
 
 def set_subtensor(
     x: TensorLike, y: TensorLike, inplace: bool = False, tolerate_inplace_aliasing: bool = False
-) -> TensorVariable:
+) -> Tensor:
     """Return the whole array of which ``x`` is a part, with that part set to ``y``.
 
     x: the result of indexing, for example ``v[2:4]``. y: a tensor that broadcasts to it.
@@ -687,7 +698,7 @@ def inc_subtensor(
     inplace: bool = False,
     set_instead_of_inc: bool = False,
     tolerate_inplace_aliasing: bool = False,
-) -> Any:
+) -> Tensor:
     """Return the whole array of which ``x`` is a part, with ``y`` added to that part.
 
     x: the result of indexing. y: a tensor that broadcasts to it; an element that is indexed several
@@ -713,7 +724,9 @@ def inc_subtensor(
     return _changed(x, y, inplace, set_instead_of_inc, tolerate_inplace_aliasing)
 
 
-def _changed(x, y, inplace, set_instead_of_inc, tolerate_inplace_aliasing):
+def _changed(
+    x: Var, y: Tensor, inplace: bool, set_instead_of_inc: bool, tolerate_inplace_aliasing: bool
+) -> Tensor:
     op, inputs = x.owner.op, x.owner.inputs
     how = {"inplace": inplace, "set_instead_of_inc": set_instead_of_inc}
     if isinstance(op, Subtensor):
@@ -732,14 +745,14 @@ def _changed(x, y, inplace, set_instead_of_inc, tolerate_inplace_aliasing):
     )
 
 
-_CHANGERS = {
+_CHANGERS: dict[type[Op], Callable[..., TensorOp]] = {
     AdvancedSubtensor1: AdvancedIncSubtensor1,
     AdvancedSubtensor: AdvancedIncSubtensor,
     AdvancedBooleanSubtensor: AdvancedBooleanIncSubtensor,
 }
 
 
-def _changed_shuffled(x, y, tolerate_inplace_aliasing, **how):
+def _changed_shuffled(x: Var, y: Tensor, tolerate_inplace_aliasing: bool, **how: Any) -> Tensor:
     """Change a part whose dimensions were reordered, as ``x[:, i]`` does to index axis 1.
 
     The array was reordered as well before it was indexed; the result has its original order.
@@ -751,7 +764,7 @@ def _changed_shuffled(x, y, tolerate_inplace_aliasing, **how):
             f"{x.type.ndim}-dimensional value: {op} adds or drops dimensions of the part. Change "
             "the part before that."
         )
-    y_order = ["x"] * inner.type.ndim
+    y_order: list[int | str] = ["x"] * inner.type.ndim
     surplus = x.type.ndim - y.type.ndim
     for place, dim in enumerate(op.new_order):
         if place >= surplus:
@@ -764,7 +777,7 @@ def _changed_shuffled(x, y, tolerate_inplace_aliasing, **how):
     return changed.dimshuffle(op.new_order)
 
 
-def _changed_reshaped(x, y, tolerate_inplace_aliasing, **how):
+def _changed_reshaped(x: Var, y: Tensor, tolerate_inplace_aliasing: bool, **how: Any) -> Tensor:
     """Change a part that was reshaped, as ``x[i]`` does for a matrix i: reshape y instead."""
     inner = x.owner.inputs[0]
     if y.type.ndim:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from opwise.graph.variable import Variable
+from opwise.graph.variable import Var
 from opwise.tensor.variable import TensorLike, as_tensor_variable
 
 __all__ = ["register_transfer", "transfer"]
 
-_transfers: list = []
+_transfers: list[Callable[[TensorLike, str], Var | None]] = []
 
 
-def transfer(var: TensorLike, target: str) -> Any:
+def transfer(var: TensorLike, target: str) -> Var:
     """Return ``var`` on ``target``: 'cpu', or a device that some package has registered.
 
     Raises ValueError for an unknown target.
@@ -27,6 +26,6 @@ def transfer(var: TensorLike, target: str) -> Any:
     raise ValueError(f"Can't transfer to target {target}")
 
 
-def register_transfer(fn: Callable[[TensorLike, str], Variable | None]) -> None:
+def register_transfer(fn: Callable[[TensorLike, str], Var | None]) -> None:
     """Register a function of (variable, target), which returns the variable there, or None."""
     _transfers.append(fn)

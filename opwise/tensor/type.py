@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,11 +11,15 @@ from opwise.config import config
 from opwise.graph import provenance
 from opwise.graph.hashing import HashedOnce
 from opwise.graph.type import Type
-from opwise.graph.variable import Variable
+from opwise.graph.variable import Var, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
-from opwise.scalar.types import get_scalar_type
+from opwise.scalar.types import Scalar, get_scalar_type
 from opwise.tensor.cinterface import TensorInterface
+
+if TYPE_CHECKING:
+    from opwise.tensor.variable import Tensor, TensorLike
+
 
 _NAMES = {
     (): "scalar",
@@ -74,7 +78,9 @@ class TensorType(TensorInterface, HashedOnce, Type):
     def _hashed(self) -> Any:
         return "TensorType", self.dtype, self.broadcastable
 
-    def clone(self, dtype=None, broadcastable=None):
+    def clone(
+        self, dtype: str | None = None, broadcastable: Sequence[bool] | None = None
+    ) -> TensorType:
         """Return a type that differs in dtype or broadcast pattern."""
         if dtype is None:
             dtype = self.dtype
@@ -82,15 +88,16 @@ class TensorType(TensorInterface, HashedOnce, Type):
             broadcastable = self.broadcastable
         return TensorType(dtype, broadcastable, name=self.name, sparse_grad=self.sparse_grad)
 
-    def make_variable(self, name: str | None = None) -> Any:
+    def make_variable(self, name: str | None = None) -> Tensor:
         """Return a new variable; for float64 the flag warn_float64 may warn or raise."""
         if self.dtype == "float64" and config.warn_float64 != "ignore":
             _warn_float64()
-        return self.Variable(self, name=name)
+        var: Tensor = self.Variable(self, name=name)  # type: ignore[assignment]
+        return var
 
     # --- values -----------------------------------------------------------------------------------
 
-    def filter(self, data, strict=False, allow_downcast=None):
+    def filter(self, data: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
         """Return ``data`` as an array of this type.
 
         Raises TypeError if the conversion would lose precision, the number of dimensions differs,
@@ -118,7 +125,7 @@ class TensorType(TensorInterface, HashedOnce, Type):
             raise ValueError("non-finite elements not allowed")
         return data
 
-    def _convert(self, data, strict, allow_downcast):
+    def _convert(self, data: Any, strict: bool, allow_downcast: bool | None) -> np.ndarray:
         if isinstance(data, Variable):
             raise TypeError(
                 "Expected an array-like object, but found a Variable: maybe you are trying to call "
@@ -138,7 +145,7 @@ class TensorType(TensorInterface, HashedOnce, Type):
             return self._convert_array(np.asarray(data), data)
         return self._convert_python(data, allow_downcast)
 
-    def _convert_array(self, array, original):
+    def _convert_array(self, array: np.ndarray, original: Any) -> np.ndarray:
         if array.dtype == self.numpy_dtype:
             return array
         if _takes(self.numpy_dtype, array.dtype):
@@ -153,7 +160,7 @@ class TensorType(TensorInterface, HashedOnce, Type):
             text += f" without risking loss of precision. {self._cures(array.dtype)}"
         raise TypeError(f'{text} Value: "{_short(repr(original))}"')
 
-    def _no_numbers(self, dtype, data):
+    def _no_numbers(self, dtype: np.dtype, data: Any) -> TypeError:
         """Return the error of an array of objects or of text."""
         what = "text" if dtype.kind in "US" else "objects, such as None or rows of several lengths"
         return TypeError(
@@ -162,7 +169,7 @@ class TensorType(TensorInterface, HashedOnce, Type):
             f'Value: "{_short(repr(data))}"'
         )
 
-    def _cures(self, dtype):
+    def _cures(self, dtype: np.dtype) -> str:
         """Return a sentence on what to do with a value of a dtype that would be rounded."""
         cures = [
             f"explicitly cast your data to {self.dtype}: numpy.asarray(value, {self.dtype!r})",
@@ -181,7 +188,7 @@ class TensorType(TensorInterface, HashedOnce, Type):
             f"If you do not mind this loss, you can: {', '.join(numbered[:-1])}, or {numbered[-1]}."
         )
 
-    def _convert_python(self, data, allow_downcast):
+    def _convert_python(self, data: Any, allow_downcast: bool | None) -> np.ndarray:
         if (
             allow_downcast is None
             and type(data) is float
@@ -216,12 +223,12 @@ class TensorType(TensorInterface, HashedOnce, Type):
             f"{self._cures(exact.dtype)}"
         )
 
-    def value_zeros(self, shape):
+    def value_zeros(self, shape: int | Sequence[int]) -> np.ndarray:
         """Return an array of zeros of this dtype."""
         return np.zeros(shape, dtype=self.numpy_dtype)
 
     @staticmethod
-    def values_eq(a, b, force_same_dtype=True):
+    def values_eq(a: Any, b: Any, force_same_dtype: bool = True) -> bool:
         """Return whether two arrays are equal, NaN equal to NaN."""
         if a.shape != b.shape or (force_same_dtype and a.dtype != b.dtype):
             return False
@@ -261,23 +268,24 @@ class TensorType(TensorInterface, HashedOnce, Type):
         return _tolerances(self.dtype)
 
     @staticmethod
-    def may_share_memory(a, b):
+    def may_share_memory(a: Any, b: Any) -> bool:
         if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
             return np.may_share_memory(a, b)
         return False
 
-    def get_shape_info(self, obj):
+    def get_shape_info(self, obj: Any) -> Any:
         return obj.shape
 
-    def get_size(self, shape_info):
+    def get_size(self, shape_info: Any) -> int:
         """Return the size of an array of a shape, in bytes."""
         return int(np.prod(shape_info, dtype=np.int64)) * self.numpy_dtype.itemsize
 
     # --- variables --------------------------------------------------------------------------------
 
-    def convert_variable(self, var):
+    def convert_variable(self, var: Var) -> Tensor | None:
         if var.type == self:
-            return var
+            same: Tensor = var
+            return same
         other = var.type
         if (
             type(other) is type(self)
@@ -288,18 +296,20 @@ class TensorType(TensorInterface, HashedOnce, Type):
                 for mine, theirs in zip(self.broadcastable, other.broadcastable, strict=True)
             )
         ):
-            return var._with_broadcastable(self.broadcastable)
+            converted: Tensor = var._with_broadcastable(self.broadcastable)
+            return converted
         return None
 
-    def filter_variable(self, other, allow_convert=True):
+    def filter_variable(self, other: TensorLike, allow_convert: bool = True) -> Tensor:
         if hasattr(other, "_as_TensorVariable"):
             other = other._as_TensorVariable()
-        return super().filter_variable(other, allow_convert)
+        var: Tensor = super().filter_variable(other, allow_convert)  # type: ignore[assignment]
+        return var
 
-    def to_scalar_type(self):
+    def to_scalar_type(self) -> Scalar:
         return get_scalar_type(self.dtype)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return self is other or (
             type(self) is type(other)
             and other.dtype == self.dtype
@@ -308,7 +318,7 @@ class TensorType(TensorInterface, HashedOnce, Type):
 
     __hash__ = HashedOnce.__hash__
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.name:
             return self.name
         pattern = self.broadcastable
@@ -320,7 +330,7 @@ class TensorType(TensorInterface, HashedOnce, Type):
             shape = str(pattern)
         return f"TensorType({self.dtype}, {shape})"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return str(self)
 
 
@@ -333,7 +343,7 @@ def _takes(own: np.dtype, dtype: np.dtype) -> bool:
     return given in dtypes.ALL and dtypes.upcast(wanted, given) == wanted
 
 
-def _tolerances(dtype):
+def _tolerances(dtype: str) -> tuple[float, float]:
     rtol, atol = _NARROW.get(dtype, (1e-5, 1e-8))
     factor = 10.0**config.tensor.cmp_sloppy
     return rtol * factor, atol * factor
@@ -359,7 +369,7 @@ def values_eq_approx_always_true(a: object, b: object) -> bool:
     return True
 
 
-def _warn_float64():
+def _warn_float64() -> None:
     message = (
         "You are creating a TensorVariable with float64 dtype. You requested an action via the "
         "Theano flag warn_float64={ignore,warn,raise,pdb}. Declare it in another dtype, as "
@@ -375,7 +385,7 @@ def _warn_float64():
     provenance.warn(message)
 
 
-_cache: dict[tuple, TensorType] = {}
+_cache: dict[tuple[str, tuple[bool, ...]], TensorType] = {}
 
 
 def tensor_type(dtype: str, broadcastable: tuple[bool, ...]) -> TensorType:

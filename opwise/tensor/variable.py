@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -15,19 +16,36 @@ from opwise.config import config
 from opwise.errors import AsTensorError
 from opwise.graph import provenance
 from opwise.graph.apply import Apply
-from opwise.graph.variable import Variable
+from opwise.graph.op import Op
+from opwise.graph.variable import Var, Variable
 from opwise.scalar import dtypes
+from opwise.scalar.dtypes import DTypeLike
 from opwise.scalar.types import Scalar, autocast, autocast_floats
 from opwise.tensor.type import TensorType, dtype_name, tensor_type
 
 if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorConstant, TensorVariable
+    from opwise.tensor.operators import TensorConstant, _tensor_py_operators
 
-#: a variable whose type is a TensorType
-Tensor: TypeAlias = "TensorVariable | TensorConstant"
+#: a variable whose type is a TensorType: a TensorVariable, a constant, a shared variable
+Tensor: TypeAlias = "_tensor_py_operators"
 #: what ``as_tensor_variable`` takes: a variable, an Apply of one output, an array, a number, a list
 #: of these, or any object with a method ``_as_TensorVariable``
-TensorLike: TypeAlias = Any
+TensorLike: TypeAlias = (
+    "Variable | Apply | np.ndarray | np.generic | complex | Sequence[Any] | _AsTensor"
+)
+
+if TYPE_CHECKING:
+
+    class _AsTensor(Protocol):
+        def _as_TensorVariable(self) -> Variable: ...
+
+    class TensorOp(Op):
+        """For checkers of types: an Op whose only output is a tensor."""
+
+        def __call__(self, *inputs: TensorLike, **kwargs: Any) -> Tensor: ...
+
+else:
+    TensorOp = Op
 
 
 class Conversions:
@@ -40,7 +58,7 @@ class Conversions:
     from_scalar: Callable[[Variable], Tensor]
     #: (list or tuple that holds variables, number of dimensions or None) -> tensor variable;
     #: registered by ``opwise.tensor.join``
-    from_sequence: Callable[[Sequence, int | None], Tensor]
+    from_sequence: Callable[[Sequence[Any], int | None], Tensor]
 
 
 conversions = Conversions()
@@ -72,7 +90,7 @@ def constant(
     return cast("TensorConstant", type_.Constant(type_, data, name=name))
 
 
-def _constant_array(x):
+def _constant_array(x: Any) -> np.ndarray:
     if isinstance(x, np.ndarray):
         return np.array(x, order="K") if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
     data = np.asarray(x)
@@ -80,10 +98,10 @@ def _constant_array(x):
     return data if data.size or hasattr(x, "dtype") else data.astype(config.floatX)
 
 
-_small: dict = {}
+_small: dict[Any, TensorConstant] = {}
 
 
-def _cached_number(x):
+def _cached_number(x: float) -> Tensor:
     """Return the constant of a Python number; the same object for equal numbers."""
     # rewrites share others: which objects a program's graphs share may not depend on whether an
     # earlier graph was rewritten or is from the cache
@@ -107,7 +125,8 @@ def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None 
     """
     # of variables, their class says it: what they lack themselves is looked up slowly, for advice
     if hasattr(type(x) if isinstance(x, Variable) else x, "_as_TensorVariable"):
-        x = x._as_TensorVariable()
+        other: Any = x
+        x = other._as_TensorVariable()
     if isinstance(x, Apply):
         if x.op.default_output is None and len(x.outputs) != 1:
             raise ValueError(
@@ -142,14 +161,14 @@ def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None 
 as_tensor = as_tensor_variable
 
 
-def _holds_variables(sequence):
+def _holds_variables(sequence: Sequence[TensorLike]) -> bool:
     return any(
         isinstance(item, Variable) or (isinstance(item, list | tuple) and _holds_variables(item))
         for item in sequence
     )
 
 
-def _from_variable(x, ndim):
+def _from_variable(x: Var, ndim: int | None) -> Tensor:
     """Return a variable of tensor or scalar type as a tensor of ``ndim`` dimensions (None: its)."""
     if isinstance(x.type, Scalar):
         x = conversions.from_scalar(x)
@@ -158,10 +177,11 @@ def _from_variable(x, ndim):
             f"Variable type field must be a TensorType. {x} {x.type} Tensor functions need "
             "tensors: make the variable with T.vector, T.matrix, ... or shared(array)."
         )
-    return x if ndim is None or x.type.ndim == ndim else _with_ndim(x, ndim)
+    found: Tensor = x
+    return found if ndim is None or x.type.ndim == ndim else _with_ndim(found, ndim)
 
 
-def _with_ndim(x, ndim):
+def _with_ndim(x: Tensor, ndim: int) -> Tensor:
     if x.type.ndim < ndim:
         return x.dimshuffle(["x"] * (ndim - x.type.ndim) + list(range(x.type.ndim)))
     surplus = x.type.ndim - ndim
@@ -172,10 +192,11 @@ def _with_ndim(x, ndim):
     return x.dimshuffle(*range(surplus, x.type.ndim))
 
 
-def _constructor(pattern, name):
-    def make(name=None, dtype=None):
+def _constructor(pattern: tuple[bool, ...], name: str) -> Callable[..., Tensor]:
+    def make(name: str | None = None, dtype: DTypeLike | None = None) -> Tensor:
         dtype = config.floatX if dtype is None or dtype == "floatX" else dtype_name(dtype)
-        return tensor_type(dtype, pattern)(name)
+        var: Tensor = tensor_type(dtype, pattern)(name)
+        return var
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"Return a symbolic {name} of ``dtype`` (default: floatX)."
@@ -207,14 +228,13 @@ class Several:
     variable, not a list.
     """
 
-    def __init__(self, one):
+    def __init__(self, one: Callable[..., Any]) -> None:
         self.one = one
 
-    def __call__(self, *names, dtype=None):
-        make = self.one if dtype is None else (lambda n=None: self.one(n, dtype=dtype))
-        if len(names) == 1:
-            names = names[0]
-        made = [make() for _ in range(names)] if isinstance(names, int) else [*map(make, names)]
+    def __call__(self, *names: str | int, dtype: DTypeLike | None = None) -> Any:
+        make = self.one if dtype is None else partial(self.one, dtype=dtype)
+        given: Any = names[0] if len(names) == 1 else names
+        made = [make() for _ in range(given)] if isinstance(given, int) else [*map(make, given)]
         return made[0] if len(made) == 1 else made
 
 
@@ -225,9 +245,9 @@ _PLURALS = {
 }  # fmt: skip
 
 
-def _constructors():
+def _constructors() -> dict[str, Callable[..., Any]]:
     """Return {name: function or type} of scalar, dmatrix, fmatrices, ..."""
-    names = {}
+    names: dict[str, Callable[..., Any]] = {}
     for shape, pattern in PATTERNS.items():
         names[shape] = _constructor(pattern, shape)
         names[_PLURALS[shape]] = Several(names[shape])
@@ -242,7 +262,8 @@ CONSTRUCTORS = _constructors()
 globals().update(CONSTRUCTORS)
 
 
-def tensor(*args: Any, **kwargs: Any) -> TensorVariable:
+def tensor(*args: Any, **kwargs: Any) -> Tensor:
     """Return a variable of ``TensorType(dtype, broadcastable)``; keyword ``name`` names it."""
     name = kwargs.pop("name", None)
-    return TensorType(*args, **kwargs)(name)
+    var: Tensor = TensorType(*args, **kwargs)(name)
+    return var

@@ -9,13 +9,12 @@ import numpy as np
 
 from opwise.graph import costs
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
 from opwise.graph.opmethods import linear_in_first, shapes_of
 from opwise.tensor.elemwise import rough_work
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import TensorLike, TensorOp, as_tensor_variable
 
 
-class WindowSum(Op):
+class WindowSum(TensorOp):
     """Adds up, for each element, those from ``first`` to ``last`` places behind it along ``axis``.
 
     first, last: integers, with first <= last; negative ones mean places before it. Elements beyond
@@ -29,7 +28,7 @@ class WindowSum(Op):
     def __init__(self, axis: int, first: int, last: int) -> None:
         self.axis, self.first, self.last = axis, first, last
 
-    def make_node(self, x: Any) -> Apply:
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_tensor_variable(x)
         return Apply(self, [x], [x.type.make_variable()])
 

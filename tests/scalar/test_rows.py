@@ -1,5 +1,6 @@
 """Every row of the scalar table: dtypes, numpy function, C expression, gradient."""
 
+import contextlib
 import ctypes
 import itertools
 import platform
@@ -164,6 +165,27 @@ def test_op(name):
     assert row.doc
     with pytest.raises(TypeError):
         op(*[1.0] * (row.nin + 1 if row.nin > 0 else 0))
+
+
+KINDS = {"b": "bool", "i": "signed integers", "u": "unsigned integers", "f": "floats",
+         "c": "complex numbers"}  # fmt: skip
+
+
+@pytest.mark.null
+@pytest.mark.parametrize("name", ROWS)
+def test_the_docstring_says_what_the_function_takes(name):
+    row = ROWS[name]
+    doc = T.elemwise.FUNCTIONS[row.tensor_name or name].__doc__
+    assert doc.startswith(f"{row.doc}\n\nElementwise")
+    takes = re.search(r"^Takes ([^.;]*)", doc, re.M)[1].replace(" and ", ", ").split(", ")
+    taken = []
+    for dtype in ("bool", "int16", "uint64", "float64", "complex128"):
+        operands = [T.TensorType(dtype, (False,))() for _ in range(2 if row.nin < 0 else row.nin)]
+        with contextlib.suppress(TypeError):
+            T.elemwise.elemwise(name)(*operands)
+            taken.append(KINDS[dtypes.kind(dtype)])
+    assert takes == taken
+    assert ("TypeError for others" in doc) == (len(taken) < len(KINDS))
 
 
 # ======================================================================================

@@ -37,6 +37,6 @@ def _usual_layout(var: Variable, length: int) -> Layout:
         return Layout.contiguous(shape, var.type.numpy_dtype.itemsize)
     whole, order = _usual_layout(var.owner.inputs[0], length), var.owner.op.new_order
     return whole._replace(
-        shape=tuple(1 if d == "x" else whole.shape[d] for d in order),
-        strides=tuple(0 if d == "x" else whole.strides[d] for d in order),
+        shape=tuple(whole.shape[d] if isinstance(d, int) else 1 for d in order),
+        strides=tuple(whole.strides[d] if isinstance(d, int) else 0 for d in order),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from opwise.gpu.lowering import SHAPE_OPS, lower
 from opwise.gpu.placement.mincut import device_side, is_number
@@ -54,7 +54,7 @@ def _without_overwriting(fgraph: FunctionGraph, node: Apply) -> Apply:
         return node
     if all(node.inputs[i].owner is not None for i in op.inplace_pattern.values()):
         return node
-    new = Elemwise(op.scalar_op)(*node.inputs, return_list=True)
+    new: Any = Elemwise(op.scalar_op)(*node.inputs, return_list=True)
     new[0].owner._origins = node.origins
     for old, var in zip(node.outputs, new, strict=True):
         fgraph.replace(old, var, reason="place_on_device")

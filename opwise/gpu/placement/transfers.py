@@ -5,14 +5,15 @@ Their outputs have the types of their inputs: a type does not say where a value 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from opwise.errors import DeviceError
 from opwise.graph import costs
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.op import Op, Storage, Values
 from opwise.graph.opmethods import linear_in_first, shapes_of
-from opwise.graph.variable import Variable
+from opwise.graph.variable import Var
 from opwise.tensor.variable import as_tensor_variable
 
 
@@ -28,7 +29,7 @@ class _Transfer(Op):
         x = as_tensor_variable(x)
         return Apply(self, [x], [x.type.make_variable()])
 
-    def perform(self, node: Apply, inputs: list[Any], output_storage: list[list[Any]]) -> None:
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         raise DeviceError(f"{self} runs only under the linker cupy")
 
     infer_shape = shapes_of(0)
@@ -40,7 +41,7 @@ class GpuFromHost(_Transfer):
 
     moves = ">device"
 
-    def grad(self, inputs: list[Variable], output_gradients: list[Variable]) -> list[Variable]:
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         return [host_from_gpu(output_gradients[0])]
 
 
@@ -49,7 +50,7 @@ class HostFromGpu(_Transfer):
 
     moves = ">host"
 
-    def grad(self, inputs: list[Variable], output_gradients: list[Variable]) -> list[Variable]:
+    def grad(self, inputs: Sequence[Var], output_gradients: Sequence[Var]) -> Sequence[Var]:
         return [gpu_from_host(output_gradients[0])]
 
 

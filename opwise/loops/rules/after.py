@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, KeysView, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from typing import Any
 
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import ancestors, io_toposort
+from opwise.graph.variable import Var
 from opwise.loops.batching import (
     Rows,
     flat,
@@ -23,7 +25,7 @@ from opwise.loops.batching import (
     picks_a_row,
 )
 from opwise.loops.derivatives import without_unused
-from opwise.loops.layout import Parts, Var
+from opwise.loops.layout import Parts
 from opwise.loops.op import Scan
 from opwise.loops.ragged import ragged_variables
 from opwise.optimizers.rule import rule
@@ -182,6 +184,8 @@ class _Loop:
         layout = self.layout
         n = self.node.inputs[0]
         if layout.until:
+            k: Any
+            whole: Any
             k, whole = next(iter(outputs.items())) if outputs else (None, None)
             if rows:
                 n = shape_i_op(0)(next(iter(rows.values())))

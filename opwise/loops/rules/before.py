@@ -14,7 +14,7 @@ from dataclasses import replace
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import clone_replace, io_toposort
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Var
 from opwise.loops.batching import (
     Rows,
     grows,
@@ -23,7 +23,7 @@ from opwise.loops.batching import (
     is_view,
 )
 from opwise.loops.derivatives import without_unused
-from opwise.loops.layout import Parts, Var
+from opwise.loops.layout import Parts
 from opwise.loops.op import Scan
 from opwise.optimizers.rule import rule
 from opwise.tensor.creation import Alloc
@@ -115,7 +115,8 @@ def _with_inputs(
     computed = op.layout.step_outputs(outputs)
     step, given = without_unused(step, given, computed)
     new = op.variant(step, computed, op.layout.taps, op.layout.last)
-    return new.repeat(node.inputs[0], given).flat()
+    repeated: Parts[Var] = new.repeat(node.inputs[0], given)
+    return repeated.flat()
 
 
 class _Ahead:

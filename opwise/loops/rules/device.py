@@ -9,7 +9,7 @@ from opwise.compile.fromgraph import OpFromGraph, inline_ofg_on_device
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import ancestors, clone_replace, io_toposort
-from opwise.loops.layout import Var
+from opwise.graph.variable import Var
 from opwise.loops.op import Scan
 from opwise.optimizers.rule import rule
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor, AdvancedSubtensor
@@ -50,7 +50,9 @@ def _stays_on_host(node: Apply) -> bool:
 def _inlined(inputs: list[Var], outputs: list[Var]) -> list[Var]:
     """Return outputs of a graph with the graph of each OpFromGraph in its place."""
     for node in io_toposort(inputs, outputs):
-        graph = inline_ofg_on_device(None, node) if isinstance(node.op, OpFromGraph) else None
+        graph: Any = None
+        if isinstance(node.op, OpFromGraph):
+            graph = inline_ofg_on_device(None, node)
         if graph is not None:
             pairs = dict(zip(node.outputs, graph, strict=True))
             return _inlined(inputs, clone_replace(outputs, pairs))

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import ancestors
-from opwise.loops.layout import Var
+from opwise.graph.variable import Var
 from opwise.loops.op import Scan
 from opwise.loops.rules.after import added_up
 from opwise.optimizers.rule import rule

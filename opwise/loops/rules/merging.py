@@ -11,8 +11,8 @@ from opwise.errors import InconsistencyError
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import io_toposort, own_copy
-from opwise.graph.variable import Constant
-from opwise.loops.layout import Parts, Var
+from opwise.graph.variable import Constant, Var
+from opwise.loops.layout import Parts
 from opwise.loops.op import Scan
 from opwise.loops.rules.selection import with_outputs
 from opwise.optimizers.passes import Optimizer

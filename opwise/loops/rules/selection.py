@@ -7,8 +7,9 @@ from types import MappingProxyType
 
 from opwise.graph.apply import Apply
 from opwise.graph.traversal import clone_replace
+from opwise.graph.variable import Var
 from opwise.loops.derivatives import without_unused
-from opwise.loops.layout import Parts, Var
+from opwise.loops.layout import Parts
 
 
 def with_outputs(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import clone_replace, equal_computations
-from opwise.loops.layout import Var
+from opwise.graph.variable import Var
 from opwise.loops.op import Scan
 from opwise.optimizers.rule import rule
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import clone_replace, io_toposort
-from opwise.graph.variable import Constant
-from opwise.loops.layout import Parts, Var
+from opwise.graph.variable import Constant, Var
+from opwise.loops.layout import Parts
 from opwise.loops.op import Scan
 from opwise.optimizers.rule import rule
 from opwise.tensor import patternbroadcast, stack

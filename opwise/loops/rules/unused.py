@@ -5,8 +5,7 @@ from __future__ import annotations
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import ancestors
-from opwise.graph.variable import Constant
-from opwise.loops.layout import Var
+from opwise.graph.variable import Constant, Var
 from opwise.loops.op import Scan
 from opwise.loops.rules.selection import with_outputs
 from opwise.optimizers.rule import rule

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from opwise.graph.variable import Constant
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Constant, Var
 from opwise.optimizers.passes import Optimizer
-from opwise.optimizers.rule import rule
+from opwise.optimizers.rule import Replacements, rule
 from opwise.optimizers.rules.canonizer import WIDEST
 from opwise.optimizers.rules.matching import for_output, is_private, row_name
 from opwise.scalar import dtypes
@@ -34,11 +37,15 @@ from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.shape import shape_i
 from opwise.tensor.variable import constant
 
+if TYPE_CHECKING:
+    from opwise.tensor.type import TensorType
+
+
 _FLOATS = ("float32", "float64")
 
 
 @rule(Dot, stage="local_dot_to_dot22", tags=("fast_run", "fast_compile"))
-def local_dot_to_dot22(fgraph, node):
+def local_dot_to_dot22(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """The product of two matrices of one floating or complex dtype is a Dot22."""
     x, y = node.inputs
     if x.type.dtype != y.type.dtype or x.type.dtype not in (*_FLOATS, "complex64", "complex128"):
@@ -49,8 +56,10 @@ def local_dot_to_dot22(fgraph, node):
 
 
 @rule(BatchedDot, stage="specialize")
-def local_batched_dot_of_vectors(fgraph, node):
+def local_batched_dot_of_vectors(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Vectors in batched products become matrices; a column times a row needs no sum."""
+    x: Var
+    y: Var
     x, y = node.inputs
     if x.type.ndim == y.type.ndim == 3:
         one_term = x.type.broadcastable[2] and y.type.broadcastable[1]
@@ -75,7 +84,7 @@ class GemmOptimizer(Optimizer):
 
     name = "gemm_optimizer"
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         waiting = [node for node in fgraph.toposort() if _is_sum(node)]
         while waiting:
             node = waiting.pop()
@@ -91,12 +100,12 @@ class GemmOptimizer(Optimizer):
                     waiting.append(new.owner)
 
 
-def _is_sum(node):
+def _is_sum(node: Apply) -> bool:
     """Return whether an Apply adds matrices or vectors, or scales their sum."""
     name = row_name(node)
     if name not in ("add", "sub", "mul"):
         return False
-    type_ = node.outputs[0].type
+    type_: Any = node.outputs[0].type
     if type_.dtype not in _FLOATS or type_.ndim not in (1, 2):
         return False
     if name != "mul":
@@ -105,7 +114,7 @@ def _is_sum(node):
     return split is not None and is_private(split[1]) and _is_sum(split[1].owner)
 
 
-def _is_part_of_sum(var):
+def _is_part_of_sum(var: Var) -> bool:
     """Return whether the only reader of a sum is another sum of the same type."""
     if len(var._clients) != 1:
         return False
@@ -113,10 +122,10 @@ def _is_part_of_sum(var):
     return client != "output" and _is_sum(client) and client.outputs[0].type == var.type
 
 
-def _terms(total):
+def _terms(total: Var) -> list[tuple[Any, ...]]:
     """Return the terms of a sum as (scalars, sign, variable, whether it has no other reader)."""
     found = []
-    stack: list[tuple[list, Any, Any]] = [([], 1, total)]
+    stack: list[tuple[list[Any], Any, Any]] = [([], 1, total)]
     while stack:
         scalars, sign, var = stack.pop()
         node = var.owner
@@ -147,7 +156,7 @@ def _terms(total):
     return found
 
 
-def _split_scalars(node, out_type):
+def _split_scalars(node: Apply, out_type: TensorType) -> tuple[Any, ...] | None:
     """Return (scalars as 0-d variables, the only other factor) of a product, or None."""
     scalars, rest = [], None
     for x in node.inputs:
@@ -163,7 +172,7 @@ def _split_scalars(node, out_type):
     return (scalars, rest) if rest is not None and rest.type == out_type else None
 
 
-def _as_scalar(x, dtype):
+def _as_scalar(x: Var, dtype: str) -> Var:
     """Return a variable whose dimensions all have length 1 as a 0-d one of ``dtype``, or None."""
     if dtypes.upcast(x.type.dtype, dtype) != dtype:
         return None
@@ -176,7 +185,7 @@ def _as_scalar(x, dtype):
     return cast(dimshuffle(x, ()) if x.type.ndim else x, dtype)
 
 
-def _with_product(node):
+def _with_product(node: Apply) -> Var:
     """Return a variable equal to a sum, with a product and another term fused, or None."""
     out = node.outputs[0]
     terms = _terms(out)
@@ -198,7 +207,7 @@ def _with_product(node):
     return None
 
 
-def _with_more_products(total, terms, out):
+def _with_more_products(total: Var, terms: Any, out: Var) -> Var:
     """Return ``total`` plus the terms; it is fused with the products among them, one by one."""
     left = []
     for term in terms:
@@ -215,27 +224,29 @@ def _with_more_products(total, terms, out):
     return total
 
 
-def _is_lone_product(term, out):
+def _is_lone_product(term: tuple[Any, ...], out: Var) -> bool:
     _, _, var, alone = term
     # a term that broadcasts does not have the shape of the sum
     return alone and var.type == out.type and _product(var) is not None
 
 
-def _combined(term, other, out):
+def _combined(term: tuple[Any, ...], other: Any, out: Var) -> Var:
     """Return a product, as a term of a sum, and another term as one Apply, or None."""
     scalars, sign, var, _ = term
     its_scalars, its_sign, its_var, _ = other
     alpha = _scale(scalars, sign, out.type.dtype)
     beta = _scale(its_scalars, its_sign, out.type.dtype)
-    kind, x, y = _product(var)
+    found = _product(var)
+    assert found is not None
+    kind, x, y = found
     combine = gemm_no_inplace if kind == "mm" else gemv_no_inplace
     new = combine(its_var, alpha, x, y, beta)
     return new if new.type == out.type else None
 
 
-def _collected(terms, dtype):
+def _collected(terms: Any, dtype: str) -> list[tuple[Any, ...]]:
     """Return the terms, with the scalars of terms of the same variable added."""
-    by_variable: dict[Any, list] = {}
+    by_variable: dict[Any, list[Any]] = {}
     for term in terms:
         by_variable.setdefault(term[2], []).append(term)
     collected = []
@@ -255,7 +266,7 @@ def _collected(terms, dtype):
     return collected
 
 
-def _product(var):
+def _product(var: Var) -> tuple[Any, ...] | None:
     """Return (kind, x, y) of a product of two matrices, or of a matrix and a vector."""
     node = var.owner
     if node is None:
@@ -278,7 +289,7 @@ def _product(var):
     return None
 
 
-def _scale(scalars, sign, dtype):
+def _scale(scalars: Sequence[Var], sign: int, dtype: str) -> Var:
     """Return the product of scalars with a sign as one 0-d variable."""
     numbers = [s for s in scalars if isinstance(s, Constant)]
     symbols = [s for s in scalars if not isinstance(s, Constant)]
@@ -296,7 +307,7 @@ def _scale(scalars, sign, dtype):
     return elemwise("mul")(factor, result)
 
 
-def _rebuilt(term, dtype):
+def _rebuilt(term: tuple[Any, ...], dtype: str) -> Var:
     """Return a term of a sum of ``dtype`` as one variable, with its sign and scalars."""
     scalars, sign, var, _ = term
     if not scalars:
@@ -305,9 +316,9 @@ def _rebuilt(term, dtype):
 
 
 @rule("row:mul", stage="local_dot22_to_dot22scalar")
-def local_dot22_to_dot22scalar(fgraph, node):
+def local_dot22_to_dot22scalar(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A product of matrices times scalars is one Dot22Scalar, if only the scaling reads it."""
-    out = node.outputs[0]
+    out: Var = node.outputs[0]
     if out.type.dtype not in _FLOATS or out.type.ndim != 2:
         return None
     split = _split_scalars(node, out.type)
@@ -323,20 +334,25 @@ def local_dot22_to_dot22scalar(fgraph, node):
 # --- products with a vector ---------------------------------------------------------------------
 
 
-def _is_number(var, value):
+def _is_number(var: Var, value: Any) -> bool:
     return isinstance(var, Constant) and float(var.data) == value
 
 
 @rule(Gemm, Dot22, Dot, stage="local_gemm_to_gemv")
-def local_gemm_to_gemv(fgraph, node):
+def local_gemm_to_gemv(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A product with a vector, or a matrix of one row or column, is a Gemv, Ger or dot."""
     if isinstance(node.op, Dot):
         return _vector_product(fgraph, *node.inputs)
+    x: Var
+    y: Var
     if isinstance(node.op, Dot22):
         x, y = node.inputs
         if x.type.broadcastable[1] and y.type.broadcastable[0]:
             return [elemwise("mul")(x, y)]  # a column times a row needs no sum
         return None
+    z: Var
+    alpha: Var
+    beta: Var
     z, alpha, x, y, beta = node.inputs
     pattern = node.outputs[0].type.broadcastable
     if x.type.broadcastable == (False, True) and y.type.broadcastable == (True, False):
@@ -355,7 +371,7 @@ def local_gemm_to_gemv(fgraph, node):
     return None
 
 
-def _vector_product(fgraph, x, y):
+def _vector_product(fgraph: FunctionGraph, x: Var, y: Var) -> list[Var] | None:
     dtype = x.type.dtype
     if dtype != y.type.dtype or dtype not in _FLOATS:
         return None
@@ -369,7 +385,7 @@ def _vector_product(fgraph, x, y):
 
 
 @rule(Gemv, Ger, stage="use_c_blas", tags=("fast_run", "c_blas"))
-def use_c_blas(fgraph, node):
+def use_c_blas(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Gemv is a CGemv, and Ger a CGer."""
     if isinstance(node.op, CGemv | CGer) or node.op.destroy_map:
         return None

@@ -5,10 +5,15 @@ Reductions are in ``reductions``; shapes, joins and indexing in ``shape`` and ``
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
-from opwise.graph.variable import Constant
-from opwise.optimizers.rule import rule
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Constant, Var
+from opwise.optimizers.rule import Replacements, rule
 from opwise.optimizers.rules.canonizer import PRODUCTS, SUMS
 from opwise.optimizers.rules.distribution import distributed
 from opwise.optimizers.rules.matching import (
@@ -49,14 +54,14 @@ _ALWAYS = ("fast_run", "fast_compile")
 
 
 @rule("row:neg", stage="canonicalize")
-def local_neg_to_mul(fgraph, node):
+def local_neg_to_mul(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """-x is the product of x and -1, so that the sign takes part in the algebra of products."""
     (x,) = node.inputs
     return [elemwise("mul")(number_like(x, -1), x)]
 
 
 @rule("row:mul", stage="canonicalize")
-def local_mul_zero(fgraph, node):
+def local_mul_zero(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A product with a factor that is 0 everywhere is 0, even if others are infinite or NaN."""
     for x in node.inputs:
         if number_within(x) == 0:
@@ -66,19 +71,19 @@ def local_mul_zero(fgraph, node):
 
 
 @rule("row:add", "row:sub", "row:neg", stage="canonicalize")
-def local_add_canonizer(fgraph, node):
+def local_add_canonizer(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Brings sums into one form: a number first, no terms that cancel, no sums of sums."""
     return for_output(node, SUMS(node))
 
 
 @rule("row:mul", "row:true_div", "row:inv", stage="canonicalize")
-def local_mul_canonizer(fgraph, node):
+def local_mul_canonizer(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Brings products into one form: a number first, no factors that cancel, no products inside."""
     return for_output(node, PRODUCTS(node))
 
 
 @rule("row:true_div", "row:int_div", stage=("canonicalize", "specialize"))
-def local_zero_div(fgraph, node):
+def local_zero_div(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """0 divided by anything is 0."""
     if number_within(node.inputs[0]) == 0:
         return for_output(node, filled(node.outputs[0], 0, node.inputs))
@@ -86,7 +91,7 @@ def local_zero_div(fgraph, node):
 
 
 @rule("row:int_div", stage="canonicalize")
-def local_intdiv_by_one(fgraph, node):
+def local_intdiv_by_one(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """An integer divided by 1 is itself; a float would be rounded down."""
     x, y = node.inputs
     out = node.outputs[0]
@@ -96,7 +101,7 @@ def local_intdiv_by_one(fgraph, node):
 
 
 @rule("row:pow", stage="canonicalize")
-def local_pow_canonicalize(fgraph, node):
+def local_pow_canonicalize(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """x to the power 0 is 1, to the power 1 x."""
     x, y = node.inputs
     power = number(y)
@@ -108,7 +113,7 @@ def local_pow_canonicalize(fgraph, node):
 
 
 @rule("row:mul", "row:true_div", stage=("canonicalize", "stabilize"))
-def local_greedy_distributor(fgraph, node):
+def local_greedy_distributor(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """(a / x + b) x is a + b x: multiplies out a factor if that saves operations."""
     return for_output(node, distributed(node.outputs[0]))
 
@@ -118,7 +123,7 @@ _UPCASTING = "add sub mul true_div int_div mod maximum minimum".split()
 
 
 @rule(*(f"row:{name}" for name in _UPCASTING), stage="canonicalize")
-def local_upcast_elemwise_constant_inputs(fgraph, node):
+def local_upcast_elemwise_constant_inputs(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Constant operands get the dtype of the result, so that no kernel converts them."""
     (out,) = node.outputs
     dtype = out.type.dtype
@@ -144,8 +149,9 @@ _INVERSES = {
 
 
 @rule(*sorted({f"row:{outer}" for outer, _ in _INVERSES}), stage=("canonicalize", "specialize"))
-def local_func_inv(fgraph, node):
+def local_func_inv(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """f(g(x)) is x if g is the inverse of f."""
+    x: Var
     (x,) = node.inputs
     inner = row_name(x.owner)
     if inner is None or (row_name(node), inner) not in _INVERSES:
@@ -155,11 +161,12 @@ def local_func_inv(fgraph, node):
 
 
 @rule("row:abs_", stage="canonicalize")
-def local_abs_lift(fgraph, node):
+def local_abs_lift(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """abs(x y) is abs(x) abs(y), and the same for quotients.
 
     Not for integers, whose products wrap around.
     """
+    x: Var
     (x,) = node.inputs
     if row_name(x.owner) not in ("mul", "true_div"):
         return None
@@ -170,8 +177,9 @@ def local_abs_lift(fgraph, node):
 
 
 @rule(Cast, stage=("canonicalize", "specialize"))
-def local_cast_cast(fgraph, node):
+def local_cast_cast(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A cast of a cast is one cast, or none, if the first one keeps the value."""
+    x: Var
     (x,) = node.inputs
     wanted = node.outputs[0].type.dtype
     if x.type.dtype == wanted:
@@ -184,7 +192,7 @@ def local_cast_cast(fgraph, node):
     return [cast(original, wanted)]
 
 
-def _is_shortcut(first, middle, last):
+def _is_shortcut(first: Any, middle: str, last: str) -> bool:
     """Return whether a cast from ``first`` to ``last`` is the same with and without ``middle``."""
     if not _holds(middle, first):
         return False
@@ -193,7 +201,7 @@ def _is_shortcut(first, middle, last):
     return not rounds or _holds(last, first)
 
 
-def _holds(dtype, other):
+def _holds(dtype: str, other: Any) -> bool:
     """Return whether ``dtype`` has every value of ``other``."""
     if other in ("int64", "uint64") and dtype in dtypes.CONTINUOUS:
         return False
@@ -204,7 +212,7 @@ def _holds(dtype, other):
 
 
 @rule(ViewOp, stage={"canonicalize": _ALWAYS, "useless": _ALWAYS})
-def local_view_op(fgraph, node):
+def local_view_op(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes Ops that return their input: they only changed the gradient."""
     if node.op.destroy_map or node.inputs[0].type != node.outputs[0].type:
         return None
@@ -212,33 +220,34 @@ def local_view_op(fgraph, node):
 
 
 @rule("row:identity", stage="canonicalize")
-def remove_tensor_copy(fgraph, node):
+def remove_tensor_copy(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes copies: values that are read later are never overwritten."""
     return [node.inputs[0]]
 
 
 @rule("row:second", stage={"canonicalize": _ALWAYS, "useless": _RUN})
-def local_useless_fill(fgraph, node):
+def local_useless_fill(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes fills of a shape with a value that has that shape already."""
     _, value = node.inputs
     return for_output(node, value)
 
 
 @rule(Elemwise, stage="canonicalize")
-def local_fill_sink(fgraph, node):
+def local_fill_sink(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Moves fills behind elementwise operations on the filled arrays."""
-    models = [x.owner.inputs[0] for x in node.inputs if row_name(x.owner) == "second"]
+    inputs: Sequence[Var] = node.inputs
+    models = [x.owner.inputs[0] for x in inputs if row_name(x.owner) == "second"]
     if not models or len(node.outputs) > 1 or node.op.inplace_pattern:
         return None
     (out,) = node.outputs
     if row_name(node) == "second":
         return _filled_once(node)
-    values = [x.owner.inputs[1] if row_name(x.owner) == "second" else x for x in node.inputs]
+    values = [x.owner.inputs[1] if row_name(x.owner) == "second" else x for x in inputs]
     new = typed_like(node.op(*values), out, models)
     return for_output(node, new)
 
 
-def _filled_once(node):
+def _filled_once(node: Apply) -> list[Var] | None:
     """Return a fill whose model or value is a fill, with one fill less."""
     model, value = node.inputs
     inner = operands(model, "second")
@@ -256,25 +265,25 @@ def _filled_once(node):
     *(f"row:{name}" for name in "add mul identity eq neq and_ or_ xor".split()),
     stage={"canonicalize": _ALWAYS, "specialize": _RUN, "useless": _RUN},
 )
-def local_useless_elemwise(fgraph, node):
+def local_useless_elemwise(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces operations on a single operand, or on equal ones, whose result is known."""
     known = _USELESS.get(row_name(node))
     return None if known is None else for_output(node, known(node))
 
 
-def _of_one(node):
+def _of_one(node: Apply) -> Var:
     return typed_like(node.inputs[0], node.outputs[0], ()) if len(node.inputs) == 1 else None
 
 
-def _comparison_with_itself(result):
-    def known(node):
+def _comparison_with_itself(result: bool) -> Callable[..., Any]:
+    def known(node: Apply) -> Var:
         x, y = node.inputs
         return filled(node.outputs[0], result, [x]) if x is y else None
 
     return known
 
 
-def _bits(node):
+def _bits(node: Apply) -> Var:
     """A bit operation on equal operands, or on one whose bits are all 0 or all 1."""
     (out,) = node.outputs
     x, y = node.inputs
@@ -295,7 +304,7 @@ def _bits(node):
     return None
 
 
-def _kept(x, dropped, out):
+def _kept(x: Var, dropped: Var, out: Var) -> Var:
     return typed_like(x, out, [dropped])
 
 
@@ -318,7 +327,7 @@ _EXCHANGED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
     *(f"row:{name}" for name in "lt gt le ge eq neq maximum minimum".split()),
     stage=("canonicalize", "stabilize", "specialize", "useless"),
 )
-def local_useless_elemwise_comparison(fgraph, node):
+def local_useless_elemwise_comparison(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces comparisons of a variable with itself, or of a length with a number up to 0."""
     x, y = node.inputs
     name = row_name(node)
@@ -336,7 +345,7 @@ def local_useless_elemwise_comparison(fgraph, node):
     return for_output(node, new)
 
 
-def _compared_length(name, n, bound, out):
+def _compared_length(name: str, n: Any, bound: Constant, out: Var) -> Var:
     """Return the result of comparing a length with a constant; None if it is not known."""
     value = number(bound)
     if value is None or not value <= 0 or n.type.dtype not in dtypes.INTEGERS:
@@ -351,7 +360,7 @@ def _compared_length(name, n, bound, out):
     return filled(out, name in ("gt", "ge", "neq"), [n, bound])
 
 
-def _is_length(n):
+def _is_length(n: Any) -> bool:
     """Return whether a variable, perhaps with dimensions added, is known not to be negative.
 
     It may be a vector of such numbers.
@@ -374,7 +383,7 @@ def _is_length(n):
         "useless": (*_RUN, "local_remove_switch_const_cond"),
     },
 )
-def local_useless_switch(fgraph, node):
+def local_useless_switch(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces a switch with a known condition, or with equal branches, by a branch."""
     condition, x, y = node.inputs
     value = number(condition)
@@ -387,7 +396,7 @@ def local_useless_switch(fgraph, node):
     return for_output(node, typed_like(branch, node.outputs[0], node.inputs))
 
 
-def _is_guarded_length(condition, x, y):
+def _is_guarded_length(condition: Var, x: Var, y: Var) -> bool:
     """Return whether a switch is max(length, 0)."""
     compared = operands(condition, "le")
     return (
@@ -406,11 +415,12 @@ _OF_SWITCHES = """
 
 
 @rule(*(f"row:{name}" for name in _OF_SWITCHES), stage="canonicalize")
-def local_merge_switch_same_cond(fgraph, node):
+def local_merge_switch_same_cond(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Moves an operation on switches of one condition into their branches."""
     if len(node.inputs) < 2:
         return None
     parts = []
+    x: Var
     for x in node.inputs:
         if row_name(x.owner) != "switch":
             return None
@@ -426,7 +436,7 @@ def local_merge_switch_same_cond(fgraph, node):
 
 
 @rule("row:mul", stage=("canonicalize", "specialize"))
-def local_mul_switch_sink(fgraph, node):
+def local_mul_switch_sink(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A product with a switch that may be 0 is a switch between 0 and the product.
 
     So a masked gradient is 0 even if the other factors are infinite or NaN. Where they are finite
@@ -446,7 +456,7 @@ def local_mul_switch_sink(fgraph, node):
 
 
 @rule("row:true_div", "row:int_div", stage="canonicalize")
-def local_div_switch_sink(fgraph, node):
+def local_div_switch_sink(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A switch that may be 0, divided, is a switch between 0 and the quotient."""
     x, y = node.inputs
     if not is_private(x) and _is_finite(y) and number_within(y) != 0:
@@ -454,12 +464,12 @@ def local_div_switch_sink(fgraph, node):
     return _sunk(node, x, lambda branch: node.op(branch, y))
 
 
-def _is_finite(x):
+def _is_finite(x: Var) -> bool:
     value = number_within(x)
     return value is not None and bool(np.isfinite(value))
 
 
-def _sunk(node, x, operation):
+def _sunk(node: Apply, x: Var, operation: Callable[..., Any]) -> list[Var] | None:
     """Return a switch between 0 and ``operation`` of the branch of ``x`` that is not 0, or None."""
     parts = operands(x, "switch")
     if parts is None:
@@ -483,7 +493,7 @@ def _sunk(node, x, operation):
 
 
 @rule(Dot, stage=("canonicalize", "stabilize"))
-def local_0_dot_x(fgraph, node):
+def local_0_dot_x(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """The product of a matrix or vector with a constant that is 0 is 0, if their lengths match."""
     x, y = node.inputs
     if number(x) != 0 and number(y) != 0:
@@ -503,11 +513,11 @@ def local_0_dot_x(fgraph, node):
 
 
 @rule(DimShuffle, stage=("canonicalize", "specialize"))
-def local_dimshuffle_lift(fgraph, node):
+def local_dimshuffle_lift(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Moves DimShuffles before elementwise operations, and merges successive ones."""
     (x,) = node.inputs
     order = node.op.new_order
-    inner = x.owner
+    inner: Any = x.owner
     if order == tuple(range(x.type.ndim)) or _is_dimshuffle(inner):
         return for_output(node, shuffled(x, order))
     if not is_plain(inner) or not is_private(x) or _is_for_stack(node):
@@ -515,7 +525,7 @@ def local_dimshuffle_lift(fgraph, node):
     return for_output(node, inner.op(*(shuffled(v, order) for v in inner.inputs)))
 
 
-def _is_for_stack(node):
+def _is_for_stack(node: Apply) -> bool:
     """Return whether a DimShuffle adds the axis that all of its readers join along.
 
     What is stacked keeps its own dimensions then, as for other readers of what it is computed from.
@@ -532,13 +542,14 @@ def _is_for_stack(node):
     )
 
 
-def _is_dimshuffle(node):
+def _is_dimshuffle(node: Apply | None) -> bool:
     return node is not None and isinstance(node.op, DimShuffle)
 
 
 @rule(DimShuffle, stage="canonicalize")
-def local_lift_transpose_through_dot(fgraph, node):
+def local_lift_transpose_through_dot(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """dot(x, y).T is dot(y.T, x.T)."""
+    x: Var
     (x,) = node.inputs
     if node.op.new_order != (1, 0) or not is_private(x) or type(x.owner.op) is not Dot:
         return None

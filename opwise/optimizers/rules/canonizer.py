@@ -6,13 +6,15 @@ Both have the same algebra, of terms ``above`` and ``below``.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
 from opwise.graph.apply import Apply
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.optimizers.rules.matching import (
     is_private,
     number_filled,
@@ -54,7 +56,7 @@ class _Form:
     changed: bool
 
     @property
-    def size(self):
+    def size(self) -> int:
         return (self.lead is not None) + len(self.above) + len(self.below)
 
 
@@ -73,7 +75,16 @@ class Canonizer:
     are flattened.
     """
 
-    def __init__(self, main, inverse, reciprocal, neutral, lone_reciprocal, simplify=None, soon=()):
+    def __init__(
+        self,
+        main: str,
+        inverse: str,
+        reciprocal: str,
+        neutral: int,
+        lone_reciprocal: bool,
+        simplify: Callable[..., Any] | None = None,
+        soon: tuple[str, ...] = (),
+    ) -> None:
         self.main, self.inverse, self.reciprocal = main, inverse, reciprocal
         self.neutral = neutral
         self.lone_reciprocal = lone_reciprocal
@@ -83,7 +94,7 @@ class Canonizer:
         #: Applys of ``main`` that are plain -> their inputs when they were looked at
         self._plain: WeakKeyDictionary[Apply, list[ref[Variable]]] = WeakKeyDictionary()
 
-    def __call__(self, node):
+    def __call__(self, node: Apply) -> Var:
         """Return the replacement for the output of an Apply of one of the rows, or None."""
         if node.op.inplace_pattern:
             return None
@@ -98,16 +109,16 @@ class Canonizer:
 
     # --- who is part of whom ----------------------------------------------------------------------
 
-    def _role(self, var, dtype):
+    def _role(self, var: Var, dtype: str) -> str | None:
         """Return the row that computes ``var`` if it is one of the three and of ``dtype``."""
         name = row_name(var.owner)
         return name if name in self._roles and var.type.dtype == dtype else None
 
-    def opens(self, var):
+    def opens(self, var: Var) -> bool:
         """Return whether a variable is computed by one of the rows."""
         return row_name(var.owner) in self._roles
 
-    def _reader(self, out):
+    def _reader(self, out: Var) -> Apply | None:
         """Return the only reader of ``out`` if it will open it, else None."""
         if not is_private(out):
             return None
@@ -118,7 +129,7 @@ class Canonizer:
 
     # --- sums of sums -----------------------------------------------------------------------------
 
-    def _wide(self, node, out, reader):
+    def _wide(self, node: Apply, out: Var, reader: Apply | None) -> Var:
         """Return a sum with the operands of its inner sums; None if there are none.
 
         Only sums of the same type are opened: narrower ones are added before they broadcast.
@@ -128,7 +139,7 @@ class Canonizer:
         found, stack = [], node.inputs[::-1]
         room = WIDEST - len(node.inputs)
         while stack:
-            var = stack.pop()
+            var: Var = stack.pop()
             if self._is_sum_within(var, out) and len(var.owner.inputs) - 1 <= room:
                 room -= len(var.owner.inputs) - 1
                 stack.extend(var.owner.inputs[::-1])
@@ -145,7 +156,7 @@ class Canonizer:
             return None  # the reader will open all of it at once
         return node.op(*found)
 
-    def _is_sum_within(self, var, out):
+    def _is_sum_within(self, var: Var, out: Var) -> bool:
         return (
             var.type == out.type
             and is_private(var)
@@ -154,7 +165,7 @@ class Canonizer:
 
     # --- the one form -----------------------------------------------------------------------------
 
-    def _in_form(self, out):
+    def _in_form(self, out: Var) -> Var:
         terms = self.opened(out)
         form = self._form(terms, out)
         if terms.met_shared:
@@ -169,7 +180,7 @@ class Canonizer:
             return None
         return typed_like(self._built(form, out), out, terms.above + terms.below)
 
-    def _is_plain(self, node, out):
+    def _is_plain(self, node: Apply, out: Var) -> bool:
         """Return whether an Apply clearly is in canonical form: no number, nothing to open.
 
         Plain parts of a sum need not be opened, so the terms of a long one that grows by one term
@@ -192,12 +203,12 @@ class Canonizer:
         simplified = self.simplify is not None and self.simplify([above], [below])[2]
         return above is not below and not simplified
 
-    def _is_plain_part(self, var):
+    def _is_plain_part(self, var: Var) -> bool:
         """Return whether only one Apply reads a sum that was plain, and still has its operands."""
         operands = self._plain.get(var.owner)
         return is_private(var) and operands == list(map(ref, var.owner.inputs))
 
-    def opened(self, out, shared=False, most=None):
+    def opened(self, out: Var, shared: bool = False, most: int | None = None) -> Any:
         """Return the terms of a variable; None if they are more than ``most``.
 
         shared: open parts with other readers as well, up to MOST_TERMS.
@@ -230,7 +241,7 @@ class Canonizer:
                 return None
         return terms
 
-    def _form(self, terms, out):
+    def _form(self, terms: Any, out: Var) -> _Form:
         """Return the canonical form of opened terms, and whether it differs from the present."""
         above, numbers_above = _split(terms.above)
         below, numbers_below = _split(terms.below)
@@ -252,21 +263,21 @@ class Canonizer:
         return _Form(lead, above, below, cancelled, changed)
 
     @staticmethod
-    def _is_led(terms, lead, count):
+    def _is_led(terms: Any, lead: Var, count: int) -> bool:
         """Return whether the only number of ``count`` is in front already, and is ``lead``."""
         if lead is None or count != 1 or not terms.above:
             return False
         first = terms.above[0]
         return isinstance(first, Constant) and first.type == lead.type
 
-    def _collected(self, above, below, dtype):
+    def _collected(self, above: Sequence[Any], below: Sequence[Any], dtype: str) -> Any:
         """Return one number for those above and below, computed in ``dtype``.
 
         None if it overflows or underflows: applied one by one, the numbers might not.
         """
         if len(above) == 1 and not below:
             return above[0].astype(dtype)
-        given = [np.array([value]).astype(dtype) for value in above + below]
+        given = [np.array([value]).astype(dtype) for value in (*above, *below)]
         total = np.array([self.neutral]).astype(dtype)
         with np.errstate(all="ignore"):
             for k, operand in enumerate(given):
@@ -282,28 +293,28 @@ class Canonizer:
 
     # --- building ---------------------------------------------------------------------------------
 
-    def expression(self, terms, out):
+    def expression(self, terms: Any, out: Var) -> Var:
         """Return terms in canonical form, in the dtype of ``out``; it may have to broadcast."""
         return cast(self._built(self._form(terms, out), out), out.type.dtype)
 
-    def _built(self, form, out):
+    def _built(self, form: _Form, out: Var) -> Var:
         """Return the expression of a form; it may have to broadcast to ``out``."""
         dtype = out.type.dtype
         above = ([] if form.lead is None else [form.lead]) + form.above
         if not form.below:
             return self._joined(above, out) if above else number_like(out, self.neutral)
-        below = self._joined(form.below, out)
+        divisor = self._joined(form.below, out)
         if not above:
             if self.lone_reciprocal:
-                return elemwise(self.reciprocal)(cast(below, dtype))
+                return elemwise(self.reciprocal)(cast(divisor, dtype))
             above = [number_like(out, self.neutral)]
-        above = self._joined(above, out)
+        dividend = self._joined(above, out)
         op = elemwise(self.inverse)
-        if op.scalar_op.output_dtypes([above.type.dtype, below.type.dtype]) != [dtype]:
-            above, below = cast(above, dtype), cast(below, dtype)
-        return op(above, below)
+        if op.scalar_op.output_dtypes([dividend.type.dtype, divisor.type.dtype]) != [dtype]:
+            dividend, divisor = cast(dividend, dtype), cast(divisor, dtype)
+        return op(dividend, divisor)
 
-    def _joined(self, terms, out):
+    def _joined(self, terms: Any, out: Var) -> Var:
         """Return the sum of terms, in order, except that narrow ones are added first."""
         if len(terms) == 1:
             return terms[0]
@@ -314,9 +325,9 @@ class Canonizer:
             rest = rest[WIDEST - 1 :]
         return result
 
-    def _grouped(self, terms, out):
+    def _grouped(self, terms: list[Var], out: Var) -> list[Var]:
         """Return the terms; those of one narrower pattern are replaced by their sum."""
-        groups: dict = {}
+        groups: dict[Any, Any] = {}
         for i, var in enumerate(terms):
             narrow = var.type.broadcastable != out.type.broadcastable
             alone = not narrow or isinstance(var, Constant)
@@ -325,7 +336,7 @@ class Canonizer:
             return terms
         return [self._sum(group, out) for group in groups.values()]
 
-    def _sum(self, terms, out):
+    def _sum(self, terms: Any, out: Var) -> Var:
         """Return the sum of terms, computed in the dtype of ``out``."""
         if len(terms) == 1:
             return terms[0]
@@ -334,7 +345,7 @@ class Canonizer:
         return elemwise(self.main)(*terms)
 
 
-def _split(terms):
+def _split(terms: Any) -> tuple[list[Var], list[Any]]:
     """Return (the terms that are no numbers, the numbers)."""
     others, numbers = [], []
     for var in terms:
@@ -346,7 +357,7 @@ def _split(terms):
     return others, numbers
 
 
-def _without_common(above, below):
+def _without_common(above: list[Var], below: list[Var]) -> tuple[list[Var], list[Var], bool]:
     """Return (above, below, whether they had terms in common), without those."""
     if not above or not below:
         return above, below, False
@@ -356,7 +367,7 @@ def _without_common(above, below):
     return _less(above, common), _less(below, common), True
 
 
-def _less(terms, removed):
+def _less(terms: Any, removed: Counter[Any]) -> list[Var]:
     left = Counter(removed)
     kept = []
     for var in terms:
@@ -367,7 +378,7 @@ def _less(terms, removed):
     return kept
 
 
-def _signs(above, below):
+def _signs(above: list[Var], below: list[Var]) -> tuple[list[Var], list[Var], bool]:
     """Replace x above |x| by the sign of x, which is 0 where x is 0."""
     kept = []
     for var in below:

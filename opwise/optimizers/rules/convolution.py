@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.variable import Constant, Variable
-from opwise.optimizers.rule import rule
+from opwise.graph.variable import Constant, Var, Variable
+from opwise.optimizers.rule import Replacements, rule
 from opwise.optimizers.rules.lengths import LengthSum, difference
 from opwise.optimizers.rules.matching import is_private, number_within, shuffled
 from opwise.optimizers.rules.shape import as_type, is_read_once, lengths_of
@@ -75,7 +75,8 @@ def _pads(fgraph: FunctionGraph, node: Apply) -> Pads | None:
         if any(k is None for k in kernel):
             return None
         return [pads(op.border_mode, op.geometry.reach(kernel, a)) for a in op.geometry.axes]
-    return op.geometry.pads([1] * op.convdim)
+    around: Pads = op.geometry.pads([1] * op.convdim)
+    return around
 
 
 def _with_image(op: Any, padded: Pads, around: Pads) -> Any:
@@ -102,7 +103,7 @@ def _without_zeros(fgraph: FunctionGraph, x: Any) -> tuple[Any, Pads] | None:
 
 
 @rule(AbstractConv, AbstractConv_gradWeights, stage=_TWICE)
-def local_conv_of_padded(fgraph, node):
+def local_conv_of_padded(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces zeros that a program puts around an image by a border_mode."""
     image = node.inputs[0]
     found = _without_zeros(fgraph, image)
@@ -115,11 +116,12 @@ def local_conv_of_padded(fgraph, node):
 
 
 @rule(Subtensor, stage=_TWICE)
-def local_gradient_of_padded(fgraph, node):
+def local_gradient_of_padded(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces the middle of a gradient by an image by the gradient with a border_mode.
 
     The dimensions of the gradient may have been permuted.
     """
+    x: Var
     x, index = node.inputs[0], index_of(node)
     order = permutation(x)
     if order is not None and is_read_once(x):
@@ -216,7 +218,7 @@ def _part_of_result(
 
 
 @rule(Subtensor, stage=_TWICE)
-def local_part_of_conv(fgraph, node):
+def local_part_of_conv(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Computes only the part of a convolution that is read.
 
     That is every n-th place, what a 'full' convolution has inside its border, some images of a
@@ -265,7 +267,7 @@ def _is_single(x: Any) -> bool:
     first = index_of(x.owner)[0]
     if not isinstance(first, slice) or not isinstance(first.start, int) or first.step is not None:
         return False
-    return _as_slice(first.start) == first
+    return bool(_as_slice(first.start) == first)
 
 
 def _as_slice(item: Any) -> Any:
@@ -276,7 +278,7 @@ def _as_slice(item: Any) -> Any:
 
 
 @rule(AbstractConv_gradWeights, AbstractConv_gradInputs, stage=_TWICE)
-def local_gradient_of_part_of_conv(fgraph, node):
+def local_gradient_of_part_of_conv(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces the zeros of a gradient by a part of a result by the gradient for that part."""
     top = node.inputs[1]
     put = top.owner
@@ -330,7 +332,7 @@ def _unflipped(x: Any, n: int) -> Any:
 
 
 @rule(AbstractConv, AbstractConv_gradInputs, stage=_TWICE)
-def local_conv_of_flipped(fgraph, node):
+def local_conv_of_flipped(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces reversed kernels by filter_flip."""
     i = 0 if _is_by_images(node.op) else 1
     kern = _unflipped(node.inputs[i], node.op.convdim)
@@ -343,7 +345,7 @@ def local_conv_of_flipped(fgraph, node):
 
 
 @rule(Subtensor, stage=_TWICE)
-def local_flipped_gradient(fgraph, node):
+def local_flipped_gradient(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces a reversed gradient by kernels by filter_flip."""
     x = node.inputs[0]
     made = x.owner
@@ -359,7 +361,7 @@ def local_flipped_gradient(fgraph, node):
 
 
 @rule(AbstractConv, stage=_TWICE)
-def local_conv_of_transposed(fgraph, node):
+def local_conv_of_transposed(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces the convolution of a batch, as channels, by the gradient by kernels that it is.
 
     Programs write that gradient as the convolution of the transposed images with the transposed
@@ -465,8 +467,9 @@ def _opposite_border(
 
 
 @rule(AbstractConv, stage=_TWICE)
-def local_conv_of_spread(fgraph, node):
+def local_conv_of_spread(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces a convolution of images with zeros between their elements by a transposed one."""
+    kern: Var
     img, kern = node.inputs
     found = _spread(fgraph, node, img)
     lengths = lengths_of(fgraph, node.outputs[0])
@@ -478,7 +481,7 @@ def local_conv_of_spread(fgraph, node):
 
 
 @rule(AbstractConv_gradWeights, stage=_TWICE)
-def local_gradient_of_conv_of_spread(fgraph, node):
+def local_gradient_of_conv_of_spread(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces the gradient by the kernels of a convolution of images with zeros between."""
     img, top, shape = node.inputs
     found = _spread(fgraph, node, img)
@@ -490,7 +493,7 @@ def local_gradient_of_conv_of_spread(fgraph, node):
 
 
 @rule(Subtensor, stage=_TWICE)
-def local_part_of_gradient_by_images(fgraph, node):
+def local_part_of_gradient_by_images(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces every n-th element of a gradient by images by a strided convolution.
 
     It is the gradient through images with zeros between their elements.
@@ -510,6 +513,8 @@ def local_part_of_gradient_by_images(fgraph, node):
     border = _opposite_border(fgraph, made, index[2:], _image_lengths(fgraph, made))
     if border is None:
         return None
+    kern: Var
+    top: Var
     kern, top, _ = made.inputs
     new = op.with_changes(
         0,
@@ -527,7 +532,7 @@ def local_part_of_gradient_by_images(fgraph, node):
 
 
 @rule(AbstractConv, AbstractConv_gradWeights, AbstractConv_gradInputs, stage=_TWICE)
-def local_conv_of_zeros(fgraph, node):
+def local_conv_of_zeros(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces a convolution of zeros, or with zeros, by zeros."""
     (out,) = node.outputs
     if all(number_within(x) != 0 for x in node.inputs[:2]):
@@ -539,7 +544,7 @@ def local_conv_of_zeros(fgraph, node):
 
 
 @rule("row:mul", stage="specialize")
-def local_scaled_conv(fgraph, node):
+def local_scaled_conv(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Moves factors of a convolution to constant kernels, where they are multiplied once.
 
     The factors are numbers, or one for each output.

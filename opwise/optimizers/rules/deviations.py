@@ -17,6 +17,8 @@ from __future__ import annotations
 from typing import Any
 
 from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Var
 from opwise.optimizers.passes import Optimizer
 from opwise.optimizers.rules.matching import operands, row_name, shuffled
 from opwise.optimizers.shapefeature import tracked_shapes
@@ -37,9 +39,9 @@ class DeviationOptimizer(Optimizer):
 
     name = "sums_of_deviations"
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         _merge_sums(fgraph)
-        known: dict[tuple, _Sums] = {}
+        known: dict[tuple[Any, ...], _Sums] = {}
         pairs = []
         for node in fgraph.toposort():
             found = _deviations(node)
@@ -62,9 +64,9 @@ class DeviationOptimizer(Optimizer):
             fgraph.replace_all(pairs, reason=self.name)
 
 
-def _merge_sums(fgraph):
+def _merge_sums(fgraph: FunctionGraph) -> None:
     """Merge equal sums: rules that take factors out of sums leave several of one array."""
-    first: dict[tuple, Any] = {}
+    first: dict[tuple[Any, ...], Any] = {}
     pairs = []
     for node in fgraph.toposort():
         if isinstance(node.op, Sum):
@@ -75,7 +77,7 @@ def _merge_sums(fgraph):
         fgraph.replace_all(pairs, reason="sums_of_deviations")
 
 
-def _is_wide_sum(node):
+def _is_wide_sum(node: Apply) -> bool:
     return (
         isinstance(node.op, Sum)
         and node.op.acc_dtype == "float64"
@@ -84,7 +86,7 @@ def _is_wide_sum(node):
     )
 
 
-def _deviations(node):
+def _deviations(node: Apply) -> tuple[Any, ...] | None:
     """Return (x, c, whether squared) if an Apply adds up x - c or (x - c)^2; None otherwise.
 
     c does not vary along the axes of the sum, x does.
@@ -110,7 +112,7 @@ def _deviations(node):
     return None
 
 
-def _sums_of(x, axes):
+def _sums_of(x: Var, axes: tuple[int, ...]) -> list[Var]:
     """Return the sums of ``x`` along axes that a graph contains."""
     return [
         client.outputs[0]
@@ -119,7 +121,7 @@ def _sums_of(x, axes):
     ]
 
 
-def _depends(var, on):
+def _depends(var: Var, on: Var) -> bool:
     """Return whether a variable depends on another one that is a few Applys before it."""
     waiting = [var]
     seen: set[Apply] = set()
@@ -136,7 +138,7 @@ def _depends(var, on):
 class _Sums:
     """The sums of deviations of ``x`` along axes from its first element."""
 
-    def __init__(self, fgraph, x, axes):
+    def __init__(self, fgraph: FunctionGraph, x: Var, axes: tuple[int, ...]) -> None:
         feature = tracked_shapes(fgraph)
         self.axes = axes
         n: Any = 1
@@ -153,18 +155,18 @@ class _Sums:
         self.sum = self._total(self.difference)
         self._squares: Any = None
 
-    def _total(self, terms):
+    def _total(self, terms: Any) -> Var:
         kept = iter(range(self.x.type.ndim - len(self.axes)))
         order = ["x" if d in self.axes else next(kept) for d in range(self.x.type.ndim)]
         axes = None if len(self.axes) == len(order) else self.axes
         return dimshuffle(Sum(axes, dtype="float64", acc_dtype="float64")(terms), order)
 
-    def of_deviations(self, c):
+    def of_deviations(self, c: Var) -> Var:
         """Return the sum of x - c."""
         add, sub, mul = map(elemwise, ("add", "sub", "mul"))
         return add(self.sum, mul(self.n, sub(self.first, c)))
 
-    def of_squares(self, c):
+    def of_squares(self, c: Var) -> Var:
         """Return the sum of (x - c)^2; 0 if there is no element."""
         add, sub, mul, div = map(elemwise, ("add", "sub", "mul", "true_div"))
         sqr, maximum = elemwise("sqr"), elemwise("maximum")
@@ -179,7 +181,7 @@ class _Sums:
         return elemwise("switch")(self.some, total, zero)
 
 
-def _first(x, axes, deepest):
+def _first(x: Var, axes: tuple[int, ...], deepest: int) -> Var:
     """Return the first element of ``x`` along axes, which keep the length 1.
 
     Of an elementwise result it is computed from the first elements of the operands, so that the

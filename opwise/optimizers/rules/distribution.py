@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.optimizers.rules.canonizer import MOST_TERMS, PRODUCTS, Terms
 from opwise.optimizers.rules.matching import is_private, number, operands, row_name, typed_like
 from opwise.scalar import dtypes
@@ -51,14 +53,14 @@ class _Offer:
     after: list[Terms]
     makes_sigmoids: bool = False
 
-    def saved(self, product):
+    def saved(self, product: Terms) -> Any:
         """Return how many multiplications this saves."""
         if self.makes_sigmoids:
             return float("inf")
         outside = _cost(product) - _cost(self.rest)
         return outside + sum(map(_cost, self.before)) - sum(map(_cost, self.after))
 
-    def built(self, out, product):
+    def built(self, out: Var, product: Terms) -> Var:
         """Return the expression."""
         node = self.total.owner
         assert node is not None
@@ -70,7 +72,7 @@ class _Offer:
         return typed_like(new, out, product.above + product.below)
 
 
-def _offers(product, total, side):
+def _offers(product: Terms, total: Var, side: int) -> Iterator[_Offer]:
     """Yield an _Offer for each factor that cancels in a term of a sum."""
     divisors = product.below if side == ABOVE else product.above
     if not divisors and not any(map(PRODUCTS.opens, total.owner.inputs)):
@@ -96,13 +98,13 @@ def _offers(product, total, side):
                 yield _Offer(total, side, rest, before, after, makes_sigmoids=True)
 
 
-def _spreads(factor, total):
+def _spreads(factor: Any, total: Var) -> bool:
     """Return whether the sum has more elements with the factor than without it."""
     pairs = zip(factor.type.broadcastable, total.type.broadcastable, strict=True)
     return any(one and not its for its, one in pairs)
 
 
-def _versions(term, dtype):
+def _versions(term: Var, dtype: str) -> list[Terms]:
     """Return a term of a sum as products, without and with parts opened that others read."""
     if term.type.dtype != dtype:
         return [Terms([term])]
@@ -111,33 +113,33 @@ def _versions(term, dtype):
     return [closed] if deep is None else [closed, deep]
 
 
-def _cancelling(factor, divides, versions):
+def _cancelling(factor: Any, divides: bool, versions: Sequence[Terms]) -> Terms | None:
     """Return the first version of a term in which a factor, or divisor, cancels, or None."""
     return next((t for t in versions if factor in (t.above if divides else t.below)), None)
 
 
-def _with(terms, factor, is_below):
+def _with(terms: Any, factor: Any, is_below: bool) -> Terms:
     """Return a product with one more factor or divisor."""
     if is_below:
         return Terms(terms.above, [*terms.below, factor])
     return Terms([*terms.above, factor], terms.below)
 
 
-def _without(terms, factor, is_below):
+def _without(terms: Any, factor: Any, is_below: int) -> Terms:
     """Return a product with one factor or divisor less."""
     above, below = list(terms.above), list(terms.below)
     (below if is_below else above).remove(factor)
     return Terms(above, below)
 
 
-def _cost(product):
+def _cost(product: Terms) -> Any:
     """Return the cost of a product, in multiplications."""
     above = sum(number(var) != 1 for var in product.above)
     below = len(product.below)
     return max(above - 1, 0) + (below - 1 + DIVISION if below else 0)
 
 
-def _makes_sigmoids(divisor, terms):
+def _makes_sigmoids(divisor: Var, terms: Any) -> bool:
     """Return whether a divisor is 1 + exp(x), and a term has the factor exp(x)."""
     parts = operands(divisor, "add")
     if parts is None or len(parts) != 2 or number(parts[0]) != 1:

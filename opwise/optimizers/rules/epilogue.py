@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from opwise.config import config
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
@@ -69,7 +71,7 @@ def _leads_to(conv: Apply, node: Apply) -> bool:
     )
 
 
-def _fused(conv: Apply, node: Apply) -> list:
+def _fused(conv: Apply, node: Apply) -> list[Any]:
     op = ConvElemwise(conv.op, node.op.scalar_op, node.inputs.index(conv.outputs[0]))
     outputs = [out.type.make_variable() for out in node.outputs]
     return Apply(op, [*conv.inputs, *op.others(node.inputs)], outputs).outputs

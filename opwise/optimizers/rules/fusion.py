@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from opwise.config import config
 from opwise.graph import guards, target
 from opwise.graph.apply import Apply
-from opwise.graph.variable import Variable
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Var, Variable
 from opwise.optimizers.passes import Optimizer
 from opwise.scalar import csource, loops, usercode
 from opwise.scalar.composite import Composite, Instruction, append_inlined
-from opwise.scalar.op import Cast, cast_op
+from opwise.scalar.op import Cast, ScalarOp, cast_op
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.reduce import CAReduce, Sum
@@ -44,7 +46,7 @@ class AddMulFusion(Optimizer):
 
     name = "local_add_mul_fusion"
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         if not config.tensor.local_elemwise_fusion:
             return
         for node in fgraph.toposort():
@@ -56,7 +58,7 @@ class AddMulFusion(Optimizer):
                 fgraph.replace_all([(node.outputs[0], new)], reason=self.name)
 
     @staticmethod
-    def _flat(node):
+    def _flat(node: Apply) -> list[Var]:
         """Return the terms of a node, with those of an operand that only it reads in its place."""
         out = node.outputs[0].type
         flat: list[Variable] = []
@@ -75,7 +77,7 @@ class AddMulFusion(Optimizer):
         return flat
 
 
-def _is_associative(node):
+def _is_associative(node: Apply) -> bool:
     op = node.op
     return (
         isinstance(op, Elemwise)
@@ -97,11 +99,13 @@ class FusionOptimizer(Optimizer):
 
     name = "composite_elemwise_fusion"
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         if config.tensor.local_elemwise_fusion:
             self.fuse(fgraph)
 
-    def fuse(self, fgraph, grown=lambda group: None):
+    def fuse(
+        self, fgraph: FunctionGraph, grown: Callable[..., Any] = lambda group: None
+    ) -> dict[Any, Any]:
         """Fuse a graph; return {Apply: the loop that it became part of}.
 
         grown: called with each group of Applys that become one loop, or stay a single Apply.
@@ -124,7 +128,7 @@ class FusionOptimizer(Optimizer):
         return taken
 
 
-def _plan(fgraph):
+def _plan(fgraph: FunctionGraph) -> tuple[list[Apply], dict[Any, Any], dict[Any, Any]]:
     """Return (order, patterns, positions): the order that fusion is decided against.
 
     patterns: the broadcast pattern of each Apply that may be fused, with its guard if some Applys
@@ -142,13 +146,13 @@ def _plan(fgraph):
     return order, patterns, {node: k for k, node in enumerate(order)}
 
 
-def _loops_first(order, patterns):
+def _loops_first(order: Sequence[Apply], patterns: dict[Any, Any]) -> list[Apply]:
     """Return an order in which the Applys that can be fused come as early as possible.
 
     Their other readers come after all that can be fused without them. patterns: has the Applys that
     can be fused as keys. One that a reduction takes in counts as part of the reduction.
     """
-    round_of: dict = {}
+    round_of: dict[Any, Any] = {}
     loops_of = {node for node in patterns if not _is_reduced(node)}
     for node in order:
         owners = [var.owner for var in node.inputs if var.owner is not None]
@@ -160,7 +164,7 @@ def _loops_first(order, patterns):
 class Group:
     """The Applys of one loop: ``root``, the last of them, and those that it takes in."""
 
-    def __init__(self, root, position, patterns):
+    def __init__(self, root: Apply, position: dict[Any, Any], patterns: dict[Any, Any]) -> None:
         #: of each Apply in a fixed order
         self.position = position
         #: what the Applys of a loop share, for each Apply that may be fused: see ``_plan``
@@ -169,7 +173,7 @@ class Group:
         #: the Applys that the loop replaces
         self.members = {root}
         #: the Applys that the loop computes again, since others still read them
-        self.copies = set()
+        self.copies: set[Any] = set()
         #: the outputs of members that are read outside
         self.results = {root.outputs[0]}
         #: Apply -> (kind of obstacle, what is in the way), for those that the loop did not take in
@@ -181,43 +185,46 @@ class Group:
         self._n_instructions = _n_instructions(root)
         self._pattern = patterns[root]
 
-    def grow(self):
+    def grow(self) -> None:
         waiting: list[tuple[int, int, Apply]] = []
 
-        def offer(nodes):
+        def offer(nodes: Iterable[Apply]) -> None:
             for node in nodes:
                 for var in node.inputs:
-                    if var.owner in self.position:
-                        heapq.heappush(waiting, (-self.position[var.owner], id(var), var.owner))
+                    owner = var.owner
+                    if owner is not None and owner in self.position:
+                        heapq.heappush(waiting, (-self.position[owner], id(var), owner))
 
         offer([self.root])
         while waiting:  # the latest first: all of its readers were offered before it
             node = heapq.heappop(waiting)[2]
             if node in self.members or node in self.copies or not self.may_join(node):
                 continue
-            members, copies = self._with_readers(node), []
+            members: Collection[Apply] | None = self._with_readers(node)
+            copies: list[Apply] = []
             if members is None or self._is_read_outside(node, members):
                 if _is_free(node):
                     members, copies = [n for n in members or () if n is not node], [node]
                 elif members is None:
                     self.refused[node] = self._obstacle
                     continue
+            assert members is not None
             if self._take(members, copies):
                 offer([*members, *copies])
             else:
                 self.refused[node] = self._obstacle
 
-    def read(self):
+    def read(self) -> list[Apply]:
         """Return the Applys outside the loop that it reads."""
         inside = self.members | self.copies
         owners = [var.owner for node in inside for var in node.inputs if var.owner is not None]
         return [node for node in dict.fromkeys(owners) if node not in inside]
 
-    def may_join(self, node):
+    def may_join(self, node: Apply) -> bool:
         """Return whether the loop goes over the elements of an Apply's output in their order."""
-        return self.patterns.get(node) == self._pattern
+        return bool(self.patterns.get(node) == self._pattern)
 
-    def _with_readers(self, node):
+    def _with_readers(self, node: Apply) -> dict[Any, Any] | None:
         """Return the Applys that must join so that ``node`` can, or None if one of them may not."""
         joining = {node: None}
         pending = [node]
@@ -239,11 +246,11 @@ class Group:
                     pending.append(client)
         return joining
 
-    def _is_read_outside(self, node, joining):
+    def _is_read_outside(self, node: Any, joining: Collection[Apply]) -> bool:
         clients = node.outputs[0]._clients
         return any(c not in self.members and c not in joining for c, _ in clients)
 
-    def _take(self, members, copies):
+    def _take(self, members: Collection[Apply], copies: Collection[Apply]) -> bool:
         """Add Applys unless the loop becomes too large; return whether they were added."""
         new = [node for node in (*members, *copies) if node not in self.copies]
         n_instructions = self._n_instructions + sum(map(_n_instructions, new))
@@ -276,12 +283,13 @@ class MapReduceOptimizer(Optimizer):
 
     name = "map_reduce_fusion"
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         if not config.tensor.local_elemwise_fusion:
             return
         for node in fgraph.toposort():
             if maps(node):
                 mapped = node.inputs[0].owner
+                assert mapped is not None
                 new = MapReduce(mapped.op.scalar_op, node.op)(*mapped.inputs)
                 fgraph.replace_all([(node.outputs[0], new)], reason=self.name)
 
@@ -298,7 +306,7 @@ class ReductionSharer(Optimizer):
 
     name = "share_reduction_loops"
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         if not config.tensor.local_elemwise_fusion:
             return
         order = fgraph.toposort()
@@ -314,7 +322,7 @@ class ReductionSharer(Optimizer):
                 fgraph.replace_all(list(zip(old, _shared(group), strict=True)), reason=self.name)
 
     @staticmethod
-    def _sums(fgraph, order):
+    def _sums(fgraph: FunctionGraph, order: Sequence[Apply]) -> dict[Any, Any]:
         """Return {Apply: what the sums of a loop have in common}."""
         bound = {node for earlier in fgraph.orderings().values() for node in earlier}
         found: dict[Apply, Any] = {}
@@ -326,7 +334,9 @@ class ReductionSharer(Optimizer):
             found = {node: (*kind, needed.of[node]) for node, kind in found.items()}
         return found
 
-    def _split_totals(self, fgraph, order, sums):
+    def _split_totals(
+        self, fgraph: FunctionGraph, order: Sequence[Apply], sums: dict[Any, Any]
+    ) -> bool:
         """Let sums of whole arrays be sums of sums along the axes of another loop.
 
         That loop reads one of their arrays, and adds up along the first axis at least, so it gives
@@ -335,7 +345,7 @@ class ReductionSharer(Optimizer):
         """
         rank = _ranks(order, sums)
         #: (pattern and guard, rank, array) -> the sum along some axes that comes first
-        partial: dict[tuple, Apply] = {}
+        partial: dict[tuple[Any, ...], Apply] = {}
         totals = []
         for node, kind in sums.items():
             pattern = _looped_over(node)
@@ -360,15 +370,15 @@ class ReductionSharer(Optimizer):
         return bool(pairs)
 
     @staticmethod
-    def _groups(order, sums):
+    def _groups(order: Sequence[Apply], sums: dict[Any, Any]) -> list[list[Apply]]:
         earliest = _ranks(order, sums)
         position = {node: k for k, node in enumerate(order)}
         latest: dict[Apply, float] = {}
         groups: dict[Any, list[_SharedLoop]] = {}
         #: (kind, array) -> the loops over the array that have room, the oldest first
-        over: dict[tuple, dict[_SharedLoop, None]] = {}
+        over: dict[tuple[Any, ...], dict[_SharedLoop, None]] = {}
 
-        def forget_if_full(loop, kind):
+        def forget_if_full(loop: _SharedLoop, kind: Any) -> None:
             if loop.is_full:
                 for var in loop.arrays:
                     over[kind, var].pop(loop, None)
@@ -402,7 +412,7 @@ class ReductionSharer(Optimizer):
 class _SharedLoop:
     """Sums that one loop computes. number: loops of one kind are numbered as they are made."""
 
-    def __init__(self, node, rank, number):
+    def __init__(self, node: Apply, rank: int, number: int) -> None:
         self.rank = rank
         self.number = number
         self.sums = [node]
@@ -411,18 +421,18 @@ class _SharedLoop:
         self._refused = 0
 
     @property
-    def arrays(self):
+    def arrays(self) -> set[Any]:
         """The arrays that sums of the loop read whole."""
         return {var for node in self.sums for var in _whole_operands(node)}
 
     @property
-    def is_full(self):
+    def is_full(self) -> bool:
         """Whether no other sum fits, or so many did not that it is not worth trying."""
         streams = len(self._operands) + len(self.sums)
         full = streams >= MAX_STREAMS or self._n_instructions >= MAX_INSTRUCTIONS
         return full or self._refused >= MAX_REFUSED
 
-    def take(self, node):
+    def take(self, node: Apply) -> bool:
         """Add a sum that reads one of the arrays, unless the loop becomes too large."""
         operands = self._operands.union(node.inputs)
         n_instructions = self._n_instructions + _n_mapped(node)
@@ -435,7 +445,7 @@ class _SharedLoop:
         return True
 
 
-def _ranks(order, sums):
+def _ranks(order: Sequence[Apply], sums: dict[Any, Any]) -> dict[Any, Any]:
     """Return {Apply: how many sums, one after the other, come before it at most}."""
     ranks: dict[Apply, int] = {}
     for node in order:
@@ -444,36 +454,36 @@ def _ranks(order, sums):
     return ranks
 
 
-def _axes(node):
+def _axes(node: Apply) -> tuple[int, ...]:
     """Return the axes that a reduction reduces, as a tuple."""
     axes = _parts(node)[1].op.axis
     return tuple(range(len(_looped_over(node)))) if axes is None else axes
 
 
-def _whole_operands(node):
+def _whole_operands(node: Apply) -> list[Var]:
     """Return the operands of a reduction that are as large as what it reduces."""
     full = _looped_over(node)
     return [var for var in node.inputs if var.type.broadcastable == full]
 
 
-def _parts(node):
+def _parts(node: Apply) -> tuple[ScalarOp | None, Apply]:
     """Return (scalar op, Apply that reduces) of a reduction; the op is None for a bare one."""
     if not isinstance(node.op, MapReduce):
         return None, node
     return node.op.scalar_op, node.op.parts(node)[1][0]
 
 
-def _looped_over(node):
+def _looped_over(node: Apply) -> tuple[bool, ...]:
     """Return the broadcast pattern of what a reduction reduces."""
     return _parts(node)[1].inputs[0].type.broadcastable
 
 
-def _n_mapped(node):
+def _n_mapped(node: Apply) -> int:
     op = _parts(node)[0]
     return len(op.instructions) if isinstance(op, Composite) else 1
 
 
-def _is_wide_sum(node):
+def _is_wide_sum(node: Apply) -> bool:
     """Return whether an Apply adds up floats in float64, in a loop in C."""
     if isinstance(node.op, MapReduce):
         if len(node.outputs) > 1:
@@ -490,14 +500,14 @@ def _is_wide_sum(node):
     )
 
 
-def _shared(group):
+def _shared(group: Sequence[Apply]) -> list[Var]:
     """Return the outputs of the MapReduce of several sums."""
     inputs = list(dict.fromkeys(var for node in group for var in node.inputs))
     n = len(inputs)
     program: list[Instruction] = []
     known: dict[Instruction, int] = {}
 
-    def emit(one):
+    def emit(one: Instruction) -> int:
         if one not in known:
             known[one] = n + len(program)
             program.append(one)
@@ -524,7 +534,8 @@ def _shared(group):
         outs.append(slot)
         reductions.append(reduced.op)
     op = Composite.from_program([v.type.dtype for v in inputs], program, outs)
-    return MapReduce(op, *reductions)(*inputs, return_list=True)
+    sums: list[Var] = MapReduce(op, *reductions)(*inputs, return_list=True)
+    return sums
 
 
 def maps(node: Apply) -> bool:
@@ -547,13 +558,13 @@ def reduces_in_c(node: Apply) -> bool:
     )
 
 
-def _is_reduced(node):
+def _is_reduced(node: Apply) -> bool:
     """Return whether only one reduction, which a loop in C can compute, reads an Apply."""
     clients = node.outputs[0]._clients
     return len(clients) == 1 and all(c != "output" and reduces_in_c(c) for c, _ in clients)
 
 
-def _is_free(node):
+def _is_free(node: Apply) -> bool:
     """Return whether recomputing an Apply in each loop that reads it is faster than storing it.
 
     It is, if the Apply does little, only loops read it, and it reads one array, or arrays that
@@ -569,7 +580,7 @@ def _is_free(node):
     return len(_full_operands(node)) <= 1 or _saves_memory(node)
 
 
-def _cost(node):
+def _cost(node: Apply) -> float:
     """Return about how many nanoseconds an element takes; infinity if functions are called."""
     op, dtype = node.op.scalar_op, node.outputs[0].type.dtype
     program = op.instructions if isinstance(op, Composite) else [Instruction(op, (), dtype)]
@@ -578,13 +589,13 @@ def _cost(node):
     return sum(one.op.row.cost for one in program if one.op.row is not None)
 
 
-def _full_operands(node, pattern=None):
+def _full_operands(node: Apply, pattern: Any = None) -> dict[Any, Any]:
     """Return the operands of an Apply that are not broadcast, each once."""
     pattern = _pattern(node) if pattern is None else pattern
     return dict.fromkeys(v for v in node.inputs if v.type.broadcastable == pattern)
 
 
-def _saves_memory(node):
+def _saves_memory(node: Apply) -> bool:
     """Return whether less memory is moved if each loop that reads an Apply recomputes it.
 
     The loops are one for all elementwise readers, and one for the reductions along each axes.
@@ -615,12 +626,12 @@ def _saves_memory(node):
     return sum(len(arrays - others) for others in read_by.values()) <= len(read_by)
 
 
-def _is_reduction(node):
+def _is_reduction(node: Apply) -> bool:
     """Return whether an Apply is a reduction in C, perhaps of an elementwise result."""
     return (isinstance(node.op, MapReduce) and len(node.outputs) == 1) or reduces_in_c(node)
 
 
-def _arrays(node, without=None):
+def _arrays(node: Apply, without: Apply | None = None) -> set[Any] | None:
     """Return the arrays that recomputing an Apply reads; None if that takes long.
 
     What it reads of ``without`` does not count.
@@ -645,7 +656,7 @@ def _arrays(node, without=None):
     return found
 
 
-def _pattern(node):
+def _pattern(node: Apply) -> tuple[bool, ...]:
     return node.outputs[0].type.broadcastable
 
 
@@ -669,7 +680,7 @@ def why_alone(node: Apply) -> str | None:
     return None
 
 
-def _has_c(op, node):
+def _has_c(op: Any, node: Apply) -> bool:
     dtypes = [v.type.dtype for v in node.inputs]
     out = node.outputs[0].type.dtype
     on_host = target.device_name() == "cpu"
@@ -698,12 +709,12 @@ def runs_in_loops(node: Apply) -> bool:
     return not usercode.has_c_code(op) and _has_c(op, node)
 
 
-def _n_instructions(node):
+def _n_instructions(node: Apply) -> int:
     op = node.op.scalar_op
     return len(op.instructions) if isinstance(op, Composite) else 1
 
 
-def _composite(results, group):
+def _composite(results: Sequence[Var], group: set[Any]) -> list[Var]:
     """Return the outputs of a group's Composite; operands in the order in which they are read."""
     operands: dict[Variable, int] = {}
     visited: set[Apply] = set()
@@ -717,10 +728,13 @@ def _composite(results, group):
         _emit(var.owner, group, slots, program, n)
     outs = [slots[v] for v in results]
     op = Composite.from_program([v.type.dtype for v in inputs], program, outs)
-    return Elemwise(op)(*inputs, return_list=True)
+    new: Any = Elemwise(op)(*inputs, return_list=True)
+    return list(new)
 
 
-def _operands_in_order(root, group, operands, visited):
+def _operands_in_order(
+    root: Apply, group: set[Any], operands: dict[Any, Any], visited: set[Any]
+) -> None:
     if root in visited:
         return
     stack = [root]
@@ -742,7 +756,9 @@ def _operands_in_order(root, group, operands, visited):
             operands[var] = len(operands)
 
 
-def _emit(root, group, slots, program, n):
+def _emit(
+    root: Apply, group: set[Any], slots: dict[Any, Any], program: list[Instruction], n: int
+) -> None:
     """Append the instructions of ``root`` and of what it reads in the group, which comes first."""
     stack = [root]
     while stack:
@@ -751,7 +767,7 @@ def _emit(root, group, slots, program, n):
         if out in slots:
             stack.pop()
             continue
-        missing = [v.owner for v in node.inputs if v not in slots]
+        missing: list[Any] = [v.owner for v in node.inputs if v not in slots]
         if missing:
             stack.extend(reversed(missing))
             continue

@@ -7,12 +7,17 @@ suffices.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 from opwise.errors import InconsistencyError
 from opwise.graph import aliasing
+from opwise.graph.apply import Apply
 from opwise.graph.features import DestroyHandler
-from opwise.graph.variable import Constant
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.op import Op
+from opwise.graph.variable import Constant, Var
 from opwise.optimizers.passes import Optimizer
 from opwise.scalar.composite import Composite
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, BaseAdvancedIncSubtensor
@@ -47,13 +52,13 @@ class InplacePass(Optimizer):
 
     classes: tuple[type, ...] = ()
 
-    def candidates(self, node):
+    def candidates(self, node: Apply) -> list[tuple[int, int]]:
         raise NotImplementedError
 
-    def overwriting(self, op, pairs):
+    def overwriting(self, op: Any, pairs: dict[int, int]) -> Any:
         raise NotImplementedError
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         if not any(isinstance(op, self.classes) for op in fgraph.ops().values()):
             return
         order = _late_updates(fgraph, fgraph.toposort())
@@ -67,19 +72,19 @@ class InplacePass(Optimizer):
         for node in order:
             if not isinstance(node.op, self.classes):
                 continue
-            pairs: dict = {}
+            pairs: dict[Any, Any] = {}
             for k, i in self.candidates(node):
                 if k not in pairs and i not in pairs.values() and books.allows(node, i):
                     pairs[k] = i
                     books.overwritten(node, k, i)
             if pairs:
-                plain = node.op
+                plain: Any = node.op
                 fgraph.change_op(node, self.overwriting(plain, pairs), reason=str(self))
                 if not _all_accept(refusing, fgraph):
                     fgraph.change_op(node, plain, reason="undo")
 
 
-def _all_accept(features, fgraph):
+def _all_accept(features: Sequence[Any], fgraph: FunctionGraph) -> bool:
     """Return whether the graph passes the checks of features."""
     try:
         for feature in features:
@@ -89,7 +94,7 @@ def _all_accept(features, fgraph):
     return True
 
 
-def _late_updates(fgraph, order):
+def _late_updates(fgraph: FunctionGraph, order: list[Apply]) -> list[Apply]:
     """Return the order with Applys that only compute updates moved to the end.
 
     There, most readers of the old value come before them, so that it can be overwritten.
@@ -111,12 +116,12 @@ def _late_updates(fgraph, order):
 class _Books:
     """The readers of each variable's memory in order, kept up to date as Applys are replaced."""
 
-    def __init__(self, fgraph, order):
+    def __init__(self, fgraph: FunctionGraph, order: Sequence[Apply]) -> None:
         self.fgraph = fgraph
         self.position = {node: k for k, node in enumerate(order)}
         self.roots = roots = aliasing.groups(fgraph, order)
         #: root -> the variables that share its memory, if there are others
-        self.members: dict = {}
+        self.members: dict[Any, Any] = {}
         for var, root in roots.items():
             if var is not root:
                 self.members.setdefault(root, [root]).append(var)
@@ -127,7 +132,7 @@ class _Books:
         for out in fgraph.outputs:
             self.last[roots.get(out, out)] = len(order)
 
-    def allows(self, node, i):
+    def allows(self, node: Apply, i: int) -> bool:
         """Return whether ``node`` may overwrite its input ``i``."""
         var = node.inputs[i]
         root = self.roots[var]
@@ -144,7 +149,7 @@ class _Books:
             for j, other in enumerate(node.inputs)
         )
 
-    def overwritten(self, node, k, i):
+    def overwritten(self, node: Apply, k: int, i: int) -> None:
         """Note that output ``k`` of ``node`` took the memory of its input ``i``."""
         root = self.roots[node.inputs[i]]
         out = node.outputs[k]
@@ -163,7 +168,7 @@ class InplaceElemwiseOptimizer(InplacePass):
     name = "inplace_elemwise_optimizer"
     classes = (Elemwise,)
 
-    def candidates(self, node):
+    def candidates(self, node: Apply) -> list[tuple[int, int]]:
         op = node.op
         if op.inplace_pattern:
             return []
@@ -180,24 +185,24 @@ class InplaceElemwiseOptimizer(InplacePass):
             pairs.sort(key=lambda pair: node.inputs[pair[1]] is not preferred[pair[0]])
         return pairs
 
-    def overwriting(self, op, pairs):
+    def overwriting(self, op: Any, pairs: dict[int, int]) -> Any:
         return _overwriting(op, tuple(sorted(pairs.items())))
 
 
-def _computes_all(op):
+def _computes_all(op: Op) -> bool:
     """Return whether no output of a scalar op is an input itself, which must be kept."""
     return isinstance(op, Composite) and all(slot >= op.nin for slot in op.outs)
 
 
 @lru_cache(maxsize=256)
-def _overwriting(op, pairs):
+def _overwriting(op: Any, pairs: tuple[tuple[int, int], ...]) -> Elemwise:
     """Return an Elemwise as one whose outputs overwrite inputs, by pairs (output, input)."""
     # rewrites print the class (Elemwise{Add}[(0, 0)]), users' Ops the name of the operation
     label = op.scalar_op.row.cls if op.scalar_op.row is not None else str(op.scalar_op)
     return Elemwise(op.scalar_op, dict(pairs), name=f"Elemwise{{{label}}}{list(pairs)}")
 
 
-def _updated_input(out):
+def _updated_input(out: Var) -> Any:
     """Return the input of the graph that an output of an Apply is an update of, or None."""
     fgraph = out.owner.fgraph
     updates = fgraph.interface.updates
@@ -218,20 +223,20 @@ class InplaceBlas(InplacePass):
     _overwritten = {Solve: 1}
     classes = (*_inplace, Cholesky, Solve)
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         _separate_empties(fgraph)
         super().apply(fgraph)
 
-    def candidates(self, node):
+    def candidates(self, node: Apply) -> list[tuple[int, int]]:
         i = self._overwritten.get(type(node.op), 0)
         fits = type(node.op) in self.classes and node.inputs[i].type == node.outputs[0].type
         return [(0, i)] if fits and not node.op.destroy_map else []
 
-    def overwriting(self, op, pairs):
+    def overwriting(self, op: Any, pairs: dict[int, int]) -> Any:
         return self._inplace[type(op)] if type(op) in self._inplace else op.overwriting()
 
 
-def _separate_empties(fgraph):
+def _separate_empties(fgraph: FunctionGraph) -> None:
     """Give each reader of an AllocEmpty one of its own, so that it can overwrite it."""
     if not any(isinstance(op, AllocEmpty) for op in fgraph.ops().values()):
         return
@@ -249,10 +254,10 @@ class InplaceSubtensor(InplacePass):
     name = "local_inplace_setsubtensor"
     classes = (IncSubtensor, AdvancedIncSubtensor1, BaseAdvancedIncSubtensor)
 
-    def candidates(self, node):
+    def candidates(self, node: Apply) -> list[tuple[int, int]]:
         return [] if node.op.inplace else [(0, 0)]
 
-    def overwriting(self, op, pairs):
+    def overwriting(self, op: Any, pairs: dict[int, int]) -> Any:
         if isinstance(op, IncSubtensor):
             return IncSubtensor(
                 op.idx_list, inplace=True, set_instead_of_inc=op.set_instead_of_inc,
@@ -269,7 +274,7 @@ class InplaceDraws(InplacePass):
     overwrites, which a call that fails must leave as they were.
     """
 
-    def candidates(self, node):
+    def candidates(self, node: Apply) -> list[tuple[int, int]]:
         state, numbers = node.inputs[0], node.outputs[1]
         is_read = any(client != "output" for client, _ in numbers._clients)
         if node.op.inplace or (is_read and aliasing.root(state).owner is None):
@@ -283,7 +288,7 @@ class InplaceRandom(InplaceDraws):
     name = "random_make_inplace"
     classes = (RandomFunction,)
 
-    def overwriting(self, op, pairs):
+    def overwriting(self, op: Any, pairs: dict[int, int]) -> Any:
         return RandomFunction(op.fn, op.outtype, inplace=True, ndim_added=op.ndim_added)
 
 
@@ -293,5 +298,5 @@ class InplaceStreams(InplaceDraws):
     name = "random_make_inplace_mrg"
     classes = (mrg_uniform_base,)
 
-    def overwriting(self, op, pairs):
+    def overwriting(self, op: Any, pairs: dict[int, int]) -> Any:
         return type(op)(op.output_type, inplace=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from opwise.graph.variable import Constant
-from opwise.optimizers.rule import rule
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Constant, Var
+from opwise.optimizers.rule import Replacements, rule
 from opwise.optimizers.rules.matching import is_plain, shuffled
 from opwise.optimizers.rules.shape import as_type, is_read_once, lengths_of
 from opwise.optimizers.rules.subtensor import index_of, part_of
@@ -27,7 +30,7 @@ _TWICE = ("canonicalize", "specialize")
 
 
 @rule(Join, stage=_TWICE)
-def local_join_1(fgraph, node):
+def local_join_1(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes a Join of a single tensor."""
     if len(node.inputs) != 2:
         return None
@@ -35,8 +38,9 @@ def local_join_1(fgraph, node):
 
 
 @rule(Join, stage=_TWICE)
-def local_join_empty(fgraph, node):
+def local_join_empty(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes tensors of length 0 along the axis from a Join."""
+    axis: Var
     axis, *parts = node.inputs
     axis = known_int(axis)
     if axis is None:
@@ -48,9 +52,9 @@ def local_join_empty(fgraph, node):
     return [as_type(cast(join(axis, *filled), out.type.dtype), out.type)]
 
 
-def _is_empty(fgraph, x, axis):
+def _is_empty(fgraph: FunctionGraph, x: Var, axis: Any) -> bool:
     if isinstance(x, Constant):
-        return x.data.shape[axis] == 0
+        return bool(x.data.shape[axis] == 0)
     if x.owner is None:
         return False
     lengths = lengths_of(fgraph, x)
@@ -62,13 +66,13 @@ _LONGEST = 16
 
 
 @rule(Join, stage=_TWICE)
-def local_join_make_vector(fgraph, node):
+def local_join_make_vector(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces a Join of vectors of numbers by one MakeVector."""
     axis, *parts = node.inputs
     (out,) = node.outputs
     if out.type.ndim != 1 or len(parts) < 2:
         return None
-    groups: list = []
+    groups: list[Any] = []
     for x in parts:
         numbers = _numbers(x)
         if numbers is not None and groups and groups[-1][1] is not None:
@@ -81,7 +85,7 @@ def local_join_make_vector(fgraph, node):
     return [as_type(cast(join(axis, *joined), out.type.dtype), out.type)]
 
 
-def _numbers(x):
+def _numbers(x: Var) -> list[Var] | None:
     """Return the numbers of a MakeVector or of a short constant, or None."""
     if isinstance(x, Constant) and 0 < len(x.data) <= _LONGEST:
         return [constant(n) for n in x.data]
@@ -91,10 +95,11 @@ def _numbers(x):
 
 
 @rule(Split, stage=_TWICE)
-def local_useless_split(fgraph, node):
+def local_useless_split(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes a Split into one part, with a check that the part is the whole."""
     if node.op.len_splits != 1:
         return None
+    axis: Var
     x, axis, splits = node.inputs
     axis = known_int(axis)
     lengths = lengths_of(fgraph, x)
@@ -115,7 +120,7 @@ def local_useless_split(fgraph, node):
 
 
 @rule(Subtensor, stage=_TWICE)
-def local_subtensor_of_join(fgraph, node):
+def local_subtensor_of_join(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces a part of joined tensors that lies within one of them by a part of that one."""
     x = node.inputs[0]
     if x.owner is None or type(x.owner.op) is not Join:
@@ -132,13 +137,15 @@ def local_subtensor_of_join(fgraph, node):
     return [as_type(cast(part_of(piece, index), out.type.dtype), out.type)]
 
 
-def _axis_of(joined):
+def _axis_of(joined: Var) -> int | None:
     """Return the axis of a join, counted from the first, if it is known and there is one."""
     axis, ndim = known_int(joined.owner.inputs[0]), joined.type.ndim
     return axis % ndim if axis is not None and -ndim <= axis < ndim else None
 
 
-def _within_one(fgraph, pieces, axis, item):
+def _within_one(
+    fgraph: FunctionGraph, pieces: Sequence[Var], axis: Any, item: Any
+) -> tuple[Any, ...] | None:
     """Return the piece that an index along the axis of a join stays in, with the index there."""
     if isinstance(item, int) and item < 0:
         return _from_end(fgraph, pieces, axis, item)
@@ -158,7 +165,7 @@ def _within_one(fgraph, pieces, axis, item):
     return piece, slice(start or None, stop, item.step) if isinstance(item, slice) else start
 
 
-def _bounds(item):
+def _bounds(item: Any) -> tuple[int, int | None] | None:
     """Return the known start and stop, perhaps None, of an index that goes forward; or None."""
     if isinstance(item, int):
         return item, item + 1
@@ -172,7 +179,9 @@ def _bounds(item):
     return None
 
 
-def _from_end(fgraph, pieces, axis, i):
+def _from_end(
+    fgraph: FunctionGraph, pieces: Sequence[Var], axis: Any, i: int
+) -> tuple[Any, ...] | None:
     """Return the same for a number that counts from the end of the last piece."""
     for piece in reversed(pieces[1:]):
         n = _known_size(fgraph, piece, axis)
@@ -184,7 +193,7 @@ def _from_end(fgraph, pieces, axis, i):
     return pieces[0], i
 
 
-def _known_size(fgraph, x, axis):
+def _known_size(fgraph: FunctionGraph, x: Var, axis: Any) -> int | None:
     """Return the length of a tensor along an axis as an int, or None."""
     if x.type.broadcastable[axis]:
         return 1
@@ -203,7 +212,7 @@ _DEEPEST = 4
 
 
 @rule(Elemwise, stage="specialize")
-def local_elemwise_of_stack(fgraph, node):
+def local_elemwise_of_stack(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """f(stack([a, b]), y) is stack([f(a, y[0]), f(b, y[1])]), so that f is fused with a and b.
 
     Where all that is read of a stack are its tensors, it is not made at all.
@@ -228,7 +237,7 @@ def local_elemwise_of_stack(fgraph, node):
 
 
 @rule(DimShuffle, stage="canonicalize")
-def local_dimshuffle_of_stack(fgraph, node):
+def local_dimshuffle_of_stack(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Stacks transposed tensors instead of transposing a stack that elementwise work reads."""
     (x,), (out,) = node.inputs, node.outputs
     order = node.op.new_order
@@ -244,7 +253,7 @@ def local_dimshuffle_of_stack(fgraph, node):
     return [as_type(join(axis, *pieces), out.type)]
 
 
-def _stacked(x):
+def _stacked(x: Var) -> tuple[int, list[Var]] | None:
     """Return the axis and the tensors of a stack that only elementwise work reads, or its parts.
 
     The tensors do not have the axis. None for another variable.
@@ -258,7 +267,7 @@ def _stacked(x):
     return axis, [cast(_without(piece, axis), x.type.dtype) for piece in pieces]
 
 
-def _pieces(x):
+def _pieces(x: Var) -> tuple[int, list[Var]] | None:
     """Return the axis and the tensors of a computed variable that is a stack; else None."""
     if type(x.owner.op) is MakeVector:
         return 0, x.owner.inputs
@@ -270,18 +279,18 @@ def _pieces(x):
     return axis, pieces
 
 
-def _without(x, axis):
+def _without(x: Var, axis: Any) -> Var:
     """Return a tensor without an axis along which its length is 1; a number as it is."""
     return shuffled(x, [d for d in range(x.type.ndim) if d != axis])
 
 
-def _takes_apart(reader, axis):
+def _takes_apart(reader: Any, axis: Any) -> bool:
     if reader == "output":
         return False
     return is_plain(reader) or isinstance(reader.op, Shape | Shape_i) or _picks(reader, axis)
 
 
-def _picks(reader, axis):
+def _picks(reader: Any, axis: Any) -> bool:
     return (
         reader != "output"
         and isinstance(reader.op, Subtensor)
@@ -289,7 +298,7 @@ def _picks(reader, axis):
     )
 
 
-def _is_computed(pieces):
+def _is_computed(pieces: Sequence[Var]) -> bool:
     """Return whether elementwise work can be fused with all tensors of a stack, of one at least."""
     sources = [_source(x) for x in pieces]
     fused = [x.owner is not None and isinstance(x.owner.op, Elemwise) for x in sources]
@@ -299,14 +308,16 @@ def _is_computed(pieces):
     )
 
 
-def _source(x):
+def _source(x: Var) -> Var:
     """Return what DimShuffles show in another order."""
     while x.owner is not None and isinstance(x.owner.op, DimShuffle):
         (x,) = x.owner.inputs
     return x
 
 
-def _taken_apart(fgraph, x, axis, n, depth=0):
+def _taken_apart(
+    fgraph: FunctionGraph, x: Var, axis: Any, n: Any, depth: int = 0
+) -> list[Var] | None:
     """Return the ``n`` parts of an operand along an axis; None if reading them is slow."""
     if x.type.broadcastable[axis]:
         return [_without(x, axis)] * n

@@ -6,8 +6,13 @@ accurate, and fails where the original fails, apply without a hint.
 
 from __future__ import annotations
 
+from typing import Any
+
+from opwise.graph.apply import Apply
 from opwise.graph.features import Feature
-from opwise.optimizers.rule import rule
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Var, Variable
+from opwise.optimizers.rule import Replacements, rule
 from opwise.optimizers.rules.matching import for_output, is_private, number, operands
 from opwise.scalar import dtypes
 from opwise.tensor.blas import Dot22
@@ -38,27 +43,35 @@ class HintsFeature(Feature):
     ``hints`` is a dict from a variable to a dict from names of hints to their values.
     """
 
-    def __init__(self):
-        self.hints = {}
+    def __init__(self) -> None:
+        self.hints: dict[Any, Any] = {}
 
-    def on_attach(self, fgraph):
+    def on_attach(self, fgraph: FunctionGraph) -> None:
         fgraph.hints_feature = self
 
-    def on_detach(self, fgraph):
+    def on_detach(self, fgraph: FunctionGraph) -> None:
         fgraph.hints_feature = None
 
-    def add_hint(self, r, k, v):
+    def add_hint(self, r: Var, k: str, v: bool) -> None:
         """Add the hint ``k`` with value ``v`` about a variable."""
         self.hints.setdefault(r, {})[k] = v
 
-    def on_change_input(self, fgraph, node, i, old, new, reason=None):
+    def on_change_input(
+        self,
+        fgraph: FunctionGraph,
+        node: Any,
+        i: int,
+        old: Variable,
+        new: Variable,
+        reason: Any = None,
+    ) -> None:
         if old in self.hints or new in self.hints:
             both = {**self.hints.get(old, {}), **self.hints.get(new, {})}
             self.hints[old] = self.hints[new] = both
 
 
 @rule(Hint, stage="canonicalize")
-def remove_hint_nodes(fgraph, node):
+def remove_hint_nodes(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes hints from the graph, and keeps what they say."""
     if fgraph.hints_feature is None:
         fgraph.attach_feature(HintsFeature())
@@ -68,7 +81,7 @@ def remove_hint_nodes(fgraph, node):
 
 
 @rule(DimShuffle, stage=("canonicalize", "stabilize", "specialize"))
-def no_transpose_symmetric(fgraph, node):
+def no_transpose_symmetric(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """The transpose of a matrix that a hint says is symmetric is the matrix."""
     (x,) = node.inputs
     return [x] if node.op.new_order == (1, 0) and is_symmetric(x) else None
@@ -77,19 +90,19 @@ def no_transpose_symmetric(fgraph, node):
 # --- systems of equations -----------------------------------------------------------------------
 
 
-def _made_by(var, op_class):
+def _made_by(var: Var, op_class: tuple[type, ...] | type) -> Apply | None:
     """Return the Apply of ``op_class`` that computes a variable, or None."""
     node = var.owner
     return node if node is not None and isinstance(node.op, op_class) else None
 
 
-def _transposed(var):
+def _transposed(var: Var) -> Var:
     """Return the matrix of which a variable is the transpose, or None."""
     node = _made_by(var, DimShuffle)
     return node.inputs[0] if node is not None and node.op.new_order == (1, 0) else None
 
 
-def _inverse_of(var):
+def _inverse_of(var: Var) -> Var:
     """Return the matrix of which a variable that one Apply reads is the inverse, or None."""
     node = _made_by(var, MatrixInverse)
     if node is None or not is_private(var) or var.type.dtype in dtypes.DISCRETE:
@@ -98,12 +111,13 @@ def _inverse_of(var):
 
 
 @rule(DimShuffle, stage="canonicalize")
-def transinv_to_invtrans(fgraph, node):
+def transinv_to_invtrans(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """inverse(x).T is inverse(x.T), if nothing else reads the inverse: a product may follow."""
     if node.op.new_order != (1, 0):
         return None
-    x = _inverse_of(node.inputs[0])
-    return None if x is None else [node.inputs[0].owner.op(node.op(x))]
+    inverse: Var = node.inputs[0]
+    x = _inverse_of(inverse)
+    return None if x is None else [inverse.owner.op(node.op(x))]
 
 
 #: a solution in place of an inverse and a product: NaN stays NaN, as in the inverse
@@ -111,8 +125,9 @@ _solve_quietly = Solve(check_finite=False)
 
 
 @rule(Dot, Dot22, stage="stabilize")
-def inv_as_solve(fgraph, node):
+def inv_as_solve(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """dot(inverse(x), y) is solve(x, y), if nothing else reads the inverse."""
+    left: Var
     left, right = node.inputs
     x = _inverse_of(left)
     if x is not None:
@@ -125,7 +140,7 @@ def inv_as_solve(fgraph, node):
 
 
 @rule(Solve, stage=("canonicalize", "stabilize"))
-def tag_solve_triangular(fgraph, node):
+def tag_solve_triangular(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A system whose matrix is a Cholesky factor, or the transpose of one, is triangular."""
     if node.op.is_triangular:
         return None
@@ -140,7 +155,7 @@ def tag_solve_triangular(fgraph, node):
 
 
 @rule(Solve, stage="stabilize")
-def psd_solve_with_chol(fgraph, node):
+def psd_solve_with_chol(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A system whose matrix a hint says is positive definite is solved by its Cholesky factor."""
     A, b = node.inputs
     if node.op.is_triangular or not is_psd(A) or A.type.dtype in dtypes.DISCRETE:
@@ -154,7 +169,7 @@ def psd_solve_with_chol(fgraph, node):
 
 
 @rule(Det, stage=("stabilize", "specialize"))
-def local_det_chol(fgraph, node):
+def local_det_chol(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """The determinant of a matrix, or of its Cholesky factor, is a product of the diagonal."""
     (x,) = node.inputs
     if x.type.dtype in dtypes.DISCRETE:
@@ -169,7 +184,7 @@ def local_det_chol(fgraph, node):
 
 
 @rule("row:log", stage=("canonicalize", "stabilize", "specialize"))
-def local_log_prod_sqr(fgraph, node):
+def local_log_prod_sqr(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """log(prod(x)) is sum(log(x)), which does not overflow, for an x without negative elements."""
     (x,) = node.inputs
     product = _made_by(x, Prod)
@@ -178,7 +193,7 @@ def local_log_prod_sqr(fgraph, node):
     return for_output(node, sum_(_log(product.inputs[0]), axis=product.op.axis))
 
 
-def _is_positive(x):
+def _is_positive(x: Var) -> bool:
     """Return whether no element of x is negative: the diagonal of a factor is positive, too."""
     of = _made_by(x, ExtractDiag)
     if of is not None and of.op.offset == 0 and _made_by(of.inputs[0], Cholesky) is not None:
@@ -187,7 +202,7 @@ def _is_positive(x):
 
 
 @rule("row:log", stage=("canonicalize", "stabilize", "specialize"))
-def local_log_pow(fgraph, node):
+def local_log_pow(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """log(x ** c) is c * log(x), or c * log(abs(x)) for an even number c: x ** c may overflow."""
     (x,) = node.inputs
     squared = operands(x, "sqr")
@@ -198,7 +213,7 @@ def local_log_pow(fgraph, node):
     return for_output(node, elemwise("mul")(float(exponent), _log(inside)))
 
 
-def _power(x):
+def _power(x: Var) -> tuple[Any, ...]:
     """Return (base, exponent) of a power with a constant exponent of any finite number."""
     base, exponent = operands(x, "pow") or (x, None)
     c = None if exponent is None else number(exponent)
@@ -206,12 +221,14 @@ def _power(x):
 
 
 @rule(ExtractDiag, stage="specialize")
-def local_diag_of_dot(fgraph, node):
+def local_diag_of_dot(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """The diagonal of dot(x, y) is sum(x * y.T, axis=1): the other elements are not computed."""
     (product,) = node.inputs
     by = _made_by(product, (Dot, Dot22))
     if by is None or not is_private(product) or node.op.offset or node.op.axis1 > node.op.axis2:
         return None
+    x: Var
+    y: Var
     x, y = by.inputs
     if product.type.ndim != 2 or x.type.dtype != y.type.dtype or x.type.dtype in dtypes.DISCRETE:
         return None

@@ -5,7 +5,12 @@ The elementwise forms need no positions of elements, and are fused with the work
 
 from __future__ import annotations
 
-from opwise.optimizers.rule import rule
+from collections.abc import Sequence
+
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Var
+from opwise.optimizers.rule import Replacements, rule
 from opwise.optimizers.rules.matching import for_output, is_private, row_name, shuffled
 from opwise.optimizers.rules.shape import as_type
 from opwise.tensor.advanced_subtensor import AdvancedBooleanIncSubtensor, AdvancedBooleanSubtensor
@@ -15,17 +20,20 @@ from opwise.tensor.reduce import Prod, Sum
 from opwise.tensor.variable import constant
 
 
-def _covers(x, items):
+def _covers(x: Var, items: Sequence[Var]) -> bool:
     """Return whether an index is one mask that has the shape of ``x``, as far as types say."""
     if len(items) != 1:
         return False
     pattern = getattr(items[0].type, "broadcastable", None)
-    return pattern == x.type.broadcastable and items[0].type.dtype == "bool" and x.type.ndim > 0
+    if pattern != x.type.broadcastable:
+        return False
+    return bool(items[0].type.dtype == "bool" and x.type.ndim > 0)
 
 
 @rule(Sum, Prod, stage="specialize")
-def local_sum_of_masked(fgraph, node):
+def local_sum_of_masked(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """sum(x[mask]) is sum(switch(mask, x, 0)), and a product likewise, for a mask of all of x."""
+    part: Var
     (part,) = node.inputs
     if not is_private(part) or not isinstance(part.owner.op, AdvancedBooleanSubtensor):
         return None
@@ -39,7 +47,7 @@ def local_sum_of_masked(fgraph, node):
 
 
 @rule(AdvancedBooleanIncSubtensor, stage="specialize")
-def local_number_by_mask(fgraph, node):
+def local_number_by_mask(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Elements that a mask of all of x selects are set to, or incremented by, one number."""
     x, y, *items = node.inputs
     if node.op.inplace or not _covers(x, items):
@@ -54,7 +62,7 @@ def local_number_by_mask(fgraph, node):
     return [as_type(elemwise("switch")(items[0], new, x), node.outputs[0].type)]
 
 
-def _one_number(y):
+def _one_number(y: Var) -> Var:
     """Return the number that all elements of a variable are, as one without dimensions, or None."""
     owner = y.owner
     if owner is not None and isinstance(owner.op, Alloc):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opwise.graph.apply import Apply
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.scalar.op import Cast
 from opwise.tensor.creation import Alloc
 from opwise.tensor.dimshuffle import DimShuffle, dimshuffle_op
@@ -72,7 +72,7 @@ def number_within(var: Any) -> Any:
 _REORDERS, _REPEATS = (DimShuffle,), (DimShuffle, Alloc)
 
 
-def _number_through(var, repeating):
+def _number_through(var: Var, repeating: tuple[type, ...]) -> Any:
     node = var.owner
     while node is not None:
         if isinstance(node.op, repeating):
@@ -106,7 +106,7 @@ def already_there(new: Any) -> Any:
     return new
 
 
-def _is_same_input(a, b):
+def _is_same_input(a: Any, b: Any) -> bool:
     return a is b or (
         isinstance(a, Constant)
         and isinstance(b, Constant)

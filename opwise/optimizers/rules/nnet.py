@@ -6,12 +6,16 @@ Sigmoids and other elementwise functions are in ``stabilize``.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import equal_computations
-from opwise.graph.variable import Constant
-from opwise.optimizers.rule import rule
+from opwise.graph.variable import Constant, Var
+from opwise.optimizers.rule import Replacements, Rule, rule
 from opwise.optimizers.rules.matching import (
     for_output,
     is_cast,
@@ -30,7 +34,7 @@ from opwise.scalar import dtypes
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 from opwise.tensor.creation import Alloc, ARange, alloc
 from opwise.tensor.dimshuffle import DimShuffle
-from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.nnet.bnops import (
     AbstractBatchNormInference,
     AbstractBatchNormTrain,
@@ -65,7 +69,7 @@ _QUICK = ("fast_run", "fast_compile_gpu")
 _neg = elemwise("neg")
 
 
-def _is(var, *op_classes):
+def _is(var: Var, *op_classes: type) -> bool:
     """Return whether an Op of one of these classes computes a variable."""
     return var.owner is not None and isinstance(var.owner.op, op_classes)
 
@@ -73,7 +77,7 @@ def _is(var, *op_classes):
 # --- the bias -------------------------------------------------------------------------------------
 
 
-def _with_bias(x):
+def _with_bias(x: Var) -> tuple[Var, ...] | None:
     """Return (matrix, vector) if ``x`` is a matrix plus a vector for each row, else None."""
     terms = operands(x, "add")
     if terms is None:
@@ -84,23 +88,23 @@ def _with_bias(x):
         rest.append(rows.pop())  # the softmax of a sum of vectors: one of them is the matrix
     if not rows or not rest:
         return None
-    rest = rest[0] if len(rest) == 1 else elemwise("add")(*rest)
+    total: Var = rest[0] if len(rest) == 1 else elemwise("add")(*rest)
     biases = [cast(shuffled(row, (1,)), x.type.dtype) for row in rows]
     bias = biases[0] if len(biases) == 1 else elemwise("add")(*biases)
-    return (rest, bias) if rest.type == x.type else None
+    return (total, bias) if total.type == x.type else None
 
 
-def _matrix_and_bias(fgraph, x):
+def _matrix_and_bias(fgraph: FunctionGraph, x: Var) -> tuple[Var, ...]:
     """Return (matrix, vector) whose sum is ``x``; the vector is 0 if x is no such sum."""
     return _with_bias(x) or (x, _no_bias(fgraph, x))
 
 
-def _no_bias(fgraph, x):
+def _no_bias(fgraph: FunctionGraph, x: Var) -> Var:
     # made from the shape: x may have no row to take it from
     return alloc(constant(np.zeros((), x.type.dtype)), shape_i(x, 1, fgraph))
 
 
-def _operands_of_softmax(fgraph, sm):
+def _operands_of_softmax(fgraph: FunctionGraph, sm: Var) -> tuple[Var, ...] | None:
     """Return (matrix, bias) whose softmax is ``sm``, or None."""
     if _is(sm, Softmax):
         return _matrix_and_bias(fgraph, sm.owner.inputs[0])
@@ -112,7 +116,7 @@ def _operands_of_softmax(fgraph, sm):
 
 
 @rule(Softmax, stage="specialize", tags=_QUICK)
-def local_softmax_with_bias(fgraph, node):
+def local_softmax_with_bias(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """softmax(x + b) is a SoftmaxWithBias, if only the softmax reads the sum."""
     (x,) = node.inputs
     parts = _with_bias(x) if is_private(x) else None
@@ -123,9 +127,9 @@ def local_softmax_with_bias(fgraph, node):
 
 
 @rule("row:log", stage="specialize", tags=("fast_run", "fast_compile", "stabilize"))
-def local_logsoftmax(fgraph, node):
+def local_logsoftmax(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """log(softmax(x)) is a LogSoftmax, which is finite even where the softmax underflows to 0."""
-    sm = node.inputs[0]
+    sm: Var = node.inputs[0]
     if _is(sm, Softmax):
         (x,) = sm.owner.inputs
     elif _is(sm, SoftmaxWithBias):
@@ -138,7 +142,7 @@ def local_logsoftmax(fgraph, node):
 
 
 @rule(SoftmaxGrad, stage="specialize", tags=("fast_run", "fast_compile", "stabilize"))
-def local_logsoftmax_grad(fgraph, node):
+def local_logsoftmax_grad(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """The gradient of log(softmax(x)) does not divide by the softmax, which may be 0."""
     dy, sm = node.inputs
     above, below = factors(dy, is_private)
@@ -156,7 +160,13 @@ def local_logsoftmax_grad(fgraph, node):
 # --- one class for each row -----------------------------------------------------------------------
 
 
-def _cross_entropy(node, parts, labels, sm, change=lambda nll: nll):
+def _cross_entropy(
+    node: Apply,
+    parts: Sequence[Var],
+    labels: Var,
+    sm: Var,
+    change: Callable[..., Any] | Elemwise = lambda nll: nll,
+) -> dict[Any, Any] | list[Var] | None:
     """Return the replacements for an output that is a function of a cross entropy, or None.
 
     parts: (matrix, bias) of the softmax. sm: the softmax, which the same Op then computes, or None.
@@ -173,7 +183,7 @@ def _cross_entropy(node, parts, labels, sm, change=lambda nll: nll):
     return {sm: softmax, out: new}
 
 
-def _depends(var, other):
+def _depends(var: Var, other: Any) -> bool:
     """Return whether ``var`` is computed from ``other``."""
     seen, stack = set(), [var]
     while stack:
@@ -187,8 +197,11 @@ def _depends(var, other):
 
 
 @rule(CrossentropyCategorical1Hot, stage=("stabilize", "specialize"), tags=_QUICK)
-def crossentropy_to_crossentropy_with_softmax_with_bias(fgraph, node):
+def crossentropy_to_crossentropy_with_softmax_with_bias(
+    fgraph: FunctionGraph, node: Apply
+) -> Replacements:
     """Fuses the cross entropy of a softmax with bias and the softmax."""
+    sm: Var
     sm, labels = node.inputs
     if not _is(sm, SoftmaxWithBias):
         return None
@@ -196,7 +209,7 @@ def crossentropy_to_crossentropy_with_softmax_with_bias(fgraph, node):
 
 
 @rule(CrossentropyCategorical1Hot, stage="crossentropy_to_crossentropy_with_softmax", tags=())
-def crossentropy_to_crossentropy_with_softmax(fgraph, node):
+def crossentropy_to_crossentropy_with_softmax(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Fuses the cross entropy of a softmax and the softmax."""
     sm, labels = node.inputs
     parts = _operands_of_softmax(fgraph, sm)
@@ -206,12 +219,13 @@ def crossentropy_to_crossentropy_with_softmax(fgraph, node):
 
 
 @rule(AdvancedSubtensor, "row:log", stage="specialize", tags=_QUICK)
-def local_advanced_indexing_crossentropy_onehot(fgraph, node):
+def local_advanced_indexing_crossentropy_onehot(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """log(softmax(x))[arange(n), labels] is minus the cross entropy; so is the log of the part."""
     is_log = row_name(node) == "log"
     picked = node.inputs[0].owner if is_log else node
     if picked is None or type(picked.op) is not AdvancedSubtensor or len(picked.inputs) != 3:
         return None
+    p: Var
     p, rows, labels = picked.inputs
     if not is_log and not _is(p, LogSoftmax):
         inside = operands(p, "log")
@@ -229,7 +243,7 @@ def local_advanced_indexing_crossentropy_onehot(fgraph, node):
     return _cross_entropy(node, parts, labels, sm, _neg)
 
 
-def _is_one_of_each_row(fgraph, matrix, rows, labels):
+def _is_one_of_each_row(fgraph: FunctionGraph, matrix: Var, rows: Var, labels: Var) -> bool:
     """Return whether ``matrix[rows, labels]`` is one element of each row: rows are 0, 1, 2, ..."""
     for index in (rows, labels):
         if not isinstance(index.type, TensorType) or index.type.ndim != 1:
@@ -240,7 +254,7 @@ def _is_one_of_each_row(fgraph, matrix, rows, labels):
     return stop is not None and any(_is_length_of(fgraph, stop, x) for x in (labels, matrix))
 
 
-def _stop_of_arange(x):
+def _stop_of_arange(x: Var) -> Var:
     """Return n if a vector is 0, 1, ..., n - 1, else None."""
     if isinstance(x, Constant):
         n = x.data.size
@@ -251,7 +265,7 @@ def _stop_of_arange(x):
     return stop if number(start) == 0 and number(step) == 1 else None
 
 
-def _is_length_of(fgraph, n, x):
+def _is_length_of(fgraph: FunctionGraph, n: Any, x: Var) -> Any:
     """Return whether a number is known to be the number of rows of a variable."""
     while is_cast(n.owner):
         (n,) = n.owner.inputs
@@ -267,7 +281,7 @@ def _is_length_of(fgraph, n, x):
     return feature is not None and same_length(n, feature.get_shape(x, 0))
 
 
-def _is_as_long(fgraph, x, y):
+def _is_as_long(fgraph: FunctionGraph, x: Var, y: Var) -> bool:
     """Return whether two variables are known to have equally many rows."""
     if _is(x, Alloc) and _is_length_of(fgraph, x.owner.inputs[1], y):
         return True
@@ -282,8 +296,11 @@ def _is_as_long(fgraph, x, y):
     stage="specialize",
     tags=(*_QUICK, "local_crossentropy_to_crossentropy_with_softmax_grad"),
 )
-def local_softmax_grad_to_crossentropy_with_softmax_grad(fgraph, node):
+def local_softmax_grad_to_crossentropy_with_softmax_grad(
+    fgraph: FunctionGraph, node: Apply
+) -> Replacements:
     """The gradient of the cross entropy through the softmax is a difference, not a quotient."""
+    g_coding: Var
     g_coding, coding = node.inputs
     if not _is(g_coding, CrossentropyCategorical1HotGrad):
         return None
@@ -294,7 +311,9 @@ def local_softmax_grad_to_crossentropy_with_softmax_grad(fgraph, node):
 
 
 @rule(SoftmaxGrad, "row:add", "row:sub", stage="specialize", tags=_QUICK)
-def local_advanced_indexing_crossentropy_onehot_grad(fgraph, node):
+def local_advanced_indexing_crossentropy_onehot_grad(
+    fgraph: FunctionGraph, node: Apply
+) -> Replacements:
     """The gradient of log(softmax(x))[arange(n), labels] by x is a difference, not a quotient."""
     if row_name(node) is not None:
         found = _gradient_of_picked_logsoftmax(fgraph, node)
@@ -307,7 +326,7 @@ def local_advanced_indexing_crossentropy_onehot_grad(fgraph, node):
     return for_output(node, crossentropy_softmax_1hot_with_bias_dx(*found))
 
 
-def _picked_gradient(fgraph, dy, sm):
+def _picked_gradient(fgraph: FunctionGraph, dy: Var, sm: Var) -> tuple[Var, ...] | None:
     """Return (gradient by the cross entropy, labels) if ``dy`` is its gradient by ``sm``, or None.
 
     dy is zero except at [arange(n), labels]: there it is g / sm, divided before or after it was put
@@ -336,14 +355,14 @@ def _picked_gradient(fgraph, dy, sm):
     return _minus(g, sm), labels
 
 
-def _minus(g, sm):
+def _minus(g: Var, sm: Var) -> Var:
     """Return -g (-1 for None) in the dtype of a softmax, as the gradient by a cross entropy."""
     if g is None:
         return constant(np.array(-1, sm.type.dtype))
     return _neg(cast(g, sm.type.dtype))
 
 
-def _picks(x, sm, rows, labels):
+def _picks(x: Var, sm: Var, rows: Var, labels: Var) -> bool:
     """Return whether ``x`` is ``sm[rows, labels]``."""
     if x.owner is None or type(x.owner.op) is not AdvancedSubtensor:
         return False
@@ -352,14 +371,14 @@ def _picks(x, sm, rows, labels):
     )
 
 
-def _of_rows(x):
+def _of_rows(x: Var) -> Var:
     """Return a factor of a matrix as a vector or number, if it is constant along each row."""
     if not x.type.broadcastable[1]:
         return None
     return shuffled(x, () if x.type.broadcastable[0] else (0,))
 
 
-def _gradient_of_picked_logsoftmax(fgraph, node):
+def _gradient_of_picked_logsoftmax(fgraph: FunctionGraph, node: Apply) -> Any:
     """Return (gradient by the cross entropy, softmax, labels) of g - sum(g) softmax, or None.
 
     g is zero except at [arange(n), labels].
@@ -388,22 +407,25 @@ def _gradient_of_picked_logsoftmax(fgraph, node):
     return None
 
 
-def _are_sums_of_rows(x, g):
+def _are_sums_of_rows(x: Var, g: Var) -> bool:
     if not _is(x, DimShuffle) or x.owner.op.new_order != (0, "x"):
         return False
     (sums,) = x.owner.inputs
     return _is(sums, Sum) and sums.owner.op.axis == (1,) and sums.owner.inputs[0] is g
 
 
-def _is_softmax(x):
+def _is_softmax(x: Var) -> bool:
     return _is(x, Softmax, SoftmaxWithBias) or (
         _is(x, CrossentropySoftmaxArgmax1HotWithBias) and x.index == 1
     )
 
 
 @rule(CrossentropySoftmax1HotWithBiasDx, stage=("canonicalize", "stabilize", "specialize"))
-def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(fgraph, node):
+def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(
+    fgraph: FunctionGraph, node: Apply
+) -> Replacements:
     """Passes a gradient that is the same for all rows as one number."""
+    dy: Var
     dy, sm, labels = node.inputs
     if _is(dy, Alloc):
         value = dy.owner.inputs[0]
@@ -427,7 +449,9 @@ def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(fgraph, node):
 @rule(
     Softmax, SoftmaxWithBias, CrossentropySoftmaxArgmax1HotWithBias, stage="specialize", tags=_QUICK
 )
-def graph_merge_softmax_with_crossentropy_softmax(fgraph, node):
+def graph_merge_softmax_with_crossentropy_softmax(
+    fgraph: FunctionGraph, node: Apply
+) -> Replacements:
     """Replaces a softmax by the output of a cross entropy that computes it as well."""
     if isinstance(node.op, CrossentropySoftmaxArgmax1HotWithBias):
         together = [node]
@@ -443,7 +467,7 @@ def graph_merge_softmax_with_crossentropy_softmax(fgraph, node):
     return None
 
 
-def _readers(x, *op_classes):
+def _readers(x: Var, *op_classes: type) -> list[Apply]:
     """Return the Applys of some Op classes that read a variable as their first input."""
     return [
         reader
@@ -452,7 +476,7 @@ def _readers(x, *op_classes):
     ]
 
 
-def _has_bias(node, bias):
+def _has_bias(node: Apply, bias: Var) -> Any:
     """Return whether a softmax adds a bias, which may be zero."""
     if isinstance(node.op, Softmax):
         return number_within(bias) == 0
@@ -462,10 +486,10 @@ def _has_bias(node, bias):
 # --- batch normalisation --------------------------------------------------------------------------
 
 
-def _expands(op_class, name):
+def _expands(op_class: type, name: str) -> Rule:
     """Declare the rule that replaces an Op of batch normalisation by an elementwise graph."""
 
-    def expand(fgraph, node):
+    def expand(fgraph: FunctionGraph, node: Apply) -> Replacements:
         new = node.op.expanded(node.inputs)
         if any(a.type.dtype != b.type.dtype for a, b in zip(new, node.outputs, strict=True)):
             return None

@@ -7,8 +7,9 @@ from math import prod
 from typing import Any
 
 from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Constant, Variable
-from opwise.optimizers.rule import rule
+from opwise.optimizers.rule import Replacements, rule
 from opwise.optimizers.rules.matching import is_cast, is_plain, number, operands, row_name
 from opwise.scalar import dtypes
 from opwise.tensor.conv.pool import MaxPoolGrad, Pool
@@ -147,7 +148,7 @@ def _of_negative(condition: Any, x: Any) -> int | None:
 
 
 @rule(Pool, stage="uncanonicalize")
-def local_max_pool_first(fgraph, node):
+def local_max_pool_first(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Takes maxima before a bias, a relu and other increasing functions: f(max(x)) is max(f(x)).
 
     Then f is computed of fewer elements, and so is its derivative. Elements that only rounding

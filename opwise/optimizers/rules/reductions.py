@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import Any
 
-from opwise.graph.variable import Variable
-from opwise.optimizers.rule import rule
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Var, Variable
+from opwise.optimizers.rule import Replacements, rule
 from opwise.optimizers.rules.matching import (
     for_output,
     is_private,
@@ -35,7 +38,7 @@ from opwise.tensor.reduce import (
 _CUT = "local_cut_useless_reduce"
 
 
-def _along(op, axes, x):
+def _along(op: Any, axes: tuple[int, ...] | None, x: Var) -> Var:
     """Return the reduction of ``x`` by a CAReduce like ``op``, along other axes (None: all)."""
     if op.axis != axes:
         op = copy(op)
@@ -50,7 +53,7 @@ def _along(op, axes, x):
     CAReduce,
     stage={"canonicalize": ("fast_run", "fast_compile", _CUT), "useless": ("fast_run", _CUT)},
 )
-def local_useless_reduce(fgraph, node):
+def local_useless_reduce(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A reduction along no axis is its operand."""
     if axes_of(node):
         return None
@@ -58,7 +61,7 @@ def local_useless_reduce(fgraph, node):
 
 
 @rule(CAReduce, stage=("canonicalize", "specialize", "uncanonicalize"))
-def local_reduce_broadcastable(fgraph, node):
+def local_reduce_broadcastable(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Axes of length 1 are dropped, not reduced."""
     (x,) = node.inputs
     axes = axes_of(node)
@@ -76,7 +79,7 @@ def local_reduce_broadcastable(fgraph, node):
 
 
 @rule(Sum, Prod, stage="canonicalize")
-def local_sum_prod_all_to_none(fgraph, node):
+def local_sum_prod_all_to_none(fgraph: FunctionGraph | None, node: Apply) -> Replacements:
     """A sum or product along all axes gets axis=None."""
     (x,) = node.inputs
     if not node.op.axis or len(node.op.axis) < x.type.ndim:
@@ -85,7 +88,7 @@ def local_sum_prod_all_to_none(fgraph, node):
 
 
 @rule(Sum, Prod, stage="specialize")
-def local_reduce_of_cast(fgraph, node):
+def local_reduce_of_cast(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A sum without a loop for its dtypes is one with a loop, of cast elements, or is cast."""
     (x,), (out,) = node.inputs, node.outputs
     acc = node.op.acc_dtype
@@ -105,8 +108,9 @@ def local_reduce_of_cast(fgraph, node):
 
 
 @rule(CAReduce, stage="canonicalize")
-def local_op_of_op(fgraph, node):
+def local_op_of_op(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A sum of sums is one sum along the axes of both; the same for other reductions."""
+    x: Var
     (x,) = node.inputs
     if not is_private(x) or not _continues(node.op, x.owner.op):
         return None
@@ -118,7 +122,7 @@ def local_op_of_op(fgraph, node):
     return for_output(node, _along(node.op, None if every else axes, original))
 
 
-def _continues(outer, inner):
+def _continues(outer: Any, inner: Any) -> bool:
     """Return whether a reduction has the operation and the dtypes of the inner one."""
     if type(outer) is not type(inner) or outer.scalar_op != inner.scalar_op:
         return False
@@ -131,7 +135,7 @@ def _continues(outer, inner):
 
 
 @rule(CAReduce, stage=("canonicalize", "uncanonicalize"))
-def local_reduce_join(fgraph, node):
+def local_reduce_join(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces the reduction of joined tensors by the operation on the tensors.
 
     There may be two of them; for a sum or product, any number.
@@ -140,6 +144,7 @@ def local_reduce_join(fgraph, node):
     row = node.op.scalar_op.row
     if row is None or x.owner is None or type(x.owner.op) is not Join:
         return None
+    axis: Var
     axis, *parts = x.owner.inputs
     position = number(axis)
     if position is None or len(parts) < 2 or (len(parts) > 2 and row.nin >= 0):
@@ -160,7 +165,7 @@ def local_reduce_join(fgraph, node):
 
 
 @rule(Sum, stage=("canonicalize", "specialize"))
-def local_sum_prod_div_dimshuffle(fgraph, node):
+def local_sum_prod_div_dimshuffle(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A sum of quotients with one divisor is the quotient of the sum."""
     (x,) = node.inputs
     parts = operands(x, "true_div")
@@ -175,7 +180,7 @@ def local_sum_prod_div_dimshuffle(fgraph, node):
 
 
 @rule(Sum, stage="specialize")
-def local_sumsqr2dot(fgraph, node):
+def local_sumsqr2dot(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """The sums over j and k of (w[j, k] g[i, k])^2 are the product of the squares of g and w.
 
     Such are the squared norms of the gradients of a layer by each of its examples.
@@ -199,13 +204,14 @@ def local_sumsqr2dot(fgraph, node):
     return for_output(node, Dot()(sqr(g), Sum(axis=0)(sqr(w))))
 
 
-def _is_dimshuffle(node):
+def _is_dimshuffle(node: Apply) -> bool:
     return node is not None and isinstance(node.op, DimShuffle)
 
 
 @rule(Sum, stage="specialize")
-def local_sum_prod_mul_by_scalar(fgraph, node):
+def local_sum_prod_mul_by_scalar(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """What does not vary along the axes of a sum of products is taken out of it."""
+    x: Var
     (x,) = node.inputs
     name = row_name(x.owner)
     if name not in ("mul", "neg") or not _may_go_out(node):
@@ -228,7 +234,7 @@ def local_sum_prod_mul_by_scalar(fgraph, node):
     return for_output(node, elemwise("mul")(*(_beside(node, n) for n in numbers), total))
 
 
-def _may_go_out(node):
+def _may_go_out(node: Apply) -> bool:
     """Return whether factors may be taken out of a sum: all of it is computed in one kind of dtype.
 
     Integers wrap around in the same way only in the same dtype.
@@ -236,11 +242,11 @@ def _may_go_out(node):
     inside = node.inputs[0].type.dtype
     dtype = node.outputs[0].type.dtype
     if inside in dtypes.DISCRETE:
-        return inside == node.op.acc_dtype == dtype
+        return bool(inside == node.op.acc_dtype == dtype)
     return dtypes.upcast(inside, dtype) == dtype
 
 
-def _beside(node, factor):
+def _beside(node: Apply, factor: Any) -> Var:
     """Return a factor of a sum's terms without the reduced axes, in the dtype of the sum."""
     axes = axes_of(node)
     kept = tuple(d for d in range(factor.type.ndim) if d not in axes)
@@ -251,7 +257,7 @@ def _beside(node, factor):
 
 
 @rule(MaxAndArgmax, stage="uncanonicalize")
-def local_max_and_argmax(fgraph, node):
+def local_max_and_argmax(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces MaxAndArgmax by the maximum or the position, if only that is read."""
     (x,) = node.inputs
     maximum, position = node.outputs
@@ -269,7 +275,7 @@ _GROWING = ("exp", "exp2", "expm1", "tanh", "scalar_sigmoid", "scalar_softplus")
 
 
 @rule(MaxAndArgmax, stage="specialize", tags=("fast_run", "fast_compile_gpu"))
-def local_argmax_pushdown(fgraph, node):
+def local_argmax_pushdown(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """argmax(f(x)) is argmax(x) for increasing functions and for softmax."""
     (x,) = node.inputs
     maximum, _ = node.outputs
@@ -290,7 +296,7 @@ def local_argmax_pushdown(fgraph, node):
 
 
 @rule("row:neg", "row:invert", "row:sub", stage="uncanonicalize")
-def local_max_to_min(fgraph, node):
+def local_max_to_min(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """-max(-x) is min(x)."""
     turned = _turned(node)
     if turned is None:
@@ -318,7 +324,7 @@ def local_max_to_min(fgraph, node):
     return for_output(node, new if order is None else shuffled(new, order))
 
 
-def _turned(node):
+def _turned(node: Apply) -> Var:
     """Return the operand whose order an Apply reverses, or None."""
     name = row_name(node)
     if name == "neg" and node.inputs[0].type.dtype not in dtypes.FLOATS:

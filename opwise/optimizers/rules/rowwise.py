@@ -13,11 +13,14 @@ cannot come back to the same level: the Applys of one group and level become one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opwise.config import config
 from opwise.graph import guards
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Var
 from opwise.optimizers.passes import Optimizer
 from opwise.optimizers.rules.fusion import MAX_DIMENSIONS, joins, reduces_in_c
 from opwise.optimizers.rules.matching import shuffled
@@ -42,7 +45,7 @@ class RowFusion(Optimizer):
 
     name = "row_fusion"
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         if not config.tensor.local_elemwise_fusion or not config.cxx:
             return
         order = fgraph.toposort()
@@ -56,7 +59,7 @@ class RowFusion(Optimizer):
         for node in [node for node in fgraph.apply_nodes if _is_window(node)]:
             self._fuse(fgraph, _Region([node], node.op.axis))
 
-    def _fuse(self, fgraph, region):
+    def _fuse(self, fgraph: FunctionGraph, region: _Region) -> None:
         if not region.reads_twice():
             return
         region.take_in_cheap_inputs()
@@ -65,7 +68,7 @@ class RowFusion(Optimizer):
             fgraph.replace_all(made, reason=self.name)
 
 
-def _expand(fgraph, order):
+def _expand(fgraph: FunctionGraph, order: Sequence[Apply]) -> list[Apply]:
     """Replace softmaxes beside elementwise work by their formulas; return whether there are any."""
     found = [node for node in order if type(node.op) in _FORMULAS and _has_company(node)]
     for node in found:
@@ -75,7 +78,7 @@ def _expand(fgraph, order):
     return found
 
 
-def _has_company(node):
+def _has_company(node: Apply) -> bool:
     """Return whether elementwise work, or another reduction, on the same rows is beside an Apply.
 
     Functions of rows alone have loops of their own, which are faster.
@@ -90,24 +93,24 @@ def _has_company(node):
     )
 
 
-def _softmax(x):
+def _softmax(x: Var) -> Var:
     e = elemwise("exp")(x - _spread(Supremum(axis=1)(x)))
     return e / _spread(Sum(axis=1)(e))
 
 
-def _softmax_gradient(dy, sm):
+def _softmax_gradient(dy: Var, sm: Var) -> Var:
     weighted = dy * sm
     return weighted - _spread(Sum(axis=1)(weighted)) * sm
 
 
-def _spread(numbers):
+def _spread(numbers: Var) -> Var:
     return dimshuffle(numbers, (0, "x"))
 
 
 _FORMULAS: dict[type, Any] = {Softmax: _softmax, SoftmaxGrad: _softmax_gradient}
 
 
-def _joins(node):
+def _joins(node: Apply) -> bool:
     """Return whether an Apply is elementwise work that a loop over rows can do."""
     if not joins(node):
         return False
@@ -117,7 +120,7 @@ def _joins(node):
     return all(map(csource.is_plain, (*types, *inside)))
 
 
-def _reduces_rows(node):
+def _reduces_rows(node: Apply) -> bool:
     """Return whether an Apply reduces the last axis of rows of elements."""
     if not reduces_in_c(node):
         return False
@@ -128,16 +131,16 @@ def _reduces_rows(node):
     return node.op.axis == (last,) and _has_rows(x)
 
 
-def _is_window(node):
+def _is_window(node: Apply) -> bool:
     """Return whether an Apply adds up neighbours along rows of elements."""
     return isinstance(node.op, WindowSum) and _has_rows(node.inputs[0], node.op.axis)
 
 
-def _works_on_rows(node):
+def _works_on_rows(node: Apply) -> bool:
     return _is_window(node) or _reduces_rows(node)
 
 
-def _has_rows(var, axis=None):
+def _has_rows(var: Var, axis: Any = None) -> bool:
     """Return whether a variable has several rows of several elements, as far as its type says.
 
     axis: that of the rows (default: the last one).
@@ -150,7 +153,7 @@ def _has_rows(var, axis=None):
     return axis < len(pattern) and not pattern[axis] and not all(rows)
 
 
-def _spreads(node):
+def _spreads(node: Apply) -> bool:
     """Return whether an Apply adds a last axis of length 1 to all others."""
     op = node.op
     return isinstance(op, DimShuffle) and op.new_order == (
@@ -159,7 +162,7 @@ def _spreads(node):
     )
 
 
-def _drops(node):
+def _drops(node: Apply) -> bool:
     """Return whether an Apply drops the last axis, of length 1, alone."""
     op = node.op
     ndim = len(getattr(op, "input_broadcastable", ()))
@@ -169,7 +172,7 @@ def _drops(node):
 class _Groups:
     """The groups of a graph's Applys, and their levels."""
 
-    def __init__(self, fgraph, order):
+    def __init__(self, fgraph: FunctionGraph, order: Sequence[Apply]) -> None:
         self.order = order
         self._parent: dict[Any, Any] = {}
         bound = {node for earlier in fgraph.orderings().values() for node in earlier}
@@ -184,16 +187,16 @@ class _Groups:
         self._join_rows()
         self._join_numbers()
 
-    def _find(self, var):
+    def _find(self, var: Var) -> Var:
         while self._parent.setdefault(var, var) is not var:
             self._parent[var] = self._parent[self._parent[var]]
             var = self._parent[var]
         return var
 
-    def _unite(self, a, b):
+    def _unite(self, a: Any, b: Any) -> None:
         self._parent[self._find(a)] = self._find(b)
 
-    def _join_rows(self):
+    def _join_rows(self) -> None:
         """Find the groups of Applys on rows of elements of which some are reduced or added up."""
         wide, windows = [], [node for node in self._usable if _is_window(node)]
         for node in self._usable:
@@ -217,15 +220,15 @@ class _Groups:
         for node in reducing:
             self.group.setdefault(node, self._key(node, node.inputs[0]))
 
-    def _key(self, node, var):
+    def _key(self, node: Apply, var: Var) -> tuple[Var, ...]:
         return self._find(var), self._guards.get(node)
 
-    def _runs_along(self, node):
+    def _runs_along(self, node: Apply) -> bool:
         """Return whether a reduction of the last axis is along the rows of its group."""
         (x,) = node.inputs
         return self.axis.get(self._find(x), x.type.ndim - 1) == x.type.ndim - 1
 
-    def _join_numbers(self):
+    def _join_numbers(self) -> None:
         """Add what is computed from the results of reductions, one number for each row."""
         numbers = {}
         for node in self._usable:
@@ -247,13 +250,13 @@ class _Groups:
             if out == pattern or out == (*pattern, True):
                 numbers[node.outputs[0]] = self.group[node] = group
 
-    def regions(self):
+    def regions(self) -> list[tuple[list[Apply], int | None]]:
         """Return (Applys, axis) of each group and level in order, the highest levels first.
 
         axis: that of the rows, None for the last one.
         """
         level = self._levels()
-        found: dict[Any, list] = {}
+        found: dict[Any, list[Any]] = {}
         for node in self.order:
             if node in self.group:
                 found.setdefault((self.group[node], level[node]), []).append(node)
@@ -261,7 +264,7 @@ class _Groups:
             (found[key], self.axis.get(key[0][0])) for key in sorted(found, key=lambda k: -k[1])
         ]
 
-    def _levels(self):
+    def _levels(self) -> dict[Any, Any]:
         group, level = self.group, dict[Any, int]()
         for node in self.order:
             own = group.get(node)
@@ -285,7 +288,7 @@ class _Groups:
 class _Region:
     """Applys that may become one Rowwise. axis: that of the rows, None for the last one."""
 
-    def __init__(self, members, axis):
+    def __init__(self, members: Sequence[Apply], axis: Any) -> None:
         self.axis = axis
         inside = set(members)
         reductions = {node for node in members if _works_on_rows(node)}
@@ -305,7 +308,7 @@ class _Region:
         #: the rank of the arrays
         self.ndim = max((node.inputs[0].type.ndim for node in reductions), default=0)
 
-    def reads_twice(self):
+    def reads_twice(self) -> bool:
         """Return whether a reduction of rows is followed by another pass over the elements.
 
         A sum of neighbours reads them several times.
@@ -316,20 +319,20 @@ class _Region:
             for node in self.members
         )
 
-    def _is_pass(self, node):
+    def _is_pass(self, node: Apply) -> bool:
         return node in self._reductions or (
             isinstance(node.op, Elemwise)
             and self._has_rows(node.outputs[0])
             and self._is_wide(node)
         )
 
-    def _has_rows(self, var):
+    def _has_rows(self, var: Var) -> bool:
         return _has_rows(var, self.axis)
 
-    def _is_wide(self, node):
+    def _is_wide(self, node: Apply) -> bool:
         return node.outputs[0].type.ndim == self.ndim
 
-    def take_in_cheap_inputs(self):
+    def take_in_cheap_inputs(self) -> None:
         """Compute inputs again if that is cheaper than reading them, and reads no more arrays."""
         while True:
             wide = [var for var in self._inputs() if self._has_rows(var)]
@@ -346,13 +349,13 @@ class _Region:
             else:
                 return
 
-    def _inputs(self):
+    def _inputs(self) -> list[Var]:
         computed = [*self.copies, *self.members]
         inside = {out for node in computed for out in node.outputs}
         read = (var for node in computed for var in node.inputs)
         return [var for var in dict.fromkeys(read) if var not in inside]
 
-    def _results(self):
+    def _results(self) -> list[Var]:
         """Return the variables that others read, in order.
 
         What only reductions along other axes read is computed again with them, if that is cheap:
@@ -383,7 +386,7 @@ class _Region:
             )
         ]
 
-    def _moves_less(self, again):
+    def _moves_less(self, again: set[Any]) -> bool:
         """Return whether computing Applys again reads no more arrays than storing them would."""
         inside = {node.outputs[0] for node in again}
         stored = [
@@ -394,7 +397,7 @@ class _Region:
         read = {v for node in again for v in node.inputs if v not in inside and self._has_rows(v)}
         return bool(again) and len(read) <= 2 * len(stored)
 
-    def rowwise(self):
+    def rowwise(self) -> list[tuple[Var, ...]] | None:
         """Return the pairs (old variable, new one) that replace the Applys; None if too large."""
         inputs, outs = self._inputs(), self._results()
         slots = {var: i for i, var in enumerate(inputs)}
@@ -438,7 +441,7 @@ class _Region:
         return [(out, _of_rank(at[slots[out]], out.type.ndim)) for out in outs]
 
 
-def _of_rank(var, ndim):
+def _of_rank(var: Var, ndim: int) -> Var:
     """Return a variable with a last axis of length 1 added, or dropped, for a rank."""
     if var.type.ndim == ndim:
         return var
@@ -446,7 +449,7 @@ def _of_rank(var, ndim):
     return dimshuffle(var, kept if var.type.ndim > ndim else (*kept, "x"))
 
 
-def _cost(node):
+def _cost(node: Apply) -> float:
     """Return about how many nanoseconds an element takes; infinity if functions are called."""
     steps: list[Instruction] = []
     n = len(node.inputs)

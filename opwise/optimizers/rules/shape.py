@@ -6,15 +6,18 @@ Indexing is in ``subtensor``, joining in ``joins``; useless fills and DimShuffle
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.variable import Constant, Variable
-from opwise.optimizers.rule import rule
+from opwise.graph.op import Op
+from opwise.graph.type import Type
+from opwise.graph.variable import Constant, Var, Variable
+from opwise.optimizers.rule import Replacements, rule
 from opwise.optimizers.rules.matching import is_plain, is_private, number, shuffled
 from opwise.optimizers.shapefeature import same_length, tracked_shapes
 from opwise.scalar import dtypes
@@ -67,7 +70,8 @@ def is_read_once(var: Any) -> bool:
     if var.owner is None:
         return False
     readers = [client for client, _ in var.clients]
-    return sum(c == "output" or not isinstance(c.op, Shape | Shape_i) for c in readers) == 1
+    counted = [c for c in readers if c == "output" or not isinstance(c.op, Shape | Shape_i)]
+    return len(counted) == 1
 
 
 def is_plain_unary(node: Any) -> bool:
@@ -79,7 +83,7 @@ def is_plain_unary(node: Any) -> bool:
 
 
 @rule(Shape, stage=_TWICE)
-def local_shape_to_shape_i(fgraph, node):
+def local_shape_to_shape_i(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces a shape by a vector of lengths, each known or a Shape_i."""
     lengths = lengths_of(fgraph, node.inputs[0])
     if lengths is None:
@@ -87,7 +91,7 @@ def local_shape_to_shape_i(fgraph, node):
     return [_vector(lengths)]
 
 
-def _vector(entries):
+def _vector(entries: Sequence[Any]) -> Var:
     """Return a list of integers and integer variables as an int64 vector."""
     entries = [e if hasattr(e, "type") else int(e) for e in entries]
     if all(isinstance(e, int) for e in entries):
@@ -96,7 +100,7 @@ def _vector(entries):
 
 
 @rule(Shape_i, stage=_TWICE)
-def local_track_shape_i(fgraph, node):
+def local_track_shape_i(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Computes a length from the lengths of inputs, without computing the array."""
     (x,) = node.inputs
     lengths = lengths_of(fgraph, x)
@@ -113,7 +117,7 @@ _OF_NUMBERS = ("add", "mul", "maximum", "minimum", "and_", "or_")
 
 
 @rule(CAReduce, stage=_TWICE)
-def local_reduce_make_vector(fgraph, node):
+def local_reduce_make_vector(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces the reduction of a vector of numbers by the operation on the numbers."""
     maker = node.inputs[0].owner
     row = node.op.scalar_op.row
@@ -133,14 +137,14 @@ def local_reduce_make_vector(fgraph, node):
 
 
 @rule(TensorFromScalar, stage=_TWICE)
-def local_tensor_scalar_tensor(fgraph, node):
+def local_tensor_scalar_tensor(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """tensor_from_scalar(scalar_from_tensor(x)) is x."""
     inner = node.inputs[0].owner
     return inner.inputs if inner is not None and isinstance(inner.op, ScalarFromTensor) else None
 
 
 @rule(ScalarFromTensor, stage=_TWICE)
-def local_scalar_tensor_scalar(fgraph, node):
+def local_scalar_tensor_scalar(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """scalar_from_tensor(tensor_from_scalar(x)) is x."""
     inner = node.inputs[0].owner
     return inner.inputs if inner is not None and isinstance(inner.op, TensorFromScalar) else None
@@ -150,7 +154,7 @@ def local_scalar_tensor_scalar(fgraph, node):
 
 
 @rule("row:second", stage=("stabilize", "specialize", "local_fill_to_alloc"))
-def local_fill_to_alloc(fgraph, node):
+def local_fill_to_alloc(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces a fill by an Alloc, so that the values of the model are not computed."""
     value = node.inputs[1]
     (out,) = node.outputs
@@ -164,7 +168,7 @@ def local_fill_to_alloc(fgraph, node):
     return [as_type(alloc(_without_left_ones(value), *lengths), out.type)]
 
 
-def _without_left_ones(x):
+def _without_left_ones(x: Var) -> Var:
     """Return ``x`` without the dimensions of length 1 that were added on the left."""
     if isinstance(x, Constant) and x.type.ndim and x.type.broadcastable[0]:
         ones = x.type.broadcastable
@@ -179,7 +183,7 @@ def _without_left_ones(x):
 
 
 @rule(Alloc, stage=_THRICE)
-def local_useless_alloc(fgraph, node):
+def local_useless_alloc(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes an Alloc in the shape of its value."""
     value, *lengths = node.inputs
     (out,) = node.outputs
@@ -192,7 +196,7 @@ def local_useless_alloc(fgraph, node):
 
 
 @rule(Alloc, stage=_THRICE)
-def local_canonicalize_alloc(fgraph, node):
+def local_canonicalize_alloc(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Adds dimensions of length 1 on the left by a DimShuffle instead of an Alloc."""
     value, *lengths = node.inputs
     (out,) = node.outputs
@@ -201,13 +205,13 @@ def local_canonicalize_alloc(fgraph, node):
         added += 1
     if not added or any(c != "output" and isinstance(c.op, Alloc) for c, _ in out.clients):
         return None  # an Alloc of an Alloc becomes one
-    inner = alloc(value, *lengths[added:]) if len(lengths) > added else value
+    inner: Var = alloc(value, *lengths[added:]) if len(lengths) > added else value
     new = dimshuffle(inner, ["x"] * added + list(range(inner.type.ndim)))
     return [as_type(new, out.type)]
 
 
 @rule(Alloc, stage=_THRICE)
-def local_merge_alloc(fgraph, node):
+def local_merge_alloc(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """An Alloc of an Alloc is one, if the lengths agree or are 1."""
     value, *lengths = node.inputs
     inner = value.owner
@@ -222,7 +226,7 @@ def local_merge_alloc(fgraph, node):
 
 
 @rule(Elemwise, stage="specialize")
-def local_alloc_unary(fgraph, node):
+def local_alloc_unary(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Moves an Alloc behind an elementwise operation on its result."""
     allocated = _allocated_values(fgraph, node)
     if allocated is None or len(node.outputs) > 1:
@@ -255,7 +259,7 @@ def local_alloc_unary(fgraph, node):
     stage=("specialize", "local_elemwise_alloc"),
     tags=(*_RUN, "local_alloc_elemwise"),
 )
-def local_elemwise_alloc(fgraph, node):
+def local_elemwise_alloc(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes the Alloc of an operand in the shape of others: it broadcasts instead.
 
     If the shapes are not known to agree, an Assert checks that.
@@ -266,13 +270,13 @@ def local_elemwise_alloc(fgraph, node):
     new = _Unallocated(fgraph, node.inputs, allocated).inputs()
     if new is None:
         return None
-    outputs = node.op(*new, return_list=True)
+    outputs: list[Var] = node.op(*new, return_list=True)
     if any(a.type != b.type for a, b in zip(outputs, node.outputs, strict=True)):
         return None
     return outputs
 
 
-def _allocated_values(fgraph, node):
+def _allocated_values(fgraph: FunctionGraph, node: Apply) -> list[Var] | None:
     """Return the allocated value of each operand, see below; None if there is none."""
     if node.op.inplace_pattern or not any(map(_allocation, node.inputs)):
         return None
@@ -280,7 +284,7 @@ def _allocated_values(fgraph, node):
     return None if all(value is None for value in allocated) else allocated
 
 
-def _allocation(x):
+def _allocation(x: Var) -> Apply | None:
     """Return the Alloc of ``x``, perhaps below a DimShuffle, or None."""
     node = x.owner
     if node is not None and type(node.op) is DimShuffle:
@@ -288,7 +292,7 @@ def _allocation(x):
     return node if node is not None and type(node.op) is Alloc else None
 
 
-def _allocated_value(fgraph, x):
+def _allocated_value(fgraph: FunctionGraph, x: Var) -> Var:
     """Return the allocated value of ``x``, with the dimensions of x, or None."""
     node = _allocation(x)
     if node is None:
@@ -304,20 +308,22 @@ def _allocated_value(fgraph, x):
     return shuffled(value, padded if order is None else _composed(order, padded))
 
 
-def _composed(order, inner):
-    return tuple(o if o == "x" else inner[o] for o in order)
+def _composed(order: Sequence[int | str], inner: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    return tuple(inner[o] if isinstance(o, int) else o for o in order)
 
 
 class _Unallocated:
     """Finds the operands of an elementwise Apply that need not be allocated."""
 
-    def __init__(self, fgraph, operands, values):
+    def __init__(
+        self, fgraph: FunctionGraph, operands: Sequence[Var], values: Sequence[Var]
+    ) -> None:
         self.fgraph = fgraph
         self.operands = operands
         self.values = values
-        self.checks = {}
+        self.checks: dict[Any, Any] = {}
 
-    def inputs(self):
+    def inputs(self) -> list[Var] | None:
         """Return the operands without superfluous Allocs; None if there are none."""
         new = list(self.operands)
         kept = [k for k, value in enumerate(self.values) if value is None]
@@ -334,7 +340,7 @@ class _Unallocated:
             new[k] = Assert("operands of different shapes: one was allocated")(new[k], *conditions)
         return new
 
-    def _is_covered(self, k, value, kept):
+    def _is_covered(self, k: int, value: Any, kept: Sequence[int]) -> bool:
         """Return whether other operands have the lengths along which an operand is repeated."""
         x = self.operands[k]
         repeated = [
@@ -359,7 +365,7 @@ class _Unallocated:
 
 
 @rule(Sum, Prod, stage="specialize")
-def local_opt_alloc(fgraph, node):
+def local_opt_alloc(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A sum of equal numbers is a product, and a product of equal numbers is a power."""
     inner = node.inputs[0].owner
     if inner is None or type(inner.op) is not Alloc:
@@ -377,7 +383,7 @@ def local_opt_alloc(fgraph, node):
     return [as_type(alloc(new, *kept), out.type) if kept else new]
 
 
-def _repeated(op, value, lengths, dtype):
+def _repeated(op: Op, value: Any, lengths: Sequence[Var], dtype: str) -> Var:
     """Return the sum, or the product, of ``value`` repeated as 0-d variable of ``dtype``."""
     if dtype in dtypes.COMPLEX or not lengths:
         return None
@@ -394,7 +400,7 @@ def _repeated(op, value, lengths, dtype):
 
 
 @rule(Alloc, stage="uncanonicalize")
-def local_alloc_dimshuffle(fgraph, node):
+def local_alloc_dimshuffle(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes dimensions that are added on the left of the value of an Alloc."""
     value, *lengths = node.inputs
     inner = _without_left_ones(value)
@@ -404,7 +410,7 @@ def local_alloc_dimshuffle(fgraph, node):
 
 
 @rule(DimShuffle, stage="uncanonicalize")
-def local_dimshuffle_alloc(fgraph, node):
+def local_dimshuffle_alloc(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Lets an Alloc make the dimensions that are added on its left."""
     (x,) = node.inputs
     if x.owner is None or type(x.owner.op) is not Alloc or not is_private(x):
@@ -421,7 +427,7 @@ def local_dimshuffle_alloc(fgraph, node):
 
 
 @rule(Reshape, stage=("canonicalize", "stabilize"))
-def local_useless_reshape(fgraph, node):
+def local_useless_reshape(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes a reshape to the shape that the tensor has."""
     x, shp = node.inputs
     (out,) = node.outputs
@@ -434,7 +440,7 @@ def local_useless_reshape(fgraph, node):
     return [as_type(x, out.type)] if _are_entries(entries, known) else None
 
 
-def _are_entries(entries, known):
+def _are_entries(entries: Sequence[Any], known: Sequence[Var]) -> bool:
     """Return whether the entries of a new shape are known lengths; one of them may be -1."""
     if None in entries or len(entries) != len(known):
         return False
@@ -445,25 +451,29 @@ def _are_entries(entries, known):
 
 
 @rule(Reshape, stage="canonicalize")
-def local_reshape_chain(fgraph, node):
+def local_reshape_chain(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A reshape of a reshape is one."""
+    x: Var
+    shp: Var
     x, shp = node.inputs
     if x.owner is None or not isinstance(x.owner.op, Reshape):
         return None
     return [_reshaped(x.owner.inputs[0], shp, node.outputs[0].type)]
 
 
-def _reshaped(x, shp, type_):
+def _reshaped(x: Var, shp: Var, type_: Type) -> Var:
     return as_type(reshape(x, shp, ndim=type_.ndim), type_)
 
 
 @rule(Reshape, stage="canonicalize")
-def local_reshape_to_dimshuffle(fgraph, node):
+def local_reshape_to_dimshuffle(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Lets a DimShuffle add the dimensions of length 1 of a reshape.
 
     If the reshape does nothing else, it is removed.
     """
+    x: Var
     x, shp = node.inputs
+    out: Var
     (out,) = node.outputs
     dims = [d for d, one in enumerate(x.type.broadcastable) if not one]
     kept = [d for d, one in enumerate(out.type.broadcastable) if not one]
@@ -475,37 +485,39 @@ def local_reshape_to_dimshuffle(fgraph, node):
         return [_with_ones(x, dims, out.type)]
     if len(kept) == out.type.ndim:
         return None
-    inner = reshape(x, _vector(entries), ndim=len(kept))
+    inner: Var = reshape(x, _vector(entries), ndim=len(kept))
     return [_with_ones(inner, range(len(kept)), out.type)]
 
 
-def _with_ones(x, dims, type_):
+def _with_ones(x: Var, dims: Iterable[int], type_: Type) -> Var:
     """Return ``x`` with its dimensions ``dims`` at those that a type does not broadcast."""
-    dims = iter(dims)
-    order = tuple("x" if one else next(dims) for one in type_.broadcastable)
+    left = iter(dims)
+    order = tuple("x" if one else next(left) for one in type_.broadcastable)
     return as_type(shuffled(x, order), type_)
 
 
-def _reshape_of_dimshuffle(fgraph, node):
+def _reshape_of_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Var] | None:
+    shp: Var
     x, shp = node.inputs
     if x.owner is None or not isinstance(x.owner.op, DimShuffle):
         return None
+    inner: Var
     (inner,) = x.owner.inputs
     ones = inner.type.broadcastable
-    order = [o for o in x.owner.op.new_order if o != "x" and not ones[o]]
+    order = [o for o in x.owner.op.new_order if isinstance(o, int) and not ones[o]]
     if order != sorted(order):
         return None
     return [_reshaped(inner, shp, node.outputs[0].type)]
 
 
 @rule(Reshape, stage="canonicalize")
-def local_useless_dimshuffle_in_reshape(fgraph, node):
+def local_useless_dimshuffle_in_reshape(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes DimShuffles that only add, drop or move dimensions of length 1 before a reshape."""
     return _reshape_of_dimshuffle(fgraph, node)
 
 
 @rule(Reshape, stage="uncanonicalize")
-def local_reshape_dimshuffle(fgraph, node):
+def local_reshape_dimshuffle(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Lets a reshape make dimensions of length 1 again, which a DimShuffle added behind it."""
     return _reshape_of_dimshuffle(fgraph, node)
 
@@ -516,7 +528,7 @@ def local_reshape_dimshuffle(fgraph, node):
     stage=("canonicalize", "stabilize"),
     tags=(*_RUN, "local_flatten_lift"),
 )
-def local_reshape_lift(fgraph, node):
+def local_reshape_lift(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Moves a reshape before an elementwise operation on one tensor and numbers."""
     x, shp = node.inputs
     inner = x.owner
@@ -539,7 +551,7 @@ def local_reshape_lift(fgraph, node):
 
 
 @rule(Rebroadcast, stage=_TWICE)
-def local_useless_rebroadcast(fgraph, node):
+def local_useless_rebroadcast(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes a Rebroadcast to the pattern that the tensor has."""
     (x,) = node.inputs
     (out,) = node.outputs
@@ -552,11 +564,11 @@ def local_useless_rebroadcast(fgraph, node):
 
 
 @rule(Rebroadcast, stage=_TWICE)
-def local_rebroadcast_lift(fgraph, node):
+def local_rebroadcast_lift(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Moves Rebroadcasts before elementwise operations, and merges successive ones."""
     (x,) = node.inputs
     (out,) = node.outputs
-    inner = x.owner
+    inner: Any = x.owner
     if inner is not None and isinstance(inner.op, Rebroadcast):
         return [as_type(inner.inputs[0], out.type)]
     if is_plain_unary(inner) and is_private(x):

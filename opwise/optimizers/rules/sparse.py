@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from opwise.graph.apply import Apply
-from opwise.optimizers.rule import rule
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Var
+from opwise.optimizers.rule import Replacements, rule
 from opwise.optimizers.rules.matching import is_private, operands
 from opwise.scalar.dtypes import upcast
 from opwise.sparse.arithmetic import AddSD, AddSSData, MulSD, MulSV, Neg, StructuredAddSV
@@ -66,7 +68,7 @@ def _typed(node: Apply, new: Any) -> list[Any] | None:
 
 
 @rule(CSMProperties, stage=("specialize", "specialize_device"))
-def local_csm_properties_csm(fgraph, node):
+def local_csm_properties_csm(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """The vectors of a matrix made of vectors are those vectors."""
     made = node.inputs[0].owner
     if made is None or not isinstance(made.op, CSM):
@@ -78,7 +80,7 @@ def local_csm_properties_csm(fgraph, node):
     return vectors if all(_fits(made, i) for i in range(1, 3)) else None
 
 
-def _fits(made, i):
+def _fits(made: Apply, i: int) -> bool:
     """Return whether an index vector of a CSM fits into int32, whatever its values."""
     return upcast(made.inputs[i].type.dtype, "int32") == "int32"
 
@@ -87,7 +89,7 @@ def _fits(made, i):
     DenseFromSparse,
     stage={"canonicalize": ("fast_run", "fast_compile"), "specialize": ("fast_run",)},
 )
-def local_dense_from_sparse_sparse_from_dense(fgraph, node):
+def local_dense_from_sparse_sparse_from_dense(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A dense matrix made sparse and dense again is that matrix."""
     made = node.inputs[0].owner
     if made is None or not isinstance(made.op, SparseFromDense):
@@ -96,7 +98,7 @@ def local_dense_from_sparse_sparse_from_dense(fgraph, node):
 
 
 @rule(CSMGrad, stage="specialize")
-def local_csm_grad_c(fgraph, node):
+def local_csm_grad_c(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """The gradient by data, in C."""
     if type(node.op) is not CSMGrad or node.outputs[0].type.dtype not in _FLOATS:
         return None
@@ -118,7 +120,7 @@ def _with_data(node: Apply, x: Any, change: Any) -> list[Any] | None:
 
 
 @rule(Neg, Cast, stage="specialize")
-def local_entries(fgraph, node):
+def local_entries(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A matrix negated or cast is one with its data negated or cast, which may be fused."""
     (x,) = node.inputs
     if isinstance(node.op, Neg):
@@ -129,8 +131,9 @@ def local_entries(fgraph, node):
 
 
 @rule(MulSD, stage="specialize")
-def local_mul_s_d(fgraph, node):
+def local_mul_s_d(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A matrix times a dense matrix or number is one with its data multiplied."""
+    x: Var
     x, y = node.inputs
     dtype = node.outputs[0].type.dtype
     if dtype not in _FLOATS:
@@ -144,8 +147,9 @@ def local_mul_s_d(fgraph, node):
 
 
 @rule(MulSV, stage="specialize")
-def local_mul_s_v(fgraph, node):
+def local_mul_s_v(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A matrix with its columns scaled is one with its data scaled."""
+    x: Var
     x, y = node.inputs
     if x.type.dtype not in _FLOATS:
         return None
@@ -154,8 +158,9 @@ def local_mul_s_v(fgraph, node):
 
 
 @rule(StructuredAddSV, stage="specialize")
-def local_structured_add_s_v(fgraph, node):
+def local_structured_add_s_v(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A CSR matrix plus a vector is one with its data changed."""
+    x: Var
     x, y = node.inputs
     if x.type.dtype not in _FLOATS or x.type.format != "csr":
         return None
@@ -163,8 +168,10 @@ def local_structured_add_s_v(fgraph, node):
 
 
 @rule(ColScaleCSC, RowScaleCSC, stage="specialize")
-def local_scale(fgraph, node):
+def local_scale(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A CSC matrix with its columns or rows scaled is one with its data scaled."""
+    x: Var
+    s: Var
     x, s = node.inputs
     if x.type.format != "csc" or x.type.dtype not in _FLOATS or s.type.dtype != x.type.dtype:
         return None
@@ -174,7 +181,7 @@ def local_scale(fgraph, node):
 
 
 @rule(AddSSData, stage="specialize")
-def local_add_s_s_data(fgraph, node):
+def local_add_s_s_data(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """The sum of two matrices of one pattern has the sum of their data."""
     x, y = node.inputs
     if x.type.dtype not in _FLOATS:
@@ -183,14 +190,15 @@ def local_add_s_s_data(fgraph, node):
 
 
 @rule(SpSum, stage="specialize")
-def local_sp_sum(fgraph, node):
+def local_sp_sum(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """The sum of all elements is that of the data; sums along an axis are products with ones."""
+    x: Var
     (x,) = node.inputs
     if x.type.dtype not in _FLOATS or not _is_compressed(x):
         return None
     if node.op.axis is None:
         return _typed(node, sum_of(csm_properties(x)[0]))
-    summed = x if node.op.axis == 1 else x.T
+    summed: Var = x if node.op.axis == 1 else x.T
     one = constant(1, dtype=x.type.dtype)
     ones = alloc(one, summed.shape[1], 1)
     return _typed(node, dimshuffle(patternbroadcast(_product(summed, ones), (False, True)), (0,)))
@@ -221,11 +229,15 @@ def _product(x: Any, y: Any) -> Any:
 
 
 @rule(StructuredDot, Dot, stage="specialize_device")
-def local_structured_dot(fgraph, node):
+def local_structured_dot(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A product of a sparse and a dense operand runs in C."""
+    y: Var
+    x: Var
     x, y = node.inputs
     if _is_sparse(x) == _is_sparse(y) or node.outputs[0].type.dtype not in _FLOATS:
         return None
+    dense: Var
+    sparse: Var
     sparse, dense = (x, y) if _is_sparse(x) else (y, x)
     if not _is_compressed(sparse):
         return None
@@ -239,8 +251,9 @@ def local_structured_dot(fgraph, node):
 
 
 @rule(StructuredDotCSC, UsmmCscDense, stage="sparse_products_on_device")
-def csc_product_on_device(fgraph, node):
+def csc_product_on_device(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A product with a CSC matrix is one with a CSR matrix, whose rows the device sums."""
+    alpha: Var
     if isinstance(node.op, UsmmCscDense):
         alpha, *vectors, y, z = node.inputs
     else:
@@ -253,7 +266,7 @@ def csc_product_on_device(fgraph, node):
 
 
 @rule("row:sub", "row:add", stage="specialize")
-def local_usmm(fgraph, node):
+def local_usmm(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """z - a dot(x, y), of a number a, is one Usmm; so is a sum of these."""
     if len(node.inputs) != 2 or node.op.inplace_pattern:
         return None
@@ -284,8 +297,10 @@ def _scaled_product(var: Any) -> tuple[Any, Any]:
 
 
 @rule(Usmm, stage="specialize")
-def local_usmm_csx(fgraph, node):
+def local_usmm_csx(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Usmm of a CSC and a dense matrix runs in C; with a CSR matrix, its product and sum do."""
+    x: Var
+    alpha: Var
     alpha, x, y, z = node.inputs
     dtype = node.outputs[0].type.dtype
     if not _is_compressed(x) or _is_sparse(y) or dtype not in _FLOATS:
@@ -298,7 +313,7 @@ def local_usmm_csx(fgraph, node):
 
 
 @rule(UsmmCscDense, stage="local_inplace_addsd_ccode")
-def local_usmm_csc_dense_inplace(fgraph, node):
+def local_usmm_csc_dense_inplace(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """The sum overwrites z."""
     if node.op.inplace:
         return None
@@ -306,8 +321,9 @@ def local_usmm_csc_dense_inplace(fgraph, node):
 
 
 @rule(SamplingDot, stage="specialize")
-def local_sampling_dot_csr(fgraph, node):
+def local_sampling_dot_csr(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A product at the entries of a CSR matrix runs in C."""
+    p: Var
     x, y, p = node.inputs
     dtype = p.type.dtype
     if p.type.format != "csr" or dtype not in _FLOATS:
@@ -323,14 +339,15 @@ def local_sampling_dot_csr(fgraph, node):
 
 
 @rule(Remove0, stage="local_inplace_remove0")
-def local_inplace_remove0(fgraph, node):
+def local_inplace_remove0(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Zeros are removed from the matrix itself."""
     return None if node.op.inplace else [Remove0(inplace=True)(*node.inputs)]
 
 
 @rule(AddSD, stage="local_inplace_addsd_ccode")
-def local_inplace_addsd_ccode(fgraph, node):
+def local_inplace_addsd_ccode(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A sparse matrix is added to the dense matrix itself."""
+    x: Var
     x, y = node.inputs
     if not _is_compressed(x) or upcast(x.type.dtype, y.type.dtype) != y.type.dtype:
         return None
@@ -338,8 +355,9 @@ def local_inplace_addsd_ccode(fgraph, node):
 
 
 @rule(AddSD, stage="local_addsd_ccode")
-def local_addsd_ccode(fgraph, node):
+def local_addsd_ccode(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A sparse matrix is added to a copy of the dense one, in C."""
+    x: Var
     (x, _) = node.inputs
     if not _is_compressed(x):
         return None

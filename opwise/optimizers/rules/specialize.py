@@ -6,11 +6,15 @@ Rules about single functions, such as softplus and log1p, are in ``stabilize``.
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 
 from opwise.errors import NotScalarConstantError
-from opwise.optimizers.rule import rule
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Var
+from opwise.optimizers.rule import Replacements, rule
 from opwise.optimizers.rules.matching import (
     combined,
     filled,
@@ -41,7 +45,7 @@ LARGEST_FRACTION = 16
 
 
 @rule("row:add", stage="specialize")
-def local_add_specialize(fgraph, node):
+def local_add_specialize(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes terms that are 0 from sums."""
     terms = [x for x in node.inputs if number_filled(x) != 0]
     if len(terms) == len(node.inputs):
@@ -54,28 +58,30 @@ def local_add_specialize(fgraph, node):
 
 
 @rule("row:sub", stage="specialize")
-def local_elemwise_sub_zeros(fgraph, node):
+def local_elemwise_sub_zeros(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """x - x is 0."""
     x, y = node.inputs
     return for_output(node, filled(node.outputs[0], 0, [x])) if x is y else None
 
 
 @rule("row:neg", stage="specialize")
-def local_neg_neg(fgraph, node):
+def local_neg_neg(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """-(-x) is x."""
     inner = operands(node.inputs[0], "neg")
     return None if inner is None else list(inner)
 
 
 @rule("row:neg", stage="specialize")
-def local_neg_div_neg(fgraph, node):
+def local_neg_div_neg(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """-(-a / b) is a / b, and -(c / b) is -c / b for a number c."""
+    quotient: Var
     (quotient,) = node.inputs
     parts = operands(quotient, "true_div")
     if parts is None or not is_private(quotient):
         return None
+    dividend: Var
     dividend, divisor = parts
-    turned = operands(dividend, "neg")
+    turned: Var = operands(dividend, "neg")
     if (
         turned is not None and dividend.type.dtype in dtypes.CONTINUOUS
     ):  # -x of integers may overflow
@@ -91,7 +97,7 @@ def local_neg_div_neg(fgraph, node):
 
 
 @rule("row:mul", stage="specialize")
-def local_mul_specialize(fgraph, node):
+def local_mul_specialize(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes factors 1 and pairs of signs; a sign and one factor are a negation."""
     (out,) = node.outputs
     factors, minus, negative, opened = [], None, False, False
@@ -124,13 +130,14 @@ def local_mul_specialize(fgraph, node):
 
 
 @rule("row:mul", stage="specialize")
-def local_mul_to_sqr(fgraph, node):
+def local_mul_to_sqr(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A factor that occurs twice is a square."""
     (out,) = node.outputs
     counts = Counter(node.inputs)
     if len(counts) == len(node.inputs):
         return None
     factors = []
+    x: Var
     for x, count in counts.items():
         # in a narrower dtype the square might overflow
         pairs = count // 2 if x.type.dtype == out.type.dtype else 0
@@ -143,7 +150,7 @@ def local_mul_to_sqr(fgraph, node):
 
 
 @rule("row:mul", "row:true_div", stage="specialize")
-def local_abs_merge(fgraph, node):
+def local_abs_merge(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """abs(x) abs(y) is abs(x y), and the same for quotients; a number above 0 joins them."""
     inside = [_of_size(x) for x in node.inputs]
     found = [x for x in inside if x is not None]
@@ -161,7 +168,7 @@ def local_abs_merge(fgraph, node):
     return for_output(node, new)
 
 
-def _of_size(x):
+def _of_size(x: Var) -> Var:
     """Return a variable whose size is ``x``: the operand of abs, or a number above 0; or None."""
     parts = operands(x, "abs_")
     if parts is not None:
@@ -172,7 +179,7 @@ def _of_size(x):
 
 
 @rule("row:true_div", stage="specialize")
-def local_div_to_inv(fgraph, node):
+def local_div_to_inv(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """1 / x is the inverse of x."""
     x, y = node.inputs
     if number(x) != 1:
@@ -194,7 +201,7 @@ _POWERS = {
 
 
 @rule("row:pow", stage="specialize")
-def local_pow_specialize(fgraph, node):
+def local_pow_specialize(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Powers 0, 1, 2, 1/2 and their negatives have operations of their own."""
     x, y = node.inputs
     (out,) = node.outputs
@@ -216,7 +223,7 @@ def local_pow_specialize(fgraph, node):
 
 
 @rule("row:pow", stage="specialize_device")
-def local_pow_specialize_device(fgraph, node):
+def local_pow_specialize_device(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """A power of whole quarters is a product of repeated squares, the square root and its root."""
     x, y = node.inputs
     (out,) = node.outputs
@@ -258,7 +265,7 @@ def local_pow_specialize_device(fgraph, node):
 _NEVER_NEGATIVE = ("abs_", "sqr", "exp", "exp2", "scalar_sigmoid", "scalar_softplus")
 
 
-def _is_never_negative(x, depth=3):
+def _is_never_negative(x: Var, depth: int = 3) -> bool:
     """Return whether no element of x is negative, or -0.0, by the Applys that compute it."""
     name, value = row_name(x.owner), number_filled(x)
     if value is not None:
@@ -270,7 +277,7 @@ def _is_never_negative(x, depth=3):
     return name in _NEVER_NEGATIVE
 
 
-def _as_power(power, x, exponent):
+def _as_power(power: Var, x: Var, exponent: Any) -> Var:
     """Return x ** exponent, no whole number, from what roots of x or, below -1, of 1 / x give.
 
     Roots keep the sign of -0.0, and of -inf they are NaN, where such a power is inf or 0.
@@ -284,7 +291,7 @@ def _as_power(power, x, exponent):
 
 
 @rule(Join, stage="specialize")
-def local_join_cast(fgraph, node):
+def local_join_cast(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Casts the tensors of a Join to its dtype: C steps join tensors of one dtype."""
     axis, *tensors = node.inputs
     dtype = node.outputs[0].type.dtype
@@ -294,7 +301,7 @@ def local_join_cast(fgraph, node):
 
 
 @rule(Dot, stage="specialize")
-def local_dot_cast(fgraph, node):
+def local_dot_cast(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Casts the factors of a product to its dtype, if that is one of BLAS's."""
     x, y = node.inputs
     dtype = node.outputs[0].type.dtype
@@ -307,7 +314,7 @@ def local_dot_cast(fgraph, node):
 
 
 @rule(Assert, stage="specialize")
-def local_remove_useless_assert(fgraph, node):
+def local_remove_useless_assert(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes conditions that are known to hold from an Assert, and an Assert without others."""
     value, *conditions = node.inputs
     unknown = [c for c in conditions if not _holds(c)]
@@ -316,7 +323,7 @@ def local_remove_useless_assert(fgraph, node):
     return [node.op(value, *unknown) if unknown else value]
 
 
-def _holds(condition):
+def _holds(condition: Var) -> bool:
     try:
         return bool(get_scalar_constant_value(condition))
     except NotScalarConstantError:

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import reduce
+from typing import Any
 
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Var, Variable
 from opwise.optimizers.pattern import PatternSub
-from opwise.optimizers.rule import declare, rule
+from opwise.optimizers.rule import Replacements, declare, rule
 from opwise.optimizers.rules.matching import (
     for_output,
     is_private,
@@ -46,11 +51,11 @@ _add, _sub, _mul, _div = map(elemwise, ("add", "sub", "mul", "true_div"))
 _switch, _lt, _maximum, _minimum = map(elemwise, ("switch", "lt", "maximum", "minimum"))
 
 
-def _is_float(node):
+def _is_float(node: Apply) -> bool:
     return node.outputs[0].type.dtype in dtypes.FLOATS
 
 
-def _typed(node, new):
+def _typed(node: Apply, new: Variable) -> list[Var] | None:
     """Return the replacement list for the only output of an elementwise Apply."""
     # the owners' inputs come first as models: the rule removes the inputs themselves
     models = [y for x in node.inputs if x.owner is not None for y in x.owner.inputs]
@@ -61,7 +66,7 @@ def _typed(node, new):
 
 
 @rule("row:log", stage=("stabilize", "specialize"))
-def local_log1p(fgraph, node):
+def local_log1p(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """log(1 + x) is log1p(x), which is exact for small x."""
     (x,) = node.inputs
     if x.type.dtype not in dtypes.FLOATS:
@@ -73,7 +78,7 @@ def local_log1p(fgraph, node):
 
 
 @rule("row:add", "row:sub", stage=("canonicalize", "stabilize", "specialize"))
-def local_expm1(fgraph, node):
+def local_expm1(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """exp(x) - 1 is expm1(x), which is exact for small x."""
     (out,) = node.outputs
     x = function_beside(out, -1, 1, "exp") if _is_float(node) else None
@@ -87,7 +92,7 @@ def local_expm1(fgraph, node):
 
 
 @rule("row:log", stage=("stabilize", "specialize"))
-def local_log_add(fgraph, node):
+def local_log_add(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """log(exp(x) + exp(y)) is max(x, y) + softplus(-abs(x - y)).
 
     With more terms, the largest exponent is subtracted from all of them.
@@ -114,13 +119,13 @@ def local_log_add(fgraph, node):
     return _typed(node, _add(shift, _log(_add(*(_exp(_sub(x, shift)) for x in exponents)))))
 
 
-def _are_shifted(exponents):
+def _are_shifted(exponents: Sequence[Var]) -> bool:
     """Return whether the user, or a rule, already subtracts one term from all exponents."""
     shifts = {x.owner.inputs[1] if row_name(x.owner) == "sub" else None for x in exponents}
     return len(shifts) == 1 and None not in shifts
 
 
-def _finite(largest):
+def _finite(largest: Var) -> Var:
     """Return the largest exponent if it is finite, else 0.
 
     An infinite one must not be subtracted: the sum is 0, infinite or NaN without it.
@@ -129,7 +134,7 @@ def _finite(largest):
 
 
 @rule("row:log", stage="local_log_sum_exp")
-def local_log_sum_exp(fgraph, node):
+def local_log_sum_exp(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """log(sum(exp(x))) is m + log(sum(exp(x - m))) with the maximum m of x."""
     order, (summed,) = None, node.inputs
     if summed.owner is not None and isinstance(summed.owner.op, DimShuffle):
@@ -149,13 +154,13 @@ def local_log_sum_exp(fgraph, node):
     return for_output(node, typed_like(new, node.outputs[0], ()))
 
 
-def _shift(x, axis):
+def _shift(x: Var, axis: Any) -> tuple[Var, ...]:
     """Return the shift of exponents that are summed along ``axis``: for each sum, each exponent."""
     shift = _finite(Supremum(axis)(x))
     return shift, shuffled(shift, _order_beside(x, axis))
 
 
-def _order_beside(x, axis):
+def _order_beside(x: Var, axis: Any) -> list[int | str]:
     """Return the order for a DimShuffle that lets a reduction of ``x`` broadcast against x."""
     axes = range(x.type.ndim) if axis is None else axis
     kept = iter(range(x.type.ndim))
@@ -163,7 +168,7 @@ def _order_beside(x, axis):
 
 
 @rule("row:true_div", "row:mul", stage="local_log_sum_exp")
-def local_exp_over_sum_exp(fgraph, node):
+def local_exp_over_sum_exp(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Subtracts the maximum of x in exp(x) / sum(exp(x)), and in the logarithm of the sum."""
     (out,) = node.outputs
     if not _is_float(node):
@@ -183,7 +188,7 @@ def local_exp_over_sum_exp(fgraph, node):
 
 
 @rule("row:true_div", "row:mul", stage=("canonicalize", "stabilize"))
-def softmax_simplifier(fgraph, node):
+def softmax_simplifier(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """exp(x) / sum(exp(x)) along rows is the softmax, which does not overflow."""
     (out,) = node.outputs
     if not _is_float(node):
@@ -198,7 +203,7 @@ def softmax_simplifier(fgraph, node):
     return None
 
 
-def _summed_by_row(divisor):
+def _summed_by_row(divisor: Var) -> Var:
     """Return the exponentials whose sums over rows are a column, or None."""
     column = divisor.owner
     if column is None or not isinstance(column.op, DimShuffle) or column.op.new_order != (0, "x"):
@@ -214,7 +219,7 @@ def _summed_by_row(divisor):
     return None if e.type.ndim != 2 or e.type.broadcastable[1] else e
 
 
-def _summed_beside(divisor):
+def _summed_beside(divisor: Var) -> Var:
     """Return the exponentials whose sum, along any axes, ``x`` is; None if they are shifted."""
     if divisor.owner is None or not isinstance(divisor.owner.op, DimShuffle):
         return None
@@ -230,12 +235,12 @@ def _summed_beside(divisor):
     return None if _is_shifted(inside[0], reduction.op.axis) else e
 
 
-def _is_shifted(x, axis):
+def _is_shifted(x: Var, axis: Any) -> bool:
     """Return whether the user subtracts a maximum along ``axis`` from exponents."""
     return any(s < 0 and _is_maximum(term, axis) for s, term in signed_terms(x))
 
 
-def _is_maximum(x, axis):
+def _is_maximum(x: Var, axis: Any) -> bool:
     while x.owner is not None and isinstance(x.owner.op, DimShuffle):
         (x,) = x.owner.inputs
     op = x.owner and x.owner.op
@@ -245,12 +250,12 @@ def _is_maximum(x, axis):
     return is_maximum and _axes(op.axis, x.owner.inputs[0]) == _axes(axis, x.owner.inputs[0])
 
 
-def _axes(axis, x):
+def _axes(axis: Any, x: Var) -> set[Any]:
     return set(range(x.type.ndim) if axis is None else axis)
 
 
 @rule("row:sub", stage="stabilize")
-def log_softmax_simplifier(fgraph, node):
+def log_softmax_simplifier(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """x - log(sum(exp(x))) along rows is log(softmax(x))."""
     (out,) = node.outputs
     if not _is_float(node):
@@ -270,7 +275,7 @@ def log_softmax_simplifier(fgraph, node):
 
 
 @rule(Softmax, LogSoftmax, stage=("canonicalize", "stabilize"))
-def local_softmax_of_shifted(fgraph, node):
+def local_softmax_of_shifted(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes the subtraction of the row's maximum before a softmax, which does it itself."""
     difference = operands(node.inputs[0], "sub")
     if difference is None:
@@ -294,24 +299,24 @@ def local_softmax_of_shifted(fgraph, node):
 
 
 @rule("row:inv", "row:true_div", stage="stabilize")
-def local_inv_1_plus_exp(fgraph, node):
+def local_inv_1_plus_exp(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """1 / (1 + exp(x)) is sigmoid(-x)."""
     above, below = factors(node.outputs[0])
     return _with_sigmoids(node, above, below) if all(map(_is_number, above)) else None
 
 
 @rule("row:true_div", stage="stabilize")
-def local_exp_over_1_plus_exp(fgraph, node):
+def local_exp_over_1_plus_exp(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """exp(x) / (1 + exp(x)) is sigmoid(x), and y / (1 + exp(x)) is y sigmoid(-x)."""
     above, below = factors(node.outputs[0])
     return None if all(map(_is_number, above)) else _with_sigmoids(node, above, below)
 
 
-def _is_number(x):
+def _is_number(x: Var) -> bool:
     return number(x) is not None
 
 
-def _with_sigmoids(node, above, below):
+def _with_sigmoids(node: Apply, above: Sequence[Var], below: Sequence[Var]) -> list[Var] | None:
     """Return a quotient with sigmoids in place of divisors 1 + exp(x), or None."""
     if not _is_float(node):
         return None
@@ -331,7 +336,9 @@ def _with_sigmoids(node, above, below):
     return _typed(node, product(above, left))
 
 
-def _without_exponentials(above, arguments, dtype):
+def _without_exponentials(
+    above: list[Var], arguments: Sequence[Var], dtype: str
+) -> tuple[list[Var], list[Var]]:
     """Return (factors without exp(x) if sigmoid(-x) is a factor, the arguments of the sigmoids).
 
     arguments: of the sigmoids among the factors; exp(x) sigmoid(-x) is sigmoid(x).
@@ -347,7 +354,7 @@ def _without_exponentials(above, arguments, dtype):
     return above, arguments
 
 
-def _cancelled(above, below):
+def _cancelled(above: list[Var], below: list[Var]) -> tuple[list[Var], list[Var]]:
     """Return (above, below) without sigmoids of the same argument in both."""
     divisors = {_sigmoid_of(x): x for x in below}
     exponentials = {_divides_as_sigmoid_of(x): x for x in above}
@@ -362,7 +369,7 @@ def _cancelled(above, below):
     return above, below
 
 
-def _sigmoid_of(x):
+def _sigmoid_of(x: Var) -> frozenset[Any] | None:
     """Return a key for the argument of ``x`` if it is a sigmoid, else None."""
     inside = operands(x, "scalar_sigmoid")
     if inside is not None:
@@ -371,18 +378,18 @@ def _sigmoid_of(x):
     return None if argument is None else _value(argument, -1)
 
 
-def _divides_as_sigmoid_of(x):
+def _divides_as_sigmoid_of(x: Var) -> frozenset[Any] | None:
     """Return the same of 1 / x."""
     argument = function_beside(x, 1, 1, "exp")
     return None if argument is None else _value(argument, -1)
 
 
-def _value(x, sign):
+def _value(x: Var, sign: int) -> frozenset[Any]:
     return frozenset((key, sign * c) for key, c in linear_form(x).items())
 
 
 @rule("row:mul", "row:true_div", stage="stabilize")
-def local_sigmoid_distributor(fgraph, node):
+def local_sigmoid_distributor(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """(a / s + b) s is a + b s for a sigmoid s, which may underflow to 0."""
     if not _is_float(node):
         return None
@@ -404,14 +411,14 @@ def local_sigmoid_distributor(fgraph, node):
     return None
 
 
-def _divided_by(above, below):
+def _divided_by(above: Sequence[Var], below: Sequence[Var]) -> set[Any]:
     """Return the arguments of the sigmoids among the divisors of a quotient."""
     found = set(map(_sigmoid_of, below)) | set(map(_divides_as_sigmoid_of, above))
     return found - {None}
 
 
 @rule("row:mul", stage="stabilize")
-def local_sigm_times_exp(fgraph, node):
+def local_sigm_times_exp(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """exp(x) sigmoid(-x) is sigmoid(x)."""
     if not _is_float(node):
         return None
@@ -428,7 +435,7 @@ def local_sigm_times_exp(fgraph, node):
 
 
 @rule("row:add", "row:sub", stage="stabilize")
-def local_1msigmoid(fgraph, node):
+def local_1msigmoid(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """1 - sigmoid(x) is sigmoid(-x), if it is the only reader of the sigmoid."""
     if not _is_float(node):
         return None
@@ -441,7 +448,7 @@ def local_1msigmoid(fgraph, node):
 
 
 @rule("row:true_div", stage="stabilize")
-def local_sigmoid_quotient(fgraph, node):
+def local_sigmoid_quotient(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Cancels sigmoids in quotients; a divisor 1 - sigmoid(x) is sigmoid(-x)."""
     if not _is_float(node):
         return None
@@ -459,7 +466,7 @@ def local_sigmoid_quotient(fgraph, node):
     return _typed(node, number_like(out, 1) if new is None else new)
 
 
-def _opposite(x, out):
+def _opposite(x: Var, out: Var) -> Var:
     """Return sigmoid(-x), computed in the dtype of ``out``."""
     return sigmoid(negative(cast(x, out.type.dtype)))
 
@@ -468,21 +475,21 @@ def _opposite(x, out):
 
 
 @rule("row:log", stage="stabilize")
-def logsigm_to_softplus(fgraph, node):
+def logsigm_to_softplus(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """log(sigmoid(x)) is -softplus(-x)."""
     inside = operands(node.inputs[0], "scalar_sigmoid")
     return None if inside is None else _minus_softplus(node, inside[0], negative)
 
 
 @rule("row:log", stage="stabilize")
-def log1msigm_to_softplus(fgraph, node):
+def log1msigm_to_softplus(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """log(1 - sigmoid(x)) is -softplus(x)."""
     x = function_beside(node.inputs[0], 1, -1, "scalar_sigmoid")
     return None if x is None else _minus_softplus(node, x)
 
 
 @rule("row:log1p", stage="stabilize")
-def log1p_neg_sigmoid(fgraph, node):
+def log1p_neg_sigmoid(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """log1p(-sigmoid(x)) is -softplus(x)."""
     ((sign, term), *more) = signed_terms(node.inputs[0])
     inside = operands(term, "scalar_sigmoid")
@@ -492,7 +499,7 @@ def log1p_neg_sigmoid(fgraph, node):
 
 
 @rule("row:log1p", stage="stabilize")
-def log1pexp_to_softplus(fgraph, node):
+def log1pexp_to_softplus(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """log1p(exp(x)) is softplus(x)."""
     inside = operands(node.inputs[0], "exp")
     if inside is None or not _is_float(node):
@@ -500,7 +507,9 @@ def log1pexp_to_softplus(fgraph, node):
     return _typed(node, softplus(cast(inside[0], node.outputs[0].type.dtype)))
 
 
-def _minus_softplus(node, x, change=lambda x: x):
+def _minus_softplus(
+    node: Apply, x: Var, change: Callable[..., Any] = lambda x: x
+) -> list[Var] | None:
     if not _is_float(node):
         return None
     x = cast(x, node.outputs[0].type.dtype)
@@ -540,7 +549,7 @@ _SMALL_ERFC = {"float64": 26.0, "float32": 9.0}
 
 
 @rule("row:log", stage=("stabilize", "specialize"))
-def local_log_erfc(fgraph, node):
+def local_log_erfc(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Computes log(erfc(x)) by its asymptotic series for large x, where erfc underflows."""
     (out,) = node.outputs
     (argument,) = node.inputs
@@ -557,7 +566,7 @@ def local_log_erfc(fgraph, node):
 
 
 @rule("row:true_div", stage=("stabilize", "specialize"))
-def local_grad_log_erfc_neg(fgraph, node):
+def local_grad_log_erfc_neg(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Computes exp(-x x) / erfc(x) by its asymptotic series for large x, where both underflow."""
     (out,) = node.outputs
     bound = _SMALL_ERFC.get(out.type.dtype)
@@ -584,24 +593,24 @@ def local_grad_log_erfc_neg(fgraph, node):
 _LOG_SQRT_PI = 0.5 * math.log(math.pi)
 
 
-def _number(x, value):
+def _number(x: Var, value: Any) -> Var:
     return number_like(x, value)
 
 
-def _split(x, bound):
+def _split(x: Var, bound: float) -> tuple[Var, ...]:
     """Return (min(x, bound), max(x, bound)), for the two branches of a switch.
 
     No branch is infinite where it is not chosen, and the rule does not apply to it again.
     """
-    bound = _number(x, bound)
-    return _minimum(x, bound), _maximum(x, bound)
+    limit = _number(x, bound)
+    return _minimum(x, limit), _maximum(x, limit)
 
 
-def _is_bounded(x):
+def _is_bounded(x: Var) -> bool:
     return row_name(x.owner) == "minimum" and any(map(_is_number, x.owner.inputs))
 
 
-def _erfc_series(x):
+def _erfc_series(x: Var) -> Var:
     """Return erfc(x) x exp(x x) sqrt(pi) for large x (Abramowitz and Stegun, 7.1.23)."""
     y = elemwise("inv")(elemwise("sqr")(x))
     coefficients = (105 / 16, -15 / 8, 3 / 4, -1 / 2, 1)

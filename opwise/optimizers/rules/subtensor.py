@@ -6,13 +6,15 @@ An index that is out of range raises IndexError as before, unless a rule says ot
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opwise.graph.apply import Apply
-from opwise.graph.variable import Constant
-from opwise.optimizers.rule import rule
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Constant, Var
+from opwise.optimizers.rule import Replacements, rule
 from opwise.optimizers.rules.matching import (
     already_there,
     is_plain,
@@ -47,6 +49,10 @@ from opwise.tensor.sort import ArgSortOp, SortOp, TopKOp
 from opwise.tensor.subtensor import IncSubtensor, Subtensor, get_idx_list, getitem
 from opwise.tensor.variable import constant
 
+if TYPE_CHECKING:
+    from opwise.tensor.type import TensorType
+
+
 _RUN = ("fast_run",)
 _TWICE = ("canonicalize", "specialize")
 _THRICE = ("canonicalize", "stabilize", "specialize")
@@ -70,7 +76,7 @@ def index_of(node: Apply) -> Any:
     return index + [_WHOLE] * (node.inputs[0].type.ndim - len(index))
 
 
-def _known(part):
+def _known(part: Any) -> int | None:
     known = None if part is None else known_int(part)
     return part if known is None else known
 
@@ -83,30 +89,30 @@ def part_of(x: Any, index: Any) -> Any:
     return getitem(x, tuple(index)) if index else x
 
 
-def _is_whole(item):
+def _is_whole(item: Any) -> bool:
     return isinstance(item, slice) and item == _WHOLE
 
 
-def _is_reversal(item):
+def _is_reversal(item: Any) -> bool:
     return isinstance(item, slice) and (item.start, item.stop, item.step) == (None, None, -1)
 
 
-def _takes_all(index):
+def _takes_all(index: Any) -> bool:
     """Return whether an index selects all elements, perhaps in reversed order."""
     return all(_is_whole(i) or _is_reversal(i) for i in index)
 
 
-def _is_below(i, n):
+def _is_below(i: int, n: Any) -> bool:
     """Return whether a number in an index is known to be in the range of a length."""
     return isinstance(i, int) and n is not None and -n <= i < n
 
 
-def _are_same(index, other):
+def _are_same(index: Any, other: Any) -> bool:
     """Return whether two indices are known to be equal."""
     return len(index) == len(other) and all(map(_is_same, index, other))
 
 
-def _is_same(a, b):
+def _is_same(a: Any, b: Any) -> bool:
     if isinstance(a, slice) or isinstance(b, slice):
         if not (isinstance(a, slice) and isinstance(b, slice)):
             return False
@@ -116,7 +122,7 @@ def _is_same(a, b):
     return same_length(length(as_tensor(a)), length(as_tensor(b)))
 
 
-def _without_defaults(item):
+def _without_defaults(item: Any) -> tuple[Any, ...]:
     """Return start, stop and step of a slice, with None for the defaults."""
     start, stop, step = item.start, item.stop, item.step
     if step is None or (isinstance(step, int) and step > 0):
@@ -127,7 +133,7 @@ def _without_defaults(item):
 # --- parts that are all, slices that do nothing ---------------------------------------------------
 
 
-def _with_whole_slices(fgraph, x, index):
+def _with_whole_slices(fgraph: FunctionGraph, x: Var, index: Any) -> list[slice] | None:
     """Return an index with slices that select all elements replaced by ``:``, or None."""
     partial = [d for d, i in enumerate(index) if isinstance(i, slice) and not _is_whole(i)]
     lengths = lengths_of(fgraph, x) if partial else None
@@ -137,12 +143,12 @@ def _with_whole_slices(fgraph, x, index):
     return [_WHOLE if d in whole else i for d, i in enumerate(index)] if whole else None
 
 
-def _picks_all(item, n):
+def _picks_all(item: Any, n: Any) -> bool:
     """Return whether a slice is known to select all elements of a dimension of length ``n``."""
     size = known_int(n)
     known = all(p is None or isinstance(p, int) for p in (item.start, item.stop, item.step))
     if known and size is not None:
-        return item.step != 0 and range(size)[item] == range(size)
+        return bool(item.step != 0 and range(size)[item] == range(size))
     start, stop, step = _without_defaults(item)
     if start is not None or step is not None:
         return False
@@ -152,7 +158,7 @@ def _picks_all(item, n):
 
 
 @rule(Subtensor, IncSubtensor, stage=_TWICE)
-def local_useless_slice(fgraph, node):
+def local_useless_slice(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces slices that select all elements by ``:``; at the end of an index, removes them."""
     index = index_of(node)
     x = node.inputs[0]
@@ -176,7 +182,7 @@ def local_useless_slice(fgraph, node):
 
 
 @rule(Subtensor, AdvancedSubtensor1, stage=_TWICE)
-def local_useless_subtensor(fgraph, node):
+def local_useless_subtensor(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes indexing that selects all elements."""
     x = node.inputs[0]
     (out,) = node.outputs
@@ -189,7 +195,7 @@ def local_useless_subtensor(fgraph, node):
     return [as_type(x, out.type)] if all(map(_is_whole, simple)) else None
 
 
-def _counts_rows(fgraph, x, indices):
+def _counts_rows(fgraph: FunctionGraph, x: Var, indices: Var) -> bool:
     """Return whether a vector of integers is known to be 0, 1, 2, ... up to the rows of ``x``."""
     lengths = lengths_of(fgraph, x)
     if lengths is None:
@@ -206,14 +212,14 @@ def _counts_rows(fgraph, x, indices):
 
 
 @rule(Subtensor, stage=_TWICE)
-def local_subtensor_remove_broadcastable_index(fgraph, node):
+def local_subtensor_remove_broadcastable_index(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces indexing by 0 along dimensions of length 1 by a DimShuffle that drops them."""
-    x = node.inputs[0]
-    kept = _kept_without_ones(x, index_of(node))
+    x: Var = node.inputs[0]
+    kept: Var = _kept_without_ones(x, index_of(node))
     return None if kept is None else [dimshuffle(x, kept)]
 
 
-def _kept_without_ones(x, index):
+def _kept_without_ones(x: Var, index: Any) -> list[int] | None:
     """Return the remaining dimensions if an index only drops some of length 1, else None."""
     kept = [d for d, item in enumerate(index) if _is_whole(item)]
     for item, one in zip(index, x.type.broadcastable, strict=True):
@@ -226,7 +232,7 @@ def _kept_without_ones(x, index):
 
 
 @rule(Subtensor, stage=_TWICE)
-def local_subtensor_merge(fgraph, node):
+def local_subtensor_merge(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Merges x[i][j] into one Subtensor, if its bounds need no further computation."""
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, Subtensor):
@@ -248,7 +254,7 @@ def local_subtensor_merge(fgraph, node):
     return [as_type(part_of(x, merged), node.outputs[0].type)]
 
 
-def _composed(first, then, size):
+def _composed(first: Any, then: Any, size: int | None) -> int | slice | None:
     """Return the index that selects what ``first``, a slice, and then ``then`` select.
 
     then: a number or a slice. size: the length of the dimension, None if it is not known. Returns
@@ -267,7 +273,7 @@ def _composed(first, then, size):
     return _number_of_slice(first, then)
 
 
-def _composed_of_known(whole, first, then):
+def _composed_of_known(whole: range, first: Any, then: int | slice) -> int | slice | None:
     if not isinstance(then, slice):
         positions = whole[first]
         return positions[then] if _is_below(then, len(positions)) else None
@@ -279,7 +285,7 @@ def _composed_of_known(whole, first, then):
     return slice(positions.start, None if positions.stop < 0 else positions.stop, positions.step)
 
 
-def _number_of_slice(first, i):
+def _number_of_slice(first: Any, i: int) -> int | None:
     start, stop, step = first.start or 0, first.stop, first.step or 1
     if step < 0:
         # element -1 of the reversed dimension is the first
@@ -291,11 +297,11 @@ def _number_of_slice(first, i):
     if step > 1:
         return None
     if start == 0 and stop is not None and stop < 0:
-        return stop + i
+        return int(stop + i)
     return i if start < 0 and stop is None and start <= i else None
 
 
-def _slice_of_slice(first, then):
+def _slice_of_slice(first: Any, then: slice) -> slice | None:
     if (first.step or 1) < 0:
         return _slice_of_reversed(first, then)
     if (then.step or 1) < 0:
@@ -313,12 +319,12 @@ def _slice_of_slice(first, then):
     return _forward(start + begin, (stop or 0) + (end or 0), pace)
 
 
-def _forward(start, stop, step):
+def _forward(start: int, stop: int | None, step: int) -> slice:
     """Return a slice with a positive step, with None for defaults."""
     return slice(start or None, stop, None if step == 1 else step)
 
 
-def _slice_from_end(first, then):
+def _slice_from_end(first: Any, then: slice) -> slice | None:
     """Return the last elements, or all but the last, of a slice of last elements, as a slice."""
     start, begin = first.start or 0, then.start or 0
     if first.stop is not None or start >= 0 or any((s.step or 1) != 1 for s in (first, then)):
@@ -328,7 +334,7 @@ def _slice_from_end(first, then):
     return slice(start, then.stop) if begin == 0 and (then.stop or 0) < 0 else None
 
 
-def _slice_of_reversed(first, then):
+def _slice_of_reversed(first: Any, then: slice) -> slice | None:
     if (first.start, first.stop) != (None, None):
         return None
     step = then.step or 1
@@ -344,7 +350,7 @@ def _slice_of_reversed(first, then):
 
 
 @rule(Subtensor, stage="canonicalize", tags=(*_RUN, "fast_compile"))
-def local_subtensor_lift(fgraph, node):
+def local_subtensor_lift(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Moves indexing before elementwise operations: only the part that is read is computed."""
     x = node.inputs[0]
     inner = x.owner
@@ -362,7 +368,7 @@ def local_subtensor_lift(fgraph, node):
     return [as_type(inner.op(*(shares[v] for v in inner.inputs)), out.type)]
 
 
-def _share(operand, x, index):
+def _share(operand: Var, x: Var, index: Any) -> Var:
     """Return the part of an elementwise operand that ``x[index]`` depends on."""
     own = []
     for item, one, whole in zip(
@@ -374,7 +380,7 @@ def _share(operand, x, index):
     return already_there(part_of(operand, own) if kept is None else shuffled(operand, kept))
 
 
-def _part_of_promise(node, inner):
+def _part_of_promise(node: Apply, inner: Apply) -> list[Var] | None:
     index = index_of(node)
     checked = [d for d, one in inner.op.axis.items() if one]
     if not all(_is_whole(index[d]) for d in checked):
@@ -387,7 +393,7 @@ def _part_of_promise(node, inner):
     AdvancedSubtensor1,
     stage={"canonicalize": (*_RUN, "fast_compile_gpu"), "specialize": _RUN},
 )
-def local_subtensor_make_vector(fgraph, node):
+def local_subtensor_make_vector(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces entries of a vector that are known by the entries."""
     x = node.inputs[0]
     if x.type.ndim != 1 or x.owner is None:
@@ -403,14 +409,14 @@ def local_subtensor_make_vector(fgraph, node):
     return None if entry is None else [_as_number(entry, out.type.dtype)]
 
 
-def _as_number(entry, dtype):
+def _as_number(entry: Any, dtype: str) -> Var:
     """Return an entry of a vector, see ``vector_entry``, as a 0-d variable."""
     if hasattr(entry, "type"):
         return cast(entry, dtype)
     return constant(np.asarray(entry).astype(dtype))
 
 
-def _entries(x, picked, out):
+def _entries(x: Var, picked: Sequence[int] | slice | None, out: Var) -> list[Var] | None:
     """Return the entries of a MakeVector that a slice or a list of positions selects."""
     if picked is None or type(x.owner.op) is not MakeVector:
         return None
@@ -432,7 +438,7 @@ def _entries(x, picked, out):
 
 
 @rule(Subtensor, stage=_TWICE)
-def local_subtensor_of_alloc(fgraph, node):
+def local_subtensor_of_alloc(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces a part of an Alloc by a smaller Alloc, or by a part of its value."""
     x = node.inputs[0]
     if x.owner is None or type(x.owner.op) is not Alloc or not is_read_once(x):
@@ -464,14 +470,17 @@ _FEW, _PART = 64, 8
 
 
 @rule(Subtensor, stage="specialize")
-def local_selection_of_sorted(fgraph, node):
+def local_selection_of_sorted(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """The first or last few sorted elements, or positions of them, are selected without sorting."""
     x = node.inputs[0]
     if x.owner is None or not isinstance(x.owner.op, SortOp | ArgSortOp) or not is_private(x):
         return None
+    axis: Var
     (unsorted, axis), index = x.owner.inputs, index_of(node)
     axis = known_int(axis)
-    lengths = None if axis is None else lengths_of(fgraph, unsorted)
+    if axis is None:
+        return None
+    lengths = lengths_of(fgraph, unsorted)
     if lengths is None:
         return None
     part, n = index[axis], lengths[axis]
@@ -490,7 +499,7 @@ def local_selection_of_sorted(fgraph, node):
     return [as_type(part_of(selected, index), node.outputs[0].type)]
 
 
-def _count_at_an_end(part):
+def _count_at_an_end(part: Any) -> int | None:
     """Return how many of the first elements a slice takes; less than 0: of the last; or None."""
     if not isinstance(part, slice):
         return None
@@ -510,7 +519,7 @@ def _count_at_an_end(part):
 
 
 @rule(Subtensor, stage=_THRICE)
-def local_subtensor_of_dot(fgraph, node):
+def local_subtensor_of_dot(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """dot(x, y)[i, j] is dot(x[i], y[:, j])."""
     x = node.inputs[0]
     if x.owner is None or type(x.owner.op) is not Dot or not is_read_once(x):
@@ -526,7 +535,7 @@ def local_subtensor_of_dot(fgraph, node):
 
 
 @rule(DimShuffle, stage="uncanonicalize")
-def local_dimshuffle_subtensor(fgraph, node):
+def local_dimshuffle_subtensor(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Indexes dimensions of length 1 by 0, instead of dropping them by a DimShuffle."""
     x = node.inputs[0]
     if x.owner is None or not isinstance(x.owner.op, Subtensor) or not is_private(x):
@@ -547,7 +556,7 @@ def local_dimshuffle_subtensor(fgraph, node):
 # --- parts that were set --------------------------------------------------------------------------
 
 
-def _whole(fgraph, y, like):
+def _whole(fgraph: FunctionGraph, y: Var, like: Var) -> Var:
     """Return ``y`` broadcast to the shape and dtype of ``like``, or None."""
     if y.type.dtype in dtypes.COMPLEX and like.type.dtype not in dtypes.COMPLEX:
         return None
@@ -561,7 +570,7 @@ def _whole(fgraph, y, like):
 
 
 @rule(Subtensor, stage=_TWICE)
-def local_subtensor_inc_subtensor(fgraph, node):
+def local_subtensor_inc_subtensor(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces a part that was just set by the value; an index out of range raises no error."""
     x = node.inputs[0]
     if x.owner is None or not isinstance(x.owner.op, IncSubtensor):
@@ -579,7 +588,7 @@ def local_subtensor_inc_subtensor(fgraph, node):
 
 
 @rule(IncSubtensor, stage=_TWICE)
-def local_useless_inc_subtensor(fgraph, node):
+def local_useless_inc_subtensor(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces setting all elements, or incrementing zeros as a whole, by the value."""
     x, y = node.inputs[:2]
     if not all(isinstance(i, slice) for i in node.op.idx_list):
@@ -596,7 +605,7 @@ def local_useless_inc_subtensor(fgraph, node):
 
 
 @rule(*_INCREMENTS, stage=_THRICE)
-def local_useless_inc_subtensor_alloc(fgraph, node):
+def local_useless_inc_subtensor_alloc(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes the Alloc of a value that a part is set to or incremented by: it broadcasts."""
     x, y, *indices = node.inputs
     if y.owner is None or type(y.owner.op) is not Alloc:
@@ -623,7 +632,7 @@ def local_useless_inc_subtensor_alloc(fgraph, node):
     stage=("canonicalize", "stabilize"),
     tags=(*_RUN, "local_incsubtensor_of_allocs"),
 )
-def local_incsubtensor_of_zeros(fgraph, node):
+def local_incsubtensor_of_zeros(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes increments by zeros; an index out of range raises no error."""
     if node.op.set_instead_of_inc or number_within(node.inputs[1]) != 0:
         return None
@@ -631,7 +640,7 @@ def local_incsubtensor_of_zeros(fgraph, node):
 
 
 @rule(IncSubtensor, stage=_TWICE)
-def local_incsubtensor_of_zeros_to_setsubtensor(fgraph, node):
+def local_incsubtensor_of_zeros_to_setsubtensor(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Sets parts of constant zeros instead of incrementing them."""
     if node.op.set_instead_of_inc or node.op.inplace or number(node.inputs[0]) != 0:
         return None
@@ -643,7 +652,7 @@ def local_incsubtensor_of_zeros_to_setsubtensor(fgraph, node):
     stage=("canonicalize", "stabilize"),
     tags=(*_RUN, "local_setsubtensor_of_allocs"),
 )
-def local_setsubtensor_of_constants(fgraph, node):
+def local_setsubtensor_of_constants(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Removes setting a part to the number that all elements are; indices are not checked."""
     if not node.op.set_instead_of_inc:
         return None
@@ -653,7 +662,7 @@ def local_setsubtensor_of_constants(fgraph, node):
 
 
 @rule(IncSubtensor, AdvancedIncSubtensor1, stage="canonicalize")
-def local_set_to_inc_subtensor(fgraph, node):
+def local_set_to_inc_subtensor(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces setting a part to itself plus a term by an increment.
 
     A list of rows must not contain a row twice: increments add up.
@@ -672,7 +681,7 @@ def local_set_to_inc_subtensor(fgraph, node):
     return None
 
 
-def _is_part(part, node):
+def _is_part(part: Any, node: Apply) -> bool:
     """Return whether ``part`` is the part that ``node`` sets, with each element once."""
     picked = part.owner
     if picked is None or picked.inputs[0] is not node.inputs[0]:
@@ -685,7 +694,7 @@ def _is_part(part, node):
     )
 
 
-def _are_unlike(rows):
+def _are_unlike(rows: Var) -> bool:
     """Return whether a vector of indices is known to contain no row twice."""
     if isinstance(rows, Constant):
         of_one_sign = (rows.data >= 0).all() or (rows.data < 0).all()
@@ -697,7 +706,7 @@ def _are_unlike(rows):
 
 
 @rule(AdvancedSubtensor1, stage=("canonicalize", "stabilize"))
-def local_adv_sub1_adv_inc_sub1(fgraph, node):
+def local_adv_sub1_adv_inc_sub1(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces rows that were just set by the value, if no row occurs twice.
 
     An Assert checks the indices.
@@ -724,12 +733,13 @@ def local_adv_sub1_adv_inc_sub1(fgraph, node):
 
 
 @rule("row:add", stage=("pre_local_IncSubtensor_serialize", "canonicalize"))
-def local_IncSubtensor_serialize(fgraph, node):
+def local_IncSubtensor_serialize(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Turns a sum of incremented arrays into successive increments of their sum.
 
     Then each increment can overwrite the previous result. Sums of sums are taken apart as a whole:
     if each sum handed its increments to the next one, there would be quadratically many steps.
     """
+    out: Var
     (out,) = node.outputs
     if not any(_is_increment(x, out.type) for x in node.inputs):
         return None
@@ -744,7 +754,7 @@ def local_IncSubtensor_serialize(fgraph, node):
     return {top.outputs[0]: total} if total.type == out.type else None
 
 
-def _outermost_sum(node):
+def _outermost_sum(node: Apply) -> Apply:
     """Return the last of the sums that nothing but increments and sums read, one by one."""
     (out,) = node.outputs
     top, type_ = node, out.type
@@ -760,13 +770,14 @@ def _outermost_sum(node):
     return top
 
 
-def _terms_and_increments(top):
+def _terms_and_increments(top: Apply) -> tuple[list[Any], ...]:
     """Return the terms of a sum, and of the sums and increments in it, and these increments."""
-    type_ = top.outputs[0].type
+    type_: Any = top.outputs[0].type
+    increments: list[Any]
     terms, increments = [], []
     pending = list(reversed(top.inputs))
     while pending:
-        x = pending.pop()
+        x: Var = pending.pop()
         if isinstance(x, Apply):
             increments.append(x)
         elif _is_increment(x, type_):
@@ -779,12 +790,14 @@ def _terms_and_increments(top):
 
 
 @rule("row:mul", "row:neg", "row:true_div", stage=_TWICE)
-def local_scaled_increment(fgraph, node):
+def local_scaled_increment(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Moves factors of increments of zeros to the values.
 
     Then the gradient of a few rows of a table costs no operation on the whole table.
     """
+    out: Var
     (out,) = node.outputs
+    x: Var
     x, *factors = sorted(node.inputs, key=lambda v: not _of_zeros(v, out.type))
     made = _of_zeros(x, out.type)
     if not made or not all(all(f.type.broadcastable) for f in factors):
@@ -802,9 +815,11 @@ def local_scaled_increment(fgraph, node):
 
 
 @rule("row:sub", stage=_TWICE)
-def local_subtracted_increment(fgraph, node):
+def local_subtracted_increment(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Replaces the subtraction of increments of zeros by increments by the negative values."""
+    out: Var
     (out,) = node.outputs
+    x: Var
     total, x = node.inputs
     made = _of_zeros(x, out.type)
     if total.type != out.type or not made or number_within(total) is not None:
@@ -815,7 +830,7 @@ def local_subtracted_increment(fgraph, node):
     return [total]
 
 
-def _of_zeros(x, type_):
+def _of_zeros(x: Var, type_: TensorType) -> list[Any]:
     """Return the increments of zeros that make ``x``, the first one first; empty if others do."""
     made = []
     while _is_increment(x, type_) and x.owner.inputs[1].type.dtype == type_.dtype:
@@ -824,17 +839,17 @@ def _of_zeros(x, type_):
     return made[::-1] if type_.dtype in dtypes.FLOATS and number_within(x) == 0 else []
 
 
-def _is_increment(x, type_):
+def _is_increment(x: Var, type_: TensorType) -> bool:
     return x.owner is not None and _is_increment_of(x.owner) and x.type == type_ and is_private(x)
 
 
-def _is_increment_of(node):
+def _is_increment_of(node: Apply) -> bool:
     op = node.op
     return isinstance(op, _INCREMENTS) and not op.set_instead_of_inc and not op.inplace
 
 
 @rule(IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor, stage="specialize")
-def local_incsubtensor_of_its_dtype(fgraph, node):
+def local_incsubtensor_of_its_dtype(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Casts the value of an increment to the dtype of the array, as C needs it."""
     x, y, *indices = node.inputs
     if x.type.dtype == y.type.dtype or not all(map(_is_real, (x, y))):
@@ -842,5 +857,5 @@ def local_incsubtensor_of_its_dtype(fgraph, node):
     return [node.op(x, cast(y, x.type.dtype), *indices)]
 
 
-def _is_real(x):
+def _is_real(x: Var) -> bool:
     return x.type.dtype not in dtypes.COMPLEX

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Var
 from opwise.optimizers.rules.matching import (
     number,
     number_like,
@@ -59,7 +59,7 @@ def signed_terms(var: Any) -> list[tuple[int, Any]]:
     return found
 
 
-def _without_sign(product):
+def _without_sign(product: Var) -> Any:
     """Return y if a product is -1 times y, else None."""
     if len(product.owner.inputs) != 2:
         return None
@@ -76,7 +76,7 @@ def total(terms: Sequence[tuple[int, Any]], dtype: str) -> Any:
     return elemwise("sub")(_sum(above), _sum(below)) if below else _sum(above)
 
 
-def _sum(terms):
+def _sum(terms: Any) -> Var:
     return terms[0] if len(terms) == 1 else elemwise("add")(*terms)
 
 
@@ -94,7 +94,7 @@ def rest_beside(var: Any, value: Any) -> Any:
     return None
 
 
-def _may_hold_number(var):
+def _may_hold_number(var: Var) -> bool:
     """Return whether an operand of a sum may be a number, a fill with one, or a sum with one."""
     node = var.owner
     if node is None:
@@ -132,8 +132,8 @@ def factors(var: Any, opens: Callable[[Any], bool] | None = None) -> tuple[list[
     opens: function of a variable that returns whether an inner product may be opened (default: all
     are). Squares and integer powers count as repeated factors, a sign as the factor -1.
     """
-    above: list = []
-    below: list = []
+    above: list[Any] = []
+    below: list[Any] = []
     stack = [(var, above)]
     while stack:
         x, side = stack.pop()
@@ -156,8 +156,8 @@ def factors(var: Any, opens: Callable[[Any], bool] | None = None) -> tuple[list[
         elif name == "neg":
             above.append(number_like(x, -1))
             stack.append((x.owner.inputs[0], side))
-        elif _power(x) is not None:
-            base, n = _power(x)
+        elif (power := _power(x)) is not None:
+            base, n = power
             stack += [(base, side)] * n
         else:
             side.append(x)
@@ -166,7 +166,7 @@ def factors(var: Any, opens: Callable[[Any], bool] | None = None) -> tuple[list[
     return above, below
 
 
-def _power(x):
+def _power(x: Var) -> tuple[Var, int] | None:
     """Return (base, a whole exponent of 2 or more) of a power, or None."""
     name = row_name(x.owner)
     if name in _POWERS:
@@ -185,7 +185,7 @@ def product(above: Sequence[Any], below: Sequence[Any]) -> Any:
     return elemwise("true_div")(_product(above), _product(below)) if below else _product(above)
 
 
-def _product(terms):
+def _product(terms: Any) -> Var:
     return terms[0] if len(terms) == 1 else elemwise("mul")(*terms)
 
 
@@ -205,11 +205,11 @@ def linear_form(var: Any) -> Any:
 
     A product is a hashable value; the empty product has the constant term as coefficient.
     """
-    form: Counter = Counter()
+    form: Counter[Any] = Counter()
     for sign, term in signed_terms(var):
         coefficient: Any = sign
-        above: Counter = Counter()
-        below: Counter = Counter()
+        above: Counter[Any] = Counter()
+        below: Counter[Any] = Counter()
         for side, found in zip((above, below), factors(term), strict=True):
             for x in found:
                 n = number(x)
@@ -228,7 +228,7 @@ def are_opposite(x: Any, y: Any) -> bool:
     """Return whether two expressions are known to be negatives of each other."""
     if negative_of(x) is y or negative_of(y) is x:
         return True
-    return linear_form(x) == {key: -c for key, c in linear_form(y).items()}
+    return bool(linear_form(x) == {key: -c for key, c in linear_form(y).items()})
 
 
 def negative_of(x: Any) -> Any:

@@ -166,5 +166,6 @@ def permutation(x: Any) -> tuple[int, ...] | None:
     if x.owner is None or not isinstance(x.owner.op, DimShuffle):
         return None
     order = x.owner.op.new_order
-    is_whole = "x" not in order and len(order) == x.owner.inputs[0].type.ndim
-    return tuple(order) if is_whole else None
+    kept = tuple(d for d in order if isinstance(d, int))
+    is_whole = len(kept) == len(order) == x.owner.inputs[0].type.ndim
+    return kept if is_whole else None

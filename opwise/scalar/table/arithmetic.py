@@ -1,26 +1,30 @@
 """Arithmetic, rounding, selection."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 from opwise.scalar import dtypes as d
-from opwise.scalar.spec import row
+from opwise.scalar.spec import Algebra, Array, Expression, row
 
 
-def _sum(*xs):
+def _sum(*xs: Array) -> Array:
     total = xs[0]
     for x in xs[1:]:
         total = total + x
     return np.asarray(total)
 
 
-def _product(*xs):
+def _product(*xs: Array) -> Array:
     total = xs[0]
     for x in xs[1:]:
         total = total * x
     return np.asarray(total)
 
 
-def _int_div(x, y):
+def _int_div(x: Array, y: Array) -> Array:
     if x.dtype.kind in "iub" and np.any(np.equal(y, 0)):
         # numpy's result for x // 0 is 0; say nothing, as the C loops do
         with np.errstate(divide="ignore"):
@@ -28,7 +32,7 @@ def _int_div(x, y):
     return np.floor_divide(x, y)
 
 
-def _pow(x, y):
+def _pow(x: Array, y: Array) -> Array:
     if x.dtype.kind in "iu" and np.any(np.less(y, 0)):
         # an integer to a negative power: 0 unless the base is 1 or -1
         exponent = np.where(np.less(y, 0), 0, y)
@@ -38,23 +42,23 @@ def _pow(x, y):
     return np.power(x, y)
 
 
-def _one_less(F, y):
+def _one_less(F: Algebra, y: Expression) -> Expression:
     """Return the exponent in the gradient of a power; at y = 0 any will do that makes no inf."""
     return y - 1 if y.never(0) else F.switch(F.eq(y, 0), y.like(1), y - 1)
 
 
-def _round_away(x):
+def _round_away(x: Array) -> Array:
     truncated = np.trunc(x)
     return np.where(np.abs(x - truncated) >= 0.5, truncated + np.copysign(1, x), truncated)
 
 
-def _second(x, y):
+def _second(x: Array, y: Array) -> Array:
     # not broadcast_arrays, which refuses read-only operands
     return np.broadcast_to(y, np.broadcast_shapes(x.shape, y.shape)).copy()
 
 
-def _no_bool(rule):
-    def out(*dtypes):
+def _no_bool(rule: Callable[..., str]) -> Callable[..., str]:
+    def out(*dtypes: str) -> str:
         result = rule(*dtypes)
         if result == "bool":
             raise TypeError(
@@ -66,7 +70,7 @@ def _no_bool(rule):
     return out
 
 
-def _float_only(dtype):
+def _float_only(dtype: str) -> str:
     if dtype in d.FLOATS:
         return dtype
     raise TypeError(
@@ -78,7 +82,7 @@ def _float_only(dtype):
 _rounded = d.no_complex(d.to_float_same)
 
 
-def _real_abs(dtype):
+def _real_abs(dtype: str) -> str:
     return d.real_part(dtype)
 
 

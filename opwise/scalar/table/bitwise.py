@@ -1,12 +1,17 @@
 """Operations on bits; on bool they are logical."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from opwise.scalar import dtypes as d
 from opwise.scalar.spec import row
 
 
-def _bits(name, cls, numpy, operator):
+def _bits(name: str, cls: str, numpy: Callable[..., Any], operator: str) -> None:
     row(
         name, cls, 2, d.bitwise, numpy, f"{{x}} {operator} {{y}}", lambda F, x, y, z, g: (0, 0),
         compute=d.bits, commutative=True, associative=True, kinds="biu",

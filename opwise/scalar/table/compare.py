@@ -1,5 +1,7 @@
 """Comparisons and tests, which give bool and have no gradient."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +16,14 @@ _NO_GRADIENT: dict[int, Callable[..., Any]] = {
 }
 
 
-def _compare(name, cls, numpy, operator, complex_c, commutative=False):
+def _compare(
+    name: str,
+    cls: str,
+    numpy: Callable[..., Any],
+    operator: str,
+    complex_c: str,
+    commutative: bool = False,
+) -> None:
     row(
         name, cls, 2, d.always_bool, numpy, f"{{x}} {operator} {{y}}", _NO_GRADIENT[2],
         compute=d.promote, complex_c=complex_c, commutative=commutative, doc=f"x {operator} y",

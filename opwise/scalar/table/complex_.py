@@ -1,23 +1,25 @@
 """Parts of complex numbers."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from opwise.scalar import dtypes as d
-from opwise.scalar.spec import row
+from opwise.scalar.spec import Array, row
 
 
-def _complex(x, y):
+def _complex(x: Array, y: Array) -> Array:
     # not x + 1j * y, which is NaN where y is infinite
     result = np.empty(np.broadcast_shapes(x.shape, y.shape), np.result_type(x, y, np.complex64))
     result.real, result.imag = x, y
     return result
 
 
-def _from_polar(r, theta):
+def _from_polar(r: Array, theta: Array) -> Array:
     return _complex(r * np.cos(theta), r * np.sin(theta))
 
 
-def _angle(x):
+def _angle(x: Array) -> Array:
     # of complex64, numpy's angles depend on how the numbers lie in memory
     return np.angle(x.astype(np.complex128) if x.dtype.kind == "c" else x)
 

@@ -1,21 +1,25 @@
 """Exponentials, logarithms, roots, sigmoid and softplus."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from opwise.scalar import dtypes as d
-from opwise.scalar.spec import row
+from opwise.scalar.spec import Array, Gradient, row
 
 
-def _sigmoid(x):
+def _sigmoid(x: Array) -> Array:
     e = np.exp(-np.abs(x))
     return np.where(np.less(x, 0), e, x.dtype.type(1)) / (1 + e)
 
 
-def _softplus(x):
+def _softplus(x: Array) -> Array:
     return np.maximum(x, x.dtype.type(0)) + np.log1p(np.exp(-np.abs(x)))
 
 
-def _ultra_fast(x):
+def _ultra_fast(x: Array) -> Array:
     half = 0.5 * x
     size = np.abs(half)
     line = 0.935409070603099 + 0.0458812946797165 * (size - 1.7)
@@ -25,7 +29,7 @@ def _ultra_fast(x):
     return (0.5 * (np.copysign(curve, half) + 1)).astype(x.dtype)
 
 
-def _of_complex(function, factor=None):
+def _of_complex(function: str, factor: float | None = None) -> dict[str, Any]:
     """Return the fields of a function of the C library of complex numbers, times a number."""
     text = f"OW_CLIBM_{{S}}({function}{{f}}, {{x}})"
     support = ("clibm",) if factor is None else ("clibm", "cscale")
@@ -34,7 +38,7 @@ def _of_complex(function, factor=None):
     return {"complex_c": text, "complex_support": support, "complex_libm": (function,)}
 
 
-def _own_complex(name, support, *libm):
+def _own_complex(name: str, support: str, *libm: str) -> dict[str, Any]:
     return {"complex_c": f"ow_{name}_{{S}}({{x}})", "complex_support": (support,),
             "complex_libm": libm}  # fmt: skip
 
@@ -53,7 +57,16 @@ _COMPLEX = {
 }
 
 
-def _function(name, cls, grad, cost, domain=(-3.0, 3.0), doc="", own=False, **more):
+def _function(
+    name: str,
+    cls: str,
+    grad: Gradient,
+    cost: float,
+    domain: tuple[float, ...] = (-3.0, 3.0),
+    doc: str = "",
+    own: bool = False,
+    **more: Any,
+) -> None:
     """A row whose numpy function, C function and label share the row's name.
 
     own: the C function is one of csupport/scalar.h, not one of the mathematics library.

@@ -3,10 +3,15 @@
 scipy is imported when one of them first runs.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from opwise.scalar import dtypes as d
-from opwise.scalar.spec import row
+from opwise.scalar.spec import Array, Gradient, row
 
 _TWO_OVER_SQRT_PI = float(2 / np.sqrt(np.pi))
 _HALF_SQRT_PI = float(np.sqrt(np.pi) / 2)
@@ -17,31 +22,31 @@ _HALF_SQRT_PI = float(np.sqrt(np.pi) / 2)
 _real = d.no_complex(d.to_float)
 
 
-def _chi2sf(x, k):
+def _chi2sf(x: Array, k: Array) -> Array:
     from scipy import special
 
     return special.chdtrc(k, x)
 
 
-def _polygamma1(x):
+def _polygamma1(x: Array) -> Array:
     from scipy import special
 
     return special.polygamma(1, x)
 
 
-def _lower_gamma(k, x):
+def _lower_gamma(k: Array, x: Array) -> Array:
     from scipy import special
 
     return _of_gamma(special.gammainc, k, x)
 
 
-def _upper_gamma(k, x):
+def _upper_gamma(k: Array, x: Array) -> Array:
     from scipy import special
 
     return _of_gamma(special.gammaincc, k, x)
 
 
-def _of_gamma(share, k, x):
+def _of_gamma(share: Callable[..., Any], k: Array, x: Array) -> Array:
     """Return a share of gamma(k), also where gamma(k) alone is too large for a float."""
     from scipy import special
 
@@ -52,15 +57,25 @@ def _of_gamma(share, k, x):
         return np.where(np.isinf(whole), by_logarithms, part * whole).astype(dtype)
 
 
-def _xlogx(x):
+def _xlogx(x: Array) -> Array:
     return x * np.log(np.where(np.equal(x, 0), x.dtype.type(1), x))
 
 
-def _xlogy0(x, y):
+def _xlogy0(x: Array, y: Array) -> Array:
     return x * np.log(np.where(np.equal(x, 0), x.dtype.type(1), y))
 
 
-def _special(name, cls, nin, grad, c=None, numpy=None, out=d.to_float, kinds="biuf", **more):
+def _special(
+    name: str,
+    cls: str,
+    nin: int,
+    grad: Gradient | None,
+    c: str | None = None,
+    numpy: Callable[..., Any] | None = None,
+    out: Callable[..., str] = d.to_float,
+    kinds: str = "biuf",
+    **more: Any,
+) -> None:
     """A row whose scipy function and label have the row's name."""
     row(
         name, cls, nin, out, numpy or f"scipy.special:{name}", {"f": c} if c else {}, grad,

@@ -1,20 +1,32 @@
 """Trigonometric and hyperbolic functions."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from opwise.scalar import dtypes as d
-from opwise.scalar.spec import row
+from opwise.scalar.spec import Gradient, row
 
 _DEGREE = float(np.pi / 180)
 
 
-def _of_complex(c_name):
+def _of_complex(c_name: str) -> dict[str, Any]:
     """Return the fields of the function of complex numbers of the C library."""
     return {"complex_c": f"OW_CLIBM_{{S}}(c{c_name}{{f}}, {{x}})", "complex_support": ("clibm",),
             "complex_libm": (f"c{c_name}",)}  # fmt: skip
 
 
-def _function(name, cls, c_name, grad, cost=3.0, domain=(-1.5, 1.5), doc=""):
+def _function(
+    name: str,
+    cls: str,
+    c_name: str,
+    grad: Gradient,
+    cost: float = 3.0,
+    domain: tuple[float, ...] = (-1.5, 1.5),
+    doc: str = "",
+) -> None:
     row(
         name, cls, 1, d.to_float_same, getattr(np, name), {"f": f"{c_name}{{f}}({{x}})"}, grad,
         label=name, libm=(c_name,), cost=cost, domain=(domain,), doc=doc, **_of_complex(c_name),

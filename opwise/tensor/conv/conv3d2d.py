@@ -9,7 +9,6 @@ import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
 from opwise.graph.opmethods import connects, shapes_of
 from opwise.scalar import dtypes
 from opwise.tensor.conv.geometry import pads
@@ -18,7 +17,7 @@ from opwise.tensor.creation import zeros, zeros_like
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.subtensor import set_subtensor
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable
 
 __all__ = [
     "DiagonalSubtensor",
@@ -96,7 +95,7 @@ def get_diagonal_subtensor_view(x: np.ndarray, i0: int, i1: int) -> np.ndarray:
     return np.lib.stride_tricks.as_strided(view, view.shape, strides)
 
 
-class _Diagonals(Op):
+class _Diagonals(TensorOp):
     __props__ = ("inplace",)
 
     def __init__(self, inplace: bool = False) -> None:
@@ -122,7 +121,7 @@ class DiagonalSubtensor(_Diagonals):
         if inplace:
             self.view_map = {0: [0]}
 
-    def make_node(self, x: Any, i0: Any, i1: Any) -> Apply:
+    def make_node(self, x: TensorLike, i0: Any, i1: Any) -> Apply:
         x = as_tensor_variable(x)
         type_ = tensor_type(x.type.dtype, (False,) * x.type.ndim)
         return Apply(self, [x, *self._axes(i0, i1)], [type_.make_variable()])
@@ -147,7 +146,7 @@ class IncDiagonalSubtensor(_Diagonals):
         if inplace:
             self.destroy_map = {0: [0]}
 
-    def make_node(self, x: Any, i0: Any, i1: Any, amt: Any) -> Apply:
+    def make_node(self, x: TensorLike, i0: Any, i1: Any, amt: TensorLike) -> Apply:
         x, amt = as_tensor_variable(x), as_tensor_variable(amt)
         return Apply(self, [x, *self._axes(i0, i1), amt], [x.type.make_variable()])
 

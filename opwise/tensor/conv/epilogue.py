@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type, is_disconnected
 from opwise.graph.op import Op
+from opwise.graph.variable import Var
 from opwise.tensor.conv.ops import AbstractConv_gradInputs, BaseAbstractConv
 from opwise.tensor.creation import zeros_like
 from opwise.tensor.elemwise import Elemwise
+
+if TYPE_CHECKING:
+    from opwise.tensor.variable import Tensor
 
 
 class ConvElemwise(Op):
@@ -77,9 +81,12 @@ class ConvElemwise(Op):
         """
         operands, others = self._divided(inputs)
         mapped = self._map.flops(self.mapped_inputs(outputs[0], others), outputs)
-        return self.conv.flops(operands, outputs[:1]) + (mapped or 0)
+        result: int = self.conv.flops(operands, outputs[:1]) + (mapped or 0)
+        return result
 
-    def traffic(self, node: Apply, inputs: costs.Layouts, outputs: costs.Layouts) -> costs.Traffic:
+    def traffic(
+        self, node: Apply, inputs: costs.ArrayLayouts, outputs: costs.ArrayLayouts
+    ) -> costs.Traffic:
         """Return the bytes of all operands and results, each once."""
         conv, _ = self.parts(node)
         operands, _ = self._divided(inputs)
@@ -105,14 +112,21 @@ class ConvElemwise(Op):
         (result,) = self.conv.infer_shape(given, list(operands))
         return self._map.infer_shape(mapped, self.mapped_inputs(tuple(result), others))
 
-    def L_op(self, inputs: Any, outputs: Any, output_gradients: Any) -> Any:
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         operands, others = self._divided(inputs)
         conv, mapped = self._parts(operands, others)
         given = [
             zeros_like(out) if is_disconnected(g) else g
             for out, g in zip(outputs, output_gradients, strict=True)
         ]
-        through = self._map.L_op(mapped.inputs, mapped.outputs, given)
+        given_to: Sequence[Var] = mapped.inputs
+        made: Sequence[Var] = mapped.outputs
+        through = self._map.L_op(given_to, made, given)
         by_result = through[self.index]
         if is_disconnected(by_result):
             of_conv = [disconnected_type.make_variable() for _ in operands]

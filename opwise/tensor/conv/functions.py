@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from opwise.config import config
-from opwise.graph.variable import Constant
+from opwise.errors import NotScalarConstantError
+from opwise.graph.variable import Constant, Variable
 from opwise.tensor.conv.ops import (
     AbstractConv2d,
     AbstractConv2d_gradInputs,
@@ -23,11 +24,10 @@ from opwise.tensor.creation import alloc, arange
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import cast
 from opwise.tensor.join import concatenate
-from opwise.tensor.knownvalues import NotScalarConstantError, get_scalar_constant_value
+from opwise.tensor.knownvalues import get_scalar_constant_value
 from opwise.tensor.variable import (
     Tensor,
     TensorLike,
-    Variable,
     as_tensor_variable,
     constant,
 )

@@ -8,7 +8,6 @@ import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
 from opwise.graph.opmethods import linear_in_first
 from opwise.scalar import dtypes
 from opwise.tensor.creation import zeros
@@ -17,7 +16,7 @@ from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.functions import ceil_intdiv
 from opwise.tensor.join import concatenate
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable
 
 __all__ = ["Images2Neibs", "Images2NeibsGrad", "images2neibs", "neibs2images"]
 
@@ -44,7 +43,7 @@ def images2neibs(
 
 
 def neibs2images(
-    neibs: TensorLike, neib_shape: Any, original_shape: Any, mode: str = "valid"
+    neibs: TensorLike, neib_shape: Any, original_shape: TensorLike, mode: str = "valid"
 ) -> Tensor:
     """Return the images of which ``images2neibs`` made a matrix of disjoint neighbourhoods.
 
@@ -80,7 +79,7 @@ def _two(name: str, given: Any) -> tuple[Any, Any]:
     return pair[0], pair[1]
 
 
-def _pair(name: str, given: Any) -> Tensor:
+def _pair(name: str, given: TensorLike) -> Tensor:
     """Return two lengths as a vector. Raises TypeError for what is no vector of integers."""
     pair = as_tensor_variable(given)
     if pair.type.ndim != 1 or pair.type.dtype not in dtypes.DISCRETE:
@@ -88,7 +87,7 @@ def _pair(name: str, given: Any) -> Tensor:
     return cast(pair, "int64")
 
 
-class _Neighbourhoods(Op):
+class _Neighbourhoods(TensorOp):
     """What the Op that takes neighbourhoods and its gradient have in common."""
 
     __props__ = ("mode",)
@@ -166,7 +165,7 @@ def _index(places: list[np.ndarray]) -> tuple[tuple[Any, Any], np.ndarray]:
 class Images2Neibs(_Neighbourhoods):
     """Takes the neighbourhoods of images; see ``images2neibs``."""
 
-    def make_node(self, ten4: Any, neib_shape: Any, neib_step: Any = None) -> Apply:
+    def make_node(self, ten4: TensorLike, neib_shape: Any, neib_step: Any = None) -> Apply:
         images, shape = as_tensor_variable(ten4), _pair("neib_shape", neib_shape)
         step = shape if neib_step is None else _pair("neib_step", neib_step)
         if images.type.ndim != 4:
@@ -205,7 +204,9 @@ class Images2NeibsGrad(_Neighbourhoods):
     Inputs: a matrix of neighbourhoods, the shape of the images, neib_shape and neib_step.
     """
 
-    def make_node(self, gz: Any, shape: Any, neib_shape: Any, neib_step: Any) -> Apply:
+    def make_node(
+        self, gz: TensorLike, shape: TensorLike, neib_shape: Any, neib_step: Any
+    ) -> Apply:
         neibs, shape = as_tensor_variable(gz), cast(as_tensor_variable(shape), "int64")
         if neibs.type.ndim != 2 or shape.type.ndim != 1:
             raise TypeError(f"gz must be a matrix and shape a vector: {neibs.type}, {shape.type}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from opwise.errors import NotScalarConstantError
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.tensor.conv import ops
@@ -21,10 +22,10 @@ from opwise.tensor.creation import zeros
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import cast
 from opwise.tensor.join import stack
-from opwise.tensor.knownvalues import NotScalarConstantError, get_scalar_constant_value
+from opwise.tensor.knownvalues import get_scalar_constant_value
 from opwise.tensor.shape import patternbroadcast
 from opwise.tensor.subtensor import set_subtensor
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import TensorLike, as_tensor_variable
 
 __all__ = [
     "BaseCorr3dMM",
@@ -51,7 +52,8 @@ class OlderOp(Op):
 
     def make_node(self, *inputs: Any) -> Apply:
         """Return the last Apply of what is built; its output is the result."""
-        return self.build(*inputs).owner
+        result: Apply = self.build(*inputs).owner
+        return result
 
     def build(self, *inputs: Any) -> Any:
         raise NotImplementedError
@@ -279,7 +281,7 @@ class ConvOp(OlderOp):
         pairs = ((name, getattr(self, name)) for name in self.__props__)
         return f"ConvOp{{{','.join(map(str, pairs))}}}"
 
-    def build(self, inputs: Any, kerns: Any) -> Any:
+    def build(self, inputs: TensorLike, kerns: TensorLike) -> Any:
         images, kernels = as_tensor_variable(inputs), as_tensor_variable(kerns)
         for name, var in (("images", images), ("kernels", kernels)):
             if var.type.ndim != 4:
@@ -329,7 +331,7 @@ def _apart(images: Any, lengths: Any, logical: Any, top_aligned: bool) -> Any:
 _TO_CHANNELS_FIRST, _TO_CHANNELS_LAST = (0, 4, 1, 2, 3), (0, 2, 3, 4, 1)
 
 
-def _steps3(d: Any) -> tuple[int, ...]:
+def _steps3(d: TensorLike) -> tuple[int, ...]:
     """Return three steps. Raises ValueError unless they are constants."""
     steps = as_tensor_variable(d)
     try:

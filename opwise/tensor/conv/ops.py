@@ -8,24 +8,25 @@ from typing import Any
 
 import numpy as np
 
+from opwise.errors import NotScalarConstantError
 from opwise.graph import costs
 from opwise.graph.apply import Apply
+from opwise.graph.costs import ArrayShapes
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths
 from opwise.graph.opmethods import connects
-from opwise.graph.variable import Variable
+from opwise.graph.variable import Var, Variable
 from opwise.scalar import dtypes
 from opwise.tensor.conv.geometry import Geometry, as_flag, checked_border_mode, n_met
 from opwise.tensor.conv.shapes import assert_shape
 from opwise.tensor.elemwise import cast
 from opwise.tensor.knownvalues import (
-    NotScalarConstantError,
     get_scalar_constant_value,
     known_length,
 )
 from opwise.tensor.shape import patternbroadcast
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import Tensor, as_tensor_variable
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable
 
 __all__ = [
     "AbstractConv",
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 
-class BaseAbstractConv(Op):
+class BaseAbstractConv(TensorOp):
     """What a convolution and its two gradients have in common.
 
     convdim: the number of spatial axes, 2 or 3. Shapes: images (batch, channels, *lengths); kernels
@@ -130,7 +131,7 @@ class BaseAbstractConv(Op):
         cls: Any = FAMILIES[self.convdim][which]
         return cls(**{**given, **changes})
 
-    def _lengths(self, sizes: Any) -> Tensor:
+    def _lengths(self, sizes: TensorLike) -> Tensor:
         """Return the spatial lengths of the result as a variable."""
         lengths = as_tensor_variable(sizes)
         if lengths.type.ndim != 1 or lengths.type.dtype not in dtypes.DISCRETE:
@@ -143,19 +144,22 @@ class BaseAbstractConv(Op):
         """Return the number of operations: a multiplication and an addition for each element of the
         kernel at each place."""
         kernel, result = self._shapes(inputs, outputs)
-        return (
+        found: int = (
             2
             * result[0]
             * prod(result[-self.convdim :])
             * kernel[0]
             * prod(kernel[-self.convdim - 1 :])
         )
+        return found
 
     def _shapes(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
         """Return the shapes of the kernel and the result among those of an Apply."""
         raise NotImplementedError
 
-    def traffic(self, node: Apply, inputs: costs.Layouts, outputs: costs.Layouts) -> costs.Traffic:
+    def traffic(
+        self, node: Apply, inputs: costs.ArrayLayouts, outputs: costs.ArrayLayouts
+    ) -> costs.Traffic:
         """Return the bytes of all operands, but for elements of images that no kernel meets."""
         counts = costs.each_once(self, node, inputs, outputs)
         if counts is None or isinstance(self, AbstractConv_gradInputs):
@@ -285,15 +289,15 @@ class AbstractConv(BaseAbstractConv):
                 out += weights @ seen
         output_storage[0][0] = out.reshape(batch, kern.shape[0], *output)
 
-    def _shapes(self, inputs, outputs):
+    def _shapes(self, inputs: ArrayShapes, outputs: ArrayShapes) -> tuple[Any, Any]:
         return inputs[1], outputs[0]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         image, kernel = shapes
         n = self.convdim
         return [(image[0], kernel[0], *self.geometry.output(image[2:], kernel[-n:]))]
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (img, kern), (g,) = inputs, output_gradients
         n = self.convdim
         return [
@@ -301,7 +305,7 @@ class AbstractConv(BaseAbstractConv):
             _like(kern, self.with_changes(1)(img, g, kern.shape[-n:])),
         ]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         (img, kern), (moved_img, moved_kern) = inputs, eval_points
         terms = []
         if moved_img is not None:
@@ -351,17 +355,18 @@ class AbstractConv_gradWeights(BaseAbstractConv):
                 kernels[index] = (top @ seen.swapaxes(-1, -2)).sum(0)
         output_storage[0][0] = kern
 
-    def _shapes(self, inputs, outputs):
+    def _shapes(self, inputs: ArrayShapes, outputs: ArrayShapes) -> tuple[Any, Any]:
         return outputs[0], inputs[1]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         image, top, _ = shapes
         channels = image[1] if self.num_groups == 1 else image[1] // self.num_groups
         places = top[2:] if self.unshared else ()
-        lengths = [node.inputs[2][a] for a in range(self.convdim)]
+        wanted: Var = node.inputs[2]
+        lengths = [wanted[a] for a in range(self.convdim)]
         return [(top[1], *places, channels, *lengths)]
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (img, top, _), (g,) = inputs, output_gradients
         n = self.convdim
         return [
@@ -414,18 +419,19 @@ class AbstractConv_gradInputs(BaseAbstractConv):
             seen += moved.reshape(seen.shape)
         output_storage[0][0] = self._inside(padded, kern.shape)
 
-    def _shapes(self, inputs, outputs):
+    def _shapes(self, inputs: ArrayShapes, outputs: ArrayShapes) -> tuple[Any, Any]:
         return inputs[0], inputs[1]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         kernel, top, _ = shapes
         channels = kernel[-self.convdim - 1]
         if self.num_groups > 1:
             channels = channels * self.num_groups
-        lengths = [node.inputs[2][a] for a in range(self.convdim)]
+        wanted: Var = node.inputs[2]
+        lengths = [wanted[a] for a in range(self.convdim)]
         return [(top[0], channels, *lengths)]
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (kern, top, _), (g,) = inputs, output_gradients
         n = self.convdim
         return [

@@ -13,15 +13,16 @@ import numpy as np
 
 from opwise.graph import costs
 from opwise.graph.apply import Apply
+from opwise.graph.costs import ArrayShapes
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths
 from opwise.graph.opmethods import shapes_of
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.scalar import dtypes
 from opwise.tensor.conv.geometry import as_flag, n_met
 from opwise.tensor.elemwise import elemwise, zeros_like
-from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
+from opwise.tensor.type import TensorType, tensor_type
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable
 
 __all__ = [
     "AveragePoolGrad",
@@ -81,7 +82,18 @@ def pool_3d(
     return _pool(3, input, ws, ignore_border, stride, pad, mode, ds, st, padding)
 
 
-def _pool(ndim, input, ws, ignore_border, stride, pad, mode, ds, st, padding):
+def _pool(
+    ndim: int,
+    input: TensorLike,
+    ws: Any,
+    ignore_border: bool | None,
+    stride: Any,
+    pad: Any,
+    mode: str,
+    ds: Any,
+    st: Any,
+    padding: Any,
+) -> Tensor:
     ws = _renamed("ds", ds, "ws", ws)
     stride = _renamed("st", st, "stride", stride)
     default = isinstance(pad, tuple) and all(isinstance(p, int) and not p for p in pad)
@@ -233,7 +245,7 @@ def _least(dtype: np.dtype) -> Any:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
-def _as_numbers(name: str, value: Any, n: int) -> Any:
+def _as_numbers(name: str, value: TensorLike, n: int) -> Tensor:
     """Return the lengths, steps or pads of windows as a vector. Raises TypeError or ValueError."""
     if isinstance(value, tuple | list):
         for entry in value:
@@ -256,7 +268,7 @@ def _listed(numbers: Any) -> tuple[int, ...]:
     return tuple(map(int, numbers))
 
 
-class _PoolOp(Op):
+class _PoolOp(TensorOp):
     """Base of pooling and its derivatives. Inputs: arrays, then ws, stride and pad.
 
     ignore_border, mode, ndim: see ``pool_2d``; 'max_deterministic' is 'max'.
@@ -278,7 +290,7 @@ class _PoolOp(Op):
         self.ignore_border = as_flag("ignore_border", ignore_border)
         self.mode, self.ndim = mode, int(ndim)
 
-    def make_node(self, *inputs: Any, stride: Any = None, pad: Any = None) -> Apply:
+    def make_node(self, *inputs: TensorLike, stride: Any = None, pad: Any = None) -> Apply:
         n, nd = len(self.arrays), self.ndim
         ws, *rest = inputs[n:]
         stride = rest[0] if rest and rest[0] is not None else stride
@@ -306,9 +318,10 @@ class _PoolOp(Op):
         out = self.out_type(*(var.type for var in found))
         return Apply(self, [*found, *numbers], [out.make_variable()])
 
-    def out_type(self, *types: Any) -> Any:
+    def out_type(self, *types: Any) -> TensorType:
         """Return the type of the result."""
-        return types[0]
+        result: TensorType = types[0]
+        return result
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         n = len(self.arrays)
@@ -327,7 +340,7 @@ class _PoolOp(Op):
     #: how often an element of an array is compared or added for each window that it is in
     per_element = 2
 
-    def apply_flops(self, node, inputs, outputs):
+    def apply_flops(self, node: Apply, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return how many numbers are added and compared; averages are divisions as well.
 
         None if a parameter is not constant.
@@ -340,9 +353,12 @@ class _PoolOp(Op):
         if isinstance(self, Pool):
             met -= n_windows  # the first element of a window is taken as it is
         divided = n_windows if self.mode.startswith("average") else 0
-        return prod(inputs[0][: -self.ndim]) * (met + divided)
+        result: int = prod(inputs[0][: -self.ndim]) * (met + divided)
+        return result
 
-    def traffic(self, node: Apply, inputs: costs.Layouts, outputs: costs.Layouts) -> costs.Traffic:
+    def traffic(
+        self, node: Apply, inputs: costs.ArrayLayouts, outputs: costs.ArrayLayouts
+    ) -> costs.Traffic:
         """Return the bytes of all operands, but for elements that are in no window."""
         counts = costs.each_once(self, node, inputs, outputs)
         shapes: Any = [None if a is None else a.shape for a in inputs]
@@ -393,7 +409,7 @@ class Pool(_PoolOp):
 
     per_element = 1
 
-    def out_type(self, *types):
+    def out_type(self, *types: TensorType) -> TensorType:
         return _pooled_type(types[0], self.ndim)
 
     @staticmethod
@@ -420,10 +436,10 @@ class Pool(_PoolOp):
         lengths = list(imgshape[-ndim:])
         return [*imgshape[:-ndim], *output_lengths(lengths, ws, stride, pad, ignore_border)]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [_pooled_shape(node, shapes[0])]
 
-    def compute(self, windows, *arrays):
+    def compute(self, windows: _Windows, *arrays: np.ndarray) -> Any:
         (x,) = arrays
         if self.mode == "max":
             padded = windows.padded(x, _least(x.dtype))
@@ -434,7 +450,12 @@ class Pool(_PoolOp):
             total = total / windows.sizes(self.mode)
         return np.asarray(total, x.dtype)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (x, *numbers), (gz,) = inputs, output_gradients
         if self.mode == "max":
             gx = MaxPoolGrad(self.ignore_border, ndim=self.ndim)(x, outputs[0], gz, *numbers)
@@ -442,7 +463,7 @@ class Pool(_PoolOp):
             gx = AveragePoolGrad(self.ignore_border, self.mode, self.ndim)(x, gz, *numbers)
         return self.with_disconnected(gx)
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         (x, *numbers), moved = inputs, eval_points[0]
         if moved is None:
             return [None]
@@ -451,7 +472,7 @@ class Pool(_PoolOp):
         return [self(moved, *numbers)]
 
 
-def _pooled_type(x: Any, ndim: int) -> Any:
+def _pooled_type(x: Any, ndim: int) -> TensorType:
     """Return the type of a pooling of arrays of a type."""
     return tensor_type(x.dtype, (*x.broadcastable[: x.ndim - ndim], *[False] * ndim))
 
@@ -478,14 +499,14 @@ class MaxPoolGrad(PoolGrad):
     ) -> None:
         super().__init__(ignore_border, mode, ndim)
 
-    def compute(self, windows, *arrays):
+    def compute(self, windows: _Windows, *arrays: np.ndarray) -> Any:
         x, maxima, gz = arrays
         seen, total = windows.padded(x, 0), windows.padded(np.zeros_like(x), 0)
         for part in windows.places():
             total[part] += np.where(seen[part] == maxima, gz, 0).astype(x.dtype, copy=False)
         return windows.inside(total)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (x, maxima, _, *numbers), (ggx,) = inputs, output_gradients
         again = DownsampleFactorMaxGradGrad(self.ignore_border, ndim=self.ndim)
         return self.with_disconnected(
@@ -505,7 +526,7 @@ class AveragePoolGrad(PoolGrad):
     ) -> None:
         super().__init__(ignore_border, mode, ndim)
 
-    def compute(self, windows, *arrays):
+    def compute(self, windows: _Windows, *arrays: np.ndarray) -> Any:
         x, gz = arrays
         share = gz if self.mode == "sum" else gz / windows.sizes(self.mode)
         total = windows.padded(np.zeros_like(x), 0)
@@ -513,7 +534,7 @@ class AveragePoolGrad(PoolGrad):
             total[part] += share.astype(x.dtype, copy=False)
         return windows.inside(total)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (x, _, *numbers), (ggx,) = inputs, output_gradients
         pool = Pool(self.ignore_border, self.mode, self.ndim)
         return self.with_disconnected(zeros_like(x), pool(ggx, *numbers))
@@ -529,12 +550,12 @@ class DownsampleFactorMaxGradGrad(_PoolOp):
     arrays = ("x", "maxout", "gz")
     read_in_windows = (0, 2)
 
-    def out_type(self, *types):
+    def out_type(self, *types: TensorType) -> TensorType:
         return types[1]
 
     infer_shape = shapes_of(1)
 
-    def compute(self, windows, *arrays):
+    def compute(self, windows: _Windows, *arrays: np.ndarray) -> Any:
         x, maxima, ggx = arrays
         seen, moved = windows.padded(x, 0), windows.padded(ggx, 0)
         total = np.zeros_like(maxima)
@@ -542,7 +563,7 @@ class DownsampleFactorMaxGradGrad(_PoolOp):
             total += np.where(seen[part] == maxima, moved[part], 0).astype(x.dtype, copy=False)
         return total
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (x, maxima, _, *numbers), (gz,) = inputs, output_gradients
         back = MaxPoolGrad(self.ignore_border, ndim=self.ndim)
         return self.with_disconnected(
@@ -557,13 +578,13 @@ class MaxPoolRop(_PoolOp):
     arrays = ("x", "eval_point")
     per_element, read_in_windows = 1, (0, 1)
 
-    def out_type(self, *types):
+    def out_type(self, *types: TensorType) -> TensorType:
         return _pooled_type(types[1], self.ndim)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [_pooled_shape(node, shapes[0])]
 
-    def compute(self, windows, *arrays):
+    def compute(self, windows: _Windows, *arrays: np.ndarray) -> Any:
         x, moved = windows.padded(arrays[0], _least(arrays[0].dtype)), arrays[1]
         moved = windows.padded(moved, 0)
         first, *others = windows.places()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from opwise.config import config
+from opwise.errors import NotScalarConstantError
 from opwise.tensor.assertion import Assert
 from opwise.tensor.conv.geometry import (
     Geometry,
@@ -15,8 +16,8 @@ from opwise.tensor.conv.geometry import (
     pads,
 )
 from opwise.tensor.elemwise import elemwise
-from opwise.tensor.knownvalues import NotScalarConstantError, get_scalar_constant_value
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.knownvalues import get_scalar_constant_value
+from opwise.tensor.variable import Tensor, as_tensor_variable
 
 __all__ = [
     "assert_conv_shape",
@@ -193,8 +194,8 @@ def assert_conv_shape(shape: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def assert_shape(
-    x: Any, expected_shape: Sequence[Any] | None, msg: str = "Unexpected shape."
-) -> Any:
+    x: Tensor, expected_shape: Sequence[Any] | None, msg: str = "Unexpected shape."
+) -> Tensor:
     """Return ``x``, and with the flag ``conv.assert_shape`` a check of its shape.
 
     expected_shape: lengths, with None for what may be anything; they may be variables. Raises
@@ -207,7 +208,8 @@ def assert_shape(
         for axis, length in enumerate(expected_shape)
         if length is not None
     ]
-    return Assert(msg)(x, *conditions) if conditions else x
+    checked: Tensor = Assert(msg)(x, *conditions) if conditions else x
+    return checked
 
 
 def border_mode_to_pad(mode: Any, convdim: int, kshp: Sequence[Any]) -> tuple[tuple[Any, Any], ...]:

@@ -24,7 +24,7 @@ from opwise.tensor.join import stack
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.subtensor import inc_subtensor
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable
 
 __all__ = [
     "TransformerGradI",
@@ -63,7 +63,8 @@ def spatialtf(
         for axis, scale in ((2, scale_height), (3, scale_width))
     )
     grid = TransformerGrid()(theta, stack([images.shape[0], images.shape[1], rows, columns]))
-    return TransformerSampler(border_mode)(images, grid)
+    result: Tensor = TransformerSampler(border_mode)(images, grid)
+    return result
 
 
 spatial_transformer = spatialtf
@@ -85,7 +86,7 @@ def _base(rows: int, columns: int) -> np.ndarray:
     return np.stack([x, y, np.ones_like(x)], axis=-1)
 
 
-class TransformerGrid(Op):
+class TransformerGrid(TensorOp):
     """The points of images that the elements of a result come from.
 
     Inputs: theta (batch, 2, 3), and the shape of the result. The output is (batch, rows, columns,
@@ -94,7 +95,7 @@ class TransformerGrid(Op):
 
     __props__ = ()
 
-    def make_node(self, theta: Any, out_dims: Any) -> Apply:
+    def make_node(self, theta: TensorLike, out_dims: TensorLike) -> Apply:
         theta, dims = as_tensor_variable(theta), as_tensor_variable(out_dims)
         _check_ndim("theta", theta, 3)
         if dims.type.ndim != 1 or dims.type.dtype not in dtypes.DISCRETE:
@@ -128,12 +129,12 @@ class TransformerGrid(Op):
     connection_pattern = connects(0)
 
 
-class TransformerGradT(Op):
+class TransformerGradT(TensorOp):
     """The gradient of ``TransformerGrid`` by theta; its input is the gradient by the grid."""
 
     __props__ = ()
 
-    def make_node(self, dgrid: Any) -> Apply:
+    def make_node(self, dgrid: TensorLike) -> Apply:
         dgrid = as_tensor_variable(dgrid)
         _check_ndim("dgrid", dgrid, 4)
         _floats(dgrid=dgrid)
@@ -235,7 +236,7 @@ def _check_sampled(images: np.ndarray, grid: np.ndarray) -> None:
 class TransformerSampler(_Sampling):
     """Samples images (batch, channels, rows, columns) at the points of a grid."""
 
-    def make_node(self, img: Any, grid: Any) -> Apply:
+    def make_node(self, img: TensorLike, grid: TensorLike) -> Apply:
         images, grid = as_tensor_variable(img), as_tensor_variable(grid)
         _check_ndim("img", images, 4)
         _check_ndim("grid", grid, 4)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from opwise.graph.apply import Apply
+from opwise.graph.costs import ArrayShapes
 from opwise.graph.null import DisconnectedType
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import shapes_of
+from opwise.graph.variable import Var, Variable
 from opwise.scalar import dtypes
 from opwise.tensor.advanced_subtensor import user_zeros_like
 from opwise.tensor.linalg.operands import (
@@ -23,10 +26,7 @@ from opwise.tensor.linalg.operands import (
     vector_of,
 )
 from opwise.tensor.slices import NoneConst
-from opwise.tensor.variable import TensorLike, as_tensor_variable
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable
 
 __all__ = [
     "Eig",
@@ -52,18 +52,18 @@ class Eig(Op):
 
     __props__: tuple[str, ...] = ()
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_matrix(x, self)
         return Apply(self, [x], [vector_of(x.type.dtype), matrix_of(x.type.dtype)])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (x,) = inputs
         for result, storage in zip(np.linalg.eig(x), output_storage, strict=True):
             # numpy 2.5 returns complex numbers even if all imaginary parts are zero
             needed = result if np.iscomplexobj(x) or result.imag.any() else result.real
             storage[0] = np.ascontiguousarray(needed, dtype=x.dtype)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         n = shapes[0][0]
         return [(n,), (n, n)]
 
@@ -71,11 +71,14 @@ class Eig(Op):
 eig = Eig()
 
 
-def _of_one_half(gradient, lower):
+def _of_one_half(gradient: np.ndarray, lower: bool) -> np.ndarray:
     """Return the gradient by a symmetric matrix as one by the half of it that is read."""
+    result: np.ndarray
     if lower:
-        return np.tril(gradient) + np.triu(gradient, k=1).T
-    return np.triu(gradient) + np.tril(gradient, k=-1).T
+        result = np.tril(gradient) + np.triu(gradient, k=1).T
+    else:
+        result = np.triu(gradient) + np.tril(gradient, k=-1).T
+    return result
 
 
 class _ReadsHalf(Op):
@@ -83,7 +86,7 @@ class _ReadsHalf(Op):
 
     __props__: tuple[str, ...] = ("UPLO",)
 
-    def __init__(self, UPLO="L"):
+    def __init__(self, UPLO: str = "L") -> None:
         assert UPLO in ("L", "U"), f"UPLO must be 'L' or 'U', got {UPLO!r}"
         self.UPLO = UPLO
 
@@ -94,25 +97,32 @@ class Eigh(_ReadsHalf, Eig):
     UPLO: read the lower ('L') or the upper ('U') half of the matrix.
     """
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_matrix(x, self)
         dtype = float_dtype(x)
         v = up_to_signs(matrix_of(dtype), columns_agree)
         return Apply(self, [x], [vector_of(real_dtype(dtype)), v])
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return about as many floating-point operations as the usual algorithm takes.
 
         The source is Golub and Van Loan, Matrix Computations, 8.3: the number of iterations depends
         on the matrix.
         """
-        return 9 * inputs[0][0] ** 3
+        result: int = 9 * inputs[0][0] ** 3
+        return result
 
-    def perform(self, node, inputs, output_storage):
-        w, v = np.linalg.eigh(inputs[0], self.UPLO)
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
+        half: Any = self.UPLO
+        w, v = np.linalg.eigh(inputs[0], half)
         output_storage[0][0], output_storage[1][0] = w, v
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         gradients = [
             user_zeros_like(out) if isinstance(g.type, DisconnectedType) else g
             for out, g in zip(outputs, output_gradients, strict=True)
@@ -126,14 +136,16 @@ class EighGrad(_ReadsHalf):
     Equal eigenvalues make it infinite or NaN.
     """
 
-    def make_node(self, x, w, v, gw, gv):
+    def make_node(
+        self, x: TensorLike, w: TensorLike, v: TensorLike, gw: TensorLike, gv: TensorLike
+    ) -> Apply:
         x, v, gv = (as_matrix(var, self) for var in (x, v, gv))
         w, gw = as_tensor_variable(w), as_tensor_variable(gw)
         assert w.type.ndim == gw.type.ndim == 1, f"w and gw must be vectors: {w.type}, {gw.type}"
         dtype = dtypes.upcast(*(var.type.dtype for var in (x, w, v, gw, gv)))
         return Apply(self, [x, w, v, gw, gv], [matrix_of(dtype)])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         _, w, v, gw, gv = inputs
         # perturbation theory: dw[n] = v[:, n] dx v[:, n] and dv[:, n] is the sum over other m of
         # v[:, m] (v[:, m] dx v[:, n]) / (w[n] - w[m])
@@ -149,9 +161,10 @@ class EighGrad(_ReadsHalf):
     infer_shape = shapes_of(0)
 
 
-def eigh(a: TensorLike, UPLO: str = "L") -> list[TensorVariable]:
+def eigh(a: TensorLike, UPLO: str = "L") -> list[Tensor]:
     """Return [eigenvalues, eigenvectors] of a symmetric matrix; see Eigh."""
-    return Eigh(UPLO)(a)
+    result: list[Tensor] = Eigh(UPLO)(a)
+    return result
 
 
 # --- the generalized problem --------------------------------------------------------------------
@@ -162,7 +175,7 @@ class _LowerOrUpper(Op):
 
     __props__ = ("lower",)
 
-    def __init__(self, lower=True):
+    def __init__(self, lower: bool = True) -> None:
         assert lower in (True, False), f"lower must be True or False, got {lower!r}"
         self.lower = lower
 
@@ -174,38 +187,43 @@ class Eigvalsh(_LowerOrUpper):
     LinAlgError if b is not positive definite, ValueError for other shapes, infinities and NaN.
     """
 
-    def make_node(self, a, b=None):
-        matrices = [a] if b is None or b is NoneConst else [a, b]
-        matrices = [as_matrix(v, self) for v in matrices]
+    def make_node(self, a: TensorLike, b: Variable | None = None) -> Apply:
+        given = [a] if b is None or b is NoneConst else [a, b]
+        matrices = [as_matrix(v, self) for v in given]
         return Apply(self, matrices, [vector_of(real_dtype(float_dtype(*matrices)))])
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return about as many floating-point operations as the usual algorithm takes."""
         return 4 * inputs[0][0] ** 3 // 3 if len(inputs) == 1 else None
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         a, b = inputs if len(inputs) == 2 else (*inputs, None)
         w = scipy_linalg().eigvalsh(a, b, lower=self.lower)
         output_storage[0][0] = w.astype(node.outputs[0].type.dtype, copy=False)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         gradients = EigvalshGrad(self.lower)(*inputs, *output_gradients)
         return gradients if isinstance(gradients, list) else [gradients]
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [shapes[0][:1]]
 
 
 class EigvalshGrad(_LowerOrUpper):
     """The gradients by a and b of a cost; inputs a, b if there is one, and the gradient by w."""
 
-    def make_node(self, *inputs):
+    def make_node(self, *inputs: TensorLike) -> Apply:
         matrices, gw = [as_matrix(v, self) for v in inputs[:-1]], as_tensor_variable(inputs[-1])
         assert gw.type.ndim == 1, f"the gradient by eigenvalues must be a vector, got {gw.type}"
         dtype = dtypes.upcast(float_dtype(*matrices), gw.type.dtype)
         return Apply(self, [*matrices, gw], [matrix_of(dtype) for _ in matrices])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         *matrices, gw = inputs
         w, v = scipy_linalg().eigh(*matrices, lower=self.lower)
         gradients = [(v * gw) @ v.T, -(v * (gw * w)) @ v.T]
@@ -213,47 +231,53 @@ class EigvalshGrad(_LowerOrUpper):
             result = _of_one_half(g, self.lower)
             storage[0] = np.asarray(result, dtype=out.type.dtype)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return shapes[:-1]
 
 
-def eigvalsh(a: TensorLike, b: Any, lower: bool = True) -> TensorVariable:
+def eigvalsh(a: TensorLike, b: Any, lower: bool = True) -> Tensor:
     """Return the eigenvalues of a symmetric matrix, or of two; see Eigvalsh."""
-    return Eigvalsh(lower)(a, b)
+    result: Tensor = Eigvalsh(lower)(a, b)
+    return result
 
 
 # --- the matrix exponential ---------------------------------------------------------------------
 
 
-class Expm(Op):
+class Expm(TensorOp):
     """The exponential of a square matrix: the sum of its powers k, divided by the factorials."""
 
     __props__ = ()
 
-    def make_node(self, A):
+    def make_node(self, A: TensorLike) -> Apply:
         A = as_matrix(A, self)
         return Apply(self, [A], [matrix_of(float_dtype(A))])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         result = scipy_linalg().expm(inputs[0])
         output_storage[0][0] = result.astype(node.outputs[0].type.dtype, copy=False)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         return [ExpmGrad()(*inputs, *output_gradients)]
 
     infer_shape = shapes_of(0)
 
 
-class ExpmGrad(Op):
+class ExpmGrad(TensorOp):
     """The gradient by A of a cost; inputs A and the gradient by expm(A)."""
 
     __props__ = ()
 
-    def make_node(self, A, gw):
+    def make_node(self, A: TensorLike, gw: TensorLike) -> Apply:
         A, gw = as_matrix(A, self), as_matrix(gw, self)
         return Apply(self, [A, gw], [matrix_of(float_dtype(A, gw))])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         # the exponential of [[A', g], [0, A']] has the derivative of expm at A' in direction g in
         # its upper right corner (Mathias 1996); it needs no eigenvectors, which A may lack
         A, g = inputs

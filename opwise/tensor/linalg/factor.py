@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from opwise.graph import costs
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.costs import ArrayShapes
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import shapes_of
+from opwise.graph.variable import Var
 from opwise.tensor.creation import tril, triu
 from opwise.tensor.diagonal import diag, diagonal
 from opwise.tensor.elemwise import elemwise
@@ -30,10 +33,7 @@ from opwise.tensor.linalg.operands import (
 from opwise.tensor.linalg.systems import solve_upper_triangular
 from opwise.tensor.products import dot
 from opwise.tensor.reduce import any as any_
-from opwise.tensor.variable import TensorLike, constant
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, constant
 
 __all__ = [
     "SVD",
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 
-class Cholesky(Op):
+class Cholesky(TensorOp):
     """The triangular matrix L with ``dot(L, L.T)`` equal to a positive definite matrix.
 
     lower: read the lower half of the matrix and return L, of the dtype of the matrix; otherwise
@@ -59,7 +59,9 @@ class Cholesky(Op):
     __props__ = ("lower", "destructive", "on_error")
     traffic = costs.each_once
 
-    def __init__(self, lower=True, on_error="raise", destructive=False):
+    def __init__(
+        self, lower: bool = True, on_error: str = "raise", destructive: bool = False
+    ) -> None:
         if on_error not in ("raise", "nan"):
             raise ValueError(f'on_error must be one of "raise" or "nan", got {on_error!r}')
         self.lower = lower
@@ -72,15 +74,16 @@ class Cholesky(Op):
         """Return this Op as one that overwrites the matrix."""
         return type(self)(self.lower, self.on_error, destructive=True)
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_matrix(x, self)
         return Apply(self, [x], [x.type.make_variable()])
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return the floating-point operations by the shape, of the highest order."""
-        return inputs[0][0] ** 3 // 3
+        result: int = inputs[0][0] ** 3 // 3
+        return result
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (x,) = inputs
         check_square(x)
         check_finite(x)
@@ -97,15 +100,21 @@ class Cholesky(Op):
             z = np.full(x.shape, np.nan)
         output_storage[0][0] = z.astype(x.dtype, copy=False)
 
-    def _factor(self, x):
+    def _factor(self, x: np.ndarray) -> np.ndarray:
         if has_scipy():
-            return scipy_linalg().cholesky(x, lower=self.lower)
+            result: np.ndarray = scipy_linalg().cholesky(x, lower=self.lower)
+            return result
         # numpy reads the lower half
         return np.linalg.cholesky(x) if self.lower else np.linalg.cholesky(x.conj().T).conj().T
 
     infer_shape = shapes_of(0)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         # Murray, Differentiation of the Cholesky decomposition (2016), equation 10
         (z,), (gz,) = outputs, output_gradients
         failed = None
@@ -129,7 +138,7 @@ class Cholesky(Op):
 cholesky = Cholesky()
 
 
-class CholeskyGrad(Op):
+class CholeskyGrad(TensorOp):
     """The gradient of a cost by x, given z = cholesky(x) and the gradient by z; see Cholesky.
 
     A legacy Op: the gradient of Cholesky is made of triangular systems.
@@ -137,18 +146,18 @@ class CholeskyGrad(Op):
 
     __props__ = ("lower", "destructive")
 
-    def __init__(self, lower=True):
+    def __init__(self, lower: bool = True) -> None:
         self.lower = lower
         self.destructive = False
 
-    def make_node(self, x, l, dz):  # noqa: E741 (the legacy names of the arguments)
+    def make_node(self, x: TensorLike, l: TensorLike, dz: TensorLike) -> Apply:  # noqa: E741 (the legacy names of the arguments)
         x, z, dz = (as_matrix(v, self) for v in (x, l, dz))
         assert z.owner is not None and z.owner.op.lower == self.lower, (
             "lower/upper mismatch between Cholesky op and CholeskyGrad op"
         )
         return Apply(self, [x, z, dz], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, z, dz = inputs
         if not self.lower:
             z, dz = z.T, dz.T
@@ -171,17 +180,20 @@ class _QR(Op):
 
     __props__ = ("mode",)
 
-    def __init__(self, mode):
+    def __init__(self, mode: Any) -> None:
         self.mode = mode
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return the floating-point operations of the triangle and of q, of the highest order."""
+        m: int
+        n: int
         m, n = inputs[0]
         k = min(m, n)
         triangle = 2 * k * k * (max(m, n) - k / 3)
-        columns = outputs[0][1] if self.mode in ("reduced", "complete") else 0
-        return round(triangle + 4 * m * columns * k - 2 * (m + columns) * k * k + 4 * k**3 / 3
-                     if columns else triangle)  # fmt: skip
+        columns: int = outputs[0][1] if self.mode in ("reduced", "complete") else 0
+        if not columns:
+            return round(triangle)
+        return round(triangle + 4 * m * columns * k - 2 * (m + columns) * k * k + 4 * k**3 / 3)
 
 
 class QRFull(_QR):
@@ -190,7 +202,7 @@ class QRFull(_QR):
     mode: 'reduced', 'complete', or 'raw', whose outputs are those of LAPACK's geqrf.
     """
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_matrix(x, self)
         dtype = float_dtype(x)
         if self.mode == "raw":
@@ -198,11 +210,11 @@ class QRFull(_QR):
         outs = [up_to_signs(matrix_of(dtype), columns_agree) for _ in range(2)]
         return Apply(self, [x], outs)
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         q, r = np.linalg.qr(inputs[0], self.mode)
         output_storage[0][0], output_storage[1][0] = q, r
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         ((m, n),) = shapes
         k = elemwise("minimum")(m, n)
         if self.mode == "raw":
@@ -213,19 +225,19 @@ class QRFull(_QR):
 class QRIncomplete(_QR):
     """The upper triangular matrix r alone. mode: 'r'."""
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_matrix(x, self)
         return Apply(self, [x], [up_to_signs(matrix_of(float_dtype(x)), columns_agree)])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = np.linalg.qr(inputs[0], self.mode)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         ((m, n),) = shapes
         return [(elemwise("minimum")(m, n), n)]
 
 
-def qr(a: TensorLike, mode: str = "reduced") -> TensorVariable | list[TensorVariable]:
+def qr(a: TensorLike, mode: str = "reduced") -> Tensor | list[Tensor]:
     """Return [q, r] with ``dot(q, r) = a``, orthonormal columns of q and an upper triangular r.
 
     mode: for a matrix of m rows and n columns, and k the smaller of them: 'reduced' gives shapes
@@ -234,7 +246,8 @@ def qr(a: TensorLike, mode: str = "reduced") -> TensorVariable | list[TensorVari
     """
     if mode not in ("reduced", "complete", "r", "raw"):
         raise ValueError(f"Unrecognized mode '{mode}': use reduced, complete, r or raw")
-    return QRIncomplete(mode)(a) if mode == "r" else QRFull(mode)(a)
+    result: Tensor | list[Tensor] = QRIncomplete(mode)(a) if mode == "r" else QRFull(mode)(a)
+    return result
 
 
 # --- singular values ----------------------------------------------------------------------------
@@ -249,11 +262,11 @@ class SVD(Op):
 
     __props__ = ("full_matrices", "compute_uv")
 
-    def __init__(self, full_matrices=True, compute_uv=True):
+    def __init__(self, full_matrices: int = True, compute_uv: int = True) -> None:
         self.full_matrices = full_matrices
         self.compute_uv = compute_uv
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_matrix(x, self)
         dtype = float_dtype(x)
         s = vector_of(real_dtype(dtype))
@@ -262,27 +275,29 @@ class SVD(Op):
         u = up_to_signs(matrix_of(dtype), columns_agree)
         return Apply(self, [x], [u, s, up_to_signs(matrix_of(dtype), rows_agree)])
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return about as many floating-point operations as the usual algorithm takes.
 
         The source is Golub and Van Loan, Matrix Computations, 8.6.4: the number of iterations
         depends on the matrix.
         """
-        m, n = max(inputs[0]), min(inputs[0])
+        m: int = max(inputs[0])
+        n: int = min(inputs[0])
         if not self.compute_uv:
             return round(4 * m * n * n - 4 * n**3 / 3)
         if self.full_matrices:
             return 4 * m * m * n + 8 * m * n * n + 9 * n**3
         return 14 * m * n * n + 8 * n**3
 
-    def perform(self, node, inputs, output_storage):
-        results = np.linalg.svd(inputs[0], self.full_matrices, self.compute_uv)
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
+        svd: Any = np.linalg.svd  # checkers of types know its flags only as constants
+        results = svd(inputs[0], self.full_matrices, self.compute_uv)
         for result, storage in zip(
             results if self.compute_uv else [results], output_storage, strict=True
         ):
             storage[0] = result
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         ((m, n),) = shapes
         k = elemwise("minimum")(m, n)
         if not self.compute_uv:
@@ -292,10 +307,11 @@ class SVD(Op):
 
 def svd(
     a: TensorLike, full_matrices: bool | int = 1, compute_uv: bool | int = 1
-) -> TensorVariable | list[TensorVariable]:
+) -> Tensor | list[Tensor]:
     """Return [u, s, v] with ``dot(u * s, v) = a``, or s alone without ``compute_uv``.
 
     The singular values s descend; u has orthonormal columns and v orthonormal rows. full_matrices:
     u and v are square; otherwise they have as many columns and rows as s has values.
     """
-    return SVD(full_matrices, compute_uv)(a)
+    result: Tensor | list[Tensor] = SVD(full_matrices, compute_uv)(a)
+    return result

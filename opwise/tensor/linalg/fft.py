@@ -6,31 +6,30 @@ ones along a last dimension of length 2.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from opwise.graph import upcalls
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Storage, Values
 from opwise.graph.opmethods import connects
+from opwise.graph.variable import Var
 from opwise.scalar import dtypes
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.reduce import prod
 from opwise.tensor.shape import length
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.subtensor import getitem, set_subtensor
-from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.type import TensorType, tensor_type
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable
 
 __all__ = ["IRFFTOp", "RFFTOp", "irfft", "irfft_op", "rfft", "rfft_op"]
 
 
-class _RealTransform(Op):
+class _RealTransform(TensorOp):
     """Base of both transforms; inputs (a, s), s: the lengths of the real array, all but the first.
 
     Without s, they are taken from a. Results have the dtype of a.
@@ -38,7 +37,7 @@ class _RealTransform(Op):
 
     __props__ = ()
 
-    def make_node(self, a, s=None):
+    def make_node(self, a: TensorLike, s: TensorLike | None = None) -> Apply:
         a = as_tensor_variable(a)
         self.check(a)
         s = self.lengths(a) if s is None else as_tensor_variable(s)
@@ -57,7 +56,7 @@ class _RealTransform(Op):
         """Return the lengths of the real array."""
         raise NotImplementedError
 
-    def output_type(self, inp):
+    def output_type(self, inp: Tensor) -> TensorType:
         """Return the type of the output for an input."""
         raise NotImplementedError
 
@@ -67,27 +66,32 @@ class _RealTransform(Op):
 class RFFTOp(_RealTransform):
     """The transform of a: the last dimension has the frequencies 0 to half of its length."""
 
-    def check(self, a):
+    def check(self, a: Tensor) -> None:
         if a.type.ndim < 2:
             raise TypeError(
                 f"RFFTOp: input must have dimension >= 2, with first dimension batches, not {a}"
             )
 
-    def lengths(self, a):
+    def lengths(self, a: Tensor) -> Tensor:
         return shape_of(a)[1:]
 
-    def output_type(self, inp):
+    def output_type(self, inp: Tensor) -> TensorType:
         return tensor_type(inp.type.dtype, (False,) * (inp.type.ndim + 1))
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         a, s = inputs
         output_storage[0][0] = _as_pairs(_transform("rfft", a, s), a.dtype)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         lengths = _entries(node.inputs[1], node.inputs[0].type.ndim - 1)
         return [(shapes[0][0], *lengths[:-1], lengths[-1] // 2 + 1, length(2))]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (_, s), (gz,) = inputs, output_gradients
         return [irfft_op(_scaled_inside(gz, s, 0.5), s), disconnected_type.make_variable()]
 
@@ -95,28 +99,33 @@ class RFFTOp(_RealTransform):
 class IRFFTOp(_RealTransform):
     """The real array with the given transform, times the product of its lengths."""
 
-    def check(self, a):
+    def check(self, a: Tensor) -> None:
         if a.type.ndim < 3:
             raise TypeError(
                 "IRFFTOp: input must have dimension >= 3, with first dimension batches and last "
                 f"real/imag parts, not {a}"
             )
 
-    def lengths(self, a):
+    def lengths(self, a: Tensor) -> Tensor:
         return _lengths_of_inverse(a, False)
 
-    def output_type(self, inp):
+    def output_type(self, inp: Tensor) -> TensorType:
         return tensor_type(inp.type.dtype, (False,) * (inp.type.ndim - 1))
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         a, s = inputs
         result = _transform("irfft", _from_pairs(a), s, norm="forward")
         output_storage[0][0] = result.astype(a.dtype, copy=False)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [(shapes[0][0], *_entries(node.inputs[1], node.inputs[0].type.ndim - 2))]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (_, s), (gz,) = inputs, output_gradients
         return [_scaled_inside(rfft_op(gz, s), s, 2), disconnected_type.make_variable()]
 
@@ -129,40 +138,42 @@ irfft_op = IRFFTOp()
 _WORTH_THREADS = 1 << 18
 
 
-def _transform(name, a, s, **options):
+def _transform(name: str, a: np.ndarray, s: np.ndarray, **options: Any) -> np.ndarray:
     """Return what scipy's function makes of the last dimensions; numpy's is slow in float32."""
     from scipy import fft
 
     if a.size >= _WORTH_THREADS:
         options["workers"] = upcalls.threads()
     if len(s) == 1:
-        return getattr(fft, name)(a, int(s[0]), **options)
-    return getattr(fft, name + "n")(a, tuple(s), axes=range(-len(s), 0), **options)
+        along_one: np.ndarray = getattr(fft, name)(a, int(s[0]), **options)
+        return along_one
+    result: np.ndarray = getattr(fft, name + "n")(a, tuple(s), axes=range(-len(s), 0), **options)
+    return result
 
 
-def _as_pairs(z, dtype):
+def _as_pairs(z: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return an array of complex numbers as one of their real and imaginary parts."""
     z = np.ascontiguousarray(z)
     return z.view(z.real.dtype).reshape(*z.shape, 2).astype(dtype, copy=False)
 
 
-def _from_pairs(a):
+def _from_pairs(a: np.ndarray) -> np.ndarray:
     """Return the complex numbers of which an array has the real and imaginary parts."""
     if a.dtype in (np.float32, np.float64) and a.flags.c_contiguous:
         return a.view(np.result_type(a, np.complex64))[..., 0]
     return a[..., 0] + 1j * a[..., 1]
 
 
-def _entries(s, count):
+def _entries(s: Var, count: int) -> list[Tensor]:
     return [cast(s[k], "int64") for k in range(count)]
 
 
-def _lengths_of_inverse(a, is_odd):
+def _lengths_of_inverse(a: Tensor, is_odd: bool) -> Tensor:
     s = shape_of(a)[1:-1]
     return set_subtensor(s[-1], (s[-1] - 1) * 2 + int(is_odd))
 
 
-def _scaled_inside(spectrum, s, factor):
+def _scaled_inside(spectrum: Tensor, s: Tensor, factor: float) -> Tensor:
     """Return a spectrum with ``factor`` times the frequencies that stand for two.
 
     Those are all but 0 and, for an even length, the last one.
@@ -172,7 +183,7 @@ def _scaled_inside(spectrum, s, factor):
     return set_subtensor(part, part * factor)
 
 
-def rfft(inp: TensorLike, norm: str | None = None) -> TensorVariable:
+def rfft(inp: TensorLike, norm: str | None = None) -> Tensor:
     """Return the Fourier transforms of the real arrays ``inp[0]``, ``inp[1]`` and so on.
 
     inp: of shape (m, ..., n); the result has shape (m, ..., n // 2 + 1, 2), the real and imaginary
@@ -186,7 +197,7 @@ def rfft(inp: TensorLike, norm: str | None = None) -> TensorVariable:
     return result / _root_of_size(s, inp) if norm == "ortho" else result
 
 
-def irfft(inp: TensorLike, norm: str | None = None, is_odd: bool = False) -> TensorVariable:
+def irfft(inp: TensorLike, norm: str | None = None, is_odd: bool = False) -> Tensor:
     """Return the real arrays with the Fourier transforms ``inp[0]``, ``inp[1]`` and so on.
 
     inp: of shape (m, ..., k, 2), as rfft returns it; the result has shape (m, ..., n), n being
@@ -205,10 +216,10 @@ def irfft(inp: TensorLike, norm: str | None = None, is_odd: bool = False) -> Ten
     return result / _root_of_size(s, inp) if norm == "ortho" else result
 
 
-def _root_of_size(s, inp):
+def _root_of_size(s: Tensor, inp: Tensor) -> Tensor:
     return elemwise("sqrt")(cast(prod(s), inp.type.dtype))
 
 
-def _check_norm(norm):
+def _check_norm(norm: str | None) -> None:
     if norm not in (None, "ortho", "no_norm"):
         raise ValueError(f"Invalid value {norm} for norm, must be None, 'ortho' or 'no_norm'")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Storage, Values
 from opwise.graph.opmethods import connects
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Var
 from opwise.scalar import dtypes
 from opwise.tensor.creation import arange
 from opwise.tensor.dimshuffle import dimshuffle
@@ -18,12 +19,12 @@ from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.products import outer, tensordot
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable
 
 __all__ = ["Fourier", "fft"]
 
 
-class Fourier(Op):
+class Fourier(TensorOp):
     """The transform of an array along an axis, complex128; inputs (a, n, axis).
 
     n: the length of the result along the axis, to which a is cut or padded with zeros (None: that
@@ -33,7 +34,9 @@ class Fourier(Op):
 
     __props__ = ()
 
-    def make_node(self, a, n=None, axis=None):
+    def make_node(
+        self, a: TensorLike, n: TensorLike | None = None, axis: TensorLike | None = None
+    ) -> Apply:
         a = as_tensor_variable(a)
         if a.type.ndim < 1:
             raise TypeError(f"Fourier: input must be an array, not a scalar: {a}")
@@ -58,12 +61,12 @@ class Fourier(Op):
         )
         return Apply(self, [a, n, axis], [tensor_type("complex128", pattern).make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         a, n, axis = inputs
         result = np.fft.fft(a, n=int(n), axis=int(axis))
         output_storage[0][0] = result.astype(np.complex128, copy=False)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         _, n, axis = node.inputs
         n = cast(n, "int64")
         return [
@@ -75,19 +78,24 @@ class Fourier(Op):
 
     connection_pattern = connects(0)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (a, n, axis), (gz,) = inputs, output_gradients
         if not isinstance(axis, Constant):
             raise NotImplementedError("Fourier: gradient is currently implemented only for axis "
                                       "being a Theano constant")  # fmt: skip
-        axis = int(axis.data)
-        elements = arange(shape_of(a)[axis])
+        known = int(axis.data)
+        elements = arange(shape_of(a)[known])
         turns = outer(arange(n), elements) * (-2j * math.pi) / n
         # elements that are cut off have no influence
         factors = elemwise("exp")(turns) * elemwise("lt")(elements, n)
-        gradient = tensordot(gz, factors, (axis, 0))
+        gradient = tensordot(gz, factors, (known, 0))
         order = list(range(a.type.ndim - 1))
-        order.insert(axis, a.type.ndim - 1)
+        order.insert(known, a.type.ndim - 1)
         disconnected = [disconnected_type.make_variable() for _ in range(2)]
         return [dimshuffle(gradient, order), *disconnected]
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.op import Op, Storage, Values
 from opwise.graph.type import generic
+from opwise.graph.variable import Var
 from opwise.scalar import dtypes
 from opwise.tensor.linalg.operands import as_matrix, matrix_of
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
 
 __all__ = ["FFT", "dct_matrix", "fft", "half_fft", "half_ifft", "ifft"]
 
@@ -24,18 +27,18 @@ class FFT(Op):
     __props__ = ("half", "inverse")
     default_output = 0
 
-    def __init__(self, half=False, inverse=False):
+    def __init__(self, half: bool = False, inverse: bool = False) -> None:
         self.half = half
         self.inverse = inverse
 
-    def make_node(self, frames, n, axis):
+    def make_node(self, frames: TensorLike, n: TensorLike, axis: TensorLike) -> Apply:
         frames = as_matrix(frames, self)
         n, axis = as_tensor_variable(n, ndim=0), as_tensor_variable(axis, ndim=0)
         if self.half and frames.type.dtype in dtypes.COMPLEX:
             raise TypeError(f"Argument to HalfFFT must not be complex, got {frames.type}", frames)
         return Apply(self, [frames, n, axis], [matrix_of("complex128"), generic()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         frames, n, axis = inputs
         axis = int(axis)
         result = (np.fft.ifft if self.inverse else np.fft.fft)(frames, int(n), axis)
@@ -46,10 +49,15 @@ class FFT(Op):
             result = result[: length // 2] if axis in (0, -2) else result[:, : length // 2]
         output_storage[0][0] = result.astype(np.complex128, copy=False)
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[True, False], [False, False], [False, False]]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         raise NotImplementedError(f"{self} has no gradient: theano.tensor.fft.rfft has one")
 
 
@@ -65,7 +73,7 @@ def dct_matrix(rows: int, cols: int, unitary: bool = True) -> np.ndarray:
     unitary: the rows are orthonormal; otherwise the first one is longer by the square root of 2.
     """
     angles = np.arange(rows)[:, np.newaxis] * (2 * np.arange(cols) + 1) * np.pi / (2 * cols)
-    matrix = np.cos(angles) * np.sqrt(2.0 / cols)
+    matrix: np.ndarray = np.cos(angles) * np.sqrt(2.0 / cols)
     if unitary:
         matrix[0] *= np.sqrt(0.5)
     return matrix

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from opwise.errors import NotScalarConstantError
 from opwise.graph import costs
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.op import Op, Storage, Values
 from opwise.graph.opmethods import shapes_of
-from opwise.graph.variable import Variable
+from opwise.graph.variable import Var, Variable
 from opwise.tensor.elemwise import elemwise
-from opwise.tensor.knownvalues import NotScalarConstantError, get_scalar_constant_value
+from opwise.tensor.knownvalues import get_scalar_constant_value
 from opwise.tensor.linalg.products import trace
 from opwise.tensor.products import dot
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import Tensor
 
 __all__ = [
     "Hint",
@@ -37,21 +37,26 @@ class Hint(Op):
     traffic = costs.nothing
     flops = costs.no_flops
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         self.hints = tuple(kwargs.items())
 
-    def make_node(self, x):
+    def make_node(self, x: Var) -> Apply:
         return Apply(self, [x], [x.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = inputs[0]
 
     infer_shape = shapes_of(0)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         return output_gradients
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         return eval_points
 
 
@@ -69,19 +74,20 @@ def hints(variable: Variable) -> dict[str, Any]:
     return found
 
 
-def psd(v: TensorVariable) -> TensorVariable:
+def psd(v: Tensor) -> Tensor:
     """Return the matrix ``v`` with the hint that it is symmetric and positive semidefinite."""
-    return Hint(psd=True, symmetric=True)(v)
+    result: Tensor = Hint(psd=True, symmetric=True)(v)
+    return result
 
 
 def is_psd(v: Variable) -> bool:
     """Return whether a hint says that ``v`` is positive semidefinite."""
-    return hints(v).get("psd", False)
+    return bool(hints(v).get("psd", False))
 
 
 def is_symmetric(v: Variable) -> bool:
     """Return whether a hint says that ``v`` is symmetric."""
-    return hints(v).get("symmetric", False)
+    return bool(hints(v).get("symmetric", False))
 
 
 def is_positive(v: Variable) -> bool:
@@ -95,12 +101,12 @@ def is_positive(v: Variable) -> bool:
     if v.owner.op != elemwise("pow"):
         return False
     try:
-        return get_scalar_constant_value(v.owner.inputs[1]) % 2 == 0
+        return bool(get_scalar_constant_value(v.owner.inputs[1]) % 2 == 0)
     except NotScalarConstantError:
         return False
 
 
-def spectral_radius_bound(X: TensorVariable, log2_exponent: int) -> TensorVariable:
+def spectral_radius_bound(X: Tensor, log2_exponent: int) -> Tensor:
     """Return an upper bound of the largest eigenvalue of a symmetric matrix ``X``.
 
     It is the trace of the power 2 ** log2_exponent of X, to the inverse power; a larger exponent

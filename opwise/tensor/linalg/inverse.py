@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from opwise.graph import costs
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.costs import ArrayShapes
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import scalar_shape, shapes_of
+from opwise.graph.variable import Var
 from opwise.tensor.creation import identity_like
 from opwise.tensor.linalg.operands import as_matrix, float_dtype, vector_of
 from opwise.tensor.linalg.products import matrix_dot
 from opwise.tensor.products import dot
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import TensorLike, as_tensor_variable
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable
 
 __all__ = [
     "Det",
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-class MatrixPinv(Op):
+class MatrixPinv(TensorOp):
     """The pseudo-inverse of a matrix of any shape, of its dtype.
 
     Its product with a vector b is the least-squares solution of ``dot(x, z) = b`` (Moore-Penrose).
@@ -43,19 +43,24 @@ class MatrixPinv(Op):
 
     __props__ = ()
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_matrix(x, self)
         out = tensor_type(x.type.dtype, x.type.broadcastable[::-1])
         return Apply(self, [x], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (x,) = inputs
         output_storage[0][0] = np.linalg.pinv(x).astype(x.dtype, copy=False)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [shapes[0][::-1]]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         # Golub and Pereyra, The differentiation of pseudo-inverses (1973), theorem 4.3
         (x,), (z,), (gz,) = inputs, outputs, output_gradients
         onto_rows, onto_columns = dot(x, z), dot(z, x)
@@ -69,32 +74,38 @@ class MatrixPinv(Op):
 pinv = MatrixPinv()
 
 
-class MatrixInverse(Op):
+class MatrixInverse(TensorOp):
     """The inverse of a square matrix, of its dtype; LinAlgError if there is none."""
 
     __props__ = ()
     traffic = costs.each_once
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_matrix(x, self)
         return Apply(self, [x], [x.type.make_variable()])
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return the floating-point operations of a factorization and an inverse of both parts."""
         n = inputs[0][0]
-        return 2 * n**3
+        result: int = 2 * n**3
+        return result
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (x,) = inputs
         output_storage[0][0] = np.linalg.inv(x).astype(x.dtype, copy=False)
 
     infer_shape = shapes_of(0)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (z,), (gz,) = outputs, output_gradients
         return [-matrix_dot(z.T, gz, z.T)]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         (dx,) = eval_points
         if dx is None:
             return [None]
@@ -105,61 +116,67 @@ class MatrixInverse(Op):
 matrix_inverse = MatrixInverse()
 
 
-class Det(Op):
+class Det(TensorOp):
     """The determinant of a square matrix, of its dtype."""
 
     __props__ = ()
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_matrix(x, self)
         return Apply(self, [x], [tensor_type(x.type.dtype, ()).make_variable()])
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return the floating-point operations of a factorization, of the highest order."""
         n = inputs[0][0]
-        return 2 * n**3 // 3
+        result: int = 2 * n**3 // 3
+        return result
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (x,) = inputs
         output_storage[0][0] = np.asarray(np.linalg.det(x), dtype=x.dtype)
 
     infer_shape = scalar_shape
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (x,), (z,), (gz,) = inputs, outputs, output_gradients
         return [gz * z * matrix_inverse(x).T]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "Det"
 
 
 det = Det()
 
 
-class TensorInv(Op):
+class TensorInv(TensorOp):
     """The inverse of a tensor as a matrix whose rows are its first ``ind`` axes, as in numpy."""
 
     __props__ = ("ind",)
 
-    def __init__(self, ind=2):
+    def __init__(self, ind: int = 2) -> None:
         self.ind = ind
 
-    def _turned(self, axes):
+    def _turned(self, axes: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(axes[self.ind :]) + tuple(axes[: self.ind])
 
-    def make_node(self, a):
+    def make_node(self, a: TensorLike) -> Apply:
         a = as_tensor_variable(a)
         out = tensor_type(float_dtype(a), self._turned(a.type.broadcastable))
         return Apply(self, [a], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = np.linalg.tensorinv(inputs[0], self.ind)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [self._turned(shapes[0])]
 
 
-def tensorinv(a: TensorLike, ind: int = 2) -> TensorVariable:
+def tensorinv(a: TensorLike, ind: int = 2) -> Tensor:
     """Return the inverse of ``a`` for ``tensordot(a, b, ind)``.
 
     ind: the number of first axes of a that are its rows, at least 1; the others are its columns.
@@ -169,15 +186,15 @@ def tensorinv(a: TensorLike, ind: int = 2) -> TensorVariable:
     return TensorInv(ind)(a)
 
 
-class TensorSolve(Op):
+class TensorSolve(TensorOp):
     """The solution x of ``tensordot(a, x, x.ndim) = b``, as in numpy."""
 
     __props__ = ("axes",)
 
-    def __init__(self, axes=None):
+    def __init__(self, axes: Sequence[int] | None = None) -> None:
         self.axes = axes if axes is None else tuple(axes)
 
-    def make_node(self, a, b):
+    def make_node(self, a: TensorLike, b: TensorLike) -> Apply:
         a, b = as_tensor_variable(a), as_tensor_variable(b)
         ndim = a.type.ndim - b.type.ndim
         if ndim < 0:
@@ -185,12 +202,12 @@ class TensorSolve(Op):
         out = tensor_type(float_dtype(a, b), (False,) * ndim)
         return Apply(self, [a, b], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         a, b = inputs
         output_storage[0][0] = np.asarray(np.linalg.tensorsolve(a, b, self.axes))
 
 
-def tensorsolve(a: TensorLike, b: TensorLike, axes: Any = None) -> TensorVariable:
+def tensorsolve(a: TensorLike, b: TensorLike, axes: Any = None) -> Tensor:
     """Return the solution x of ``tensordot(a, x, x.ndim) = b``.
 
     a has the dimensions of b first, then those of x, which together are as long. axes: axes of a
@@ -209,14 +226,14 @@ class lstsq(Op):
 
     __props__ = ()
 
-    def make_node(self, x, y, rcond):
+    def make_node(self, x: TensorLike, y: TensorLike, rcond: TensorLike) -> Apply:
         x, y, rcond = map(as_tensor_variable, (x, y, rcond))
         solution = tensor_type(float_dtype(x, y), (False,) * y.type.ndim)
         rank = tensor_type("int64", ())
         outs = [solution.make_variable(), vector_of("float64"), rank.make_variable()]
         return Apply(self, [x, y, rcond], [*outs, vector_of("float64")])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, y, rcond = inputs
         if rcond.ndim:
             raise np.linalg.LinAlgError(f"rcond must be a number; it has shape {rcond.shape}")
@@ -224,5 +241,5 @@ class lstsq(Op):
         for out, result, storage in zip(node.outputs, results, output_storage, strict=True):
             storage[0] = np.asarray(result, dtype=out.type.dtype)
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[True] * 4, [True, True, False, False], [False] * 4]

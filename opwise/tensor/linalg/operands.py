@@ -5,34 +5,30 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import Tensor, as_tensor_variable
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
 
 
-def as_matrix(x: Any, op: object, ndims: tuple[int, ...] = (2,)) -> Tensor:
+def as_matrix(x: TensorLike, op: object, ndims: tuple[int, ...] = (2,)) -> Tensor:
     """Return an operand as a tensor; AssertionError unless it has 2 (or ``ndims``) dimensions."""
-    x = as_tensor_variable(x)
+    matrix = as_tensor_variable(x)
     wanted = "a matrix" if ndims == (2,) else "a vector or a matrix"
-    assert x.type.ndim in ndims, (
-        f"{type(op).__name__} takes {wanted}, got {x.type} with {x.type.ndim} dimensions; for "
-        "several matrices, apply it to each of them"
+    assert matrix.type.ndim in ndims, (
+        f"{type(op).__name__} takes {wanted}, got {matrix.type} with {matrix.type.ndim} "
+        "dimensions; for several matrices, apply it to each of them"
     )
-    return x
+    return matrix
 
 
-def matrix_of(dtype: str) -> TensorVariable:
+def matrix_of(dtype: str) -> Tensor:
     """Return a new matrix."""
     return tensor_type(dtype, (False, False)).make_variable()
 
 
-def vector_of(dtype: str) -> TensorVariable:
+def vector_of(dtype: str) -> Tensor:
     """Return a new vector."""
     return tensor_type(dtype, (False,)).make_variable()
 
@@ -53,9 +49,7 @@ def rows_agree(a: np.ndarray, b: np.ndarray) -> bool:
     return columns_agree(a.T, b.T)
 
 
-def up_to_signs(
-    matrix: TensorVariable, agree: Callable[[np.ndarray, np.ndarray], bool]
-) -> TensorVariable:
+def up_to_signs(matrix: Tensor, agree: Callable[[np.ndarray, np.ndarray], bool]) -> Tensor:
     """Return a matrix after choosing how checks compare its values."""
     matrix.tag.values_eq_approx = agree
     return matrix
@@ -97,4 +91,5 @@ def scipy_linalg() -> ModuleType:
         )
     import scipy.linalg  # takes 0.2 s
 
-    return scipy.linalg
+    result: ModuleType = scipy.linalg
+    return result

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from opwise.graph.apply import Apply
 from opwise.tensor.diagonal import AllocDiag as _AllocDiag
 from opwise.tensor.diagonal import ExtractDiag
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import elemwise
 from opwise.tensor.linalg.factor import svd
 from opwise.tensor.products import dot, outer
+from opwise.tensor.reduce import Axis
 from opwise.tensor.reduce import max as max_
 from opwise.tensor.reduce import min as min_
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.selection import nonzero
 from opwise.tensor.shape import flatten, reshape
 from opwise.tensor.shape import shape as shape_of
-from opwise.tensor.variable import TensorLike, as_tensor_variable
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
 
 __all__ = [
     "AllocDiag",
@@ -44,7 +43,7 @@ class AllocDiag(_AllocDiag):
 
     __props__: tuple[str, ...] = ()  # type: ignore[assignment]  # of one diagonal only
 
-    def make_node(self, x):
+    def make_node(self, x: TensorLike) -> Apply:
         x = as_tensor_variable(x)
         if x.type.ndim != 1:
             raise TypeError(f"AllocDiag only works on vectors, got {x.type}", x)
@@ -55,7 +54,7 @@ alloc_diag = AllocDiag()
 extract_diag = ExtractDiag()
 
 
-def diag(x: TensorLike) -> TensorVariable:
+def diag(x: TensorLike) -> Tensor:
     """Return the main diagonal of a matrix, or the matrix with a vector on its main diagonal."""
     x = as_tensor_variable(x)
     if x.type.ndim == 1:
@@ -65,25 +64,27 @@ def diag(x: TensorLike) -> TensorVariable:
     raise TypeError(f"diag requires vector or matrix argument, got {x.type}", x)
 
 
-def trace(X: TensorLike) -> TensorVariable:
+def trace(X: TensorLike) -> Tensor:
     """Return the sum of the main diagonal of a matrix."""
     return sum_(extract_diag(X))
 
 
-def matrix_dot(*args: TensorLike) -> Any:
+def matrix_dot(*args: TensorLike) -> Tensor:
     """Return the product of matrices, from left to right."""
-    return reduce(dot, args)
+    factors: list[Any] = list(args)
+    result: Tensor = reduce(dot, factors)
+    return result
 
 
-def matrix_power(M: TensorLike, n: int) -> Any:
+def matrix_power(M: TensorLike, n: int) -> Tensor | int:
     """Return the product of n times ``M``, a square matrix; the number 1 if n is 0."""
-    result: Any = 1
+    result: Tensor | int = 1
     for _ in range(n):
         result = dot(result, M)
     return result
 
 
-def kron(a: TensorLike, b: TensorLike) -> TensorVariable:
+def kron(a: TensorLike, b: TensorLike) -> Tensor:
     """Return the Kronecker product, as scipy.linalg.kron.
 
     It has the dimensions of both less 2. Raises TypeError if they have fewer than 3 together.
@@ -107,7 +108,7 @@ def kron(a: TensorLike, b: TensorLike) -> TensorVariable:
 # --- norms --------------------------------------------------------------------------------------
 
 
-def norm(x: TensorLike, ord: Any = None, axis: int | Sequence[int] | None = None) -> TensorVariable:
+def norm(x: TensorLike, ord: Any = None, axis: int | Sequence[int] | None = None) -> Tensor:
     """Return a norm of a vector or a matrix, or of those along ``axis`` of a tensor.
 
     ord: for vectors a number, None (2), 'inf' or '-inf'; for matrices None or 'fro', 1, -1, 2, -2,
@@ -129,11 +130,11 @@ def norm(x: TensorLike, ord: Any = None, axis: int | Sequence[int] | None = None
     return _vector_norm(x, ord, axes[0]) if len(axes) == 1 else _matrix_norm(x, ord, *axes)
 
 
-def _root_of_squares(x, axes):
+def _root_of_squares(x: Tensor, axes: Axis) -> Tensor:
     return elemwise("sqrt")(sum_(elemwise("sqr")(elemwise("abs_")(x)), axis=axes))
 
 
-def _vector_norm(x, ord, axis):
+def _vector_norm(x: Tensor, ord: float | str | None, axis: int) -> Tensor:
     size = elemwise("abs_")(x)
     if ord is None:
         return _root_of_squares(x, axis)
@@ -150,7 +151,7 @@ def _vector_norm(x, ord, axis):
     return sum_(size**ord, axis=axis) ** (1.0 / ord)
 
 
-def _matrix_norm(x, ord, rows, columns):
+def _matrix_norm(x: Tensor, ord: int | str | None, rows: int, columns: int) -> Tensor:
     if ord in (None, "fro"):
         return _root_of_squares(x, (rows, columns))
     if ord in (1, -1, "inf", "-inf"):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.costs import ArrayShapes
+from opwise.graph.op import Lengths, Storage, Values
+from opwise.graph.variable import Var
 from opwise.tensor.creation import tril, triu
 from opwise.tensor.linalg.operands import (
     as_matrix,
@@ -16,6 +21,11 @@ from opwise.tensor.linalg.operands import (
 )
 from opwise.tensor.products import dot, outer
 from opwise.tensor.type import tensor_type
+from opwise.tensor.variable import TensorLike, TensorOp
+
+if TYPE_CHECKING:
+    from opwise.tensor.variable import Tensor
+
 
 __all__ = [
     "MATRIX_STRUCTURES",
@@ -44,7 +54,7 @@ _TRANSPOSED = {
 }
 
 
-class Solve(Op):
+class Solve(TensorOp):
     """The solution x of ``dot(A, x) = b`` for a square matrix A, and a vector or matrix b.
 
     A_structure: one of MATRIX_STRUCTURES; the other half of a triangular matrix is not read. The
@@ -60,13 +70,13 @@ class Solve(Op):
 
     def __init__(
         self,
-        A_structure="general",
-        lower=False,
-        overwrite_A=False,
-        overwrite_b=False,
-        check_finite=True,
-        inplace=False,
-    ):
+        A_structure: str = "general",
+        lower: bool = False,
+        overwrite_A: bool = False,
+        overwrite_b: bool = False,
+        check_finite: bool = True,
+        inplace: bool = False,
+    ) -> None:
         if A_structure not in MATRIX_STRUCTURES:
             raise ValueError(
                 f"Invalid matrix structure argument; use one of {', '.join(MATRIX_STRUCTURES)}",
@@ -90,18 +100,19 @@ class Solve(Op):
         """Return whether only one half of the matrix is read."""
         return self.A_structure in _TRANSPOSED
 
-    def make_node(self, A, b):
+    def make_node(self, A: TensorLike, b: TensorLike) -> Apply:
         A, b = as_matrix(A, self), as_matrix(b, self, (1, 2))
         dtype = np.result_type(A.type.dtype, b.type.dtype, np.float32).name
         return Apply(self, [A, b], [tensor_type(dtype, b.type.broadcastable).make_variable()])
 
-    def flops(self, inputs, outputs):
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
         """Return the floating-point operations of a factorization and of two substitutions."""
         (n, _), b = inputs
         columns = b[1] if len(b) > 1 else 1
-        return n * n * columns if self.is_triangular else 2 * n**3 // 3 + 2 * n * n * columns
+        result: int = n * n * columns if self.is_triangular else 2 * n**3 // 3 + 2 * n * n * columns
+        return result
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         A, b = inputs
         self.check_shapes(A, b)
         if self.check_finite:
@@ -114,7 +125,7 @@ class Solve(Op):
             x = np.linalg.solve(A, b)
         output_storage[0][0] = x
 
-    def check_shapes(self, A, b):
+    def check_shapes(self, A: np.ndarray, b: np.ndarray) -> None:
         """Raise ValueError unless the matrix is square and has as many rows as b."""
         check_square(A)
         if A.shape[0] != b.shape[0]:
@@ -123,11 +134,16 @@ class Solve(Op):
                 f"{b.shape}"
             )
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         A, b = shapes
         return [(A[1], *b[1:])]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         # Giles, An extended collection of matrix derivative results (2008), 2.3.1
         (A, _), (x,), (gx,) = inputs, outputs, output_gradients
         transposed = Solve(_TRANSPOSED.get(self.A_structure, self.A_structure), not self.lower)
@@ -139,15 +155,16 @@ class Solve(Op):
             gA = triu(gA)
         return [gA, gb]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{self._props()[:4]}}}"
 
 
-def _substituted(A, b, lower):
+def _substituted(A: np.ndarray, b: np.ndarray, lower: bool) -> np.ndarray:
     if not b.size:
         return np.zeros_like(b)
     if has_scipy():
-        return scipy_linalg().solve_triangular(A, b, lower=lower, check_finite=False)
+        result: np.ndarray = scipy_linalg().solve_triangular(A, b, lower=lower, check_finite=False)
+        return result
     return np.linalg.solve(np.tril(A) if lower else np.triu(A), b)
 
 

@@ -1,5 +1,7 @@
 """Functions of neural networks: softmax and cross entropies, activations, batch normalisation."""
 
+from __future__ import annotations
+
 import sys as _sys
 
 from opwise.tensor import elsewhere
@@ -101,6 +103,6 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> object:
     """Raise AttributeError that says where a name is, if it is elsewhere."""
     raise elsewhere.no_attribute(_sys.modules[__name__], name)

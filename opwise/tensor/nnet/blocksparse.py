@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.null import NullType, disconnected_type
-from opwise.graph.op import Op
+from opwise.graph.op import Storage, Values
 from opwise.graph.opmethods import shapes_of
+from opwise.graph.variable import Var
 from opwise.scalar import dtypes
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import zeros_like
 from opwise.tensor.subtensor import take
-from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable, constant
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable, constant
 
 __all__ = [
     "SparseBlockGemv",
@@ -41,19 +42,19 @@ def _checked_indices(name: str, value: TensorLike) -> Tensor:
     return var
 
 
-class _BlockOp(Op):
+class _BlockOp(TensorOp):
     """Base of Ops that add products of blocks to their first input. inplace: overwrite it."""
 
     __props__ = ("inplace",)
 
-    def __init__(self, inplace=False):
+    def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
         if inplace:
             self.destroy_map = {0: [0]}
 
     infer_shape = shapes_of(0)
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[i not in (3, 4)] for i in range(len(node.inputs))]
 
 
@@ -64,14 +65,21 @@ class SparseBlockGemv(_BlockOp):
     iWin, iSize), inputIdx (batch, iWin), outputIdx (batch, oWin).
     """
 
-    def make_node(self, o, W, h, inputIdx, outputIdx):
+    def make_node(
+        self,
+        o: TensorLike,
+        W: TensorLike,
+        h: TensorLike,
+        inputIdx: TensorLike,
+        outputIdx: TensorLike,
+    ) -> Apply:
         o = _checked("The output o", o, 3)
         W, h = _checked("The weight matrix W", W, 4), _checked("The input h", h, 3)
         inputIdx = _checked_indices("The input indices inputIdx", inputIdx)
         outputIdx = _checked_indices("The output indices outputIdx", outputIdx)
         return Apply(self, [o, W, h, inputIdx, outputIdx], [o.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         o, W, h, rows, columns = inputs
         if not self.inplace:
             o = o.copy()
@@ -82,7 +90,7 @@ class SparseBlockGemv(_BlockOp):
             o[b] += product.reshape(o[b].shape)
         output_storage[0][0] = o
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (_, W, h, rows, columns), (g,) = inputs, output_gradients
         return [
             g,
@@ -92,7 +100,7 @@ class SparseBlockGemv(_BlockOp):
             disconnected_type.make_variable(),
         ]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         (o, W, h, *indices), (moved_o, moved_W, moved_h, *_) = inputs, eval_points
         result = moved_o
         for matrix, vector in ((moved_W, h), (W, moved_h)):
@@ -109,14 +117,22 @@ class SparseBlockOuter(_BlockOp):
     (batch, xWin), yIdx (batch, yWin). alpha: a scalar (default: 1).
     """
 
-    def make_node(self, o, x, y, xIdx, yIdx, alpha=None):
+    def make_node(
+        self,
+        o: TensorLike,
+        x: TensorLike,
+        y: TensorLike,
+        xIdx: TensorLike,
+        yIdx: TensorLike,
+        alpha: TensorLike | None = None,
+    ) -> Apply:
         o = _checked("The matrices o", o, 4)
         x, y = _checked("x", x, 3), _checked("y", y, 3)
         xIdx, yIdx = _checked_indices("xIdx", xIdx), _checked_indices("yIdx", yIdx)
         alpha = constant(np.float32(1)) if alpha is None else _checked("alpha", alpha, 0)
         return Apply(self, [o, x, y, xIdx, yIdx, alpha], [o.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         o, x, y, rows, columns, alpha = inputs
         if not self.inplace:
             o = o.copy()
@@ -125,7 +141,7 @@ class SparseBlockOuter(_BlockOp):
             np.add.at(o, (rows[b][:, None], columns[b]), products.astype(o.dtype, copy=False))
         output_storage[0][0] = o
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         (_, x, y, rows, columns, alpha), (g,) = inputs, output_gradients
         gx = sparse_block_gemv(zeros_like(x), _transposed(g), y, columns, rows)
         gy = sparse_block_gemv(zeros_like(y), g, x, rows, columns)
@@ -135,7 +151,7 @@ class SparseBlockOuter(_BlockOp):
             disconnected_type.make_variable(), NullType(why).make_variable(),
         ]  # fmt: skip
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         (o, x, y, *rest), (moved_o, moved_x, moved_y, *_) = inputs, eval_points
         result = moved_o
         for left, right in ((moved_x, y), (x, moved_y)):
@@ -145,7 +161,7 @@ class SparseBlockOuter(_BlockOp):
         return [result]
 
 
-def _transposed(blocks):
+def _transposed(blocks: Tensor) -> Tensor:
     """Return blocks (i, j, m, n) as the transposed blocks (j, i, n, m)."""
     return dimshuffle(blocks, (1, 0, 3, 2))
 
@@ -158,7 +174,7 @@ sparse_block_outer_inplace = SparseBlockOuter(True)
 
 def sparse_block_dot(
     W: TensorLike, h: TensorLike, inputIdx: TensorLike, b: TensorLike, outputIdx: TensorLike
-) -> Any:
+) -> Tensor:
     """Return ``b[outputIdx] + h . W`` for chosen blocks, of shape (batch, oWin, oSize).
 
     W: blocks of weights (iBlocks, oBlocks, iSize, oSize). h: inputs (batch, iWin, iSize).

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +18,7 @@ from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.reduce import mean as mean_
 from opwise.tensor.reduce import prod, var
 from opwise.tensor.shape import addbroadcast, shape
-from opwise.tensor.variable import TensorLike, as_tensor_variable, constant
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable, constant
 
 __all__ = [
     "BNComposite",
@@ -42,7 +40,7 @@ def BNComposite(dtype: str) -> Any:
 
 def batch_normalization(
     inputs: Any, gamma: Any, beta: Any, mean: Any, std: Any, mode: str = "low_mem"
-) -> TensorVariable:
+) -> Tensor:
     """Return (inputs - mean) / std * gamma + beta.
 
     All arguments broadcast. mode: 'low_mem' makes one elementwise operation; 'high_mem' makes
@@ -54,7 +52,8 @@ def batch_normalization(
         return Elemwise(BNComposite(dtype))(*(cast(v, dtype) for v in operands))
     if mode == "high_mem":
         inputs, gamma, beta, mean, std = map(as_tensor_variable, (inputs, gamma, beta, mean, std))
-        return (inputs - mean) * (gamma / std) + beta
+        result: Tensor = (inputs - mean) * (gamma / std) + beta
+        return result
     raise ValueError(f'mode must be either "low_mem", "high_mem", not {mode!r}')
 
 
@@ -85,7 +84,7 @@ def batch_normalization_train(
     if (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be given or both be None")
     running = []
-    if running_mean is not None:
+    if running_mean is not None and running_var is not None:
         running = [as_tensor_variable(running_mean), as_tensor_variable(running_var)]
         layout.check("running_mean", running[0])
         layout.check("running_var", running[1])
@@ -118,7 +117,7 @@ def batch_normalization_test(
     var: Any,
     axes: Any = "per-activation",
     epsilon: float = 1e-4,
-) -> TensorVariable:
+) -> Tensor:
     """Return inputs normalised by a given mean and variance, scaled and shifted.
 
     Arguments as for ``batch_normalization_train``; mean and var have the dimensions of gamma.
@@ -132,10 +131,11 @@ def batch_normalization_test(
     inputs = cast(inputs, dtype)
     gamma, beta, mean, var = (layout.expanded(cast(v, dtype)) for v in (gamma, beta, mean, var))
     scale = gamma / elemwise("sqrt")(var + constant(epsilon, dtype=dtype))
-    return (inputs - mean) * scale + beta
+    result: Tensor = (inputs - mean) * scale + beta
+    return result
 
 
-def _axes(axes, ndim):
+def _axes(axes: Any, ndim: int) -> tuple[int, ...]:
     """Return the axes of normalisation as a sorted tuple."""
     if axes == "per-activation":
         found = {0}
@@ -152,7 +152,7 @@ def _axes(axes, ndim):
     return tuple(sorted(found))
 
 
-def _checked_epsilon(epsilon):
+def _checked_epsilon(epsilon: float) -> float:
     # cuDNN accepts no smaller one, and results must not depend on the device
     if not np.asarray(epsilon) >= 1e-5:
         raise ValueError(f"epsilon must be at least 1e-5, got {epsilon}")
@@ -162,7 +162,7 @@ def _checked_epsilon(epsilon):
 class _Layout:
     """The dimensions of parameters, which may lack the axes of normalisation."""
 
-    def __init__(self, inputs, axes, gamma, beta):
+    def __init__(self, inputs: Tensor, axes: Sequence[int], gamma: Tensor, beta: Tensor) -> None:
         self.ndim = inputs.type.ndim
         self.axes = axes
         kept = self.ndim - len(axes)
@@ -174,7 +174,7 @@ class _Layout:
                 f"{gamma.type.ndim} and {beta.type.ndim} instead of {kept}"
             )
 
-    def check(self, name, param):
+    def check(self, name: str, param: Tensor) -> None:
         """Raise ValueError unless a further parameter has as many dimensions as gamma."""
         if param.type.ndim != self.params_ndim:
             raise ValueError(
@@ -182,14 +182,14 @@ class _Layout:
                 f"{param.type.ndim} instead of {self.params_ndim}"
             )
 
-    def expanded(self, param):
+    def expanded(self, param: Tensor) -> Tensor:
         """Return a parameter with all dimensions of the inputs, those of ``axes`` broadcastable."""
         if self.params_ndim == self.ndim:
             return addbroadcast(param, *self.axes)
         kept = iter(range(self.params_ndim))
         return dimshuffle(param, ["x" if a in self.axes else next(kept) for a in range(self.ndim)])
 
-    def contracted(self, statistic):
+    def contracted(self, statistic: Tensor) -> Tensor:
         """Return a statistic with the dimensions of the parameters."""
         if self.params_ndim == self.ndim:
             return statistic

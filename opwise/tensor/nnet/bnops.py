@@ -12,15 +12,16 @@ import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type, is_disconnected
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import shapes_of
+from opwise.graph.variable import Var
 from opwise.scalar import dtypes
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.reduce import mean as mean_
 from opwise.tensor.reduce import prod, var
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.shape import addbroadcast, shape
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
 
 __all__ = [
     "AbstractBatchNormInference",
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 
-def _invstd(variance, epsilon):
+def _invstd(variance: Tensor, epsilon: Tensor) -> Tensor:
     return elemwise("inv")(elemwise("sqrt")(variance + cast(epsilon, variance.type.dtype)))
 
 
@@ -38,12 +39,12 @@ class _BatchNormalization(Op):
 
     __props__ = ("axes",)
 
-    def __init__(self, axes=(0,)):
+    def __init__(self, axes: Sequence[int] = (0,)) -> None:
         if not isinstance(axes, list | tuple) or not axes:
             raise ValueError(f"axes must be a list or tuple of one axis or more, not {axes!r}")
         self.axes = tuple(int(a) for a in axes)
 
-    def _common(self, tensors, numbers):
+    def _common(self, tensors: Sequence[Tensor], numbers: Sequence[TensorLike]) -> list[Tensor]:
         """Return the inputs: tensors of one dtype with one number of dimensions, and numbers."""
         tensors = [as_tensor_variable(v) for v in tensors]
         ndim = tensors[0].type.ndim
@@ -57,14 +58,14 @@ class _BatchNormalization(Op):
         dtype = dtypes.upcast(*(v.type.dtype for v in tensors))
         return [cast(v, dtype) for v in tensors] + [as_tensor_variable(v) for v in numbers]
 
-    def _wide(self, *params):
+    def _wide(self, *params: Tensor) -> list[Tensor]:
         """Return parameters that broadcast along the axes."""
         return [addbroadcast(p, *self.axes) for p in params]
 
-    def _total(self, x):
+    def _total(self, x: Tensor) -> Tensor:
         return sum_(x, axis=self.axes, keepdims=True)
 
-    def _n_averaged(self, x):
+    def _n_averaged(self, x: Tensor) -> Tensor:
         return cast(prod(shape(x)[list(self.axes)]), x.type.dtype)
 
     def expanded(self, inputs: Sequence[Any]) -> list[Any]:
@@ -101,7 +102,7 @@ class AbstractBatchNormTrain(_BatchNormalization):
         types = [x.type, *[scale.type] * (2 + len(running))]
         return Apply(self, inputs, [t.make_variable() for t in types])
 
-    def expanded(self, inputs):
+    def expanded(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         x, scale, bias, epsilon, factor, *running = inputs
         scale, bias, *running = self._wide(scale, bias, *running)
         mean = mean_(x, axis=self.axes, keepdims=True)
@@ -116,13 +117,18 @@ class AbstractBatchNormTrain(_BatchNormalization):
             ]
         return results
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         n_running = len(node.inputs) - 5
         running = [[k == 3 + i for k in range(3 + n_running)] for i in range(n_running)]
         statistics = [True] * 3 + [False] * n_running
         return [statistics] * 3 + [[False] * (3 + n_running)] * 2 + running
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         x, scale, bias, epsilon, factor = inputs[:5]
         _, mean, invstd = outputs[:3]
         dy, dmean, dinvstd = output_gradients[:3]
@@ -144,10 +150,10 @@ class AbstractBatchNormTrain(_BatchNormalization):
             *(none() if is_disconnected(g) else g * kept for g in output_gradients[3:]),
         ]  # fmt: skip
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [shapes[0], *[shapes[1]] * (len(node.outputs) - 1)]
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, scale, bias, epsilon, factor, *running = inputs
         mean, variance = (f(axis=self.axes, keepdims=True) for f in (x.mean, x.var))
         invstd = 1 / np.sqrt(variance + epsilon)
@@ -180,15 +186,20 @@ class AbstractBatchNormInference(_BatchNormalization):
         inputs = self._common([x, scale, bias, estimated_mean, estimated_variance], [epsilon])
         return Apply(self, inputs, [inputs[0].type.make_variable()])
 
-    def expanded(self, inputs):
+    def expanded(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         x, scale, bias, mean, variance, epsilon = inputs
         scale, bias, mean, variance = self._wide(scale, bias, mean, variance)
         return [(x - mean) * (scale * _invstd(variance, epsilon)) + bias]
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[True]] * 5 + [[False]]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         x, scale, _, mean, variance, epsilon = inputs
         (dy,) = output_gradients
         scale, mean, variance = self._wide(scale, mean, variance)
@@ -202,7 +213,7 @@ class AbstractBatchNormInference(_BatchNormalization):
 
     infer_shape = shapes_of(0)
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, scale, bias, mean, variance, epsilon = inputs
         result = (x - mean) * (scale / np.sqrt(variance + epsilon)) + bias
         _store(node, [result], output_storage)
@@ -222,7 +233,7 @@ class AbstractBatchNormTrainGrad(_BatchNormalization):
         x, _, scale, *_ = inputs
         return Apply(self, inputs, [t.make_variable() for t in (x.type, scale.type, scale.type)])
 
-    def expanded(self, inputs):
+    def expanded(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         x, dy, scale, mean, invstd, _ = inputs
         scale, mean, invstd = self._wide(scale, mean, invstd)
         n, centered = self._n_averaged(x), x - mean
@@ -230,10 +241,15 @@ class AbstractBatchNormTrainGrad(_BatchNormalization):
         slope = invstd * invstd * products / n
         return [(dy - dbias / n - centered * slope) * (scale * invstd), products * invstd, dbias]
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[True] * 3] * 5 + [[False] * 3]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         x, dy, scale, mean, invstd, _ = inputs
         zero = scale.zeros_like()
         of_x, of_scale, of_bias = (
@@ -261,19 +277,20 @@ class AbstractBatchNormTrainGrad(_BatchNormalization):
 
     infer_shape = shapes_of(0, 2, 2)
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, dy, scale, mean, invstd, _ = inputs
         centered, n = x - mean, x.size // max(mean.size, 1)
 
-        def total(array):
-            return array.sum(axis=self.axes, keepdims=True)
+        def total(array: np.ndarray) -> np.ndarray:
+            result: np.ndarray = array.sum(axis=self.axes, keepdims=True)
+            return result
 
         dbias, products = total(dy), total(dy * centered)
         inner = dy - dbias / n - centered * (invstd * invstd * products / n)
         _store(node, [inner * (scale * invstd), products * invstd, dbias], output_storage)
 
 
-def _store(node, results, output_storage):
+def _store(node: Apply, results: Sequence[np.ndarray], output_storage: Storage) -> None:
     """Put results into the storage of outputs, in their dtypes."""
     for result, out, storage in zip(results, node.outputs, output_storage, strict=True):
         storage[0] = np.asarray(result, dtype=out.type.dtype)

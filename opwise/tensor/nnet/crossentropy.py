@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from opwise.graph import costs
 from opwise.graph.apply import Apply
+from opwise.graph.costs import ArrayLayouts, ArrayShapes, Traffic
 from opwise.graph.null import disconnected_type, is_disconnected
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import connects, shapes_of
+from opwise.graph.variable import Var
 from opwise.scalar import dtypes
 from opwise.tensor.creation import arange, zeros
 from opwise.tensor.elemwise import elemwise, rough_work, zeros_like
@@ -27,10 +30,7 @@ from opwise.tensor.reduce import max_and_argmax
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.subtensor import inc_subtensor, set_subtensor
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import TensorLike, as_tensor_variable
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable
 
 __all__ = [
     "CrossentropyCategorical1Hot",
@@ -54,11 +54,11 @@ __all__ = [
 # --- labels ---------------------------------------------------------------------------------------
 
 
-def _is_labels(y):
+def _is_labels(y: Tensor) -> bool:
     return y.type.dtype in dtypes.INTEGERS and y.type.ndim == 1
 
 
-def _check_labels(labels, rows, name):
+def _check_labels(labels: np.ndarray, rows: np.ndarray, name: str) -> None:
     """Raise ValueError unless there is one label for each row, and a column for each label."""
     n_rows, n_classes = rows.shape
     if labels.shape[0] != n_rows:
@@ -71,7 +71,7 @@ def _check_labels(labels, rows, name):
         )
 
 
-def _picked(x, labels):
+def _picked(x: Tensor, labels: Tensor) -> Tensor:
     """Return the vector of the elements ``x[row, label of the row]``."""
     return x[arange(labels.shape[0]), labels]
 
@@ -91,10 +91,10 @@ class CrossentropySoftmaxArgmax1HotWithBias(Op):
     traffic = costs.each_once
     nin = nout = 3
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__()
 
-    def make_node(self, x, b, y_idx):
+    def make_node(self, x: TensorLike, b: TensorLike, y_idx: TensorLike) -> Apply:
         x, b, y_idx = map(as_tensor_variable, (x, b, y_idx))
         if not is_float(x, 2):
             raise ValueError(f"x must be 2-d tensor of floats. Got {x.type}")
@@ -108,7 +108,7 @@ class CrossentropySoftmaxArgmax1HotWithBias(Op):
         nll = tensor_type(x.type.dtype, y_idx.type.broadcastable).make_variable()
         return Apply(self, [x, b, y_idx], [nll, x.type.make_variable(), y_idx.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, b, labels = inputs
         check_bias(x, b)
         _check_labels(labels, x, "x")
@@ -122,14 +122,19 @@ class CrossentropySoftmaxArgmax1HotWithBias(Op):
         output_storage[1][0] = sm.astype(x.dtype, copy=False)
         output_storage[2][0] = moved.argmax(axis=1).astype(labels.dtype)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         x, _, labels = shapes
         return [labels, x, labels]
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[True, True, True], [True, True, True], [False, False, False]]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (x, b, labels), (_, sm, _) = inputs, outputs
         g_nll, g_sm, _ = output_gradients
         parts = []
@@ -142,7 +147,7 @@ class CrossentropySoftmaxArgmax1HotWithBias(Op):
         dx = parts[0] + parts[1] if len(parts) == 2 else parts[0]
         return [dx, sum_(dx, axis=0), disconnected_type.make_variable()]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         x, _, labels = inputs
         point = sum_of_points(x, *eval_points[:2])
         if point is None:
@@ -150,13 +155,13 @@ class CrossentropySoftmaxArgmax1HotWithBias(Op):
         sm = self(*inputs)[1]
         return [sum_(point * sm, axis=1) - _picked(point, labels), softmax_grad(point, sm), None]
 
-    def apply_work(self, inputs, outputs):
+    def apply_work(self, inputs: ArrayShapes, outputs: ArrayShapes) -> float | None:
         """Return roughly the nanoseconds that one thread computes."""
         of_elements = ("add", "gt", "sub", "exp", "add", "true_div")
         return rough_work(of_elements, inputs[0]) + rough_work(("log", "sub"), inputs[0][:1])
 
 
-class CrossentropySoftmax1HotWithBiasDx(Op):
+class CrossentropySoftmax1HotWithBiasDx(TensorOp):
     """The gradient by x of the cross entropy of softmax(x + b) with labels.
 
     dy: gradient by the cross entropy, a vector with an element for each row, or one for all rows (a
@@ -167,7 +172,7 @@ class CrossentropySoftmax1HotWithBiasDx(Op):
     traffic = costs.each_once
     nin, nout = 3, 1
 
-    def make_node(self, dy, sm, y_idx):
+    def make_node(self, dy: TensorLike, sm: TensorLike, y_idx: TensorLike) -> Apply:
         dy, sm, y_idx = map(as_tensor_variable, (dy, sm, y_idx))
         if not is_float(dy, 0, 1):
             raise ValueError(f"dy must be {{0,1}}-d tensor of floats. Got {dy.type}")
@@ -177,7 +182,7 @@ class CrossentropySoftmax1HotWithBiasDx(Op):
             raise ValueError(f"y_idx must be 1-d tensor of [u]ints. Got {y_idx.type}")
         return Apply(self, [dy, sm, y_idx], [sm.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         dy, sm, labels = inputs
         _check_labels(labels, sm, "sm")
         if dy.size != 1 and dy.shape != labels.shape:
@@ -190,7 +195,12 @@ class CrossentropySoftmax1HotWithBiasDx(Op):
     infer_shape = shapes_of(1)
     connection_pattern = connects(0, 1)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (dy, sm, labels), (g,) = inputs, output_gradients
         one_less = inc_subtensor(_picked(sm, labels), -1)
         if dy.type.ndim == 0:
@@ -201,7 +211,7 @@ class CrossentropySoftmax1HotWithBiasDx(Op):
             by_dy, column = sum_(g * one_less, axis=1), as_column(dy)
         return [by_dy, column * g, disconnected_type.make_variable()]
 
-    def apply_work(self, inputs, outputs):
+    def apply_work(self, inputs: ArrayShapes, outputs: ArrayShapes) -> float | None:
         """Return roughly the nanoseconds that one thread computes."""
         return rough_work(("mul",), inputs[1]) + rough_work(("sub",), inputs[1][:1])
 
@@ -210,19 +220,20 @@ crossentropy_softmax_argmax_1hot_with_bias = CrossentropySoftmaxArgmax1HotWithBi
 crossentropy_softmax_1hot_with_bias_dx = CrossentropySoftmax1HotWithBiasDx()
 
 
-def _no_bias(x):
+def _no_bias(x: Tensor) -> Tensor:
     # not made of x's first row, which an empty batch lacks
     return zeros((x.shape[1],), x.type.dtype)
 
 
 def crossentropy_softmax_1hot_with_bias(
     x: TensorLike, b: TensorLike, y_idx: TensorLike, **kwargs: Any
-) -> Any:
+) -> list[Tensor]:
     """Return the cross entropy of softmax(x + b) with labels, a vector, and the softmax."""
-    return crossentropy_softmax_argmax_1hot_with_bias(x, b, y_idx, **kwargs)[:2]
+    result: list[Tensor] = crossentropy_softmax_argmax_1hot_with_bias(x, b, y_idx, **kwargs)[:2]
+    return result
 
 
-def crossentropy_softmax_1hot(x: TensorLike, y_idx: TensorLike, **kwargs: Any) -> Any:
+def crossentropy_softmax_1hot(x: TensorLike, y_idx: TensorLike, **kwargs: Any) -> list[Tensor]:
     """Return the cross entropy of softmax(x) with labels, a vector, and the softmax."""
     x = as_tensor_variable(x)
     return crossentropy_softmax_1hot_with_bias(x, _no_bias(x), y_idx, **kwargs)
@@ -230,7 +241,7 @@ def crossentropy_softmax_1hot(x: TensorLike, y_idx: TensorLike, **kwargs: Any) -
 
 def crossentropy_softmax_max_and_argmax_1hot_with_bias(
     x: TensorLike, b: TensorLike, y_idx: TensorLike, **kwargs: Any
-) -> Any:
+) -> list[Tensor]:
     """Return cross entropy and softmax(x + b), and the maximum of each row and its column."""
     nll, sm = crossentropy_softmax_1hot_with_bias(x, b, y_idx, **kwargs)
     return [nll, sm, *max_and_argmax(sm, axis=-1)]
@@ -238,7 +249,7 @@ def crossentropy_softmax_max_and_argmax_1hot_with_bias(
 
 def crossentropy_softmax_max_and_argmax_1hot(
     x: TensorLike, y_idx: TensorLike, **kwargs: Any
-) -> Any:
+) -> list[Tensor]:
     """Return cross entropy and softmax(x), and the maximum of each row and its column."""
     x = as_tensor_variable(x)
     return crossentropy_softmax_max_and_argmax_1hot_with_bias(x, _no_bias(x), y_idx, **kwargs)
@@ -247,12 +258,12 @@ def crossentropy_softmax_max_and_argmax_1hot(
 # --- of given probabilities -----------------------------------------------------------------------
 
 
-class CrossentropyCategorical1Hot(Op):
+class CrossentropyCategorical1Hot(TensorOp):
     """-log of the probability of each row's label, as a vector."""
 
     __props__ = ()
 
-    def make_node(self, coding_dist, true_one_of_n):
+    def make_node(self, coding_dist: TensorLike, true_one_of_n: TensorLike) -> Apply:
         coding, labels = as_tensor_variable(coding_dist), as_tensor_variable(true_one_of_n)
         if coding.type.ndim != 2:
             raise TypeError("matrix required for argument: coding_dist")
@@ -265,51 +276,58 @@ class CrossentropyCategorical1Hot(Op):
         out = tensor_type(coding.type.dtype, (False,)).make_variable()
         return Apply(self, [coding, labels], [out])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         coding, labels = inputs
         _check_labels(labels, coding, "coding_dist")
         with np.errstate(all="ignore"):
             result = -np.log(coding[np.arange(len(labels)), labels])
         output_storage[0][0] = result.astype(coding.dtype, copy=False)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [(shapes[0][0],)]
 
     connection_pattern = connects(0)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (coding, labels), (g,) = inputs, output_gradients
         return [
             crossentropy_categorical_1hot_grad(g, coding, labels),
             disconnected_type.make_variable(),
         ]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         (coding, labels), point = inputs, eval_points[0]
         if point is None:
             return [None]
         return [-_picked(point, labels) / _picked(coding, labels)]
 
-    def traffic(self, node, inputs, outputs):
+    def traffic(self, node: Apply, inputs: ArrayLayouts, outputs: ArrayLayouts) -> Traffic:
         """Return the bytes of the elements that are read, one of each row, and of the others."""
         _, labels = inputs
         return [outputs[0].bytes, labels.bytes], [outputs[0].bytes]
 
-    def apply_work(self, inputs, outputs):
+    def apply_work(self, inputs: ArrayShapes, outputs: ArrayShapes) -> float | None:
         """Return roughly the nanoseconds that one thread computes."""
         return rough_work(("log", "neg"), outputs[0])
 
 
-class CrossentropyCategorical1HotGrad(Op):
+class CrossentropyCategorical1HotGrad(TensorOp):
     """The gradient of ``CrossentropyCategorical1Hot`` by the probabilities, from that by y."""
 
     __props__ = ()
 
-    def make_node(self, g_y, coding_dist, true_one_of_n):
+    def make_node(
+        self, g_y: TensorLike, coding_dist: TensorLike, true_one_of_n: TensorLike
+    ) -> Apply:
         inputs = list(map(as_tensor_variable, (g_y, coding_dist, true_one_of_n)))
         return Apply(self, inputs, [inputs[1].type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         g_y, coding, labels = inputs
         _check_labels(labels, coding, "coding_dist")
         result = np.zeros_like(coding)
@@ -321,7 +339,12 @@ class CrossentropyCategorical1HotGrad(Op):
     infer_shape = shapes_of(1)
     connection_pattern = connects(0, 1)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (g_y, coding, labels), (g,) = inputs, output_gradients
         slope = _picked(g, labels) / _picked(coding, labels)
         by_coding = set_subtensor(
@@ -329,12 +352,12 @@ class CrossentropyCategorical1HotGrad(Op):
         )
         return [-slope, by_coding, disconnected_type.make_variable()]
 
-    def traffic(self, node, inputs, outputs):
+    def traffic(self, node: Apply, inputs: ArrayLayouts, outputs: ArrayLayouts) -> Traffic:
         """Return the bytes of the elements that are read, one of each row, and of the others."""
         g_y, _, labels = inputs
         return [g_y.bytes, g_y.bytes, labels.bytes], [outputs[0].bytes]
 
-    def apply_work(self, inputs, outputs):
+    def apply_work(self, inputs: ArrayShapes, outputs: ArrayShapes) -> float | None:
         """Return roughly the nanoseconds that one thread computes."""
         return rough_work(("neg", "true_div"), inputs[0])
 
@@ -343,7 +366,7 @@ crossentropy_categorical_1hot = CrossentropyCategorical1Hot()
 crossentropy_categorical_1hot_grad = CrossentropyCategorical1HotGrad()
 
 
-def categorical_crossentropy(coding_dist: TensorLike, true_dist: TensorLike) -> TensorVariable:
+def categorical_crossentropy(coding_dist: TensorLike, true_dist: TensorLike) -> Tensor:
     """Return the cross entropy of distributions along the last dimension with the true ones.
 
     coding_dist: probabilities. true_dist: probabilities of the same shape, or, with one dimension
@@ -362,14 +385,16 @@ def categorical_crossentropy(coding_dist: TensorLike, true_dist: TensorLike) -> 
     )
 
 
-def binary_crossentropy(output: Any, target: Any) -> TensorVariable:
+def binary_crossentropy(output: TensorLike, target: TensorLike) -> Tensor:
     """Return the cross entropy, elementwise, of probabilities ``output`` with ``target``."""
     output, target = as_tensor_variable(output), as_tensor_variable(target)
     log = elemwise("log")
-    return -(target * log(output) + (1.0 - target) * log(1.0 - output))
+    result: Tensor = -(target * log(output) + (1.0 - target) * log(1.0 - output))
+    return result
 
 
-def sigmoid_binary_crossentropy(output: TensorLike, target: TensorLike) -> TensorVariable:
+def sigmoid_binary_crossentropy(output: TensorLike, target: TensorLike) -> Tensor:
     """Return binary_crossentropy(sigmoid(output), target), accurate for large outputs."""
     output, target = as_tensor_variable(output), as_tensor_variable(target)
-    return target * softplus(-output) + (1.0 - target) * softplus(output)
+    result: Tensor = target * softplus(-output) + (1.0 - target) * softplus(output)
+    return result

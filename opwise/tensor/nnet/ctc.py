@@ -5,21 +5,20 @@ Source: A. Graves et al., "Connectionist Temporal Classification", ICML 2006.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.null import NullType, disconnected_type, is_disconnected
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
+from opwise.graph.variable import Var
 from opwise.scalar import dtypes
 from opwise.tensor.creation import zeros_like
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import TensorLike, as_tensor_variable
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
 
 __all__ = ["ConnectionistTemporalClassification", "ctc", "ctc_available"]
 
@@ -35,10 +34,12 @@ class ConnectionistTemporalClassification(Op):
     __props__ = ("compute_grad",)
     default_output = 0
 
-    def __init__(self, compute_grad: bool = True, openmp: bool | None = None):
+    def __init__(self, compute_grad: bool = True, openmp: bool | None = None) -> None:
         self.compute_grad = compute_grad
 
-    def make_node(self, activations, labels, input_lengths):
+    def make_node(
+        self, activations: TensorLike, labels: TensorLike, input_lengths: TensorLike
+    ) -> Apply:
         activations = as_tensor_variable(activations)
         labels, lengths = as_tensor_variable(labels), as_tensor_variable(input_lengths)
         dtype = activations.type.dtype
@@ -56,22 +57,27 @@ class ConnectionistTemporalClassification(Op):
             outputs.append(tensor_type(dtype, (False,) * 3).make_variable("ctc_grad"))
         return Apply(self, [activations, labels, lengths], outputs)
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         activations, labels, lengths = inputs
         _check(activations, labels, lengths)
         costs, gradient = _forward_backward(activations, labels, lengths, self.compute_grad)
         output_storage[0][0] = costs.astype(activations.dtype)
-        if self.compute_grad:
+        if self.compute_grad and gradient is not None:
             output_storage[1][0] = gradient.astype(activations.dtype)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         steps, batch, symbols = shapes[0]
         return [(batch,), (steps, batch, symbols)][: len(node.outputs)]
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[True] * len(node.outputs)] + [[False] * len(node.outputs)] * 2
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         rest = [disconnected_type.make_variable() for _ in inputs[1:]]
         if len(outputs) < 2 or not is_disconnected(output_gradients[1]):
             why = "The second derivative of the CTC loss is not implemented."
@@ -80,11 +86,11 @@ class ConnectionistTemporalClassification(Op):
             return [zeros_like(inputs[0]), *rest]
         return [dimshuffle(output_gradients[0], ("x", 0, "x")) * outputs[1], *rest]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{compute_grad={self.compute_grad}}}"
 
 
-def _check(activations, labels, lengths):
+def _check(activations: np.ndarray, labels: np.ndarray, lengths: np.ndarray) -> None:
     """Raise ValueError unless the inputs fit together."""
     steps, batch, symbols = activations.shape
     if labels.shape[0] != batch or len(lengths) != batch:
@@ -100,7 +106,7 @@ def _check(activations, labels, lengths):
         raise ValueError(f"input_lengths must be 0 to {steps}, got {lengths.tolist()}")
 
 
-def _extended(labels):
+def _extended(labels: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return labels with blanks around each, what may be skipped to, and the lengths.
 
     Returns (symbols by (batch, state), whether a state may follow that two before it, states of
@@ -118,7 +124,9 @@ def _extended(labels):
     return states, skips, 2 * counts + 1, counts + np.array(repeats, np.int64)
 
 
-def _forward_backward(activations, labels, lengths, with_gradient):
+def _forward_backward(
+    activations: np.ndarray, labels: np.ndarray, lengths: np.ndarray, with_gradient: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
     """Return (costs, gradients or None) in float64; sequences are computed side by side.
 
     A sequence with fewer steps than its labels need has cost 0 and gradient 0, as in warp-ctc.
@@ -173,7 +181,7 @@ def _forward_backward(activations, labels, lengths, with_gradient):
     return costs, gradient
 
 
-def _arriving(before, skips):
+def _arriving(before: np.ndarray, skips: np.ndarray) -> np.ndarray:
     """Return the log-probability of being in each state, staying or coming from one before."""
     total = before.copy()
     total[:, 1:] = np.logaddexp(total[:, 1:], before[:, :-1])
@@ -183,7 +191,7 @@ def _arriving(before, skips):
     return total
 
 
-def ctc(activations: TensorLike, labels: TensorLike, input_lengths: TensorLike) -> Any:
+def ctc(activations: TensorLike, labels: TensorLike, input_lengths: TensorLike) -> Tensor:
     """Return the CTC loss of each sequence of a batch, a vector.
 
     activations: before the softmax, of shape (time, batch, symbols), float32 or float64. labels:
@@ -191,9 +199,7 @@ def ctc(activations: TensorLike, labels: TensorLike, input_lengths: TensorLike) 
     no label. input_lengths: the number of time steps of each sequence. Raises TypeError for other
     dtypes, ValueError for other numbers of dimensions.
     """
-    costs: TensorVariable = ConnectionistTemporalClassification()(
-        activations, labels, input_lengths
-    )
+    costs: Tensor = ConnectionistTemporalClassification()(activations, labels, input_lengths)
     return costs
 
 

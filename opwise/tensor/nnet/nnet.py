@@ -5,12 +5,14 @@ Softmax is in ``rowsoftmax``, cross entropies in ``crossentropy``, sigmoids in `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Storage, Values
+from opwise.graph.variable import Var
 from opwise.scalar import dtypes
 from opwise.scalar.op import CLASSES, OPS
 from opwise.tensor.blas import batched_dot
@@ -28,10 +30,7 @@ from opwise.tensor.products import dot, tensordot
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.shape import reshape
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import TensorLike, as_tensor_variable
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable
 
 __all__ = [
     *crossentropy.__all__,
@@ -61,7 +60,7 @@ scalar_softsign = OPS["scalar_softsign"]
 softsign = elemwise("scalar_softsign")
 
 
-def relu(x: Any, alpha: Any = 0) -> Any:
+def relu(x: TensorLike, alpha: TensorLike = 0) -> Tensor | float | np.ndarray:
     """Return x where it is positive and ``alpha`` times x elsewhere, elementwise.
 
     alpha: a number or a tensor that broadcasts against x. The derivative at 0 is the mean of both
@@ -73,27 +72,29 @@ def relu(x: Any, alpha: Any = 0) -> Any:
         number: Any = x
         if isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "biu":
             number = 1.0 * number
-        return 0.5 * (number + abs(number))
-    x = as_tensor_variable(x)
+        rectified: float | np.ndarray = 0.5 * (number + abs(number))
+        return rectified
+    x = tensor = as_tensor_variable(x)
     discrete = x.type.dtype in dtypes.DISCRETE
     zero = x.type.numpy_dtype.type(0)
     if is_zero and discrete:  # x + abs(x) may overflow: 100 + 100 is -56 as int8
         return 1.0 * elemwise("maximum")(x, zero)
     if is_zero:
-        return 0.5 * (x + elemwise("abs_")(x))
+        return 0.5 * (tensor + elemwise("abs_")(x))
     alpha = as_tensor_variable(alpha)
     if alpha.type.dtype in dtypes.DISCRETE:  # so may 1 + alpha
         alpha = cast(alpha, (0.5 * alpha).type.dtype)
-    rising = 0.5 * (1 + alpha)
+    rising: Tensor = 0.5 * (1 + alpha)
     if discrete:  # so may abs(x)
         wide = (rising * x).type.dtype
         size = cast(elemwise("maximum")(x, zero), wide) - cast(elemwise("minimum")(x, zero), wide)
     else:
         size = elemwise("abs_")(x)
-    return rising * x + 0.5 * (1 - alpha) * size
+    result: Tensor | float | np.ndarray = rising * tensor + 0.5 * (1 - alpha) * size
+    return result
 
 
-def elu(x: Any, alpha: Any = 1) -> TensorVariable:
+def elu(x: TensorLike, alpha: Any = 1) -> Tensor:
     """Return x where it is positive and ``alpha`` (exp(x) - 1) elsewhere, elementwise."""
     x = as_tensor_variable(x)
     below = x
@@ -102,7 +103,7 @@ def elu(x: Any, alpha: Any = 1) -> TensorVariable:
     return elemwise("switch")(x > 0, x, alpha * elemwise("expm1")(below))
 
 
-def selu(x: Any) -> TensorVariable:
+def selu(x: Any) -> Tensor:
     """Return the scaled elu whose outputs keep mean 0 and variance 1 (Klambauer et al., 2017)."""
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
 
@@ -110,60 +111,70 @@ def selu(x: Any) -> TensorVariable:
 # --- rows with one more element -------------------------------------------------------------------
 
 
-class Prepend_scalar_constant_to_each_row(Op):
+class Prepend_scalar_constant_to_each_row(TensorOp):
     """A matrix with a column of the number ``val`` before the others."""
 
     __props__ = ("val",)
 
-    def __init__(self, val=0):
+    def __init__(self, val: float = 0) -> None:
         self.val = float(val)
 
-    def make_node(self, mat):
+    def make_node(self, mat: TensorLike) -> Apply:
         mat = as_tensor_variable(mat)
         if mat.type.ndim != 2:
             raise TypeError(f"Expected a matrix as input. Got {mat.type}")
         out = tensor_type(mat.type.dtype, (mat.type.broadcastable[0], False))
         return Apply(self, [mat], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = _with_column(self.val, inputs[0])
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         ((rows, columns),) = shapes
         return [(rows, columns + 1)]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         return [output_gradients[0][:, 1:]]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{Constant{{{self.val}}}}}"
 
 
-class Prepend_scalar_to_each_row(Op):
+class Prepend_scalar_to_each_row(TensorOp):
     """A matrix with a column of the scalar ``val`` before the others."""
 
     __props__ = ()
 
-    def make_node(self, val, mat):
+    def make_node(self, val: TensorLike, mat: TensorLike) -> Apply:
         val, mat = as_tensor_variable(val), as_tensor_variable(mat)
         if val.type.ndim or mat.type.ndim != 2:
             raise TypeError(f"Expected a scalar and a matrix. Got {val.type} and {mat.type}")
         out = tensor_type(mat.type.dtype, (mat.type.broadcastable[0], False))
         return Apply(self, [val, mat], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         output_storage[0][0] = _with_column(*inputs)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         _, (rows, columns) = shapes
         return [(rows, columns + 1)]
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         (g,) = output_gradients
         return [sum_(g[:, 0]), g[:, 1:]]
 
 
-def _with_column(value, matrix):
+def _with_column(value: Any, matrix: np.ndarray) -> np.ndarray:
     out = np.empty((matrix.shape[0], matrix.shape[1] + 1), matrix.dtype)
     out[:, 0] = value
     out[:, 1:] = matrix
@@ -178,7 +189,7 @@ prepend_1_to_each_row = Prepend_scalar_constant_to_each_row(1.0)
 # --- outputs of a classifier ----------------------------------------------------------------------
 
 
-def confusion_matrix(actual: TensorLike, pred: TensorLike) -> list[TensorVariable]:
+def confusion_matrix(actual: TensorLike, pred: TensorLike) -> list[Tensor]:
     """Return how often each class was predicted as each other class, and the sorted classes.
 
     actual, pred: vectors of labels. The first result is a matrix of int64: rows are the actual
@@ -204,10 +215,10 @@ def h_softmax(
     n_outputs_per_class: int,
     W1: Any,
     b1: Any,
-    W2: Any,
-    b2: Any,
+    W2: TensorLike,
+    b2: TensorLike,
     target: TensorLike | None = None,
-) -> Any:
+) -> Tensor:
     """Return the probabilities of a two-level softmax: over classes, then over outputs of a class.
 
     x: matrix (batch_size, features). W1, b1: (features, n_classes), (n_classes,). W2, b2:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from opwise.scalar import dtypes
 from opwise.scalar.op import CLASSES, OPS
 from opwise.tensor.elemwise import Elemwise, elemwise
-from opwise.tensor.variable import as_tensor_variable, constant
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
+from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable, constant
 
 __all__ = [
     "ScalarSigmoid",
@@ -44,7 +39,7 @@ ultra_fast_sigmoid_inplace = Elemwise(
 )
 
 
-def hard_sigmoid(x: Any) -> TensorVariable:
+def hard_sigmoid(x: TensorLike) -> Tensor:
     """Return 0.2 x + 0.5 clipped to 0 and 1, an approximation of the sigmoid."""
     x = as_tensor_variable(x)
     dtype = dtypes.to_float(x.type.dtype)

@@ -9,19 +9,20 @@ and substreams, Operations Research 50(6), 2002.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.null import grad_undefined
-from opwise.graph.op import Op
-from opwise.graph.variable import Variable
+from opwise.graph.op import Lengths, Op, Storage, Values
+from opwise.graph.variable import Var, Variable
 from opwise.scalar import dtypes
 from opwise.tensor.knownvalues import get_vector_length, is_one, vector_entries, vector_entry
 from opwise.tensor.shape import length
 from opwise.tensor.type import TensorType
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable, constant
 
 # The legacy names of the generator's parameters. A step computes
 #   x[n] = (2^22 x[n-2] + (2^7 + 1) x[n-3]) mod M1
@@ -83,10 +84,11 @@ def multMatVect(v: np.ndarray, A: np.ndarray, m1: Any, B: np.ndarray, m2: Any) -
 multMatVect.dot_modulo = None  # type: ignore[attr-defined]
 
 
-def _jumped(A, s, m):
+def _jumped(A: np.ndarray, s: np.ndarray, m: Any) -> np.ndarray:
     """Return A s modulo m as int32; the remainder of a negative number is negative, as in C."""
     m = np.int64(m)
-    return np.fmod(np.fmod(A * s, m).sum(1), m).astype("int32")
+    result: np.ndarray = np.fmod(np.fmod(A * s, m).sum(1), m).astype("int32")
+    return result
 
 
 def ff_2p134(rstate: np.ndarray) -> np.ndarray:
@@ -118,16 +120,24 @@ def substreams(rstate: np.ndarray, n: int) -> np.ndarray:
     return states
 
 
-class DotModulo(Op):
+class DotModulo(TensorOp):
     """Two products of a matrix and a vector, each modulo a number, joined to one vector."""
 
     __props__ = ()
 
-    def make_node(self, A, s, m, A2, s2, m2):
+    def make_node(
+        self,
+        A: TensorLike,
+        s: TensorLike,
+        m: np.ndarray,
+        A2: np.ndarray,
+        s2: TensorLike,
+        m2: np.ndarray,
+    ) -> Apply:
         inputs = [as_tensor_variable(x) for x in (A, s, m, A2, s2, m2)]
         return Apply(self, inputs, [inputs[1].type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         A, s, m, A2, s2, m2 = inputs
         output_storage[0][0] = np.concatenate([_jumped(A, s, m), _jumped(A2, s2, m2)])
 
@@ -135,16 +145,17 @@ class DotModulo(Op):
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def _reduced(y, modulus):
+def _reduced(y: np.ndarray, modulus: Any) -> np.ndarray:
     """Return ``y``, or ``y - modulus`` if y as an unsigned number is not less than it."""
     y = y.view("uint32")
-    return np.minimum(y, y - modulus).view("int32")
+    result: np.ndarray = np.minimum(y, y - modulus).view("int32")
+    return result
 
 
 _U1, _U2 = np.uint32(M1), np.uint32(M2)
 
 
-def _step(state):
+def _step(state: list[np.ndarray]) -> np.ndarray:
     """Advance a list of six int32 arrays by one step; return the integers that it yields."""
     x1, x2, x3, y1, y2, y3 = state
     x = ((x2 & MASK12) << 22) + (x2 >> 9) + ((x3 & MASK13) << 7) + (x3 >> 24)
@@ -153,7 +164,8 @@ def _step(state):
     third = _reduced(((y3 & MASK2) << 15) + MULT2 * (y3 >> 16), _U2)
     y = _reduced(_reduced(third + y3, _U2) + first, _U2)
     state[:] = x, x1, x2, y, y1, y2
-    return np.where(x <= y, x - y + M1, x - y)
+    result: np.ndarray = np.where(x <= y, x - y + M1, x - y)
+    return result
 
 
 def mrg_next_value(rstate: Any, new_rstate: np.ndarray, NORM: Any, mask: int, offset: int) -> Any:
@@ -166,7 +178,7 @@ def mrg_next_value(rstate: Any, new_rstate: np.ndarray, NORM: Any, mask: int, of
 
 #: the factors of the integers of a step; those of float16 have only 15 bits, and are multiplied as
 #: float64
-NORMS = {
+NORMS: dict[str, Any] = {
     "float16": float(np.float16(3.0458e-05)),
     "float32": np.float32(4.6566126e-10),
     "float64": NORM,
@@ -174,16 +186,19 @@ NORMS = {
 MASK_FLOAT16 = 0x7FFF
 
 
-def _float32(z):
-    return z.astype("float32") * NORMS["float32"]
+def _float32(z: np.ndarray) -> np.ndarray:
+    result: np.ndarray = z.astype("float32") * NORMS["float32"]
+    return result
 
 
-def _float64(z):
-    return z * NORMS["float64"]
+def _float64(z: np.ndarray) -> np.ndarray:
+    result: np.ndarray = z * NORMS["float64"]
+    return result
 
 
-def _float16(z):
-    return (((z & MASK_FLOAT16) + 1) * NORMS["float16"]).astype("float16")
+def _float16(z: np.ndarray) -> np.ndarray:
+    result: np.ndarray = (((z & MASK_FLOAT16) + 1) * NORMS["float16"]).astype("float16")
+    return result
 
 
 #: integers of a step to numbers between 0 and 1, by dtype
@@ -219,21 +234,26 @@ class mrg_uniform_base(Op):
     __props__ = ("output_type", "inplace")
     advances_state = True
 
-    def __init__(self, output_type, inplace=False):
+    def __init__(self, output_type: TensorType, inplace: bool = False) -> None:
         self.output_type = output_type
         self.inplace = inplace
         if inplace:
             self.destroy_map = {0: [0]}
 
-    def __str__(self):
+    def __str__(self) -> str:
         how = "inplace" if self.inplace else "no_inplace"
         return f"{type(self).__name__}{{{self.output_type},{how}}}"
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         why = "No gradient defined through random sampling op"
         return [grad_undefined(self, k, x, why) for k, x in enumerate(inputs)]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         return [None] * 2
 
 
@@ -244,7 +264,7 @@ class mrg_uniform(mrg_uniform_base):
     """
 
     @classmethod
-    def new(cls, rstate: Any, ndim: int | None, dtype: str, size: Any) -> list[Variable]:
+    def new(cls, rstate: Any, ndim: int | None, dtype: str, size: TensorLike) -> list[Variable]:
         """Return the states after the draw, and the numbers.
 
         ndim: the length of ``size`` (default: the known one).
@@ -253,9 +273,10 @@ class mrg_uniform(mrg_uniform_base):
         size = constant([], dtype="int64") if none else as_tensor_variable(size)
         if ndim is None:
             ndim = get_vector_length(size)
-        return cls(TensorType(dtype, (False,) * ndim))(rstate, size)
+        result: list[Variable] = cls(TensorType(dtype, (False,) * ndim))(rstate, size)
+        return result
 
-    def make_node(self, rstate, size):
+    def make_node(self, rstate: TensorLike, size: TensorLike) -> Apply:
         rstate, size = as_tensor_variable(rstate), as_tensor_variable(size)
         dtype = self.output_type.dtype
         if dtype not in NORMS:
@@ -266,7 +287,7 @@ class mrg_uniform(mrg_uniform_base):
         out = self.output_type.clone(broadcastable=pattern)
         return Apply(self, [rstate, size], [rstate.type.make_variable(), out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         rstate, size = inputs
         if rstate.dtype != "int32":
             raise _no_states(rstate.dtype, rstate.shape)
@@ -301,12 +322,12 @@ class mrg_uniform(mrg_uniform_base):
             raise ValueError("rstate has no rows: there is no stream to draw from")
         return shape
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         entries = vector_entries(node.inputs[1], self.output_type.ndim)
         return [shapes[0], tuple(map(length, entries))]
 
 
-def _no_states(dtype, shape):
+def _no_states(dtype: str, shape: tuple[int, ...]) -> ValueError:
     return ValueError(
         "rstate must be a matrix of int32 with 6 columns, one state in each row, not an array of "
         f"dtype {dtype} and shape {shape}"

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from opwise.config import config
 from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import shapes_of
+from opwise.graph.variable import Var
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar
 from opwise.tensor.convert import scalar_from_tensor, tensor_from_scalar
 from opwise.tensor.elemwise import cast, zeros_like
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable
 
 
-class MultinomialFromUniform(Op):
+class MultinomialFromUniform(TensorOp):
     """How often each outcome occurs in n draws, in each row of a matrix.
 
     Inputs are a matrix of probabilities, a row for each distribution; uniform numbers, those of the
@@ -32,13 +35,13 @@ class MultinomialFromUniform(Op):
     def __init__(self, odtype: str) -> None:
         self.odtype = odtype
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{self.odtype}}}"
 
-    def out_dtype(self, pvals):
+    def out_dtype(self, pvals: Tensor) -> str:
         return pvals.type.dtype if self.odtype == "auto" else self.odtype
 
-    def make_node(self, pvals, unis, n=1):
+    def make_node(self, pvals: TensorLike, unis: TensorLike, n: int = 1) -> Apply:
         pvals, unis = as_tensor_variable(pvals), as_tensor_variable(unis)
         if pvals.type.ndim != 2:
             raise NotImplementedError(
@@ -51,7 +54,7 @@ class MultinomialFromUniform(Op):
             n = scalar_from_tensor(n)
         return Apply(self, [pvals, unis, n], [out.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         pvals, unis, n = inputs
         n = int(n)
         self.check(pvals, unis, n)
@@ -63,7 +66,7 @@ class MultinomialFromUniform(Op):
         output_storage[0][0] = counts
 
     @staticmethod
-    def check(pvals, unis, n):
+    def check(pvals: np.ndarray, unis: np.ndarray, n: int) -> None:
         """Raise ValueError unless there are as many numbers as draws."""
         if unis.shape[0] != pvals.shape[0] * n:
             raise ValueError(
@@ -73,7 +76,12 @@ class MultinomialFromUniform(Op):
 
     infer_shape = shapes_of(0)
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         tensors = (*inputs[:2], tensor_from_scalar(inputs[2]))
         return [
             zeros_like(x, config.floatX if x.type.dtype in dtypes.DISCRETE else x.type.dtype)
@@ -81,7 +89,7 @@ class MultinomialFromUniform(Op):
         ]
 
 
-def _drawn(cumulated, numbers):
+def _drawn(cumulated: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return (rows in which an outcome is drawn, these outcomes)."""
     larger = cumulated > numbers[:, None]
     (rows,) = np.nonzero(larger.any(1))
@@ -104,10 +112,10 @@ class ChoiceFromUniform(MultinomialFromUniform):
 
     __str__ = Op.__str__
 
-    def out_dtype(self, pvals):
+    def out_dtype(self, pvals: Tensor) -> str:
         return "int64" if self.odtype == "auto" else self.odtype
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         pvals, unis, n = inputs
         n = int(n)
         self.check(pvals, unis, n)
@@ -124,7 +132,7 @@ class ChoiceFromUniform(MultinomialFromUniform):
         output_storage[0][0] = chosen
 
     @staticmethod
-    def check(pvals, unis, n):
+    def check(pvals: np.ndarray, unis: np.ndarray, n: int) -> None:
         if n > pvals.shape[1]:
             raise ValueError(
                 "Cannot sample without replacement n samples bigger than the size of the "
@@ -132,11 +140,11 @@ class ChoiceFromUniform(MultinomialFromUniform):
             )
         MultinomialFromUniform.check(pvals, unis, n)
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         return [(shapes[0][0], cast(tensor_from_scalar(node.inputs[2]), "int64"))]
 
 
-def _normalised(pvals, outcomes, before):
+def _normalised(pvals: np.ndarray, outcomes: np.ndarray, before: np.ndarray) -> np.ndarray:
     """Return rows of probabilities divided by their sums.
 
     before: the sum of those before ``outcomes``. All others are added one by one, in the dtype of
@@ -146,13 +154,14 @@ def _normalised(pvals, outcomes, before):
     for k in range(pvals.shape[1]):
         total = np.where(k >= outcomes, total + pvals[:, k], total)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return pvals / total[:, None]
+        result: np.ndarray = pvals / total[:, None]
+        return result
 
 
 class MultinomialWOReplacementFromUniform(ChoiceFromUniform):
     """The old name of ChoiceFromUniform."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
             "MultinomialWOReplacementFromUniform is deprecated, use ChoiceFromUniform instead.",
             DeprecationWarning,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +20,8 @@ from opwise.errors import ShapeError
 from opwise.graph import provenance
 from opwise.graph.apply import Apply
 from opwise.graph.null import grad_undefined
-from opwise.graph.op import Op
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.op import Lengths, Op, Storage, Values
+from opwise.graph.variable import Constant, Var, Variable
 from opwise.scalar import dtypes
 from opwise.tensor.elemwise import cast
 from opwise.tensor.join import stack
@@ -31,9 +31,6 @@ from opwise.tensor.selection import permute_row_elements
 from opwise.tensor.shape import length
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable, constant
-
-if TYPE_CHECKING:
-    from opwise.tensor.operators import TensorVariable
 
 __all__ = [
     "RandomFunction",
@@ -82,12 +79,13 @@ class RandomFunction(Op):
         if isinstance(self.fn, str):
             method: Callable[..., Any] = getattr(np.random.RandomState, self.fn)
             return method
-        return self.fn
+        result: Callable[..., Any] = self.fn
+        return result
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"RandomFunction{{{self.exec_fn.__name__}}}"
 
-    def make_node(self, r, shape, *args):
+    def make_node(self, r: Any, shape: TensorLike, *args: TensorLike) -> Apply:
         if not isinstance(r, Variable):
             raise TypeError(f"The state must be a variable of {random_state_type}, not {r!r}")
         if not isinstance(r.type, RandomStateType):
@@ -100,14 +98,14 @@ class RandomFunction(Op):
         inputs = [r, shape, *map(as_tensor_variable, args)]
         return Apply(self, inputs, [r.type.make_variable(), self.outtype.make_variable()])
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
         shape = node.inputs[1]
         if self.ndim_added or (isinstance(shape, Constant) and not len(shape.data)):
             raise ShapeError(f"the arguments of {self} decide the shape")
         entries = vector_entries(shape, node.outputs[1].type.ndim)
         return [None, tuple(map(length, entries))]
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         state, lengths, *args = inputs
         # numpy takes None for: the shape that the arguments have
         shape = tuple(map(int, lengths)) or None
@@ -134,11 +132,16 @@ class RandomFunction(Op):
         output_storage[0][0] = state
         output_storage[1][0] = numbers
 
-    def L_op(self, inputs, outputs, output_gradients):
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
         why = "No gradient defined through raw random numbers op"
         return [grad_undefined(self, k, x, why) for k, x in enumerate(inputs)]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Tensor], eval_points: Sequence[Var]) -> Sequence[Var]:
         return [None, None]
 
 
@@ -146,7 +149,7 @@ class RandomFunction(Op):
 
 
 def _infer_ndim_bcast(
-    ndim: int | None, shape: Any, *args: Any
+    ndim: int | None, shape: TensorLike, *args: Any
 ) -> tuple[int, Tensor, tuple[bool, ...]]:
     """Return (number of dimensions, shape as an int64 vector, broadcastable dimensions) of a draw.
 
@@ -184,7 +187,7 @@ def _infer_ndim_bcast(
     return ndim, cast(vector, "int64"), pattern
 
 
-def _length(entry, i, ndim, args):
+def _length(entry: Any, i: int, ndim: int, args: Any) -> tuple[Tensor, bool]:
     """Return (length, whether it is known to be 1) for entry ``i`` of a shape."""
     if hasattr(entry, "type"):
         return entry, False
@@ -221,14 +224,14 @@ def _generate_broadcasting_indices(out_shape: Sequence[int], *shapes: Sequence[i
     return [at, *([tuple(map(int, keep * index)) for index in at] for keep in limits)]
 
 
-def _padded(x, ndim, name):
+def _padded(x: np.ndarray, ndim: int, name: str) -> np.ndarray:
     """Return an argument with ``ndim`` dimensions."""
     if x.ndim > ndim:
         raise ValueError(f"{name} has {x.ndim} dimensions, more than the size, which has {ndim}")
     return x.reshape((1,) * (ndim - x.ndim) + x.shape)
 
 
-def _sized(size, *shapes):
+def _sized(size: tuple[int, ...] | None, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     """Return a size as a tuple; the largest lengths of the arguments if it is None."""
     if size is not None:
         return tuple(size)
@@ -240,7 +243,7 @@ def _sized(size, *shapes):
 # --- distributions --------------------------------------------------------------------------------
 
 
-def _at_least_floatX(dtype, *args):
+def _at_least_floatX(dtype: str | None, *args: Tensor) -> str:
     return dtypes.upcast(config.floatX, *(x.type.dtype for x in args)) if dtype is None else dtype
 
 
@@ -255,7 +258,10 @@ def uniform(
     low, high = as_tensor_variable(low), as_tensor_variable(high)
     dtype = _at_least_floatX(dtype, low, high)
     ndim, size, pattern = _infer_ndim_bcast(ndim, size, low, high)
-    return RandomFunction("uniform", tensor_type(dtype, pattern))(random_state, size, low, high)
+    result: list[Variable] = RandomFunction("uniform", tensor_type(dtype, pattern))(
+        random_state, size, low, high
+    )
+    return result
 
 
 def normal(
@@ -269,7 +275,10 @@ def normal(
     avg, std = as_tensor_variable(avg), as_tensor_variable(std)
     dtype = _at_least_floatX(dtype, avg, std)
     ndim, size, pattern = _infer_ndim_bcast(ndim, size, avg, std)
-    return RandomFunction("normal", tensor_type(dtype, pattern))(random_state, size, avg, std)
+    result: list[Variable] = RandomFunction("normal", tensor_type(dtype, pattern))(
+        random_state, size, avg, std
+    )
+    return result
 
 
 def binomial(
@@ -279,16 +288,19 @@ def binomial(
     """Draw how many of ``n`` trials succeed, each with probability ``p``. prob: old name of p."""
     n, p = _trials(n), as_tensor_variable(_renamed(p, prob))
     ndim, size, _ = _infer_ndim_bcast(ndim, size, n, p)
-    return RandomFunction("binomial", tensor_type(dtype, (False,) * ndim))(random_state, size, n, p)
+    result: list[Variable] = RandomFunction("binomial", tensor_type(dtype, (False,) * ndim))(
+        random_state, size, n, p
+    )
+    return result
 
 
-def _trials(n):
+def _trials(n: TensorLike) -> Tensor:
     """Return a number of trials as a variable; numpy takes no uint64."""
-    n = as_tensor_variable(n)
-    return cast(n, "int64") if n.type.dtype == "uint64" else n
+    count = as_tensor_variable(n)
+    return cast(count, "int64") if count.type.dtype == "uint64" else count
 
 
-def _renamed(p, prob):
+def _renamed(p: TensorLike, prob: TensorLike | None) -> TensorLike:
     if prob is None:
         return p
     provenance.warn("The parameter prob of binomial is now p, as in numpy.")
@@ -314,7 +326,8 @@ def random_integers(
     low, high = as_tensor_variable(low), as_tensor_variable(high)
     ndim, size, pattern = _infer_ndim_bcast(ndim, size, low, high)
     op = RandomFunction(random_integers_helper, tensor_type(dtype, pattern))
-    return op(random_state, size, low, high)
+    result: list[Variable] = op(random_state, size, low, high)
+    return result
 
 
 def choice_helper(random_state: Any, a: Any, replace: Any, p: Any, size: Any) -> Any:
@@ -327,7 +340,7 @@ def choice_helper(random_state: Any, a: Any, replace: Any, p: Any, size: Any) ->
 
 
 def choice(
-    random_state: Variable, size: Any = None, a: TensorLike = 2, replace: Any = True,
+    random_state: Variable, size: Any = None, a: TensorLike = 2, replace: TensorLike = True,
     p: TensorLike | None = None, ndim: int | None = None, dtype: str = "int64",
 ) -> list[Variable]:  # fmt: skip
     """Draw elements of the vector ``a``, or integers from 0 to a - 1.
@@ -339,10 +352,11 @@ def choice(
         replace = constant(replace, dtype="int8")
     # programs also give 0 for None, as Theano permits
     equal = p is None or (isinstance(p, int | float) and p == 0)
-    p = as_tensor_variable([] if equal else p)
+    p = as_tensor_variable([] if p is None or equal else p)
     ndim, size, pattern = _infer_ndim_bcast(ndim, size)
     op = RandomFunction(choice_helper, tensor_type(dtype, pattern))
-    return op(random_state, size, a, as_tensor_variable(replace), p)
+    result: list[Variable] = op(random_state, size, a, as_tensor_variable(replace), p)
+    return result
 
 
 def poisson(
@@ -352,7 +366,10 @@ def poisson(
     """Draw numbers of a Poisson distribution of mean ``lam``; size or ndim must be given."""
     lam = as_tensor_variable(lam)
     ndim, size, pattern = _infer_ndim_bcast(ndim, size)
-    return RandomFunction("poisson", tensor_type(dtype, pattern))(random_state, size, lam)
+    result: list[Variable] = RandomFunction("poisson", tensor_type(dtype, pattern))(
+        random_state, size, lam
+    )
+    return result
 
 
 def permutation_helper(random_state: Any, n: Any, shape: Any) -> np.ndarray:
@@ -384,7 +401,8 @@ def permutation(
     else:
         ndim, size, pattern = _infer_ndim_bcast(ndim, size)
     op = RandomFunction(permutation_helper, tensor_type(dtype, (*pattern, False)), ndim_added=1)
-    return op(random_state, size, n)
+    result: list[Variable] = op(random_state, size, n)
+    return result
 
 
 def multinomial_helper(random_state: Any, n: Any, pvals: Any, size: Any) -> np.ndarray:
@@ -402,7 +420,7 @@ def multinomial_helper(random_state: Any, n: Any, pvals: Any, size: Any) -> np.n
     return out
 
 
-def _scaled(row):
+def _scaled(row: np.ndarray) -> np.ndarray:
     """Return probabilities whose sum is at most 1: numpy refuses what rounding makes larger."""
     if 1.0 < np.sum(row) < 1.0 + 1e-5 or row[-1] < 5e-5:
         row = row * (1.0 - 5e-5)
@@ -423,7 +441,10 @@ def multinomial(
     n, pvals = _trials(n), as_tensor_variable(pvals)
     ndim, size, pattern = _infer_ndim_bcast(ndim, size, n, pvals[..., 0])
     out = tensor_type(dtype, (*pattern, pvals.type.broadcastable[-1]))
-    return RandomFunction(multinomial_helper, out, ndim_added=1)(random_state, size, n, pvals)
+    result: list[Variable] = RandomFunction(multinomial_helper, out, ndim_added=1)(
+        random_state, size, n, pvals
+    )
+    return result
 
 
 class RandomStreamsBase:
@@ -439,65 +460,73 @@ class RandomStreamsBase:
     def binomial(
         self, size: Any = None, n: TensorLike = 1, p: TensorLike = 0.5, ndim: int | None = None,
         dtype: str = "int64", prob: TensorLike | None = None,
-    ) -> TensorVariable:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """Return how many of ``n`` trials succeed, each with probability ``p``."""
         p = _renamed(p, prob)
-        return self.gen(binomial, size, n, p, ndim=ndim, dtype=dtype)
+        result: Tensor = self.gen(binomial, size, n, p, ndim=ndim, dtype=dtype)
+        return result
 
     def uniform(
         self, size: Any = None, low: TensorLike = 0.0, high: TensorLike = 1.0,
         ndim: int | None = None, dtype: str | None = None,
-    ) -> TensorVariable:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """Return numbers uniform between ``low`` (included) and ``high`` (excluded)."""
-        return self.gen(uniform, size, low, high, ndim=ndim, dtype=dtype)
+        result: Tensor = self.gen(uniform, size, low, high, ndim=ndim, dtype=dtype)
+        return result
 
     def normal(
         self, size: Any = None, avg: TensorLike = 0.0, std: TensorLike = 1.0,
         ndim: int | None = None, dtype: str | None = None,
-    ) -> TensorVariable:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """Return numbers of a normal distribution of mean ``avg``, standard deviation ``std``."""
-        return self.gen(normal, size, avg, std, ndim=ndim, dtype=dtype)
+        result: Tensor = self.gen(normal, size, avg, std, ndim=ndim, dtype=dtype)
+        return result
 
     def random_integers(
         self, size: Any = None, low: TensorLike = 0, high: TensorLike = 1,
         ndim: int | None = None, dtype: str = "int64",
-    ) -> TensorVariable:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """Return integers from ``low`` to ``high``, both included."""
-        return self.gen(random_integers, size, low, high, ndim=ndim, dtype=dtype)
+        result: Tensor = self.gen(random_integers, size, low, high, ndim=ndim, dtype=dtype)
+        return result
 
     def choice(
         self, size: Any = None, a: TensorLike = 2, replace: Any = True,
         p: TensorLike | None = None, ndim: int | None = None, dtype: str = "int64",
-    ) -> TensorVariable:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """Return elements of the vector ``a``, or integers from 0 to a - 1."""
-        return self.gen(choice, size, a, replace, p, ndim=ndim, dtype=dtype)
+        result: Tensor = self.gen(choice, size, a, replace, p, ndim=ndim, dtype=dtype)
+        return result
 
     def poisson(
         self, size: Any = None, lam: TensorLike | None = None, ndim: int | None = None,
         dtype: str = "int64",
-    ) -> TensorVariable:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """Return numbers of a Poisson distribution of mean ``lam``, which must be given."""
-        return self.gen(poisson, size, lam, ndim=ndim, dtype=dtype)
+        result: Tensor = self.gen(poisson, size, lam, ndim=ndim, dtype=dtype)
+        return result
 
     def permutation(
         self, size: Any = None, n: TensorLike = 1, ndim: int | None = None, dtype: str = "int64",
-    ) -> TensorVariable:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """Return permutations of the numbers from 0 to ``n`` - 1, along a last axis."""
-        return self.gen(permutation, size, n, ndim=ndim, dtype=dtype)
+        result: Tensor = self.gen(permutation, size, n, ndim=ndim, dtype=dtype)
+        return result
 
     def multinomial(
         self, size: Any = None, n: TensorLike = 1, pvals: TensorLike = (0.5, 0.5),
         ndim: int | None = None, dtype: str = "int64",
-    ) -> TensorVariable:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """Return how often each outcome occurs in ``n`` trials."""
-        return self.gen(multinomial, size, n, pvals, ndim=ndim, dtype=dtype)
+        result: Tensor = self.gen(multinomial, size, n, pvals, ndim=ndim, dtype=dtype)
+        return result
 
-    def shuffle_row_elements(self, input: TensorVariable) -> TensorVariable:
+    def shuffle_row_elements(self, input: Tensor) -> Tensor:
         """Return ``input`` with the elements of each row, along the last axis, shuffled.
 
         The result has the random variable ``permutation``.
         """
         perm = self.permutation(size=input.shape[:-1], n=input.shape[-1], ndim=input.type.ndim - 1)
-        shuffled: Any = permute_row_elements(input, perm)
-        shuffled.permutation = perm
+        shuffled = permute_row_elements(input, perm)
+        shuffled.permutation = perm  # type: ignore[attr-defined]
         return shuffled
