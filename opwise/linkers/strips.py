@@ -27,6 +27,8 @@ Size = tuple[int, tuple[Length, ...]]
 
 #: no strips are looked for among more Applys: that takes some 30 microseconds for each
 MOST_APPLYS = 1000
+#: how often each Apply is added to a set, on average, before the search ends
+_MOST_TRIES = 4
 #: dtypes in which parts are joined, where they are not those of results
 _WIDER = {"float16": "float64", "float32": "float64", "complex64": "complex128"}
 #: a total is read and written for each strip; that takes so many times as long as a product needs
@@ -65,28 +67,23 @@ def divide(
     to run before another one besides those whose results it reads. runs_in_c: whether the step of
     an Apply does.
     """
-    new = list(order)
-    if len(new) > MOST_APPLYS:
-        return new, []
+    if len(order) > MOST_APPLYS:
+        return list(order), []
     growth = _Growth(order, outputs, before, runs_in_c)
+    placed = _Placed(order, growth.depends)
     found: list[Stretch] = []
     for node in order:
         members = growth.best_around(node)
         if members is None:
             continue
-        placed = _gathered(new, members.axes_of, found, growth.depends)
-        if placed is None:
-            growth.give_up(members)
-            continue
-        new, together = placed
-        stretch = growth.stretch(together, members)
-        if stretch.between:
+        together = placed.gather(members.axes_of)
+        stretch = growth.stretch(together, members) if together else None
+        if stretch is not None and stretch.between:
             growth.taken.update(together)
             found.append(stretch)
         else:
             growth.give_up(members)
-    place = {node: k for k, node in enumerate(new)}
-    return new, sorted(found, key=lambda stretch: place[stretch.order[0]])
+    return placed.order, sorted(found, key=lambda stretch: placed.place[stretch.order[0]])
 
 
 AnyAxis = ParallelAxis | FoldedAxis
@@ -97,6 +94,8 @@ class _Members:
     """Applys that can be cut together, each with the parallel axis along which it is."""
 
     axes_of: dict[Apply, AnyAxis] = field(default_factory=dict)
+    #: these, and those that were dropped again
+    tried: list[tuple[Apply, AnyAxis]] = field(default_factory=list)
     axis: dict[Variable, int] = field(default_factory=dict)
     #: the totals of all rows
     totals: dict[Variable, str] = field(default_factory=dict)
@@ -123,6 +122,7 @@ class _Growth:
         self._before, self._runs_in_c = before, runs_in_c
         self._axes: dict[Apply, list[ParallelAxis]] = {}
         self._folds: dict[Apply, list[FoldedAxis]] = {}
+        self._tries = _MOST_TRIES * len(order)
         #: the Applys that are in a stretch
         self.taken: set[Apply] = set()
         #: what was added, along an axis, where nothing was saved
@@ -150,7 +150,9 @@ class _Growth:
         save most.
         """
         best = None
-        if node in self.taken or node.op.view_map or self._outputs.issuperset(node.outputs):
+        if self._tries < 0 or node in self.taken or not _may_be_large(node):
+            return None
+        if self._outputs.issuperset(node.outputs):
             return None
         for axis in self.axes_of(node):
             if (node, axis) in self._in_vain:
@@ -158,7 +160,6 @@ class _Growth:
             found = self._around(node, axis)
             if not found.between:
                 self.give_up(found)
-                self._in_vain.add((node, axis))
             elif found.only_inside.issuperset(node.outputs):
                 return found
             elif best is None or len(found.between) > len(best.between):
@@ -167,7 +168,7 @@ class _Growth:
 
     def give_up(self, found: _Members) -> None:
         """Do not look around these Applys again along the same axes."""
-        self._in_vain.update(found.axes_of.items())
+        self._in_vain.update(found.tried)
 
     def depends(self, node: Apply) -> Iterable[Apply]:
         """Return the Applys that have to run before one."""
@@ -182,6 +183,7 @@ class _Growth:
         """Return the Applys that can be cut together with one along one of its axes."""
         found = _Members()
         if not self._add(found, first, axis):
+            found.tried.append((first, axis))
             return found
         waiting = [first]
         while waiting:
@@ -259,6 +261,8 @@ class _Growth:
                             return False
             found.axis.update(zip(node.outputs, axis.outputs, strict=True))
         found.axes_of[node] = axis
+        found.tried.append((node, axis))
+        self._tries -= 1
         return True
 
     def _drop_ends(self, found: _Members) -> None:
@@ -274,7 +278,7 @@ class _Growth:
         found.between = [
             out
             for node in found.axes_of
-            if not node.op.view_map and not node.op.destroy_map
+            if _may_be_large(node)
             for out in node.outputs
             if out in found.only_inside
         ]
@@ -375,6 +379,19 @@ class _Growth:
         return None
 
 
+def _may_be_large(node: Apply) -> bool:
+    """Return whether results of an Apply have memory, and may be larger than its operands: those
+    of a lower rank are small beside them."""
+    if node.op.view_map or node.op.destroy_map:
+        return False
+    return max(map(_rank, node.outputs)) >= max(map(_rank, node.inputs), default=0)
+
+
+def _rank(var: Variable) -> int:
+    """Return how many axes of a variable may be longer than 1."""
+    return getattr(var.type, "broadcastable", ()).count(False)
+
+
 def join_loop(row: str, dtype: str) -> str:
     """Return the name of the built-in loop that joins parts of results of a dtype."""
     return f"{row}_{csource.short(joined_in(dtype))}"
@@ -389,35 +406,44 @@ def _known(sizes: Iterable[Size | None]) -> tuple[Size, ...]:
     return tuple(size for size in sizes if size is not None)
 
 
-def _gathered(
-    order: list[Apply],
-    members: Iterable[Apply],
-    others: Iterable[Stretch],
-    depends: Callable[[Apply], Iterable[Apply]],
-) -> tuple[list[Apply], list[Apply]] | None:
-    """Return an order in which the members are together, and they in that order.
+class _Placed:
+    """The order in which Applys run, as sets of them are put together.
 
-    None if one of the other stretches, which stay together, would have to run both before and after
-    them. No member needs another one by way of an Apply that is none.
+    depends: returns the Applys that have to run before one.
     """
-    wanted = set(members)
-    group = {node: each.order for each in others for node in each.order}
-    first = min(k for k, node in enumerate(order) if node in wanted)
-    last = max(k for k, node in enumerate(order) if node in wanted)
-    early, together, late = [], [], []
-    later: set[Apply] = set()
-    for node in order[first : last + 1]:
-        if node in wanted:
-            if not later.isdisjoint(depends(node)):
-                return None
-            together.append(node)
-            continue
-        with_it = group.get(node, (node,))
-        if node in later or any(
-            need in later or need in wanted for one in with_it for need in depends(one)
-        ):
-            later.update(with_it)
-            late.append(node)
-        else:
-            early.append(node)
-    return [*order[:first], *early, *together, *late, *order[last + 1 :]], together
+
+    def __init__(self, order: Sequence[Apply], depends: Callable[[Apply], Iterable[Apply]]) -> None:
+        self.order, self._depends = list(order), depends
+        self.place = {node: k for k, node in enumerate(order)}
+        #: the sets that were put together, by member
+        self._together: dict[Apply, list[Apply]] = {}
+
+    def gather(self, members: Iterable[Apply]) -> list[Apply]:
+        """Put some Applys together, and return them in the order in which they run.
+
+        [] if another set, which stays together, would have to run both before and after them. No
+        member needs another one by way of an Apply that is none.
+        """
+        wanted = set(members)
+        places = [self.place[node] for node in wanted]
+        first, end = min(places), max(places) + 1
+        early, together, late = [], [], []
+        later: set[Apply] = set()
+        for node in self.order[first:end]:
+            if node in wanted:
+                if later and not later.isdisjoint(self._depends(node)):
+                    return []
+                together.append(node)
+                continue
+            with_it = self._together.get(node, [node])
+            if node in later or any(
+                need in later or need in wanted for one in with_it for need in self._depends(one)
+            ):
+                later.update(with_it)
+                late.append(node)
+            else:
+                early.append(node)
+        self._together.update((node, together) for node in together)
+        self.order[first:end] = [*early, *together, *late]
+        self.place.update((node, k) for k, node in enumerate(self.order[first:end], first))
+        return together
