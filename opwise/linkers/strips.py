@@ -26,7 +26,7 @@ Length = tuple[Variable, int]
 Size = tuple[int, tuple[Length, ...]]
 
 #: no strips are looked for among more Applys: that takes some 30 microseconds for each
-MOST_APPLYS = 1000
+MOST_APPLYS = 4000
 #: how often each Apply is added to a set, on average, before the search ends
 _MOST_TRIES = 4
 #: dtypes in which parts are joined, where they are not those of results
