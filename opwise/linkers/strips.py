@@ -31,9 +31,9 @@ MOST_APPLYS = 4000
 _MOST_TRIES = 4
 #: dtypes in which parts are joined, where they are not those of results
 _WIDER = {"float16": "float64", "float32": "float64", "complex64": "complex128"}
-#: a total is read and written for each strip; that takes so many times as long as a product needs
-#: to read as much of an operand
-_TOTAL_COST = 4
+#: what a byte of an operand that each strip reads again, or of a total that it adds to, costs,
+#: beside what a byte that stays in the cache saves
+_REPEATED_COST = 4
 
 
 @dataclass(frozen=True)
@@ -323,11 +323,11 @@ class _Growth:
             for out in node.outputs
             if out in members.axis and out not in members.only_inside
         ]
-        repeated = [self._size(members, var, _TOTAL_COST) for var in members.totals]
+        repeated = [self._size(members, var, _REPEATED_COST) for var in members.totals]
         for node in order:
             if node.op.profile_kind == "product":
                 repeated += [
-                    self._size(members, var)
+                    self._size(members, var, _REPEATED_COST)
                     for var, d in zip(node.inputs, members.axes_of[node].inputs, strict=True)
                     if d is None
                 ]

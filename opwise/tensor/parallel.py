@@ -2,7 +2,7 @@
 
 What is computed part by part along one of them has the same values as what is computed as a whole.
 Along folded axes, the results of parts are joined by an operation. Tables by Op say which axes
-these are.
+these are. Convolutions and pooling, which divide their images themselves, are not in them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,6 @@ from opwise.graph.variable import Constant, Variable
 from opwise.tensor.advanced_subtensor import AdvancedSubtensor1
 from opwise.tensor.assertion import Assert
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv
-from opwise.tensor.conv.epilogue import ConvElemwise
-from opwise.tensor.conv.ops import AbstractConv, AbstractConv_gradInputs
-from opwise.tensor.conv.pool import AveragePoolGrad, MaxPoolGrad, Pool
 from opwise.tensor.convert import DeepCopyOp, ViewOp
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
@@ -295,33 +292,6 @@ def _joined(node: Apply) -> Iterator[ParallelAxis]:
     for d in range(out.type.ndim):
         if d != int(axis.data) % out.type.ndim and not any(v.type.broadcastable[d] for v in parts):
             yield ParallelAxis((None, *(d for _ in parts)), (d,))
-
-
-@_rule(AbstractConv)
-def _convolution(node: Apply) -> Iterator[ParallelAxis]:
-    yield ParallelAxis((0, None), (0,))
-
-
-@_rule(AbstractConv_gradInputs)
-def _convolution_by_images(node: Apply) -> Iterator[ParallelAxis]:
-    yield ParallelAxis((None, 0, None), (0,))
-
-
-@_rule(ConvElemwise)
-def _convolution_then(node: Apply) -> Iterator[ParallelAxis]:
-    conv, mapped = node.op.parts(node)
-    (axis,) = parallel_axes(conv)
-    others = node.op.others(mapped.inputs)
-    if not node.outputs[0].type.broadcastable[0]:
-        given = (*axis.inputs, *(_divided(var, 0) for var in others))
-        yield ParallelAxis(given, (0,) * len(node.outputs))
-
-
-@_rule(Pool, MaxPoolGrad, AveragePoolGrad)
-def _pooled(node: Apply) -> Iterator[ParallelAxis]:
-    arrays = len(node.inputs) - 3
-    axes = range(node.outputs[0].type.ndim - node.op.ndim)
-    return _same(node, [d for d in axes if d in _long(node.outputs[0])], inputs=arrays)
 
 
 # --- folded axes ----------------------------------------------------------------------------------

@@ -10,25 +10,13 @@ from opwise.tensor.assertion import assert_op
 from opwise.tensor.blas import batched_dot, gemm, gemv
 from opwise.tensor.parallel import FoldedAxis, folded_axes, parallel_axes
 from opwise.tensor.reduce import FirstAlong
-from theano.tensor.nnet import conv2d, nnet
-from theano.tensor.signal.pool import pool_2d
+from theano.tensor.nnet import nnet
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(6, 5)), RNG.normal(size=(4, 5))
 V, W = RNG.normal(size=5), RNG.normal(size=6)
 CUBE = RNG.normal(size=(6, 4, 5))
-IMAGE, KERNEL = RNG.normal(size=(6, 2, 8, 8)), RNG.normal(size=(3, 2, 3, 3))
 LABELS = np.array([0, 4, 1, 1, 3, 2])
-
-
-def images(image, kernel):
-    out = T.tanh(conv2d(image, kernel) + 1)
-    return [out, *T.grad(out.sum(), [image])]
-
-
-def pools(image):
-    found = [pool_2d(image, (2, 2), ignore_border=True, mode=m) for m in ("max", "average_inc_pad")]
-    return [*found, T.grad((found[0] ** 2).sum() + (found[1] ** 2).sum(), image)]
 
 
 def classes(x, labels):
@@ -60,8 +48,6 @@ EXAMPLES = {
               X, LABELS),
     "as they are": (lambda x: [assert_op(x, T.gt(x.shape[0], 0)) + 1,
                                T.addbroadcast(x[:, :1], 1) + x, x], X),
-    "images": (images, IMAGE, KERNEL),
-    "pools": (pools, IMAGE),
 }  # fmt: skip
 
 
