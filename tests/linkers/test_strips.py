@@ -11,6 +11,12 @@ RNG = np.random.default_rng(1)
 N, M, D = 300, 40, 3
 
 
+@pytest.fixture(autouse=True)
+def two_threads(flags):
+    """Strips have more rows for more threads."""
+    flags(threads=2)
+
+
 def floats(*shape, dtype="float64"):
     return RNG.normal(size=shape).astype(dtype)
 
