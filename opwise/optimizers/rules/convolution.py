@@ -239,7 +239,7 @@ def local_part_of_conv(fgraph: FunctionGraph, node: Apply) -> Replacements:
     for axis, shape in ((0, "imshp"), (1, "kshp")):
         taken = _as_slice(index[axis])
         operand = kern if axis else img
-        single = not isinstance(index[axis], slice) and _is_single(operand)
+        single = not isinstance(index[axis], slice) and operand.type.broadcastable[0]
         if taken is None or single or (axis == 1 and op.num_groups > 1):
             rest[axis] = index[axis]
             continue
@@ -249,25 +249,21 @@ def local_part_of_conv(fgraph: FunctionGraph, node: Apply) -> Replacements:
             continue
         changes[shape] = (None, *getattr(op, shape)[1:])
         if axis == 0:
-            img = part_of(img, [taken])
+            img = _taken(img, index[axis])
         else:
-            kern = part_of(kern, [taken])
+            kern = _taken(kern, index[axis])
     if not changes:
         return None
     new = op.with_changes(**changes)(img, kern)
     return [as_type(part_of(new, rest), node.outputs[0].type)]
 
 
-def _is_single(x: Any) -> bool:
-    """Return whether an array is the part of another that an integer selects, as a slice."""
-    if x.type.broadcastable[0]:
-        return True
-    if x.owner is None or not isinstance(x.owner.op, Subtensor):
-        return False
-    first = index_of(x.owner)[0]
-    if not isinstance(first, slice) or not isinstance(first.start, int) or first.step is not None:
-        return False
-    return bool(_as_slice(first.start) == first)
+def _taken(x: Any, item: Any) -> Any:
+    """Return a part of an array along the first axis; one element of it is known to be one, so that
+    nothing takes it again."""
+    if isinstance(item, slice):
+        return part_of(x, [item])
+    return dimshuffle(getitem(x, (item,)), ("x", *range(x.type.ndim - 1)))
 
 
 def _as_slice(item: Any) -> Any:

@@ -13,7 +13,12 @@ from opwise.gradient import grad
 from opwise.graph.traversal import inputs as leaves
 from opwise.modes.mode import Mode
 from opwise.optimizers.rules.lengths import LengthSum, difference
-from opwise.tensor.conv.functions import conv2d, conv2d_transpose, conv3d
+from opwise.tensor.conv.functions import (
+    conv2d,
+    conv2d_grad_wrt_weights,
+    conv2d_transpose,
+    conv3d,
+)
 from opwise.tensor.conv.ops import AbstractConv2d, BaseAbstractConv
 from opwise.tensor.conv.pool import pool_2d, pool_3d
 from opwise.tensor.elemwise import cast
@@ -606,3 +611,16 @@ def test_windows_that_overlap_at_every_place_come_later():
 
     ops = alike(build, IMAGES, gradients=False)
     assert ops.index("Elemwise") < ops.index("Pool")
+
+
+def test_one_channel_of_a_flipped_convolution_is_taken_once(caplog):
+    """A view of the kernels between them and the convolution does not hide that one was taken."""
+    x, top = T.dtensor4(), T.dtensor4()
+    kernels = conv2d_grad_wrt_weights(x, top, (None, None, 3, 2))
+    by_top = grad(T.sum(kernels), top)
+    part = by_top[-2::2, 0, :-1]
+    values = RANDOM.normal(size=(4, 2, 6, 5)), RANDOM.normal(size=(4, 3, 4, 4))
+    f = function([x, top], part, mode=Mode("py", "fast_run"))
+    whole = function([x, top], by_top, mode=Mode("py", None))
+    np.testing.assert_allclose(f(*values), whole(*values)[-2::2, 0, :-1])
+    assert not caplog.records  # of rules that were stopped
