@@ -11,7 +11,7 @@ from opwise.graph.apply import Apply
 from opwise.linkers import lowering, opwise_c, strips
 from opwise.linkers.errors import note_step
 from opwise.linkers.lowering import AnyStep, ChoiceStep, CStep, DrawStep, LoopStep, ObjectStep
-from opwise.linkers.program import Program, Strip, handed_over
+from opwise.linkers.program import Program, Stretch, handed_over
 from opwise.linkers.storage import Storage
 from opwise.linkers.userops.python import python_code
 from opwise.linkers.vm import ChoiceThunk, CThunk, ObjectThunk, PerformThunk, Thunk
@@ -52,15 +52,15 @@ def compiled_vm(
         tuple((c.at, c.condition, c.guard, *c.branches) for c in program.choices),
         program.guards,
         program.advancing,
-        tuple((strip, _totals(strip)) for strip in program.strips),
+        tuple((stretch, _totals(stretch)) for stretch in program.stretches),
     )
 
 
-def _totals(strip: Strip) -> list[tuple[int, ...]]:
+def _totals(stretch: Stretch) -> list[tuple[int, ...]]:
     """Return (slot, bytes of an element, addresses of the loop that joins and of those to the wider
-    dtype in which it joins, and back, or 0) of the totals of a strip."""
+    dtype in which it joins, and back, or 0) of the totals of a stretch."""
     totals = []
-    for slot, dtype, row in strip.totals:
+    for slot, dtype, row in stretch.totals:
         wide = strips.joined_in(dtype)
         short, shorter = csource.short(wide), csource.short(dtype)
         casts = [f"cast_{shorter}_{short}", f"cast_{short}_{shorter}"] if wide != dtype else []

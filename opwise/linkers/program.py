@@ -11,7 +11,6 @@ from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers import strips
-from opwise.linkers.strips import Stretch
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ Size = tuple[int, tuple[tuple[int, int], ...]]
 
 
 @dataclass(frozen=True)
-class Strip:
+class Stretch:
     """Steps that may run on some rows of their arrays, then on the next ones."""
 
     #: the first step, and the one after the last
@@ -98,7 +97,7 @@ class Program:
     #: back when the call fails; in order
     advancing: tuple[int, ...] = ()
     #: the steps that may run in strips, in order
-    strips: tuple[Strip, ...] = ()
+    stretches: tuple[Stretch, ...] = ()
 
     @property
     def order(self) -> list[Apply]:
@@ -163,11 +162,9 @@ def make_program(
     roots = aliasing.groups(fgraph, order)
     destroyers = _input_destroyers(fgraph, order, roots)
     order, commit = _commit_last(order, destroyers, fgraph, is_last)
-    stretches: list[Stretch] = []
+    found: list[strips.Members] = []
     if strip_bytes and schedule is None and not lazy:
-        early, stretches = strips.divide(
-            order[:commit], fgraph.outputs, fgraph.orderings(), runs_in_c
-        )
+        early, found = strips.divide(order[:commit], fgraph.outputs, fgraph.orderings(), runs_in_c)
         order[:commit] = early
     slots: dict[Variable, int] = {}
     variables: list[Variable] = []
@@ -188,9 +185,9 @@ def make_program(
         above = advancing.get(var) or aliasing.parent(var)
         parents.append(-1 if above is None else slots[above])
     dies = _lifetimes(fgraph, order, roots, slots)
-    cut = tuple(_strip(each, order, slots, strip_bytes) for each in stretches)
-    for strip in cut:
-        _die_after(strip, dies)
+    stretches = tuple(_stretch(each, order, slots, strip_bytes) for each in found)
+    for stretch in stretches:
+        _die_after(stretch, dies)
     gone = {*inputs, *(slot for dead in dies for slot in dead)}
     by_step, choices = _choices(order, fgraph.outputs, slots) if lazy else ((), ())
     return Program(
@@ -211,47 +208,49 @@ def make_program(
         choices=choices,
         guards=by_step,
         advancing=tuple(k for k, node in enumerate(order) if node.outputs[0] in advancing),
-        strips=cut,
+        stretches=stretches,
     )
 
 
-def _strip(
-    stretch: Stretch, order: Sequence[Apply], slots: Mapping[Variable, int], strip_bytes: int
-) -> Strip:
-    """Return a stretch with numbers of steps and slots."""
+def _stretch(
+    members: strips.Members, order: Sequence[Apply], slots: Mapping[Variable, int], strip_bytes: int
+) -> Stretch:
+    """Return the stretch of some Applys: with numbers of steps and slots."""
 
     def sizes(found: Sequence[strips.Size]) -> tuple[Size, ...]:
         return tuple(
             (size, tuple((slots[var], d) for var, d in lengths)) for size, lengths in found
         )
 
-    first = order.index(stretch.order[0])
+    first = order.index(members.order[0])
     given: dict[tuple[int, int], int] = {}
     reads = {}
-    for (k, i), axis in stretch.given.items():
-        cut = slots[stretch.order[k].inputs[i]], axis
+    for (k, i), axis in members.given.items():
+        cut = slots[members.order[k].inputs[i]], axis
         reads[first + k, i] = given.setdefault(cut, len(given))
-    return Strip(
+    return Stretch(
         first=first,
-        end=first + len(stretch.order),
+        end=first + len(members.order),
         given=tuple(given),
         reads=reads,
-        axes={slots[var]: axis for var, axis in stretch.axes.items()},
-        kept=tuple(slots[var] for var in stretch.kept),
-        between=sizes(stretch.between),
-        totals=tuple((slots[var], var.type.dtype, row) for var, row in stretch.totals.items()),
-        repeated=sizes(stretch.repeated),
+        axes={slots[var]: axis for var, axis in members.axes.items()},
+        kept=tuple(slots[var] for var in members.kept),
+        between=sizes(members.between),
+        totals=tuple((slots[var], var.type.dtype, row) for var, row in members.totals.items()),
+        repeated=sizes(members.repeated),
         bytes=strip_bytes,
     )
 
 
-def _die_after(strip: Strip, dies: list[tuple[int, ...]]) -> None:
-    """Let what the steps of a strip are given live until all of them are done."""
+def _die_after(stretch: Stretch, dies: list[tuple[int, ...]]) -> None:
+    """Let what the steps of a stretch are given live until all of them are done."""
     given = []
-    for k in range(strip.first, strip.end):
-        given += [slot for slot in dies[k] if slot not in strip.axes or slot in strip.kept]
-        dies[k] = tuple(slot for slot in dies[k] if slot in strip.axes and slot not in strip.kept)
-    dies[strip.end - 1] = tuple(sorted((*dies[strip.end - 1], *given)))
+    for k in range(stretch.first, stretch.end):
+        given += [slot for slot in dies[k] if slot not in stretch.axes or slot in stretch.kept]
+        dies[k] = tuple(
+            slot for slot in dies[k] if slot in stretch.axes and slot not in stretch.kept
+        )
+    dies[stretch.end - 1] = tuple(sorted((*dies[stretch.end - 1], *given)))
 
 
 def _advancing(

@@ -3,7 +3,7 @@
 
 @cython.final
 cdef class _Met:
-    """The exception that Python code met which C called: C can only say that there is one.
+    """Keeps an exception of Python code that C calls: C returns a number only.
 
     It is noted and taken with the GIL held, and nothing runs between the two.
     """

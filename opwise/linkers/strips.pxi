@@ -1,4 +1,4 @@
-# Strip: runs steps on some rows of their arrays, then on the next ones. Included by opwise_c.pyx.
+# Stretch: runs steps on some rows of their arrays, then on the next ones. Included by opwise_c.pyx.
 
 cdef enum:
     # so many times the bytes of a strip for one thread make strips worth what they cost
@@ -14,21 +14,25 @@ cdef struct ow_total:
     int64_t itemsize
     ow_chunk_fn join, widen, narrow
     char *found
+    # how the result of the first strip lies
     int64_t n
+    int64_t strides[8]
 
 
 @cython.final
-cdef class Strip:
+cdef class Stretch:
     """Steps ``first`` to ``end`` of a VM, which may run in strips; see ``opwise.linkers.program``.
 
     totals: (slot, bytes of an element, loop that joins, loops to a wider type and back) of each
-    total. shown: the first slot of the given values that are cut: each has one of its own, behind
-    those of values, which shows the rows of a strip, or all of them.
+    total.
     """
 
-    cdef int first, end, ngiven, ncut, nkept, nbetween, nrepeated, ntotals
-    # (slot, axis, slot that shows its rows) of each given value
+    cdef int first, end, ngiven, nreads, ncut, nkept, nbetween, nrepeated, ntotals
+    # (slot, axis) of each given value that is cut, and a slot that shows rows of it
     cdef int *given
+    cdef ow_slot *parts
+    # (step, input, given value that it reads)
+    cdef int *reads
     # (slot, axis) of each result
     cdef int *cut
     # (slot, axis, step) of each result that is needed as a whole, by step; and where it is put
@@ -45,21 +49,24 @@ cdef class Strip:
     cdef int64_t rows, length
     cdef tuple never_whole
 
-    def __cinit__(self, VM vm, strip, totals, int shown):
+    def __cinit__(self, VM vm, stretch, totals):
         cdef int k
-        made_by = {slot: k for k in range(strip.first, strip.end)
+        made_by = {slot: k for k in range(stretch.first, stretch.end)
                    for slot in vm._outputs_of(k)}
-        kept = sorted(strip.kept, key=made_by.__getitem__)
-        self.first, self.end, self.bytes = strip.first, strip.end, strip.bytes
-        self.ngiven, self.ncut = len(strip.given), len(strip.axes)
-        self.nkept = len(kept)
-        self.never_whole = tuple([slot for slot in strip.axes if slot not in strip.kept])
-        self.given = vm._ints([n for i, (slot, axis) in enumerate(strip.given)
-                               for n in (slot, axis, shown + i)])
-        self.cut = vm._ints([n for slot, axis in strip.axes.items() for n in (slot, axis)])
-        self.kept = vm._ints([n for slot in kept for n in (slot, strip.axes[slot], made_by[slot])])
-        self.between, self.nbetween = self._sizes(vm, strip.between), len(strip.between)
-        self.repeated, self.nrepeated = self._sizes(vm, strip.repeated), len(strip.repeated)
+        kept = sorted(stretch.kept, key=made_by.__getitem__)
+        self.first, self.end, self.bytes = stretch.first, stretch.end, stretch.bytes
+        self.ngiven, self.ncut = len(stretch.given), len(stretch.axes)
+        self.nkept, self.nreads = len(kept), len(stretch.reads)
+        self.never_whole = tuple([slot for slot in stretch.axes if slot not in stretch.kept])
+        self.given = vm._ints([n for one in stretch.given for n in one])
+        self.parts = <ow_slot *>vm._block(sizeof(ow_slot) * self.ngiven)
+        self.reads = vm._ints([n for (k, i), which in stretch.reads.items()
+                               for n in (k, i, which)])
+        self.cut = vm._ints([n for slot, axis in stretch.axes.items() for n in (slot, axis)])
+        self.kept = vm._ints([n for slot in kept
+                              for n in (slot, stretch.axes[slot], made_by[slot])])
+        self.between, self.nbetween = self._sizes(vm, stretch.between), len(stretch.between)
+        self.repeated, self.nrepeated = self._sizes(vm, stretch.repeated), len(stretch.repeated)
         self.totals, self.ntotals = self._totals(vm, totals, made_by), len(totals)
         self.whole = <ow_slot *>vm._block(sizeof(ow_slot) * self.nkept)
         self.times = <int64_t *>vm._block(sizeof(int64_t) * (self.end - self.first))
@@ -82,40 +89,55 @@ cdef class Strip:
     cdef int run(self, VM vm) except -1:
         """Run the steps in strips; return 0 where they have to run as a whole.
 
-        They have to where that is faster, and where a step fails: its error shows whole arrays.
+        They have to where that is faster, where a value is missing, and where a step fails: its
+        error shows whole arrays.
         """
-        cdef int64_t n, rows
-        cdef int done
-        self._show(vm, 0, -1)
-        n = self._length(vm)
-        rows = self._rows(vm, n) if n > 0 else 0
-        self.rows, self.length = rows, n
-        if rows == 0:
+        cdef int64_t n = -1 if vm.careful else self._length(vm)
+        cdef int done = 0
+        self.rows, self.length = self._rows(vm, n) if n > 0 else 0, n
+        if self.rows == 0:
             return 0
         try:
-            done = self._run(vm, n, rows)
+            self._read_parts(vm, True)
+            done = self._run(vm, n, self.rows)
             if done:
                 self._hand_over(vm, n)
         finally:
+            self._read_parts(vm, False)
             self._forget()
         if not done:
             self.rows = 0
-            self._show(vm, 0, -1)
         return done
 
+    cdef void give_up(self, VM vm) noexcept:
+        """Forget a call that does not go on, and its memory, which somebody may be writing to."""
+        cdef int i
+        self._read_parts(vm, False)
+        for i in range(self.nkept):
+            self.whole[i].buf = NULL
+        for i in range(self.ntotals):
+            self.totals[i].found = NULL
+
+    cdef void _read_parts(self, VM vm, bint parts) noexcept:
+        """Let steps read rows of the given values that are cut, or these as a whole again."""
+        cdef int i, which
+        for i in range(self.nreads):
+            which = self.reads[3 * i + 2]
+            vm.steps[self.reads[3 * i]].in_[self.reads[3 * i + 1]] = (
+                &self.parts[which] if parts else &vm.slots[self.given[2 * which]])
+
     cdef void _show(self, VM vm, int64_t start, int64_t rows) noexcept:
-        """Let the slots of given values show some rows, or all of them if ``rows`` is -1."""
+        """Let the parts of given values show some rows."""
         cdef int i, axis
-        cdef ow_slot *c
         cdef ow_slot *part
         for i in range(self.ngiven):
-            c = &vm.slots[self.given[3 * i]]
-            part = &vm.slots[self.given[3 * i + 2]]
-            ow_alias(part, c)
-            if rows >= 0:
-                axis = self.given[3 * i + 1]
-                part.data = ow_at(c.data, start, c.strides[axis])
-                part.shape[axis] = rows
+            part = &self.parts[i]
+            part[0] = vm.slots[self.given[2 * i]]
+            part.buf = NULL
+            part.owner = NULL
+            axis = self.given[2 * i + 1]
+            part.data = ow_at(part.data, start, part.strides[axis])
+            part.shape[axis] = rows
 
     cdef int64_t _length(self, VM vm) noexcept:
         """Return how many rows all given values have; -1 if they differ, or lie side by side."""
@@ -123,8 +145,8 @@ cdef class Strip:
         cdef int64_t n = -1
         cdef ow_slot *c
         for i in range(self.ngiven):
-            c = &vm.slots[self.given[3 * i]]
-            axis = self.given[3 * i + 1]
+            c = &vm.slots[self.given[2 * i]]
+            axis = self.given[2 * i + 1]
             if c.data == NULL or (i and c.shape[axis] != n):
                 return -1
             n = c.shape[axis]
@@ -162,6 +184,7 @@ cdef class Strip:
         """Run all strips; return 0 if a step fails."""
         cdef int64_t start = 0, count, before, now
         cdef int k, j, t
+        cdef bint done
         memset(self.times, 0, sizeof(int64_t) * (self.end - self.first))
         while start < n:
             count = min(rows, n - start)
@@ -171,15 +194,12 @@ cdef class Strip:
             for k in range(self.first, self.end):
                 if vm.marked:
                     vm._open(<bytes>PyList_GET_ITEM(vm.labels, k))
-                if vm._attempt(k, True, True) != 0:
-                    return 0
-                while j < self.nkept and self.kept[3 * j + 2] == k:
-                    if not self._put(vm, j, n, start):
-                        return 0
+                done = vm._attempt(k, True, True) == 0
+                while done and j < self.nkept and self.kept[3 * j + 2] == k:
+                    done = self._put(vm, j, n, start)
                     j += 1
-                while t < self.ntotals and self.totals[t].step == k:
-                    if not self._join(&vm.slots[self.totals[t].slot], &self.totals[t]):
-                        return 0
+                while done and t < self.ntotals and self.totals[t].step == k:
+                    done = self._join(&vm.slots[self.totals[t].slot], &self.totals[t])
                     t += 1
                 if vm.timed:
                     now = ow_clock()
@@ -187,8 +207,12 @@ cdef class Strip:
                     before = now
                 if vm.marked:
                     vm._close()
-                if vm._release_dead(k) and vm.timed:
-                    before = ow_clock()
+                if not done:
+                    return 0
+                # what dies with the last step may be a given value, which each strip reads
+                if k + 1 < self.end or start + count == n:
+                    if vm._release_dead(k) and vm.timed:
+                        before = ow_clock()
             PyErr_CheckSignals()
             start += count
         return 1
@@ -222,10 +246,13 @@ cdef class Strip:
         cdef char *to
         cdef const void *of
         cdef bint is_first = total.found == NULL
-        if not ow_is_dense(c) or (not is_first and total.n != ow_size(c)):
+        if not ow_is_dense(c) or (not is_first and (
+                total.n != ow_size(c)
+                or memcmp(total.strides, c.strides, sizeof(int64_t) * c.ndim))):
             return False
         if is_first:
             total.n = ow_size(c)
+            memcpy(total.strides, c.strides, sizeof(int64_t) * c.ndim)
             total.found = ow_alloc(total.n * size)
             if total.found == NULL:
                 return False

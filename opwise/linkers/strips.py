@@ -9,7 +9,7 @@ has is decided in each call, by the lengths.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from opwise.graph import aliasing
@@ -37,7 +37,7 @@ _REPEATED_COST = 4
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Members:
     """Applys that run in strips."""
 
     order: tuple[Apply, ...]
@@ -60,7 +60,7 @@ def divide(
     outputs: Iterable[Variable],
     before: Mapping[Apply, Iterable[Apply]],
     runs_in_c: Callable[[Apply], bool],
-) -> tuple[list[Apply], list[Stretch]]:
+) -> tuple[list[Apply], list[Members]]:
     """Return the order in which Applys run, and the parts of it that run in strips.
 
     order: an order without strips. outputs: the results of the graph. before: the Applys that have
@@ -71,26 +71,26 @@ def divide(
         return list(order), []
     growth = _Growth(order, outputs, before, runs_in_c)
     placed = _Placed(order, growth.depends)
-    found: list[Stretch] = []
-    for node in order:
+    found: list[Members] = []
+    for node in growth.seeds():
         members = growth.best_around(node)
         if members is None:
             continue
         together = placed.gather(members.axes_of)
-        stretch = growth.stretch(together, members) if together else None
-        if stretch is not None and stretch.between:
+        cut = growth.members(together, members) if together else None
+        if cut is not None and cut.between:
             growth.taken.update(together)
-            found.append(stretch)
+            found.append(cut)
         else:
             growth.give_up(members)
-    return placed.order, sorted(found, key=lambda stretch: placed.place[stretch.order[0]])
+    return placed.order, sorted(found, key=lambda cut: placed.place[cut.order[0]])
 
 
 AnyAxis = ParallelAxis | FoldedAxis
 
 
 @dataclass
-class _Members:
+class _Found:
     """Applys that can be cut together, each with the parallel axis along which it is."""
 
     axes_of: dict[Apply, AnyAxis] = field(default_factory=dict)
@@ -122,7 +122,9 @@ class _Growth:
         self._before, self._runs_in_c = before, runs_in_c
         self._axes: dict[Apply, list[ParallelAxis]] = {}
         self._folds: dict[Apply, list[FoldedAxis]] = {}
-        self._tries = _MOST_TRIES * len(order)
+        self._tries = 0
+        #: whether totals may be as large as what they are of, and whether one was refused
+        self._large_totals = self._refused = False
         #: the Applys that are in a stretch
         self.taken: set[Apply] = set()
         #: what was added, along an axis, where nothing was saved
@@ -143,7 +145,17 @@ class _Growth:
             and self._runs_in_c(node)
         )
 
-    def best_around(self, node: Apply) -> _Members | None:
+    def seeds(self) -> Iterator[Apply]:
+        """Yield the Applys to look around: once without large totals, then with those, if there are
+        some. A large total gains less than a result between the Applys that read it."""
+        for self._large_totals in (False, True):
+            self._tries = _MOST_TRIES * len(self._order)
+            self._in_vain.clear()
+            yield from self._order
+            if not self._refused:
+                return
+
+    def best_around(self, node: Apply) -> _Found | None:
         """Return the Applys that can be cut together with one; None if nothing is saved.
 
         They are those along the first axis by which its own result is saved, or else those that
@@ -166,7 +178,7 @@ class _Growth:
                 best = found
         return best
 
-    def give_up(self, found: _Members) -> None:
+    def give_up(self, found: _Found) -> None:
         """Do not look around these Applys again along the same axes."""
         self._in_vain.update(found.tried)
 
@@ -179,9 +191,9 @@ class _Growth:
     def _readers(var: Variable) -> list[Apply]:
         return [node for node, _ in var._clients if node != "output"]
 
-    def _around(self, first: Apply, axis: ParallelAxis) -> _Members:
+    def _around(self, first: Apply, axis: ParallelAxis) -> _Found:
         """Return the Applys that can be cut together with one along one of its axes."""
-        found = _Members()
+        found = _Found()
         if not self._add(found, first, axis):
             found.tried.append((first, axis))
             return found
@@ -204,7 +216,7 @@ class _Growth:
         self._drop_ends(found)
         return found
 
-    def _drop_late(self, found: _Members) -> None:
+    def _drop_late(self, found: _Found) -> None:
         """Drop the Applys that need others by way of Applys that cannot be cut with them."""
         members = found.axes_of
         places = [self._place[node] for node in members]
@@ -218,7 +230,7 @@ class _Growth:
                 late.add(node)
 
     @staticmethod
-    def _drop(found: _Members, node: Apply) -> None:
+    def _drop(found: _Found, node: Apply) -> None:
         del found.axes_of[node]
         for out in node.outputs:
             found.axis.pop(out, None)
@@ -232,12 +244,17 @@ class _Growth:
                 one for one in (folded_axes(node) if fits else ())
                 if all(join_loop(one.row, out.type.dtype) in opwise_c.LOOPS for out in node.outputs)
             ]  # fmt: skip
-        return [] if node in self.taken else self._folds[node]
+        if node in self.taken or not self._folds[node]:
+            return []
+        if not self._large_totals and max(map(_rank, node.outputs)) >= max(map(_rank, node.inputs)):
+            self._refused = True
+            return []
+        return self._folds[node]
 
-    def _add_fitting(self, found: _Members, node: Apply, axes: Iterable[AnyAxis]) -> bool:
+    def _add_fitting(self, found: _Found, node: Apply, axes: Iterable[AnyAxis]) -> bool:
         return node not in found.axes_of and any(self._add(found, node, axis) for axis in axes)
 
-    def _add(self, found: _Members, node: Apply, axis: AnyAxis) -> bool:
+    def _add(self, found: _Found, node: Apply, axis: AnyAxis) -> bool:
         """Add an Apply if it fits those that are there; return whether it does."""
         for var, d in zip(node.inputs, axis.inputs, strict=True):
             if found.axis.get(var, d) != d or var in found.totals:
@@ -265,7 +282,7 @@ class _Growth:
         self._tries -= 1
         return True
 
-    def _drop_ends(self, found: _Members) -> None:
+    def _drop_ends(self, found: _Found) -> None:
         """Drop what gains nothing, or may not be cut, and count what is saved."""
         changed = True
         while changed:
@@ -284,12 +301,12 @@ class _Growth:
         ]
 
     @staticmethod
-    def _overwrites_given(found: _Members, node: Apply) -> bool:
+    def _overwrites_given(found: _Found, node: Apply) -> bool:
         return bool(node.op.destroy_map) and any(
             node.inputs[i] not in found.axis for i in aliasing.destroyed_inputs(node)
         )
 
-    def _gains_nothing(self, found: _Members, node: Apply) -> bool:
+    def _gains_nothing(self, found: _Found, node: Apply) -> bool:
         """Return whether an Apply is a view that nobody needs in strips, or of a given value that
         others need as a whole."""
         if not node.op.view_map:
@@ -299,7 +316,7 @@ class _Growth:
             return True
         return node.inputs[0] not in found.axis and not self._only_inside(found, out)
 
-    def _only_inside(self, found: _Members, var: Variable) -> bool:
+    def _only_inside(self, found: _Found, var: Variable) -> bool:
         readers = self._readers(var)
         return (
             bool(readers)
@@ -307,8 +324,8 @@ class _Growth:
             and all(reader in found.axes_of for reader in readers)
         )
 
-    def stretch(self, order: Sequence[Apply], members: _Members) -> Stretch:
-        """Return the Stretch of some Applys in the order in which they run."""
+    def members(self, order: Sequence[Apply], members: _Found) -> Members:
+        """Return some Applys that are cut together, in the order in which they run."""
         given = {
             (k, i): d
             for k, node in enumerate(order)
@@ -331,7 +348,7 @@ class _Growth:
                     for var, d in zip(node.inputs, members.axes_of[node].inputs, strict=True)
                     if d is None
                 ]
-        return Stretch(
+        return Members(
             order=tuple(order),
             axes=dict(members.axis),
             given=given,
@@ -341,7 +358,7 @@ class _Growth:
             repeated=_known(repeated),
         )
 
-    def _size(self, members: _Members, var: Variable, factor: int = 1) -> Size | None:
+    def _size(self, members: _Found, var: Variable, factor: int = 1) -> Size | None:
         """Return how many bytes there are in a row of a value, or in all of one that is not cut;
         None if a length is not known before it is computed."""
         found = []
@@ -354,7 +371,7 @@ class _Growth:
             found.append(length)
         return factor * var.type.numpy_dtype.itemsize, tuple(found)
 
-    def _length(self, members: _Members, var: Variable, d: int) -> Length | None:
+    def _length(self, members: _Found, var: Variable, d: int) -> Length | None:
         """Return the given length that an axis has; None if it is not known."""
         found: Length | None = (var, d)
         passed = []

@@ -15,7 +15,7 @@ cdef inline bint _read_only(object value):
 
 
 cdef class VM
-cdef class Strip
+cdef class Stretch
 
 
 def _address(function):
@@ -97,14 +97,13 @@ cdef class VM:
     advancing: the steps that may write the new value of a state, their first input, over the old
     one; a call that fails puts it back.
     choices: (before which step, slot of the condition, guard, alternative of a true condition, of a
-    false one) of each decision, in order; guards: by step; strips: (Strip,
-    its totals) of a Program; see ``opwise.linkers.program``.
+    false one) of each decision, in order; guards: by step; stretches: (Stretch of the Program, its
+    totals as ``Stretch`` takes them); see ``opwise.linkers.program``.
     """
 
     cdef ow_slot *slots
     cdef ow_step *steps
-    # slots behind those of values show rows of values
-    cdef int nslots, nvalues, nsteps, ninputs, noutputs, nends, nadvancing, commit
+    cdef int nslots, nsteps, ninputs, noutputs, nends, nadvancing, commit
     cdef bint running, careful, atomic
     # whether steps that overwrite inputs are prepared, and none of them has run
     cdef bint preparing
@@ -158,22 +157,16 @@ cdef class VM:
     cdef object keep_marks
     cdef int open_ranges
     # the steps that may run in strips; None if there are none
-    cdef list strips
+    cdef list stretches
 
     def __cinit__(self, list slots, list steps, list inputs, list outputs, dict constants,
                   list parents, list dies, list ends, int commit, list destroyed, on_error,
                   bint allow_gc=True, tuple choices=(), tuple guards=(), tuple advancing=(),
-                  tuple strips=()):
+                  tuple stretches=()):
         cdef int i
         cdef ow_step *s
         cdef ow_slot *c
-        self.nvalues, self.nsteps = len(slots), len(steps)
-        shown = self.nvalues
-        slots, parents = list(slots), list(parents)
-        for strip, _ in strips:
-            slots += [slots[slot] for slot, _ in strip.given]
-            parents += [slot for slot, _ in strip.given]
-        self.nslots = len(slots)
+        self.nslots, self.nsteps = len(slots), len(steps)
         self.ninputs, self.noutputs = len(inputs), len(outputs)
         self.commit, self.on_error, self.allow_gc = commit, on_error, allow_gc
         self.destroyed, self.loading = destroyed, -1
@@ -181,7 +174,7 @@ cdef class VM:
         self.slots = <ow_slot *>calloc(max(1, self.nslots), sizeof(ow_slot))
         self.steps = <ow_step *>calloc(max(1, self.nsteps), sizeof(ow_step))
         self.nmemory = 0
-        self.memory = <void **>calloc(12 + len(choices) * 3 + 9 * len(strips)
+        self.memory = <void **>calloc(12 + len(choices) * 3 + 10 * len(stretches)
                                       + 4 * max(1, self.nsteps),
                                       sizeof(void *))
         if not (self.slots and self.steps and self.memory):
@@ -233,18 +226,14 @@ cdef class VM:
             self._take(slot, value)
         if choices:
             self._set_choices(choices, guards)
-        for strip, totals in strips:
-            if self._can_cut(strip):
-                for (k, i), which in strip.reads.items():
-                    self.steps[k].in_[i] = &self.slots[shown + which]
-                self.strips = self.strips or []
-                self.strips.append(Strip(self, strip, totals, shown))
-            shown += len(strip.given)
+        found = [(stretch, totals) for stretch, totals in stretches if self._can_cut(stretch)]
+        if found:
+            self.stretches = [Stretch(self, stretch, totals) for stretch, totals in found]
 
-    cdef bint _can_cut(self, strip):
+    cdef bint _can_cut(self, stretch):
         """Return whether steps run in C, without code of users."""
         cdef int k
-        for k in range(strip.first, strip.end):
+        for k in range(stretch.first, stretch.end):
             if self.steps[k].run == NULL or self.steps[k].raises:
                 return False
         return True
@@ -748,14 +737,14 @@ cdef class VM:
 
     cdef int _run_range(self, int first, int end, bint prepare) except -1:
         """Run some steps, in strips where that is worth it."""
-        if self.strips is not None:
-            for each in self.strips:
-                strip = <Strip>each
-                if strip.first >= first and strip.end <= end:
-                    self._run_whole(first, strip.first, prepare)
-                    if not strip.run(self):
-                        self._run_whole(strip.first, strip.end, prepare)
-                    first = strip.end
+        if self.stretches is not None:
+            for each in self.stretches:
+                stretch = <Stretch>each
+                if stretch.first >= first and stretch.end <= end:
+                    self._run_whole(first, stretch.first, prepare)
+                    if not stretch.run(self):
+                        self._run_whole(stretch.first, stretch.end, prepare)
+                    first = stretch.end
         return self._run_whole(first, end, prepare)
 
     cdef int _run_whole(self, int first, int end, bint prepare) except -1:
@@ -1013,6 +1002,8 @@ cdef class VM:
         cdef int i
         if not self.running:
             return
+        for each in self.stretches or ():
+            (<Stretch>each).give_up(self)
         for i in range(self.nslots):
             self.slots[i].buf = NULL
             self.slots[i].cap = 0
@@ -1113,7 +1104,7 @@ cdef class VM:
         cdef int i, d
         cdef ow_slot *c
         found = []
-        for i in range(self.nvalues):
+        for i in range(self.nslots):
             c = &self.slots[i]
             if c.typenum < 0:
                 found.append(None)
@@ -1140,21 +1131,22 @@ cdef class VM:
                 found.append(("", ""))
             else:
                 found.append((algorithm.decode(), why.decode()))
-        for each in self.strips or ():
-            strip = <Strip>each
-            for i in range(strip.first, strip.end if strip.rows else 0):
+        for each in self.stretches or ():
+            stretch = <Stretch>each
+            for i in range(stretch.first, stretch.end if stretch.rows else 0):
                 if found[i] == ("", ""):
-                    found[i] = "strips", f"{strip.rows} of {strip.length} rows at once"
+                    found[i] = "strips", f"{stretch.rows} of {stretch.length} rows at once"
         return found
 
     def strip_rows(self):
         """Return {slot: (rows, of how many)} of results of which only so many rows existed at once
         in the last call."""
         found = {}
-        for each in self.strips or ():
-            strip = <Strip>each
-            if strip.rows:
-                found.update({slot: (strip.rows, strip.length) for slot in strip.never_whole})
+        for each in self.stretches or ():
+            stretch = <Stretch>each
+            if stretch.rows:
+                rows = stretch.rows, stretch.length
+                found.update(dict.fromkeys(stretch.never_whole, rows))
         return found
 
     def start_timing(self, bint ignore_first_call=False, loops=()):

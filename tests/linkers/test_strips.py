@@ -1,5 +1,8 @@
 """Steps that run in strips of rows: results, errors, memory, and what a profile says of them."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -200,6 +203,61 @@ def test_a_profile_counts_calls_and_says_how_many_rows_there_are_at_once():
     assert "of 2000 rows at once" in said["strips"]
     assert all(a.total > 0 for a in applys if a.algorithm == "strips")
     assert max(function.memory.peak for function in data.functions) < 2000 * 1000 * 8 / 4
+
+
+def test_a_given_value_lives_until_the_last_strip():
+    x, y = floats(4000, D), floats(M, D)
+    f = compiled(lambda x, y: T.exp(-distances(T.sort(x, 0), y)).sum(1), x, y, strip_bytes=1 << 12)
+    expected = np.exp(-((np.sort(x, 0)[:, None] - y[None, :, :]) ** 2).sum(2)).sum(1)
+    for _ in range(3):
+        np.testing.assert_allclose(f(x, y), expected)
+    assert strips_of(f)
+
+
+def test_given_values_are_whole_after_the_call():
+    x, y = floats(N, D), floats(M, D)
+    mode = theano.Mode(theano.gof.OpWiseCLinker(allow_gc=False), "fast_run")
+    f = compiled(
+        lambda x, y: T.exp(-distances(T.sort(x, 0), y)).sum(1), x, y, strip_bytes=64, mode=mode
+    )
+    f(x, y)
+    (ordered,) = [v for v, (value,) in f.fn.storage_map.items() if np.shape(value) == (N, D)]
+    np.testing.assert_array_equal(f.fn.storage_map[ordered][0], np.sort(x, 0))
+
+
+def test_a_missing_operand_is_the_error_of_whole_steps():
+    x, y = floats(N, D), floats(D, M)
+    f = compiled(lambda x, y: T.nnet.softmax(T.dot(x, y)).max(1), x, y, strip_bytes=64)
+    f(x, y)
+    assert strips_of(f)
+    with pytest.raises(ValueError, match="expected an ndarray, not None"):
+        f(x, None)
+
+
+def test_a_child_of_a_process_that_was_in_a_strip_starts_anew():
+    program = """
+import os, sys, threading, time, warnings
+import numpy as np, theano, theano.tensor as T
+warnings.simplefilter("ignore")
+x, y = T.dmatrices("xy")
+kernel = T.exp(-T.sqr(x[:, None, :] - y[None, :, :]).sum(2))
+f = theano.function([x, y], [kernel.sum(0), kernel.sum(1)])
+rng = np.random.default_rng(0)
+X, Y = rng.normal(size=(3000, 2)), rng.normal(size=(2000, 2))
+f(X, Y)
+thread = threading.Thread(target=lambda: f(np.tile(X, (8, 1)), Y))
+thread.start()
+time.sleep(0.05)
+child = os.fork()
+if not child:
+    a, b = f(X[:2000], Y)
+    d = np.exp(-((X[:2000, None] - Y[None]) ** 2).sum(2))
+    os._exit(not (np.allclose(a, d.sum(0)) and np.allclose(b, d.sum(1)) and f.fn.strip_rows()))
+thread.join()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_code_of_users_and_given_orders_run_as_a_whole():
