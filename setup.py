@@ -26,7 +26,8 @@ PACKAGES = ("opwise", "theano")
 NAME = "opwise.linkers.opwise_c"
 SOURCE = "opwise/linkers/opwise_c.pyx"
 CSUPPORT = ("opwise/linkers/csupport", "opwise/scalar/csupport")
-KERNELGEN = "opwise/scalar/kernelgen.py"
+# Each has a function that returns {file name: text}.
+GENERATORS = ("opwise.scalar.kernelgen", "opwise.linkers.stepparams", "opwise.linkers.cystructs")
 GENERATED = "build/generated"
 
 # No -march=native: the extension must run on any machine of the architecture it was built for.
@@ -56,22 +57,19 @@ VECTORS = {
 
 
 # ======================================================================================
-# GENERATED KERNELS: the only place that knows of code generation at build time.
+# GENERATED FILES: the only place that knows of code generation at build time.
 # ======================================================================================
-def generate_kernels() -> list[str]:
-    """Write the C files that kernelgen derives from the scalar table; the paths of the .c files.
-
-    ``kernelgen.generate()`` returns {file name: text}.
-    """
-    if not (ROOT / KERNELGEN).exists():
-        return []
+def generate() -> list[str]:
+    """Write the files that generators make; the paths of those that are C."""
     # Importing the package needs the extension that is about to be built. An empty package of that
-    # name, which knows the folder, lets kernelgen import the scalar table and nothing above it.
+    # name, which knows the folder, lets generators import what they need and nothing above it.
     bare = types.ModuleType("opwise")
     bare.__path__ = [str(ROOT / "opwise")]
     sys.modules["opwise"] = bare
+    files = {}
     try:
-        files = importlib.import_module("opwise.scalar.kernelgen").generate()
+        for name in GENERATORS:
+            files |= importlib.import_module(name).generate()
     finally:
         for name in [name for name in sys.modules if name.partition(".")[0] == "opwise"]:
             del sys.modules[name]
@@ -117,7 +115,7 @@ def vectors() -> list[str]:
 
 def extension() -> Extension:
     """The extension, compiled again when any of its C files or headers changes."""
-    generated = generate_kernels()
+    generated = generate()
     chosen = vectors()
     write_generated({"built_vectors.h": "".join(f"#define OW_HAS_{n.upper()}\n" for n in chosen)})
     folders = [folder for folder in (*CSUPPORT, GENERATED) if (ROOT / folder).is_dir()]
@@ -225,6 +223,8 @@ def usable_cores() -> int:
 
 setup(
     # One folder of C text per Cython version: what another version wrote is not taken for current.
-    ext_modules=cythonize([extension()], build_dir=f"build/cython-{Cython.__version__}"),
+    ext_modules=cythonize(
+        [extension()], build_dir=f"build/cython-{Cython.__version__}", include_path=[GENERATED]
+    ),
     cmdclass={"build_ext": ParallelBuild},
 )

@@ -26,33 +26,30 @@ def needs_blas():
 
 
 def kinds():
-    """Return the names of the kinds of C steps."""
-    names = []
+    """Return {name of each kind of C steps: bytes of the struct of its parameters}."""
+    found = {}
     cdef const ow_kind *k
     for i in range(OW_KIND_TABLES):
         k = ow_kind_tables[i]
         while k.name != NULL:
-            names.append(k.name.decode())
+            found[k.name.decode()] = k.params
             k += 1
-    return names
+    return found
 
 
-def conv_algorithm(str kind, ints, image, kernel, bint f64):
+def conv_algorithm(str kind, bytes params, image, kernel, bint f64):
     """Return the name of the algorithm of a step of a convolution or of one of its gradients.
 
-    kind: "conv", "conv_images" or "conv_kernels". ints: the parameters of the step. image, kernel:
+    kind: "conv", "conv_images" or "conv_kernels". params: the struct of the step. image, kernel:
     five lengths of contiguous operands. None: these lengths do not belong together.
     """
-    cdef int64_t parameters[64]
     cdef int64_t lengths[2][5]
     cdef const char *name
     cdef int i
-    for i, value in enumerate(ints):
-        parameters[i] = value
     for i in range(5):
         lengths[0][i], lengths[1][i] = image[i], kernel[i]
     i = {"conv": OW_FORWARD, "conv_images": OW_BY_IMAGES, "conv_kernels": OW_BY_KERNELS}[kind]
-    name = ow_conv_algorithm_of(i, parameters, lengths[0], lengths[1], f64)
+    name = ow_conv_algorithm_of(i, PyBytes_AS_STRING(params), lengths[0], lengths[1], f64)
     return None if name == NULL else name.decode()
 
 

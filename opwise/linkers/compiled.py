@@ -12,6 +12,7 @@ from opwise.linkers import lowering, opwise_c, strips
 from opwise.linkers.errors import note_step
 from opwise.linkers.lowering import AnyStep, ChoiceStep, CStep, DrawStep, LoopStep, ObjectStep
 from opwise.linkers.program import Program, Stretch, handed_over
+from opwise.linkers.stepparams import pack
 from opwise.linkers.storage import Storage
 from opwise.linkers.userops.python import python_code
 from opwise.linkers.vm import ChoiceThunk, CThunk, ObjectThunk, PerformThunk, Thunk
@@ -76,7 +77,7 @@ def _choice(program: Program, k: int) -> tuple[Any, ...]:
     views = step.node.op.view_map
     shown = [any(i in inputs for inputs in views.values()) for i in range(len(step.inputs))]
     runner = opwise_c.Chooser(list(first), list(second), shown, handed_over(program, k))
-    return None, step.inputs, step.outputs, (), (), 0, 0, None, runner, step.node
+    return None, step.inputs, step.outputs, b"", 0, 0, None, runner, step.node
 
 
 def _row(
@@ -84,18 +85,18 @@ def _row(
 ) -> tuple[Any, ...]:
     """Return a step as ``opwise_c.VM`` takes it. inputs, outputs: slots."""
     if isinstance(c, DrawStep) or (c is None and type(node.op) is RandomFunction):
-        return None, inputs, outputs, (), (), 0, 0, None, _draw(node, c), node
+        return None, inputs, outputs, b"", 0, 0, None, _draw(node, c), node
     if c is None:
-        return None, inputs, outputs, (), (), 0, 0, None, python_code(node), node
+        return None, inputs, outputs, b"", 0, 0, None, python_code(node), node
     if isinstance(c, ObjectStep):
-        return None, inputs, outputs, (), (), 0, 0, None, c.code.bind(), node
+        return None, inputs, outputs, b"", 0, 0, None, c.code.bind(), node
     assert not isinstance(c, ChoiceStep), "made by _choice"
     if isinstance(c, LoopStep):
         repeated = opwise_c.Loop(c.vm, c.layout, python_code(node), note_step, c.small)
-        return None, inputs, outputs, (), (), 0, 0, None, repeated, node
+        return None, inputs, outputs, b"", 0, 0, None, repeated, node
     loop = c.loop
     address, context = (loop.address, loop.context) if loop is not None else (0, 0)
-    return c.kind, inputs, outputs, c.ints, c.reals, address, context, loop, None, node
+    return c.kind, inputs, outputs, pack(c), address, context, loop, None, node
 
 
 def _draw(node: Apply, c: DrawStep | None) -> opwise_c.Draw:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 from opwise.config import config
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
-from opwise.linkers.csteps import elementwise_ns
+from opwise.linkers.csteps import broadcast_mask, elementwise_ns
 from opwise.linkers.kernels import Kernels
 from opwise.linkers.lowering import CStep, c_lowering
 from opwise.linkers.opwise_c import conv_algorithm
+from opwise.linkers.stepparams import pack
 from opwise.tensor.conv.epilogue import ConvElemwise
 from opwise.tensor.conv.geometry import border_along, pads
 from opwise.tensor.conv.ops import (
@@ -32,7 +35,55 @@ _FOLLOWED = (
     "conv", "conv_images", "conv_groups", "conv_groups_images", "conv_unshared",
     "conv_unshared_images",
 )  # fmt: skip
-_BORDERS = {"full": 1, "half": 2}
+
+
+class Border(IntEnum):
+    """How an image is padded: by the pads, or as much as a mode says."""
+
+    PADS = 0
+    FULL = 1
+    HALF = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvStep(CStep):
+    """Convolutions and their gradients; numbers by threes are along the spatial axes."""
+
+    groups: int
+    #: whether kernels are turned round
+    flip: bool
+    border: Border
+    strides: tuple[int, int, int]
+    dilation: tuple[int, int, int]
+    #: before and behind, along each axis
+    pads: tuple[int, int, int, int, int, int]
+    #: spatial axes
+    axes: int
+    #: whether kernels have weights of their own for each place
+    unshared: bool
+    #: the algorithm to take if possible
+    algorithm: int
+    #: those that round otherwise and may be taken: see ow_conv_may
+    allowed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvThenStep(CStep):
+    """A convolution, and elementwise work on what it gives."""
+
+    kind: str = "conv_then"
+    #: about how many nanoseconds an element of the elementwise work takes
+    nanoseconds: float
+    #: which of ow_then_runs runs the convolution
+    of: int
+    #: the output that it writes to, and the input of the loop that this is
+    output: int
+    input: int
+    #: the step's input that is the loop's first other one
+    others: int
+    #: for each input of the loop the mask of its broadcastable dimensions
+    masks: tuple[int, ...]
+    convolution: ConvStep
 
 
 @c_lowering(AbstractConv)
@@ -70,19 +121,19 @@ def with_elementwise_work(node: Apply, kernels: Kernels) -> CStep | None:
         numbers,
         (),
     )
-    if not isinstance(step, CStep) or loop is None:
+    if not isinstance(step, ConvStep) or loop is None:
         return None
     (result,) = conv.outputs
-    ints = (
-        _FOLLOWED.index(step.kind),
-        next(k for k, out in enumerate(node.outputs) if out.type == result.type),
-        node.op.index,
-        node.op.n_operands,
-        len(patterns),
-        *(sum(1 << d for d, one in enumerate(pattern) if one) for pattern in patterns),
-        *step.ints,
+    return ConvThenStep(
+        nanoseconds=elementwise_ns(mapped, mapped.outputs),
+        of=_FOLLOWED.index(step.kind),
+        output=next(k for k, out in enumerate(node.outputs) if out.type == result.type),
+        input=node.op.index,
+        others=node.op.n_operands,
+        masks=tuple(map(broadcast_mask, patterns)),
+        convolution=step,
+        loop=loop,
     )
-    return CStep("conv_then", ints, (elementwise_ns(mapped, mapped.outputs),), loop=loop)
 
 
 @contextmanager
@@ -122,7 +173,7 @@ def algorithm(node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]) -> str
     if by_kernels:
         kernel = outputs[0]
     f64 = node.outputs[0].type.dtype == "float64"
-    return conv_algorithm(step.kind, step.ints, _lengths(image), _lengths(kernel), f64)
+    return conv_algorithm(step.kind, pack(step), _lengths(image), _lengths(kernel), f64)
 
 
 def _lengths(shape: Sequence[int]) -> list[int]:
@@ -130,7 +181,7 @@ def _lengths(shape: Sequence[int]) -> list[int]:
     return [*shape[:2], *[1] * (5 - len(shape)), *shape[2:]]
 
 
-def _conv(kind: str, node: Apply) -> CStep | None:
+def _conv(kind: str, node: Apply) -> ConvStep | None:
     op: BaseAbstractConv = node.op
     if node.outputs[0].type.dtype not in ("float32", "float64"):
         return None
@@ -138,19 +189,37 @@ def _conv(kind: str, node: Apply) -> CStep | None:
     border = [(0, 0)] * 3
     if isinstance(op.border_mode, tuple):
         border[missing:] = [pads(border_along(op.border_mode, a), 1) for a in range(op.convdim)]
-    ints = (
-        op.num_groups,
-        int(op.filter_flip),
-        _BORDERS.get(op.border_mode, 0) if isinstance(op.border_mode, str) else 0,
-        *_three(op.subsample),
-        *_three(op.filter_dilation),
-        *(n for pair in border for n in pair),
-        op.convdim,
-        int(op.unshared),
-        ALGORITHMS.index(config.conv.algo),
-        0 if _plain_sums.get() else config.conv.winograd + 2 * config.conv.fft,
+    named = op.border_mode.upper() if isinstance(op.border_mode, str) else ""
+    (top, bottom), (left, right), (first, last) = border
+    return ConvStep(
+        kind,
+        groups=op.num_groups,
+        flip=op.filter_flip,
+        border=Border.__members__.get(named, Border.PADS),
+        strides=_three(op.subsample),
+        dilation=_three(op.filter_dilation),
+        pads=(top, bottom, left, right, first, last),
+        axes=op.convdim,
+        unshared=op.unshared,
+        algorithm=ALGORITHMS.index(config.conv.algo),
+        allowed=0 if _plain_sums.get() else config.conv.winograd + 2 * config.conv.fft,
     )
-    return CStep(kind, ints)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolStep(CStep):
+    """Pooling and its gradients. Arrays are along three axes, of which the last ones are pooled."""
+
+    #: how many axes are pooled
+    axes: int
+    #: which of MODES
+    mode: int
+    #: whether windows that reach beyond the image are left out
+    within: bool
+    lengths: tuple[int, int, int]
+    steps: tuple[int, int, int]
+    #: zeros before and behind
+    pads: tuple[int, int, int]
 
 
 @c_lowering(Pool)
@@ -180,13 +249,18 @@ def _pool(kind: str, node: Apply, arrays: list[Variable]) -> CStep | None:
         or any(p >= n for p, n in zip(pads, lengths, strict=True))
     ):
         return None  # perform raises the error
-    none = (0,) * (3 - op.ndim)
-    ints = (
-        op.ndim, MODES.index(op.mode), int(op.ignore_border), *_three(lengths), *_three(steps),
-        *none, *pads,
-    )  # fmt: skip
-    return CStep(kind, ints)
+    return PoolStep(
+        kind,
+        axes=op.ndim,
+        mode=MODES.index(op.mode),
+        within=op.ignore_border,
+        lengths=_three(lengths),
+        steps=_three(steps),
+        pads=_three(pads, 0),
+    )
 
 
-def _three(steps: tuple[int, ...]) -> tuple[int, ...]:
-    return (1,) * (3 - len(steps)) + steps
+def _three(numbers: tuple[int, ...], missing: int = 1) -> tuple[int, int, int]:
+    """Return numbers of up to three axes as those of three."""
+    first, second, third = (missing,) * (3 - len(numbers)) + numbers
+    return first, second, third

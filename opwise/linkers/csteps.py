@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -75,6 +78,22 @@ def broadcast_mask(pattern: Sequence[bool]) -> int:
     return sum(1 << d for d, b in enumerate(pattern) if b)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ElemwiseStep(CStep):
+    """A loop over the elements of operands of one rank."""
+
+    kind: str = "elemwise"
+    #: about how many nanoseconds an element takes
+    nanoseconds: float
+    ndim: int
+    #: for each output the input whose memory it takes, or -1
+    in_place: tuple[int, ...]
+    #: for each input the mask of its broadcastable dimensions
+    masks: tuple[int, ...]
+    #: mask of the inputs that may be broadcast in the loop, or -1 for a loop that takes any strides
+    broadcast: int
+
+
 @c_lowering(Elemwise)
 def elemwise(node: Apply, kernels: Kernels) -> CStep | None:
     ndim, patterns, constant, maybe_broadcast = _operands(node)
@@ -87,10 +106,14 @@ def elemwise(node: Apply, kernels: Kernels) -> CStep | None:
     )
     if loop is None:
         return None
-    inplace = [node.op.inplace_pattern.get(k, -1) for k in range(len(node.outputs))]
-    ints = (ndim, *inplace, *map(broadcast_mask, patterns), loop.broadcast)
-    nanoseconds = _shared_work(loop, elementwise_ns(node, node.outputs))
-    return CStep("elemwise", ints, (nanoseconds,), loop=loop)
+    return ElemwiseStep(
+        nanoseconds=_shared_work(loop, elementwise_ns(node, node.outputs)),
+        ndim=ndim,
+        in_place=tuple(node.op.inplace_pattern.get(k, -1) for k in range(len(node.outputs))),
+        masks=tuple(map(broadcast_mask, patterns)),
+        broadcast=loop.broadcast,
+        loop=loop,
+    )
 
 
 def _shared_work(loop: Loop, nanoseconds: float) -> float:
@@ -127,9 +150,18 @@ def elementwise_ns(node: Apply, written: Sequence[Variable] = ()) -> float:
     return max(work, moved / 30)
 
 
+@dataclass(frozen=True, kw_only=True)
+class DimshuffleStep(CStep):
+    """A view with the dimensions in another order."""
+
+    kind: str = "dimshuffle"
+    #: for each dimension of the output that of the input, or -1 for a new one
+    order: tuple[int, ...]
+
+
 @c_lowering(DimShuffle)
 def dimshuffle(node: Apply, kernels: Kernels) -> CStep | None:
-    return CStep("dimshuffle", tuple(-1 if o == "x" else o for o in node.op.new_order))
+    return DimshuffleStep(order=tuple(-1 if o == "x" else o for o in node.op.new_order))
 
 
 @c_lowering(DeepCopyOp)
@@ -152,10 +184,19 @@ def choice_between_branches(node: Apply, kernels: Kernels) -> ChoiceStep | None:
     return ChoiceStep()
 
 
+@dataclass(frozen=True, kw_only=True)
+class RebroadcastStep(CStep):
+    """A view of an array some of whose dimensions must have length 1."""
+
+    kind: str = "rebroadcast"
+    #: these dimensions
+    ones: tuple[int, ...]
+
+
 @c_lowering(Rebroadcast)
 def rebroadcast(node: Apply, kernels: Kernels) -> CStep | None:
-    ones = [d for d, b in enumerate(node.outputs[0].type.broadcastable) if b]
-    return CStep("rebroadcast", (len(ones), *ones))
+    pattern = node.outputs[0].type.broadcastable
+    return RebroadcastStep(ones=tuple(d for d, b in enumerate(pattern) if b))
 
 
 @c_lowering(Reshape)
@@ -163,9 +204,16 @@ def reshape(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("reshape") if node.inputs[1].type.dtype.startswith("int") else None
 
 
+@dataclass(frozen=True, kw_only=True)
+class AxisStep(CStep):
+    """Steps along one axis: a length, joins, parts, repeated elements."""
+
+    axis: int
+
+
 @c_lowering(Shape_i)
 def shape_i(node: Apply, kernels: Kernels) -> CStep | None:
-    return CStep("shape_i", (node.op.i,))
+    return AxisStep("shape_i", axis=node.op.i)
 
 
 @c_lowering(Shape)
@@ -183,55 +231,93 @@ def _integers(variables: Iterable[Variable]) -> bool:
     return all(v.type.dtype.startswith(("int", "uint")) for v in variables)
 
 
+@dataclass(frozen=True, kw_only=True)
+class AllocStep(CStep):
+    """An array of a shape that the inputs give."""
+
+    #: how many inputs before the lengths are none
+    values: int
+    #: mask of the dimensions that are broadcastable in the output
+    ones: int
+
+
 @c_lowering(Alloc)
 def alloc(node: Apply, kernels: Kernels) -> CStep | None:
     if node.inputs[0].type.dtype != node.outputs[0].type.dtype or not _integers(node.inputs[1:]):
         return None
-    return CStep("alloc", (1, broadcast_mask(node.outputs[0].type.broadcastable)))
+    return AllocStep("alloc", values=1, ones=broadcast_mask(node.outputs[0].type.broadcastable))
 
 
 @c_lowering(AllocEmpty)
 def alloc_empty(node: Apply, kernels: Kernels) -> CStep | None:
     if not _integers(node.inputs):
         return None
-    return CStep("alloc_empty", (0, broadcast_mask(node.outputs[0].type.broadcastable)))
+    ones = broadcast_mask(node.outputs[0].type.broadcastable)
+    return AllocStep("alloc_empty", values=0, ones=ones)
+
+
+class IndexSource(IntEnum):
+    """What an index is if no input gives it: nothing, or a number that the step has."""
+
+    NONE = -1
+    NUMBER = -2
+
+
+class IndexPart(NamedTuple):
+    """An index, or the start, stop or step of a slice."""
+
+    #: the input that gives it, counted from the first one that is an index; or an IndexSource
+    source: int
+    number: int = 0
+
+
+_NO_PART = IndexPart(IndexSource.NONE)
+
+
+class IndexEntry(NamedTuple):
+    """What selects of one dimension: an index, which is the start, or a slice."""
+
+    is_slice: bool
+    start: IndexPart
+    stop: IndexPart = _NO_PART
+    step: IndexPart = _NO_PART
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubtensorStep(CStep):
+    """A view of the part that indices and slices select. in: x, indices."""
+
+    kind: str = "subtensor"
+    entries: tuple[IndexEntry, ...]
 
 
 @c_lowering(Subtensor)
 def subtensor_(node: Apply, kernels: Kernels) -> CStep | None:
     if not _integers(node.inputs[1:]):
         return None
-    entries = index_entries(node.op.idx_list, at=1)
-    return CStep("subtensor", (len(node.op.idx_list), *entries))
+    return SubtensorStep(entries=index_entries(node.op.idx_list))
 
 
-def index_entries(idx_list: Sequence[Any], at: int) -> list[int]:
-    """Return the ints that describe an index: four for each entry (see csupport/view.h).
+def index_entries(idx_list: Sequence[Any]) -> tuple[IndexEntry, ...]:
+    """Return what an index selects, by dimension.
 
-    at: where among the step's ints the entries begin. Each part that is a type stands for the next
-    index input; numbers in the index are appended after the entries.
+    Each part that is a type stands for the next input that is an index.
     """
-    entries: list[int] = []
-    constants: list[int] = []
-    base = at + 4 * len(idx_list)
-    inputs = 0
+    inputs = itertools.count()
 
-    def source(part: Any) -> int:
-        nonlocal inputs
-        if part is None:
-            return -1
-        if isinstance(part, int):
-            constants.append(part)
-            return -(base + len(constants) - 1) - 2
-        inputs += 1
-        return inputs - 1
+    def part(given: Any) -> IndexPart:
+        if given is None:
+            return _NO_PART
+        if isinstance(given, int):
+            return IndexPart(IndexSource.NUMBER, given)
+        return IndexPart(next(inputs))
 
-    for entry in idx_list:
-        if isinstance(entry, slice):
-            entries += [1, source(entry.start), source(entry.stop), source(entry.step)]
-        else:
-            entries += [0, source(entry), -1, -1]
-    return entries + constants
+    return tuple(
+        IndexEntry(True, part(entry.start), part(entry.stop), part(entry.step))
+        if isinstance(entry, slice)
+        else IndexEntry(False, part(entry))
+        for entry in idx_list
+    )
 
 
 _BLAS_DTYPES = ("float32", "float64")
@@ -261,19 +347,27 @@ def dot22_scalar(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("dot22") if _blas(node) else None
 
 
+@dataclass(frozen=True, kw_only=True)
+class UpdateStep(CStep):
+    """Steps that add to their first operand: products, and parts of arrays."""
+
+    #: whether its memory is that of the result
+    overwrite: bool
+
+
 @c_lowering(Gemm)
 def gemm(node: Apply, kernels: Kernels) -> CStep | None:
-    return CStep("gemm", (int(node.op.inplace),)) if _blas(node) else None
+    return UpdateStep("gemm", overwrite=node.op.inplace) if _blas(node) else None
 
 
 @c_lowering(Gemv)
 def gemv(node: Apply, kernels: Kernels) -> CStep | None:
-    return CStep("gemv", (int(node.op.inplace),)) if _blas(node) else None
+    return UpdateStep("gemv", overwrite=node.op.inplace) if _blas(node) else None
 
 
 @c_lowering(Ger)
 def ger(node: Apply, kernels: Kernels) -> CStep | None:
-    return CStep("ger", (int(node.op.destructive),)) if _blas(node) else None
+    return UpdateStep("ger", overwrite=node.op.destructive) if _blas(node) else None
 
 
 @c_lowering(BatchedDot)
@@ -294,35 +388,69 @@ def _axis_mask(axis: Sequence[int] | None, ndim: int) -> int:
     return (1 << ndim) - 1 if axis is None else sum(1 << a for a in axis)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReduceStep(CStep):
+    """Reductions of what a loop over operands of one rank gives, or of one operand without a loop.
+
+    Each output has accumulators of its own.
+    """
+
+    kind: str = "reduce"
+    #: about how many nanoseconds an element takes
+    nanoseconds: float
+    #: which of the built-in reductions this is, and which one joins its accumulators
+    reducer: int
+    joiner: int
+    #: mask of the reduced dimensions
+    axes: int
+    #: whether accumulators are copied to the results, which may be narrower
+    apart: bool
+    #: whether what the operation starts with is its result where there is no element
+    empty: bool
+    ndim: int
+    #: for each operand the mask of its broadcastable dimensions
+    masks: tuple[int, ...] = (0,)
+    #: mask of the operands that may be broadcast in the loop
+    broadcast: int = 0
+
+
 @c_lowering(CAReduce)
 def ca_reduce(node: Apply, kernels: Kernels) -> AnyStep | None:
     x, out = node.inputs[0], node.outputs[0]
     if node.op.scalar_op.row is None:
         return reduction.lower(node, kernels, accumulator(node.op, out.type.dtype))
-    ints = _reduction(node.op, x, out)
-    if ints is None:
-        return None
-    return CStep("reduce", (*ints, 0, 0), (x.type.numpy_dtype.itemsize / 20,))
+    return _reduction(node.op, x, out, x.type.numpy_dtype.itemsize / 20)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstAlongStep(CStep):
+    """The first element along axes, which keep the length 1; 0 without any."""
+
+    kind: str = "first_along"
+    #: mask of the axes
+    axes: int
 
 
 @c_lowering(FirstAlong)
 def first_along(node: Apply, kernels: Kernels) -> CStep | None:
-    return CStep("first_along", (_axis_mask(node.op.axes, node.inputs[0].type.ndim),))
+    return FirstAlongStep(axes=_axis_mask(node.op.axes, node.inputs[0].type.ndim))
 
 
 @c_lowering(MapReduce)
 def map_reduce(node: Apply, kernels: Kernels) -> CStep | None:
     mapped, every = node.op.parts(node)
     reduced = every[0]  # the others differ in the dtypes of their results only
-    ints = _reduction(reduced.op, reduced.inputs[0], reduced.outputs[0], len(every) > 1)
-    if ints is None:
+    step = _reduction(
+        reduced.op, reduced.inputs[0], reduced.outputs[0], elementwise_ns(node), len(every) > 1
+    )
+    if step is None:
         return None
     _, patterns, constant, maybe_broadcast = _operands(node)
     loop = kernels.reduction(
         reduced.op.scalar_op.row,
         loops.held_in(accumulator(reduced.op, reduced.outputs[0].type.dtype)),
         reduced.outputs[0].type.ndim == 0,
-        _interpreted(reduced, ints, len(every)),
+        _interpreted(reduced, step, len(every)),
         node.op.scalar_op,
         [v.type.dtype for v in node.inputs],
         [v.type.dtype for v in mapped.outputs],
@@ -331,8 +459,13 @@ def map_reduce(node: Apply, kernels: Kernels) -> CStep | None:
     )
     if loop is None:
         return None
-    ints = (*ints, *map(broadcast_mask, patterns), loop.broadcast)
-    return CStep("reduce", ints, (_shared_work(loop, elementwise_ns(node)),), loop=loop)
+    return replace(
+        step,
+        nanoseconds=_shared_work(loop, step.nanoseconds),
+        masks=tuple(map(broadcast_mask, patterns)),
+        broadcast=loop.broadcast,
+        loop=loop,
+    )
 
 
 def accumulator(op: CAReduce, out_dtype: str) -> str:
@@ -341,11 +474,11 @@ def accumulator(op: CAReduce, out_dtype: str) -> str:
 
 
 def _reduction(
-    op: CAReduce, x: Variable, out: Variable, apart: bool = False
-) -> tuple[int, ...] | None:
-    """Return the ints by which a step reduces ``x`` to ``out``, without those of its operands.
+    op: CAReduce, x: Variable, out: Variable, nanoseconds: float, apart: bool = False
+) -> ReduceStep | None:
+    """Return a step that reduces one operand ``x`` to ``out``.
 
-    apart: whether the accumulators are copied to the results.
+    nanoseconds: of an element. apart: whether the accumulators are copied to the results.
     """
     acc = loops.held_in(accumulator(op, out.type.dtype))
     if not csource.has_c(acc) or not csource.has_c(x.type.dtype):
@@ -357,18 +490,24 @@ def _reduction(
     join = _reducer(op.scalar_op.row, acc, acc)
     if join is None:
         return None
-    of_nothing = op.of_nothing is not None
-    axes, ndim = _axis_mask(op.axis, x.type.ndim), x.type.ndim
-    return index, join, axes, int(narrow or apart), int(of_nothing), ndim
+    return ReduceStep(
+        nanoseconds=nanoseconds,
+        reducer=index,
+        joiner=join,
+        axes=_axis_mask(op.axis, x.type.ndim),
+        apart=narrow or apart,
+        empty=op.of_nothing is not None,
+        ndim=x.type.ndim,
+    )
 
 
-def _interpreted(reduced: Apply, ints: tuple[int, ...], n_acc: int) -> tuple[int, int, int]:
+def _interpreted(reduced: Apply, step: ReduceStep, n_acc: int) -> tuple[int, int, int]:
     """Return the built-in reductions with which the interpreter fills n_acc accumulators.
 
     They are those of results side by side, of a run, and of accumulators. The sums of a run are in
     the order of compiled loops if there is a reduction for n_acc accumulators.
     """
-    index, join = ints[:2]
+    index, join = step.reducer, step.joiner
     acc = loops.held_in(accumulator(reduced.op, reduced.outputs[0].type.dtype))
     kind, element = f"_{loops.lane_sets(n_acc)}", reduced.inputs[0].type.dtype
     run = _reducer(reduced.op.scalar_op.row, element, acc, kind) if n_acc > 1 else None
@@ -381,13 +520,24 @@ def _reducer(row: Any, element: str, acc: str, kind: str = "") -> int | None:
     return opwise_c.REDUCERS.get(name)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ArgmaxStep(CStep):
+    """The largest elements and their positions, or only these. out: [maximum,] position."""
+
+    kind: str = "argmax"
+    #: which of the functions of ow_argmaxers compares
+    row: int
+    #: mask of the reduced dimensions
+    axes: int
+
+
 @c_lowering(MaxAndArgmax, Argmax)
 def argmax(node: Apply, kernels: Kernels) -> CStep | None:
     x = node.inputs[0]
     index = opwise_c.ARGMAXERS.get(csource.short(x.type.dtype))
     if index is None or node.outputs[-1].type.dtype != "int64":
         return None
-    return CStep("argmax", (index, _axis_mask(node.op.axis, x.type.ndim)))
+    return ArgmaxStep(row=index, axes=_axis_mask(node.op.axis, x.type.ndim))
 
 
 def _adder(node: Apply) -> int | None:
@@ -400,14 +550,25 @@ def _adder(node: Apply) -> int | None:
     return opwise_c.ADDERS.get(csource.short(x.type.dtype))
 
 
+@dataclass(frozen=True, kw_only=True)
+class IncSubtensorStep(CStep):
+    """x with a part changed, which indices and slices select. in: x, y, indices."""
+
+    kind: str = "inc_subtensor"
+    #: whether x is overwritten
+    overwrite: bool
+    #: which of ow_adders adds y to the part; -1 to set it
+    adder: int
+    entries: tuple[IndexEntry, ...]
+
+
 @c_lowering(IncSubtensor)
 def inc_subtensor(node: Apply, kernels: Kernels) -> CStep | None:
     adder = _adder(node)
     if adder is None or not _integers(node.inputs[2:]):
         return None
-    idx_list = node.op.idx_list
-    entries = index_entries(idx_list, at=3)
-    return CStep("inc_subtensor", (int(node.op.inplace), adder, len(idx_list), *entries))
+    entries = index_entries(node.op.idx_list)
+    return IncSubtensorStep(overwrite=node.op.inplace, adder=adder, entries=entries)
 
 
 @c_lowering(AdvancedSubtensor1)
@@ -415,17 +576,73 @@ def take_rows(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("take_parts") if _integers(node.inputs[1:]) else None
 
 
+@dataclass(frozen=True, kw_only=True)
+class IncPartsStep(CStep):
+    """x with parts changed, which vectors of indices select. in: x, y, indices."""
+
+    kind: str = "inc_parts"
+    #: whether x is overwritten
+    overwrite: bool
+    #: which of ow_adders adds y to the parts; -1 to set them
+    adder: int
+
+
 @c_lowering(AdvancedIncSubtensor1)
 def inc_rows(node: Apply, kernels: Kernels) -> CStep | None:
     adder = _adder(node)
     if adder is None or not _integers(node.inputs[2:]):
         return None
-    return CStep("inc_parts", (int(node.op.inplace), adder))
+    return IncPartsStep(overwrite=node.op.inplace, adder=adder)
 
 
 def _one_part_each(indices: Sequence[Variable]) -> bool:
     """Return whether indices are vectors and numbers that select a row of parts together."""
     return _integers(indices) and max(i.type.ndim for i in indices) == 1
+
+
+class Pick(IntEnum):
+    """What an entry of an index by arrays and masks is; NEW is a dimension of length 1."""
+
+    NEW = 0
+    SLICE = 1
+    ARRAY = 2
+    MASK = 3
+
+
+#: no start, stop or step of a slice: OW_PICK_NONE
+_PICK_NONE = -(1 << 63)
+
+
+class PickEntry(NamedTuple):
+    """What selects of one dimension, or of those of a mask."""
+
+    kind: Pick
+    #: the input that is the array or mask, counted from the first one that is an index
+    input: int = 0
+    #: of a slice
+    start: int = _PICK_NONE
+    stop: int = _PICK_NONE
+    step: int = _PICK_NONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class PickStep(CStep):
+    """Parts of an array that arrays, masks and slices select together. in: x, indices."""
+
+    kind: str = "pick"
+    entries: tuple[PickEntry, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PutPickedStep(CStep):
+    """x with parts changed, which arrays, masks and slices select together. in: x, y, indices."""
+
+    kind: str = "put_picked"
+    #: whether x is overwritten
+    overwrite: bool
+    #: which of ow_adders adds y to the parts; -1 to set them
+    adder: int
+    entries: tuple[PickEntry, ...]
 
 
 @c_lowering(AdvancedSubtensor, AdvancedBooleanSubtensor, any_type=True)
@@ -436,53 +653,49 @@ def take_parts(node: Apply, kernels: Kernels) -> CStep | None:
         return None
     if all(isinstance(i.type, TensorType) for i in indices) and _one_part_each(indices):
         return CStep("take_parts")
-    return CStep("pick", entries)
+    return PickStep(entries=entries)
 
 
 @c_lowering(AdvancedIncSubtensor, AdvancedBooleanIncSubtensor, any_type=True)
 def inc_parts(node: Apply, kernels: Kernels) -> CStep | None:
     x, y, *indices = node.inputs
-    adder, inplace = _adder(node), int(node.op.inplace)
+    adder, inplace = _adder(node), node.op.inplace
     selected = node.op.getter.make_node(x, *indices).outputs[0]
     entries = _pick_entries(x, selected, indices)
     if adder is None or entries is None or y.type.ndim > selected.type.ndim:
         return None  # numpy drops dimensions of length 1 from the front
     if all(isinstance(i.type, TensorType) for i in indices) and _one_part_each(indices):
-        return CStep("inc_parts", (inplace, adder))
-    return CStep("put_picked", (inplace, adder, *entries))
-
-
-_PICK_NONE = -(1 << 63)
+        return IncPartsStep(overwrite=inplace, adder=adder)
+    return PutPickedStep(overwrite=inplace, adder=adder, entries=entries)
 
 
 def _pick_entries(
     x: Variable, selected: Variable, indices: Sequence[Any]
-) -> tuple[int, ...] | None:
-    """Return the ints that describe an index by arrays, masks, slices and None, or None.
-
-    They are the number of entries, then four for each: see csupport/pick.h.
-    """
-    entries: list[int] = [len(indices)]
+) -> tuple[PickEntry, ...] | None:
+    """Return what an index by arrays, masks, slices and None selects; None if C cannot do it."""
+    entries: list[PickEntry] = []
     arrays = 0
     if max(x.type.ndim, selected.type.ndim, len(indices)) > MAX_DIMENSIONS:
         return None
     for k, index in enumerate(indices):
         if isinstance(index.type, NoneTypeT):
-            entries += [0, 0, 0, 0]
+            entries.append(PickEntry(Pick.NEW))
         elif isinstance(index, SliceConstant):
             parts = (index.data.start, index.data.stop, index.data.step)
             if any(p is not None and abs(p) > 1 << 62 for p in parts) or parts[2] == 0:
                 return None
-            entries += [1, *(_PICK_NONE if p is None else int(p) for p in parts)]
+            entries.append(
+                PickEntry(Pick.SLICE, 0, *(_PICK_NONE if p is None else int(p) for p in parts))
+            )
         elif not isinstance(index.type, TensorType) or index.type.ndim > MAX_DIMENSIONS:
             return None
         elif index.type.dtype == "bool":
             if index.type.ndim == 0:
                 return None
-            entries += [3, k, 0, 0]
+            entries.append(PickEntry(Pick.MASK, k))
             arrays += 1
         else:
-            entries += [2, k, 0, 0]
+            entries.append(PickEntry(Pick.ARRAY, k))
             arrays += 1
     return tuple(entries) if arrays else None
 
@@ -495,7 +708,7 @@ def join(node: Apply, kernels: Kernels) -> CStep | None:
         return None
     if any(x.type.dtype != dtype for x in tensors):
         return None
-    return CStep("join", (int(axis.data) % tensors[0].type.ndim,))
+    return AxisStep("join", axis=int(axis.data) % tensors[0].type.ndim)
 
 
 @c_lowering(ARange)
@@ -514,6 +727,18 @@ def _single_axis(axis: int | None, x: Variable) -> int | None:
     return axis % x.type.ndim
 
 
+@dataclass(frozen=True, kw_only=True)
+class CumulateStep(CStep):
+    """Cumulative sums or products."""
+
+    kind: str = "cumulate"
+    #: which of ow_adders has the dtype
+    adder: int
+    #: whether factors and not terms are cumulated
+    factors: bool
+    axis: int
+
+
 @c_lowering(CumOp)
 def cumulate(node: Apply, kernels: Kernels) -> CStep | None:
     x = node.inputs[0]
@@ -521,13 +746,13 @@ def cumulate(node: Apply, kernels: Kernels) -> CStep | None:
     adder = opwise_c.ADDERS.get(csource.short(x.type.dtype))
     if axis is None or adder is None:
         return None
-    return CStep("cumulate", (adder, int(node.op.mode == "mul"), axis))
+    return CumulateStep(adder=adder, factors=node.op.mode == "mul", axis=axis)
 
 
 @c_lowering(RepeatOp)
 def repeat(node: Apply, kernels: Kernels) -> CStep | None:
     axis = _single_axis(node.op.axis, node.inputs[0])
-    return None if axis is None else CStep("repeat", (axis,))
+    return None if axis is None else AxisStep("repeat", axis=axis)
 
 
 @c_lowering(Split)
@@ -535,7 +760,9 @@ def split(node: Apply, kernels: Kernels) -> CStep | None:
     x, axis, lengths = node.inputs
     if not isinstance(axis, Constant) or not -x.type.ndim <= int(axis.data) < x.type.ndim:
         return None
-    return CStep("split", (int(axis.data) % x.type.ndim,)) if _integers([lengths]) else None
+    if not _integers([lengths]):
+        return None
+    return AxisStep("split", axis=int(axis.data) % x.type.ndim)
 
 
 @c_lowering(Assert)
@@ -551,6 +778,16 @@ def _sortable(*variables: Variable) -> bool:
     return all(v.type.dtype not in dtypes.COMPLEX for v in variables)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SortStep(CStep):
+    """Sorted elements, or the positions that sort them. in: x, axis (not read)."""
+
+    kind: str = "sort"
+    axis: int
+    #: whether positions are wanted, and not elements
+    positions: bool
+
+
 @c_lowering(SortOp, ArgSortOp)
 def sort(node: Apply, kernels: Kernels) -> CStep | None:
     x, axis = node.inputs
@@ -559,7 +796,20 @@ def sort(node: Apply, kernels: Kernels) -> CStep | None:
     if not -x.type.ndim <= int(axis.data) < x.type.ndim:
         return None
     positions = isinstance(node.op, ArgSortOp)
-    return CStep("sort", (int(axis.data) % x.type.ndim, int(positions)))
+    return SortStep(axis=int(axis.data) % x.type.ndim, positions=positions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectStep(CStep):
+    """The largest elements, their positions, or both. in: x, how many; negative: the smallest."""
+
+    kind: str = "select"
+    axis: int
+    #: whether they are sorted
+    sorted: bool
+    #: whether elements are wanted, and whether positions are
+    values: bool
+    positions: bool
 
 
 @c_lowering(TopKOp)
@@ -567,13 +817,33 @@ def largest(node: Apply, kernels: Kernels) -> CStep | None:
     (x, k), op = node.inputs, node.op
     if not _sortable(x) or not plain(k):
         return None
-    ints = (op.axis % x.type.ndim, op.sorted, op.return_values, op.return_indices)
-    return CStep("select", tuple(map(int, ints)))
+    return SelectStep(
+        axis=op.axis % x.type.ndim,
+        sorted=op.sorted,
+        values=op.return_values,
+        positions=op.return_indices,
+    )
 
 
 @c_lowering(Nonzero)
 def nonzero(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("nonzero")
+
+
+class Outside(IntEnum):
+    """What numbers of choices that are out of range are: an error, or others."""
+
+    RAISE = 0
+    WRAP = 1
+    CLIP = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChooseStep(CStep):
+    """Elements of one of several choices each. in: numbers, choices of the output's dtype."""
+
+    kind: str = "choose"
+    outside: Outside
 
 
 @c_lowering(Choose)
@@ -584,7 +854,16 @@ def choose(node: Apply, kernels: Kernels) -> CStep | None:
         return None
     if any(c.type.dtype != dtype for c in choices):
         return None
-    return CStep("choose", (("raise", "wrap", "clip").index(node.op.mode),))
+    return ChooseStep(outside=Outside[node.op.mode.upper()])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchStep(CStep):
+    """Where elements belong in a sorted vector. in: the vector, elements, of one dtype."""
+
+    kind: str = "search"
+    #: whether they come after equal ones
+    after: bool
 
 
 @c_lowering(SearchsortedOp)
@@ -592,32 +871,69 @@ def search(node: Apply, kernels: Kernels) -> CStep | None:
     x, v, *sorter = node.inputs
     if sorter or x.type.dtype != v.type.dtype or not _sortable(x):
         return None
-    return CStep("search", (int(node.op.side == "right"),))
+    return SearchStep(after=node.op.side == "right")
 
 
 # --- diagonals ----------------------------------------------------------------------------------
 
 
-def _diagonals(op: ExtractDiag | AllocDiag) -> tuple[int, int, int] | None:
-    """Return the offset of the diagonals and their axes; None if no matrix has such an offset."""
-    return (op.offset, op.axis1, op.axis2) if abs(op.offset) < 1 << 62 else None
+class Diagonals(NamedTuple):
+    """Which diagonals of the matrices along two axes; an offset above 0 is above the main one."""
+
+    offset: int
+    first_axis: int
+    second_axis: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtractDiagStep(CStep):
+    """Diagonals of matrices."""
+
+    kind: str = "extract_diag"
+    diagonals: Diagonals
+    #: whether the output is a view
+    view: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllocDiagStep(CStep):
+    """Matrices with elements on a diagonal. in: these elements."""
+
+    kind: str = "alloc_diag"
+    diagonals: Diagonals
+
+
+def _diagonals(op: ExtractDiag | AllocDiag) -> Diagonals | None:
+    """Return which diagonals an Op is about; None if no matrix has such an offset."""
+    return Diagonals(op.offset, op.axis1, op.axis2) if abs(op.offset) < 1 << 62 else None
 
 
 @c_lowering(ExtractDiag)
 def extract_diag(node: Apply, kernels: Kernels) -> CStep | None:
-    ints = _diagonals(node.op)
-    return ints and CStep("extract_diag", (*ints, int(node.op.view)))
+    diagonals = _diagonals(node.op)
+    return diagonals and ExtractDiagStep(diagonals=diagonals, view=node.op.view)
 
 
 @c_lowering(AllocDiag)
 def alloc_diag(node: Apply, kernels: Kernels) -> CStep | None:
-    ints = _diagonals(node.op)
-    return ints and CStep("alloc_diag", ints)
+    diagonals = _diagonals(node.op)
+    return diagonals and AllocDiagStep(diagonals=diagonals)
 
 
 @c_lowering(FillDiagonal, FillDiagonalOffset)
 def fill_diagonal(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("fill_diagonal")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagonalMatrixStep(CStep):
+    """A matrix of ones and zeros. in: numbers of rows and columns, diagonal."""
+
+    kind: str = "diagonal_matrix"
+    #: whether there are ones below the diagonal too
+    below: bool
+    #: the bytes of a one
+    one: int
 
 
 @c_lowering(Eye, Tri)
@@ -626,7 +942,7 @@ def diagonal_matrix(node: Apply, kernels: Kernels) -> CStep | None:
     if out.type.numpy_dtype.itemsize > 8:
         return None
     one = int.from_bytes(np.ones((), out.type.dtype).tobytes(), sys.byteorder)
-    return CStep("diagonal_matrix", (int(isinstance(node.op, Tri)), one))
+    return DiagonalMatrixStep(below=isinstance(node.op, Tri), one=one)
 
 
 # --- softmax and cross entropy ------------------------------------------------------------------
@@ -683,6 +999,16 @@ def one_hot_grad(node: Apply, kernels: Kernels) -> CStep | None:
 # --- random numbers -----------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, kw_only=True)
+class MrgUniformStep(CStep):
+    """Uniform numbers of MRG31k3p. in: states, size; out: states after the draw, numbers."""
+
+    #: whether the states are overwritten
+    overwrite: bool
+    #: of the numbers, if the step and not the input gives it
+    shape: tuple[int, ...] = ()
+
+
 @c_lowering(mrg_uniform)
 def mrg_uniform_(node: Apply, kernels: Kernels) -> CStep | None:
     (rstate, size), numbers = node.inputs, node.outputs[1]
@@ -690,12 +1016,14 @@ def mrg_uniform_(node: Apply, kernels: Kernels) -> CStep | None:
         return None
     if numbers.type.dtype not in _BLAS_DTYPES:
         return None
-    inplace = int(node.op.inplace)
+    overwrite = node.op.inplace
     if not isinstance(size, Constant):
-        return CStep("mrg_uniform_sized", (inplace,))
+        return MrgUniformStep("mrg_uniform_sized", overwrite=overwrite)
     shape = tuple(map(int, size.data))
     fits = len(shape) == numbers.type.ndim and min(shape, default=0) >= 0
-    return CStep("mrg_uniform", (inplace, *shape)) if fits and math.prod(shape) <= M1 else None
+    if not fits or math.prod(shape) > M1:
+        return None
+    return MrgUniformStep("mrg_uniform", overwrite=overwrite, shape=shape)
 
 
 @c_lowering(RandomFunction, any_type=True)
@@ -736,14 +1064,72 @@ def multinomial(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("multinomial") if _outcomes(node) else None
 
 
+@dataclass(frozen=True, kw_only=True)
+class OutcomeStep(CStep):
+    """Outcomes drawn from probabilities. in: probabilities, uniform numbers, how many."""
+
+    kind: str = "choice"
+    #: whether they may be drawn again
+    replace: bool
+
+
 @c_lowering(ChoiceFromUniform)
 def choice(node: Apply, kernels: Kernels) -> CStep | None:
-    return CStep("choice", (int(node.op.replace),)) if _outcomes(node) else None
+    return OutcomeStep(replace=node.op.replace) if _outcomes(node) else None
 
 
 # --- linear algebra -----------------------------------------------------------------------------
 
-_STRUCTURES = {"lower_triangular": 1, "upper_triangular": 2}
+
+class Structure(IntEnum):
+    """What is known of a matrix."""
+
+    GENERAL = 0
+    LOWER_TRIANGULAR = 1
+    UPPER_TRIANGULAR = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class CholeskyStep(CStep):
+    """The Cholesky factor of a matrix."""
+
+    kind: str = "cholesky"
+    #: whether it is the lower triangle
+    lower: bool
+    #: whether it is NaN, and no error, where the matrix is not positive definite
+    nan: bool
+    #: whether it takes the memory of the matrix
+    overwrite: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolveStep(CStep):
+    """The solution of a linear system. in: A, b."""
+
+    kind: str = "solve"
+    #: of A
+    structure: Structure
+    check_finite: bool
+    #: whether the solution takes the memory of b
+    overwrite: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class EighStep(CStep):
+    """Eigenvalues of a symmetric matrix, and eigenvectors. out: eigenvalues[, eigenvectors]."""
+
+    kind: str = "eigh"
+    #: whether the lower half is read
+    lower: bool
+    check_finite: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorsStep(CStep):
+    """Singular values and QR factors. svd: out: u, s, v; or s. qr: out: q, r; or r."""
+
+    #: whether u and q have all columns, and v and r all rows
+    full: bool
 
 
 def _lapack(node: Apply) -> bool:
@@ -756,15 +1142,18 @@ def _lapack(node: Apply) -> bool:
 @c_lowering(Cholesky)
 def cholesky_(node: Apply, kernels: Kernels) -> CStep | None:
     op = node.op
-    ints = (int(op.lower), int(op.on_error == "nan"), int(op.destructive))
-    return CStep("cholesky", ints) if _lapack(node) else None
+    if not _lapack(node):
+        return None
+    return CholeskyStep(lower=op.lower, nan=op.on_error == "nan", overwrite=op.destructive)
 
 
 @c_lowering(Solve)
 def solve_(node: Apply, kernels: Kernels) -> CStep | None:
     op = node.op
-    ints = (_STRUCTURES.get(op.A_structure, 0), int(op.check_finite), int(op.inplace))
-    return CStep("solve", ints) if _lapack(node) else None
+    if not _lapack(node):
+        return None
+    structure = Structure.__members__.get(op.A_structure.upper(), Structure.GENERAL)
+    return SolveStep(structure=structure, check_finite=op.check_finite, overwrite=op.inplace)
 
 
 @c_lowering(MatrixInverse)
@@ -779,26 +1168,26 @@ def determinant(node: Apply, kernels: Kernels) -> CStep | None:
 
 @c_lowering(Eigh)
 def eigh_(node: Apply, kernels: Kernels) -> CStep | None:
-    return CStep("eigh", (int(node.op.UPLO == "L"), 0)) if _lapack(node) else None
+    return EighStep(lower=node.op.UPLO == "L", check_finite=False) if _lapack(node) else None
 
 
 @c_lowering(Eigvalsh)
 def eigvalsh_(node: Apply, kernels: Kernels) -> CStep | None:
     if not _lapack(node) or len(node.inputs) > 1:
         return None
-    return CStep("eigh", (int(node.op.lower), 1))
+    return EighStep(lower=node.op.lower, check_finite=True)
 
 
 @c_lowering(SVD)
 def svd_(node: Apply, kernels: Kernels) -> CStep | None:
-    return CStep("svd", (int(bool(node.op.full_matrices)),)) if _lapack(node) else None
+    return FactorsStep("svd", full=node.op.full_matrices) if _lapack(node) else None
 
 
 @c_lowering(QRFull, QRIncomplete)
 def qr_(node: Apply, kernels: Kernels) -> CStep | None:
     if not _lapack(node) or node.op.mode == "raw":
         return None
-    return CStep("qr", (int(node.op.mode == "complete"),))
+    return FactorsStep("qr", full=node.op.mode == "complete")
 
 
 @c_lowering(ConnectionistTemporalClassification)

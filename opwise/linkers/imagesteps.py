@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from opwise.graph.apply import Apply
 from opwise.linkers.kernels import Kernels
 from opwise.linkers.lowering import CStep, c_lowering
@@ -15,36 +17,46 @@ from opwise.tensor.conv.spatial import (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class BorderStep(CStep):
+    """Neighbourhoods of pixels, and samples of images, whose borders a mode treats."""
+
+    #: which of the MODES of neighbourhoods, or of the BORDERS of samples
+    mode: int
+
+
 @c_lowering(Images2Neibs)
 def neighbourhoods(node: Apply, kernels: Kernels) -> CStep:
-    return CStep("neibs", (MODES.index(node.op.mode),))
+    return BorderStep("neibs", mode=MODES.index(node.op.mode))
 
 
 @c_lowering(Images2NeibsGrad)
 def neighbourhoods_added(node: Apply, kernels: Kernels) -> CStep | None:
-    return _of_floats(node, "neibs_add", MODES.index(node.op.mode))
+    return _of_floats(node, BorderStep("neibs_add", mode=MODES.index(node.op.mode)))
 
 
 @c_lowering(TransformerGrid)
 def grid(node: Apply, kernels: Kernels) -> CStep | None:
-    return _of_floats(node, "spatial_grid")
+    return _of_floats(node, CStep("spatial_grid"))
 
 
 @c_lowering(TransformerGradT)
 def grid_gradient(node: Apply, kernels: Kernels) -> CStep | None:
-    return _of_floats(node, "spatial_grid_gradient")
+    return _of_floats(node, CStep("spatial_grid_gradient"))
 
 
 @c_lowering(TransformerSampler)
 def samples(node: Apply, kernels: Kernels) -> CStep | None:
-    return _of_floats(node, "spatial_sample", BORDERS.index(node.op.border_mode))
+    mode = BORDERS.index(node.op.border_mode)
+    return _of_floats(node, BorderStep("spatial_sample", mode=mode))
 
 
 @c_lowering(TransformerGradI)
 def samples_gradient(node: Apply, kernels: Kernels) -> CStep | None:
-    return _of_floats(node, "spatial_sample_gradient", BORDERS.index(node.op.border_mode))
+    mode = BORDERS.index(node.op.border_mode)
+    return _of_floats(node, BorderStep("spatial_sample_gradient", mode=mode))
 
 
-def _of_floats(node: Apply, kind: str, *ints: int) -> CStep | None:
+def _of_floats(node: Apply, step: CStep) -> CStep | None:
     """Return a step for float32 and float64."""
-    return CStep(kind, ints) if node.outputs[0].type.dtype in ("float32", "float64") else None
+    return step if node.outputs[0].type.dtype in ("float32", "float64") else None

@@ -8,7 +8,7 @@ csupport/kinds.h. ``kernels`` gives loops for elementwise work (see ``opwise.lin
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
@@ -37,15 +37,12 @@ MAX_OPERANDS = 40
 
 @dataclass(frozen=True)
 class CStep:
-    """A step that runs in C."""
+    """A step that runs in C. Kinds with parameters have a class of their own: see stepparams.py."""
 
-    #: name of its kind in csupport/kinds.h
+    #: name of its kind in csupport/kinds_*.c
     kind: str
-    #: parameters of the kind
-    ints: tuple[int, ...] = ()
-    reals: tuple[float, ...] = ()
     #: the loop that it calls, for elementwise work and reductions
-    loop: Loop | None = None
+    loop: Loop | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -20,48 +20,19 @@ cdef extern from "runtime.h":
     int OW_MAXDIM, OW_MAXARG, OW_STATIC, OW_TOTAL, OW_CHECKED, OW_ERROR_SIZE
     int OW_OK, OW_VALUE_ERROR, OW_INDEX_ERROR, OW_TYPE_ERROR, OW_MEMORY_ERROR
     int OW_ZERO_DIVISION, OW_LINALG_ERROR, OW_ASSERTION_ERROR, OW_PYTHON_ERROR
-    ctypedef struct ow_slot:
-        char *data
-        int64_t shape[8]
-        int64_t strides[8]
-        int32_t ndim
-        int32_t itemsize
-        int32_t typenum
-        int32_t scalar
-        char *buf
-        int64_t cap
-        void *owner
+    ctypedef struct ow_slot
     ctypedef struct ow_step
     ctypedef int (*ow_fn)(ow_step *) noexcept nogil
     ctypedef void (*ow_loop)(const void *, char **, const int64_t *, int64_t) noexcept nogil
-    ctypedef struct ow_step:
-        ow_fn prep
-        ow_fn run
-        ow_slot **in_ "in"
-        ow_slot **out
-        int32_t nin
-        int32_t nout
-        const int64_t *ints
-        const double *reals
-        ow_loop loop
-        const void *ctx
-        char *error
-        char *scratch
-        int64_t scratch_cap
-        int32_t raises
-        int32_t advances
-        int32_t advanced
-        ow_fn undo
-        ow_fn check
-        int32_t checked
-        const char *algorithm
-        const char *why
-    ctypedef struct ow_choice:
-        int32_t at
-        int32_t condition
-        const uint64_t *guard
-        const uint64_t *first
-        const uint64_t *second
+
+cdef extern from "simd.h":
+    ctypedef struct ow_reducer:
+        const char *name
+    ctypedef void (*ow_chunk_fn)(void *, const void *const *, int64_t) noexcept nogil
+
+include "structs.pxi"
+
+cdef extern from "runtime.h":
     bint ow_is_true(const ow_slot *)
     char *ow_alloc(int64_t)
     int64_t ow_capacity(const char *)
@@ -100,21 +71,9 @@ cdef extern from "ending.h" nogil:
     void ow_ending_leave()
 
 cdef extern from "on_demand.h":
-    ctypedef struct ow_on_demand:
-        ow_loop loop
-        int32_t missing
-        void *owner
     int (*ow_compile_on_demand)(ow_on_demand *)
 
 cdef extern from "kinds.h":
-    ctypedef struct ow_kind:
-        const char *name
-        ow_fn prep
-        ow_fn run
-        int flags
-        ow_fn undo
-        ow_fn check
-        int reads
     const ow_kind *ow_find_kind(const char *)
     int OW_KIND_TABLES
     const ow_kind *ow_kind_tables[]
@@ -128,7 +87,7 @@ cdef extern from "kinds.h":
     int (*ow_load_lapack)(char *)
     void ow_cuts(int64_t, int64_t, int64_t, int, int64_t *, int64_t *)
     int OW_FORWARD, OW_BY_IMAGES, OW_BY_KERNELS
-    const char *ow_conv_algorithm_of(int, const int64_t *, const int64_t *, const int64_t *, int)
+    const char *ow_conv_algorithm_of(int, const void *, const int64_t *, const int64_t *, int)
 
 cdef extern from *:
     """
@@ -219,12 +178,6 @@ cdef extern from *:
         double gauss
 
 cdef extern from "simd.h":
-    ctypedef struct ow_reducer:
-        const char *name
-    ctypedef void (*ow_chunk_fn)(void *, const void *const *, int64_t) noexcept nogil
-    ctypedef struct ow_loop_row:
-        const char *name
-        ow_chunk_fn fn
     ctypedef struct ow_simd:
         const char *name
         const ow_reducer *reducers
@@ -246,20 +199,6 @@ cdef extern from "numpy/arrayobject.h":
 
 cdef extern from "code.h":
     int OW_MAXREG, OW_CHUNK
-    ctypedef struct ow_instr:
-        ow_chunk_fn fn
-        int32_t out
-        int32_t nin
-        int32_t in_ "in" [4]
-    ctypedef struct ow_code:
-        int32_t nin, nout, nreg, ninstr
-        int32_t *itemsize
-        int32_t *results
-        ow_instr *instr
-        const ow_reducer *reducer
-        const ow_reducer *run
-        const ow_reducer *join
-        int64_t chunk
 
 cdef extern from "clock.h":
     void ow_clock_begin()
@@ -269,10 +208,6 @@ cdef extern from "clock.h":
 cdef extern from "timing.h":
     int OW_BUCKETS, OW_KEPT
     int64_t ow_timer_ns
-    ctypedef struct ow_times:
-        int64_t count, sum, least, most
-    ctypedef struct ow_call:
-        int64_t number, start, total
     ctypedef struct ow_timing:
         int64_t nsteps
         ow_times *steps

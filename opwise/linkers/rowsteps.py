@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,29 @@ from opwise.tensor.rowwise import Rowwise
 from opwise.tensor.windowsum import WindowSum
 
 
+@dataclass(frozen=True, kw_only=True)
+class RowwiseStep(CStep):
+    """A loop over rows along the last axis; the context is the loop over turned rows."""
+
+    kind: str = "rowwise"
+    #: about how many nanoseconds an element takes
+    nanoseconds: float
+    ndim: int
+    #: mask of the outputs of one number a row
+    narrow: int
+    #: the reduction that needs elements, or -1
+    needs: int
+    #: bytes of all buffers for each element of a row, and how many buffers there are
+    bytes: int
+    buffers: int
+    #: bytes for each element of turned rows
+    turned: int
+    #: for each input the mask of its broadcastable dimensions
+    masks: tuple[int, ...]
+    #: which built-in reductions the loops call
+    reducers: tuple[int, ...]
+
+
 @c_lowering(Rowwise)
 def rowwise(node: Apply, kernels: Kernels) -> CStep | None:
     program = row_program(node)
@@ -26,21 +50,21 @@ def rowwise(node: Apply, kernels: Kernels) -> CStep | None:
     if loop is None:
         return None
     narrow = sum(1 << k for k, slot in enumerate(program.outs) if not program.wide[slot])
-    ints = (
-        node.inputs[0].type.ndim,
-        narrow,
-        _needs_elements(node),
-        sum(np.dtype(d).itemsize for d in program.buffers),
-        len(program.buffers),
-        sum(np.dtype(program.dtypes[slot]).itemsize for slot in program.turned),
-        *(broadcast_mask(v.type.broadcastable) for v in node.inputs),
-        len(program.reducers),
-        *(
+    return RowwiseStep(
+        nanoseconds=program.nanoseconds,
+        ndim=node.inputs[0].type.ndim,
+        narrow=narrow,
+        needs=_needs_elements(node),
+        bytes=sum(np.dtype(d).itemsize for d in program.buffers),
+        buffers=len(program.buffers),
+        turned=sum(np.dtype(program.dtypes[slot]).itemsize for slot in program.turned),
+        masks=tuple(broadcast_mask(v.type.broadcastable) for v in node.inputs),
+        reducers=tuple(
             opwise_c.REDUCERS[f"{row}_{csource.short(element)}_{csource.short(acc)}"]
             for row, element, acc in program.reducers.values()
         ),
+        loop=loop,
     )
-    return CStep("rowwise", ints, (program.nanoseconds,), loop=loop)
 
 
 def row_program(node: Apply) -> RowProgram:

@@ -86,7 +86,7 @@ cdef class VM:
     """Runs the steps of one program.
 
     slots: a list of (type number or -1, ndim, itemsize, is a scalar). steps: a list of (kind or
-    None, input slots, output slots, ints, reals, loop address, context address, what to keep alive,
+    None, input slots, output slots, struct of parameters, loop address, context address, what to keep alive,
     perform, node). A step without a kind calls ``perform(node, inputs, storage)``, or runs the
     ObjectCode or Runner that it has in place of perform.
     inputs, outputs: (slot, one-element list) pairs. constants: {slot: value}. parents: for each
@@ -196,7 +196,7 @@ cdef class VM:
         self.performs, self.nodes, self.keep, self.storages = [], [], [], []
         flags, reads = [], []
         for i in range(self.nsteps):
-            kind, ins, outs, ints, reals, loop, ctx, keep, perform, node = steps[i]
+            kind, ins, outs, params, loop, ctx, keep, perform, node = steps[i]
             s = &self.steps[i]
             s.nin, s.nout = len(ins), len(outs)
             s.in_, s.out = self._slots(ins), self._slots(outs)
@@ -209,13 +209,11 @@ cdef class VM:
                 flags.append(0)
                 reads.append(0)
                 continue
-            self._set_kind(s, kind, flags, reads)
+            self._set_kind(s, kind, params, flags, reads)
             s.raises = getattr(keep, "needs_gil", False)
             if s.raises:
                 flags.append(flags.pop() & ~(OW_TOTAL | OW_CHECKED))
                 s.check = NULL
-            s.ints = self._longs(ints)
-            s.reals = self._doubles(reals)
             s.loop = <ow_loop><uintptr_t>loop
             s.ctx = <const void *><uintptr_t>ctx
         self.advancing, self.nadvancing = self._ints(advancing), len(advancing)
@@ -288,14 +286,23 @@ cdef class VM:
                 p[i * self.nwords + j] = bits >> 64 * j & 0xFFFFFFFFFFFFFFFF
         return p
 
-    cdef void _set_kind(self, ow_step *s, str kind, list flags, list reads):
+    cdef int _set_kind(self, ow_step *s, str kind, bytes params, list flags, list reads) except -1:
+        """Let a step be of a kind. params: its parameters, as ``stepparams.pack`` gives them."""
         cdef bytes name = kind.encode()
         cdef const ow_kind *k = ow_find_kind(name)
+        cdef void *given
         if k == NULL:
             raise KeyError(f"there is no kind of C step named {kind}")
+        if len(params) < k.params or (params and not k.params):
+            raise TypeError(f"a step of the kind {kind} has parameters of {k.params} bytes, "
+                            f"not of {len(params)}")
         s.prep, s.run, s.undo, s.check = k.prep, k.run, k.undo, k.check
+        given = self._block(len(params))
+        memcpy(given, PyBytes_AS_STRING(params), len(params))
+        s.params = given
         flags.append(k.flags)
         reads.append(k.reads)
+        return 0
 
     cdef void *_block(self, size_t size):
         cdef void *p = calloc(1, size if size else 1)
@@ -307,20 +314,6 @@ cdef class VM:
 
     cdef int *_ints(self, values):
         cdef int *p = <int *>self._block(sizeof(int) * len(values))
-        cdef int i
-        for i in range(len(values)):
-            p[i] = values[i]
-        return p
-
-    cdef int64_t *_longs(self, values):
-        cdef int64_t *p = <int64_t *>self._block(sizeof(int64_t) * len(values))
-        cdef int i
-        for i in range(len(values)):
-            p[i] = values[i]
-        return p
-
-    cdef double *_doubles(self, values):
-        cdef double *p = <double *>self._block(sizeof(double) * len(values))
         cdef int i
         for i in range(len(values)):
             p[i] = values[i]

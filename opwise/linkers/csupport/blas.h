@@ -7,6 +7,7 @@
 #define OW_BLAS_H
 
 #include "copy.h"
+#include "step_params.h"
 
 typedef void (*ow_dgemm_t)(char *, char *, int *, int *, int *, double *, double *, int *, double *,
                            int *, double *, double *, int *);
@@ -663,11 +664,11 @@ static int ow_dot22_run(ow_step *s)
     return OW_OK;
 }
 
-/* Let the output be input 0, overwritten (ints[0] true) or copied. */
-static int ow_accumulator(ow_step *s)
+/* Let the output be input 0, overwritten or copied. */
+static int ow_accumulator(ow_step *s, int64_t overwrite)
 {
     ow_slot *from = s->in[0], *z = s->out[0];
-    if (s->ints[0]) {
+    if (overwrite) {
         ow_alias(z, from);
         return OW_OK;
     }
@@ -675,13 +676,13 @@ static int ow_accumulator(ow_step *s)
     return ow_ensure_like(s, z, s->in, 1);
 }
 
-static void ow_accumulator_copy(ow_step *s)
+static void ow_accumulator_copy(ow_step *s, int64_t overwrite)
 {
-    if (!s->ints[0])
+    if (!overwrite)
         ow_copy(s->out[0], s->in[0]);
 }
 
-/* in: z, a, x, y, b: z <- b z + a x y. ints: overwrite */
+/* in: z, a, x, y, b: z <- b z + a x y */
 static int ow_gemm_prep(ow_step *s)
 {
     ow_slot *z = s->in[0], *x = s->in[2], *y = s->in[3];
@@ -693,13 +694,13 @@ static int ow_gemm_prep(ow_step *s)
                        "Shape mismatch: z has shape (%lld, %lld) but the product has (%lld, %lld)",
                        (long long)z->shape[0], (long long)z->shape[1], (long long)x->shape[0],
                        (long long)y->shape[1]);
-    rc = ow_accumulator(s);
+    rc = ow_accumulator(s, OW_PARAMS(s, update)->overwrite);
     return rc ? rc : ow_gemm_reserve(s, s->out[0], x, y);
 }
 
 static int ow_gemm_run(ow_step *s)
 {
-    ow_accumulator_copy(s);
+    ow_accumulator_copy(s, OW_PARAMS(s, update)->overwrite);
     ow_gemm(s, s->out[0], s->in[2], s->in[3], ow_real(s->in[1]), ow_real(s->in[4]));
     return OW_OK;
 }
@@ -722,7 +723,7 @@ static int64_t ow_gemv_bytes(const ow_slot *A, const ow_slot *x, int64_t *of_A)
     return ow_add_size(*of_A, x->strides[0] != x->itemsize ? terms * x->itemsize : 0);
 }
 
-/* in: y, alpha, A, x, beta: y <- beta y + alpha A x. ints: overwrite */
+/* in: y, alpha, A, x, beta: y <- beta y + alpha A x */
 static int ow_gemv_prep(ow_step *s)
 {
     ow_slot *y = s->in[0], *A = s->in[2], *x = s->in[3];
@@ -738,7 +739,7 @@ static int ow_gemv_prep(ow_step *s)
     const int64_t bytes = ow_gemv_bytes(A, x, &of_A);
     if (bytes && ow_scratch(s, bytes) == NULL)
         return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate copies of a matrix and a vector");
-    int rc = ow_accumulator(s);
+    int rc = ow_accumulator(s, OW_PARAMS(s, update)->overwrite);
     return rc ? rc : ow_need_blas(s, !ow_is_own(A->shape[0], 1, A->shape[1]));
 }
 
@@ -765,7 +766,7 @@ OW_STRIDED_GEMV(float)
 
 static int ow_gemv_run(ow_step *s)
 {
-    ow_accumulator_copy(s);
+    ow_accumulator_copy(s, OW_PARAMS(s, update)->overwrite);
     ow_slot *y = s->out[0], *A = s->in[2], *x = s->in[3];
     double a = ow_real(s->in[1]), b = ow_real(s->in[4]);
     int64_t item = A->itemsize, of_A;
@@ -807,7 +808,7 @@ static int ow_gemv_run(ow_step *s)
     return OW_OK;
 }
 
-/* in: A, alpha, x, y: A <- A + alpha x y'. ints: overwrite */
+/* in: A, alpha, x, y: A <- A + alpha x y' */
 static int ow_ger_prep(ow_step *s)
 {
     ow_slot *A = s->in[0], *x = s->in[2], *y = s->in[3];
@@ -816,7 +817,7 @@ static int ow_ger_prep(ow_step *s)
                        "Shape mismatch: A is (%lld, %lld) but the outer product is (%lld, %lld)",
                        (long long)A->shape[0], (long long)A->shape[1], (long long)x->shape[0],
                        (long long)y->shape[0]);
-    return ow_accumulator(s);
+    return ow_accumulator(s, OW_PARAMS(s, update)->overwrite);
 }
 
 #define OW_GER(T)                                                                                  \
@@ -845,7 +846,7 @@ OW_GER(float)
 
 static int ow_ger_run(ow_step *s)
 {
-    ow_accumulator_copy(s);
+    ow_accumulator_copy(s, OW_PARAMS(s, update)->overwrite);
     /* bound by memory: the loops do as well as BLAS */
     if (s->out[0]->itemsize == 8)
         ow_ger_double(s->out[0], ow_real(s->in[1]), s->in[2], s->in[3]);

@@ -9,6 +9,7 @@
 #define OW_CONV_H
 
 #include "conv_measure.h"
+#include "step_params.h"
 
 /* Rows of a block of a gradient by images that are computed before they are added to the image. */
 #define OW_CONV_ROWS 96
@@ -130,14 +131,15 @@ static const char *ow_conv_text(const int64_t *lengths, int axes, int places, ch
 }
 
 /* The border mode as Python writes it. */
-static const char *ow_conv_border_text(const int64_t *ints, int axes, char *text, size_t size)
+static const char *ow_conv_border_text(const ow_conv_params *p, int axes, char *text, size_t size)
 {
-    const int64_t *pads = ints + OW_CONV_PADS + 2 * (3 - axes);
+    const int64_t *pads = p->pads + 2 * (3 - axes);
     int none = 1;
     for (int d = 0; d < 2 * axes; d++)
         none &= pads[d] == 0;
-    if (ints[2] || none) {
-        snprintf(text, size, "'%s'", ints[2] == 1 ? "full" : ints[2] == 2 ? "half" : "valid");
+    if (p->border != OW_BORDER_PADS || none) {
+        snprintf(text, size, "'%s'",
+                 p->border == OW_BORDER_FULL ? "full" : p->border == OW_BORDER_HALF ? "half" : "valid");
         return text;
     }
     size_t n = 0;
@@ -156,8 +158,9 @@ static const char *ow_conv_border_text(const int64_t *ints, int axes, char *text
 static int ow_conv_plan(ow_step *s, ow_conv *c, const int64_t *image, const int64_t *kernel,
                         int64_t *result)
 {
-    const int64_t *ints = s->ints, groups = ints[0];
-    const int axes = (int)ints[OW_CONV_AXES], places = ints[OW_CONV_UNSHARED] ? axes : 0;
+    const ow_conv_params *p = s->params;
+    const int64_t groups = p->groups;
+    const int axes = (int)p->axes, places = p->unshared ? axes : 0;
     char of_image[140], of_kernel[200], other[200];
     ow_conv_text(image, axes, 0, of_image, sizeof(of_image));
     ow_conv_text(kernel, axes, places, of_kernel, sizeof(of_kernel));
@@ -179,15 +182,15 @@ static int ow_conv_plan(ow_step *s, ow_conv *c, const int64_t *image, const int6
     result[0] = image[0];
     result[1] = kernel[0];
     for (int d = 0; d < 3; d++) {
-        const int64_t reach = (kernel[2 + d] - 1) * ints[OW_CONV_DILATION + d] + 1;
-        int64_t before = ints[OW_CONV_PADS + 2 * d], behind = ints[OW_CONV_PADS + 2 * d + 1];
-        if (ints[2] == 1)
+        const int64_t reach = (kernel[2 + d] - 1) * p->dilation[d] + 1;
+        int64_t before = p->pads[2 * d], behind = p->pads[2 * d + 1];
+        if (p->border == OW_BORDER_FULL)
             before = behind = reach - 1;
-        else if (ints[2] == 2)
+        else if (p->border == OW_BORDER_HALF)
             before = behind = reach / 2;
-        const int64_t room = image[2 + d] + before + behind - reach, step = ints[OW_CONV_STRIDES + d];
+        const int64_t room = image[2 + d] + before + behind - reach, step = p->strides[d];
         c->stride[d] = step;
-        c->dilation[d] = ints[OW_CONV_DILATION + d];
+        c->dilation[d] = p->dilation[d];
         c->pad[d] = before;
         c->image[d] = image[2 + d];
         c->kernel[d] = kernel[2 + d];
@@ -201,9 +204,9 @@ static int ow_conv_plan(ow_step *s, ow_conv *c, const int64_t *image, const int6
                        "is (image + pads - ((filter - 1) * dilation + 1)) // subsample + 1, here with "
                        "border_mode %s, subsample %s and dilation %s",
                        ow_conv_text(result, axes, 0, other, sizeof(other)), of_image, of_kernel,
-                       ow_conv_border_text(ints, axes, border, sizeof(border)),
-                       ow_conv_tuple(ints + OW_CONV_STRIDES + 3 - axes, axes, steps, sizeof(steps)),
-                       ow_conv_tuple(ints + OW_CONV_DILATION + 3 - axes, axes, dilation,
+                       ow_conv_border_text(p, axes, border, sizeof(border)),
+                       ow_conv_tuple(p->strides + 3 - axes, axes, steps, sizeof(steps)),
+                       ow_conv_tuple(p->dilation + 3 - axes, axes, dilation,
                                      sizeof(dilation)));
     }
     if (places && memcmp(kernel + 5, result + 2, 3 * sizeof(*kernel)) != 0)
@@ -220,7 +223,7 @@ static int ow_conv_plan(ow_step *s, ow_conv *c, const int64_t *image, const int6
     ow_conv_finish_by(s, c, 0);
     c->of_channel = c->elements / (c->channels ? c->channels : 1);
     c->of_output = c->elements;
-    c->flip = (int)ints[1];
+    c->flip = (int)p->flip;
     c->is_turned = 0;
     c->f64 = s->out[0]->itemsize == 8;
     c->wide = ow_kernels->wide[c->f64];
@@ -234,8 +237,8 @@ static int ow_conv_plan_gradient(ow_step *s, ow_conv *c, const int64_t *image, c
 {
     int64_t result[5];
     char texts[4][200];
-    const int axes = (int)s->ints[OW_CONV_AXES], rc = ow_conv_plan(s, c, image, kernel, result);
-    const int places = s->ints[OW_CONV_UNSHARED] ? axes : 0;
+    const int axes = (int)OW_PARAMS(s, conv)->axes, rc = ow_conv_plan(s, c, image, kernel, result);
+    const int places = OW_PARAMS(s, conv)->unshared ? axes : 0;
     if (rc)
         return rc;
     if (memcmp(result, given, sizeof(result)) != 0)
@@ -328,7 +331,7 @@ static int ow_conv_prep(ow_step *s)
 /* Note which algorithm a step has, and why. only: whether no other can compute it. */
 static void ow_conv_note(ow_step *s, int chosen, int only)
 {
-    const int forced = (int)s->ints[OW_CONV_ALGORITHM];
+    const int forced = (int)OW_PARAMS(s, conv)->algorithm;
     s->algorithm = ow_conv_names[chosen];
     s->why = chosen == forced ? "the flag conv.algo asks for it"
              : only           ? "no other algorithm can compute it"
@@ -351,7 +354,7 @@ static int ow_conv_able(const ow_conv *c, const ow_conv *gradient, int allowed, 
  * step notes it. */
 static int ow_conv_algorithm(ow_step *s, const ow_conv *c, const ow_conv *gradient)
 {
-    const int forced = (int)s->ints[OW_CONV_ALGORITHM], allowed = (int)s->ints[OW_CONV_ALLOWED];
+    const int forced = (int)OW_PARAMS(s, conv)->algorithm, allowed = (int)OW_PARAMS(s, conv)->allowed;
     const int chosen = ow_conv_choose(c, gradient, forced, allowed);
     int able[OW_CONV_ALGORITHMS];
     ow_conv_note(s, chosen, ow_conv_able(c, gradient, allowed, able) == 1);
@@ -362,7 +365,7 @@ static int ow_conv_algorithm(ow_step *s, const ow_conv *c, const ow_conv *gradie
 static void ow_conv_candidates(const ow_step *s, ow_conv_trial *t, const ow_conv *c, const ow_conv *gradient)
 {
     double costs[OW_CONV_ALGORITHMS];
-    t->count = ow_conv_able(c, gradient, (int)s->ints[OW_CONV_ALLOWED], t->able);
+    t->count = ow_conv_able(c, gradient, (int)OW_PARAMS(s, conv)->allowed, t->able);
     for (int i = 0; i < t->count; i++)
         costs[i] = ow_conv_cost_of(c, gradient, t->able[i]);
     ow_measured_choose(t, costs);
@@ -389,7 +392,7 @@ static int ow_conv_run(ow_step *s)
     ow_conv_show_image(&c, s->in[0]);
     c.results = s->out[0]->data;
     const int algorithm = ow_conv_algorithm(s, &c, NULL);
-    if (s->ints[OW_CONV_ALGORITHM] != OW_CONV_MEASURE)
+    if (OW_PARAMS(s, conv)->algorithm != OW_CONV_MEASURE)
         return ow_conv_compute(s, &c, algorithm, s->in[1]);
     ow_conv_trial t = {ow_conv_try, &c, NULL, 0};
     ow_conv_candidates(s, &t, &c, NULL);
@@ -401,8 +404,8 @@ static int ow_conv_plan_images(ow_step *s, ow_conv *c, int64_t *image)
 {
     int64_t kernel[8], given[5];
     const ow_slot *n = s->in[2];
-    const int axes = (int)s->ints[OW_CONV_AXES];
-    if (s->ints[OW_CONV_UNSHARED])
+    const int axes = (int)OW_PARAMS(s, conv)->axes;
+    if (OW_PARAMS(s, conv)->unshared)
         ow_own_lengths(s->in[0], kernel);
     else
         ow_conv_lengths(s->in[0], kernel);
@@ -410,7 +413,7 @@ static int ow_conv_plan_images(ow_step *s, ow_conv *c, int64_t *image)
     if (n->shape[0] != axes)
         return OW_FAIL(s, OW_VALUE_ERROR, "shape has %lld entries, not %d", (long long)n->shape[0], axes);
     image[0] = given[0];
-    image[1] = kernel[1] * s->ints[0];
+    image[1] = kernel[1] * OW_PARAMS(s, conv)->groups;
     image[2] = 1;
     for (int d = 0; d < axes; d++)
         image[5 - axes + d] = *(const int64_t *)(n->data + d * n->strides[0]);
@@ -500,7 +503,7 @@ static int ow_conv_images_run(ow_step *s)
     turned.results = z->data;
     ow_conv_trial t = {ow_conv_images_try, &c, &turned, 0};
     const int algorithm = ow_conv_algorithm(s, &turned, &c);
-    if (s->ints[OW_CONV_ALGORITHM] != OW_CONV_MEASURE)
+    if (OW_PARAMS(s, conv)->algorithm != OW_CONV_MEASURE)
         return ow_conv_images_try(s, &t, algorithm);
     ow_conv_candidates(s, &t, &turned, &c);
     return ow_conv_run_fastest(s, &t, &turned, algorithm);
@@ -508,12 +511,12 @@ static int ow_conv_images_run(ow_step *s)
 
 /* The name of the algorithm of a step with these parameters, for contiguous operands of these lengths, or
  * NULL where they do not belong together. */
-static const char *ow_conv_algorithm_name(int by_images, const int64_t *ints, const int64_t *image,
+static const char *ow_conv_algorithm_name(int by_images, const ow_conv_params *params, const int64_t *image,
                                           const int64_t *kernel, int f64)
 {
     char error[OW_ERROR_SIZE];
     ow_slot z = {.itemsize = f64 ? 8 : 4}, *out = &z;
-    ow_step s = {.ints = ints, .out = &out, .error = error};
+    ow_step s = {.params = params, .out = &out, .error = error};
     ow_conv c;
     int64_t result[5];
     if (ow_conv_plan(&s, &c, image, kernel, result) || c.elements == 0)

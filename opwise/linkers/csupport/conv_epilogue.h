@@ -10,12 +10,9 @@
 
 #include "conv_unshared.h"
 #include "elemwise.h"
+#include "step_params.h"
 
-/* ints of the step: which kind of convolution, the output that it writes to, the loop's input that this
- * is, the step's input that is the loop's first other one, the number of the loop's inputs, the mask of
- * the broadcastable dimensions of each, then the ints of the convolution */
-enum { OW_THEN_KIND, OW_THEN_OUTPUT, OW_THEN_INPUT, OW_THEN_OTHERS, OW_THEN_COUNT, OW_THEN_MASKS };
-
+/* in the order of _FOLLOWED in convsteps.py */
 enum { OW_THEN_CONV, OW_THEN_IMAGES, OW_THEN_GROUPS, OW_THEN_GROUPS_IMAGES, OW_THEN_UNSHARED,
        OW_THEN_UNSHARED_IMAGES };
 
@@ -134,33 +131,33 @@ static int ow_then_lengths(ow_step *s, int64_t kind, int64_t *result)
     }
 }
 
-/* in: those of the convolution, and the other inputs of the loop. reals: about how many nanoseconds an
- * element takes. */
+/* in: those of the convolution, and the other inputs of the loop */
 static int ow_conv_then_run(ow_step *s)
 {
-    const int64_t *q = s->ints;
-    const int first = (int)q[OW_THEN_OUTPUT], count = (int)q[OW_THEN_COUNT], others = (int)q[OW_THEN_OTHERS];
+    const ow_conv_then_params *p = s->params;
+    const int64_t *masks = ow_conv_then_masks(p);
+    const int first = (int)p->output, count = (int)p->masks.count, others = (int)p->others;
     ow_epilogue t = {.loop = s->loop, .ctx = s->ctx, .nout = s->nout, .n = s->nout + count,
-                     .input = (int)q[OW_THEN_INPUT]};
+                     .input = (int)p->input};
     ow_step conv = *s, checked = *s;
     int64_t result[5], shape[OW_MAXDIM];
     ow_slot *in[OW_MAXARG];
-    conv.ints = q + OW_THEN_MASKS + count;
+    conv.params = &p->convolution;
     conv.out = s->out + first;
     conv.nin = others;
     conv.nout = 1;
     conv.finish = ow_then_finish;
     conv.then = &t;
-    int rc = ow_then_lengths(&conv, q[OW_THEN_KIND], result);
+    int rc = ow_then_lengths(&conv, p->of, result);
     for (int k = 0; k < s->nout && !rc; k++) {
         ow_conv_set_shape(s->out[k], result);
         rc = ow_ensure(s, s->out[k]);
     }
     for (int i = 0, other = others; i < count; i++)
-        in[i] = i == q[OW_THEN_INPUT] ? s->out[first] : s->in[other++];
+        in[i] = i == p->input ? s->out[first] : s->in[other++];
     checked.in = in;
     checked.nin = count;
-    rc = rc ? rc : ow_common_shape(&checked, s->out[first]->ndim, q + OW_THEN_MASKS, shape);
+    rc = rc ? rc : ow_common_shape(&checked, s->out[first]->ndim, masks, shape);
     if (rc)
         return rc;
     t.channels = result[1];
@@ -169,8 +166,8 @@ static int ow_conv_then_run(ow_step *s)
     for (int k = 0; k < s->nout; k++)
         ow_then_operand(&t, k, s->out[k], 0);
     for (int i = 0; i < count; i++)
-        ow_then_operand(&t, s->nout + i, in[i], q[OW_THEN_MASKS + i]);
-    rc = ow_then_runs[q[OW_THEN_KIND]](&conv);
+        ow_then_operand(&t, s->nout + i, in[i], masks[i]);
+    rc = ow_then_runs[p->of](&conv);
     s->scratch = conv.scratch;
     s->scratch_cap = conv.scratch_cap;
     s->algorithm = conv.algorithm;
@@ -178,7 +175,7 @@ static int ow_conv_then_run(ow_step *s)
     if (rc || conv.finishes || t.places == 0)
         return rc;
     ow_then_job job = {&t, s->out[first]->data, result[0] * result[1], 1, s->out[first]->itemsize};
-    job.chunks = ow_at_most(ow_chunks(s->reals[0] * (double)ow_size(s->out[first])), job.rows);
+    job.chunks = ow_at_most(ow_chunks(p->nanoseconds * (double)ow_size(s->out[first])), job.rows);
     ow_parallel(ow_then_unit, &job, job.rows ? job.chunks : 0);
     return OW_OK;
 }

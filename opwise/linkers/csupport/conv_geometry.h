@@ -5,12 +5,6 @@
 #include "blas.h"
 #include "conv_plan.h"
 
-/* ints: groups, flip, border (0: pads, 1: full, 2: half), strides (3), dilation (3), pads (3 times 2),
- * spatial axes (2 or 3), whether kernels have weights of their own for each place, the algorithm to
- * take if possible, those that round otherwise and may be taken (ow_conv_may) */
-enum { OW_CONV_STRIDES = 3, OW_CONV_DILATION = 6, OW_CONV_PADS = 9, OW_CONV_AXES = 15,
-       OW_CONV_UNSHARED = 16, OW_CONV_ALGORITHM = 17, OW_CONV_ALLOWED = 18 };
-
 /* Let the units of work of a convolution finish their results, or leave that to the step. */
 static inline void ow_conv_finish_by(ow_step *s, ow_conv *c, int units)
 {

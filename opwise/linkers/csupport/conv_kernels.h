@@ -14,6 +14,7 @@
 #define OW_CONV_KERNELS_H
 
 #include "conv_lines.h"
+#include "step_params.h"
 
 /* Terms of a dot product for which lines of all rows of a tile stay in the first cache. */
 #define OW_CONV_LINE 2048
@@ -517,12 +518,12 @@ static const int ow_kernels_algorithms[] = {OW_CONV_DIRECT, OW_CONV_PATCHES, OW_
 
 static int ow_kernels_can(const ow_step *s, const ow_conv *c, int algorithm)
 {
-    if (!ow_conv_may((int)s->ints[OW_CONV_ALLOWED], algorithm))
+    if (!ow_conv_may((int)OW_PARAMS(s, conv)->allowed, algorithm))
         return 0;
     if (algorithm == OW_CONV_FFT) {
         const ow_conv t = ow_fft_by_kernels(c);
         /* small kernels gain nothing */
-        const int large = t.places >= OW_FFT_ELEMENTS || s->ints[OW_CONV_ALGORITHM] == OW_CONV_FFT;
+        const int large = t.places >= OW_FFT_ELEMENTS || OW_PARAMS(s, conv)->algorithm == OW_CONV_FFT;
         return large && c->groups == 1 && ow_conv_is_flat(c) && ow_fft_can(&t);
     }
     return algorithm != OW_CONV_WINOGRAD || ow_conv_can(c, algorithm);
@@ -531,7 +532,7 @@ static int ow_kernels_can(const ow_step *s, const ow_conv *c, int algorithm)
 /* The algorithm of a step, which notes it. */
 static int ow_kernels_algorithm(ow_step *s, const ow_conv *c, const ow_planes *p)
 {
-    const int forced = (int)s->ints[OW_CONV_ALGORITHM];
+    const int forced = (int)OW_PARAMS(s, conv)->algorithm;
     int best = OW_CONV_MODEL;
     double least = 0;
     for (int i = 0; i < OW_KERNELS_ALGORITHMS; i++) {
@@ -550,12 +551,12 @@ static int ow_kernels_algorithm(ow_step *s, const ow_conv *c, const ow_planes *p
 }
 
 /* The name of the algorithm of a step with these parameters, as ow_conv_algorithm_name. */
-static const char *ow_kernels_algorithm_name(const int64_t *ints, const int64_t *image, const int64_t *kernel,
+static const char *ow_kernels_algorithm_name(const ow_conv_params *params, const int64_t *image, const int64_t *kernel,
                                              int f64)
 {
     char error[OW_ERROR_SIZE];
     ow_slot z = {.itemsize = f64 ? 8 : 4}, *out = &z;
-    ow_step s = {.ints = ints, .out = &out, .error = error};
+    ow_step s = {.params = params, .out = &out, .error = error};
     ow_conv c;
     ow_planes planes;
     int64_t result[5], at[3] = {0, 0, 0};
@@ -583,7 +584,7 @@ typedef struct ow_depthwise_job {
 static int ow_depthwise_plan(const ow_step *s, const ow_conv *c, ow_depthwise_job *j)
 {
     const int64_t lanes = c->wide / 2;
-    const int64_t forced = s->ints[OW_CONV_ALGORITHM];
+    const int64_t forced = OW_PARAMS(s, conv)->algorithm;
     if ((forced != OW_CONV_MODEL && forced != OW_CONV_MEASURE) || c->channels != 1 || c->outputs != 1 || c->elements < 4
         || !ow_conv_is_flat(c) || 4 * c->groups < 3 * lanes)
         return 0;
@@ -634,17 +635,17 @@ static int ow_conv_plan_kernels(ow_step *s, ow_conv *c, int64_t *kernel)
 {
     int64_t image[5], given[5];
     const ow_slot *n = s->in[2];
-    const int axes = (int)s->ints[OW_CONV_AXES];
+    const int axes = (int)OW_PARAMS(s, conv)->axes;
     ow_conv_lengths(s->in[0], image);
     ow_conv_lengths(s->in[1], given);
     if (n->shape[0] != axes)
         return OW_FAIL(s, OW_VALUE_ERROR, "shape has %lld entries, not %d", (long long)n->shape[0], axes);
     kernel[0] = given[1];
-    kernel[1] = image[1] / s->ints[0];
+    kernel[1] = image[1] / OW_PARAMS(s, conv)->groups;
     kernel[2] = 1;
     for (int d = 0; d < axes; d++)
         kernel[5 - axes + d] = *(const int64_t *)(n->data + d * n->strides[0]);
-    if (s->ints[OW_CONV_UNSHARED])
+    if (OW_PARAMS(s, conv)->unshared)
         memcpy(kernel + 5, given + 2, 3 * sizeof(*kernel));
     return ow_conv_plan_gradient(s, c, image, kernel, given);
 }
@@ -704,7 +705,7 @@ static int ow_conv_kernels_run(ow_step *s)
     ow_conv_trial t = {ow_kernels_try, &c, NULL, 0};
     t.by_kernels = &k;
     t.top_at = k.at;
-    if (s->ints[OW_CONV_ALGORITHM] != OW_CONV_MEASURE)
+    if (OW_PARAMS(s, conv)->algorithm != OW_CONV_MEASURE)
         return ow_kernels_try(s, &t, algorithm);
     for (int i = 0; i < OW_KERNELS_ALGORITHMS; i++)
         if (ow_kernels_can(s, &c, ow_kernels_algorithms[i]))

@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "conv_forward.h"
+#include "step_params.h"
 
 /* For further shapes the model of costs chooses. */
 #define OW_MEASURED_MOST 4096
@@ -41,7 +42,7 @@ static void ow_measured_key(const ow_step *s, const ow_conv_trial *t, const ow_c
 {
     const int64_t single[] = {
         (int64_t)(intptr_t)t->run, c->f64, c->flip, c->batch, c->groups, c->channels, c->outputs,
-        c->of_output, c->of_channel, ow_threads(), s->finish != NULL, s->ints[OW_CONV_ALLOWED],
+        c->of_output, c->of_channel, ow_threads(), s->finish != NULL, OW_PARAMS(s, conv)->allowed,
     };
     const int64_t *const triples[] = {c->image, c->kernel, c->out, c->stride, c->dilation, c->pad};
     int64_t n = 0;

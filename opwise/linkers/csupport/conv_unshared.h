@@ -203,7 +203,7 @@ static void ow_own_by_images(void *arg, int64_t unit)
 }
 
 /* --- steps --------------------------------------------------------------------------------------
- * ints: as of conv. The lengths of kernels (ow_conv_plan) are followed by those of the places that they
+ * The lengths of kernels (ow_conv_plan) are followed by those of the places that they
  * have weights for. */
 
 static void ow_own_set_shape(ow_slot *kernel, const int64_t *lengths)

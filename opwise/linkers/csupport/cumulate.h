@@ -3,6 +3,7 @@
 #define OW_CUMULATE_H
 
 #include "index.h"
+#include "step_params.h"
 
 /* --- cumulative sums and products ------------------------------------------------------------------ */
 
@@ -95,7 +96,6 @@ static const ow_loop ow_cumulators[][2] = {
     OW_CUMULATORS(c128),
 };
 
-/* ints: index of the adder of the dtype, whether factors and not terms are cumulated, the axis */
 static int ow_cumulate_prep(ow_step *s)
 {
     ow_set_shape(s->out[0], s->in[0]->ndim, s->in[0]->shape);
@@ -104,8 +104,9 @@ static int ow_cumulate_prep(ow_step *s)
 
 static int ow_cumulate_run(ow_step *s)
 {
+    const ow_cumulate_params *p = s->params;
     ow_slot *z = s->out[0], heads[2] = {*z, *s->in[0]}, *slots[2] = {&heads[0], &heads[1]};
-    const int axis = (int)s->ints[2];
+    const int axis = (int)p->axis;
     const ow_cumulation c = {z->shape[axis], {z->strides[axis], s->in[0]->strides[axis]}};
     ow_walk w;
     if (c.len == 0)
@@ -113,18 +114,18 @@ static int ow_cumulate_run(ow_step *s)
     heads[0].shape[axis] = heads[1].shape[axis] = 1;
     const int64_t runs = ow_walk_start(&w, z->ndim, heads[0].shape, 2, slots, 0);
     if (runs)
-        ow_walk_share(&w, ow_cumulators[s->ints[0]][s->ints[1]], &c, OW_CUMULATE_NS * (double)runs * (double)c.len,
+        ow_walk_share(&w, ow_cumulators[p->adder][p->factors], &c, OW_CUMULATE_NS * (double)runs * (double)c.len,
                       INT64_MAX / 2);
     return OW_OK;
 }
 
 /* --- parts along an axis ---------------------------------------------------------------------------- */
 
-/* in: x, axis (not read), lengths of the parts; out: copies of the parts. ints: the axis */
+/* in: x, axis (not read), lengths of the parts; out: copies of the parts. */
 static int ow_split_prep(ow_step *s)
 {
     const ow_slot *x = s->in[0];
-    const int axis = (int)s->ints[0];
+    const int axis = (int)OW_PARAMS(s, axis)->axis;
     int64_t total = 0;
     if (s->in[2]->shape[0] != s->nout)
         return OW_FAIL(s, OW_VALUE_ERROR, "Split{%d} needs %d lengths, got %lld", s->nout, s->nout,
@@ -152,7 +153,7 @@ static int ow_split_prep(ow_step *s)
 
 static int ow_split_run(ow_step *s)
 {
-    const int axis = (int)s->ints[0];
+    const int axis = (int)OW_PARAMS(s, axis)->axis;
     ow_slot from = *s->in[0];
     for (int k = 0; k < s->nout; k++) {
         from.shape[axis] = s->out[k]->shape[axis];
@@ -176,11 +177,11 @@ static inline int64_t ow_repeats(const ow_slot *repeats, int64_t k)
 }
 
 /* in: x, how often its elements along an axis are repeated: a number, or a vector with one for each
- * of them or one for all. ints: the axis */
+ * of them or one for all. */
 static int ow_repeat_prep(ow_step *s)
 {
     const ow_slot *x = s->in[0], *repeats = s->in[1];
-    const int axis = (int)s->ints[0];
+    const int axis = (int)OW_PARAMS(s, axis)->axis;
     const int64_t n = x->shape[axis], given = repeats->ndim ? repeats->shape[0] : 1;
     int64_t total = 0;
     if (given != 1 && given != n)
@@ -213,7 +214,7 @@ static void ow_repeat_evenly(ow_slot *z, ow_slot *x, int axis, int64_t times)
 static int ow_repeat_run(ow_step *s)
 {
     ow_slot *x = s->in[0], *z = s->out[0], to = *z, from = *x;
-    const int axis = (int)s->ints[0];
+    const int axis = (int)OW_PARAMS(s, axis)->axis;
     const int64_t n = x->shape[axis];
     if (ow_size(z) == 0)
         return OW_OK;

@@ -3,12 +3,12 @@
 #define OW_DIAGONAL_H
 
 #include "copy.h"
+#include "step_params.h"
 
-/* Let `z` be the diagonals of `x` over two axes, along a last dimension that takes their place.
- * ints: offset, positive above the main diagonal; the two axes. */
-static void ow_diagonals(ow_slot *z, const ow_slot *x, const int64_t *ints)
+/* Let `z` be the diagonals of `x` over two axes, along a last dimension that takes their place. */
+static void ow_show_diagonals(ow_slot *z, const ow_slot *x, const ow_diagonals *which)
 {
-    const int64_t offset = ints[0], a = ints[1], b = ints[2];
+    const int64_t offset = which->offset, a = which->first_axis, b = which->second_axis;
     const int64_t row = offset < 0 ? -offset : 0, column = offset > 0 ? offset : 0;
     const int64_t rows = x->shape[a] - row, columns = x->shape[b] - column;
     const int64_t shorter = rows < columns ? rows : columns;
@@ -26,31 +26,31 @@ static void ow_diagonals(ow_slot *z, const ow_slot *x, const int64_t *ints)
     z->data = ow_size(z) ? ow_at(ow_at(x->data, row, x->strides[a]), column, x->strides[b]) : x->data;
 }
 
-/* ints: as ow_diagonals has them, then whether the output is a view */
 static int ow_extract_diag_prep(ow_step *s)
 {
-    ow_diagonals(s->out[0], s->in[0], s->ints);
-    return s->ints[3] ? OW_OK : ow_ensure(s, s->out[0]);
+    ow_show_diagonals(s->out[0], s->in[0], &OW_PARAMS(s, extract_diag)->diagonals);
+    return OW_PARAMS(s, extract_diag)->view ? OW_OK : ow_ensure(s, s->out[0]);
 }
 
 static int ow_extract_diag_run(ow_step *s)
 {
-    if (s->ints[3])
+    if (OW_PARAMS(s, extract_diag)->view)
         return OW_OK;
     ow_slot found = *s->in[0];
-    ow_diagonals(&found, s->in[0], s->ints);
+    ow_show_diagonals(&found, s->in[0], &OW_PARAMS(s, extract_diag)->diagonals);
     ow_copy(s->out[0], &found);
     return OW_OK;
 }
 
-/* in: what is on the diagonals. ints: as ow_diagonals has them */
+/* in: what is on the diagonals */
 static int ow_alloc_diag_prep(ow_step *s)
 {
     const ow_slot *x = s->in[0];
     ow_slot *z = s->out[0];
-    const int64_t offset = s->ints[0], length = x->shape[x->ndim - 1];
+    const ow_diagonals *which = &OW_PARAMS(s, alloc_diag)->diagonals;
+    const int64_t offset = which->offset, length = x->shape[x->ndim - 1];
     for (int d = 0, from = 0; d < z->ndim; d++)
-        z->shape[d] = d == s->ints[1] || d == s->ints[2] ? length + (offset < 0 ? -offset : offset)
+        z->shape[d] = d == which->first_axis || d == which->second_axis ? length + (offset < 0 ? -offset : offset)
                                                          : x->shape[from++];
     return ow_ensure(s, z);
 }
@@ -59,7 +59,7 @@ static int ow_alloc_diag_run(ow_step *s)
 {
     ow_slot *z = s->out[0], diagonals = *z;
     memset(z->data, 0, (size_t)(ow_size(z) * z->itemsize));
-    ow_diagonals(&diagonals, z, s->ints);
+    ow_show_diagonals(&diagonals, z, &OW_PARAMS(s, alloc_diag)->diagonals);
     ow_copy(&diagonals, s->in[0]);
     return OW_OK;
 }
@@ -108,9 +108,9 @@ static int ow_diagonal_matrix_run(ow_step *s)
     for (int64_t i = 0; i < rows && !ow_stops(&left, 1 + (double)columns); i++) {
         char *row = z->data + i * width;
         const int64_t end = i + k + 1 < columns ? i + k + 1 : columns;
-        const int64_t first = s->ints[0] || i + k < 0 ? 0 : i + k;
+        const int64_t first = OW_PARAMS(s, diagonal_matrix)->below || i + k < 0 ? 0 : i + k;
         memset(row, 0, (size_t)width);
-        ow_put_ones(row, first, end, z->itemsize, s->ints[1]);
+        ow_put_ones(row, first, end, z->itemsize, OW_PARAMS(s, diagonal_matrix)->one);
     }
     return OW_OK;
 }

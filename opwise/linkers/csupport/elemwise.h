@@ -5,6 +5,7 @@
 #include "buffers.h"
 #include "code.h"
 #include "copy.h"
+#include "step_params.h"
 
 /* The shape of `nd` dimensions that all inputs have, but for those that `mask` says to broadcast. */
 static int ow_common_shape(ow_step *s, int nd, const int64_t *mask, int64_t *shape)
@@ -38,22 +39,18 @@ static int ow_common_shape(ow_step *s, int nd, const int64_t *mask, int64_t *sha
     return OW_OK;
 }
 
-/* reals: about how many nanoseconds an element takes.
- * ints: ndim, then for each output the input whose memory it takes or -1, then for each input the
- * mask of its broadcastable dimensions, then the mask of the inputs that may be broadcast in a loop,
- * or -1 for a loop that takes any strides. */
 static int ow_elemwise_prep(ow_step *s)
 {
-    const int64_t *q = s->ints;
-    int nd = (int)q[0];
-    const int64_t *inplace = q + 1;
+    const ow_elemwise_params *p = s->params;
+    const int nd = (int)p->ndim;
+    const int64_t *in_place = ow_elemwise_in_place(p);
     int64_t shape[OW_MAXDIM];
-    int failed = ow_common_shape(s, nd, q + 1 + s->nout, shape);
+    int failed = ow_common_shape(s, nd, ow_elemwise_masks(p), shape);
     if (failed)
         return failed;
     for (int k = 0; k < s->nout; k++) {
-        if (inplace[k] >= 0) {
-            ow_alias(s->out[k], s->in[inplace[k]]);
+        if (in_place[k] >= 0) {
+            ow_alias(s->out[k], s->in[in_place[k]]);
             continue;
         }
         ow_set_shape(s->out[k], nd, shape);
@@ -486,7 +483,7 @@ static inline int ow_elemwise_flat(ow_step *s, int64_t broadcast)
     const int64_t size = ow_size(z);
     char *p[OW_MAXARG];
     int64_t st[OW_MAXARG];
-    if (s->reals[0] * (double)size > OW_WORTH)
+    if (OW_PARAMS(s, elemwise)->nanoseconds * (double)size > OW_WORTH)
         return 0;
     for (int i = 0; i < s->nout + s->nin; i++) {
         const ow_slot *c = i < s->nout ? s->out[i] : s->in[i - s->nout];
@@ -505,7 +502,7 @@ static int ow_elemwise_run(ow_step *s)
 {
     ow_walk w;
     ow_slot *slots[OW_MAXARG];
-    const int64_t broadcast = s->ints[1 + s->nout + s->nin];
+    const int64_t broadcast = OW_PARAMS(s, elemwise)->broadcast;
     if (broadcast >= 0 && ow_elemwise_flat(s, broadcast))
         return OW_OK;
     for (int k = 0; k < s->nout; k++)
@@ -517,7 +514,7 @@ static int ow_elemwise_run(ow_step *s)
     if (!size)
         return OW_OK;
     ow_gathered g = {s->loop, s->ctx, slots, s->nout, w.n, broadcast, 0, ow_chunk_of(slots, w.n)};
-    double ns = s->reals[0] * (double)size;
+    double ns = OW_PARAMS(s, elemwise)->nanoseconds * (double)size;
     int across = -1;
     for (int i = s->nout; i < w.n && across < 0; i++)
         across = ow_walk_across(&w, i);

@@ -94,15 +94,15 @@ static void ow_put(ow_slot *to, ow_slot *y, int64_t adder)
         ow_walk_in_order(&w, ow_adders[adder].fn, NULL, size);
 }
 
-/* in: x, y, indices. ints: overwrite, adder or -1 to set, number of entries, the entries */
-static int ow_inc_subtensor_prep(ow_step *s) { return ow_accumulator(s); }
+static int ow_inc_subtensor_prep(ow_step *s) { return ow_accumulator(s, OW_PARAMS(s, inc_subtensor)->overwrite); }
 
 /* Let `part` be what is changed of the output, and `y` what it is set to or incremented by. */
 static int ow_changed_part(ow_step *s, ow_slot *part, ow_slot *y)
 {
+    const ow_inc_subtensor_params *p = s->params;
     *part = *s->out[0];
     *y = *s->in[1];
-    int rc = ow_subview(s, part, s->out[0], 2, 3, (int)s->ints[2]);
+    int rc = ow_subview(s, part, s->out[0], 2, ow_inc_subtensor_entries(p), p->entries.count);
     return rc ? rc : ow_broadcast(s, y, part);
 }
 
@@ -119,8 +119,8 @@ static int ow_inc_subtensor_run(ow_step *s)
     if (rc)
         return rc;
     /* where the result is a copy, it is made only now, when nothing can fail any more */
-    ow_accumulator_copy(s);
-    ow_put(&part, &y, s->ints[1]);
+    ow_accumulator_copy(s, OW_PARAMS(s, inc_subtensor)->overwrite);
+    ow_put(&part, &y, OW_PARAMS(s, inc_subtensor)->adder);
     return OW_OK;
 }
 
@@ -470,8 +470,7 @@ static void ow_put_parts(ow_slot *to, const ow_slot *z, const int64_t *offset, o
         }
 }
 
-/* in: x, y, indices. ints: overwrite, adder or -1 to set */
-static int ow_inc_parts_prep(ow_step *s) { return ow_accumulator(s); }
+static int ow_inc_parts_prep(ow_step *s) { return ow_accumulator(s, OW_PARAMS(s, inc_parts)->overwrite); }
 
 /* Let `y` have the shape of the parts that are changed. */
 static int ow_changed_parts(ow_step *s, ow_slot *y)
@@ -511,7 +510,8 @@ static int ow_inc_parts_run(ow_step *s)
     const int64_t n = ow_count_parts(s, 2), step = y.shape[0] == 1 ? 0 : y.strides[0];
     int64_t offset[OW_PARTS], parts = 0;
     double left = OW_LONGEST_CHUNK_NS;
-    ow_accumulator_copy(s);
+    const ow_inc_parts_params *p = s->params;
+    ow_accumulator_copy(s, p->overwrite);
     ow_part_layout(s, &to, z, 2);
     ow_row(&from, &y, 0);
     const double ns = OW_ROW_NS * (s->nin - 2) + OW_COPY_NS * (double)ow_size(&to);
@@ -520,18 +520,18 @@ static int ow_inc_parts_run(ow_step *s)
         parts = n - first < most ? n - first : most;
         ow_find_parts(s, z, 2, first, parts, offset);
         from.data = y.data + first * step;
-        ow_put_parts(&to, z, offset, &from, step, parts, s->ints[1]);
+        ow_put_parts(&to, z, offset, &from, step, parts, p->adder);
     }
     return OW_OK;
 }
 
 /* --- joining and counting ------------------------------------------------------------------------ */
 
-/* in: axis (not read), arrays of the output's dtype. ints: the axis */
+/* in: axis (not read), arrays of the output's dtype */
 static int ow_join_prep(ow_step *s)
 {
     ow_slot *z = s->out[0], *first = s->in[1];
-    int axis = (int)s->ints[0];
+    int axis = (int)OW_PARAMS(s, axis)->axis;
     ow_set_shape(z, first->ndim, first->shape);
     z->shape[axis] = 0;
     for (int i = 1; i < s->nin; i++) {
@@ -550,7 +550,7 @@ static int ow_join_prep(ow_step *s)
 
 static int ow_join_run(ow_step *s)
 {
-    int axis = (int)s->ints[0];
+    int axis = (int)OW_PARAMS(s, axis)->axis;
     ow_slot part = *s->out[0];
     for (int i = 1; i < s->nin; i++) {
         part.shape[axis] = s->in[i]->shape[axis];

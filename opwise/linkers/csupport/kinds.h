@@ -4,9 +4,11 @@
 
 #include "on_demand.h"
 #include "runtime.h"
+#include "step_params.h"
 
 typedef struct ow_kind {
     const char *name;
+    size_t params; /* bytes of the struct of its parameters, 0 without any */
     ow_fn prep, run;
     int flags;
     ow_fn undo;  /* of kinds that may write the new value of a state over the old one */
@@ -58,6 +60,6 @@ void ow_cuts(int64_t m, int64_t n, int64_t k, int type, int64_t *down, int64_t *
 /* The name of the algorithm of a step of a convolution, or of one of its gradients; NULL if the lengths do not
  * belong together. */
 enum { OW_FORWARD, OW_BY_IMAGES, OW_BY_KERNELS };
-const char *ow_conv_algorithm_of(int kind, const int64_t *ints, const int64_t *image, const int64_t *kernel, int f64);
+const char *ow_conv_algorithm_of(int kind, const void *params, const int64_t *image, const int64_t *kernel, int f64);
 
 #endif

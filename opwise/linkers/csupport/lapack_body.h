@@ -146,8 +146,7 @@ static int OW_FN(cholesky_rows)(int64_t n, OW_T *a, int64_t ld)
     return info ? info + (int)half : 0;
 }
 
-/* --- Cholesky ------------------------------------------------------------------------------------
- * ints: lower, NaN instead of an error, overwrite */
+/* --- Cholesky ------------------------------------------------------------------------------------ */
 
 static int OW_FN(cholesky_prep)(ow_step *s)
 {
@@ -156,7 +155,7 @@ static int OW_FN(cholesky_prep)(ow_step *s)
     int rc = ow_square(s, x);
     if (rc)
         return rc;
-    if (s->ints[2] && ow_as_mat(x, &m)) {
+    if (OW_PARAMS(s, cholesky)->overwrite && ow_as_mat(x, &m)) {
         ow_alias(z, x);
         return OW_OK;
     }
@@ -172,7 +171,7 @@ static int OW_FN(cholesky_run)(ow_step *s)
         return rc;
     const int64_t n = to.rows;
     /* lines are rows, or columns; a half is the first part of each line, up to the diagonal, or the rest */
-    const int first = !s->ints[0] == !to.by_rows;
+    const int first = !OW_PARAMS(s, cholesky)->lower == !to.by_rows;
     const int by_lines = ow_as_mat(x, &from) && from.by_rows == to.by_rows;
     if (!by_lines)
         ow_copy(z, x);
@@ -194,7 +193,7 @@ static int OW_FN(cholesky_run)(ow_step *s)
         OW_LAPACK.potrf(&uplo, &to.rows, (OW_T *)to.data, &to.ld, &info);
     if (info == 0)
         return OW_OK;
-    if (!s->ints[1])
+    if (!OW_PARAMS(s, cholesky)->nan)
         return OW_FAIL(s, OW_LINALG_ERROR,
                        "%d-th leading minor of the array is not positive definite", info);
     for (int64_t i = 0; i < n; i++)
@@ -245,7 +244,7 @@ static void OW_FN(swap_rows)(const ow_mat *b, const int *pivots, int descending)
         }
 }
 
-/* in: A, b. ints: 0 general, 1 lower and 2 upper triangular; check that both are finite; overwrite b */
+/* in: A, b */
 static int OW_FN(solve_prep)(ow_step *s)
 {
     ow_slot *A = s->in[0], *b = s->in[1], *x = s->out[0], column = ow_as_column(b);
@@ -258,14 +257,14 @@ static int OW_FN(solve_prep)(ow_step *s)
                        "incompatible dimensions: the matrix has shape (%lld, %lld), the right-hand "
                        "side %lld rows",
                        (long long)A->shape[0], (long long)A->shape[1], (long long)b->shape[0]);
-    if (s->ints[2] && ow_as_mat(&column, &m))
+    if (OW_PARAMS(s, solve)->overwrite && ow_as_mat(&column, &m))
         ow_alias(x, b);
     else
         rc = ow_ensure_stored_like(s, x, b);
     if (rc)
         return rc;
     const int64_t n = A->shape[0], matrix = ow_lines(ow_mul_size(n, n), sizeof(OW_T));
-    if (s->ints[0])
+    if (OW_PARAMS(s, solve)->structure != OW_STRUCTURE_GENERAL)
         return ow_as_mat(A, &m) ? OW_OK : ow_reserve(s, matrix);
     return ow_reserve(s, ow_add_size(matrix, ow_lines(n, sizeof(int))));
 }
@@ -273,24 +272,25 @@ static int OW_FN(solve_prep)(ow_step *s)
 static int OW_FN(solve_run)(ow_step *s)
 {
     ow_slot *A = s->in[0], *b = s->in[1], *x = s->out[0], column = ow_as_column(x);
+    const ow_solve_params *p = s->params;
     char *memory = s->scratch;
     ow_mat a, z;
-    int rc = s->ints[1] ? ow_check_finite(s, A) : OW_OK;
-    rc = !rc && s->ints[1] ? ow_check_finite(s, b) : rc;
+    int rc = p->check_finite ? ow_check_finite(s, A) : OW_OK;
+    rc = !rc && p->check_finite ? ow_check_finite(s, b) : rc;
     if (rc)
         return rc;
     if (x->data != b->data)
         ow_copy(x, b);
     if (A->shape[0] == 0 || !ow_as_mat(&column, &z))
         return OW_OK;
-    if (s->ints[0]) {
+    if (p->structure != OW_STRUCTURE_GENERAL) {
         if (!ow_as_mat(A, &a))
             a = ow_copied(A, memory, 0);
         for (int64_t i = 0; i < a.rows && z.cols; i++)
             if (((OW_T *)a.data)[i * (a.ld + 1)] == 0)
                 return OW_FAIL(s, OW_LINALG_ERROR,
                                "singular matrix: resolution failed at diagonal %lld", (long long)i);
-        const int lower = s->ints[0] == 1;
+        const int lower = p->structure == OW_STRUCTURE_LOWER_TRIANGULAR;
         OW_FN(substitute)(&a, lower == a.by_rows ? 'U' : 'L', a.by_rows ? 'T' : 'N', 'N', &z);
         return OW_OK;
     }
@@ -381,7 +381,7 @@ static int OW_FN(det_run)(ow_step *s)
 }
 
 /* --- eigenvalues of symmetric matrices -----------------------------------------------------------
- * out: eigenvalues[, eigenvectors]. ints: read the lower half; check that x is finite */
+ * out: eigenvalues[, eigenvectors] */
 
 static void OW_FN(eigh_work)(const ow_step *s, int n, int *lwork, int *liwork)
 {
@@ -416,11 +416,11 @@ static int OW_FN(eigh_prep)(ow_step *s)
 static int OW_FN(eigh_run)(ow_step *s)
 {
     ow_slot *x = s->in[0];
-    int n = (int)x->shape[0], lwork, liwork, info = 0, rc = s->ints[1] ? ow_check_finite(s, x) : OW_OK;
+    int n = (int)x->shape[0], lwork, liwork, info = 0, rc = OW_PARAMS(s, eigh)->check_finite ? ow_check_finite(s, x) : OW_OK;
     if (rc || n == 0)
         return rc;
     OW_FN(eigh_work)(s, n, &lwork, &liwork);
-    char jobz = s->nout == 2 ? 'V' : 'N', uplo = s->ints[0] ? 'L' : 'U', *memory = s->scratch;
+    char jobz = s->nout == 2 ? 'V' : 'N', uplo = OW_PARAMS(s, eigh)->lower ? 'L' : 'U', *memory = s->scratch;
     OW_T *work = ow_take(&memory, ow_lines(lwork, sizeof(OW_T)));
     int *iwork = ow_take(&memory, ow_lines(liwork, sizeof(int)));
     OW_T *v = (OW_T *)ow_copied(x, s->nout == 2 ? s->out[1]->data : memory, 1).data;
@@ -448,21 +448,22 @@ static int OW_FN(svd_work)(char jobz, int m, int n)
     return (int)(size * (OW_T)1.0001) + 1;
 }
 
-/* out: u, s, v; or s. ints: all columns of u and rows of v */
+/* out: u, s, v; or s */
 static inline char OW_FN(svd_job)(const ow_step *s)
 {
-    return s->nout == 1 ? 'N' : s->ints[0] ? 'A' : 'S';
+    return s->nout == 1 ? 'N' : OW_PARAMS(s, factors)->full ? 'A' : 'S';
 }
 
 static int OW_FN(svd_prep)(ow_step *s)
 {
     ow_slot *x = s->in[0], *values = s->out[s->nout / 2];
+    const int full = (int)OW_PARAMS(s, factors)->full;
     const int64_t m = x->shape[0], n = x->shape[1], k = m < n ? m : n;
     values->shape[0] = k;
     int rc = ow_ensure(s, values);
     if (s->nout == 3) {
-        rc = rc ? rc : ow_ensure_columns(s, s->out[0], m, s->ints[0] ? m : k);
-        rc = rc ? rc : ow_ensure_columns(s, s->out[2], s->ints[0] ? n : k, n);
+        rc = rc ? rc : ow_ensure_columns(s, s->out[0], m, full ? m : k);
+        rc = rc ? rc : ow_ensure_columns(s, s->out[2], full ? n : k, n);
     }
     const int64_t work = k ? OW_FN(svd_work)(OW_FN(svd_job)(s), (int)m, (int)n) : 0;
     int64_t bytes = ow_add_size(ow_lines(ow_mul_size(m, n), sizeof(OW_T)), ow_lines(work, sizeof(OW_T)));
@@ -492,7 +493,7 @@ static int OW_FN(svd_run)(ow_step *s)
     return info ? OW_FAIL(s, OW_LINALG_ERROR, "SVD did not converge") : OW_OK;
 }
 
-/* out: q, r; or r. ints: all columns of q and rows of r */
+/* out: q, r; or r */
 static int OW_FN(qr_work)(int m, int n, int cols, int k)
 {
     OW_T size = 0, other = 0, value = 0;
@@ -505,7 +506,7 @@ static int OW_FN(qr_work)(int m, int n, int cols, int k)
 static int OW_FN(qr_prep)(ow_step *s)
 {
     ow_slot *x = s->in[0], *r = s->out[s->nout - 1];
-    const int64_t m = x->shape[0], n = x->shape[1], k = m < n ? m : n, rows = s->ints[0] ? m : k;
+    const int64_t m = x->shape[0], n = x->shape[1], k = m < n ? m : n, rows = OW_PARAMS(s, factors)->full ? m : k;
     int rc = ow_ensure_columns(s, r, rows, n);
     if (s->nout == 2)
         rc = rc ? rc : ow_ensure_columns(s, s->out[0], m, rows);

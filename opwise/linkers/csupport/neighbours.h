@@ -5,6 +5,7 @@
 #define OW_NEIGHBOURS_H
 
 #include "runtime.h"
+#include "step_params.h"
 
 enum { OW_NEIBS_VALID, OW_NEIBS_IGNORE, OW_NEIBS_WRAP, OW_NEIBS_HALF, OW_NEIBS_FULL };
 
@@ -32,7 +33,7 @@ static int64_t ow_neibs_entry(const ow_slot *v, int64_t i)
 static int ow_neibs_plan(ow_step *s, ow_neibs *q, const int64_t *shape, const ow_slot *sizes,
                          const ow_slot *steps)
 {
-    const int mode = (int)s->ints[0];
+    const int mode = (int)OW_PARAMS(s, border)->mode;
     q->channels = shape[1];
     q->planes = shape[0] * shape[1];
     q->wrap = mode == OW_NEIBS_WRAP;

@@ -10,10 +10,8 @@
 
 #include "elemwise.h"
 #include "selection.h"
+#include "step_params.h"
 
-/* ints from `at` on: the number of entries, then four for each: its kind, and for a slice start, stop and
- * step, or for an array or mask which input it is, after the first ones. */
-enum { OW_PICK_NEW, OW_PICK_SLICE, OW_PICK_ARRAY, OW_PICK_MASK };
 /* No start, stop or step of a slice. */
 #define OW_PICK_NONE INT64_MIN
 
@@ -65,12 +63,12 @@ static int64_t ow_pick_bound(int64_t at, int64_t length, int64_t low, int64_t hi
     return at < low ? low : at > high ? high : at;
 }
 
-static void ow_pick_slice(ow_pick *p, ow_dims *to, const int64_t *e, int64_t length, int64_t stride)
+static void ow_pick_slice(ow_pick *p, ow_dims *to, const ow_pick_entry *e, int64_t length, int64_t stride)
 {
-    const int64_t step = e[3] == OW_PICK_NONE ? 1 : e[3];
+    const int64_t step = e->step == OW_PICK_NONE ? 1 : e->step;
     const int64_t low = step < 0 ? -1 : 0, high = step < 0 ? length - 1 : length;
-    const int64_t first = ow_pick_bound(e[1], length, low, high, step < 0 ? high : low);
-    const int64_t stop = ow_pick_bound(e[2], length, low, high, step < 0 ? low : high);
+    const int64_t first = ow_pick_bound(e->start, length, low, high, step < 0 ? high : low);
+    const int64_t stop = ow_pick_bound(e->stop, length, low, high, step < 0 ? low : high);
     const int64_t count = (int64_t)ow_steps(first, stop, step);
     p->start += count ? first * stride : 0;
     ow_dims_add(to, count, count > 1 ? stride * step : stride);
@@ -159,26 +157,25 @@ static int ow_pick_broadcast(ow_step *s, ow_pick *p, const ow_slot *arrays)
     return OW_OK;
 }
 
-/* Find what indices select of `x`. ints[at]: the number of entries; first: the first input that is an
- * index. */
-static int ow_pick_plan(ow_step *s, ow_pick *p, const ow_slot *x, int at, int first)
+/* Find what indices select of `x`. first: the first input that is an index. */
+static int ow_pick_plan(ow_step *s, ow_pick *p, const ow_slot *x, const ow_pick_entry *entries, int64_t count,
+                        int first)
 {
-    const int64_t entries = s->ints[at];
     ow_slot arrays[OW_MAXDIM];
     const ow_slot *masks[OW_MAXDIM];
     int64_t counts[OW_MAXDIM], positions = 0;
     int axis = 0, n_masks = 0, last = -2, apart = 0;
     memset(p, 0, sizeof(*p));
     p->x = x;
-    for (int64_t i = 0; i < entries; i++) {
-        const int64_t *e = s->ints + at + 1 + 4 * i;
-        if (e[0] == OW_PICK_NEW)
+    for (int64_t i = 0; i < count; i++) {
+        const ow_pick_entry *e = &entries[i];
+        if (e->kind == OW_PICK_NEW)
             ow_dims_add(p->pickers ? &p->after : &p->before, 1, 0);
-        else if (e[0] == OW_PICK_SLICE) {
+        else if (e->kind == OW_PICK_SLICE) {
             ow_pick_slice(p, p->pickers ? &p->after : &p->before, e, x->shape[axis], x->strides[axis]);
             axis++;
         } else {
-            const ow_slot *index = s->in[first + e[1]];
+            const ow_slot *index = s->in[first + e->input];
             ow_picker *k = &p->picker[p->pickers];
             ow_slot *array = &arrays[p->pickers++];
             *array = *index;
@@ -186,7 +183,7 @@ static int ow_pick_plan(ow_step *s, ow_pick *p, const ow_slot *x, int at, int fi
             last = (int)i;
             *k = (ow_picker){.itemsize = index->itemsize, .is_unsigned = index->typenum % 2 == 0,
                              .axis = axis, .length = x->shape[axis], .stride = x->strides[axis]};
-            if (e[0] == OW_PICK_ARRAY) {
+            if (e->kind == OW_PICK_ARRAY) {
                 axis++;
                 continue;
             }
@@ -509,20 +506,21 @@ static int ow_compress(ow_step *s, ow_slot *x, ow_slot *mask, ow_slot *z)
     return rc;
 }
 
-/* in: x, indices. ints: the entries */
 static int ow_pick_run(ow_step *s)
 {
+    const int64_t count = OW_PARAMS(s, pick)->entries.count;
+    const ow_pick_entry *entries = ow_pick_entries(s->params);
     ow_slot *x = s->in[0], *z = s->out[0];
     ow_pick p;
-    if (s->ints[0] == 1 && s->ints[1] == OW_PICK_MASK) {
-        ow_slot *mask = s->in[1 + s->ints[2]];
+    if (count == 1 && entries->kind == OW_PICK_MASK) {
+        ow_slot *mask = s->in[1 + entries->input];
         int same = mask->ndim == x->ndim && ow_is_c_contiguous(mask) && ow_is_c_contiguous(x);
         for (int d = 0; d < x->ndim && same; d++)
             same = mask->shape[d] == x->shape[d];
         if (same)
             return ow_compress(s, x, mask, z);
     }
-    int rc = ow_pick_plan(s, &p, x, 0, 1);
+    int rc = ow_pick_plan(s, &p, x, entries, count, 1);
     if (rc)
         return rc;
     ow_pick_shape(&p, z);
@@ -549,14 +547,14 @@ static int ow_pick_run(ow_step *s)
 
 /* --- changes ------------------------------------------------------------------------------------ */
 
-/* in: x, y, indices. ints: overwrite, adder or -1 to set, the entries */
-static int ow_put_picked_prep(ow_step *s) { return ow_accumulator(s); }
+static int ow_put_picked_prep(ow_step *s) { return ow_accumulator(s, OW_PARAMS(s, put_picked)->overwrite); }
 
 /* Find what is changed, and let `y` have its shape. */
 static int ow_changed_picked(ow_step *s, ow_pick *p, ow_slot *y)
 {
+    const ow_put_picked_params *given = s->params;
     ow_slot wanted = *s->out[0];
-    int rc = ow_pick_plan(s, p, s->out[0], 2, 2);
+    int rc = ow_pick_plan(s, p, s->out[0], ow_put_picked_entries(given), given->entries.count, 2);
     if (rc)
         return rc;
     ow_pick_shape(p, &wanted);
@@ -603,7 +601,8 @@ static int ow_put_picked_run(ow_step *s)
     rc = rc ? rc : ow_changed_picked(s, &p, &y);
     if (rc || ow_should_stop())
         return rc;
-    ow_accumulator_copy(s);
+    const ow_put_picked_params *given = s->params;
+    ow_accumulator_copy(s, given->overwrite);
     ow_pick_part(&to, z, &p.after);
     /* along the dimensions of the parts y steps evenly, or its parts are found one by one */
     int64_t even = 0, expected = 0, step = 0;
@@ -642,7 +641,7 @@ static int ow_put_picked_run(ow_step *s)
         shifted.data = z->data;
         for (int64_t b = 0; b < rounds; b++) {
             from.data = (char *)start;
-            ow_put_parts(&to, &shifted, offset, &from, step, parts, s->ints[1]);
+            ow_put_parts(&to, &shifted, offset, &from, step, parts, given->adder);
             for (int d = p.before.n - 1; d >= 0; d--) {
                 shifted.data += p.before.stride[d];
                 start += outer.stride[d];

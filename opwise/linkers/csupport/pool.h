@@ -7,10 +7,7 @@
 
 #include "copy.h"
 #include "simd.h"
-
-/* ints: axes, mode, whether windows that reach beyond the image are left out, and for three axes
- * lengths, steps and zeros before and behind */
-enum { OW_POOL_AXES, OW_POOL_MODE, OW_POOL_WITHIN, OW_POOL_LENGTHS, OW_POOL_STEPS = 6, OW_POOL_PADS = 9 };
+#include "step_params.h"
 
 static ow_plane ow_pool_plane(const ow_slot *c, int axes, int64_t k)
 {
@@ -26,20 +23,21 @@ static ow_plane ow_pool_plane(const ow_slot *c, int axes, int64_t k)
 
 static void ow_pool_plan(const ow_step *s, ow_pool *q)
 {
+    const ow_pool_params *p = s->params;
     const ow_slot *x = s->in[0];
-    q->axes = (int)s->ints[OW_POOL_AXES];
-    q->mode = (int)s->ints[OW_POOL_MODE];
+    q->axes = (int)p->axes;
+    q->mode = (int)p->mode;
     q->planes = 1;
     for (int d = 0; d < x->ndim - q->axes; d++)
         q->planes *= x->shape[d];
     for (int d = 0; d < 3; d++) {
         const int own = d - (3 - q->axes);
-        const int64_t w = q->w[d] = s->ints[OW_POOL_LENGTHS + d];
-        const int64_t step = q->s[d] = s->ints[OW_POOL_STEPS + d];
-        q->p[d] = s->ints[OW_POOL_PADS + d];
+        const int64_t w = q->w[d] = p->lengths[d];
+        const int64_t step = q->s[d] = p->steps[d];
+        q->p[d] = p->pads[d];
         q->n[d] = own < 0 ? 1 : x->shape[x->ndim - q->axes + own];
         const int64_t n = q->n[d] + 2 * q->p[d];
-        if (s->ints[OW_POOL_WITHIN])
+        if (p->within)
             q->out[d] = n < w ? 0 : (n - w) / step + 1;
         else {
             const int64_t to_end = n < w ? 1 : (n - w + step - 1) / step + 1;

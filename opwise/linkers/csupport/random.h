@@ -4,10 +4,10 @@
 
 #include "blas.h"
 #include "simd.h"
+#include "step_params.h"
 
 /* --- uniform numbers of MRG31k3p ------------------------------------------------------------------
- * in: states, size; out: states after the draw, numbers. ints: overwrite the states, then, where the
- * size is known beforehand, the lengths of the numbers. */
+ * in: states, size; out: states after the draw, numbers. */
 
 /* The largest number of numbers, as in Theano. */
 #define OW_MRG_MOST 2147483647
@@ -33,7 +33,7 @@ static int ow_mrg_prep_with(ow_step *s, const int64_t *shape)
     if (rc)
         return rc;
     if (!s->advances || ow_size(z) >= state->shape[0])
-        return ow_accumulator(s);
+        return ow_accumulator(s, OW_PARAMS(s, mrg_uniform)->overwrite);
     /* few numbers: only the states that draw them change, and are kept to be put back */
     if (!ow_scratch(s, ow_mul_size(ow_size(z), OW_MRG_BYTES) + 1))
         return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate a copy of the states");
@@ -41,7 +41,7 @@ static int ow_mrg_prep_with(ow_step *s, const int64_t *shape)
     return OW_OK;
 }
 
-static int ow_mrg_prep(ow_step *s) { return ow_mrg_prep_with(s, s->ints + 1); }
+static int ow_mrg_prep(ow_step *s) { return ow_mrg_prep_with(s, ow_mrg_uniform_shape(s->params)); }
 
 static int ow_mrg_sized_prep(ow_step *s)
 {
@@ -270,10 +270,9 @@ static int ow_choice_prep(ow_step *s)
     return ow_ensure(s, z);
 }
 
-/* ints: whether outcomes may be drawn again */
 static int ow_choice_run(ow_step *s)
 {
-    return ow_outcomes_run(s, ow_choice_f32, ow_choice_f64, (int)s->ints[0]);
+    return ow_outcomes_run(s, ow_choice_f32, ow_choice_f64, (int)OW_PARAMS(s, outcome)->replace);
 }
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "elemwise.h"
 #include "scalar.h"
+#include "step_params.h"
 #include "complexes.h" /* after scalar.h */
 
 /* How many accumulators side by side are kept in the second cache while many rows go into them. */
@@ -57,27 +58,22 @@ static void ow_narrow(ow_slot *z, const char *from, int size)
     }
 }
 
-/* Each output has accumulators of its own, which one loop over the operands fills.
- * reals: about how many nanoseconds an element takes. ints: index among the reducers, of the reduction;
- * and of the one that joins its accumulators; mask of the reduced dimensions; 1 if the accumulators are
- * not the results: those may be narrowed from double to float; 1 if what an operation starts with is its result where there is
- * no element; ndim; for each input the mask of its broadcastable dimensions;
- * the mask of those that may be broadcast in the step's loop. Without a loop, the reducer's is used. */
-enum { OW_RED = 0, OW_RED_JOIN, OW_RED_AXES, OW_RED_APART, OW_RED_EMPTY, OW_RED_NDIM, OW_RED_MASKS };
-
+/* Each output has accumulators of its own, which one loop over the operands fills. Without a loop, that of
+ * the reducer is used. */
 static int ow_reduce_prep(ow_step *s)
 {
-    const ow_reducer *r = &ow_kernels->reducers[s->ints[OW_RED]];
+    const ow_reduce_params *p = s->params;
+    const ow_reducer *r = &ow_kernels->reducers[p->reducer];
     ow_slot *z = s->out[0];
     int64_t shape[OW_MAXDIM];
-    int nd = (int)s->ints[OW_RED_NDIM], k = 0;
-    int rc = ow_common_shape(s, nd, s->ints + OW_RED_MASKS, shape);
+    int nd = (int)p->ndim, k = 0;
+    int rc = ow_common_shape(s, nd, ow_reduce_masks(p), shape);
     if (rc)
         return rc;
     for (int d = 0; d < nd; d++) {
-        if (!(s->ints[OW_RED_AXES] >> d & 1))
+        if (!(p->axes >> d & 1))
             z->shape[k++] = shape[d];
-        else if (shape[d] == 0 && r->needs_elements && !s->ints[OW_RED_EMPTY])
+        else if (shape[d] == 0 && r->needs_elements && !p->empty)
             return OW_FAIL(s, OW_VALUE_ERROR, "Input of CAReduce{%.7s} has zero-size on axis %d",
                            r->name, d);
     }
@@ -88,8 +84,8 @@ static int ow_reduce_prep(ow_step *s)
     double size = 1;
     for (int d = 0; d < nd; d++)
         size *= (double)shape[d];
-    int64_t sets = s->ints[OW_RED_APART];
-    if (s->reals[0] * size > OW_WORTH)
+    int64_t sets = p->apart;
+    if (p->nanoseconds * size > OW_WORTH)
         sets += ow_most_parts(ow_size(z));
     if (!rc && sets && !ow_scratch(s, ow_mul_size(sets * s->nout * r->accsize, ow_size(z))))
         return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate accumulators");
@@ -329,7 +325,7 @@ static inline int64_t ow_step_along(const ow_slot *c, int d) { return c->shape[d
 /* The last dimensions of which all, or none, are reduced. */
 static ow_last_dims ow_reduce_last(const ow_step *s, const int64_t *shape, int nd)
 {
-    const int64_t axes = s->ints[OW_RED_AXES];
+    const int64_t axes = OW_PARAMS(s, reduce)->axes;
     ow_last_dims run = {nd, -1, 1};
     for (int d = nd - 1; d >= 0 && run.size < OW_CHUNK; d--) {
         if (shape[d] == 1)
@@ -423,7 +419,7 @@ static char *ow_straighten(const ow_step *s, const int64_t *shape, int nd, ow_sl
 static int64_t ow_lay_across(const ow_step *s, const int64_t *shape, int nd, ow_slot **inputs, ow_slot *copies,
                              char **memory)
 {
-    const int64_t axes = s->ints[OW_RED_AXES];
+    const int64_t axes = OW_PARAMS(s, reduce)->axes;
     int row = nd - 1, beside = nd - 1;
     int64_t bytes = 0, widest = 1;
     while (row >= 0 && shape[row] == 1)
@@ -527,25 +523,25 @@ static char *ow_turn_accumulators(ow_walk *w, int d, int n_acc, int64_t plane, i
 
 static int ow_reduce_run(ow_step *s)
 {
-    const ow_reducer *r = &ow_kernels->reducers[s->ints[OW_RED]];
+    const ow_reduce_params *p = s->params;
+    const ow_reducer *r = &ow_kernels->reducers[p->reducer], *join = &ow_kernels->reducers[p->joiner];
     ow_slot *z = s->out[0];
-    const int n_acc = s->nout, nd = (int)s->ints[OW_RED_NDIM];
+    const int n_acc = s->nout, nd = (int)p->ndim;
     const int64_t n_out = ow_size(z), plane = n_out * r->accsize, bytes = n_acc * plane;
-    const int64_t *masks = s->ints + OW_RED_MASKS;
     char *scratch = s->scratch, *acc = z->data;
-    if (s->ints[OW_RED_APART]) {
+    if (p->apart) {
         acc = scratch;
         scratch += bytes;
     }
     /* the accumulators of each output as an array of the operands' shape, broadcast along reduced axes */
     ow_slot a = *z, accs[OW_MAXARG], *slots[OW_MAXARG];
     int64_t shape[OW_MAXDIM], stride = r->accsize;
-    ow_common_shape(s, nd, masks, shape);
+    ow_common_shape(s, nd, ow_reduce_masks(p), shape);
     a.data = acc;
     a.itemsize = r->accsize;
     a.ndim = nd;
     for (int d = nd - 1; d >= 0; d--) {
-        int reduced = s->ints[OW_RED_AXES] >> d & 1;
+        int reduced = p->axes >> d & 1;
         a.shape[d] = shape[d];
         a.strides[d] = reduced ? 0 : stride;
         stride *= reduced ? 1 : shape[d];
@@ -575,8 +571,8 @@ static int ow_reduce_run(ow_step *s)
     const void *ctx = s->ctx;
     const int last = w.ndim - 1;
     int64_t block = INT64_MAX / 2;
-    ow_gathered g = {loop, ctx, slots, n_acc, w.n, masks[s->nin], 1, ow_chunk_of(slots, w.n)};
-    ow_wide wide = {loop, ctx, r, &ow_kernels->reducers[s->ints[OW_RED_JOIN]], n_acc, 0, 0, {0}};
+    ow_gathered g = {loop, ctx, slots, n_acc, w.n, p->broadcast, 1, ow_chunk_of(slots, w.n)};
+    ow_wide wide = {loop, ctx, r, join, n_acc, 0, 0, {0}};
     const int is_short = last && w.shape[last] < OW_SHORT_ROW;
     const int turned_dim = is_short && !each ? ow_reduce_long(&w, n_acc, size, r->accsize) : -1;
     if (turned_dim >= 0 && (turned = ow_turn_accumulators(&w, turned_dim, n_acc, plane, r->accsize, &from, &to))) {
@@ -607,7 +603,7 @@ static int ow_reduce_run(ow_step *s)
         ctx = &fresh;
         block = block < OW_CHUNK ? block : OW_CHUNK;
     }
-    const double ns = s->reals[0] * (double)size;
+    const double ns = p->nanoseconds * (double)size;
     ow_reduction job = {&w, loop, ctx, 0, 1, 1, block, 0, 1, NULL, bytes, n_acc};
     const int64_t parts = ow_most_parts(n_out);
     job.cut = ow_reduce_cut(&w, parts);
@@ -624,12 +620,11 @@ static int ow_reduce_run(ow_step *s)
     for (; job.round < job.rounds; job.round++)
         ow_parallel(ow_reduce_chunk, &job, job.chunks);
     if (job.parts) {
-        const ow_reducer *join = &ow_kernels->reducers[s->ints[OW_RED_JOIN]];
         /* two steps that differ from 0 even for one number: every part has its place beside it */
         const int64_t st[4] = {r->accsize, r->accsize, 1, 0};
         for (int64_t k = 0; k < job.chunks; k++) {
-            char *p[2] = {acc, job.parts + k * bytes};
-            join->loop(NULL, p, st, n_acc * n_out);
+            char *both[2] = {acc, job.parts + k * bytes};
+            join->loop(NULL, both, st, n_acc * n_out);
         }
     }
     for (int k = 0; turned && k < n_acc; k++, from.data += plane, to.data += plane)
@@ -637,17 +632,16 @@ static int ow_reduce_run(ow_step *s)
 narrow:
     ow_free(turned);
     ow_free(straight);
-    for (int k = 0; k < n_acc && s->ints[OW_RED_APART]; k++)
+    for (int k = 0; k < n_acc && p->apart; k++)
         ow_narrow(s->out[k], (char *)s->scratch + k * plane, r->accsize);
     return OW_OK;
 }
 
-/* The first element along axes, which keep the length 1; 0 without any. ints: mask of the axes. */
 static int ow_first_along_prep(ow_step *s)
 {
     ow_slot *z = s->out[0];
     for (int d = 0; d < z->ndim; d++)
-        z->shape[d] = s->ints[0] >> d & 1 ? 1 : s->in[0]->shape[d];
+        z->shape[d] = OW_PARAMS(s, first_along)->axes >> d & 1 ? 1 : s->in[0]->shape[d];
     return ow_ensure(s, z);
 }
 
@@ -718,15 +712,15 @@ static const int ow_argmaxer_count = sizeof(ow_argmaxers) / sizeof(ow_argmaxers[
 /* About how long an element takes, one after the other, from wherever it lies. */
 #define OW_ARGMAX_NS 3.0
 
-/* ints: index in ow_argmaxers, mask of the reduced dimensions. Outputs: [maximum,] position */
 static int ow_argmax_prep(ow_step *s)
 {
     ow_slot *x = s->in[0];
+    const int64_t axes = OW_PARAMS(s, argmax)->axes;
     for (int o = 0; o < s->nout; o++) {
         ow_slot *z = s->out[o];
         int k = 0;
         for (int d = 0; d < x->ndim; d++) {
-            if (!(s->ints[1] >> d & 1))
+            if (!(axes >> d & 1))
                 z->shape[k++] = x->shape[d];
             else if (x->shape[d] == 0)
                 return OW_FAIL(s, OW_VALUE_ERROR,
@@ -744,9 +738,9 @@ static void ow_argmax_run_of(const ow_step *s, const char *p, int64_t st, int64_
                              void *best, int64_t *where)
 {
     if (st == s->in[0]->itemsize && n >= OW_SHORT_ROW)
-        ow_kernels->argmax[s->ints[0]](p, n, from, best, where);
+        ow_kernels->argmax[OW_PARAMS(s, argmax)->row](p, n, from, best, where);
     else
-        ow_argmaxers[s->ints[0]].fn(p, st, n, from, best, where);
+        ow_argmaxers[OW_PARAMS(s, argmax)->row].fn(p, st, n, from, best, where);
 }
 
 /* Store a largest element, which is held as float for float16. */
@@ -763,7 +757,7 @@ static int64_t ow_argmax_one(ow_step *s, const char *p, int d, int64_t from, voi
                              int64_t *where, double *left)
 {
     ow_slot *x = s->in[0];
-    while (d < x->ndim && !(s->ints[1] >> d & 1))
+    while (d < x->ndim && !(OW_PARAMS(s, argmax)->axes >> d & 1))
         d++;
     if (d == x->ndim) {
         ow_argmax_run_of(s, p, 0, 1, from, best, where);
@@ -771,7 +765,7 @@ static int64_t ow_argmax_one(ow_step *s, const char *p, int d, int64_t from, voi
     }
     int deeper = 0;
     for (int e = d + 1; e < x->ndim; e++)
-        deeper |= s->ints[1] >> e & 1;
+        deeper |= OW_PARAMS(s, argmax)->axes >> e & 1;
     const int64_t n = x->shape[d];
     if (!deeper) {
         for (int64_t i = 0; i < n; i += OW_BLOCK) {
@@ -811,7 +805,7 @@ static int ow_argmax_across(const ow_step *s, int *reduced)
     int along = -1;
     *reduced = -1;
     for (int d = 0; d < x->ndim; d++)
-        if (!(s->ints[1] >> d & 1))
+        if (!(OW_PARAMS(s, argmax)->axes >> d & 1))
             along = d;
         else if (*reduced < 0)
             *reduced = d;
@@ -869,7 +863,7 @@ static void ow_argmax_side_by_side(const ow_argmax_job *j, const char *p, int64_
                 from = copy;
                 step = n * item;
             }
-            ow_kernels->argmax_rows[s->ints[0]](from, step, n, some, k, best, where + first);
+            ow_kernels->argmax_rows[OW_PARAMS(s, argmax)->row](from, step, n, some, k, best, where + first);
         }
         for (int64_t k = 0; k < n && largest; k++)
             ow_argmax_store(largest, i + first + k, best + k * size);
@@ -882,7 +876,7 @@ static void ow_argmax_of_folded(const ow_argmax_job *j, const char *p, int64_t i
 {
     const ow_step *s = j->s;
     const ow_slot *x = s->in[0], *largest = s->nout == 2 ? s->out[0] : NULL;
-    const ow_argmaxer *a = &ow_argmaxers[s->ints[0]];
+    const ow_argmaxer *a = &ow_argmaxers[OW_PARAMS(s, argmax)->row];
     const int64_t length = x->shape[j->along], st = x->strides[j->reduced], rows = x->shape[j->reduced];
     const int64_t n = j->folded * length, whole = rows / j->folded, rest = rows % j->folded;
     const int size = x->typenum == OW_HALF_TYPENUM ? 4 : (int)x->itemsize;
@@ -892,7 +886,7 @@ static void ow_argmax_of_folded(const ow_argmax_job *j, const char *p, int64_t i
         const int64_t some = whole - k < 1024 ? whole - k : 1024;
         if (ow_stops(left, (double)(n * some)))
             return;
-        ow_kernels->argmax_rows[s->ints[0]](p + k * j->folded * st, j->folded * st, n, some, k, most, where);
+        ow_kernels->argmax_rows[OW_PARAMS(s, argmax)->row](p + k * j->folded * st, j->folded * st, n, some, k, most, where);
     }
     for (int64_t place = 0; place < n; place++)
         where[place] = where[place] * j->folded + place / length;
@@ -928,7 +922,7 @@ static void ow_argmax_chunk(void *arg, int64_t c)
         int64_t rest = unit / across, i = j->along < 0 ? unit : rest * length;
         const char *p = x->data;
         for (int d = x->ndim - 1; d >= 0; d--)
-            if (!(s->ints[1] >> d & 1) && d != j->along) {
+            if (!(OW_PARAMS(s, argmax)->axes >> d & 1) && d != j->along) {
                 p += rest % x->shape[d] * x->strides[d];
                 rest /= x->shape[d];
             }
@@ -965,13 +959,13 @@ static void ow_argmax_part(void *arg, int64_t k)
     const ow_slot *x = j->s->in[0];
     j->where[k] = -1;
     if (first < end)
-        ow_kernels->argmax[j->s->ints[0]](x->data + first * x->itemsize, end - first, first, &j->best[k],
+        ow_kernels->argmax[OW_PARAMS(j->s, argmax)->row](x->data + first * x->itemsize, end - first, first, &j->best[k],
                                           &j->where[k]);
 }
 
 static void ow_argmax_of_all(ow_step *s)
 {
-    const ow_argmaxer *a = &ow_argmaxers[s->ints[0]];
+    const ow_argmaxer *a = &ow_argmaxers[OW_PARAMS(s, argmax)->row];
     ow_argmax_parts j = {.s = s, .n = ow_size(s->in[0])};
     double best = 0;
     int64_t where = -1;
@@ -1014,10 +1008,11 @@ static int64_t ow_argmax_join(ow_slot *to, const ow_slot *x, int64_t axes)
 static int ow_argmax_run(ow_step *given)
 {
     ow_slot joined, *in[1] = {&joined};
-    const int64_t ints[2] = {given->ints[0], ow_argmax_join(&joined, given->in[0], given->ints[1])};
+    const ow_argmax_params *of = given->params;
+    const ow_argmax_params params = {of->row, ow_argmax_join(&joined, given->in[0], of->axes)};
     ow_step step = *given, *s = &step;
     step.in = in;
-    step.ints = ints;
+    step.params = &params;
     const ow_slot *x = s->in[0];
     const int64_t n = ow_size(s->out[s->nout - 1]);
     const double ns = 0.3 * (double)ow_size(x);

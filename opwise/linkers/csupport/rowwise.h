@@ -5,22 +5,8 @@
 
 #include "elemwise.h"
 #include "on_demand.h"
+#include "step_params.h"
 #include "view.h"
-
-/* reals: about how many nanoseconds an element takes.
- * ints: ndim; mask of the outputs of one number a row; the reducer that needs elements, or -1; bytes
- * of buffers for each element of a row; the number of buffers; bytes for each element of turned rows;
- * for each input the mask of its broadcastable dimensions; how many reducers the loops call, and which. The context
- * of the step is the loop over turned rows. */
-enum {
-    OW_ROWWISE_NDIM = 0,
-    OW_ROWWISE_NARROW,
-    OW_ROWWISE_NEEDS,
-    OW_ROWWISE_BYTES,
-    OW_ROWWISE_BUFFERS,
-    OW_ROWWISE_TURNED,
-    OW_ROWWISE_MASKS
-};
 
 #define OW_ROWWISE_LINE 64
 /* How many rows are turned at once, as in rowloops.py. */
@@ -93,8 +79,9 @@ static inline int ow_rowwise_direct(const ow_slot *c)
 
 static double ow_rowwise_ns(const ow_step *s, const int64_t *shape)
 {
-    double ns = s->reals[0];
-    for (int d = 0; d < s->ints[OW_ROWWISE_NDIM]; d++)
+    const ow_rowwise_params *p = s->params;
+    double ns = p->nanoseconds;
+    for (int d = 0; d < p->ndim; d++)
         ns *= (double)shape[d];
     return ns;
 }
@@ -102,7 +89,7 @@ static double ow_rowwise_ns(const ow_step *s, const int64_t *shape)
 static int64_t ow_rowwise_chunks(const ow_step *s, const int64_t *shape)
 {
     int64_t rows = 1;
-    for (int d = 0; d < s->ints[OW_ROWWISE_NDIM] - 1; d++)
+    for (int d = 0; d < OW_PARAMS(s, rowwise)->ndim - 1; d++)
         rows *= shape[d];
     const int64_t chunks = ow_chunks(ow_rowwise_ns(s, shape));
     return chunks < rows ? chunks : rows ? rows : 1;
@@ -110,15 +97,15 @@ static int64_t ow_rowwise_chunks(const ow_step *s, const int64_t *shape)
 
 static int64_t ow_rowwise_turned_bytes(const ow_step *s, int64_t n)
 {
-    return ow_mul_size(s->ints[OW_ROWWISE_TURNED], ow_mul_size(n, OW_ROWWISE_ROWS));
+    return ow_mul_size(OW_PARAMS(s, rowwise)->turned, ow_mul_size(n, OW_ROWWISE_ROWS));
 }
 
 static int64_t ow_rowwise_bytes(const ow_step *s, int64_t n, int turned)
 {
+    const ow_rowwise_params *p = s->params;
     if (turned)
         return ow_rowwise_turned_bytes(s, n);
-    return ow_add_size(ow_mul_size(s->ints[OW_ROWWISE_BYTES], n),
-                       s->ints[OW_ROWWISE_BUFFERS] * OW_ROWWISE_LINE);
+    return ow_add_size(ow_mul_size(p->bytes, n), p->buffers * OW_ROWWISE_LINE);
 }
 
 /* Whether rows are better turned: short ones, and those of arrays by columns. */
@@ -147,7 +134,7 @@ static ow_loop ow_rowwise_turned(const ow_step *s, int64_t n)
 /* Whether turned rows lie in many short runs: then inputs are copied, until the rows lie side by side. */
 static int ow_rowwise_is_broken(ow_step *s, const int64_t *shape)
 {
-    const int nd = (int)s->ints[OW_ROWWISE_NDIM];
+    const int nd = (int)OW_PARAMS(s, rowwise)->ndim;
     ow_slot *slots[OW_MAXARG];
     ow_walk w;
     for (int k = 0; k < s->nout; k++)
@@ -171,20 +158,21 @@ static void ow_rowwise_spread(ow_slot *c, const ow_slot *given, const int64_t *s
 
 static int ow_rowwise_prep(ow_step *s)
 {
-    const int nd = (int)s->ints[OW_ROWWISE_NDIM];
+    const ow_rowwise_params *p = s->params;
+    const int nd = (int)p->ndim;
     int64_t shape[OW_MAXDIM], bytes;
-    int rc = ow_common_shape(s, nd, s->ints + OW_ROWWISE_MASKS, shape);
+    int rc = ow_common_shape(s, nd, ow_rowwise_masks(p), shape);
     if (rc)
         return rc;
     const int64_t n = shape[nd - 1];
-    if (n == 0 && s->ints[OW_ROWWISE_NEEDS] >= 0)
+    if (n == 0 && p->needs >= 0)
         return OW_FAIL(s, OW_VALUE_ERROR, "Input of CAReduce{%.7s} has zero-size on axis %d",
-                       ow_kernels->reducers[s->ints[OW_ROWWISE_NEEDS]].name, nd - 1);
+                       ow_kernels->reducers[p->needs].name, nd - 1);
     if (ow_rowwise_should_turn(s, n))
         rc = ow_demand((ow_on_demand *)s->ctx);
     const int turned = ow_rowwise_turned(s, n) != NULL;
     for (int k = 0; k < s->nout && !rc; k++) {
-        const int narrow = s->ints[OW_ROWWISE_NARROW] >> k & 1;
+        const int narrow = p->narrow >> k & 1;
         ow_set_shape(s->out[k], nd, shape);
         if (narrow)
             s->out[k]->shape[nd - 1] = 1;
@@ -221,10 +209,11 @@ static void ow_rowwise_chunk(void *arg, int64_t k)
 
 static int ow_rowwise_run(ow_step *s)
 {
-    const int nd = (int)s->ints[OW_ROWWISE_NDIM];
+    const ow_rowwise_params *p = s->params;
+    const int nd = (int)p->ndim;
     ow_slot copies[OW_MAXARG], *slots[OW_MAXARG];
     int64_t shape[OW_MAXDIM];
-    ow_common_shape(s, nd, s->ints + OW_ROWWISE_MASKS, shape);
+    ow_common_shape(s, nd, ow_rowwise_masks(p), shape);
     int64_t along[OW_MAXARG];
     ow_rowwise_job job = {.loop = s->loop, .chunks = ow_rowwise_chunks(s, shape)};
     const ow_loop turned = ow_rowwise_turned(s, shape[nd - 1]);
@@ -232,9 +221,8 @@ static int ow_rowwise_run(ow_step *s)
         job.loop = turned;
     job.bytes = ow_rowwise_bytes(s, shape[nd - 1], turned != NULL);
     job.context = (ow_rowwise_context){shape[nd - 1], s->scratch, along, ow_rowwise_gather, ow_rowwise_scatter, {0}};
-    const int64_t *reducers = s->ints + OW_ROWWISE_MASKS + s->nin;
-    for (int k = 0; k < reducers[0]; k++)
-        job.context.reducers[k] = (ow_loop)ow_kernels->reducers[reducers[1 + k]].loop;
+    for (int k = 0; k < p->reducers.count; k++)
+        job.context.reducers[k] = (ow_loop)ow_kernels->reducers[ow_rowwise_reducers(p)[k]].loop;
     char *free_memory = s->scratch + job.bytes * job.chunks;
     for (int k = 0; k < s->nout; k++)
         slots[k] = s->out[k];

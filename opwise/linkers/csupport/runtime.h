@@ -72,8 +72,7 @@ struct ow_step {
     ow_slot **in;
     ow_slot **out;
     int32_t nin, nout;
-    const int64_t *ints;   /* parameters, by kind */
-    const double *reals;
+    const void *params;    /* the struct of its kind: see stepparams.py */
     ow_loop loop;          /* kernel of an elementwise step */
     const void *ctx;       /* what the kernel needs besides its operands */
     char *error;           /* OW_ERROR_SIZE bytes of the VM */

@@ -4,6 +4,7 @@
 #define OW_SELECTION_H
 
 #include "index.h"
+#include "step_params.h"
 
 /* --- positions of elements that are not 0 --------------------------------------------------------- */
 
@@ -153,16 +154,15 @@ static inline int64_t ow_choice_of(int64_t i, int64_t n, int64_t mode)
 {
     if (i >= 0 && i < n)
         return i;
-    if (mode == 0)
+    if (mode == OW_OUTSIDE_RAISE)
         return -1;
-    if (mode == 2)
+    if (mode == OW_OUTSIDE_CLIP)
         return i < 0 ? 0 : n - 1;
     i %= n;
     return i < 0 ? i + n : i;
 }
 
-/* in: numbers, choices of the output's dtype; all broadcast. ints: 0 to fail for numbers that are out of
- * range, 1 to wrap, 2 to clip them */
+/* in: numbers, choices of the output's dtype; all broadcast */
 static int ow_choose_prep(ow_step *s)
 {
     ow_slot *z = s->out[0];
@@ -207,7 +207,7 @@ static void ow_choose_loop(const void *ctx, char **p, const int64_t *st, int64_t
 static int ow_choose_run(ow_step *s)
 {
     ow_slot padded[OW_MAXARG], *slots[OW_MAXARG];
-    ow_choosing c = {s, 0, s->ints[0]};
+    ow_choosing c = {s, 0, OW_PARAMS(s, choose)->outside};
     ow_walk w;
     slots[0] = s->out[0];
     for (int i = 0; i < s->nin; i++) {
@@ -293,7 +293,7 @@ static ow_search_fn ow_search_of(const ow_slot *x)
     }
 }
 
-/* in: sorted vector, elements to insert, of one dtype. ints: whether they come after equal ones */
+/* in: sorted vector, elements to insert, of one dtype */
 static int ow_search_prep(ow_step *s)
 {
     ow_set_shape(s->out[0], s->in[1]->ndim, s->in[1]->shape);
@@ -303,7 +303,7 @@ static int ow_search_prep(ow_step *s)
 static void ow_search_loop(const void *ctx, char **p, const int64_t *st, int64_t n)
 {
     const ow_step *s = ctx;
-    ow_search_of(s->in[0])(s->in[0], p, st, n, (int)s->ints[0]);
+    ow_search_of(s->in[0])(s->in[0], p, st, n, (int)OW_PARAMS(s, search)->after);
 }
 
 static int ow_search_run(ow_step *s)

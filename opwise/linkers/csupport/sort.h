@@ -4,6 +4,7 @@
 
 #include "index.h"
 #include "simd.h"
+#include "step_params.h"
 
 /* The rows of arrays along an axis, numbered in C order of the other dimensions. */
 static char *ow_along(const ow_slot *x, int axis, int64_t row)
@@ -31,11 +32,11 @@ typedef struct ow_sort_share {
 } ow_sort_share;
 
 /* Find how rows are sorted, and memory for it: `more` bytes for each besides what a row needs. */
-static int ow_sort_plan(ow_step *s, ow_sort_share *j, int positions, int64_t more)
+static int ow_sort_plan(ow_step *s, ow_sort_share *j, int64_t axis, int64_t positions, int64_t more)
 {
     const ow_slot *x = s->in[0];
     j->s = s;
-    j->axis = (int)s->ints[0];
+    j->axis = (int)axis;
     const int64_t n = x->shape[j->axis];
     j->sorting = (ow_sorting){.n = n, .in = x->strides[j->axis], .typenum = x->typenum,
                               .itemsize = x->itemsize, .positions = positions};
@@ -68,13 +69,14 @@ static void ow_sort_begin(ow_sort_share *j, ow_task fn)
         ow_parallel(fn, j, j->chunks);
 }
 
-/* in: x, axis (not read). ints: the axis, whether positions are wanted and not elements */
+/* in: x, axis (not read) */
 static int ow_sort_prep(ow_step *s)
 {
+    const ow_sort_params *p = s->params;
     ow_sort_share j = {0};
     ow_set_shape(s->out[0], s->in[0]->ndim, s->in[0]->shape);
     int rc = ow_ensure_like(s, s->out[0], s->in, 1);
-    return rc ? rc : ow_sort_plan(s, &j, (int)s->ints[1], 0);
+    return rc ? rc : ow_sort_plan(s, &j, p->axis, p->positions, 0);
 }
 
 static void ow_sort_chunk(void *arg, int64_t k)
@@ -93,15 +95,16 @@ static void ow_sort_chunk(void *arg, int64_t k)
 
 static int ow_sort_run(ow_step *s)
 {
+    const ow_sort_params *p = s->params;
     ow_sort_share j = {0};
     ow_slot *z = s->out[0];
-    int rc = ow_sort_plan(s, &j, (int)s->ints[1], 0);
+    int rc = ow_sort_plan(s, &j, p->axis, p->positions, 0);
     j.sorting.out = z->strides[j.axis];
     if (rc)
         return rc;
     if (z->shape[j.axis] != 1)
         ow_sort_begin(&j, ow_sort_chunk);
-    else if (s->ints[1])
+    else if (p->positions)
         memset(z->data, 0, (size_t)(ow_size(z) * z->itemsize));
     else
         ow_copy(z, s->in[0]);
@@ -109,11 +112,12 @@ static int ow_sort_run(ow_step *s)
 }
 
 /* in: x, k: how many of the largest, or, below 0, of the smallest. out: elements, positions, as far as
- * they are wanted. ints: the axis, whether they are sorted, whether elements and positions are wanted */
+ * they are wanted. */
 static int ow_select_prep(ow_step *s)
 {
     const ow_slot *x = s->in[0];
-    const int axis = (int)s->ints[0];
+    const ow_select_params *p = s->params;
+    const int axis = (int)p->axis;
     const int64_t k = ow_int(s->in[1]), n = x->shape[axis];
     ow_sort_share j = {0};
     if ((k == 0 && n > 0) || k < -n || k > n)
@@ -125,7 +129,7 @@ static int ow_select_prep(ow_step *s)
         s->out[i]->shape[axis] = k < 0 ? -k : k;
         rc = ow_ensure(s, s->out[i]);
     }
-    return rc ? rc : ow_sort_plan(s, &j, 1, (k < 0 ? -k : k) * (int64_t)sizeof(int64_t));
+    return rc ? rc : ow_sort_plan(s, &j, p->axis, 1, (k < 0 ? -k : k) * (int64_t)sizeof(int64_t));
 }
 
 static void ow_put_position(char *to, int itemsize, int64_t position)
@@ -149,8 +153,9 @@ static void ow_select_chunk(void *arg, int64_t c)
 {
     ow_sort_share *j = arg;
     const ow_step *s = j->s;
-    const ow_slot *x = s->in[0], *values = s->ints[2] ? s->out[0] : NULL;
-    const ow_slot *positions = s->ints[3] ? s->out[s->nout - 1] : NULL;
+    const ow_select_params *p = s->params;
+    const ow_slot *x = s->in[0], *values = p->values ? s->out[0] : NULL;
+    const ow_slot *positions = p->positions ? s->out[s->nout - 1] : NULL;
     const int64_t k = j->sorting.k;
     int64_t *where = (int64_t *)(j->scratch + c * j->room);
     int64_t end, first = ow_chunk_range(c, j->chunks, j->rows, 1, &end);
@@ -176,12 +181,13 @@ static void ow_select_chunk(void *arg, int64_t c)
 
 static int ow_select_run(ow_step *s)
 {
+    const ow_select_params *p = s->params;
     ow_sort_share j = {0};
     const int64_t k = ow_int(s->in[1]);
-    int rc = ow_sort_plan(s, &j, 1, (k < 0 ? -k : k) * (int64_t)sizeof(int64_t));
+    int rc = ow_sort_plan(s, &j, p->axis, 1, (k < 0 ? -k : k) * (int64_t)sizeof(int64_t));
     j.sorting.k = k < 0 ? -k : k;
     j.sorting.flip = k > 0;
-    j.sorting.sorted = (int)s->ints[1];
+    j.sorting.sorted = (int)p->sorted;
     if (!rc)
         ow_sort_begin(&j, ow_select_chunk);
     return rc;

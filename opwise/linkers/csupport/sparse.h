@@ -7,6 +7,7 @@
 #include "compressed.h"
 #include "labels.h"
 #include "simd.h"
+#include "step_params.h"
 
 /* --- vectors ------------------------------------------------------------------------------------ */
 
@@ -354,8 +355,7 @@ static int ow_csc_product_run(ow_step *s)
     return ow_add_product(s, &x, 1, 1, y, z);
 }
 
-/* in: a, data, indices, indptr of a CSC matrix x, number of its rows, y, z: z <- z + a x y.
- * ints: overwrite */
+/* in: a, data, indices, indptr of a CSC matrix x, number of its rows, y, z: z <- z + a x y */
 enum { OW_USMM_A, OW_USMM_DATA, OW_USMM_INDICES, OW_USMM_INDPTR, OW_USMM_ROWS, OW_USMM_Y, OW_USMM_Z };
 
 static int ow_usmm_prep(ow_step *s)
@@ -367,7 +367,7 @@ static int ow_usmm_prep(ow_step *s)
                        "shape mismatch: z has shape (%lld, %lld) but the product has (%lld, %lld)",
                        (long long)from->shape[0], (long long)from->shape[1], (long long)rows,
                        (long long)y->shape[1]);
-    if (s->ints[0]) {
+    if (OW_PARAMS(s, update)->overwrite) {
         ow_alias(z, from);
         return OW_OK;
     }
@@ -384,7 +384,7 @@ static int ow_usmm_run(ow_step *s)
     rc = rc ? rc : ow_check_compressed(s, &x, OW_USMM_INDICES);
     if (rc)
         return rc;
-    if (!s->ints[0])
+    if (!OW_PARAMS(s, update)->overwrite)
         ow_copy(z, s->in[OW_USMM_Z]);
     return ow_add_product(s, &x, 1, ow_real(s->in[OW_USMM_A]), y, z);
 }
@@ -430,14 +430,14 @@ static int ow_check_columns(ow_step *s, const ow_slot *y, const ow_slot *w)
     return OW_OK;
 }
 
-/* in: indices, indptr of a matrix x, y, the gradient by x y; out: the gradient by the data of x.
- * ints: whether x is a CSC matrix */
+/* in: indices, indptr of a matrix x, y, the gradient by x y; out: the gradient by the data of x */
 static int ow_product_gradient_prep(ow_step *s) { return ow_like_entries(s, 0); }
 
 static int ow_product_gradient_run(ow_step *s)
 {
     const ow_slot *y = s->in[2], *g = s->in[3];
-    const ow_slot *by_row = s->ints[0] ? y : g, *by_entry = s->ints[0] ? g : y;
+    const int csc = (int)OW_PARAMS(s, format)->csc;
+    const ow_slot *by_row = csc ? y : g, *by_entry = csc ? g : y;
     ow_compressed x;
     int rc = ow_check_columns(s, y, g);
     rc = rc ? rc : ow_check_lengths(s, -1, 0, by_row->shape[0]);
@@ -523,13 +523,13 @@ static void ow_entrywise(ow_step *s, const ow_compressed *x, const ow_elements *
         ow_entrywise_float(x, y, adds, (float *)z->data);
 }
 
-/* in: data, indices, indptr, dense matrix; out: the data of their product. ints: whether CSC */
+/* in: data, indices, indptr, dense matrix; out: the data of their product */
 static int ow_times_matrix_prep(ow_step *s) { return ow_like_entries(s, 1); }
 
 static int ow_times_matrix_run(ow_step *s)
 {
     const ow_slot *y = s->in[3];
-    const int csc = (int)s->ints[0];
+    const int csc = (int)OW_PARAMS(s, format)->csc;
     ow_compressed x;
     int rc = ow_check_lengths(s, 0, 1, y->shape[csc]);
     ow_show_compressed(s, &x, 0, 1, y->shape[csc], y->shape[!csc]);
@@ -541,14 +541,13 @@ static int ow_times_matrix_run(ow_step *s)
     return OW_OK;
 }
 
-/* in: data, indices, indptr, vector; out: data plus or times its elements. ints: whether to add; whether
- * each row of the compressed matrix, and not each column, has its element */
+/* in: data, indices, indptr, vector; out: data plus or times its elements */
 static int ow_with_vector_prep(ow_step *s) { return ow_like_entries(s, 1); }
 
 static int ow_with_vector_run(ow_step *s)
 {
     const ow_slot *y = s->in[3];
-    const int by_row = (int)s->ints[1];
+    const int by_row = (int)OW_PARAMS(s, with_vector)->by_row;
     const int64_t rows = by_row ? y->shape[0] : s->in[2]->shape[0] - 1;
     ow_compressed x;
     int rc = ow_check_lengths(s, 0, 1, rows);
@@ -558,15 +557,15 @@ static int ow_with_vector_run(ow_step *s)
     if (rc)
         return rc;
     const ow_elements operand = {y->data, by_row ? y->strides[0] : 0, by_row ? 0 : y->strides[0]};
-    ow_entrywise(s, &x, &operand, (int)s->ints[0]);
+    ow_entrywise(s, &x, &operand, (int)OW_PARAMS(s, with_vector)->add);
     return OW_OK;
 }
 
-/* in: data, indices, indptr, dense matrix y; out: their sum. ints: overwrite y; whether CSC */
+/* in: data, indices, indptr, dense matrix y; out: their sum */
 static int ow_add_dense_prep(ow_step *s)
 {
     ow_slot *y = s->in[3], *z = s->out[0];
-    if (s->ints[0]) {
+    if (OW_PARAMS(s, add_dense)->overwrite) {
         ow_alias(z, y);
         return OW_OK;
     }
@@ -577,14 +576,14 @@ static int ow_add_dense_prep(ow_step *s)
 static int ow_add_dense_run(ow_step *s)
 {
     ow_slot *z = s->out[0];
-    const int csc = (int)s->ints[1];
+    const int csc = (int)OW_PARAMS(s, add_dense)->csc;
     ow_compressed x;
     int rc = ow_check_lengths(s, 0, 1, z->shape[csc]);
     ow_show_compressed(s, &x, 0, 1, z->shape[csc], z->shape[!csc]);
     rc = rc ? rc : ow_check_compressed(s, &x, 1);
     if (rc)
         return rc;
-    if (!s->ints[0])
+    if (!OW_PARAMS(s, add_dense)->overwrite)
         ow_copy(z, s->in[3]);
     const ow_elements operand = {z->data, z->strides[csc], z->strides[!csc]};
     if (z->itemsize == 8)

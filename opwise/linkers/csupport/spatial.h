@@ -5,6 +5,7 @@
 #define OW_SPATIAL_H
 
 #include "runtime.h"
+#include "step_params.h"
 
 /* Points whose neighbours are found before all channels are sampled there. */
 #define OW_SPATIAL_BLOCK 64
@@ -252,7 +253,7 @@ static inline void ow_each_part(const ow_sampling *q, int64_t n, int64_t row,
 static int ow_sampling_check(ow_step *s, ow_sampling *q)
 {
     const ow_slot *x = q->image = s->in[0], *g = q->grid = s->in[1];
-    q->nearest = (int)s->ints[0];
+    q->nearest = (int)OW_PARAMS(s, border)->mode;
     if (g->shape[3] != 2)
         return OW_FAIL(s, OW_VALUE_ERROR,
                        "grid must have the shape (batch, rows, columns, 2), not (%lld, %lld, %lld, %lld)",

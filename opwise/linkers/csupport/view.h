@@ -3,14 +3,15 @@
 #define OW_VIEW_H
 
 #include "copy.h"
+#include "step_params.h"
 
-/* ints: for each dimension of the output the input's dimension, or -1 for a new one */
 static int ow_dimshuffle_prep(ow_step *s)
 {
     ow_slot *x = s->in[0], *z = s->out[0];
+    const int64_t *order = ow_dimshuffle_order(s->params);
     z->data = x->data;
     for (int d = 0; d < z->ndim; d++) {
-        int64_t from = s->ints[d];
+        int64_t from = order[d];
         z->shape[d] = from < 0 ? 1 : x->shape[from];
         z->strides[d] = from < 0 ? 0 : x->strides[from];
     }
@@ -23,16 +24,18 @@ static int ow_alias_prep(ow_step *s)
     return OW_OK;
 }
 
-/* ints: for each dimension that must be 1, its index */
 static int ow_rebroadcast_prep(ow_step *s)
 {
+    const ow_rebroadcast_params *p = s->params;
     ow_slot *x = s->in[0];
-    for (int k = 1; k <= s->ints[0]; k++)
-        if (x->shape[s->ints[k]] != 1)
+    for (int k = 0; k < p->ones.count; k++) {
+        const int64_t d = ow_rebroadcast_ones(p)[k];
+        if (x->shape[d] != 1)
             return OW_FAIL(s, OW_VALUE_ERROR,
                            "Dimension %d in Rebroadcast's input was supposed to be 1 (got %lld "
                            "instead)",
-                           (int)s->ints[k], (long long)x->shape[s->ints[k]]);
+                           (int)d, (long long)x->shape[d]);
+    }
     return ow_alias_prep(s);
 }
 
@@ -101,13 +104,12 @@ static int ow_reshape_run(ow_step *s)
     return OW_OK;
 }
 
-/* ints: the dimension */
 static int ow_shape_i_prep(ow_step *s)
 {
     ow_slot *z = s->out[0];
     int rc = ow_ensure(s, z);
     if (!rc)
-        *(int64_t *)z->data = s->in[0]->shape[s->ints[0]];
+        *(int64_t *)z->data = s->in[0]->shape[OW_PARAMS(s, axis)->axis];
     return rc;
 }
 
@@ -137,18 +139,17 @@ static int ow_make_vector_run(ow_step *s)
     return OW_OK;
 }
 
-/* in: [value,] lengths. ints: number of leading inputs that are no lengths, mask of dimensions
- * that are broadcastable in the output. */
+/* in: [value,] lengths */
 static int ow_alloc_shape(ow_step *s)
 {
     ow_slot *z = s->out[0];
-    int skip = (int)s->ints[0];
+    const ow_alloc_params *p = s->params;
     for (int d = 0; d < z->ndim; d++) {
-        int64_t len = ow_int(s->in[skip + d]);
+        int64_t len = ow_int(s->in[p->values + d]);
         if (len < 0)
             return OW_FAIL(s, OW_VALUE_ERROR, "negative dimensions are not allowed (got %lld)",
                            (long long)len);
-        if (s->ints[1] >> d & 1 && len != 1)
+        if (p->ones >> d & 1 && len != 1)
             return OW_FAIL(s, OW_VALUE_ERROR,
                            "Alloc: dimension %d is broadcastable but its length is %lld", d,
                            (long long)len);
@@ -191,24 +192,20 @@ static int ow_alloc_run(ow_step *s)
     return OW_OK;
 }
 
-/* --- basic indexing -----------------------------------------------------------------------------
- * ints: for each entry (kind, a, b, c): kind 0 is an index, 1 a slice; a, b, c say where start, stop
- * and step come from: an input (>= 0), the constant ints[-value - 2] for values < -1, or nothing (-1).
- */
-#define OW_ABSENT (-1)
+/* --- basic indexing ----------------------------------------------------------------------------- */
 
-static inline int64_t ow_part_of_index(ow_step *s, int64_t where, int base)
+static inline int64_t ow_part_of_index(const ow_step *s, const ow_index_part *part, int base)
 {
-    return where >= 0 ? ow_int(s->in[base + where]) : s->ints[-where - 2];
+    return part->source >= 0 ? ow_int(s->in[base + part->source]) : part->number;
 }
 
 /* A bound of a slice, counted from the front and held between `low` and `high`; `absent` without. */
-static inline int64_t ow_bound(ow_step *s, int64_t where, int base, int64_t len, int64_t low,
+static inline int64_t ow_bound(const ow_step *s, const ow_index_part *part, int base, int64_t len, int64_t low,
                                int64_t high, int64_t absent)
 {
-    if (where == OW_ABSENT)
+    if (part->source == OW_INDEX_SOURCE_NONE)
         return absent;
-    int64_t at = ow_part_of_index(s, where, base);
+    int64_t at = ow_part_of_index(s, part, base);
     at += at < 0 ? len : 0;
     return at < low ? low : at > high ? high : at;
 }
@@ -222,17 +219,17 @@ static inline uint64_t ow_steps(int64_t start, int64_t stop, int64_t step)
     return step > 0 ? (b - a - 1) / by + 1 : (a - b - 1) / (0 - by) + 1;
 }
 
-/* Let `z` be the part of `x` that the index names. base: the first input that is an index;
- * entries: how many entries, from ints[at] on. */
-static int ow_subview(ow_step *s, ow_slot *z, const ow_slot *x, int base, int at, int entries)
+/* Let `z` be the part of `x` that the index names. base: the first input that is an index. */
+static int ow_subview(ow_step *s, ow_slot *z, const ow_slot *x, int base, const ow_index_entry *entries,
+                      int64_t count)
 {
     char *data = x->data;
     int out = 0, d = 0;
-    for (; d < entries; d++) {
-        const int64_t *e = s->ints + at + 4 * d;
+    for (; d < count; d++) {
+        const ow_index_entry *e = &entries[d];
         const int64_t len = x->shape[d];
-        if (e[0] == 0) {
-            const int64_t start = ow_part_of_index(s, e[1], base);
+        if (!e->is_slice) {
+            const int64_t start = ow_part_of_index(s, &e->start, base);
             int64_t i = start < 0 ? start + len : start;
             if (i < 0 || i >= len)
                 return OW_FAIL(s, OW_INDEX_ERROR,
@@ -241,18 +238,19 @@ static int ow_subview(ow_step *s, ow_slot *z, const ow_slot *x, int base, int at
             data = ow_at(data, i, x->strides[d]);
             continue;
         }
-        const int64_t step = e[3] == OW_ABSENT ? 1 : ow_part_of_index(s, e[3], base);
+        const int64_t step =
+            e->step.source == OW_INDEX_SOURCE_NONE ? 1 : ow_part_of_index(s, &e->step, base);
         if (step == 0)
             return OW_FAIL(s, OW_VALUE_ERROR, "slice step cannot be zero");
         const int64_t low = step < 0 ? -1 : 0, high = step < 0 ? len - 1 : len;
-        const int64_t start = ow_bound(s, e[1], base, len, low, high, step < 0 ? high : low);
-        const int64_t stop = ow_bound(s, e[2], base, len, low, high, step < 0 ? low : high);
-        const int64_t count = (int64_t)ow_steps(start, stop, step);
-        if (count)
+        const int64_t start = ow_bound(s, &e->start, base, len, low, high, step < 0 ? high : low);
+        const int64_t stop = ow_bound(s, &e->stop, base, len, low, high, step < 0 ? low : high);
+        const int64_t length = (int64_t)ow_steps(start, stop, step);
+        if (length)
             data = ow_at(data, start, x->strides[d]);
-        z->shape[out] = count;
+        z->shape[out] = length;
         /* a step that is not taken may be too large for a stride */
-        z->strides[out++] = count > 1 ? x->strides[d] * step : x->strides[d];
+        z->strides[out++] = length > 1 ? x->strides[d] * step : x->strides[d];
     }
     for (; d < x->ndim; d++) {
         z->shape[out] = x->shape[d];
@@ -264,10 +262,10 @@ static int ow_subview(ow_step *s, ow_slot *z, const ow_slot *x, int base, int at
     return OW_OK;
 }
 
-/* ints: number of entries, then the entries */
 static int ow_subtensor_run(ow_step *s)
 {
-    return ow_subview(s, s->out[0], s->in[0], 1, 1, (int)s->ints[0]);
+    const ow_subtensor_params *p = s->params;
+    return ow_subview(s, s->out[0], s->in[0], 1, ow_subtensor_entries(p), p->entries.count);
 }
 
 #endif
