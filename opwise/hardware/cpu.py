@@ -153,17 +153,17 @@ def _step_ns(seconds: float) -> float:
     linked = base.OpWiseCLinker().accept(FunctionGraph([x], [view], clone=False)).link()
     run, (given,) = linked.vm, linked.inputs
     assert isinstance(run, opwise_c.VM)
-    run.start_timing()
+    run.timing.start()
     best, spent = 0.0, 0.0
     while not best or spent < seconds * 1e9:
-        run.reset_timing()
+        run.timing.reset()
         for _ in range(10):
             given.data = np.zeros(1)
             run()
-        counts, totals, *_ = zip(*run.timing(), strict=True)
+        counts, totals, *_ = zip(*run.timing.by_step(), strict=True)
         mean = sum(totals) / sum(counts)
         # calling it, and the clock, take longer than its steps
-        spent += 3 * sum(totals) + run.timer_ns * sum(counts)
+        spent += 3 * sum(totals) + run.timing.timer_ns * sum(counts)
         best = min(best or mean, mean)
     return max(best, 1.0)
 

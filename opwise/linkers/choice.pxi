@@ -1,4 +1,71 @@
-# Chooser: hands over the values of one of two branches. Included by opwise_c.pyx.
+# Branches that are not taken: which steps a call needs, and what hands over values. Included by
+# opwise_c.pyx.
+
+
+@cython.final
+cdef class Decisions:
+    """Says which steps one call needs; asked before each step, in order.
+
+    choices: those of the Program, at least one; guards: by step. See ``opwise.linkers.program``.
+    """
+
+    cdef ow_choice *choices
+    # the guards of steps, and the alternatives that hold
+    cdef uint64_t *guards
+    cdef uint64_t *holds
+    # how many decisions there are, words of a set of alternatives, and which decision is next
+    cdef int count, words, next
+    cdef Arena arena
+
+    def __cinit__(self, choices, guards):
+        cdef int i
+        cdef ow_choice *c
+        cdef Arena arena = Arena()
+        self.arena, self.count = arena, len(choices)
+        self.words = max([guard.bit_length() for guard in guards]) + 63 >> 6
+        self.guards = arena.bits(guards, self.words)
+        self.holds = arena.bits([0], self.words)
+        self.choices = <ow_choice *>arena.block(sizeof(ow_choice) * self.count)
+        for i, choice in enumerate(choices):
+            c = &self.choices[i]
+            first, second = choice.branches
+            c.at, c.condition = choice.at, choice.condition
+            c.guard = arena.bits([choice.guard], self.words)
+            c.first, c.second = (arena.bits([first], self.words),
+                                 arena.bits([second], self.words))
+
+    cdef inline void forget(self) noexcept:
+        """Let all alternatives hold again, as before the first decision."""
+        memset(self.holds, 0xFF, sizeof(uint64_t) * self.words)
+        self.next = 0
+
+    cdef inline bint needs(self, int k, const ow_slot *slots) noexcept:
+        """Make the decisions that are due before step ``k``; return whether it is needed."""
+        while self.next < self.count and self.choices[self.next].at <= k:
+            self._decide(&self.choices[self.next], slots)
+            self.next += 1
+        return self._holds(self.guards + <int64_t>k * self.words)
+
+    cdef inline bint _holds(self, const uint64_t *guard) noexcept:
+        cdef int j
+        for j in range(self.words):
+            if guard[j] & self.holds[j]:
+                return True
+        return False
+
+    cdef void _decide(self, ow_choice *choice, const ow_slot *slots) noexcept:
+        """Rule out the branch that is not taken, and both where nobody needs the result."""
+        cdef int j
+        cdef const ow_slot *condition = &slots[choice.condition]
+        cdef bint needed = self._holds(choice.guard)
+        if needed and condition.data == NULL:
+            return  # without a value the step that reads it fails
+        cdef bint is_true = needed and ow_is_true(condition)
+        for j in range(self.words):
+            if not is_true:
+                self.holds[j] &= ~choice.first[j]
+            if is_true or not needed:
+                self.holds[j] &= ~choice.second[j]
 
 
 @cython.final
@@ -42,7 +109,7 @@ cdef class Chooser(Runner):
         first = 0 if ow_is_true(s.in_[0]) else self.n
         for j in range(self.n):
             c, z = s.in_[self.inputs[first + j]], s.out[j]
-            vm._release(<int>(z - vm.slots))
+            vm.slots.release(vm.slots.of(z))
             if c.typenum < 0:
                 self._hand_over_object(vm, first + j, c, z)
             elif c.data == NULL:
@@ -56,19 +123,19 @@ cdef class Chooser(Runner):
         return 0
 
     cdef int _hand_over_object(self, VM vm, int j, ow_slot *c, ow_slot *z) except -1:
-        value = vm._value(<int>(c - vm.slots))
+        value = vm.slots.value(vm.slots.of(c))
         if not (self.shown[j] or self.taken[j]):
             value = copy.deepcopy(value)
-        vm._own(<int>(z - vm.slots), value)
+        vm.slots.own(vm.slots.of(z), value)
         return 0
 
     cdef int _take(self, VM vm, ow_slot *c, ow_slot *z) except -1:
         """Let ``z`` own the memory of ``c``, which nobody reads any more."""
-        cdef int holder = vm._holder(<int>(c - vm.slots))
+        cdef int holder = vm.slots.holder(vm.slots.of(c))
         cdef ow_slot *h
         if holder < 0:
             raise SystemError("the VM lost track of a value's memory")
-        h = &vm.slots[holder]
+        h = &vm.slots.at[holder]
         ow_alias(z, c)
         if h.buf != NULL and h.buf <= c.data <= h.buf + h.cap:
             # the other memory is there for the next call
@@ -77,7 +144,7 @@ cdef class Chooser(Runner):
         else:
             ow_free(z.buf)
             z.buf, z.cap = NULL, 0
-            vm._own(<int>(z - vm.slots), <object>h.owner)
+            vm.slots.own(vm.slots.of(z), <object>h.owner)
         return 0
 
     cdef int _copy(self, VM vm, ow_step *s, ow_slot *c, ow_slot *z) except -1:

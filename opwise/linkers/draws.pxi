@@ -144,14 +144,14 @@ cdef class Draw(Runner):
 
     cdef int run(self, VM vm, int k) except -1:
         cdef ow_step *s = &vm.steps[k]
-        cdef int of_new = <int>(s.out[0] - vm.slots)
+        cdef int of_new = vm.slots.of(s.out[0])
         cdef ow_generator g
         cdef bint known
         if s.in_[0].owner == NULL:
             raise ValueError("expected a numpy.random.RandomState, not None")
         state = <object>s.in_[0].owner
         if not self.overwrites:
-            vm._release(of_new)  # that of the last step of a loop may be the same
+            vm.slots.release(of_new)  # that of the last step of a loop may be the same
             if s.advances:
                 self.before.save(state)
                 s.advanced = 1
@@ -161,7 +161,7 @@ cdef class Draw(Runner):
         known = self.method >= 0 and _generator_of(state, &g)
         if not known or not self._draw(s, state, &g):
             self._draw_in_python(vm, k, state)
-        vm._own(of_new, state)
+        vm.slots.own(of_new, state)
         return 0
 
     cdef int _draw_in_python(self, VM vm, int k, state) except -1:
@@ -169,10 +169,10 @@ cdef class Draw(Runner):
         cdef int i
         inputs = [state]
         for i in range(1, s.nin):
-            inputs.append(vm._value(<int>(s.in_[i] - vm.slots)))
+            inputs.append(vm.slots.value(vm.slots.of(s.in_[i])))
         storage = [[None], [None]]
         self.in_place(vm.nodes[k], inputs, storage)
-        return vm._accept(k, 1, <int>(s.out[1] - vm.slots), storage[1][0])
+        return vm._accept(k, 1, vm.slots.of(s.out[1]), storage[1][0])
 
     cdef bint _draw(self, ow_step *s, state, ow_generator *g) except -1:
         """Draw in C; return False where numpy is to do it, or to say what is wrong."""

@@ -94,14 +94,14 @@ cdef class Loop(Runner):
         if vm.running:
             raise RuntimeError(BUSY)
         vm.running = True
-        start = ow_clock() if vm.timed else 0
+        start = ow_clock() if vm.timing.on else 0
         vm.careful = False
         try:
             done = self._repeat(outer, &outer.steps[k])
             if done > 0:
                 self._finish(outer, &outer.steps[k], done)
-                if vm.timed:
-                    vm.count_run(ow_clock() - start, done)
+                if vm.timing.on:
+                    vm.timing.count_run(ow_clock() - start, done)
         except BaseException as error:
             self.note_step(error, outer.nodes[k], self.done)
             raise
@@ -143,7 +143,7 @@ cdef class Loop(Runner):
                 if not self._put_row(s.out[i], i, t):
                     return 0
             for i in range(self.nobjects):
-                vm._own(self._object(i), vm._value(vm.output_slot[self._row_outputs() + i]))
+                vm.slots.own(self._object(i), vm.slots.value(vm.output_slot[self._row_outputs() + i]))
             t += 1
             if self.until and self._ends():
                 break
@@ -213,7 +213,7 @@ cdef class Loop(Runner):
         for i in range(self._row_outputs()):
             z = s.out[i]
             if i >= self.nstates:
-                outer._release(<int>(z - outer.slots))
+                outer.slots.release(outer.slots.of(z))
                 z.shape[0] = self._rows_left(i, n)
                 for d in range(z.ndim - 1):
                     z.shape[d + 1] = lengths[d]
@@ -267,7 +267,7 @@ cdef class Loop(Runner):
             if c.shape[0] != self.before[i]:
                 return 0
             z = s.out[i]
-            outer._release(<int>(z - outer.slots))
+            outer.slots.release(outer.slots.of(z))
             z.ndim = c.ndim
             for j in range(c.ndim):
                 z.shape[j] = c.shape[j]
@@ -284,19 +284,19 @@ cdef class Loop(Runner):
         cdef ow_slot *c
         cdef int i, j, given = 1 + self.nsequences + self.nstates
         for i in range(self.nsequences):
-            _become_row(&vm.slots[vm.input_slot[i]], s.in_[1 + i])
+            _become_row(&vm.slots.at[vm.input_slot[i]], s.in_[1 + i])
             self._keep_alive(vm.input_slot[i], outer, s.in_[1 + i])
         for i in range(self.ntaps):
             j = vm.input_slot[self.nsequences + i]
-            _become_row(&vm.slots[j], s.out[self.tap_state[i]])
+            _become_row(&vm.slots.at[j], s.out[self.tap_state[i]])
             self._keep_alive(j, outer, s.out[self.tap_state[i]])
         for i in range(self.nobjects):
-            vm._own(self._object(i), outer._value(<int>(s.in_[given + i] - outer.slots)))
+            vm.slots.own(self._object(i), outer.slots.value(outer.slots.of(s.in_[given + i])))
         for i in range(self.nconstants):
             c = self._constant(s, i)
             j = vm.input_slot[self.nsequences + self.ntaps + self.nobjects + i]
             if c.typenum >= 0:
-                ow_alias(&vm.slots[j], c)
+                ow_alias(&vm.slots.at[j], c)
             self._keep_alive(j, outer, c)
         return 0
 
@@ -305,7 +305,7 @@ cdef class Loop(Runner):
 
         Errors show the values of the failing step, also after the loop.
         """
-        self.vm._own(i, outer._array(<int>(c - outer.slots)))
+        self.vm.slots.own(i, outer.slots.array(outer.slots.of(c)))
         return 0
 
     cdef int _ensure(self, VM outer, ow_step *s, ow_slot *z) except -1:
@@ -321,10 +321,10 @@ cdef class Loop(Runner):
         cdef ow_slot *z
         for i in range(self.nsequences):
             z = s.in_[1 + i]
-            vm.slots[vm.input_slot[i]].data = ow_at(z.data, t, z.strides[0])
+            vm.slots.at[vm.input_slot[i]].data = ow_at(z.data, t, z.strides[0])
         for i in range(self.ntaps):
             k = self.tap_state[i]
-            vm.slots[vm.input_slot[self.nsequences + i]].data = self._row(
+            vm.slots.at[vm.input_slot[self.nsequences + i]].data = self._row(
                 s.out[k], k, t - self.tap_back[i])
 
     cdef inline char *_row(self, ow_slot *z, int k, int64_t t) noexcept:
@@ -342,11 +342,11 @@ cdef class Loop(Runner):
         cdef ow_slot *row
         cdef ow_slot *z
         for i in range(self.nstates, self._row_outputs()):
-            row = &self.vm.slots[self.vm.output_slot[i]]
+            row = &self.vm.slots.at[self.vm.output_slot[i]]
             z = s.out[i]
             if row.data == NULL or row.ndim + 1 != z.ndim:
                 return False
-            outer._release(<int>(z - outer.slots))
+            outer.slots.release(outer.slots.of(z))
             z.shape[0] = self._rows_left(i, n)
             for j in range(row.ndim):
                 z.shape[j + 1] = row.shape[j]
@@ -355,7 +355,7 @@ cdef class Loop(Runner):
 
     cdef bint _put_row(self, ow_slot *z, int i, int64_t t) except -1:
         """Copy output ``i`` of a step to its row; return whether it fits."""
-        cdef ow_slot *value = &self.vm.slots[self.vm.output_slot[i]]
+        cdef ow_slot *value = &self.vm.slots.at[self.vm.output_slot[i]]
         cdef ow_slot row
         cdef int d
         if value.data == NULL or value.ndim + 1 != z.ndim:
@@ -377,10 +377,10 @@ cdef class Loop(Runner):
     cdef bint _ends(self) except -1:
         """Return whether the condition of the last step holds."""
         cdef int slot = self.vm.output_slot[self.vm.noutputs - 1]
-        cdef ow_slot *c = &self.vm.slots[slot]
+        cdef ow_slot *c = &self.vm.slots.at[slot]
         if c.itemsize == 1 and c.data != NULL:
             return c.data[0] != 0
-        return bool(self.vm._value(slot))
+        return bool(self.vm.slots.value(slot))
 
     cdef int _finish(self, VM outer, ow_step *s, int64_t done) except -1:
         """Let the outputs end with the row of the last step."""
@@ -390,8 +390,8 @@ cdef class Loop(Runner):
             if self.kept[i] > 1 and self.before[i] + done > self.kept[i]:
                 _rotate(s.out[i], (self.before[i] + done) % self.kept[i])
         for i in range(self.nobjects):
-            outer._own(<int>(s.out[self._row_outputs() + i] - outer.slots),
-                       <object>self.vm.slots[self._object(i)].owner)
+            outer.slots.own(outer.slots.of(s.out[self._row_outputs() + i]),
+                       <object>self.vm.slots.at[self._object(i)].owner)
         return 0
 
 

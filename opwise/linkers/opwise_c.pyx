@@ -20,7 +20,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.math cimport copysign, isfinite
 from libc.stdint cimport INT64_MAX, int8_t, int16_t, int32_t, int64_t, uint64_t, uintptr_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 from posix.unistd cimport usleep
 
@@ -43,6 +43,8 @@ include "interpreter.pxi"
 include "locks.pxi"
 include "library.pxi"
 include "objectcode.pxi"
+include "slots.pxi"
+include "timing.pxi"
 include "vm.pxi"
 include "strips.pxi"
 include "choice.pxi"

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from opwise.graph import aliasing, guards
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers import strips
+from opwise.scalar import csource
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,19 @@ Size = tuple[int, tuple[tuple[int, int], ...]]
 
 
 @dataclass(frozen=True)
+class Total:
+    """A total of all rows, joined from those of strips."""
+
+    slot: int
+    #: bytes of an element of the dtype in which it is joined
+    itemsize: int
+    #: the built-in loops that join, and that go to that dtype and back; "" where it is the same
+    join: str
+    widen: str
+    narrow: str
+
+
+@dataclass(frozen=True)
 class Stretch:
     """Steps that may run on some rows of their arrays, then on the next ones."""
 
@@ -59,8 +75,7 @@ class Stretch:
     kept: tuple[int, ...]
     #: of the others, how much a row takes
     between: tuple[Size, ...]
-    #: (slot, dtype, operation) of each total of all rows
-    totals: tuple[tuple[int, str, str], ...]
+    totals: tuple[Total, ...]
     #: how much each strip reads or writes besides its rows
     repeated: tuple[Size, ...]
     #: how many bytes of these each thread computes at once
@@ -236,9 +251,23 @@ def _stretch(
         axes={slots[var]: axis for var, axis in members.axes.items()},
         kept=tuple(slots[var] for var in members.kept),
         between=sizes(members.between),
-        totals=tuple((slots[var], var.type.dtype, row) for var, row in members.totals.items()),
+        totals=tuple(_total(var, slots[var], row) for var, row in members.totals.items()),
         repeated=sizes(members.repeated),
         bytes=strip_bytes,
+    )
+
+
+def _total(var: Variable, slot: int, row: str) -> Total:
+    """Return how a total is joined. row: the operation."""
+    dtype = var.type.dtype
+    wide = strips.joined_in(dtype)
+    short, shorter = csource.short(wide), csource.short(dtype)
+    return Total(
+        slot=slot,
+        itemsize=np.dtype(wide).itemsize,
+        join=strips.join_loop(row, dtype),
+        widen=f"cast_{shorter}_{short}" if wide != dtype else "",
+        narrow=f"cast_{short}_{shorter}" if wide != dtype else "",
     )
 
 

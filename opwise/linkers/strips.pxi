@@ -19,13 +19,14 @@ cdef struct ow_total:
     int64_t strides[8]
 
 
+cdef ow_chunk_fn _chunk_loop(str name) except? NULL:
+    """Return a built-in loop, NULL for no name."""
+    return <ow_chunk_fn><uintptr_t>LOOPS[name] if name else NULL
+
+
 @cython.final
 cdef class Stretch:
-    """Steps ``first`` to ``end`` of a VM, which may run in strips; see ``opwise.linkers.program``.
-
-    totals: (slot, bytes of an element, loop that joins, loops to a wider type and back) of each
-    total.
-    """
+    """Steps ``first`` to ``end`` of a VM, which may run in strips; see ``opwise.linkers.program``."""
 
     cdef int first, end, ngiven, nreads, ncut, nkept, nbetween, nrepeated, ntotals
     # (slot, axis) of each given value that is cut, and a slot that shows rows of it
@@ -49,8 +50,9 @@ cdef class Stretch:
     cdef int64_t rows, length
     cdef tuple never_whole
 
-    def __cinit__(self, VM vm, stretch, totals):
+    def __cinit__(self, VM vm, stretch):
         cdef int k
+        cdef Arena arena = vm.arena
         made_by = {slot: k for k in range(stretch.first, stretch.end)
                    for slot in vm._outputs_of(k)}
         kept = sorted(stretch.kept, key=made_by.__getitem__)
@@ -58,32 +60,32 @@ cdef class Stretch:
         self.ngiven, self.ncut = len(stretch.given), len(stretch.axes)
         self.nkept, self.nreads = len(kept), len(stretch.reads)
         self.never_whole = tuple([slot for slot in stretch.axes if slot not in stretch.kept])
-        self.given = vm._ints([n for one in stretch.given for n in one])
-        self.parts = <ow_slot *>vm._block(sizeof(ow_slot) * self.ngiven)
-        self.reads = vm._ints([n for (k, i), which in stretch.reads.items()
+        self.given = arena.ints([n for one in stretch.given for n in one])
+        self.parts = <ow_slot *>arena.block(sizeof(ow_slot) * self.ngiven)
+        self.reads = arena.ints([n for (k, i), which in stretch.reads.items()
                                for n in (k, i, which)])
-        self.cut = vm._ints([n for slot, axis in stretch.axes.items() for n in (slot, axis)])
-        self.kept = vm._ints([n for slot in kept
+        self.cut = arena.ints([n for slot, axis in stretch.axes.items() for n in (slot, axis)])
+        self.kept = arena.ints([n for slot in kept
                               for n in (slot, stretch.axes[slot], made_by[slot])])
-        self.between, self.nbetween = self._sizes(vm, stretch.between), len(stretch.between)
-        self.repeated, self.nrepeated = self._sizes(vm, stretch.repeated), len(stretch.repeated)
-        self.totals, self.ntotals = self._totals(vm, totals, made_by), len(totals)
-        self.whole = <ow_slot *>vm._block(sizeof(ow_slot) * self.nkept)
-        self.times = <int64_t *>vm._block(sizeof(int64_t) * (self.end - self.first))
+        self.between, self.nbetween = self._sizes(arena, stretch.between), len(stretch.between)
+        self.repeated, self.nrepeated = self._sizes(arena, stretch.repeated), len(stretch.repeated)
+        self.totals = self._totals(arena, stretch.totals, made_by)
+        self.ntotals = len(stretch.totals)
+        self.whole = <ow_slot *>arena.block(sizeof(ow_slot) * self.nkept)
+        self.times = <int64_t *>arena.block(sizeof(int64_t) * (self.end - self.first))
 
-    cdef int *_sizes(self, VM vm, sizes):
-        return vm._ints([n for size, lengths in sizes
+    cdef int *_sizes(self, Arena arena, sizes) except NULL:
+        return arena.ints([n for size, lengths in sizes
                          for n in (size, len(lengths), *[e for one in lengths for e in one])])
 
-    cdef ow_total *_totals(self, VM vm, totals, made_by):
-        cdef ow_total *found = <ow_total *>vm._block(sizeof(ow_total) * len(totals))
+    cdef ow_total *_totals(self, Arena arena, totals, made_by) except NULL:
+        cdef ow_total *found = <ow_total *>arena.block(sizeof(ow_total) * len(totals))
         cdef int i
-        for i, (slot, itemsize, join, widen, narrow) in enumerate(
-                sorted(totals, key=lambda total: made_by[total[0]])):
-            found[i].slot, found[i].step, found[i].itemsize = slot, made_by[slot], itemsize
-            found[i].join = <ow_chunk_fn><uintptr_t>join
-            found[i].widen = <ow_chunk_fn><uintptr_t>widen
-            found[i].narrow = <ow_chunk_fn><uintptr_t>narrow
+        for i, total in enumerate(sorted(totals, key=lambda total: made_by[total.slot])):
+            found[i].slot, found[i].step = total.slot, made_by[total.slot]
+            found[i].itemsize = total.itemsize
+            found[i].join, found[i].widen, found[i].narrow = (
+                _chunk_loop(total.join), _chunk_loop(total.widen), _chunk_loop(total.narrow))
         return found
 
     cdef int run(self, VM vm) except -1:
@@ -124,7 +126,7 @@ cdef class Stretch:
         for i in range(self.nreads):
             which = self.reads[3 * i + 2]
             vm.steps[self.reads[3 * i]].in_[self.reads[3 * i + 1]] = (
-                &self.parts[which] if parts else &vm.slots[self.given[2 * which]])
+                &self.parts[which] if parts else &vm.slots.at[self.given[2 * which]])
 
     cdef void _show(self, VM vm, int64_t start, int64_t rows) noexcept:
         """Let the parts of given values show some rows."""
@@ -132,7 +134,7 @@ cdef class Stretch:
         cdef ow_slot *part
         for i in range(self.ngiven):
             part = &self.parts[i]
-            part[0] = vm.slots[self.given[2 * i]]
+            part[0] = vm.slots.at[self.given[2 * i]]
             part.buf = NULL
             part.owner = NULL
             axis = self.given[2 * i + 1]
@@ -145,7 +147,7 @@ cdef class Stretch:
         cdef int64_t n = -1
         cdef ow_slot *c
         for i in range(self.ngiven):
-            c = &vm.slots[self.given[2 * i]]
+            c = &vm.slots.at[self.given[2 * i]]
             axis = self.given[2 * i + 1]
             if c.data == NULL or (i and c.shape[axis] != n):
                 return -1
@@ -175,7 +177,7 @@ cdef class Stretch:
         for i in range(count):
             size = p[0]
             for j in range(p[1]):
-                size = ow_mul_size(size, vm.slots[p[2 + 2 * j]].shape[p[3 + 2 * j]])
+                size = ow_mul_size(size, vm.slots.at[p[2 + 2 * j]].shape[p[3 + 2 * j]])
             total = ow_add_size(total, size)
             p += 2 + 2 * p[1]
         return total
@@ -184,34 +186,34 @@ cdef class Stretch:
         """Run all strips; return 0 if a step fails."""
         cdef int64_t start = 0, count, before, now
         cdef int k, j, t
-        cdef bint done
+        cdef bint done, timed = vm.timing.on
         memset(self.times, 0, sizeof(int64_t) * (self.end - self.first))
         while start < n:
             count = min(rows, n - start)
             self._show(vm, start, count)
             j = t = 0
-            before = ow_clock() if vm.timed else 0
+            before = ow_clock() if timed else 0
             for k in range(self.first, self.end):
-                if vm.marked:
-                    vm._open(<bytes>PyList_GET_ITEM(vm.labels, k))
+                if vm.ranges is not None:
+                    vm.ranges.open(k)
                 done = vm._attempt(k, True, True) == 0
                 while done and j < self.nkept and self.kept[3 * j + 2] == k:
                     done = self._put(vm, j, n, start)
                     j += 1
                 while done and t < self.ntotals and self.totals[t].step == k:
-                    done = self._join(&vm.slots[self.totals[t].slot], &self.totals[t])
+                    done = self._join(&vm.slots.at[self.totals[t].slot], &self.totals[t])
                     t += 1
-                if vm.timed:
+                if timed:
                     now = ow_clock()
                     self.times[k - self.first] += now - before
                     before = now
-                if vm.marked:
-                    vm._close()
+                if vm.ranges is not None:
+                    vm.ranges.close()
                 if not done:
                     return 0
                 # what dies with the last step may be a given value, which each strip reads
                 if k + 1 < self.end or start + count == n:
-                    if vm._release_dead(k) and vm.timed:
+                    if vm._release_dead(k) and timed:
                         before = ow_clock()
             PyErr_CheckSignals()
             start += count
@@ -219,7 +221,7 @@ cdef class Stretch:
 
     cdef bint _put(self, VM vm, int j, int64_t n, int64_t start) noexcept:
         """Put the rows of a strip into the whole result, whose memory comes with the first one."""
-        cdef ow_slot *c = &vm.slots[self.kept[3 * j]]
+        cdef ow_slot *c = &vm.slots.at[self.kept[3 * j]]
         cdef ow_slot *whole = &self.whole[j]
         cdef ow_slot part
         cdef int axis = self.kept[3 * j + 1]
@@ -282,20 +284,20 @@ cdef class Stretch:
         cdef int i, k
         cdef ow_slot *c
         for i in range(self.ncut):
-            c = &vm.slots[self.cut[2 * i]]
+            c = &vm.slots.at[self.cut[2 * i]]
             c.data = NULL
             c.shape[self.cut[2 * i + 1]] = n
         for i in range(self.nkept):
-            c = &vm.slots[self.kept[3 * i]]
+            c = &vm.slots.at[self.kept[3 * i]]
             ow_free(c.buf)
             ow_alias(c, &self.whole[i])
             c.buf, c.cap = self.whole[i].buf, ow_capacity(self.whole[i].buf)
             self.whole[i].buf = NULL
         for i in range(self.ntotals):
-            self._finish_total(&vm.slots[self.totals[i].slot], &self.totals[i])
-        if vm.timed:
+            self._finish_total(&vm.slots.at[self.totals[i].slot], &self.totals[i])
+        if vm.timing.on:
             for k in range(self.first, self.end):
-                ow_note(vm.times, k, self.times[k - self.first])
+                ow_note(vm.timing.times, k, self.times[k - self.first])
         return 0
 
     cdef void _forget(self) noexcept:

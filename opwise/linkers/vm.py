@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
@@ -19,13 +18,9 @@ from opwise.linkers.opwise_c import PythonVM
 from opwise.linkers.program import Choice, Program
 from opwise.linkers.storage import Storage
 from opwise.linkers.userops.python import PythonCode, python_code
-from opwise.profiling.histogram import bucket
 from opwise.tensor.ifelse import copied
 
 AnyVM = opwise_c.VM | PythonVM
-
-#: how many calls are kept with the times of all thunks: the first ones, and the slowest others
-_FIRST = _SLOWEST = 4
 
 
 class Thunk:
@@ -224,19 +219,11 @@ class PlainVM(PythonVM):
         self._dies = [[storages[c] for c in step.dies] for step in program.steps]
         self.intermediate = [s for c, s in enumerate(storages) if c not in kept]
         self._ends = [storages[c] for c in program.ends if c not in kept]
-        self.timed = self.ignoring = False
-        #: where counters are kept too, for another process
-        self.counters: memoryview[int] | None = None
-        #: whether an Apply of another program runs this one; its loop counts its runs
-        self.inside = False
-        #: the VMs of loops in the program, which are timed with it
-        self.loops: list[Any] = []
-        self.calls = self.total_ns = self.first_ns = self.loop_steps = 0
-        self._now = [0] * len(thunks)
-        self._marks: tuple[Any, Any, bytes, list[bytes]] | None = None
+        self.timing = opwise_c.Timing(len(thunks), _timer_ns)
+        #: what a system profiler is told of calls, if it is
+        self.ranges: opwise_c.Ranges | None = None
         self._layouts: list[tuple[tuple[int, ...], tuple[int, ...]] | None]
         self._layouts = [None] * len(storages)
-        self.reset_timing()
 
     @property
     def nodes(self) -> list[Apply]:
@@ -246,12 +233,12 @@ class PlainVM(PythonVM):
     @property
     def call_counts(self) -> list[int]:
         """How often each thunk ran, if it is timed."""
-        return [times.count for times in self._times]
+        return self.timing.call_counts()
 
     @property
     def call_times(self) -> list[float]:
         """How many seconds each thunk ran in all, if it is timed."""
-        return [times.sum * 1e-9 for times in self._times]
+        return self.timing.call_times()
 
     @property
     def storage_map(self) -> dict[Variable, Storage]:
@@ -262,44 +249,37 @@ class PlainVM(PythonVM):
         return dict(zip(self.program.variables, self.storages, strict=True))
 
     def call(self) -> None:
-        if self._marks is None:
+        if self.ranges is None:
             self._run_all(self._run)
-        else:
-            self._run_marked()
+            return
+        self.ranges.open_call()
+        try:
+            self._run_all(self._run_marked)
+        finally:
+            self.ranges.close_all()
 
     def start_marking(self, push: Any, pop: Any, label: bytes, labels: list[bytes]) -> None:
-        """Push a range for each call and each thunk from now on, and pop it at its end.
+        """Tell a system profiler of each call and thunk from now on; see ``opwise_c.Ranges``."""
+        self.ranges = opwise_c.Ranges(push, pop, label, labels)
 
-        push, pop: C functions of ctypes. label: that of a call. labels: those of thunks.
-        """
-        self._marks = push, pop, label, labels
-
-    def _run_marked(self) -> None:
-        assert self._marks is not None
-        push, pop, label, labels = self._marks
-
-        def run(k: int, thunk: Thunk) -> None:
-            push(labels[k])
-            try:
-                self._run(k, thunk)
-            finally:
-                pop()
-
-        push(label)
+    def _run_marked(self, k: int, thunk: Thunk) -> None:
+        assert self.ranges is not None
+        self.ranges.open(k)
         try:
-            self._run_all(run)
+            self._run(k, thunk)
         finally:
-            pop()
+            self.ranges.close()
 
     def _run_all(self, run: Callable[[int, Thunk], None]) -> None:
-        counted = self.timed and not self.inside
+        timing = self.timing
+        counted = timing.on and not timing.inside
         start = time.perf_counter_ns()
         if counted:
-            self._take_all()  # of a call that failed
+            timing.begin_call()
         self._bring_inputs()
         if self.before is not None:
             self.before()
-        if self.timed:
+        if timing.on:
             self._note_layouts((*self.program.inputs, *self.program.constants))
         self._run_steps(run)
         self._finish()
@@ -307,12 +287,7 @@ class PlainVM(PythonVM):
             for storage in self._ends:
                 storage[0] = None
         if counted:
-            elapsed = time.perf_counter_ns() - start
-            self.count_run(elapsed, 0)
-            self._keep(start, elapsed)
-            if self.ignoring:
-                self.ignoring = False
-                self.reset_timing()
+            timing.end_call(start, time.perf_counter_ns() - start)
 
     def _run_steps(self, run: Callable[[int, Thunk], None]) -> None:
         """Run all thunks by ``run``."""
@@ -329,8 +304,6 @@ class PlainVM(PythonVM):
         """Leave the outputs of a step without values."""
         for slot in self.program.steps[k].outputs:
             self.storages[slot][0] = None
-        if self.timed:
-            self._now[k] = 0
         if self.allow_gc:
             for storage in self._dies[k]:
                 storage[0] = None
@@ -340,14 +313,14 @@ class PlainVM(PythonVM):
             run(k, self.thunks[k])
         except BaseException as error:
             self._fail(k, error)
-        if self.timed:
+        if self.timing.on:
             self._note_layouts(self.program.steps[k].outputs)
         if self.allow_gc:
             for storage in self._dies[k]:
                 storage[0] = None
 
     def _run(self, k: int, thunk: Thunk) -> None:
-        if not self.timed:
+        if not self.timing.on:
             if self.wrapper is None:
                 thunk()
             else:
@@ -424,133 +397,13 @@ class PlainVM(PythonVM):
             if isinstance(value, np.ndarray | np.generic):
                 self._layouts[slot] = value.shape, value.strides
 
-    def start_timing(self, ignore_first_call: bool = False, loops: Iterable[Any] = ()) -> None:
-        """Record the time of every thunk from now on, or from the second call on.
-
-        loops: the VMs of loops in the program, also of loops in loops; they are timed too.
-        """
-        self.timed, self.ignoring = True, ignore_first_call
-        self.loops = list(loops)
-        for vm in self.loops:
-            vm.start_timing_inside()
-
-    def start_timing_inside(self) -> None:
-        """Record the time of every thunk of a program that a loop repeats."""
-        self.timed = self.inside = True
-
-    def stop_timing(self) -> None:
-        """Record no more times; those up to now stay."""
-        self.timed = False
-        for vm in self.loops:
-            vm.stop_timing()
-
-    def keep_times_in(self, memory: memoryview | None) -> None:
-        """Keep counters of the thunks in other memory too, which another process may read.
-
-        memory: a writable buffer of 32 bytes for each thunk, which gets its count, sum, least and
-        most as int64; None: no longer.
-        """
-        self.counters = None if memory is None else memory.cast("B").cast("q")
-        if self.counters is not None and len(self.counters) != 4 * len(self.thunks):
-            raise ValueError(
-                f"the counters of {len(self.thunks)} thunks take {4 * len(self.thunks)} int64, "
-                f"not {len(self.counters)}"
-            )
-        self._place_counters()
-
-    def _place_counters(self) -> None:
-        """Let each thunk's times be copied to the counters, if there are some."""
-        for k, times in enumerate(self._times):
-            rows = self.counters
-            times.copy_to(None if rows is None else rows[4 * k : 4 * k + 4])
-
-    def count_run(self, ns: int, steps: int) -> None:
-        """Count a call, or a run of the loop that repeats this program."""
-        self.total_ns += ns
-        self.first_ns = self.first_ns or ns
-        self.calls += 1
-        self.loop_steps += steps
-
     def repeats_inside(self, k: int) -> bool:
         """Return whether step ``k`` runs the VM of the graph inside its Op."""
         return isinstance(self.thunks[k], PerformThunk)
 
-    def take_now(self) -> list[int]:
-        """Return the nanoseconds of each step since this was called last."""
-        taken, self._now = self._now, [0] * len(self.thunks)
-        return taken
-
-    def _take_all(self) -> list[int]:
-        """Return the nanoseconds of each step in this call, then those of the steps of loops."""
-        return self.take_now() + [ns for vm in self.loops for ns in vm.take_now()]
-
-    def reset_timing(self) -> None:
-        """Forget all recorded times."""
-        self._times = [_Times() for _ in self.thunks]
-        self._place_counters()
-        self._now = [0] * len(self.thunks)
-        #: (nanoseconds, number, start, nanoseconds by step) of calls
-        self._first: list[tuple[int, int, int, list[int]]] = []
-        self._slowest: list[tuple[int, int, int, list[int]]] = []
-        self.calls = self.total_ns = self.first_ns = self.loop_steps = 0
-        for vm in self.loops:
-            vm.reset_timing()
-
-    @property
-    def timer_ns(self) -> int:
-        """What timing adds to a thunk, in nanoseconds; the times of thunks do not contain it."""
-        return _timer_ns()
-
     def _note(self, k: int, ns: int) -> None:
-        ns = max(0, ns - _timer_ns())
-        self._now[k] += ns
-        self._times[k].add(ns)
-
-    def _keep(self, start: int, elapsed: int) -> None:
-        """Keep the times of the last call if it is among the first or the slowest calls."""
-        call = elapsed, self.calls, start, self._take_all()
-        if self.calls <= _FIRST:
-            self._first.append(call)
-        elif len(self._slowest) < _SLOWEST:
-            self._slowest.append(call)
-        elif elapsed > min(self._slowest)[0]:
-            self._slowest[self._slowest.index(min(self._slowest))] = call
-
-    def timing(self) -> list[tuple[int, int, int, int, tuple[tuple[int, int], ...]]]:
-        """Return (count, sum, least, most, ((bucket, count), ...)) of each step, nanoseconds."""
-        return [
-            (t.count, t.sum, t.least, t.most, tuple(sorted(t.histogram.items())))
-            for t in self._times
-        ]
-
-    def detail(self) -> list[tuple[int, int, list[int]]]:
-        """Return (number, start, [nanoseconds by step]) of the first calls and the slowest."""
-        return sorted(call[1:] for call in (*self._first, *self._slowest))
-
-
-class _Times:
-    """The times of one step: runs, sum, least, most, and a histogram."""
-
-    def __init__(self) -> None:
-        self.count = self.sum = self.least = self.most = 0
-        self.histogram: Counter[int] = Counter()
-        self.copy: memoryview[int] | None = None
-
-    def add(self, ns: int) -> None:
-        self.least = min(self.least, ns) if self.count else ns
-        self.most = max(self.most, ns)
-        self.count += 1
-        self.sum += ns
-        self.histogram[bucket(ns)] += 1
-        if self.copy is not None:
-            self.copy_to(self.copy)
-
-    def copy_to(self, counters: memoryview[int] | None) -> None:
-        """Write the numbers to four counters, now and after each run; None: no longer."""
-        self.copy = counters
-        if counters is not None:
-            values = self.count, self.sum, self.least, self.most
-            counters[0], counters[1], counters[2], counters[3] = values
+        """Record the time of a run of a thunk."""
+        self.timing.note(k, max(0, ns - self.timing.timer_ns))
 
 
 @cache

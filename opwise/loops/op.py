@@ -283,7 +283,8 @@ class Scan(Op):
                 on_unused_input="ignore",
             )  # fmt: skip
         compiled.trust_input = True
-        compiled.fn.inside = True
+        if hasattr(compiled.fn, "timing"):  # DebugMode times nothing
+            compiled.fn.timing.inside = True
         released = config.scan.allow_gc if self.allow_gc is None else self.allow_gc
         # what a loop inside keeps is released only by the VM around it
         if released or not any(isinstance(n.op, Scan) for n in compiled.maker.fgraph.apply_nodes):

@@ -80,9 +80,9 @@ def run(
         shapes = _shapes_of_results(layout, step, inputs, ranks)
         for shape, (dtype, _) in zip(shapes, ranks, strict=True):
             writes.append((np.empty((0, *shape), dtype), 0, shape, ""))
-    vm: Any = getattr(step, "fn", None)
-    if getattr(vm, "timed", False):
-        vm.count_run(time.perf_counter_ns() - start, done)
+    timing: Any = getattr(getattr(step, "fn", None), "timing", None)
+    if timing is not None and timing.on:
+        timing.count_run(time.perf_counter_ns() - start, done)
     return [*(_in_order(rows, first + done) for rows, first, _, _ in writes), *objects]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -14,12 +14,6 @@ from opwise.linkers import blasthreads, cbuild, opwise_c
 from opwise.linkers.linked import Linked
 from opwise.profiling import recorder
 from opwise.profiling.recorder import Calls, CompileTimes, Recorder
-
-
-class TimedVM(recorder.RecordedVM, Protocol):
-    """A VM that can time its steps."""
-
-    def start_timing(self, ignore_first_call: bool = False, loops: Iterable[Any] = ()) -> None: ...
 
 
 class Recordable(Calls, Protocol):
@@ -58,8 +52,10 @@ def record(
         for loop in each.on_demand:
             loop.load()
     if time_thunks:
-        vms = [inner.vm for _, inner in inside]
-        cast(TimedVM, linked.vm).start_timing(ignore_first_call, vms)
+        timing = getattr(linked.vm, "timing", None)
+        if timing is None:
+            raise Exception("DebugMode do not support profiling.")
+        timing.start(ignore_first_call, [cast(Any, inner.vm).timing for _, inner in inside])
     function.start_timing(ignore_first_call)
     device = getattr(linked.vm, "device", None)
     return Recorder(
@@ -87,7 +83,7 @@ def _loops(linked: Linked) -> Iterator[tuple[int, Linked]]:
     for graph, start in zip(graphs, starts, strict=False):  # both grow
         for k, node in enumerate(graph.order):
             inside = getattr(getattr(node.tag, "inside", None), "linked", None)
-            if inside is None or not hasattr(inside.vm, "start_timing_inside"):
+            if inside is None or not hasattr(inside.vm, "timing"):
                 continue
             if cast(Any, graph.vm).repeats_inside(k):
                 yield start + k, inside

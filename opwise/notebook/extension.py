@@ -84,12 +84,12 @@ class Recording:
         finally:
             for f, _ in self._borrowed:
                 f.stop_timing()
-                f.fn.stop_timing()
+                f.fn.timing.stop()
             self._compiled = [r for one in made for r in one._recorders]
 
     def _borrow(self, f: Function) -> None:
         """Time a function without a profile, but not the steps of its loops: others share them."""
-        if not hasattr(f.fn, "stop_timing"):
+        if not hasattr(f.fn, "timing"):
             return
         recorder = record(f, memory=self.memory, loops=False)
         recorder.reset()

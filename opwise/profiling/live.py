@@ -49,7 +49,7 @@ def publish(recorder: Recorder) -> None:
         counters = _new_file(path, _description(recorder), len(recorder.nodes))
         for part in parts:
             vm: Any = part.linked.vm
-            vm.keep_times_in(counters[part.start * _EACH : part.positions.stop * _EACH])
+            vm.timing.keep_in(counters[part.start * _EACH : part.positions.stop * _EACH])
         _published.append(recorder)
         path.rename(path.with_suffix(_SUFFIX))
     except OSError:
@@ -59,14 +59,14 @@ def publish(recorder: Recorder) -> None:
 
 def _has_counters(vm: Any) -> bool:
     """Return whether a VM has counters that nobody else reads."""
-    return bool(vm.timed) and getattr(vm, "counters", vm) is None
+    return bool(vm.timing.on) and vm.timing.counters is None
 
 
 def _description(recorder: Recorder) -> dict[str, Any]:
     return {
         "process": os.getpid(),
         "function": str(recorder.name),
-        "timer_ns": recorder.vm.timer_ns,
+        "timer_ns": recorder.vm.timing.timer_ns,
         "applys": [
             {
                 "text": about["text"],
@@ -103,7 +103,7 @@ def forget_after_fork() -> None:
         for part in recorder.parts:
             vm: Any = part.linked.vm
             if part.linked.order:
-                vm.keep_times_in(None)
+                vm.timing.keep_in(None)
     _published.clear()
 
 

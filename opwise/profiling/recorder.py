@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -41,26 +41,23 @@ from opwise.profiling.process import pause_garbage_collection
 from opwise.profiling.profile import Profile
 from opwise.version import __version__
 
+if TYPE_CHECKING:
+    from opwise.linkers.opwise_c import Timing
+
 #: Applys whose preparation is kept by name
 SLOWEST = 5
 
 
 class RecordedVM(Protocol):
-    """The times of the steps that a VM ran; see ``opwise.linkers.vm.PlainVM``."""
-
-    #: how many steps of loops ran its program
-    loop_steps: int
+    """What a VM says of the steps that it ran; see ``opwise.linkers.vm.PlainVM``."""
 
     @property
-    def timer_ns(self) -> float: ...
-    def timing(self) -> Sequence[tuple[Any, ...]]: ...
-    def detail(self) -> Sequence[tuple[int, int, Sequence[int]]]: ...
+    def timing(self) -> Timing: ...
     def layouts(self) -> Sequence[Any]: ...
     def scratch_bytes(self) -> Sequence[int]: ...
     def algorithms(self) -> Sequence[tuple[str, str]]: ...
     def strip_rows(self) -> Mapping[int, tuple[int, int]]: ...
     def kept_bytes(self) -> int: ...
-    def reset_timing(self) -> None: ...
 
 
 class RecordedStep(Protocol):
@@ -199,7 +196,7 @@ class Recorder:
     @property
     def calls(self) -> Calls:
         """The number of calls and their time, or of the steps of a loop that runs the function."""
-        return _StepCalls(self.vm) if getattr(self.vm, "inside", False) else self.function
+        return _StepCalls(self.vm.timing) if self.vm.timing.inside else self.function
 
     @property
     def nodes(self) -> list[Apply]:
@@ -224,7 +221,7 @@ class Recorder:
         }
         counts = [count for count, *_ in times]
         inside = [part.inside for part in self.parts for _ in part.positions]
-        timer_ns = self.vm.timer_ns
+        timer_ns = self.vm.timing.timer_ns
         calls = max(counts[: len(self.order)], default=0)
         # the time of a loop on a device is the sum of those of its steps, without their timing
         contained = [
@@ -235,7 +232,7 @@ class Recorder:
         a_call = [count / max(1, calls) for count in contained]
         detail = tuple(
             CallProfile(n, start, tuple(nesting.own_times(ns, a_call, inside, timer_ns)))
-            for n, start, ns in self.vm.detail()
+            for n, start, ns in self.vm.timing.detail()
         )
         first = self._first_call(detail)
         own = nesting.own_times([total for _, total, *_ in times], contained, inside, timer_ns)
@@ -286,7 +283,8 @@ class Recorder:
         """
         runs, estimated, split = list(counts), set[int](), []
         for part in self.parts[1:]:
-            steps = 0 if getattr(part.linked.vm, "repeated", False) else part.linked.vm.loop_steps
+            vm = part.linked.vm
+            steps = 0 if getattr(vm, "repeated", False) else vm.timing.loop_steps
             if part.inside in estimated:  # a loop in that C function, which has no VM of its own
                 steps = runs[part.inside] * _steps_of(self.nodes[part.inside])
             if steps <= max((counts[k] for k in part.positions), default=steps):
@@ -356,7 +354,7 @@ class Recorder:
 
     def reset(self) -> None:
         """Forget the calls up to now."""
-        self.vm.reset_timing()
+        self.vm.timing.reset()
         self.function.reset_calls()
         self._built_in_before = self._built_in_calls()
 
@@ -449,12 +447,12 @@ class _StepCalls:
 
     failed = first_ns = 0
 
-    def __init__(self, vm: Any) -> None:
-        self.calls = vm.loop_steps
-        self.total_ns = self.fn_ns = vm.total_ns
+    def __init__(self, timing: Timing) -> None:
+        self.calls = timing.loop_steps
+        self.total_ns = self.fn_ns = timing.total_ns
 
     def reset_calls(self) -> None:
-        """Do nothing: the VM has the numbers."""
+        """Do nothing: the Timing has the numbers."""
 
 
 def _parts(linked: RecordedLink, loops: Iterable[tuple[int, RecordedLink]]) -> list[Part]:
@@ -467,7 +465,7 @@ def _parts(linked: RecordedLink, loops: Iterable[tuple[int, RecordedLink]]) -> l
 
 def _timing(linked: RecordedLink) -> Sequence[tuple[Any, ...]]:
     """Return the row of times of each Apply, of zeros if none was timed."""
-    return linked.vm.timing() or [(0, 0, 0, 0, ())] * len(linked.order)
+    return linked.vm.timing.by_step() or [(0, 0, 0, 0, ())] * len(linked.order)
 
 
 def _device_times(vm: Any) -> dict[int, dict[str, Any]]:

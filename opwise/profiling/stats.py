@@ -317,7 +317,7 @@ class ScanProfileStats(ProfileStats):
         """Do nothing: the function around the loop publishes its step."""
 
     def _of_vms(self, name: str) -> int:
-        return sum(getattr(recorder.vm, name) for recorder in self._recorders)
+        return sum(getattr(recorder.vm.timing, name) for recorder in self._recorders)
 
     @property
     def callcount(self) -> int:

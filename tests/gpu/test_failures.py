@@ -141,11 +141,11 @@ def test_a_failure_leaves_nothing_prepared(mode, w):
 def test_times_of_a_call_that_failed_are_not_those_of_the_next(mode):
     x, y = T.fmatrices("x", "y")
     f = opwise.function([x, y], T.dot(T.exp(x), y), mode=mode)
-    f.fn.start_timing()
+    f.fn.timing.start()
     with pytest.raises(ValueError, match="not aligned"):
         f(X, Y[:4])
     f(X, Y)
-    assert {row[0] for row in f.fn.timing()} == {1}
+    assert {row[0] for row in f.fn.timing.by_step()} == {1}
 
 
 def test_numbers_keep_their_type(mode):

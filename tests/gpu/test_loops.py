@@ -539,10 +539,10 @@ def test_the_vm_of_a_step_times_its_kernels(cupy):
     f = function(given, out, mode=Mode("cupy"))
     expected = f(*values)
     vm = loops(f)[0].tag.inside.fn
-    vm.start_timing()
+    vm.timing.start()
     np.testing.assert_array_equal(f(*values), expected)
-    assert [times[0] for times in vm.timing()] == [len(values[0])] * len(vm.thunks)
-    assert all(times[1] > 0 for times in vm.timing())
+    assert [times[0] for times in vm.timing.by_step()] == [len(values[0])] * len(vm.thunks)
+    assert all(times[1] > 0 for times in vm.timing.by_step())
 
 
 @emulated_only

@@ -305,10 +305,13 @@ def test_a_profile_counts_the_runs(linker):
                  mode=Mode(linker, "fast_run"))  # fmt: skip
     for condition in (1, 1, 1, 0):
         f(condition, X, Y)
-    counts = {str(node.op): row[0] for node, row in zip(f.linked.order, f.fn.timing(), strict=True)}
+    counts = {
+        str(node.op): row[0]
+        for node, row in zip(f.linked.order, f.fn.timing.by_step(), strict=True)
+    }
     assert counts.pop("if{inplace}") == 4
     assert sorted(counts.values()) == [1, 1, 1, 3]
-    for _, _, times in f.fn.detail():
+    for _, _, times in f.fn.timing.detail():
         assert 0 in times  # a step that did not run has no time in that call
 
 

@@ -9,8 +9,12 @@ from typing import NamedTuple
 
 import pytest
 
+import opwise.tensor as T
+from opwise.graph.fgraph import FunctionGraph
 from opwise.linkers import cystructs, opwise_c, stepparams
+from opwise.linkers.compiled import Bound
 from opwise.linkers.lowering import CStep
+from opwise.linkers.program import make_program
 
 pytestmark = pytest.mark.null
 
@@ -22,7 +26,7 @@ class Side(IntEnum):
     RIGHT = 1
 
 
-class Bound(NamedTuple):
+class Edge(NamedTuple):
     """A bound."""
 
     at: int
@@ -43,7 +47,7 @@ class OuterStep(CStep):
     #: nanoseconds
     nanoseconds: float
     flag: bool
-    bounds: tuple[Bound, ...]
+    bounds: tuple[Edge, ...]
     inner: InnerStep
     masks: tuple[int, ...]
     side: Side
@@ -55,7 +59,7 @@ class Side(IntEnum):
     RIGHT = 1
 
 
-class Bound(NamedTuple):
+class Edge(NamedTuple):
     at: int
     side: Side = Side.LEFT
 
@@ -70,7 +74,7 @@ class OuterStep(CStep):
     kind: str = "outer"
     nanoseconds: "float"
     flag: "bool"
-    bounds: "tuple[Bound, ...]"
+    bounds: "tuple[Edge, ...]"
     inner: "InnerStep"
     masks: "tuple[int, ...]"
     side: "Side"
@@ -91,7 +95,7 @@ class Outer(ctypes.Structure):
 
 def test_a_step_is_packed_as_its_struct():
     step = OuterStep(
-        nanoseconds=0.5, flag=True, bounds=(Bound(7), Bound(-8, Side.RIGHT)),
+        nanoseconds=0.5, flag=True, bounds=(Edge(7), Edge(-8, Side.RIGHT)),
         inner=InnerStep("inner", lengths=(3, 4)), masks=(5,), side=Side.RIGHT,
     )  # fmt: skip
     packed = stepparams.pack(step)
@@ -112,13 +116,13 @@ def test_structs_are_those_of_the_classes():
     text = re.sub(r"/\*.*?\*/|\s+", " ", source.header())
     text = re.sub(r"\s+", " ", text)
     assert "enum { OW_SIDE_LEFT = 0, OW_SIDE_RIGHT = 1 };" in text
-    assert "typedef struct ow_bound { int64_t at; int64_t side; } ow_bound;" in text
+    assert "typedef struct ow_edge { int64_t at; int64_t side; } ow_edge;" in text
     assert "typedef struct ow_inner_params { int64_t lengths[2]; } ow_inner_params;" in text
     assert (
         "typedef struct ow_outer_params { double nanoseconds; int64_t flag; ow_many bounds; "
         "ow_inner_params inner; ow_many masks; int64_t side; } ow_outer_params;"
     ) in text
-    assert "const ow_bound *ow_outer_bounds(const ow_outer_params *p)" in text
+    assert "const ow_edge *ow_outer_bounds(const ow_outer_params *p)" in text
     assert "/* about how many nanoseconds */" in source.header()
 
 
@@ -176,11 +180,12 @@ def test_c_takes_the_parameters_of_each_kind():
 def test_the_vm_refuses_other_parameters(params):
     """``solve`` has three of them, ``shape`` none."""
     kind, size = ("solve", 24) if not params else ("shape", 0)
-    step = (kind, (0,), (1,), params, 0, 0, None, None, None)
-    with pytest.raises(
-        TypeError, match=f"{kind} has parameters of {size} bytes, not of {len(params)}"
-    ):
-        opwise_c.VM([(12, 1, 8, 0)] * 2, [step], [], [], {}, [-1, -1], [()], [], 1, [], None)
+    x = T.dvector()
+    fgraph = FunctionGraph([x], [x + 1], clone=False)
+    program = make_program(fgraph)
+    bound, message = [Bound(kind, params)], f"{size} bytes, not of {len(params)}"
+    with pytest.raises(TypeError, match=f"{kind} has parameters of {message}"):
+        opwise_c.VM(program, [(12, 1, 8, 0)] * len(program.variables), bound, [[None]] * 9, None)
 
 
 def test_cython_is_told_of_fields_as_their_headers_have_them():

@@ -564,20 +564,20 @@ def test_every_step_of_every_call_is_counted(profiled):
     f = profiled
     for _ in range(5):
         f([1.0], [2.0])
-    times = f.fn.timing()
+    times = f.fn.timing.by_step()
     assert len(times) == len(f.linked.order)
     for count, total, least, most, histogram in times:
         assert count == 5 == sum(n for _, n in histogram)
         assert least <= most <= total <= 5 * most
-    assert f.fn.calls == f.calls == 5
+    assert f.fn.timing.calls == f.calls == 5
     assert f.total_ns >= f.fn_ns > 0
-    assert f.fn.total_ns > 0 and 0 < f.fn.first_ns <= f.fn.total_ns
+    assert f.fn.timing.total_ns > 0 and 0 < f.fn.timing.first_ns <= f.fn.timing.total_ns
 
 
 def test_histograms_hold_least_and_most(profiled):
     for _ in range(20):
         profiled([1.0], [2.0])
-    for _, _, least, most, histogram in profiled.fn.timing():
+    for _, _, least, most, histogram in profiled.fn.timing.by_step():
         assert histogram == tuple(sorted(histogram)) and all(n for _, n in histogram)
         assert (histogram[0][0], histogram[-1][0]) == (bucket(least), bucket(most))
 
@@ -585,13 +585,13 @@ def test_histograms_hold_least_and_most(profiled):
 def test_first_and_slowest_calls_are_kept(profiled):
     for _ in range(50):
         profiled([1.0], [2.0])
-    calls = profiled.fn.detail()
+    calls = profiled.fn.timing.detail()
     assert [number for number, *_ in calls[:4]] == [1, 2, 3, 4] and len(calls) == 8
     assert [start for _, start, _ in calls] == sorted(start for _, start, _ in calls)
-    times = profiled.fn.timing()
+    times = profiled.fn.timing.by_step()
     for _, _, by_step in calls:
         assert all(row[2] <= ns <= row[3] for row, ns in zip(times, by_step, strict=True))
-    assert profiled.fn.timer_ns >= 0
+    assert profiled.fn.timing.timer_ns >= 0
 
 
 def test_a_failing_call_counts_the_steps_that_ran(profiled):
@@ -599,26 +599,29 @@ def test_a_failing_call_counts_the_steps_that_ran(profiled):
     f([1.0], [2.0])
     with pytest.raises(ValueError):
         f([1.0], [2.0, 3.0])
-    count = [row[0] for row in f.fn.timing()]
+    count = [row[0] for row in f.fn.timing.by_step()]
     assert count[-1] == 1 and set(count[:-1]) == {2}
-    assert [number for number, *_ in f.fn.detail()] == [1]
-    assert f.fn.calls == f.calls == 1
+    assert [number for number, *_ in f.fn.timing.detail()] == [1]
+    assert f.fn.timing.calls == f.calls == 1
 
 
 def test_times_can_be_forgotten(profiled):
     profiled([1.0], [2.0])
-    profiled.fn.reset_timing()
-    assert not any(any(row) for row in profiled.fn.timing()) and not profiled.fn.detail()
-    assert profiled.fn.calls == profiled.fn.total_ns == profiled.fn.first_ns == 0
+    profiled.fn.timing.reset()
+    timing = profiled.fn.timing
+    assert not any(any(row) for row in timing.by_step()) and not timing.detail()
+    assert timing.calls == timing.total_ns == timing.first_ns == 0
     profiled([1.0], [2.0])
-    assert {row[0] for row in profiled.fn.timing()} == {1}
+    assert {row[0] for row in profiled.fn.timing.by_step()} == {1}
 
 
 def test_without_profiling_nothing_is_counted(mode):
     x = T.dvector("x")
     f = function([x], x + 1, mode=mode)
     f([1.0])
-    assert f.fn.calls == 0 and not any(row[0] for row in f.fn.timing()) and f.calls == 0
+    assert (
+        f.fn.timing.calls == 0 and not any(row[0] for row in f.fn.timing.by_step()) and f.calls == 0
+    )
 
 
 def test_in_place_updates_are_counted(linker):
@@ -626,7 +629,7 @@ def test_in_place_updates_are_counted(linker):
     f = function([], [], updates=[(w, w + 1)], mode=ProfileMode(linker(), "fast_run"))
     for _ in range(4):
         f()
-    assert {row[0] for row in f.fn.timing()} == {4}
+    assert {row[0] for row in f.fn.timing.by_step()} == {4}
     np.testing.assert_array_equal(w.get_value(), [4] * 3)
 
 

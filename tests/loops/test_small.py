@@ -24,10 +24,10 @@ def steps_of_the_vm(f, *given):
     """Return the results of a call, and how many steps the VM ran, not the C function."""
     (loop,) = [n for n in f.maker.fgraph.toposort() if isinstance(n.op, Scan)]
     vm = loop.tag.inside.fn
-    vm.start_timing()
-    vm.reset_timing()
+    vm.timing.start()
+    vm.timing.reset()
     found = f(*given)
-    counts = {count for count, *_ in vm.timing()}
+    counts = {count for count, *_ in vm.timing.by_step()}
     assert len(counts) == 1
     return found, counts.pop()
 

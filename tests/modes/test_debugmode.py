@@ -350,9 +350,8 @@ def test_other_linkers_are_refused():
 
 
 def test_profiling_is_refused():
-    f = function([X], X + 1, mode=DebugMode())
     with pytest.raises(Exception, match="DebugMode do not support profiling"):
-        f.fn.start_timing()
+        function([X], X + 1, mode=DebugMode(), profile=True)
 
 
 @pytest.mark.parametrize("mode", ["DEBUG_MODE", "DebugMode"])

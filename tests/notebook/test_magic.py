@@ -40,7 +40,7 @@ def test_a_cell_is_profiled_alone(cell):
 
 
 def test_functions_are_timed_in_the_cell_alone(cell):
-    timed = "f.calls, f.fn.timed, f.profile, own.profile.fct_callcount"
+    timed = "f.calls, f.fn.timing.on, f.profile, own.profile.fct_callcount"
     assert eval(cell("%%opwise\nf(np.ones(3))", "f(np.ones(3))", timed).text) == (
         1, False, None, 3,
     )  # fmt: skip
@@ -83,7 +83,7 @@ def test_an_error_in_the_cell_is_an_error_of_the_notebook(cell):
     shown = cell("%%opwise p\nf(np.ones(3))\nraise KeyError('mine')")
     assert shown.error == ("KeyError", "'mine'")
     assert "in 1 call<" in shown.html
-    assert eval(cell("f.fn.timed, opwise.config.profile").text) == (False, False)
+    assert eval(cell("f.fn.timing.on, opwise.config.profile").text) == (False, False)
 
 
 @pytest.mark.parametrize(

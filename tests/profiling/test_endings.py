@@ -33,6 +33,11 @@ if __name__ == "__main__":
 """
 
 
+def _heed_hangups():
+    """Let a program be ended by SIGHUP, also where nohup runs the tests."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 class Program:
     """A program that runs under a profile."""
 
@@ -48,7 +53,7 @@ class Program:
         self.folder = folder
         self.process = subprocess.Popen(
             [sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env=environment, cwd=folder, start_new_session=True,
+            env=environment, cwd=folder, start_new_session=True, preexec_fn=_heed_hangups,
         )  # fmt: skip
 
     def until(self, word):

@@ -81,7 +81,7 @@ def test_a_forked_process_leaves_the_counters_alone(reader):
     if not child:
         for _ in range(5):
             f(np.ones(3))
-        os._exit(0 if f.fn.counters is None else 1)
+        os._exit(0 if f.fn.timing.counters is None else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert set(counts(reader)) == {1}
     f(np.ones(3))
@@ -95,11 +95,11 @@ def test_a_program_does_not_depend_on_its_reader(reader, monkeypatch):
     with monkeypatch.context() as changes:
         changes.setattr(os, "posix_fallocate", full, raising=False)
         f = compiled()
-        assert f(np.zeros(4)) == 4 and f.fn.counters is None
+        assert f(np.zeros(4)) == 4 and f.fn.timing.counters is None
     assert list(reader.folder.iterdir()) == []
     reader.close()
     g = compiled(name="g")
-    assert g(np.zeros(4)) == 4 and g.fn.counters is None
+    assert g(np.zeros(4)) == 4 and g.fn.timing.counters is None
 
 
 def test_counters_stay_when_the_folder_is_removed(reader):
@@ -114,7 +114,7 @@ def test_counters_stay_when_the_folder_is_removed(reader):
 def test_memory_of_another_size_is_refused(linker):
     f = compiled(opwise.Mode(linker, "fast_compile"))
     with pytest.raises(ValueError, match=r"counters of \d steps|counters of \d thunks"):
-        f.fn.keep_times_in(memoryview(bytearray(40)))
+        f.fn.timing.keep_in(memoryview(bytearray(40)))
     assert f(np.zeros(2)) == 2
 
 

@@ -253,4 +253,4 @@ def test_of_a_real_function():
     (here,) = re.findall(r"^ .*test_report_details.py:\d+  y = T.erfcx.*$", text, re.M)
     share = float(here.split()[1].rstrip("%"))
     assert 0 < share <= 100
-    assert profile.functions[0].timing_ns == 3 * len(profile.applys) * f.fn.timer_ns
+    assert profile.functions[0].timing_ns == 3 * len(profile.applys) * f.fn.timing.timer_ns

@@ -63,6 +63,8 @@ class DeviceVM(PlainVM):
         self._flags_download = Download(device)
         self._on_device = [isinstance(thunk, DeviceThunk) for thunk in thunks]
         super().__init__(program, storages, thunks, on_error, allow_gc)
+        self.timing.on_reset = self._forget_times
+        self._forget_times()
         #: the thunks of the device, by step
         self._device_thunks = {k: t for k, t in enumerate(thunks) if isinstance(t, DeviceThunk)}
         #: of these, the kernels that can report an error
@@ -262,7 +264,7 @@ class DeviceVM(PlainVM):
 
     def _run_steps(self, run: Run) -> None:
         self._launched = False
-        if self.timed or self._one_by_one or not self.capture_regions or not config.cuda.graphs:
+        if self.timing.on or self._one_by_one or not self.capture_regions or not config.cuda.graphs:
             super()._run_steps(run)
             return
         k, commit = 0, self.program.commit
@@ -325,13 +327,13 @@ class DeviceVM(PlainVM):
         is_checked = self._flagged and not self._deferred
         if is_checked:
             self._flags_download.enqueue(self.error_flags)
-        if self.timed and self._deferred and len(self._events) < _MANY_EVENTS:
+        if self.timing.on and self._deferred and len(self._events) < _MANY_EVENTS:
             return  # the loop waits behind its last step
-        if is_checked or self._results or self.timed:
+        if is_checked or self._results or self.timing.on:
             self._wait()
         if is_checked:
             self._raise_reported(self._flags_download.result())
-        if self.timed:
+        if self.timing.on:
             self._read_events()
             return
         for thunk in self._results:
@@ -382,8 +384,7 @@ class DeviceVM(PlainVM):
 
     # --- times ------------------------------------------------------------------------------------
 
-    def reset_timing(self) -> None:
-        super().reset_timing()
+    def _forget_times(self) -> None:
         #: by step, the nanoseconds in which the host enqueued work, and in which it waited
         self.host_ns = [0] * len(self.thunks)
         self.wait_ns = [0] * len(self.thunks)
@@ -395,11 +396,11 @@ class DeviceVM(PlainVM):
         self._busy_ns = self._steps_ns = self._own_wait_ns = 0
 
     def _run(self, k: int, thunk: Thunk) -> None:
-        if not self.timed or not isinstance(thunk, DeviceThunk):
+        if not self.timing.on or not isinstance(thunk, DeviceThunk):
             super()._run(k, thunk)
             return
         step = self._step_inside(k)
-        if step is not None and step.timed:
+        if step is not None and step.timing.on:
             self._time_loop(k, thunk, step)
             return
         self._time(k, thunk.enqueue if isinstance(thunk, ToHost) else thunk, thunk.view)
@@ -447,17 +448,17 @@ class DeviceVM(PlainVM):
 
     def do_between_steps(self, work: Callable[[], None]) -> None:
         """Do what belongs to the loop around the steps, and not to one of them."""
-        if self.timed:
+        if self.timing.on:
             self._time(_OWN, work)
         else:
             work()
 
     def end_loop(self, ns: int, steps: int) -> None:
         """Count a run of the loop around the steps, and read the times of all of them."""
-        if self.timed:
+        if self.timing.on:
             self._wait()
             self._read_events()
-            self.count_run(ns, steps)
+            self.timing.count_run(ns, steps)
 
     def take_loop_times(self) -> tuple[int, int, int]:
         """Return nanoseconds since this was called last, for the loop that repeats this program.
@@ -473,11 +474,10 @@ class DeviceVM(PlainVM):
         """Add a time without what timing it adds."""
         self._busy_ns += ns
         if k != _OWN:
-            self._now[k] += ns
-            self._times[k].add(ns)
+            self.timing.note(k, ns)
 
     def _note(self, k: int, ns: int) -> None:
-        self._add(k, max(0, ns - self.timer_ns))
+        self._add(k, max(0, ns - self.timing.timer_ns))
 
     def _wait(self) -> None:
         """Wait until the device has done all enqueued work."""
@@ -509,7 +509,7 @@ class DeviceVM(PlainVM):
             k: number
             for number, region in enumerate(self.capture_regions.values(), 1)
             for k in range(region.start, region.stop)
-            if self._on_device[k] and not self.inside
+            if self._on_device[k] and not self.timing.inside
         }
         found: dict[int, dict[str, Any]] = {}
         for k, thunk in enumerate(self.thunks):

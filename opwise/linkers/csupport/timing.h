@@ -9,7 +9,7 @@
 
 enum { OW_BUCKETS = 320, OW_FIRST = 4, OW_SLOWEST = 4, OW_KEPT = OW_FIRST + OW_SLOWEST };
 
-/* Another process may read these while they are written (VM.keep_times_in). */
+/* Another process may read these while they are written (Timing.keep_in). */
 typedef struct {
     int64_t count, sum, least, most;
 } ow_times;

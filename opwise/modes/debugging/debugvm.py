@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -206,6 +206,3 @@ class DebugVM(PythonVM):
             raise RuntimeError("The function is running: its memory cannot be freed")
         for checked in self.applys:
             checked.last = {}
-
-    def start_timing(self, ignore_first_call: bool = False, loops: Iterable[Any] = ()) -> None:
-        raise Exception("DebugMode do not support profiling.")
