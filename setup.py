@@ -48,12 +48,13 @@ LOOP_FLAGS = ("-fno-thread-jumps",) if sys.platform == "linux" else ()
 if "-g" not in os.environ.get("CFLAGS", ""):
     CFLAGS += ("-g0",)
 
-# Kernels of vectors are compiled for each of these kinds of processors: the table that the file
-# simd_<name>.c defines, and the macros of a compiler for it.
+# Kernels of vectors are compiled for each of these kinds of processors: gcc's names of what they
+# have. They are in parts, so that compilers work side by side: see csupport/simd_<part>.h.
 VECTORS = {
-    "avx512": ("__AVX512F__", "__AVX512DQ__", "__AVX512VL__", "__AVX512BW__"),
-    "avx2": ("__AVX2__", "__FMA__"),
+    "avx512": ("avx512f", "avx512dq", "avx512vl", "avx512bw", "fma"),
+    "avx2": ("avx2", "fma"),
 }
+PARTS = ("sums", "rows", "products", "images")
 
 
 # ======================================================================================
@@ -110,23 +111,33 @@ def vectors() -> list[str]:
     if wanted == "all":
         return list(VECTORS)
     here = macros("-march=native")
-    return [name for name, needed in VECTORS.items() if here.issuperset(needed)][:1]
+    return [n for n, has in VECTORS.items() if here.issuperset(f"__{h.upper()}__" for h in has)][:1]
+
+
+def kernels_of_vectors(chosen: list[str]) -> list[str]:
+    """Write the C files of the kernels of each kind of processor; their paths."""
+    files = {"built_vectors.h": "".join(f"#define OW_HAS_{n.upper()}\n" for n in chosen)}
+    for target in [*chosen, "base"]:
+        pragma = f'#pragma GCC target("{",".join(VECTORS[target])}")\n' if target in VECTORS else ""
+        for part in PARTS:
+            text = f'{pragma}#define OW_TARGET {target}\n#include "simd_{part}.h"\n'
+            files[f"simd_{target}_{part}.c"] = text
+    write_generated(files)
+    return [f"{GENERATED}/{name}" for name in files if name.endswith(".c")]
 
 
 def extension() -> Extension:
     """The extension, compiled again when any of its C files or headers changes."""
     generated = generate()
-    chosen = vectors()
-    write_generated({"built_vectors.h": "".join(f"#define OW_HAS_{n.upper()}\n" for n in chosen)})
+    kernels = kernels_of_vectors(vectors())
     folders = [folder for folder in (*CSUPPORT, GENERATED) if (ROOT / folder).is_dir()]
-    left_out = {f"simd_{name}.c" for name in VECTORS.keys() - set(chosen)}
-    beside = [path for folder in CSUPPORT for path in found(folder, "*.c")
-              if os.path.basename(path) not in left_out]  # fmt: skip
+    beside = [path for folder in CSUPPORT for path in found(folder, "*.c")]
     headers = [path for folder in (*CSUPPORT, GENERATED) for path in found(folder, "*.h")]
     cython = [path for pattern in ("*.pxi", "*.pxd") for path in found("opwise/linkers", pattern)]
     return Extension(
         NAME,
-        sources=[SOURCE, *beside, *generated],
+        # what takes long comes first
+        sources=[*kernels, SOURCE, *beside, *generated],
         include_dirs=[".", "opwise/linkers", *folders, numpy.get_include()],
         depends=["setup.py", *headers, *cython],
         # NPY_TARGET_VERSION: the oldest numpy that is supported at run time; without it, the numpy
@@ -197,11 +208,11 @@ def flags_of(source: str) -> tuple[str, ...]:
     """The further flags of a C file."""
     stem = Path(source).stem
     if stem == Path(SOURCE).stem:
-        return ()
+        return ("-O2",)  # it has few loops over numbers, and calls are as fast
     # headers hold functions of which a file uses some
     flags = (*LOOP_FLAGS, "-Wno-unused-function")
     # where there are kernels for this processor, those of any are there only to be right
-    return (*flags, "-O2") if stem == "simd_base" and vectors() else flags
+    return (*flags, "-O1") if stem.startswith("simd_base_") and vectors() else flags
 
 
 def is_current(made: Path) -> bool:

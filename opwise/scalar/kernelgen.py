@@ -19,7 +19,7 @@ _DTYPES = dtypes.ALL
 def generate() -> dict[str, str]:
     """Return {file name: text}: loops by family of dtypes, and the tables of them.
 
-    Loops of floats and reductions are for simd_body.h, which is compiled for several processors.
+    Loops of floats and reductions are for simd_sums.h, which is compiled for several processors.
     """
     integers, complexes = _row_loops(dtypes.DISCRETE), _row_loops(dtypes.COMPLEX)
     casts = [_cast_loop(a, b) for a in _DTYPES for b in _DTYPES if _is_cast(a, b)]
@@ -81,7 +81,7 @@ def _cast_loop(source: str, target: str) -> tuple[str, str]:
 
 
 def _reducers() -> str:
-    """Return the C text of the reductions and the table of them, for simd_body.h."""
+    """Return the C text of the reductions and the table of them, for simd_sums.h."""
     texts: list[str] = []
     rows = []
     sums = [each for each in loops.REDUCTIONS if each[0] == "add" and each[1] in dtypes.FLOATS]
@@ -185,7 +185,7 @@ def _file(
 
 
 def _float_loops() -> str:
-    """Return the C text of the loops of floats and the table of them, for simd_body.h.
+    """Return the C text of the loops of floats and the table of them, for simd_sums.h.
 
     They call no vector function of libmvec, since the build may run on other hardware.
     """

@@ -113,3 +113,8 @@ static void OW_N(ow_argmax_rows)(const char *p, int64_t step, int64_t n, int64_t
         }
     }
 }
+
+#undef OW_S
+#undef OW_T
+#undef OW_V
+#undef OW_P

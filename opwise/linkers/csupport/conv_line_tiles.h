@@ -1,11 +1,9 @@
-/* What convolutions compute over lines (conv_lines.h), for one type of elements: OW_T, of which OW_S is
- * the short name. Included once for each; OW_N(name) is a function of that type.
+/* What convolutions compute over lines (conv_lines.h), for one type of elements, after line_vectors.h.
  *
  * Vectors run along the lines, so that an element of a kernel is a shift of the same line: nothing is
  * gathered, and no matrix of what the kernel meets is written.
  */
 
-#define OW_LANES ((int)(OW_VECTOR / sizeof(OW_T)))
 #if OW_VECTOR == 64
 #define OW_DOT_ROWS 4
 #define OW_DOT_COLUMNS 6
@@ -15,33 +13,6 @@
 #define OW_DOT_COLUMNS 4
 #define OW_SLIDE_MOST(rows) ((rows) == 1 ? 8 : (rows) == 2 ? 4 : 3)
 #endif
-
-typedef OW_T OW_N(ow_line_vec) __attribute__((vector_size(OW_VECTOR), aligned(sizeof(OW_T))));
-typedef OW_MASK OW_N(ow_mask_vec) __attribute__((vector_size(OW_VECTOR)));
-
-/* The sums of neighbouring elements of a, then those of b. */
-OW_WITHIN OW_N(ow_line_vec) OW_N(ow_add_pairs)(OW_N(ow_line_vec) a, OW_N(ow_line_vec) b)
-{
-#ifdef __clang__
-    OW_N(ow_line_vec) z;
-    for (int i = 0; i < OW_LANES; i++)
-        z[i] = i < OW_LANES / 2 ? a[2 * i] + a[2 * i + 1]
-                                : b[2 * i - OW_LANES] + b[2 * i - OW_LANES + 1];
-    return z;
-#else
-    OW_N(ow_mask_vec) even, odd;
-    for (int i = 0; i < OW_LANES; i++) {
-        even[i] = 2 * i;
-        odd[i] = 2 * i + 1;
-    }
-    return __builtin_shuffle(a, b, even) + __builtin_shuffle(a, b, odd);
-#endif
-}
-
-/* Halve the number of vectors; each of what is left has the sums of two. */
-#define OW_ADD_UP(n)                                                                               \
-    _Pragma("GCC unroll 8") for (int i = 0; i < n / 2 && n <= OW_LANES; i++) v[i] =                \
-        OW_N(ow_add_pairs)(v[2 * i], v[2 * i + 1]);
 
 /* z[r, j] = sum over the terms of g[r] and of the line of column j; `rows` and `columns` are constants
  * where it is called. */
@@ -159,11 +130,9 @@ static void OW_N(ow_conv_slide)(const ow_slide *q, int64_t rows, int64_t terms)
     }
 }
 
-#undef OW_LANES
 #undef OW_DOT_ROWS
 #undef OW_DOT_COLUMNS
 #undef OW_SLIDE_MOST
-#undef OW_ADD_UP
 #undef OW_DOTS
 #undef OW_DOTS_ROWS
 #undef OW_SLIDES

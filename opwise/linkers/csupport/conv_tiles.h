@@ -4,7 +4,6 @@
  * kernel from another place, and need no copy for each.
  */
 
-#define OW_LANES ((int)(OW_VECTOR / sizeof(OW_T)))
 #define OW_WIDE (2 * OW_LANES)
 
 OW_WITHIN void OW_N(ow_lifted_term)(const int rows, const int vectors, const OW_T *x, const OW_T *y,
@@ -181,6 +180,5 @@ static void OW_N(ow_gather)(const char *from, const ow_conv_piece *pieces, int64
     }
 }
 
-#undef OW_LANES
 #undef OW_WIDE
 #undef OW_ONE_TILE

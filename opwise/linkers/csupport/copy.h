@@ -39,7 +39,7 @@ static void ow_copy_across(const void *ctx, char **p, const int64_t *st, int64_t
 /* Rows of a tile: as many as bring whole cache lines of a column. */
 static inline int64_t ow_tile_rows(int64_t itemsize) { return itemsize < OW_TILE_BYTES ? OW_TILE_BYTES / itemsize : 1; }
 
-/* The sides of squares that are transposed at once: see simd_body.h. */
+/* The sides of squares that are transposed at once: see simd_rows.h. */
 static inline int64_t ow_tile_lanes(int64_t itemsize) { return itemsize == 1 ? 16 : itemsize == 8 ? 4 : 8; }
 
 #define OW_LOG2(size) ((size) == 1 ? 0 : (size) == 2 ? 1 : (size) == 4 ? 2 : 3)

@@ -5,7 +5,6 @@
  * planes fill vectors too, and no sum goes across a vector. Of each plane there is a copy with its pads.
  */
 
-#define OW_LANES ((int)(OW_VECTOR / sizeof(OW_T)))
 #define OW_AT_ONCE 8 /* sums that stay in registers */
 
 /* Pixels of one plane among those of the copies: row, column. */
@@ -215,5 +214,4 @@ static void OW_N(ow_depthwise_kernels)(const ow_depthwise *q, int64_t channel, i
             to[l * c->elements + (c->flip ? c->elements - 1 - k : k)] = total[k][l];
 }
 
-#undef OW_LANES
 #undef OW_AT_ONCE

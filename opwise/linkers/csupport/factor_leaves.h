@@ -2,7 +2,6 @@
  * which OW_S is the short name. Included once for each, after gemm_tiles.h, which defines vectors.
  */
 
-#define OW_LANES ((int)(OW_VECTOR / sizeof(OW_T)))
 
 /* The first of the largest of n > 0 magnitudes; NaN is larger than none. */
 OW_WITHIN int64_t OW_N(ow_pivot_row)(int64_t n, const OW_T *x)
@@ -111,4 +110,3 @@ static void OW_N(ow_lower_leaf)(int64_t n, int64_t many, const void *triangle, i
     }
 }
 
-#undef OW_LANES

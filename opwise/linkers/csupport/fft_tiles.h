@@ -11,7 +11,6 @@
  * and share a column of points; so are those of that column: two points hold two real numbers each.
  */
 
-#define OW_LANES ((int)(OW_VECTOR / sizeof(OW_T)))
 #if defined(__AVX512F__)
 #define OW_FFT_OUTPUTS 4 /* and two tiles: sums that stay in registers */
 #else
@@ -293,4 +292,3 @@ static void OW_N(ow_fft_products)(const ow_fft_product *q, int64_t first, int64_
 
 #undef OW_FFT_PLANES
 #undef OW_FFT_OUTPUTS
-#undef OW_LANES

@@ -6,7 +6,6 @@
  * of x are, too. Sums are cut into blocks of OW_SUM_BLOCK terms, wherever operands are read.
  */
 
-#define OW_LANES ((int)(OW_VECTOR / sizeof(OW_T)))
 #define OW_WIDE (2 * OW_LANES)
 #define OW_SOME_PANELS 4
 #define OW_AHEAD 4 /* rows that are fetched before they are copied */
@@ -402,7 +401,6 @@ static void OW_N(ow_small_pages)(const ow_product *q, int64_t pages, int64_t zp,
         }
 }
 
-#undef OW_LANES
 #undef OW_X_STEP
 #undef OW_WIDE
 #undef OW_SOME_PANELS

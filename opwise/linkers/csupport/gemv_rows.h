@@ -2,7 +2,6 @@
  * short name. Included once for each, after gemm_tiles.h, which defines vectors.
  */
 
-#define OW_LANES ((int)(OW_VECTOR / sizeof(OW_T)))
 
 /* c[r] = sums over j of A[r, j] x[j] for groups of j; A has at least OW_LANES columns, or as many
  * elements before. The rows after `last` are that one again. */
@@ -327,5 +326,4 @@ static void OW_N(ow_few_dots)(const ow_product *q, int64_t i0, int64_t i1, int64
 #undef OW_FEW_CASE
 #undef OW_FEW_STEP
 #undef OW_FEW_PART
-#undef OW_LANES
 #undef OW_HALVE

@@ -8,7 +8,6 @@
  * Functions compute as many rows from `first` on as fill vectors, and return the first one of the rest.
  */
 
-#define OW_LANES ((int)(OW_VECTOR / sizeof(OW_T)))
 /* Rows that are turned together; a multiple of the lanes of every vector. */
 #define OW_TURNED 32
 
@@ -189,6 +188,5 @@ OW_SHORT_ROWS(logsoftmax)
 OW_SHORT_ROWS(softmax_grad)
 OW_SHORT_ROWS(xent)
 
-#undef OW_LANES
 #undef OW_TURNED
 #undef OW_SHORT_ROWS

@@ -6,7 +6,6 @@
  * order of additions is that of pool_rows.h.
  */
 
-#define OW_LANES ((int)(OW_VECTOR / sizeof(OW_T)))
 #define OW_TOGETHER ((int)(OW_POOL_LINE / sizeof(OW_T)))
 
 OW_WITHIN void OW_N(ow_pool_lines)(const int most, const ow_pool *q, const OW_T *x, OW_T *z, OW_T *row)
@@ -108,5 +107,4 @@ static void OW_N(ow_pool_back_planes)(const ow_pool *q, const ow_pool_band *band
         OW_N(ow_pool_back_lines)(0, q, band, (const OW_T *)z, NULL, (const OW_T *)g, (OW_T *)z);
 }
 
-#undef OW_LANES
 #undef OW_TOGETHER

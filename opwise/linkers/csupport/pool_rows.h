@@ -5,7 +5,6 @@
  * that a row of the image is the sum of some spread rows: each element is written once.
  */
 
-#define OW_LANES ((int)(OW_VECTOR / sizeof(OW_T)))
 
 OW_WITHIN OW_N(ow_vec) OW_N(ow_pool_at)(const OW_T *p) { return *(const OW_N(ow_vec) *)p; }
 
@@ -473,4 +472,3 @@ static void OW_N(ow_pool_back)(const ow_pool *q, const ow_plane *x, const ow_pla
         OW_N(ow_pool_back_plane)(0, q, x, maxima, g, (OW_T *)z, (OW_T *)memory);
 }
 
-#undef OW_LANES

@@ -3,9 +3,18 @@
 #include "built_vectors.h"
 #include "simd.h"
 
-extern const ow_simd ow_simd_base, ow_simd_avx2, ow_simd_avx512;
+/* Each part of a table is filled in by a file of its own; setup.py makes these files. */
+#define OW_DECLARE(target)                                                                         \
+    void ow_fill_sums_##target(ow_simd *), ow_fill_rows_##target(ow_simd *),                       \
+        ow_fill_products_##target(ow_simd *), ow_fill_images_##target(ow_simd *);
+#define OW_FILLS(target)                                                                           \
+    {ow_fill_sums_##target, ow_fill_rows_##target, ow_fill_products_##target, ow_fill_images_##target}
+OW_DECLARE(base)
+OW_DECLARE(avx2)
+OW_DECLARE(avx512)
+#define OW_PARTS 4
 
-const ow_simd *ow_kernels = &ow_simd_base;
+const ow_simd *ow_kernels;
 ow_sort_in_place_fn ow_sort_in_place[2];
 int64_t ow_sort_wide;
 
@@ -31,23 +40,30 @@ static int always(void)
 
 /* what the library holds, the widest first */
 static const struct {
-    const ow_simd *kernels;
+    const char *name;
     int (*has)(void);
+    void (*fill[OW_PARTS])(ow_simd *);
 } all[] = {
 #if defined(OW_X86_VECTORS) && defined(OW_HAS_AVX512)
-    {&ow_simd_avx512, has_avx512},
+    {"avx512", has_avx512, OW_FILLS(avx512)},
 #endif
 #if defined(OW_X86_VECTORS) && defined(OW_HAS_AVX2)
-    {&ow_simd_avx2, has_avx2},
+    {"avx2", has_avx2, OW_FILLS(avx2)},
 #endif
-    {&ow_simd_base, always},
+    {"base", always, OW_FILLS(base)},
 };
+#define OW_TABLES (sizeof(all) / sizeof(*all))
+static ow_simd tables[OW_TABLES];
 
 int ow_use_kernels(const char *name)
 {
-    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-        if (all[i].has() && (name == NULL || !strcmp(name, all[i].kernels->name))) {
-            ow_kernels = all[i].kernels;
+    for (size_t i = 0; i < OW_TABLES; i++)
+        if (all[i].has() && (name == NULL || !strcmp(name, all[i].name))) {
+            if (tables[i].name == NULL)
+                for (int part = 0; part < OW_PARTS; part++)
+                    all[i].fill[part](&tables[i]);
+            tables[i].name = all[i].name;
+            ow_kernels = &tables[i];
             return 1;
         }
     return 0;

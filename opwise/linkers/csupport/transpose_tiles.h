@@ -1,7 +1,6 @@
 /* Transposes tiles of elements of OW_BITS bits, in squares of vectors of OW_VECTOR bytes. */
 #include "vectors.h"
 
-#define OW_LANES ((int)(OW_VECTOR / sizeof(OW_T)))
 #define OW_LINE ((int)(64 / sizeof(OW_T)))
 
 /* Ask for the columns that come OW_ASKED after those of a block. */
@@ -51,5 +50,4 @@ static void OW_N(ow_transpose_tile)(const ow_tile *given)
     }
 }
 
-#undef OW_LANES
 #undef OW_LINE

@@ -1,6 +1,5 @@
 /* Vectors of one type of elements, and squares of them: OW_T, of which OW_S is the short name. */
 
-#define OW_LANES ((int)(OW_VECTOR / sizeof(OW_T)))
 
 typedef OW_T OW_N(ow_vec) __attribute__((vector_size(OW_VECTOR), aligned(sizeof(OW_T))));
 typedef OW_GLUE(OW_INT, OW_BITS) OW_N(ow_mask) __attribute__((vector_size(OW_VECTOR)));
@@ -33,4 +32,3 @@ OW_WITHIN void OW_N(ow_transpose)(OW_N(ow_vec) *v)
 #endif
 }
 
-#undef OW_LANES

@@ -17,7 +17,6 @@
  * results when they are written.
  */
 
-#define OW_LANES ((int)(OW_VECTOR / sizeof(float)))
 #define OW_WIDE (2 * OW_LANES)
 #define OW_POINTS 36
 #define OW_ROOT2 1.41421356237309505f
@@ -383,5 +382,4 @@ static void ow_winograd_sum(const ow_winograd_sums *q, int64_t first, int64_t en
     ow_winograd_put_kernels(q, sums);
 }
 
-#undef OW_LANES
 #undef OW_WIDE
