@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -41,11 +41,21 @@ from opwise.profiling.process import pause_garbage_collection
 from opwise.profiling.profile import Profile
 from opwise.version import __version__
 
-if TYPE_CHECKING:
-    from opwise.linkers.opwise_c import Timing
-
 #: Applys whose preparation is kept by name
 SLOWEST = 5
+
+
+class Timing(Protocol):
+    """The times of the steps of a VM; see ``opwise.linkers.opwise_c.Timing``."""
+
+    inside: bool
+    loop_steps: int
+    total_ns: int
+    timer_ns: int
+
+    def by_step(self) -> Sequence[tuple[Any, ...]]: ...
+    def detail(self) -> Sequence[tuple[int, int, Sequence[int]]]: ...
+    def reset(self) -> None: ...
 
 
 class RecordedVM(Protocol):
