@@ -6,7 +6,8 @@
 
 Every run has a copy of the sources and a virtual environment of its own, which are removed after
 it. Runs install the newest dependencies; one more run, on the oldest Python that opwise supports,
-installs each at the lower bound that pyproject.toml gives. What is behind the options goes to
+installs each at the lower bound that pyproject.toml gives. The first runs have a flag off that
+users have on, one each; the others have opwise's defaults. What is behind the options goes to
 pytest.
 
 Pythons are those of PATH and of pyenv, one of each minor version, the newest. A Python that cannot
@@ -35,6 +36,8 @@ NEEDS = ROOT / "scripts" / "needs.py"
 BUILT = shutil.ignore_patterns(
     ".git", ".venv", "build", "dist", "__pycache__", "*.so", "*.egg-info", ".*_cache", ".hypothesis"
 )
+#: flags of opwise that a run has off
+OFF = ("cache_graphs", "background_compilation")
 #: asked of each Python: what it is, and what it lacks for building opwise
 PROBE = """
 import importlib.util, json, os, sys, sysconfig
@@ -108,6 +111,8 @@ class Run:
     name: str
     python: Python
     oldest: bool
+    #: the flag that is off, "" for none
+    off: str = ""
     outcome: str = "not run"
     seconds: float = 0.0
 
@@ -128,6 +133,9 @@ def runs(found, without=()):
         for python in usable
         if python.version[:2] == minimum()
     ]
+    for run, off in zip(newest + oldest, OFF, strict=False):
+        run.off = off
+        run.name += f", {off} off"
     return newest + oldest
 
 
@@ -146,6 +154,7 @@ def perform(run, arguments):
             "VIRTUAL_ENV": str(venv), "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             # packages hold the kernels for each kind of processor; README's command those for one
             "OPWISE_VECTORS": "native" if run.oldest else "all",
+            "OPWISE_TEST_FLAGS": f"{run.off}=False" if run.off else "",
         }  # fmt: skip
         environment.pop("PYTHONPATH", None)
 

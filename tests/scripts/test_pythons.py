@@ -39,6 +39,13 @@ def test_a_machine_with_one_python(minor, oldest):
     ]  # fmt: skip
 
 
+def test_each_flag_is_off_in_one_run():
+    planned = pythons.runs([python(11), python(12), python(13), python(14)], without=["3.11"])
+    assert [(run.python.minor, run.off) for run in planned] == [
+        ("3.12", "cache_graphs"), ("3.13", "background_compilation"), ("3.14", ""), ("3.11", ""),
+    ]  # fmt: skip
+
+
 def folder(tmp_path, name, programs):
     """Make a folder with programs that answer the probe as given, {file name: answer}."""
     made = tmp_path / name
