@@ -316,7 +316,7 @@ def adv_index_broadcastable_pattern(x: Any, items: Iterable[Any]) -> tuple[bool,
     return tuple(n == 1 for n in np.broadcast_to(np.int8(0), shape)[tuple(index)].shape)
 
 
-def _broadcast_length(lengths: Sequence[Tensor]) -> Tensor:
+def broadcast_length(lengths: Sequence[Tensor]) -> Tensor:
     """Return the length to which dimensions of these lengths broadcast at run time."""
     result = lengths[0]
     for length in lengths[1:]:
@@ -390,7 +390,7 @@ class BaseAdvancedSubtensor(TensorOp):
             if node.inputs[i].type.ndim >= from_right
             and not node.inputs[i].type.broadcastable[-from_right]
         ]
-        return _broadcast_length(lengths) if lengths else constant(np.int64(1))
+        return broadcast_length(lengths) if lengths else constant(np.int64(1))
 
     connection_pattern = connects(0)
 

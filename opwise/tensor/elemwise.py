@@ -434,6 +434,8 @@ def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
         dtype = np.dtype(dtype).name
     except TypeError as error:
         raise TypeError(f"{error}: cast takes one of {', '.join(dtypes.ALL)}") from None
+    if dtype not in dtypes.ALL:
+        raise TypeError(f"no tensor has dtype {dtype}: cast takes one of {', '.join(dtypes.ALL)}")
     x = tensor = as_tensor_variable(x)
     if x.type.dtype == dtype:
         return tensor

@@ -23,6 +23,7 @@ from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
 from opwise.tensor.advanced_subtensor import (
     advanced_inc_subtensor1,
+    broadcast_length,
     user_zeros_like,
     zero_gradient,
 )
@@ -279,7 +280,9 @@ def roll(x: TensorLike, shift: TensorLike, axis: int | None = None) -> Tensor:
         if x.type.ndim > 1:
             return reshape(roll(flatten(x), shift, 0), shape_of(x), ndim=x.type.ndim)
         axis = 0
-    axis %= max(x.type.ndim, 1)
+    if not -x.type.ndim <= axis < x.type.ndim:
+        raise ValueError(f"roll: axis {axis} is out of range for {x} of {x.type}")
+    axis %= x.type.ndim
     # a shift is taken modulo the length
     cut = elemwise("neg")(elemwise("mod")(as_tensor_variable(shift), shape_of(x)[axis]))
     before = (slice(None),) * axis
@@ -380,14 +383,16 @@ def repeat(x: TensorLike, repeats: TensorLike, axis: int | None = None) -> Tenso
     x, repeats = as_tensor_variable(x), as_tensor_variable(repeats)
     if repeats.type.ndim > 1:
         raise ValueError("The dimension of repeats should not exceed 1.")
+    if axis is not None and not -x.type.ndim <= axis < x.type.ndim:
+        raise ValueError(
+            f"Axis should not exceed x.ndim-1. Axis {axis} is out of range for {x} of {x.type}"
+        )
     if repeats.type.ndim == 1 and not repeats.type.broadcastable[0]:
         return RepeatOp(axis=axis)(x, repeats)
     if repeats.type.ndim == 1:
         repeats = getitem(repeats, 0)
     if axis is None:
         x, axis = flatten(x), 0
-    if axis >= x.type.ndim:
-        raise ValueError("Axis should not exceed x.ndim-1.")
     axis %= x.type.ndim
     # a new axis after this one, filled by broadcasting, then merged with it
     lengths = [shape_of(x)[d] for d in range(x.type.ndim)]
@@ -689,7 +694,9 @@ class RavelMultiIndex(TensorOp):
         )
         output_storage[0][0] = np.asarray(found, dtype=np.int64)
 
-    infer_shape = shapes_of(0)
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
+        # unlike operands of Elemwise, indices broadcast if a length is 1 only at run time
+        return [tuple(map(broadcast_length, zip(*shapes[:-1], strict=True)))]
 
     def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Sequence[Var]:
         return [zero_gradient(x) for x in inputs]

@@ -91,7 +91,7 @@ def mod_check(x: TensorLike, y: TensorLike) -> Tensor:
 
 def divmod(x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
     """Return (x // y, x % y)."""
-    return elemwise("int_div")(x, y), elemwise("mod")(x, y)
+    return elemwise("int_div")(x, y), mod_check(x, y)
 
 
 def div_proxy(x: TensorLike, y: TensorLike) -> Tensor:
@@ -105,7 +105,7 @@ def ceil_intdiv(a: TensorLike, b: TensorLike) -> Tensor:
     """Return a / b rounded up; exact for integers of any size."""
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     quotient = elemwise("int_div")(a, b)
-    return quotient + cast(elemwise("neq")(elemwise("mod")(a, b), 0), quotient.type.dtype)
+    return quotient + cast(elemwise("neq")(mod_check(a, b), 0), quotient.type.dtype)
 
 
 def isnan(a: TensorLike) -> Tensor:

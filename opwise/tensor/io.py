@@ -52,6 +52,12 @@ class LoadFromDisk(TensorOp):
         array = np.load(path, mmap_mode=self.mmap_mode)
         if array.dtype != self.dtype:
             raise TypeError(f"Expected an array of type {self.dtype}, {path} has {array.dtype}")
+        ones = [d for d, one in enumerate(self.broadcastable) if one]
+        if array.ndim != len(self.broadcastable) or any(array.shape[d] != 1 for d in ones):
+            raise TypeError(
+                f"Expected an array with broadcast pattern {self.broadcastable}, {path} has shape "
+                f"{array.shape}"
+            )
         output_storage[0][0] = array
 
     def __str__(self) -> str:

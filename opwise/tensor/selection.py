@@ -176,6 +176,8 @@ def choose(a: TensorLike, choices: TensorLike, out: None = None, mode: str = "ra
     if isinstance(choices, list | tuple) and len(choices) > 1:
         return Choose(mode)(a, *choices)
     if isinstance(choices, list | tuple):
+        if not choices:
+            raise ValueError("choose: there is nothing to choose from, the list is empty")
         only = as_tensor_variable(choices[0])
         choices = dimshuffle(only, ("x", *range(only.type.ndim)))
     return Choose(mode)(a, choices)

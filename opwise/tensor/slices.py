@@ -118,7 +118,7 @@ def as_int_none_variable(x: Any) -> Var:
 
 def slice_variable(item: slice) -> Variable:
     """Return a slice of integers, variables and None as a variable."""
-    parts = [known_int(p) if isinstance(p, Variable) else p for p in _parts(item)]
+    parts = [None if p is None else known_int(p) for p in _parts(item)]
     if all(p is not None or q is None for p, q in zip(parts, _parts(item), strict=True)):
         return SliceConstant(slicetype, slice(*parts))
     result: Variable = make_slice(*(None if p is None else as_tensor(p) for p in _parts(item)))
@@ -139,6 +139,8 @@ def known_int(x: Any) -> int | None:
     """Return the value of an integer or a variable as an int; None if it is not known."""
     if isinstance(x, numbers.Integral):
         return int(x)
+    if not isinstance(x, Variable):
+        raise TypeError(f"index must be integers: a slice has the part {x!r}")
     if isinstance(x, Constant) and np.ndim(x.data) == 0 and x.data is not None:
         return int(x.data)
     if x.owner is not None and isinstance(x.owner.op, ScalarFromTensor | TensorFromScalar):

@@ -650,6 +650,8 @@ def take(
         indices = elemwise("clip")(indices, 0, shape_of(a)[axis] - 1)
     elif mode == "wrap":
         indices = indices % shape_of(a)[axis]
+    elif mode != "raise":
+        raise ValueError(f"take: the mode must be 'raise', 'wrap' or 'clip', not {mode!r}")
     if indices.type.ndim == 1:
         return _take_vector(a, indices, axis)
     taken = _take_vector(a, flatten(indices), axis)

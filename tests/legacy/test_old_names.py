@@ -166,6 +166,15 @@ def test_load(mode, tmp_path):
         T.load(path, "int64", (False,), mmap_mode="r")
 
 
+@modes
+@pytest.mark.parametrize("pattern", [(True,), (False, False), ()])
+def test_load_refuses_an_array_of_another_pattern(mode, pattern, tmp_path):
+    np.save(tmp_path / "kept.npy", np.arange(3))
+    loaded = T.load(str(tmp_path / "kept.npy"), "int64", pattern)
+    with pytest.raises(TypeError, match=r"kept\.npy has shape \(3,\)"):
+        theano.function([], loaded.sum(), mode=mode)()
+
+
 def test_constructors_of_many_dimensions():
     assert T.dtensor6("x").type == T.TensorType("float64", (False,) * 6)
     assert [v.ndim for v in T.ftensor7s(2)] == [7, 7] and T.tensor6().dtype == "float64"

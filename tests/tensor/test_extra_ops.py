@@ -146,6 +146,12 @@ def test_roll(run, array, axis, shift):
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("axis", [2, -3])
+def test_roll_refuses_an_axis_that_is_not_there(axis):
+    with pytest.raises(ValueError, match=f"axis {axis} is out of range"):
+        roll(tensor("float64", 2), 1, axis)
+
+
 def test_gradient_of_roll(check_gradient):
     check_gradient(lambda p: roll(p, 1, 1) * p, MATRIX)
 
@@ -193,6 +199,8 @@ def test_gradient_of_repeat_of_a_flattened_matrix(check_gradient):
     [
         (lambda x: repeat(x, [[1]]), ValueError, "dimension of repeats should not exceed 1"),
         (lambda x: repeat(x, 2, axis=5), ValueError, "Axis should not exceed x.ndim-1"),
+        (lambda x: repeat(x, 2, axis=-3), ValueError, "Axis -3 is out of range"),
+        (lambda x: repeat(x, tensor("int64", 1), axis=2), ValueError, "Axis 2 is out of range"),
         (lambda x: repeat(x, 2.5), TypeError, "integer"),
         (lambda x: repeat(x, np.array([1.5, 2])), TypeError, "repeats must be of an integer dtype"),
         (lambda x: RepeatOp()(x, [[1]]), ValueError, "dimension of repeats should not exceed 1"),
@@ -371,6 +379,14 @@ def test_positions_in_an_array_of_variable_shape(run):
         run(list(unravel_index(i, dims, ndim=3)), values, False)
     with pytest.raises(ValueError, match="out of bounds"):
         run(list(unravel_index(i, (2, 2))), values)
+
+
+@pytest.mark.parametrize("lengths", [(1, 3), (3, 1), (1, 1), (1, 0)])
+def test_indices_that_broadcast_when_running(run, lengths):
+    i, j = tensor("int64", 1), tensor("int64", 1)
+    values = {i: np.arange(lengths[0]), j: np.arange(lengths[1])}
+    found = run(ravel_multi_index((i, j), (4, 5)), values)
+    np.testing.assert_array_equal(found, 5 * values[i] + values[j])
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,22 @@ def test_division_of_whole_numbers_is_whole(first, second, op):
 @pytest.mark.null
 @pytest.mark.parametrize(
     "remainder",
-    [lambda x, z: x % z, lambda x, z: z % x, lambda x, z: z % 2, lambda x, z: T.mod_check(x, z)],
+    [
+        lambda x, z: x % z,
+        lambda x, z: z % x,
+        lambda x, z: z % 2,
+        lambda x, z: T.mod_check(x, z),
+        lambda x, z: T.divmod(x, z),
+        lambda x, z: T.ceil_intdiv(z, 2),
+    ],
 )
 def test_complex_numbers_have_no_remainder(remainder):
     with pytest.raises(ComplexError, match="complex"):
         remainder(T.dvector(), T.zvector())
+
+
+@pytest.mark.null
+@pytest.mark.parametrize("dtype", [object, "U1", "datetime64"])
+def test_cast_refuses_dtypes_that_no_tensor_has(dtype):
+    with pytest.raises(TypeError, match="cast takes one of bool, int8"):
+        T.cast(T.dvector(), dtype)

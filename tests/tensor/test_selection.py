@@ -135,6 +135,7 @@ def test_choose_of_integers_has_no_slope(run):
         (lambda: choose(tensor("float64", 1), tensor("float64", 2)), TypeError),
         (lambda: choose([0], [[1]], mode="foo"), ValueError),
         (lambda: choose([0], [[1]], out=tensor("int64", 1)), ValueError),
+        (lambda: choose([0], ()), ValueError),
     ],
 )
 def test_refusals_of_choose(build, error):

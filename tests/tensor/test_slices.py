@@ -142,6 +142,14 @@ def test_make_slice_makes_python_slices_of_ints():
         make_slice(1.5)
 
 
+@pytest.mark.parametrize("part", [1.5, "a"])
+def test_parts_of_slices_that_are_no_integers_are_refused(part):
+    with pytest.raises(TypeError, match=f"index must be integers: a slice has the part {part!r}"):
+        get_canonical_form_slice(slice(part, None), 10)
+    with pytest.raises(TypeError, match=f"index must be integers: a slice has the part {part!r}"):
+        slice_variable(slice(part, lscalar()))
+
+
 def test_slices_of_known_integers_are_constants():
     folded = slice_variable(slice(constant(1), None, 2))
     assert isinstance(folded, SliceConstant)

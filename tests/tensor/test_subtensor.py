@@ -534,6 +534,8 @@ def test_take_refuses_floats_and_axes_that_are_not_there():
         take(x, tensor("float64", 1))
     with pytest.raises(ValueError, match="axis 2 is out of range"):
         take(x, [0], axis=2)
+    with pytest.raises(ValueError, match="'raise', 'wrap' or 'clip', not 'clamp'"):
+        take(x, [0], axis=1, mode="clamp")
 
 
 def test_sparse_grad_marks_rows_only(run):
