@@ -69,9 +69,10 @@ def _dtype_name(dtype: DTypeLike | None) -> str:
 
 
 def alloc_validate_shape(shape: Iterable[TensorLike]) -> tuple[list[Any], list[bool]]:
-    """Return (the lengths of a shape as 0-d tensors, whether each is known to be 1).
+    """Return (the lengths of ``shape`` as 0-d integer tensors, whether each is known to be 1).
 
-    Raises TypeError unless all of them are integers without dimensions.
+    shape: an iterable of integers and 0-d variables. Raises TypeError if an element has dimensions
+    or is not of an integer dtype.
     """
     entries = [as_tensor_variable(n) for n in shape]
     for i, entry in enumerate(entries):
@@ -231,17 +232,23 @@ def _full(shape: TensorLike, value: Any, dtype: DTypeLike | None) -> Tensor:
 
 
 def zeros(shape: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Return a tensor of zeros of ``dtype`` (default: floatX).
+    """Return a tensor of zeros with a shape and a dtype (default: floatX).
 
-    shape: a length, a sequence of lengths, or a vector of known length; lengths may be variables.
+    shape: a length, a sequence of lengths, or a vector of known length; lengths are integers or 0-d
+    integer variables. A dimension broadcasts if its length is known to be 1. Raises TypeError for a
+    length that is not an integer and an unknown dtype, ValueError for a vector of unknown length;
+    at run time ValueError if a length is negative.
     """
     return _full(shape, 0, dtype)
 
 
 def ones(shape: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Return a tensor of ones of ``dtype`` (default: floatX).
+    """Return a tensor of ones with a shape and a dtype (default: floatX).
 
-    shape: a length, a sequence of lengths, or a vector of known length; lengths may be variables.
+    shape: a length, a sequence of lengths, or a vector of known length; lengths are integers or 0-d
+    integer variables. A dimension broadcasts if its length is known to be 1. Raises TypeError for a
+    length that is not an integer and an unknown dtype, ValueError for a vector of unknown length;
+    at run time ValueError if a length is negative.
     """
     return _full(shape, 1, dtype)
 
@@ -255,17 +262,19 @@ def _full_like(model: TensorLike, value: Any, dtype: DTypeLike | None, opt: bool
 
 
 def zeros_like(model: TensorLike, dtype: DTypeLike | None = None, opt: bool = False) -> Tensor:
-    """Return zeros of the shape of ``model`` (default dtype: that of the model).
+    """Return zeros with the shape and broadcast pattern of ``model``.
 
-    opt: return a constant if it has the type of the model.
+    dtype: (default: that of model). opt: return a constant if it has the type of the model, that is
+    for a 0-d model. Raises TypeError if the model cannot become a tensor or the dtype is unknown.
     """
     return _full_like(model, 0, dtype, opt)
 
 
 def ones_like(model: TensorLike, dtype: DTypeLike | None = None, opt: bool = False) -> Tensor:
-    """Return ones of the shape of ``model`` (default dtype: that of the model).
+    """Return ones with the shape and broadcast pattern of ``model``.
 
-    opt: return a constant if it has the type of the model.
+    dtype: (default: that of model). opt: return a constant if it has the type of the model, that is
+    for a 0-d model. Raises TypeError if the model cannot become a tensor or the dtype is unknown.
     """
     return _full_like(model, 1, dtype, opt)
 
@@ -401,10 +410,14 @@ def arange(
     step: TensorLike = 1,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Return the numbers from ``start`` up to but not including ``stop``, by ``step``.
+    """Return the numbers from ``start`` up to but not including ``stop``, by ``step``, as a vector.
 
-    A single argument is the stop; the start then is 0. Arguments are numbers or 0-d variables.
-    dtype: (default: int64 for integers, else the upcast of the arguments' dtypes).
+    Arguments are numbers or 0-d variables; a single one is the stop, and the start then is 0. The
+    length is ceil((stop - start) / step), at least 0. dtype: (default: int64 or uint64 if numpy's
+    promotion of the arguments' dtypes is bool or an integer, else that promotion).
+
+    Raises TypeError if an argument has dimensions; at run time ZeroDivisionError if the step is 0,
+    MemoryError if the vector does not fit.
     """
     if stop is None:
         start, stop = 0, start
@@ -487,16 +500,20 @@ def _diagonal_op(cls: type[_DiagonalMatrix], dtype: str) -> _DiagonalMatrix:
 def eye(
     n: TensorLike, m: TensorLike | None = None, k: TensorLike = 0, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Return the matrix of n rows and m columns (default: n) with ones on diagonal k.
+    """Return the matrix of shape (n, m) with ones on diagonal k and zeros elsewhere.
 
-    Arguments are integers or 0-d variables; k > 0 is above the main diagonal. dtype: (default:
-    floatX).
+    n, m (default: n), k: integers or 0-d integer variables; k > 0 is above the main diagonal, k < 0
+    below. dtype: (default: floatX). Raises TypeError for an argument that is not a 0-d integer; at
+    run time ValueError if n or m is negative.
     """
     return _diagonal_op(Eye, _dtype_name(dtype))(n, n if m is None else m, k)
 
 
 def identity_like(x: TensorLike) -> Tensor:
-    """Return the matrix of the shape and dtype of matrix ``x`` with ones on its diagonal."""
+    """Return the matrix of the shape and dtype of matrix ``x`` with ones on its main diagonal.
+
+    Its other elements are 0. Raises TypeError if x does not have two dimensions.
+    """
     x = as_tensor_variable(x)
     n, m = _lengths_of_matrix(x)
     return eye(n, m, dtype=x.type.dtype)
@@ -505,10 +522,11 @@ def identity_like(x: TensorLike) -> Tensor:
 def tri(
     N: TensorLike, M: TensorLike | None = None, k: TensorLike = 0, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Return the matrix of N rows and M columns (default: N) with ones on and below diagonal k.
+    """Return the matrix of shape (N, M) with ones on and below diagonal k and zeros above.
 
-    Arguments are integers or 0-d variables; k > 0 is above the main diagonal. dtype: (default:
-    floatX).
+    N, M (default: N), k: integers or 0-d integer variables; k > 0 is above the main diagonal, k < 0
+    below. dtype: (default: floatX). Raises TypeError for an argument that is not a 0-d integer; at
+    run time ValueError if N or M is negative.
     """
     return _diagonal_op(Tri, _dtype_name(dtype))(N, N if M is None else M, k)
 
@@ -520,14 +538,24 @@ def _lengths_of_matrix(x: Tensor) -> tuple[Tensor, ...]:
 
 
 def tril(m: TensorLike, k: Any = 0) -> Tensor:
-    """Return matrix ``m`` with zeros above diagonal k."""
+    """Return matrix ``m`` with zeros above diagonal k; it has the shape and dtype of m.
+
+    It is a product of m and zeros: an infinity or NaN there becomes NaN, not 0. k: an integer or a
+    0-d integer variable; k > 0 is above the main diagonal. Raises TypeError if m does not have two
+    dimensions or k is not such an integer.
+    """
     m = as_tensor_variable(m)
     rows, columns = _lengths_of_matrix(m)
     return elemwise("mul")(m, tri(rows, columns, k, m.type.dtype))
 
 
 def triu(m: TensorLike, k: Any = 0) -> Tensor:
-    """Return matrix ``m`` with zeros below diagonal k."""
+    """Return matrix ``m`` with zeros below diagonal k; it has the shape and dtype of m.
+
+    It is a product of m and zeros: an infinity or NaN there becomes NaN, not 0. k: an integer or a
+    0-d integer variable; k > 0 is above the main diagonal. Raises TypeError if m does not have two
+    dimensions or k is not such an integer. A matrix of bool gives int8.
+    """
     m = as_tensor_variable(m)
     rows, columns = _lengths_of_matrix(m)
     below = tri(rows, columns, k - 1, m.type.dtype)

@@ -159,12 +159,26 @@ class AllocDiag(_OfTwoAxes):
 
 
 def diagonal(a: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """Return the diagonals of ``a`` over two axes, ``offset`` above the main one."""
+    """Return the diagonals of ``a`` over two axes, ``offset`` above the main one.
+
+    The result has the dtype of a and its other dimensions, then one along the diagonals: for axes
+    of lengths n and m it is min(n, m - offset) long, for a negative offset min(n + offset, m), at
+    least 0. offset, axis1, axis2: ints.
+
+    Raises ValueError if a has fewer than two dimensions, an axis does not exist or both are the
+    same, NotImplementedError if an axis is negative, TypeError for a variable.
+    """
     return ExtractDiag(offset, axis1, axis2)(a)
 
 
 def diag(v: TensorLike, k: int = 0) -> Tensor:
-    """Return the matrix with vector ``v`` on its kth diagonal, or the kth diagonal of a matrix."""
+    """Return the matrix with vector ``v`` on its kth diagonal, or the kth diagonal of a matrix v.
+
+    For a vector of length n the matrix has n + abs(k) rows and columns, with zeros elsewhere; for
+    two or more dimensions the shape is that of ``diagonal(v, k)``. The dtype is that of v. k: an
+    int, above the main diagonal if positive. Raises ValueError if v is 0-d, TypeError if k is a
+    variable.
+    """
     v = as_tensor_variable(v)
     if v.type.ndim == 1:
         return AllocDiag(k)(v)
@@ -277,10 +291,21 @@ fill_diagonal_offset_ = FillDiagonalOffset()
 
 
 def fill_diagonal(a: TensorLike, val: TensorLike) -> Tensor:
-    """Return ``a``, of two or more dimensions, with its main diagonal set to the scalar ``val``."""
+    """Return ``a`` with its main diagonal set to ``val``; the shape and dtype are those of a.
+
+    a: two or more dimensions; of a matrix that is taller than wide, only the first square is
+    changed. val: 0-d, of a dtype that a's can hold. Raises TypeError for other dimensions or a
+    dtype that does not fit; at run time ValueError if a has more than two dimensions, not all of
+    one length.
+    """
     return fill_diagonal_(a, val)
 
 
 def fill_diagonal_offset(a: TensorLike, val: TensorLike, offset: TensorLike) -> Tensor:
-    """Return the matrix ``a`` with the diagonal ``offset`` above its main one set to ``val``."""
+    """Return matrix ``a`` with a diagonal set to ``val``; the shape and dtype are those of a.
+
+    offset: a 0-d integer, the diagonal above the main one (below if negative); beyond the matrix,
+    nothing is set. val: 0-d, of a dtype that a's can hold. Raises TypeError if a is not a matrix,
+    val or offset has dimensions, the dtype of val does not fit, or offset is not an integer.
+    """
     return fill_diagonal_offset_(a, val, offset)

@@ -427,7 +427,12 @@ def cast_elemwise(dtype: str) -> Elemwise:
 
 
 def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
-    """Return ``x`` as ``dtype``, a dtype or 'floatX'; x itself if it has that dtype."""
+    """Return ``x`` as ``dtype``, a dtype or 'floatX', with the shape of x.
+
+    A tensor that has the dtype is returned as it is. Floats lose their fraction, integers that are
+    out of range their high bits; bool is whether an element is not 0. Raises TypeError for a dtype
+    that no tensor has, and for complex numbers as anything that is not complex.
+    """
     if dtype == "floatX":
         dtype = config.floatX
     try:

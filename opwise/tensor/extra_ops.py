@@ -191,25 +191,32 @@ class CumOp(TensorOp):
 
 
 def cumsum(x: TensorLike, axis: int | None = None) -> Tensor:
-    """Return the cumulative sums of ``x`` along ``axis``, of its dtype; None flattens first."""
+    """Return the cumulative sums of ``x`` along ``axis``, with its shape; None flattens first.
+
+    The dtype is that of x, even where sums overflow it: numpy's is wider for small integers, and
+    sums of bool are whether any element so far is true. Raises ValueError if the axis is out of
+    range.
+    """
     return CumOp(axis, "add")(x)
 
 
 def cumprod(x: TensorLike, axis: int | None = None) -> Tensor:
-    """Return the cumulative products of ``x`` along ``axis``, of its dtype; None flattens first.
+    """Return the cumulative products of ``x`` along ``axis``, with its shape; None flattens first.
 
-    Gradients are exact if factors are 0; second derivatives are not if several factors are 0.
+    The dtype is that of x, even where products overflow it. Gradients are exact if factors are 0;
+    second derivatives are not if several factors are 0. Raises ValueError if the axis is out of
+    range.
     """
     return CumOp(axis, "mul")(x)
 
 
 def CumsumOp(axis: int | None = None) -> CumOp:
-    """Return the Op of cumulative sums, under its older name."""
+    """Return the Op of cumulative sums, under its older name: see ``cumsum``."""
     return CumOp(axis, "add")
 
 
 def CumprodOp(axis: int | None = None) -> CumOp:
-    """Return the Op of cumulative products, under its older name."""
+    """Return the Op of cumulative products, under its older name: see ``cumprod``."""
     return CumOp(axis, "mul")
 
 
@@ -266,14 +273,21 @@ class DiffOp(TensorOp):
 
 
 def diff(x: TensorLike, n: int = 1, axis: int = -1) -> Tensor:
-    """Return the nth differences of neighbours in ``x`` along ``axis``."""
+    """Return the nth differences of neighbours in ``x`` along ``axis``, of the dtype of x.
+
+    The shape is that of x with n elements less along the axis, at least 0. Differences of bool are
+    whether neighbours differ; those of unsigned integers wrap around. Raises ValueError if n is
+    negative or the axis is out of range.
+    """
     return DiffOp(n=n, axis=axis)(x)
 
 
 def roll(x: TensorLike, shift: TensorLike, axis: int | None = None) -> Tensor:
     """Return ``x`` with its elements moved cyclically by ``shift`` along ``axis``.
 
-    axis: None moves them in the flattened array.
+    The shape and dtype are those of x. shift: an integer or a 0-d integer variable, which may be
+    negative or exceed the length. axis: an int; None moves elements in the flattened array. Raises
+    ValueError if the axis is out of range or x is 0-d, TypeError if the shift is not a 0-d integer.
     """
     x = as_tensor_variable(x)
     if axis is None:
@@ -376,9 +390,14 @@ def _is_once(repeats: Tensor) -> bool:
 
 
 def repeat(x: TensorLike, repeats: TensorLike, axis: int | None = None) -> Tensor:
-    """Return ``x`` with each element along ``axis`` repeated; None flattens x first.
+    """Return ``x`` with each element along ``axis`` repeated, of its dtype; None flattens x first.
 
-    repeats: an integer, or a vector with a number for each element.
+    repeats: an integer or 0-d variable, by which the length is multiplied, or a vector with a
+    number for each element, whose sum is the new length; of any integer dtype but uint64.
+
+    Raises TypeError for another dtype, ValueError if repeats has more than one dimension or the
+    axis is out of range; at run time ValueError if a number is negative or there are too many or
+    too few.
     """
     x, repeats = as_tensor_variable(x), as_tensor_variable(repeats)
     if repeats.type.ndim > 1:
@@ -404,11 +423,15 @@ def repeat(x: TensorLike, repeats: TensorLike, axis: int | None = None) -> Tenso
 
 
 def tile(x: TensorLike, reps: Any, ndim: int | None = None) -> Tensor:
-    """Return ``x`` repeated as a whole, ``reps`` times along each dimension.
+    """Return ``x`` repeated as a whole, ``reps`` times along each dimension, of its dtype.
 
-    reps: an integer, a list of integers and scalars, or a vector. ndim: dimensions of the result,
-    at least those of x and the length of reps, which are padded on the left with 1; needed if
-    the length of reps is not known.
+    reps: an integer, a list of integers and 0-d variables, or a vector. The shapes of x and reps
+    are padded on the left with 1 to the same number of dimensions; the lengths are their products.
+    ndim: dimensions of the result, at least those of x and the length of reps; needed if that is
+    not known.
+
+    Raises ValueError for an ndim that is too small or missing and for reps that are not integers;
+    at run time ValueError if one is negative, AssertionError if there are more than ndim.
     """
     x = as_tensor_variable(x)
     if ndim is not None and ndim < x.type.ndim:
@@ -468,8 +491,14 @@ def bincount(
 ) -> Tensor:
     """Return how often each number from 0 on occurs in ``x``, a vector of integers.
 
-    weights: numbers to add for each element instead of 1. minlength: of the result. assert_nonneg:
-    check at run time that no number is negative. The result has the dtype of weights, or of x.
+    The result is a vector of length max(x) + 1 (0 for an empty x), or of ``minlength`` if that is
+    more. Its dtype is that of weights, or of x: counts may overflow int8. weights: numbers to add
+    for each element instead of 1. A negative number counts from the end; assert_nonneg: check at
+    run time that there is none.
+
+    Raises TypeError if x is not a vector of integers; at run time ValueError if weights does not
+    broadcast to x, IndexError if a negative number is out of range, AssertionError if
+    assert_nonneg.
     """
     x = as_tensor_variable(x)
     if x.type.ndim != 1:
@@ -491,9 +520,11 @@ def bincount(
 
 
 def to_one_hot(y: TensorLike, nb_class: Any, dtype: DTypeLike | None = None) -> Tensor:
-    """Return a matrix whose row i is 1 in column ``y[i]`` and 0 elsewhere.
+    """Return the matrix of shape (len(y), nb_class) whose row i is 1 in column ``y[i]``, else 0.
 
-    y: a vector of integers below ``nb_class``, the number of columns. dtype: (default: floatX).
+    y: a vector of integers below ``nb_class``, an integer or a 0-d integer variable; a negative one
+    counts from the end. dtype: (default: floatX). Raises TypeError for floats; at run time
+    IndexError for a number out of range.
     """
     y = as_tensor_variable(y)
     n = shape_of(y)[0]
@@ -548,7 +579,12 @@ def searchsorted(
 ) -> Tensor:
     """Return the positions at which elements of ``v`` can be inserted into the sorted vector ``x``.
 
-    side: before ('left') or after ('right') equal elements. sorter: positions that sort x.
+    The result is int64 and has the shape of v. side: before ('left') or after ('right') equal
+    elements. sorter: an integer vector, the positions that sort x, if x is not sorted.
+
+    Raises ValueError for another side and if x or sorter has more than one dimension, TypeError if
+    sorter is not of integers; at run time ValueError if its length is not that of x or a position
+    is out of range.
     """
     inputs = (x, v) if sorter is None else (x, v, sorter)
     return SearchsortedOp(side=side)(*inputs)
@@ -718,7 +754,11 @@ def unravel_index(
 ) -> tuple[Tensor, ...]:
     """Return positions in a flattened array of shape ``dims`` as indices, one for each dimension.
 
-    ndim: the length of dims, needed if it is not known.
+    The result is a tuple of int64 tensors with the shape of indices, an integer tensor. dims: an
+    integer vector. order: 'C' or 'F'. ndim: the length of dims, needed if it is not known.
+
+    Raises TypeError for floats, ValueError for another order or an unknown length of dims; at run
+    time ValueError if a position is negative or out of range, or dims has another length than ndim.
     """
     if ndim is None:
         ndim = get_vector_length(dims)
@@ -728,9 +768,15 @@ def unravel_index(
 def ravel_multi_index(
     multi_index: Sequence[TensorLike], dims: Any, mode: str = "raise", order: str = "C"
 ) -> Tensor:
-    """Return indices along each dimension of an array as positions in the flattened array.
+    """Return indices along each dimension of an array as positions in the flattened array, int64.
 
-    dims: the shape of the array.
+    multi_index: a list or tuple of integer tensors with the same number of dimensions; the result
+    has the shape to which they broadcast. dims: the shape of the array, an integer vector. mode:
+    'raise' for indices out of range, 'wrap' or 'clip' them. order: 'C' or 'F'.
+
+    Raises TypeError for floats and indices of different numbers of dimensions, ValueError for
+    another mode or order; at run time ValueError if an index is out of range or shapes do not
+    broadcast.
     """
     if not isinstance(multi_index, list | tuple):
         raise TypeError("multi_index must be a tuple or a list")
@@ -764,5 +810,8 @@ bartlett_ = Bartlett()
 
 
 def bartlett(M: TensorLike) -> Tensor:
-    """Return the Bartlett window of ``M`` points, an integer scalar."""
+    """Return the Bartlett window of ``M`` points, a float64 vector; of length 0 if M is negative.
+
+    M: an integer or a 0-d integer variable. Raises TypeError for anything else.
+    """
     return bartlett_(M)

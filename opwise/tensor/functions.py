@@ -54,19 +54,29 @@ all_dtypes = list(dtypes.ALL)
 
 
 def true_divide(x: TensorLike, y: TensorLike) -> Tensor:
-    """Return x / y; two integers give floatX."""
+    """Return x / y elementwise; shapes broadcast.
+
+    The dtype is floatX for two integers or bools, else the upcast of both. Integers of 16 bits or
+    less do not widen float32. Raises TypeError for what cannot become a tensor; at run time
+    ValueError if the shapes do not fit.
+    """
     return elemwise("true_div")(x, y)
 
 
 def power(x: TensorLike, y: TensorLike) -> Tensor:
-    """Return x to the power y."""
+    """Return x to the power y elementwise; shapes broadcast. The dtype is the upcast of both.
+
+    So integers stay integers, and two bools give int8. Raises TypeError for what cannot become a
+    tensor; at run time ValueError if the shapes do not fit.
+    """
     return elemwise("pow")(x, y)
 
 
 def round(x: TensorLike, mode: str | None = "half_to_even") -> Tensor:
-    """Return the nearest whole number of each element.
+    """Return the nearest whole number of each element, with the shape and dtype of ``x``, floats.
 
-    mode: how halves are rounded, 'half_to_even' (also None) or 'half_away_from_zero'.
+    mode: how halves are rounded, 'half_to_even' (also None) or 'half_away_from_zero'. Raises
+    TypeError for integers, bool and complex numbers, Exception for another mode.
     """
     if mode in (None, "half_to_even"):
         return elemwise("round_half_to_even")(x)
@@ -78,43 +88,70 @@ def round(x: TensorLike, mode: str | None = "half_to_even") -> Tensor:
 
 
 def iround(x: TensorLike, mode: str | None = "half_to_even") -> Tensor:
-    """Return ``round`` as int64."""
+    """Return ``round`` as int64, with the shape of ``x``.
+
+    Raises TypeError unless x is of floats, Exception for another mode.
+    """
     return cast(round(x, mode), "int64")
 
 
 def mod_check(x: TensorLike, y: TensorLike) -> Tensor:
-    """Return x % y; ComplexError for complex numbers, which have no remainder."""
+    """Return x % y elementwise, with the sign of y; shapes broadcast.
+
+    The dtype is the upcast of both. The remainder by the integer 0 is 0. Raises ComplexError for
+    complex numbers, which have no remainder; at run time ValueError if the shapes do not fit.
+    """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     refuse_complex_mod(x.dtype, y.dtype)
     return elemwise("mod")(x, y)
 
 
 def divmod(x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
-    """Return (x // y, x % y)."""
+    """Return (x // y, x % y), elementwise, rounded down; shapes broadcast.
+
+    The dtypes are the upcast of both; quotient and remainder by the integer 0 are 0. Raises
+    ComplexError for complex numbers; at run time ValueError if the shapes do not fit.
+    """
     return elemwise("int_div")(x, y), mod_check(x, y)
 
 
 def div_proxy(x: TensorLike, y: TensorLike) -> Tensor:
-    """Return x // y for two integers, else x / y."""
+    """Return x // y for two integers, else x / y, elementwise; shapes broadcast.
+
+    The dtype is the upcast of both. Raises TypeError for what cannot become a tensor; at run time
+    ValueError if the shapes do not fit.
+    """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     whole = x.type.dtype in discrete_dtypes and y.type.dtype in discrete_dtypes
     return elemwise("int_div" if whole else "true_div")(x, y)
 
 
 def ceil_intdiv(a: TensorLike, b: TensorLike) -> Tensor:
-    """Return a / b rounded up; exact for integers of any size."""
+    """Return a / b rounded up, elementwise, exact for integers of any size; shapes broadcast.
+
+    The dtype is the upcast of both; a quotient by the integer 0 is 0. Raises ComplexError for
+    complex numbers; at run time ValueError if the shapes do not fit.
+    """
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     quotient = elemwise("int_div")(a, b)
     return quotient + cast(elemwise("neq")(mod_check(a, b), 0), quotient.type.dtype)
 
 
 def isnan(a: TensorLike) -> Tensor:
-    """Return elementwise whether ``a`` is NaN; for integers, an allocation of False."""
+    """Return whether each element of ``a`` is NaN, as bool with the shape of a.
+
+    For integers, the result is an allocation of False. Raises TypeError for what cannot become a
+    tensor.
+    """
     return _where_continuous("isnan", a)
 
 
 def isinf(a: TensorLike) -> Tensor:
-    """Return elementwise whether ``a`` is infinite; for integers, an allocation of False."""
+    """Return whether each element of ``a`` is infinite, as bool with the shape of a.
+
+    For integers, the result is an allocation of False. Raises TypeError for what cannot become a
+    tensor.
+    """
     return _where_continuous("isinf", a)
 
 
@@ -126,12 +163,22 @@ def _where_continuous(name: str, a: TensorLike) -> Tensor:
 
 
 def largest(*args: TensorLike) -> Any:
-    """Return elementwise the largest of two or more arrays, which broadcast."""
+    """Return elementwise the largest of two or more tensors, whose shapes broadcast.
+
+    The dtype is the upcast of theirs; an element is NaN if one of them is. A single argument is
+    returned as it is. Raises TypeError without any; at run time ValueError if the shapes do not
+    fit.
+    """
     return reduce(elemwise("maximum"), args)
 
 
 def smallest(*args: TensorLike) -> Any:
-    """Return elementwise the smallest of two or more arrays, which broadcast."""
+    """Return elementwise the smallest of two or more tensors, whose shapes broadcast.
+
+    The dtype is the upcast of theirs; an element is NaN if one of them is. A single argument is
+    returned as it is. Raises TypeError without any; at run time ValueError if the shapes do not
+    fit.
+    """
     return reduce(elemwise("minimum"), args)
 
 
@@ -142,7 +189,11 @@ def isclose(
     atol: float = 1.0e-8,
     equal_nan: bool = False,
 ) -> Tensor:
-    """Return elementwise whether |a - b| <= atol + rtol |b|, as numpy.isclose does."""
+    """Return elementwise whether |a - b| <= atol + rtol |b|, as numpy.isclose does.
+
+    The result is bool; shapes broadcast. equal_nan: whether NaN is close to NaN. Raises TypeError
+    for what cannot become a tensor; at run time ValueError if the shapes do not fit.
+    """
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     isinf, isnan, eq, and_, or_ = (elemwise(n) for n in ("isinf", "isnan", "eq", "and_", "or_"))
     if a.type.dtype in discrete_dtypes and b.type.dtype in discrete_dtypes:
@@ -163,12 +214,20 @@ def allclose(
     atol: float = 1.0e-8,
     equal_nan: bool = False,
 ) -> Tensor:
-    """Return whether ``isclose`` holds everywhere."""
+    """Return whether ``isclose`` holds everywhere, as a 0-d bool; arguments as there.
+
+    Raises TypeError for what cannot become a tensor; at run time ValueError if the shapes do not
+    fit.
+    """
     return all_(isclose(a, b, rtol, atol, equal_nan))
 
 
 def logaddexp(*xs: TensorLike) -> Tensor:
-    """Return log(exp(x1) + exp(x2) + ...)."""
+    """Return log(exp(x1) + exp(x2) + ...), elementwise; shapes broadcast.
+
+    The dtype is the upcast of those of the exponentials: float32 for bool and int8, float64 for
+    int64. Raises TypeError without an argument; at run time ValueError if the shapes do not fit.
+    """
     return elemwise("log")(elemwise("add")(*[elemwise("exp")(x) for x in xs]))
 
 

@@ -75,8 +75,13 @@ def load(
 ) -> Variable:
     """Return the array of a .npy file, which each call of a function reads again.
 
-    path: a text, or a generic variable of one. dtype, broadcastable: of the array; a call raises
-    TypeError if the file has another dtype. mmap_mode: 'c' maps the file into memory, and reads
+    path: a text, or a generic variable of one. dtype, broadcastable: of the array; the length of
+    the pattern is its number of dimensions. mmap_mode: 'c' maps the file into memory, and reads
     only the parts that are used; None reads it. It has no gradient.
+
+    Raises ValueError for another mmap_mode, TypeError for an unknown dtype; at run time TypeError
+    if the array has another dtype, number of dimensions or a length of a broadcastable dimension
+    that is not 1, ValueError for a .npz file, and the errors of ``numpy.load``, such as
+    FileNotFoundError.
     """
     return LoadFromDisk(dtype, broadcastable, mmap_mode)(path)

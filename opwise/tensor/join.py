@@ -332,10 +332,14 @@ join_ = Join()
 
 
 def join(axis: TensorLike, *tensors_list: TensorLike) -> Tensor:
-    """Return tensors joined along ``axis``, an integer or a variable.
+    """Return tensors joined along ``axis``, an integer or a 0-d integer variable.
 
-    They have the same number of dimensions. The dtype of the result is the upcast of theirs. A
-    single tensor is returned as it is.
+    They have the same number of dimensions, and equal lengths along all but the axis, whose length
+    is the sum of theirs. The dtype is the upcast of theirs. A single tensor is returned as it is.
+
+    Raises TypeError for 0-d tensors, different numbers of dimensions or an axis that is no integer,
+    ValueError without a tensor or if the axis is too large, IndexError if it is too far below 0; at
+    run time the last two if it is a variable, ValueError if other lengths differ.
     """
     if len(tensors_list) == 1:
         return as_tensor_variable(tensors_list[0])
@@ -343,7 +347,11 @@ def join(axis: TensorLike, *tensors_list: TensorLike) -> Tensor:
 
 
 def concatenate(tensor_list: Sequence[TensorLike], axis: TensorLike = 0) -> Tensor:
-    """Return the tensors of a list or tuple joined along ``axis``, an integer or a variable."""
+    """Return the tensors of a list or tuple joined along ``axis``, an integer or a 0-d variable.
+
+    The shape, dtype and errors are those of ``join``. Raises TypeError if the tensors are not in a
+    list or tuple.
+    """
     if not isinstance(tensor_list, list | tuple):
         raise TypeError(
             "concatenate takes the tensors as one list or tuple, its argument 'tensor_list', not "
@@ -355,8 +363,12 @@ def concatenate(tensor_list: Sequence[TensorLike], axis: TensorLike = 0) -> Tens
 def stack(*tensors: TensorLike, **kwargs: Any) -> Tensor:
     """Return tensors of equal shape joined along a new axis: ``stack(tensors, axis=0)``.
 
-    axis may be negative; scalars are joined into a vector, whatever axis is. ``stack(x, y, ...)``,
-    the form of old programs, joins along axis 0 and gives a DeprecationWarning.
+    The result has one dimension more, as long as the list; its dtype is the upcast of theirs. axis:
+    an int, which may be negative; scalars are joined into a vector, whatever axis is. ``stack(x, y,
+    ...)``, the form of old programs, joins along axis 0 and gives a DeprecationWarning.
+
+    Raises TypeError if the numbers of dimensions differ, IndexError if the axis is out of range,
+    Exception without tensors; at run time ValueError if lengths differ.
     """
     axis = kwargs.pop("axis", 0)
     if "tensors" in kwargs:
@@ -397,12 +409,20 @@ def _stacked(tensors: Sequence[Tensor], axis: int) -> Tensor:
 
 
 def horizontal_stack(*args: TensorLike) -> Tensor:
-    """Return two or more matrices side by side."""
+    """Return two or more matrices side by side, as a matrix with all of their columns.
+
+    The dtype is the upcast of theirs. Raises ValueError for fewer than two and for tensors that are
+    not matrices; at run time ValueError if the numbers of rows differ.
+    """
     return join(1, *_matrices(args, "horizontal_stack"))
 
 
 def vertical_stack(*args: TensorLike) -> Tensor:
-    """Return two or more matrices on top of each other."""
+    """Return two or more matrices on top of each other, as a matrix with all of their rows.
+
+    The dtype is the upcast of theirs. Raises ValueError for fewer than two and for tensors that are
+    not matrices; at run time ValueError if the numbers of columns differ.
+    """
     return join(0, *_matrices(args, "vertical_stack"))
 
 
@@ -417,7 +437,13 @@ def _matrices(args: Sequence[TensorLike], name: str) -> Sequence[Tensor]:
 
 
 def stacklists(arg: TensorLike) -> Tensor:
-    """Return nested lists of tensors as one tensor: each level of lists becomes a dimension."""
+    """Return nested lists of tensors as one tensor: each level of lists becomes a dimension.
+
+    These come first, then the dimensions of the tensors, which have one shape. The dtype is the
+    upcast of theirs; a tensor that is in no list is returned as it is. Raises TypeError if tensors
+    of different numbers of dimensions are in one list, Exception for an empty list; at run time
+    ValueError if lengths differ.
+    """
     if isinstance(arg, list | tuple):
         return stack([stacklists(item) for item in arg])
     return as_tensor_variable(arg)
@@ -557,7 +583,12 @@ def split(
 ) -> Tensor | list[Tensor]:
     """Return ``x`` cut into ``n_splits`` parts along ``axis``: a list, or the part if it is one.
 
-    splits_size: the lengths of the parts, an integer vector or a list of numbers and variables.
+    The parts have the dtype of x, and its shape but for their lengths. splits_size: these lengths,
+    an integer vector or a list of integers and 0-d variables. axis: an integer or a 0-d variable.
+
+    Raises TypeError if the lengths or the axis are not integers, ValueError for n_splits below 1;
+    at run time ValueError if the lengths do not add up to that of x, one is negative, there are not
+    n_splits of them, or there is no such axis.
     """
     parts: Tensor | list[Tensor] = _split_op(int(n_splits))(x, axis, splits_size)
     return parts
