@@ -28,9 +28,12 @@ __all__ = ["batched_dot", "batched_tensordot", "cov", "dot", "outer", "tensordot
 def dot(l: TensorLike, r: TensorLike) -> Tensor:  # noqa: E741 (the legacy names of the arguments)
     """Return the product of ``l`` and ``r``, summed over the last dimension of l.
 
-    The second last dimension of r, or its only one, must have the same length. A factor without
-    dimensions multiplies every element. Other types than tensors take part through their own
-    ``__dot__`` and ``__rdot__``.
+    The second last dimension of r, or its only one, must have the same length; the shape is that of
+    l without its last dimension, then that of r without the summed one. The dtype is the upcast of
+    both, also for small integers. A factor without dimensions multiplies every element. Other types
+    than tensors take part through their own ``__dot__`` and ``__rdot__``.
+
+    Raises TypeError for what cannot become a tensor; at run time ValueError if the lengths differ.
     """
     for one, other, method in ((l, r, "__dot__"), (r, l, "__rdot__")):
         if isinstance(one, Variable) and not isinstance(one.type, TensorType):
@@ -57,9 +60,14 @@ def cov(
 ) -> Tensor:
     """Return the covariance matrix of the variables in the rows of a matrix.
 
-    m: a row for each variable, a column for each observation. y: further variables. rowvar: False
-    if the columns hold the variables. bias: divide by the number of observations, not by one less.
-    ddof: divide by that number less ``ddof``. Raises NotImplementedError for weights.
+    m: a row for each variable, a column for each observation. y: further variables, as m. rowvar:
+    False if the columns hold the variables. bias: divide by the number of observations, not by one
+    less. ddof: divide by that number less ``ddof``.
+
+    For n variables the shape is (n, n), but () for a single one if the type of m says so. The dtype
+    is the upcast of floatX and that of the mean of m and y. Raises NotImplementedError for weights,
+    ValueError if m has fewer than two dimensions, TypeError if y has other dimensions; at run time
+    ValueError if m and y have different numbers of observations.
     """
     if fweights is not None or aweights is not None:
         raise NotImplementedError("cov takes no weights: leave out fweights and aweights")
@@ -73,7 +81,11 @@ def cov(
 
 
 def outer(x: TensorLike, y: TensorLike) -> Tensor:
-    """Return the matrix of all products of an element of ``x`` and one of ``y``, both flattened."""
+    """Return the matrix of all products of an element of ``x`` and one of ``y``, both flattened.
+
+    The shape is (x.size, y.size), the dtype the upcast of both. Raises TypeError for what cannot
+    become a tensor.
+    """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     x = x if x.type.ndim == 1 else flatten(x)
     y = y if y.type.ndim == 1 else flatten(y)
@@ -84,8 +96,9 @@ def tensordot(a: TensorLike, b: TensorLike, axes: Any = 2) -> Tensor:
     """Return the sum of products of ``a`` and ``b`` over pairs of axes.
 
     axes: a number n, for the last n axes of a with the first n of b; or two lists of axes (or two
-    axes), taken pairwise. The result has the other axes of a, then those of b. Raises ValueError
-    for axes that do not exist.
+    axes), taken pairwise. The result has the other axes of a, then those of b; its dtype is the
+    upcast of both. Raises ValueError for axes that do not exist, are named twice or do not pair; at
+    run time ValueError if the lengths of a pair differ.
     """
     return _tensordot(a, b, axes, batched=False)
 
@@ -93,7 +106,10 @@ def tensordot(a: TensorLike, b: TensorLike, axes: Any = 2) -> Tensor:
 def batched_tensordot(x: TensorLike, y: TensorLike, axes: Any = 2) -> Tensor:
     """Return the tensordot of each element of ``x`` along its first axis with that of ``y``.
 
-    axes: as in tensordot; lists count the first axis and must not name it.
+    axes: as in tensordot; lists count the first axis and must not name it. The result has the first
+    axis, the other axes of x, then those of y; its dtype is the upcast of both. Raises ValueError
+    for axes that do not exist, are named twice or do not pair, and for the first axis; at run time
+    ValueError if the lengths of a pair differ.
     """
     return _tensordot(x, y, axes, batched=True)
 
@@ -101,7 +117,9 @@ def batched_tensordot(x: TensorLike, y: TensorLike, axes: Any = 2) -> Tensor:
 def batched_dot(a: TensorLike, b: TensorLike) -> Tensor:
     """Return the dot of each element of ``a`` along its first axis with that of ``b``.
 
-    Elements without dimensions multiply. Raises TypeError if a or b has no dimension.
+    Elements without dimensions multiply. The result has the first axis, then the shape of the dot
+    of two elements; its dtype is the upcast of both. Raises TypeError if a or b has no dimension;
+    at run time ValueError or TypeError if lengths differ.
     """
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     for name, v in (("a", a), ("b", b)):

@@ -121,7 +121,7 @@ def _axes(x: Tensor, axis: Axis) -> tuple[int, ...] | None:
 
 
 def check_and_normalize_axes(x: TensorLike, axis: Axis) -> list[int]:
-    """Return ``axis`` as a sorted list of axes from 0 to x.ndim-1; None and [] mean all axes.
+    """Return ``axis`` as a sorted list of axes from 0 to x.ndim-1; None and [] mean all dimensions.
 
     Raises TypeError unless axis consists of integers and constants, ValueError if one is out of
     range.
@@ -131,7 +131,12 @@ def check_and_normalize_axes(x: TensorLike, axis: Axis) -> list[int]:
 
 
 def makeKeepDims(x: TensorLike, y: TensorLike, axis: Axis) -> Tensor:
-    """Return ``y``, a reduction of ``x`` along ``axis``, with the reduced dimensions kept as 1."""
+    """Return ``y``, a reduction of ``x`` along ``axis``, with the reduced dimensions kept as 1.
+
+    The result has as many dimensions as x, and the dtype of y. Raises ValueError if an axis is out
+    of range or y has other dimensions than x without them, TypeError if an axis is not a known
+    integer.
+    """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     return _keep_dims(x, y, _axes(x, axis))
 
@@ -747,10 +752,10 @@ def sum(
 ) -> Tensor:
     """Return the sum along ``axis`` (default: all).
 
-    dtype: of the result (default: int64 or uint64 for integers, else that of the input). acc_dtype:
-    of the accumulator (default: a wider one, float64 for float32). keepdims: keep the reduced
-    dimensions, with length 1. Raises ValueError if an axis is out of range, TypeError if acc_dtype
-    loses precision.
+    The result lacks these dimensions. dtype: of the result (default: int64 or uint64 for integers
+    and bool, else that of the input). acc_dtype: of the accumulator (default: a wider one, float64
+    for float32). keepdims: keep the reduced dimensions, with length 1. Raises ValueError if an axis
+    is out of range, TypeError if it is not a known integer or if acc_dtype loses precision.
     """
     x = as_tensor_variable(input)
     options = _concrete_dtypes(x, dtype, acc_dtype)
@@ -777,8 +782,9 @@ def prod(
 ) -> Tensor:
     """Return the product along ``axis`` (default: all).
 
-    dtype, acc_dtype, keepdims: as in ``sum``. no_zeros_in_input: promises that no element
-    is 0, which makes the gradient cheaper.
+    The result lacks these dimensions. dtype, acc_dtype, keepdims: as in ``sum``. no_zeros_in_input:
+    promises that no element is 0, which makes the gradient cheaper. Raises ValueError if an axis is
+    out of range, TypeError if it is not a known integer or if acc_dtype loses precision.
     """
     x = as_tensor_variable(input)
     options = _concrete_dtypes(x, dtype, acc_dtype)
@@ -786,12 +792,22 @@ def prod(
 
 
 def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return whether any element along ``axis`` (default: all) is not 0."""
+    """Return whether any element along ``axis`` (default: all) is not 0, as bool.
+
+    axis: an int, a constant or several; the result lacks these dimensions, or keeps them with
+    length 1 if keepdims. Without elements it is False. Raises ValueError if an axis is out of
+    range, TypeError if it is not a known integer.
+    """
     return _reduced(Any, x, axis, keepdims)
 
 
 def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return whether all elements along ``axis`` (default: all) are not 0."""
+    """Return whether all elements along ``axis`` (default: all) are not 0, as bool.
+
+    axis: an int, a constant or several; the result lacks these dimensions, or keeps them with
+    length 1 if keepdims. Without elements it is True. Raises ValueError if an axis is out of range,
+    TypeError if it is not a known integer.
+    """
     return _reduced(All, x, axis, keepdims)
 
 
@@ -803,10 +819,12 @@ def mean(
     keepdims: bool = False,
     acc_dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Return the mean along ``axis`` (default: all); float64 for integers.
+    """Return the mean along ``axis`` (default: all); float64 for integers and bool.
 
-    dtype: of the sum, and of the result if it is a float. op: accepted for old programs, without
-    effect. keepdims, acc_dtype: as in ``sum``.
+    The result lacks these dimensions; other dtypes than integers and bool stay as they are. dtype:
+    of the sum, and of the result unless it is an integer. op: accepted for old programs, without effect.
+    keepdims, acc_dtype: as in ``sum``. Without elements it is NaN. Raises ValueError if an axis is
+    out of range, TypeError if it is not a known integer or if acc_dtype loses precision.
     """
     x = as_tensor_variable(input)
     sum_dtype = _dtype_name(dtype)
@@ -845,8 +863,11 @@ def var(
 ) -> Tensor:
     """Return the variance along ``axis`` (default: all), by two passes over the input.
 
-    ddof: the divisor is the number of elements minus ddof. corrected: correct the result for the
-    rounding error of the mean.
+    The result lacks these dimensions, or keeps them with length 1 if keepdims. ddof: the divisor is
+    the number of elements minus ddof. corrected: correct the result for the rounding error of the
+    mean. The dtype is that of ``mean``; with a ddof other than 0 its upcast with int64, so that
+    float32 becomes float64. Raises ValueError if an axis is out of range, TypeError if it is not a
+    known integer.
     """
     x = as_tensor_variable(input)
     axes = _axes_as_given(x, axis)
@@ -930,7 +951,8 @@ def std(
 ) -> Tensor:
     """Return the standard deviation along ``axis`` (default: all); arguments as for ``var``.
 
-    Where it is 0, its gradient is 0, which is a subgradient.
+    Shape and dtype are those of ``var``. Where it is 0, its gradient is 0, which is a subgradient.
+    Raises ValueError if an axis is out of range, TypeError if it is not a known integer.
     """
     variance = var(input, axis, ddof, keepdims, corrected)
     result: Tensor = RootOfSum(0.5)(elemwise("sqrt")(variance), variance)
@@ -941,7 +963,10 @@ def std(
 def max_and_argmax(a: TensorLike, axis: Axis = None, keepdims: bool = False) -> list[Tensor]:
     """Return [maximum, position of the first maximum] along ``axis`` (default: all).
 
-    axis: integers or constants. Positions count in C order over the reduced axes.
+    The maximum has the dtype of a, the position is int64 and counts in C order over the reduced
+    axes. axis: an int, a constant or several; the result lacks these dimensions, or keeps them with
+    length 1 if keepdims. Raises ValueError if an axis is out of range, TypeError if it is not a
+    known integer; at run time ValueError without an element.
     """
     a = as_tensor_variable(a)
     axes = tuple(check_and_normalize_axes(a, axis))
@@ -952,13 +977,22 @@ def max_and_argmax(a: TensorLike, axis: Axis = None, keepdims: bool = False) -> 
 def max(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the maximum along ``axis`` (default: all); NaN if an element is NaN.
 
-    In the gradient, all elements that equal the maximum get the whole gradient.
+    The dtype is that of x. axis: an int, a constant or several; the result lacks these dimensions,
+    or keeps them with length 1 if keepdims. In the gradient, all elements that equal the maximum
+    get the whole gradient. Raises ValueError if an axis is out of range, TypeError if it is not a
+    known integer; at run time ValueError without an element.
     """
     return max_and_argmax(x, axis, keepdims)[0]
 
 
 def argmax(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the position of the first maximum along ``axis`` (default: in the flattened array)."""
+    """Return the position of the first maximum along ``axis`` (default: in the flattened array).
+
+    The result is int64. axis: an int, a constant or several; the result lacks these dimensions, or
+    keeps them with length 1 if keepdims. Of several axes, positions count in C order; a NaN is the
+    maximum. Raises ValueError if an axis is out of range, TypeError if it is not a known integer;
+    at run time ValueError without an element.
+    """
     return max_and_argmax(x, axis, keepdims)[1]
 
 
@@ -982,19 +1016,34 @@ def _turned(x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
 def min(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the minimum along ``axis`` (default: all); NaN if an element is NaN.
 
-    In the gradient, all elements that equal the minimum get the whole gradient.
+    The dtype is that of x. axis: an int, a constant or several; the result lacks these dimensions,
+    or keeps them with length 1 if keepdims. In the gradient, all elements that equal the minimum
+    get the whole gradient. Raises ValueError if an axis is out of range, TypeError if it is not a
+    known integer, NotImplementedError for complex numbers; at run time ValueError without an
+    element.
     """
     turned, turn = _turned(as_tensor_variable(x))
     return turn(max(turned, axis, keepdims))
 
 
 def argmin(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the position of the first minimum along ``axis`` (default: in the flattened array)."""
+    """Return the position of the first minimum along ``axis`` (default: in the flattened array).
+
+    The result is int64. axis: an int, a constant or several; the result lacks these dimensions, or
+    keeps them with length 1 if keepdims. Of several axes, positions count in C order; a NaN is the
+    minimum. Raises ValueError if an axis is out of range, TypeError if it is not a known integer,
+    NotImplementedError for complex numbers; at run time ValueError without an element.
+    """
     turned, _ = _turned(as_tensor_variable(x))
     return argmax(turned, axis, keepdims)
 
 
 def ptp(a: TensorLike, axis: Axis = None) -> Tensor:
-    """Return the maximum minus the minimum along ``axis`` (default: all)."""
+    """Return the maximum minus the minimum along ``axis`` (default: all).
+
+    The dtype is that of a; the result lacks these dimensions. Raises ValueError if an axis is out
+    of range, TypeError if it is not a known integer and for bool, NotImplementedError for complex
+    numbers; at run time ValueError without an element.
+    """
     a = as_tensor_variable(a)
     return elemwise("sub")(max(a, axis), min(a, axis))
