@@ -53,8 +53,8 @@ _nonzero = Nonzero()
 def nonzero(a: TensorLike, return_matrix: bool = False) -> Tensor | tuple[Tensor, ...]:
     """Return the positions of the elements of ``a`` that are not 0, in C order.
 
-    The result is a tuple of int64 vectors, one for each dimension; return_matrix: a matrix with
-    these as rows.
+    The result is a tuple of int64 vectors, one for each dimension, with an entry for each such
+    element; return_matrix: an int64 matrix with these as rows. Raises ValueError if a is 0-d.
     """
     matrix = _nonzero(a)
     if return_matrix:
@@ -63,7 +63,10 @@ def nonzero(a: TensorLike, return_matrix: bool = False) -> Tensor | tuple[Tensor
 
 
 def flatnonzero(a: TensorLike) -> Tensor:
-    """Return the positions in the flattened ``a`` of the elements that are not 0."""
+    """Return the positions in the flattened ``a`` of the elements that are not 0, an int64 vector.
+
+    Raises ValueError if a is 0-d.
+    """
     a = as_tensor_variable(a)
     if a.type.ndim == 0:
         raise ValueError("Nonzero only supports non-scalar arrays.")
@@ -71,7 +74,10 @@ def flatnonzero(a: TensorLike) -> Tensor:
 
 
 def nonzero_values(a: TensorLike) -> Tensor:
-    """Return the elements of ``a`` that are not 0, in C order, as a vector."""
+    """Return the elements of ``a`` that are not 0, in C order, as a vector of its dtype.
+
+    Raises ValueError if a is 0-d.
+    """
     a = as_tensor_variable(a)
     return take(flatten(a), flatnonzero(a))
 
@@ -79,7 +85,10 @@ def nonzero_values(a: TensorLike) -> Tensor:
 def compress(condition: TensorLike, x: TensorLike, axis: int | None = None) -> Tensor:
     """Return the slices of ``x`` along ``axis`` for which ``condition``, a vector, is not 0.
 
-    axis: None selects elements of the flattened x.
+    The shape is that of x with as many elements along the axis as are chosen; the dtype is that of
+    x. axis: None selects elements of the flattened x. A condition shorter than the axis leaves out
+    the rest. Raises ValueError if the axis is out of range or condition is 0-d; at run time
+    IndexError if a condition beyond the axis is not 0.
     """
     return take(x, flatnonzero(condition), axis=axis)
 
@@ -168,8 +177,13 @@ class Choose(TensorOp):
 def choose(a: TensorLike, choices: TensorLike, out: None = None, mode: str = "raise") -> Tensor:
     """Return, for each element of ``a``, the element of the choice of that number.
 
-    a: integers. choices: a tensor with the choices along its first axis, or a list of tensors; all
-    broadcast together. mode: 'raise' an error for numbers out of range, 'wrap' or 'clip' them.
+    a: integers, from 0 on. choices: a list of tensors, or a tensor with the choices along its first
+    axis. The shape is that to which a and the choices broadcast, the dtype the upcast of the
+    choices. mode: 'raise' an error for numbers out of range, 'wrap' or 'clip' them. out: has to be
+    None.
+
+    Raises TypeError if a is not of integers, ValueError for another mode, for out and for an empty
+    list; at run time ValueError if a number is out of range or shapes do not broadcast.
     """
     if out is not None:
         raise ValueError("choose: the argument out is not supported; use the result")
@@ -244,15 +258,23 @@ _permute = PermuteRowElements()
 
 
 def permute_row_elements(x: TensorLike, y: TensorLike, inverse: Any = 0) -> Tensor:
-    """Return each row of ``x`` in the order of the corresponding row of ``y``.
+    """Return each row of ``x`` in the order of the corresponding row of ``y``, of the dtype of x.
 
-    x and y broadcast, so that a vector y permutes every row. inverse: 1 for the inverse orders.
+    y: integers. x and y broadcast but for the last dimension, whose lengths are equal; the shape is
+    that to which they do, so that a vector y permutes every row. inverse: 1 for the inverse orders.
+
+    Raises TypeError if y is not of integers or inverse is not a 0-d integer; at run time ValueError
+    if the shapes do not fit, IndexError if an element of y is out of range.
     """
     return _permute(x, y, inverse)
 
 
 def inverse_permutation(perm: TensorLike) -> Tensor:
-    """Return the inverse of each permutation along the last dimension of ``perm``."""
+    """Return the inverse of each permutation along the last dimension of ``perm``.
+
+    The shape and dtype are those of perm, integers from 0 on. Raises TypeError for other dtypes.
+    What is not a permutation raises no error: the result is then the order that sorts it.
+    """
     perm = as_tensor_variable(perm)
     n = getitem(shape_of(perm), -1)
     return permute_row_elements(arange(n, dtype=perm.type.dtype), perm, inverse=1)

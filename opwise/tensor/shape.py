@@ -145,9 +145,10 @@ def shape_i_op(i: int) -> Shape_i:
 
 
 def shape_i(var: Variable, i: int, fgraph: Any = None) -> Tensor:
-    """Return the length of dimension ``i`` of ``var``.
+    """Return the length of dimension ``i`` of ``var``, as a 0-d int64 tensor.
 
-    fgraph: a graph; if it tracks shapes, the length that it knows is returned.
+    fgraph: a graph; if it tracks shapes, the length that it knows is returned. At run time
+    IndexError if there is no such dimension.
     """
     feature = getattr(fgraph, "shape_feature", None)
     if feature is not None:
@@ -326,11 +327,15 @@ def _reshape_op(ndim: int) -> Reshape:
 
 
 def reshape(x: TensorLike, newshape: TensorLike, ndim: int | None = None) -> Tensor:
-    """Return ``x`` with another shape; a view of x if possible.
+    """Return ``x`` with another shape, of its dtype; a view of x if possible.
 
-    newshape: integers and 0-d variables, or a vector; one entry may be -1, which is
-    computed from the others. ndim: the number of entries; needed if newshape is a vector whose
-    length is not known beforehand.
+    newshape: integers and 0-d variables, or a vector; one entry may be -1, which is computed from
+    the others. ndim: the number of entries; needed if newshape is a vector whose length is not
+    known beforehand.
+
+    Raises TypeError if an entry is not an integer or newshape is not a vector (without ndim),
+    ValueError if ndim is needed or is not the known number of entries; at run time ValueError if
+    newshape has other than ndim entries or another number of elements than x.
     """
     newshape = as_tensor_variable(newshape)
     if ndim is None:
@@ -352,8 +357,8 @@ def reshape(x: TensorLike, newshape: TensorLike, ndim: int | None = None) -> Ten
 def flatten(x: TensorLike, ndim: int | None = None, outdim: int | None = None) -> Tensor:
     """Return ``x`` with all dimensions from ``ndim - 1`` on merged into one; a view if possible.
 
-    ndim: of the result (default: 1). outdim: the same, under an older name. Raises
-    ValueError unless 1 <= ndim <= x.ndim.
+    The dtype is that of x. ndim: of the result (default: 1). outdim: the same, under an older name.
+    Raises ValueError unless 1 <= ndim <= x.ndim (ndim may be 1 for a 0-d x), and for both names.
     """
     if ndim is not None and outdim is not None:
         raise ValueError("ndim and outdim are two names of one argument: give one of them")
@@ -379,19 +384,29 @@ def is_flat(var: Any, ndim: int | None = None, outdim: int | None = None) -> boo
 
 
 def shape_padleft(t: TensorLike, n_ones: int = 1) -> Tensor:
-    """Return ``t`` with ``n_ones`` broadcastable dimensions added on the left."""
+    """Return ``t`` with ``n_ones`` broadcastable dimensions added on the left, of its dtype.
+
+    n_ones: an int (default: 1). Raises TypeError if n_ones is a variable.
+    """
     t = as_tensor_variable(t)
     return _reordered(t, ["x"] * n_ones + list(range(t.type.ndim)))
 
 
 def shape_padright(t: TensorLike, n_ones: int = 1) -> Tensor:
-    """Return ``t`` with ``n_ones`` broadcastable dimensions added on the right."""
+    """Return ``t`` with ``n_ones`` broadcastable dimensions added on the right, of its dtype.
+
+    n_ones: an int (default: 1). Raises TypeError if n_ones is a variable.
+    """
     t = as_tensor_variable(t)
     return _reordered(t, list(range(t.type.ndim)) + ["x"] * n_ones)
 
 
 def shape_padaxis(t: TensorLike, axis: int) -> Tensor:
-    """Return ``t`` with a broadcastable dimension added at ``axis``, which may be negative."""
+    """Return ``t`` with a broadcastable dimension added at ``axis``, of its dtype.
+
+    axis: an int, the dimension of the result; it may be negative. Raises IndexError if it is out of
+    range.
+    """
     t = as_tensor_variable(t)
     ndim = t.type.ndim + 1
     if not -ndim <= axis < ndim:
@@ -406,7 +421,12 @@ def _reordered(x: Tensor, order: Any) -> Tensor:
 
 
 def transpose(x: TensorLike, axes: Iterable[int] | None = None) -> Tensor:
-    """Return ``x`` with its dimensions in the order ``axes`` (default: reversed); a view."""
+    """Return ``x`` with its dimensions in the order ``axes`` (default: reversed); a view.
+
+    The dtype is that of x; dimension i of the result is dimension ``axes[i]`` of x. axes: ints,
+    which may be negative. Raises ValueError unless each dimension is named once, TypeError if axes
+    is a variable.
+    """
     x = as_tensor_variable(x)
     if axes is None:
         result = _reordered(x, range(x.type.ndim - 1, -1, -1))
@@ -423,7 +443,10 @@ def transpose(x: TensorLike, axes: Iterable[int] | None = None) -> Tensor:
 
 
 def swapaxes(y: TensorLike, axis1: int, axis2: int) -> Tensor:
-    """Return ``y`` with two dimensions exchanged; they may be negative."""
+    """Return ``y`` with two dimensions exchanged, of its dtype; a view.
+
+    axis1, axis2: ints, which may be negative. Raises IndexError if one is out of range.
+    """
     y = as_tensor_variable(y)
     order = list(range(y.type.ndim))
     for axis in (axis1, axis2):
@@ -434,7 +457,10 @@ def swapaxes(y: TensorLike, axis1: int, axis2: int) -> Tensor:
 
 
 def squeeze(x: TensorLike) -> Tensor:
-    """Return ``x`` without its broadcastable dimensions."""
+    """Return ``x`` without its broadcastable dimensions, of its dtype; a view.
+
+    Dimensions that are 1 only at run time stay. Raises TypeError for what cannot become a tensor.
+    """
     x = as_tensor_variable(x)
     return _reordered(x, [i for i, b in enumerate(x.type.broadcastable) if not b])
 
@@ -535,17 +561,29 @@ def _rebroadcast(x: TensorLike, wanted: dict[Any, Any]) -> Tensor:
 
 
 def addbroadcast(x: TensorLike, *axes: int) -> Tensor:
-    """Return ``x`` with ``axes`` declared broadcastable; their length is checked at run time."""
+    """Return ``x`` with ``axes`` declared broadcastable; shape and dtype stay. A view.
+
+    axes: ints, which may be negative. Raises ValueError if there is no such dimension; at run time
+    ValueError if its length is not 1.
+    """
     return _rebroadcast(x, dict.fromkeys(axes, True))
 
 
 def unbroadcast(x: TensorLike, *axes: int) -> Tensor:
-    """Return ``x`` with ``axes`` declared not broadcastable."""
+    """Return ``x`` with ``axes`` declared not broadcastable; shape and dtype stay. A view.
+
+    axes: ints, which may be negative. Raises ValueError if there is no such dimension.
+    """
     return _rebroadcast(x, dict.fromkeys(axes, False))
 
 
 def patternbroadcast(x: TensorLike, broadcastable: Iterable[bool]) -> Tensor:
-    """Return ``x`` with the broadcast pattern ``broadcastable``, a sequence of booleans."""
+    """Return ``x`` with the broadcast pattern ``broadcastable``; shape and dtype stay. A view.
+
+    broadcastable: a bool for each dimension; further dimensions of x stay as they are. Raises
+    ValueError if there are more than dimensions; at run time ValueError if the length of a
+    dimension that is to broadcast is not 1.
+    """
     return _rebroadcast(x, {i: bool(b) for i, b in enumerate(broadcastable)})
 
 

@@ -154,7 +154,10 @@ def _with_axis(a: TensorLike, axis: Any) -> tuple[Tensor, Any]:
 def sort(a: TensorLike, axis: Any = -1, kind: str = "quicksort", order: Any = None) -> Tensor:
     """Return ``a`` sorted along ``axis`` (default: the last); None sorts the flattened array.
 
-    kind: 'quicksort', 'mergesort' or 'heapsort'. NaN is sorted to the end.
+    The shape and dtype are those of a. axis: an integer or a 0-d variable. kind: 'quicksort',
+    'mergesort' or 'heapsort', without an effect on the result. order: None. NaN is sorted to the
+    end. Raises TypeError if the axis has dimensions; at run time ValueError if it is out of range
+    or has a fraction.
     """
     a, axis = _with_axis(a, axis)
     return SortOp(kind, order)(a, axis)
@@ -163,8 +166,10 @@ def sort(a: TensorLike, axis: Any = -1, kind: str = "quicksort", order: Any = No
 def argsort(a: TensorLike, axis: Any = -1, kind: str = "quicksort", order: Any = None) -> Tensor:
     """Return the int64 positions of the elements of ``a`` in sorted order along ``axis``.
 
-    axis: None returns positions in the flattened array. Equal elements keep their order, whatever
-    the kind.
+    The shape is that of a. axis: an integer or a 0-d variable (default: the last); None returns
+    positions in the flattened array. Equal elements keep their order, whatever the kind; NaN comes
+    last. Raises TypeError if the axis has dimensions; at run time ValueError if it is out of range
+    or has a fraction.
     """
     a, axis = _with_axis(a, axis)
     return ArgSortOp(kind, order)(a, axis)
@@ -277,7 +282,14 @@ def topk(
 ) -> Tensor:
     """Return the ``kth`` (a number k) largest elements of ``x``; the smallest if kth is negative.
 
-    axis: None selects from the flattened array. sorted: largest first.
+    The result has the dtype of x and its shape, but abs(kth) elements along the axis. kth: an
+    integer or a 0-d integer variable. axis: an int; None selects from the flattened array. sorted:
+    largest first (the smallest first if kth is negative), otherwise in their order in x. NaN is the
+    largest.
+
+    Raises IndexError if the axis is out of range, TypeError if kth is not a 0-d integer or
+    idx_dtype is not an integer dtype, ValueError if x is 0-d; at run time ValueError if kth is 0 or
+    exceeds the length.
     """
     x, axis = _with_axis(x, axis)
     result: Tensor = TopKOp(axis, sorted, idx_dtype, return_indices=False)(x, kth)
@@ -291,7 +303,11 @@ def argtopk(
     sorted: bool = True,
     idx_dtype: str = "int64",
 ) -> Tensor:
-    """Return the positions of the ``kth`` largest elements; arguments as in topk."""
+    """Return the positions of the ``kth`` largest elements, of ``idx_dtype``.
+
+    Arguments, shape and errors are those of ``topk``. Raises TypeError if idx_dtype is not an
+    integer dtype.
+    """
     x, axis = _with_axis(x, axis)
     result: Tensor = TopKOp(axis, sorted, idx_dtype, return_values=False)(x, kth)
     return result
@@ -304,7 +320,11 @@ def topk_and_argtopk(
     sorted: bool = True,
     idx_dtype: str = "int64",
 ) -> list[Tensor]:
-    """Return the ``kth`` largest elements and their positions; arguments as in topk."""
+    """Return the ``kth`` largest elements and their positions: a list of ``topk`` and ``argtopk``.
+
+    Arguments, shapes, dtypes and errors are those of these. Raises TypeError if idx_dtype is not an
+    integer dtype.
+    """
     x, axis = _with_axis(x, axis)
     result: list[Tensor] = TopKOp(axis, sorted, idx_dtype)(x, kth)
     return result
