@@ -248,7 +248,10 @@ class AdvancedIncSubtensor1(_Changes):
 
 
 def as_index_variable(item: Any) -> Var:
-    """Return an index (None, a slice, an integer, an array, a mask) as a variable."""
+    """Return an index (None, a slice, an integer, an array, a mask) as a variable.
+
+    Arrays keep their shape and dtype. Raises TypeError unless it is of integers or bool.
+    """
     if item is None:
         return NoneConst.clone()
     if isinstance(item, slice):
@@ -291,6 +294,7 @@ def adv_index_broadcastable_pattern(x: Any, items: Iterable[Any]) -> tuple[bool,
     """Return the broadcast pattern of ``x`` indexed by ``items`` (index variables).
 
     It is read off an array that numpy indexes: broadcastable dimensions have length 1, others 2.
+    Raises TypeError for an item that is not an index; how many there are is not checked.
     """
     shape: list[int] = []
     index: list[Any] = []

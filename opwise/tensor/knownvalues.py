@@ -103,9 +103,10 @@ def get_scalar_constant_value(
 ) -> Any:
     """Return the number that every element of ``orig_v`` is known to be, as a numpy scalar.
 
-    orig_v: a variable, or a number or array of one element. elemwise: whether to compute simple
-    elementwise operations. only_process_constants: look at constants alone, not at what computes a
-    variable. max_recur: how deep elementwise operations may be nested.
+    It has the dtype of a variable, which may have any shape. orig_v: a variable, or a number or
+    array of one element. elemwise: whether to compute simple elementwise operations.
+    only_process_constants: look at constants alone, not at what computes a variable. max_recur: how
+    deep elementwise operations may be nested.
 
     Raises NotScalarConstantError if the value is not known before a function runs,
     EmptyConstantError if there is no element.
@@ -198,7 +199,8 @@ def _through_elemwise(v: Var, op: ScalarOp, compute: bool, max_recur: int) -> An
 def extract_constant(x: Any, elemwise: bool = True, only_process_constants: bool = False) -> Any:
     """Return the number that ``x`` is known to be, as ``get_scalar_constant_value``, else x.
 
-    A scalar variable without a known value is returned as a tensor.
+    The number is a numpy scalar of the dtype of x; a scalar variable without a known value is
+    returned as a 0-d tensor. Raises no error for what is not a number: it is returned as it is.
     """
     try:
         return get_scalar_constant_value(x, elemwise, only_process_constants)

@@ -102,9 +102,9 @@ make_slice = MakeSlice()
 
 
 def as_int_none_variable(x: Any) -> Var:
-    """Return a part of a slice as a variable: None, or an integer as a 0-d tensor.
+    """Return a part of a slice as a variable: None, or an integer as a 0-d tensor of its dtype.
 
-    Raises TypeError for a number that is no integer.
+    Raises TypeError for a number that is not an integer, ValueError for a variable with dimensions.
     """
     if x is None:
         return NoneConst.clone()
@@ -140,7 +140,7 @@ def known_int(x: Any) -> int | None:
     if isinstance(x, numbers.Integral):
         return int(x)
     if not isinstance(x, Variable):
-        raise TypeError(f"index must be integers: a slice has the part {x!r}")
+        raise TypeError(f"index must be integers, not {x!r}")
     if isinstance(x, Constant) and np.ndim(x.data) == 0 and x.data is not None:
         return int(x.data)
     if x.owner is not None and isinstance(x.owner.op, ScalarFromTensor | TensorFromScalar):
@@ -225,13 +225,16 @@ def _bound(x: Any, length: Whole, low: int, high: Whole) -> Tensor | int:
 def get_canonical_form_slice(theslice: Any, length: Any) -> tuple[Any, Any]:
     """Return (canonical, direction) with ``x[theslice]`` equal to ``x[canonical][::direction]``.
 
-    theslice: an integer or a slice, of Python integers, variables and None. length: that of the
-    dimension, an integer or a variable.
+    theslice: an integer or a slice, of Python integers, 0-d integer variables and None. length:
+    that of the dimension, an integer or a variable.
 
     The canonical form counts from the front: an index is not negative; the bounds of a slice are 0
     to ``length`` (the start may exceed the stop of an empty slice), and its step is positive. Known
     numbers are ints. ``direction`` is 1 or -1, or a variable if the sign of the step is not known.
     An index that is out of range stays out of range.
+
+    Raises ValueError if the step is known to be 0, TypeError for a part that is neither an integer
+    nor a variable; the dtypes of variables are not checked.
     """
     length = _simple(length)
     if not isinstance(theslice, slice):

@@ -139,7 +139,11 @@ def get_idx_list(inputs: Sequence[Any], idx_list: Iterable[Any], get_count: bool
 
 
 def make_constant(items: Iterable[Any]) -> tuple[Any, ...]:
-    """Return indices with integers, also those in slices, as int64 scalar constants."""
+    """Return indices with integers, also those in slices, as int64 scalar constants.
+
+    Anything else stays as it is; integers beyond int64 become its ends, which are out of every
+    range.
+    """
 
     def convert(item: Any) -> Any:
         if isinstance(item, slice):
@@ -636,8 +640,12 @@ def take(
 ) -> Tensor:
     """Return the elements of ``a`` at ``indices`` along ``axis``, or of the flattened array.
 
-    indices: integers; their dimensions take the place of the axis. mode: 'raise' an IndexError for
-    an index that is out of range, 'clip' or 'wrap' it.
+    The dtype is that of a. indices: integers; their dimensions take the place of the axis, so that
+    the shape is ``a.shape[:axis] + indices.shape + a.shape[axis + 1:]``. mode: 'raise' an error for
+    an index that is out of range, 'clip' or 'wrap' it; 'clip' makes a negative one 0.
+
+    Raises TypeError if indices is not of integers, ValueError if the axis is out of range or for
+    another mode; at run time IndexError if an index is out of range.
     """
     a = as_tensor_variable(a)
     indices = as_tensor_variable(as_index_variable(indices))
@@ -687,7 +695,12 @@ def set_subtensor(
 ) -> Tensor:
     """Return the whole array of which ``x`` is a part, with that part set to ``y``.
 
-    x: the result of indexing, for example ``v[2:4]``. y: a tensor that broadcasts to it.
+    The shape and dtype are those of the whole array, to which y is cast, even if it loses
+    precision. x: the result of indexing, for example ``v[2:4]``. y: a tensor that broadcasts to it.
+    Others: as for ``inc_subtensor``.
+
+    Raises TypeError if x is not such a part or y has more dimensions; at run time ValueError if y
+    does not broadcast, IndexError if an index is out of range.
     """
     return inc_subtensor(
         x, y, inplace, set_instead_of_inc=True, tolerate_inplace_aliasing=tolerate_inplace_aliasing
@@ -703,9 +716,14 @@ def inc_subtensor(
 ) -> Tensor:
     """Return the whole array of which ``x`` is a part, with ``y`` added to that part.
 
-    x: the result of indexing. y: a tensor that broadcasts to it; an element that is indexed several
-    times is incremented each time. inplace: overwrite the array. tolerate_inplace_aliasing: y
-    may share memory with x although x is overwritten.
+    The shape and dtype are those of the whole array, to which y is cast, even if it loses
+    precision. x: the result of indexing. y: a tensor that broadcasts to it; an element that is
+    indexed several times is incremented each time. inplace: overwrite the array, for rewrites.
+    set_instead_of_inc: set the part. tolerate_inplace_aliasing: y may share memory with x although
+    x is overwritten.
+
+    Raises TypeError if x is not such a part or y has more dimensions; at run time ValueError if y
+    does not broadcast, IndexError if an index is out of range.
     """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     if y.type.ndim > x.type.ndim:

@@ -15,7 +15,8 @@ _transfers: list[Callable[[TensorLike, str], Var | None]] = []
 def transfer(var: TensorLike, target: str) -> Var:
     """Return ``var`` on ``target``: 'cpu', or a device that some package has registered.
 
-    Raises ValueError for an unknown target.
+    Shape and dtype stay as they are. Raises ValueError for an unknown target, TypeError for what
+    cannot become a tensor.
     """
     if target == "cpu":
         return as_tensor_variable(var)

@@ -350,17 +350,17 @@ def _tolerances(dtype: str) -> tuple[float, float]:
 
 
 def values_eq_approx_remove_inf(a: np.ndarray, b: np.ndarray) -> bool:
-    """Return whether two arrays agree except where a is infinite."""
+    """Return whether two arrays of one shape and dtype agree except where a is infinite."""
     return TensorType.values_eq_approx(a, b, allow_remove_inf=True)
 
 
 def values_eq_approx_remove_nan(a: np.ndarray, b: np.ndarray) -> bool:
-    """Return whether two arrays agree except where a is NaN."""
+    """Return whether two arrays of one shape and dtype agree except where a is NaN."""
     return TensorType.values_eq_approx(a, b, allow_remove_nan=True)
 
 
 def values_eq_approx_remove_inf_nan(a: np.ndarray, b: np.ndarray) -> bool:
-    """Return whether two arrays agree except where a is infinite or NaN."""
+    """Return whether two arrays of one shape and dtype agree except where a is infinite or NaN."""
     return TensorType.values_eq_approx(a, b, allow_remove_inf=True, allow_remove_nan=True)
 
 

@@ -67,11 +67,14 @@ conversions = Conversions()
 def constant(
     x: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None
 ) -> TensorConstant:
-    """Return ``x`` as a constant tensor.
+    """Return ``x`` as a constant tensor, with the shape that numpy gives it.
 
-    Python numbers get the smallest integer dtype, or float32 if that is exact (see
-    ``scalar.types.autocast``); arrays and lists keep the dtype that numpy gives them. Dimensions of
-    length 1 become broadcastable. ndim: add dimensions on the left up to this number.
+    dtype: (default: of Python numbers the smallest integer dtype, float32 if that is exact, else
+    floatX, see ``scalar.types.autocast``; of arrays and lists that of numpy, floatX for an empty
+    list). Dimensions of length 1 become broadcastable. ndim: add dimensions on the left up to this
+    number.
+
+    Raises TypeError if x has no dtype of a tensor, ValueError if it has more than ndim dimensions.
     """
     if dtype is not None:
         data = np.asarray(x).astype(dtype) if not isinstance(x, float) else np.asarray(x, dtype)
@@ -117,11 +120,15 @@ def _cached_number(x: float) -> Tensor:
 
 
 def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None = None) -> Tensor:
-    """Return ``x`` as a tensor variable.
+    """Return ``x`` as a tensor variable, of the shape and dtype of x.
 
-    x: a tensor variable, an Apply with one output, an array, a number, or a list of these. ndim:
-    the number of dimensions of the result: broadcastable ones are added, or dropped, on the left.
-    Raises AsTensorError if x cannot become a tensor, ValueError if a dimension cannot be dropped.
+    x: a tensor variable, an Apply with one output, an array, a number, or a list of these; for
+    arrays and numbers it is a ``constant``, for a list with variables a ``stack``. name: of a
+    constant. ndim: the number of dimensions of the result: broadcastable ones are added, or
+    dropped, on the left.
+
+    Raises TypeError, most often its subclass AsTensorError, if x cannot become a tensor, ValueError
+    if a dimension cannot be dropped or an Apply has several outputs.
     """
     # of variables, their class says it: what they lack themselves is looked up slowly, for advice
     if hasattr(type(x) if isinstance(x, Variable) else x, "_as_TensorVariable"):
@@ -199,7 +206,13 @@ def _constructor(pattern: tuple[bool, ...], name: str) -> Callable[..., Tensor]:
         return var
 
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"Return a symbolic {name} of ``dtype`` (default: floatX)."
+    ones = [i for i, one in enumerate(pattern) if one]
+    broadcasts = f", of which dimension {ones[0]} always has length 1" if ones else ""
+    make.__doc__ = (
+        f"Return a symbolic {name} of ``dtype`` (default: floatX).\n\n"
+        f"    It has {len(pattern)} dimensions{broadcasts}. name: a text, or None.\n"
+        "    Raises TypeError if no tensor has the dtype, or for another name.\n    "
+    )
     return make
 
 
@@ -263,7 +276,11 @@ globals().update(CONSTRUCTORS)
 
 
 def tensor(*args: Any, **kwargs: Any) -> Tensor:
-    """Return a variable of ``TensorType(dtype, broadcastable)``; keyword ``name`` names it."""
+    """Return a variable of ``TensorType(dtype, broadcastable)``; keyword ``name`` names it.
+
+    The pattern has a bool for each dimension: whether its length is always 1. Raises TypeError for
+    an unknown dtype and unless both are given.
+    """
     name = kwargs.pop("name", None)
     var: Tensor = TensorType(*args, **kwargs)(name)
     return var

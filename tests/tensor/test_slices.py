@@ -144,10 +144,12 @@ def test_make_slice_makes_python_slices_of_ints():
 
 @pytest.mark.parametrize("part", [1.5, "a"])
 def test_parts_of_slices_that_are_no_integers_are_refused(part):
-    with pytest.raises(TypeError, match=f"index must be integers: a slice has the part {part!r}"):
+    with pytest.raises(TypeError, match=f"index must be integers, not {part!r}"):
         get_canonical_form_slice(slice(part, None), 10)
-    with pytest.raises(TypeError, match=f"index must be integers: a slice has the part {part!r}"):
+    with pytest.raises(TypeError, match=f"index must be integers, not {part!r}"):
         slice_variable(slice(part, lscalar()))
+    with pytest.raises(TypeError, match=f"index must be integers, not {part!r}"):
+        get_canonical_form_slice(part, 10)
 
 
 def test_slices_of_known_integers_are_constants():
