@@ -822,9 +822,9 @@ def mean(
     """Return the mean along ``axis`` (default: all); float64 for integers and bool.
 
     The result lacks these dimensions; other dtypes than integers and bool stay as they are. dtype:
-    of the sum, and of the result unless it is an integer. op: accepted for old programs, without effect.
-    keepdims, acc_dtype: as in ``sum``. Without elements it is NaN. Raises ValueError if an axis is
-    out of range, TypeError if it is not a known integer or if acc_dtype loses precision.
+    of the sum, and of the result if it is float or complex. op: accepted for old programs, without
+    effect. keepdims, acc_dtype: as in ``sum``. Without elements it is NaN. Raises ValueError if an
+    axis is out of range, TypeError if it is not a known integer or if acc_dtype loses precision.
     """
     x = as_tensor_variable(input)
     sum_dtype = _dtype_name(dtype)
