@@ -200,7 +200,7 @@ def extract_constant(x: Any, elemwise: bool = True, only_process_constants: bool
     """Return the number that ``x`` is known to be, as ``get_scalar_constant_value``, else x.
 
     The number is a numpy scalar of the dtype of x; a scalar variable without a known value is
-    returned as a 0-d tensor. Raises no error for what is not a number: it is returned as it is.
+    returned as a 0-d tensor. What is not a number is returned as it is.
     """
     try:
         return get_scalar_constant_value(x, elemwise, only_process_constants)

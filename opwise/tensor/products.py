@@ -96,9 +96,9 @@ def tensordot(a: TensorLike, b: TensorLike, axes: Any = 2) -> Tensor:
     """Return the sum of products of ``a`` and ``b`` over pairs of axes.
 
     axes: a number n, for the last n axes of a with the first n of b; or two lists of axes (or two
-    axes), taken pairwise. The result has the other axes of a, then those of b; its dtype is the
-    upcast of both. Raises ValueError for axes that do not exist, are named twice or do not pair; at
-    run time ValueError if the lengths of a pair differ.
+    axes), taken pairwise. The result has the other dimensions of a, then those of b; its dtype is
+    the upcast of both. Raises ValueError for axes that do not exist, are named twice or do not
+    pair; at run time ValueError if the lengths of a pair differ.
     """
     return _tensordot(a, b, axes, batched=False)
 
@@ -107,7 +107,7 @@ def batched_tensordot(x: TensorLike, y: TensorLike, axes: Any = 2) -> Tensor:
     """Return the tensordot of each element of ``x`` along its first axis with that of ``y``.
 
     axes: as in tensordot; lists count the first axis and must not name it. The result has the first
-    axis, the other axes of x, then those of y; its dtype is the upcast of both. Raises ValueError
+    dimension, the others of x, then those of y; its dtype is the upcast of both. Raises ValueError
     for axes that do not exist, are named twice or do not pair, and for the first axis; at run time
     ValueError if the lengths of a pair differ.
     """
