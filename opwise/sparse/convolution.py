@@ -45,10 +45,12 @@ class ConvolutionIndices(Op):
         width), is the stack of patches of shape ``kshp`` that a kernel is applied to, for each
         place of the kernel and each map; strides: (columns, rows) between places. mode: 'valid' or
         'full', which pads the image with zeros. Raises Exception unless ws is True, ValueError for
-        a kernel larger than the image.
+        another mode and for a kernel larger than the image.
         """
         if not ws:
             raise Exception("ws is obsolete and it must be always True")
+        if mode not in ("valid", "full"):
+            raise ValueError(f"mode must be 'valid' or 'full', not {mode!r}")
         maps, height, width = inshp if len(inshp) == 3 else (1, *inshp)
         rows, columns = kshp
         dx, dy = strides

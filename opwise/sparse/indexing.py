@@ -226,7 +226,7 @@ def _number(index: Any) -> Var:
         raise Exception("GetItemScalar called with a slice as index!")
     if isinstance(index, int | np.integer):
         return tensor_constant(int(index))
-    if index.ndim != 0:
+    if getattr(index, "type", None) is None or index.ndim != 0:
         raise NotImplementedError(f"an element is named by two integers, not by {index}")
     return index
 

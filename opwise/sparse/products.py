@@ -162,6 +162,7 @@ def structured_dot_grad(sparse_A: Any, dense_B: Any, ga: Any) -> Any:
 
     Raises NotImplementedError for other formats than CSR and CSC.
     """
+    sparse_A = as_sparse_variable(sparse_A)
     format = sparse_A.type.format
     if format not in ("csr", "csc"):
         raise NotImplementedError(

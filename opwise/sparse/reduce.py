@@ -14,7 +14,7 @@ from opwise.graph.opmethods import shapes_of
 from opwise.graph.variable import Var
 from opwise.sparse.convert import csc_from_dense, csr_from_dense
 from opwise.sparse.type import SparseType
-from opwise.sparse.variable import as_compressed, continuous_dtypes
+from opwise.sparse.variable import as_compressed, as_sparse_variable, continuous_dtypes
 from opwise.sparse.vectors import rows_of_entries, sp_ones_like
 from opwise.tensor.creation import alloc
 from opwise.tensor.dimshuffle import dimshuffle
@@ -89,6 +89,7 @@ def col_scale(x: Any, s: Any) -> Any:
     It has the format of x. The gradient is structured. Raises NotImplementedError for other formats
     than CSR and CSC.
     """
+    x = as_sparse_variable(x)
     if x.format == "csc":
         return ColScaleCSC()(x, s)
     if x.format == "csr":
@@ -101,7 +102,7 @@ def row_scale(x: Any, s: Any) -> Any:
 
     It has the format of x. The gradient is structured.
     """
-    return col_scale(x.T, s).T
+    return col_scale(as_sparse_variable(x).T, s).T
 
 
 class SpSum(Op):

@@ -13,7 +13,7 @@ from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import connects, shapes_of
 from opwise.graph.variable import Var, Variable
 from opwise.sparse.type import SparseType, check_structure
-from opwise.sparse.variable import as_compressed, discrete_dtypes
+from opwise.sparse.variable import as_compressed, as_sparse_variable, discrete_dtypes
 from opwise.tensor.creation import ones_like, zeros_like
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import Tensor, as_tensor_variable
@@ -224,12 +224,14 @@ csm_grad = CSMGrad
 
 def sp_ones_like(x: Any) -> Any:
     """Return a matrix with the entries of ``x``, all of them 1."""
+    x = as_sparse_variable(x)
     data, indices, indptr, shape = csm_properties(x)
     return CSM(x.type.format)(ones_like(data), indices, indptr, shape)
 
 
 def sp_zeros_like(x: Any, dtype: Any = None) -> Any:
     """Return a matrix of the shape of ``x`` without entries. dtype: its dtype (default: x's)."""
+    x = as_sparse_variable(x)
     _, _, indptr, shape = csm_properties(x)
     data = np.empty(0, dtype=dtype or x.type.dtype)
     return CSM(x.type.format)(data, np.empty(0, dtype=np.int32), zeros_like(indptr), shape)

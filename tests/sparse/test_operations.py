@@ -373,3 +373,30 @@ def test_patches_are_refused_where_the_kernel_is_too_large():
         convolution_indices.conv_eval((3, 3), (4, 4))
     with pytest.raises(Exception, match="ws is obsolete"):
         convolution_indices.evaluate((3, 3), (2, 2), ws=False)
+    with pytest.raises(ValueError, match="mode must be 'valid' or 'full', not 'same'"):
+        convolution_indices.evaluate((3, 3), (2, 2), mode="same")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: sparse.col_scale(x, np.ones(2)),
+        lambda x: sparse.row_scale(x, np.ones(2)),
+        lambda x: sparse.structured_dot_grad(x, T.constant(np.eye(2)), T.constant(np.eye(2))),
+        sparse.sp_ones_like,
+        sparse.sp_zeros_like,
+    ],
+    ids=["col_scale", "row_scale", "structured_dot_grad", "sp_ones_like", "sp_zeros_like"],
+)
+def test_functions_take_matrices_of_scipy_but_no_dense_ones(function):
+    with pytest.raises(TypeError, match="must be a SparseType"):
+        function(T.matrix())
+    found = theano.function([], function(sp.csr_matrix(np.eye(2))))()
+    assert (found.format, found.shape) == ("csr", (2, 2))
+
+
+def test_elements_are_named_by_integers():
+    x = sparse.csr_matrix()
+    for index in (0.5, np.float64(0.5), "a"):
+        with pytest.raises(NotImplementedError, match="named by two integers, not by"):
+            x[index, 1]
