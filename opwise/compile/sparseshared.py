@@ -20,10 +20,11 @@ def sparse_constructor(
     value: Any, name: str | None = None, strict: bool = False, allow_downcast: bool | None = None,
     borrow: bool = False, format: str | None = None,
 ) -> SparseTensorSharedVariable:  # fmt: skip
-    """Return a shared variable that holds a sparse matrix of scipy.
+    """Return a shared variable that holds a sparse matrix of scipy, of its shape and dtype.
 
     format: 'csr', 'csc' or 'bsr' (default: that of the value). borrow: keep the matrix itself, not
-    a copy. Raises TypeError for another value, NotImplementedError for another format or dtype.
+    a copy. Raises TypeError for another value, or one of another format if ``strict``,
+    NotImplementedError for another format or dtype.
     """
     if not holds_sparse(value):
         raise TypeError(f"not a sparse matrix but {type(value)}")

@@ -218,9 +218,13 @@ structured_add_s_v = StructuredAddSV()
 
 
 def add(x: Any, y: Any) -> Any:
-    """Return the sum of two matrices, one of which is sparse; sparse if both are, else dense.
+    """Return the sum of two matrices of one shape, at least one of which is sparse.
 
-    The gradient is structured if one of them is dense.
+    The result has their shape and the upcast of their dtypes; it is sparse, in the format of x, if
+    both are, else dense. The gradient is structured if one of them is dense. Raises AssertionError
+    if none is sparse, if a sparse one is BSR or if a dense one is no matrix; AssertionError or
+    ValueError at run time if the shapes differ (compiled code checks a dense one only along the
+    compressed axis and at the stored entries).
     """
     x, y = sparse_operands(x, y, "add")
     if not _is_sparse_variable(x):
@@ -229,7 +233,10 @@ def add(x: Any, y: Any) -> Any:
 
 
 def sub(x: Any, y: Any) -> Any:
-    """Return the difference of two matrices, one of which is sparse, as ``add`` does."""
+    """Return the difference of two matrices of one shape, at least one of which is sparse.
+
+    Shape, dtype, format and gradient of the result are those of ``add``. Raises what that raises.
+    """
     return add(x, -y)
 
 
@@ -313,9 +320,13 @@ mul_s_v = MulSV()
 
 
 def mul(x: Any, y: Any) -> Any:
-    """Return the elementwise product of two matrices, one of which is sparse; it is sparse.
+    """Return the elementwise product of two matrices of one shape, at least one of which is sparse.
 
-    A dense operand may also be a number. The gradient is regular.
+    The result is sparse, in the format of the first sparse operand; it has their shape and the
+    upcast of their dtypes. A dense operand may also be a number. The gradient is regular. Raises
+    AssertionError if none is sparse, if a sparse one is BSR or if a dense one has other than 0 or 2
+    dimensions; AssertionError or ValueError at run time if the shapes differ (compiled code checks
+    a dense one only along the compressed axis and at the stored entries).
     """
     x, y = as_sparse_or_tensor_variable(x), as_sparse_or_tensor_variable(y)
     if not _is_sparse_variable(x):

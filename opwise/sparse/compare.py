@@ -171,8 +171,11 @@ def _comparison(name: str, sign: str, both: Op, dense: Op, reflected: Op) -> Cal
 
     compare.__name__ = compare.__qualname__ = name
     compare.__doc__ = (
-        f"Return ``x {sign} y``, uint8, for matrices of which at least one is sparse.\n\n"
-        "The result is sparse if both are; two sparse matrices must have one format."
+        f"Return ``x {sign} y`` elementwise, 1 where it holds, for matrices of one shape.\n\n"
+        "At least one of them must be sparse. The result has their shape and dtype uint8; it is\n"
+        "sparse, in their format, if both are, else dense. Raises AssertionError if none is\n"
+        "sparse or a dense one is no matrix, NotImplementedError if two sparse ones have\n"
+        "different formats; AssertionError at run time if the shapes differ."
     )
     return compare
 

@@ -69,7 +69,12 @@ zcast = Cast("complex128")
 
 
 def cast(variable: Any, dtype: str) -> Any:
-    """Return a sparse matrix with the same entries in ``dtype``. Its gradient is regular."""
+    """Return a sparse matrix with the same entries in ``dtype``, of the shape and format of it.
+
+    dtype: one of ``sparse.all_dtypes``. The gradient is regular. Raises NotImplementedError for
+    another dtype (bool and float16 among them), TypeError unless the variable is sparse, and
+    AssertionError for a BSR matrix.
+    """
     return Cast(dtype)(variable)
 
 
@@ -271,5 +276,9 @@ EliminateZeros, eliminate_zeros = Remove0, remove0
 
 
 def clean(x: Any) -> Any:
-    """Return a matrix without entries that are 0, and with the others in order."""
+    """Return a matrix without entries that are 0, and with the others in order.
+
+    It has the shape, format and dtype of ``x``. Raises TypeError unless x is sparse, AssertionError
+    for a BSR matrix.
+    """
     return ensure_sorted_indices(remove0(x))

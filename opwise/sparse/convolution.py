@@ -109,10 +109,15 @@ def convolve(
 ) -> tuple[Any, Any]:  # fmt: skip
     """Return (images convolved with kernels, shape of an output: (kernels, height, width)).
 
-    kerns: a matrix, a flattened kernel of shape ``kshp`` in each row. images: a matrix, a flattened
-    image of shape ``imgshp``, ([maps,] height, width), in each row. step: (columns, rows) between
-    places of the kernel. bias: a vector, a number for each kernel. mode: 'valid' or 'full'.
-    flatten: return a row for each image, not a matrix (kernels, places).
+    kerns: a matrix, a flattened kernel of shape ``kshp`` in each row (for each map in turn).
+    images: a matrix, a flattened image of shape ``imgshp``, ([maps,] height, width), in each row.
+    step: (columns, rows) between places of the kernel. bias: a vector, a number for each kernel.
+    mode: 'valid' or 'full'. flatten: return a row for each image, kernels * places long, and not an
+    array (images, kernels, places). The dtype is the upcast of those of images, kerns and bias; the
+    shape is an array of int64.
+
+    Raises ValueError for another mode and for a kernel larger than the image, NotImplementedError
+    unless images is a matrix; ValueError at run time if a shape does not fit kshp, imgshp or nkern.
     """
     maps = imgshp[0] if len(imgshp) == 3 else 1
     patches, outshp = _patches(images, imgshp, kshp, step, mode)
@@ -132,8 +137,12 @@ _flatten = flatten
 def max_pool(images: Any, imgshp: Any, maxpoolshp: Any) -> tuple[Any, Any]:
     """Return (the maximum of each patch of images, shape (height, width) of an output).
 
-    images: a matrix, a flattened image of shape ``imgshp``, ([maps,] height, width), in each row.
-    maxpoolshp: (height, width) of a patch; patches do not overlap.
+    images: a matrix variable, a flattened image of shape ``imgshp``, ([maps,] height, width), in
+    each row. maxpoolshp: (height, width) of a patch; patches do not overlap, and those that do not
+    fit are left out. The maxima are a matrix of the dtype of images, with a row of maps * height *
+    width maxima for each image. Raises ValueError for a patch larger than the image,
+    NotImplementedError unless images is a matrix; ValueError at run time if its rows do not have
+    the length of imgshp.
     """
     maps = imgshp[0] if len(imgshp) == 3 else 1
     patches, outshp = _patches(images, imgshp, maxpoolshp, tuple(maxpoolshp)[::-1], "valid")

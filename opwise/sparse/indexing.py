@@ -235,7 +235,18 @@ get_item_scalar = GetItemScalar()
 
 
 def getitem(x: Any, args: Any) -> Any:
-    """Return ``x[args]``: a block (slices), rows (a list), elements (two lists) or one element."""
+    """Return ``x[args]``: a block (slices), rows (a list), elements (two lists) or one element.
+
+    Slices and a list of rows give a sparse matrix, of the format of x and the shape of the part;
+    lists of rows and columns give a dense vector of the elements at these pairs, as long as the
+    lists; two integers give a 0-d tensor. All have the dtype of x. A list is a list or array of
+    integers, an integer may be a 0-d variable; negative ones count from the end.
+
+    Raises NotImplementedError for one integer, or one beside a slice, and for two numbers that are
+    no integers, ValueError for other indices and for slices of anything but integers,
+    AssertionError for a BSR matrix, for more than 2 indices and for lists of anything but integers;
+    IndexError at run time if an index is out of range.
+    """
     args = args if isinstance(args, tuple) else (args,)
     if len(args) == 2 and all(map(_is_number, args)):
         return get_item_scalar(x, args)

@@ -85,16 +85,24 @@ def _stacked(
 
 
 def hstack(blocks: Sequence[Any], format: str | None = None, dtype: str | None = None) -> Any:
-    """Return sparse matrices side by side. Its gradient is regular.
+    """Return sparse matrices side by side, of shape (rows, the sum of columns).
 
-    format: of the result (default: csc). dtype: of the result (default: the one that holds all).
+    blocks: CSR and CSC matrices with one number of rows. format: of the result (default: csc).
+    dtype: of the result (default: the upcast of the dtypes). The gradient is regular. Raises
+    TypeError if blocks is empty or one of them is not sparse, AssertionError for a BSR matrix,
+    NotImplementedError for an unknown format or dtype; ValueError at run time if their numbers of
+    rows differ.
     """
     return _stacked(HStack, blocks, format, dtype)
 
 
 def vstack(blocks: Sequence[Any], format: str | None = None, dtype: str | None = None) -> Any:
-    """Return sparse matrices above each other. Its gradient is regular.
+    """Return sparse matrices above each other, of shape (the sum of rows, columns).
 
-    format: of the result (default: csc). dtype: of the result (default: the one that holds all).
+    blocks: CSR and CSC matrices with one number of columns. format: of the result (default: csc).
+    dtype: of the result (default: the upcast of the dtypes). The gradient is regular. Raises
+    TypeError if blocks is empty or one of them is not sparse, AssertionError for a BSR matrix,
+    NotImplementedError for an unknown format or dtype; ValueError at run time if their numbers of
+    columns differ.
     """
     return _stacked(VStack, blocks, format, dtype)

@@ -93,10 +93,12 @@ class TrueDot(Op):
 
 
 def true_dot(x: Any, y: Any, grad_preserves_dense: bool = True) -> Any:
-    """Return the product of two matrices, one of which is sparse, as a sparse matrix.
+    """Return the sparse product (m, n) of matrices (m, k) and (k, n), one of which is sparse.
 
-    grad_preserves_dense: whether the gradient by a dense operand is dense. The gradient is regular.
-    Raises TypeError if no operand is sparse, NotImplementedError if their dtypes differ.
+    It has the dtype of both and the format of the first sparse operand. grad_preserves_dense:
+    whether the gradient by a dense operand is dense. The gradient is regular. Raises TypeError if
+    no operand is sparse, NotImplementedError if their dtypes differ; NotImplementedError or
+    AssertionError if the first is a BSR matrix; ValueError at run time if the shapes do not fit.
     """
     x, y = _with_sparse(x, y, "true_dot")
     if _is_sparse_variable(x):
@@ -146,10 +148,12 @@ _structured_dot = StructuredDot()
 
 
 def structured_dot(x: Any, y: Any) -> Any:
-    """Return the product of two matrices, one of which is sparse; dense unless both are sparse.
+    """Return the product (m, n) of two matrices (m, k) and (k, n), one of which is sparse.
 
-    The gradient by a sparse operand has its sparsity pattern. Raises TypeError if no operand is
-    sparse.
+    It is dense unless both are sparse, and then has the format of the first; its dtype is the
+    upcast of theirs. The gradient by a sparse operand has its sparsity pattern. Raises TypeError if
+    no operand is sparse, NotImplementedError if the other does not have 2 dimensions,
+    AssertionError for a dense times a BSR matrix; ValueError at run time if the shapes do not fit.
     """
     x, y = _with_sparse(x, y, "structured_dot")
     if _is_sparse_variable(x):
@@ -160,7 +164,10 @@ def structured_dot(x: Any, y: Any) -> Any:
 def structured_dot_grad(sparse_A: Any, dense_B: Any, ga: Any) -> Any:
     """Return the gradient by A of ``structured_dot(A, B)``, given that by the product.
 
-    Raises NotImplementedError for other formats than CSR and CSC.
+    sparse_A: (m, k); dense_B: (k, n); ga: (m, n), both dense or sparse. The result has the shape,
+    format and sparsity pattern of A, and the upcast of the dtypes of B and ga. Raises TypeError
+    unless A is sparse, NotImplementedError for other formats than CSR and CSC; ValueError at run
+    time if the shapes do not fit.
     """
     sparse_A = as_sparse_variable(sparse_A)
     format = sparse_A.type.format
@@ -281,9 +288,11 @@ _dot = Dot()
 def dot(x: Any, y: Any) -> Any:
     """Return the dense product of two operands, of which at least one is a sparse matrix.
 
-    The other may be a dense matrix or vector. The gradient is regular: by a sparse operand it is a
-    dense product; ``structured_dot`` computes it at the entries alone. Raises TypeError if no
-    operand is sparse.
+    x, y: (m, k) and (k, n), the product is (m, n); a dense one may also be a vector, and the
+    product lacks its dimension. The dtype is the upcast of theirs. The gradient is regular: by a
+    sparse operand it is a dense product; ``structured_dot`` computes it at the entries alone.
+    Raises TypeError if no operand is sparse or a dense one has other than 1 or 2 dimensions,
+    AssertionError for a dense and a BSR matrix; ValueError at run time if the shapes do not fit.
     """
     return _dot(*_with_sparse(x, y, "sparse.dot"))
 

@@ -86,8 +86,10 @@ class RowScaleCSC(Op):
 def col_scale(x: Any, s: Any) -> Any:
     """Return a sparse matrix with each column multiplied by an element of the vector ``s``.
 
-    It has the format of x. The gradient is structured. Raises NotImplementedError for other formats
-    than CSR and CSC.
+    It has the shape, format and dtype of x. The gradient is structured. Raises TypeError unless x
+    is sparse, NotImplementedError for other formats than CSR and CSC; at run time AssertionError or
+    ValueError unless s has an element for each column (compiled code may ignore further ones of a
+    CSR matrix), and TypeError if x has integers and s does not.
     """
     x = as_sparse_variable(x)
     if x.format == "csc":
@@ -100,7 +102,10 @@ def col_scale(x: Any, s: Any) -> Any:
 def row_scale(x: Any, s: Any) -> Any:
     """Return a sparse matrix with each row multiplied by an element of the vector ``s``.
 
-    It has the format of x. The gradient is structured.
+    It has the shape, format and dtype of x. The gradient is structured. Raises TypeError unless x
+    is sparse, AssertionError for a BSR matrix; at run time AssertionError or ValueError unless s
+    has an element for each row (compiled code may ignore further ones of a CSC matrix), and
+    TypeError if x has integers and s does not.
     """
     return col_scale(as_sparse_variable(x).T, s).T
 
@@ -153,8 +158,10 @@ class SpSum(Op):
 def sp_sum(x: Any, axis: int | None = None, sparse_grad: bool = False) -> Any:
     """Return the sum of a sparse matrix along ``axis`` (default: of all elements), dense.
 
-    sparse_grad: whether the gradient has the sparsity pattern of x. Raises ValueError for an axis
-    other than None, 0 and 1.
+    It is a vector with an element for each column (axis 0) or row (axis 1), or has shape (), and
+    has the dtype of x: sums of small integers wrap around. sparse_grad: whether the gradient has
+    the sparsity pattern of x. Raises ValueError for an axis other than None, 0 and 1, TypeError
+    unless x is sparse, AssertionError for a BSR matrix.
     """
     return SpSum(axis, sparse_grad)(x)
 

@@ -16,7 +16,10 @@ def structured_monoid(tensor_op: Any) -> Callable[[Callable[..., Any]], Callable
     """Return a decorator that makes a function of a sparse matrix from one of its entries.
 
     tensor_op: the function of a tensor and of further scalars. The decorated function has the
-    arguments and the docstring alone.
+    arguments and the docstring alone. The function made of it takes a CSR or CSC matrix, and 0-d
+    scalars; it returns a matrix of the same shape, format and sparsity pattern, in the dtype of
+    what tensor_op returns. It raises TypeError unless the matrix is sparse and the others are
+    scalars, AssertionError for a BSR matrix.
     """
 
     def decorate(documented: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,23 +36,38 @@ def structured_monoid(tensor_op: Any) -> Callable[[Callable[..., Any]], Callable
     return decorate
 
 
-def _structured(row: str, name: str, what: str) -> Callable[..., Any]:
-    """Return the function of sparse matrices made of a scalar operation."""
+#: the dtypes of results
+_FLOATS = "that of x, or for integers float32 (of 8 and 16 bits) or float64"
+_SAME = "that of x"
+_UPCAST = "the upcast of those of x and the scalar"
+
+
+def _structured(row: str, name: str, what: str, dtype: str = _FLOATS) -> Callable[..., Any]:
+    """Return the function of sparse matrices made of a scalar operation; dtype: of the result."""
 
     def documented(x: Any) -> None: ...
 
     documented.__name__ = name
-    documented.__doc__ = f"Return a sparse matrix with {what} of each entry of ``x``."
+    documented.__doc__ = (
+        f"Return a sparse matrix with {what} of each entry of ``x``.\n\n"
+        f"It has the shape, format and sparsity pattern of x. Its dtype is\n{dtype}.\n"
+        "Raises TypeError unless x is sparse and of a dtype that the function takes,\n"
+        "AssertionError for a BSR matrix."
+    )
     return structured_monoid(elemwise(row))(documented)
 
 
 structured_sigmoid = _structured("scalar_sigmoid", "structured_sigmoid", "the sigmoid")
 structured_exp = _structured("exp", "structured_exp", "the exponential")
 structured_log = _structured("log", "structured_log", "the natural logarithm")
-structured_pow = _structured("pow", "structured_pow", "the power, by a scalar,")
-structured_minimum = _structured("minimum", "structured_minimum", "the smaller, with a scalar,")
-structured_maximum = _structured("maximum", "structured_maximum", "the larger, with a scalar,")
-structured_add = _structured("add", "structured_add", "the sum, with a scalar,")
+structured_pow = _structured("pow", "structured_pow", "the power, by a scalar,", _UPCAST)
+structured_minimum = _structured(
+    "minimum", "structured_minimum", "the smaller, with a scalar,", _UPCAST
+)
+structured_maximum = _structured(
+    "maximum", "structured_maximum", "the larger, with a scalar,", _UPCAST
+)
+structured_add = _structured("add", "structured_add", "the sum, with a scalar,", _UPCAST)
 
 sin = _structured("sin", "sin", "the sine")
 tan = _structured("tan", "tan", "the tangent")
@@ -59,8 +77,8 @@ sinh = _structured("sinh", "sinh", "the hyperbolic sine")
 arcsinh = _structured("arcsinh", "arcsinh", "the inverse hyperbolic sine")
 tanh = _structured("tanh", "tanh", "the hyperbolic tangent")
 arctanh = _structured("arctanh", "arctanh", "the inverse hyperbolic tangent")
-rint = _structured("round_half_to_even", "rint", "the nearest whole number, halves to even,")
-sgn = _structured("sgn", "sgn", "the sign")
+rint = _structured("round_half_to_even", "rint", "the nearest whole number, halves to even,", _SAME)
+sgn = _structured("sgn", "sgn", "the sign", _SAME)
 ceil = _structured("ceil", "ceil", "the smallest whole number not below")
 floor = _structured("floor", "floor", "the largest whole number not above")
 log1p = _structured("log1p", "log1p", "log(1 + x)")
@@ -68,6 +86,6 @@ expm1 = _structured("expm1", "expm1", "exp(x) - 1")
 deg2rad = _structured("deg2rad", "deg2rad", "the radians, from degrees,")
 rad2deg = _structured("rad2deg", "rad2deg", "the degrees, from radians,")
 trunc = _structured("trunc", "trunc", "the whole part")
-sqr = _structured("sqr", "sqr", "the square")
+sqr = _structured("sqr", "sqr", "the square", _SAME)
 sqrt = _structured("sqrt", "sqrt", "the square root")
-conj = _structured("conj", "conj", "the complex conjugate")
+conj = _structured("conj", "conj", "the complex conjugate", _SAME)

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 def hash_from_sparse(data: Any) -> str:
-    """Return a hash, in hexadecimal digits, of the shape, dtype, format and arrays of a matrix."""
+    """Return a hash, in hexadecimal digits, of the shape, dtype, format and arrays of a matrix.
+
+    Raises AttributeError if ``data`` is no matrix of scipy.
+    """
     found = hashlib.sha256(f"{data.shape} {data.dtype} {data.format}".encode())
     for array in arrays_of(data):
         found.update(f" {array.dtype} {array.size} ".encode())
@@ -34,9 +37,11 @@ def hash_from_sparse(data: Any) -> str:
 
 
 def constant(x: Any, name: str | None = None) -> SparseConstant:
-    """Return a copy of a sparse matrix as a constant of its format and dtype; TypeError if not one.
+    """Return a copy of a sparse matrix of scipy as a constant of its shape, format and dtype.
 
     A sparse array of scipy becomes the matrix with the same elements: ``*`` multiplies matrices.
+    Raises TypeError unless x is a sparse matrix or array, NotImplementedError for a format or dtype
+    that SparseType does not have (coordinates and bool, for example).
     """
     if not holds_sparse(x):
         raise TypeError(f"sparse.constant takes a sparse matrix of scipy, not {type(x)}")
@@ -46,10 +51,11 @@ def constant(x: Any, name: str | None = None) -> SparseConstant:
 
 
 def as_sparse_variable(x: Any, name: str | None = None) -> Any:
-    """Return ``x`` as a sparse variable of its format and dtype.
+    """Return ``x`` as a sparse variable of its shape, format and dtype.
 
     x: a sparse variable, an Apply with one output, or a sparse matrix of scipy. Raises TypeError
-    for anything else, ValueError for an Apply of several outputs.
+    for anything else, ValueError for an Apply of several outputs, NotImplementedError for a matrix
+    of a format or dtype that SparseType does not have.
     """
     if isinstance(x, Apply):
         if len(x.outputs) != 1:
@@ -76,7 +82,12 @@ as_sparse = as_sparse_variable
 
 
 def as_sparse_or_tensor_variable(x: Any, name: str | None = None) -> Any:
-    """Return ``x`` as a sparse variable if it is sparse, else as a tensor variable."""
+    """Return ``x`` as a sparse variable if it is sparse, else as a tensor variable.
+
+    It keeps shape, dtype and format. Raises TypeError for what is neither, ValueError for an Apply
+    of several outputs, NotImplementedError for a matrix of scipy in another format or dtype than
+    those of SparseType.
+    """
     try:
         return as_sparse_variable(x, name)
     except (ValueError, TypeError):
@@ -132,23 +143,37 @@ def sparse_operands(x: Any, y: Any, what: str) -> tuple[Any, Any]:
 def matrix(format: str, name: str | None = None, dtype: Any = None) -> Any:
     """Return a symbolic sparse matrix of a format, 'csr', 'csc' or 'bsr'. dtype: default floatX.
 
-    Raises NotImplementedError for an unknown format or dtype.
+    Its shape is known at run time. dtype: a name among ``sparse.all_dtypes``. Raises
+    NotImplementedError for an unknown format or dtype, AssertionError for a format that is no
+    string, TypeError for a name that is none.
     """
     return SparseType(format=format, dtype=config.floatX if dtype is None else dtype)(name)
 
 
 def csc_matrix(name: str | None = None, dtype: Any = None) -> Any:
-    """Return a symbolic sparse matrix, stored by columns, of a dtype (default: floatX)."""
+    """Return a symbolic sparse matrix, stored by columns, of a dtype (default: floatX).
+
+    Its shape is known at run time. Raises NotImplementedError for a dtype that is not among
+    ``sparse.all_dtypes``.
+    """
     return matrix("csc", name, dtype)
 
 
 def csr_matrix(name: str | None = None, dtype: Any = None) -> Any:
-    """Return a symbolic sparse matrix, stored by rows, of a dtype (default: floatX)."""
+    """Return a symbolic sparse matrix, stored by rows, of a dtype (default: floatX).
+
+    Its shape is known at run time. Raises NotImplementedError for a dtype that is not among
+    ``sparse.all_dtypes``.
+    """
     return matrix("csr", name, dtype)
 
 
 def bsr_matrix(name: str | None = None, dtype: Any = None) -> Any:
-    """Return a symbolic sparse matrix, stored by rows of blocks, of a dtype (default: floatX)."""
+    """Return a symbolic sparse matrix, stored by rows of blocks, of a dtype (default: floatX).
+
+    Its shape is known at run time. Raises NotImplementedError for a dtype that is not among
+    ``sparse.all_dtypes``.
+    """
     return matrix("bsr", name, dtype)
 
 

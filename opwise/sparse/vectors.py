@@ -76,22 +76,37 @@ csm_properties = CSMProperties()
 
 
 def csm_data(csm: Any) -> Any:
-    """Return the stored entries of a CSR or CSC matrix, a vector of its dtype."""
+    """Return the stored entries of a CSR or CSC matrix, a vector of its dtype.
+
+    Its shape is (number of entries,). Raises TypeError unless csm is sparse, AssertionError for a
+    BSR matrix.
+    """
     return csm_properties(csm)[0]
 
 
 def csm_indices(csm: Any) -> Any:
-    """Return the column (CSR) or row (CSC) of each stored entry, an int32 vector."""
+    """Return the column (CSR) or row (CSC) of each stored entry, an int32 vector.
+
+    Its shape is (number of entries,). Raises TypeError unless csm is sparse, AssertionError for a
+    BSR matrix.
+    """
     return csm_properties(csm)[1]
 
 
 def csm_indptr(csm: Any) -> Any:
-    """Return where the entries of each row (CSR) or column (CSC) begin, an int32 vector."""
+    """Return where the entries of each row (CSR) or column (CSC) begin, and the last ones end.
+
+    It is an int32 vector of shape (rows + 1,) or (columns + 1,). Raises TypeError unless csm is
+    sparse, AssertionError for a BSR matrix.
+    """
     return csm_properties(csm)[2]
 
 
 def csm_shape(csm: Any) -> Any:
-    """Return the shape of a CSR or CSC matrix, an int32 vector."""
+    """Return the shape of a CSR or CSC matrix, an int32 vector of two elements.
+
+    Raises TypeError unless csm is sparse, AssertionError for a BSR matrix.
+    """
     return csm_properties(csm)[3]
 
 
@@ -223,14 +238,22 @@ csm_grad = CSMGrad
 
 
 def sp_ones_like(x: Any) -> Any:
-    """Return a matrix with the entries of ``x``, all of them 1."""
+    """Return a matrix with the entries of ``x``, all of them 1, of its shape, format and dtype.
+
+    Raises TypeError unless x is sparse, AssertionError for a BSR matrix.
+    """
     x = as_sparse_variable(x)
     data, indices, indptr, shape = csm_properties(x)
     return CSM(x.type.format)(ones_like(data), indices, indptr, shape)
 
 
 def sp_zeros_like(x: Any, dtype: Any = None) -> Any:
-    """Return a matrix of the shape of ``x`` without entries. dtype: its dtype (default: x's)."""
+    """Return a matrix of the shape and format of ``x`` without entries.
+
+    dtype: its dtype (default: that of x). Raises TypeError unless x is sparse or if dtype is no
+    dtype, AssertionError for a BSR matrix, NotImplementedError for a dtype that sparse matrices
+    cannot have.
+    """
     x = as_sparse_variable(x)
     _, _, indptr, shape = csm_properties(x)
     data = np.empty(0, dtype=dtype or x.type.dtype)
