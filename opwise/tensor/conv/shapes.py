@@ -57,9 +57,9 @@ def get_conv_shape_1axis(
 
 def _border(mode: Any) -> Any:
     """Return the border of one axis, checked; None for None."""
-    if mode is None or isinstance(mode, str):
-        return mode
-    return border_along(checked_border_mode((mode,), 1), 0)
+    if mode is None:
+        return None
+    return border_along(checked_border_mode(mode if isinstance(mode, str) else (mode,), 1), 0)
 
 
 def _borders(mode: Any, n: int) -> list[Any]:

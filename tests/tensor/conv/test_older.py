@@ -270,6 +270,23 @@ def test_shapes_with_groups_and_of_unknown_lengths():
     ) == (2, 5, 5, 6, 3, 3)
 
 
+@pytest.mark.parametrize(
+    ("length", "found"),
+    [
+        (shapes.get_conv_shape_1axis, (6, 10, 8, 8, 9)),
+        (shapes.get_conv_gradweights_shape_1axis, (6, -4, None, 8, 9)),
+        (shapes.get_conv_gradinputs_shape_1axis, (10, -4, 2, 8, 7)),
+    ],
+)
+def test_the_border_mode_of_one_axis(length, found):
+    borders = ("valid", "full", "half", 1, (1, 2))
+    assert tuple(length(8, 3, border, 1, 1) for border in borders) == found
+    assert length(8, 3, None, 1, 1) is None
+    for border in ("same", -1, (1, 2, 3)):
+        with pytest.raises(ValueError, match="invalid border_mode"):
+            length(8, 3, border, 1, 1)
+
+
 def test_lengths_that_are_checked():
     n = T.iscalars("abcd")
     f = compiled(n, shapes.assert_conv_shape(n))
