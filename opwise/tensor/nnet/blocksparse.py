@@ -177,10 +177,14 @@ def sparse_block_dot(
 ) -> Tensor:
     """Return ``b[outputIdx] + h . W`` for chosen blocks, of shape (batch, oWin, oSize).
 
-    W: blocks of weights (iBlocks, oBlocks, iSize, oSize). h: inputs (batch, iWin, iSize).
-    inputIdx, outputIdx: the blocks that are inputs and outputs of each example, integer matrices
-    (batch, iWin) and (batch, oWin). b: biases (oBlocks, oSize). Without the dimension of the batch,
-    h and the indices are those of a batch of one.
+    W: blocks of weights (iBlocks, oBlocks, iSize, oSize). h: inputs (batch, iWin, iSize). inputIdx,
+    outputIdx: the blocks that are inputs and outputs of each example, integer matrices (batch,
+    iWin) and (batch, oWin). b: biases (oBlocks, oSize), whose dtype the result has. Without the
+    dimension of the batch, h and the indices are those of a batch of one.
+
+    Raises AssertionError unless indices have one dimension less than h, TypeError for other numbers
+    of dimensions and for indices that are no integers; at run time IndexError for a block that does
+    not exist, ValueError for shapes that do not fit.
     """
     h, b = as_tensor_variable(h), as_tensor_variable(b)
     inputIdx, outputIdx = as_tensor_variable(inputIdx), as_tensor_variable(outputIdx)

@@ -30,7 +30,11 @@ __all__ = [
 
 @cache
 def BNComposite(dtype: str) -> Any:
-    """Return the scalar op (x - mean) / std * gamma + beta on five numbers of ``dtype``."""
+    """Return the scalar op (x - mean) / std * gamma + beta on five numbers of ``dtype``.
+
+    Elemwise of it takes tensors of any shape that broadcast. Raises TypeError for a dtype that is
+    none.
+    """
     x, mean, std, gamma, beta = (get_scalar_type(dtype).make_variable() for _ in range(5))
     with thread_flags(compute_test_value="off"):  # these five numbers have no values
         normalised = OPS["true_div"](OPS["sub"](x, mean), std)
@@ -43,8 +47,10 @@ def batch_normalization(
 ) -> Tensor:
     """Return (inputs - mean) / std * gamma + beta.
 
-    All arguments broadcast. mode: 'low_mem' makes one elementwise operation; 'high_mem' makes
-    several, and computes gamma / std first.
+    All arguments broadcast; the result has the shape to which they do, and the upcast of their
+    dtypes (float64 for integers). mode: 'low_mem' makes one elementwise operation; 'high_mem' makes
+    several, and computes gamma / std first. Raises ValueError for another mode; ValueError at run
+    time if the shapes do not broadcast.
     """
     if mode == "low_mem":
         operands = [as_tensor_variable(v) for v in (inputs, mean, std, gamma, beta)]
@@ -75,8 +81,10 @@ def batch_normalization_train(
 
     The results are the normalised inputs, the mean, 1 / sqrt(variance + epsilon), and, if running
     averages are given, these moved by running_average_factor towards the mean and towards the
-    unbiased variance. Statistics have the dimensions of gamma. Raises ValueError if axes,
-    numbers of dimensions or epsilon are invalid.
+    unbiased variance. The first has the shape of inputs, statistics that of gamma; all have the
+    upcast of the dtypes of inputs, gamma, beta and running averages (float64 for integers). Raises
+    ValueError if axes, numbers of dimensions or epsilon are invalid, or if only one running average
+    is given; ValueError at run time if shapes do not fit.
     """
     inputs, gamma, beta = map(as_tensor_variable, (inputs, gamma, beta))
     axes = _axes(axes, inputs.type.ndim)
@@ -120,7 +128,10 @@ def batch_normalization_test(
 ) -> Tensor:
     """Return inputs normalised by a given mean and variance, scaled and shifted.
 
-    Arguments as for ``batch_normalization_train``; mean and var have the dimensions of gamma.
+    Arguments as for ``batch_normalization_train``; mean and var have the dimensions of gamma. The
+    result has the shape of inputs, and the upcast of all dtypes (float64 for integers). Raises
+    ValueError if axes, numbers of dimensions or epsilon are invalid; ValueError at run time if
+    shapes do not fit.
     """
     inputs, gamma, beta, mean, var = map(as_tensor_variable, (inputs, gamma, beta, mean, var))
     layout = _Layout(inputs, _axes(axes, inputs.type.ndim), gamma, beta)

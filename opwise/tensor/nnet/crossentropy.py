@@ -228,13 +228,26 @@ def _no_bias(x: Tensor) -> Tensor:
 def crossentropy_softmax_1hot_with_bias(
     x: TensorLike, b: TensorLike, y_idx: TensorLike, **kwargs: Any
 ) -> list[Tensor]:
-    """Return the cross entropy of softmax(x + b) with labels, a vector, and the softmax."""
+    """Return the cross entropy of softmax(x + b) with labels, a vector, and the softmax.
+
+    x: a matrix of floats (rows, classes). b: a vector with an element for each class. y_idx: the
+    label of each row, a vector of integers. The results have shapes (rows,) and (rows, classes),
+    and the dtype of x. Raises ValueError for other numbers of dimensions or dtypes; ValueError at
+    run time unless there is one label for each row, from 0 to classes - 1, and one element of b for
+    each class.
+    """
     result: list[Tensor] = crossentropy_softmax_argmax_1hot_with_bias(x, b, y_idx, **kwargs)[:2]
     return result
 
 
 def crossentropy_softmax_1hot(x: TensorLike, y_idx: TensorLike, **kwargs: Any) -> list[Tensor]:
-    """Return the cross entropy of softmax(x) with labels, a vector, and the softmax."""
+    """Return the cross entropy of softmax(x) with labels, a vector, and the softmax.
+
+    x: a matrix of floats (rows, classes). y_idx: the label of each row, a vector of integers. The
+    results have shapes (rows,) and (rows, classes), and the dtype of x. Raises ValueError for other
+    numbers of dimensions or dtypes; ValueError at run time unless there is one label for each row,
+    from 0 to classes - 1.
+    """
     x = as_tensor_variable(x)
     return crossentropy_softmax_1hot_with_bias(x, _no_bias(x), y_idx, **kwargs)
 
@@ -242,7 +255,15 @@ def crossentropy_softmax_1hot(x: TensorLike, y_idx: TensorLike, **kwargs: Any) -
 def crossentropy_softmax_max_and_argmax_1hot_with_bias(
     x: TensorLike, b: TensorLike, y_idx: TensorLike, **kwargs: Any
 ) -> list[Tensor]:
-    """Return cross entropy and softmax(x + b), and the maximum of each row and its column."""
+    """Return cross entropy and softmax(x + b), and the maximum of each row and its column.
+
+    x: a matrix of floats (rows, classes). b: a vector with an element for each class. y_idx: the
+    label of each row, a vector of integers. The results have shapes (rows,), (rows, classes),
+    (rows,) and (rows,), and the dtype of x, but for the columns, int64. The maximum is that of the
+    softmax. Raises ValueError for other numbers of dimensions or dtypes; ValueError at run time
+    unless there is one label for each row, from 0 to classes - 1, and one element of b for each
+    class.
+    """
     nll, sm = crossentropy_softmax_1hot_with_bias(x, b, y_idx, **kwargs)
     return [nll, sm, *max_and_argmax(sm, axis=-1)]
 
@@ -250,7 +271,14 @@ def crossentropy_softmax_max_and_argmax_1hot_with_bias(
 def crossentropy_softmax_max_and_argmax_1hot(
     x: TensorLike, y_idx: TensorLike, **kwargs: Any
 ) -> list[Tensor]:
-    """Return cross entropy and softmax(x), and the maximum of each row and its column."""
+    """Return cross entropy and softmax(x), and the maximum of each row and its column.
+
+    x: a matrix of floats (rows, classes). y_idx: the label of each row, a vector of integers. The
+    results have shapes (rows,), (rows, classes), (rows,) and (rows,), and the dtype of x, but for
+    the columns, int64. The maximum is that of the softmax. Raises ValueError for other numbers of
+    dimensions or dtypes; ValueError at run time unless there is one label for each row, from 0 to
+    classes - 1.
+    """
     x = as_tensor_variable(x)
     return crossentropy_softmax_max_and_argmax_1hot_with_bias(x, _no_bias(x), y_idx, **kwargs)
 
@@ -369,9 +397,11 @@ crossentropy_categorical_1hot_grad = CrossentropyCategorical1HotGrad()
 def categorical_crossentropy(coding_dist: TensorLike, true_dist: TensorLike) -> Tensor:
     """Return the cross entropy of distributions along the last dimension with the true ones.
 
-    coding_dist: probabilities. true_dist: probabilities of the same shape, or, with one dimension
-    less (a vector of integers), the class of each row. The result lacks the last dimension.
-    Raises TypeError for other ranks.
+    coding_dist: probabilities. true_dist: probabilities of the same shape, or, for a matrix, a
+    vector of int32 or int64 with the class of each row. The result lacks the last dimension; its
+    dtype is the upcast of both as floats, with classes that of coding_dist. Raises TypeError for
+    other ranks and for classes of another dtype, ValueError for two numbers; ValueError at run time
+    if the shapes differ, or for a class that coding_dist lacks.
     """
     coding_dist, true_dist = as_tensor_variable(coding_dist), as_tensor_variable(true_dist)
     if true_dist.type.ndim == coding_dist.type.ndim:
@@ -386,7 +416,12 @@ def categorical_crossentropy(coding_dist: TensorLike, true_dist: TensorLike) -> 
 
 
 def binary_crossentropy(output: TensorLike, target: TensorLike) -> Tensor:
-    """Return the cross entropy, elementwise, of probabilities ``output`` with ``target``."""
+    """Return the cross entropy, elementwise, of probabilities ``output`` with ``target``.
+
+    Both may have any shape and broadcast. The dtype is the upcast of theirs as floats, at least
+    float32 (or floatX, if that is float16). Raises TypeError for what is no tensor; ValueError at
+    run time if the shapes do not broadcast.
+    """
     output, target = as_tensor_variable(output), as_tensor_variable(target)
     log = elemwise("log")
     result: Tensor = -(target * log(output) + (1.0 - target) * log(1.0 - output))
@@ -394,7 +429,11 @@ def binary_crossentropy(output: TensorLike, target: TensorLike) -> Tensor:
 
 
 def sigmoid_binary_crossentropy(output: TensorLike, target: TensorLike) -> Tensor:
-    """Return binary_crossentropy(sigmoid(output), target), accurate for large outputs."""
+    """Return binary_crossentropy(sigmoid(output), target), accurate for large outputs.
+
+    output: of any shape, before the sigmoid. Shape, dtype and errors are those of
+    ``binary_crossentropy``. Raises TypeError for what is no tensor.
+    """
     output, target = as_tensor_variable(output), as_tensor_variable(target)
     result: Tensor = target * softplus(-output) + (1.0 - target) * softplus(output)
     return result

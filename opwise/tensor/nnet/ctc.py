@@ -192,12 +192,14 @@ def _arriving(before: np.ndarray, skips: np.ndarray) -> np.ndarray:
 
 
 def ctc(activations: TensorLike, labels: TensorLike, input_lengths: TensorLike) -> Tensor:
-    """Return the CTC loss of each sequence of a batch, a vector.
+    """Return the CTC loss of each sequence of a batch, a vector of the dtype of activations.
 
-    activations: before the softmax, of shape (time, batch, symbols), float32 or float64. labels:
-    an integer matrix with a row for each sequence; negative numbers are padding, 0 is the blank and
-    no label. input_lengths: the number of time steps of each sequence. Raises TypeError for other
-    dtypes, ValueError for other numbers of dimensions.
+    activations: before the softmax, of shape (time, batch, symbols), float32 or float64. labels: an
+    integer matrix with a row for each sequence; negative numbers are padding, 0 is the blank and no
+    label. input_lengths: the number of time steps of each sequence, an integer vector. A sequence
+    with fewer steps than its labels need has loss 0. Raises TypeError for other dtypes, ValueError
+    for other numbers of dimensions; ValueError at run time for numbers of sequences that differ,
+    and for labels and lengths out of range.
     """
     costs: Tensor = ConnectionistTemporalClassification()(activations, labels, input_lengths)
     return costs

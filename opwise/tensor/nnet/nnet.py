@@ -63,9 +63,12 @@ softsign = elemwise("scalar_softsign")
 def relu(x: TensorLike, alpha: TensorLike = 0) -> Tensor | float | np.ndarray:
     """Return x where it is positive and ``alpha`` times x elsewhere, elementwise.
 
-    alpha: a number or a tensor that broadcasts against x. The derivative at 0 is the mean of both
-    slopes. For a number or an array, and alpha 0, the result is a number or an array. The result
-    for integers and bools is of floats.
+    alpha: a number or a tensor that broadcasts against x; the result has the shape of both. Its
+    dtype is the upcast of theirs as floats (integers of 8 and 16 bits count as float32, others as
+    float64; a fraction counts as floatX), at least float32 (or floatX, if that is float16). The
+    derivative at 0 is the mean of both slopes. For a number or an array, and alpha 0, the result is
+    a number or an array. Raises TypeError for what is no tensor; ValueError at run time if the
+    shapes do not broadcast.
     """
     is_zero = isinstance(alpha, int | float) and alpha == 0
     if is_zero and isinstance(x, np.ndarray | np.generic | int | float):
@@ -95,7 +98,13 @@ def relu(x: TensorLike, alpha: TensorLike = 0) -> Tensor | float | np.ndarray:
 
 
 def elu(x: TensorLike, alpha: Any = 1) -> Tensor:
-    """Return x where it is positive and ``alpha`` (exp(x) - 1) elsewhere, elementwise."""
+    """Return x where it is positive and ``alpha`` (exp(x) - 1) elsewhere, elementwise.
+
+    alpha: a number or a tensor that broadcasts against x; the result has the shape of both. Its
+    dtype is that of x (for integers, float32 of 8 and 16 bits, else float64), upcast with that of
+    alpha, of which a fraction counts as floatX. Raises TypeError for what is no tensor; ValueError
+    at run time if the shapes do not broadcast.
+    """
     x = as_tensor_variable(x)
     below = x
     if x.type.dtype in dtypes.FLOATS:  # exp of large x would be inf, and the gradient inf times 0
@@ -104,7 +113,11 @@ def elu(x: TensorLike, alpha: Any = 1) -> Tensor:
 
 
 def selu(x: Any) -> Tensor:
-    """Return the scaled elu whose outputs keep mean 0 and variance 1 (Klambauer et al., 2017)."""
+    """Return the scaled elu whose outputs keep mean 0 and variance 1 (Klambauer et al., 2017).
+
+    The result has the shape of x; its dtype is the upcast of floatX and that of ``elu(x)``. Raises
+    TypeError for what is no tensor.
+    """
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
 
 
@@ -192,8 +205,10 @@ prepend_1_to_each_row = Prepend_scalar_constant_to_each_row(1.0)
 def confusion_matrix(actual: TensorLike, pred: TensorLike) -> list[Tensor]:
     """Return how often each class was predicted as each other class, and the sorted classes.
 
-    actual, pred: vectors of labels. The first result is a matrix of int64: rows are the actual
-    classes, columns the predicted ones. Raises ValueError unless both are vectors.
+    actual, pred: vectors of labels. The first result is a matrix of int64 of shape (classes,
+    classes): rows are the actual classes, columns the predicted ones. The second is a vector of the
+    upcast of their dtypes. Raises ValueError unless both are vectors; ValueError at run time if
+    their lengths differ.
     """
     actual, pred = as_tensor_variable(actual), as_tensor_variable(pred)
     for labels, name in ((actual, "actual"), (pred, "pred")):
@@ -222,9 +237,14 @@ def h_softmax(
     """Return the probabilities of a two-level softmax: over classes, then over outputs of a class.
 
     x: matrix (batch_size, features). W1, b1: (features, n_classes), (n_classes,). W2, b2:
-    (n_classes, features, n_outputs_per_class), (n_classes, n_outputs_per_class). target: a
-    vector of one output for each row; the result then is the vector of their probabilities, and
-    only one class per row is computed. Without it, the result is the matrix of all probabilities.
+    (n_classes, features, n_outputs_per_class), (n_classes, n_outputs_per_class). target: integers,
+    one output for each row; the result then is the vector of their probabilities, of shape
+    (batch_size,), and only one class per row is computed. Without it, the result has the shape
+    (batch_size, n_outputs). Its dtype is the upcast of those of x and the parameters.
+
+    Raises TypeError for a target that has no integers, ValueError for other numbers of dimensions
+    and for x and parameters without floats; at run time ValueError for shapes that do not fit,
+    IndexError for a target that is too large or not one for each row.
     """
     x = as_tensor_variable(x)
     class_probs = softmax(dot(x, W1) + b1)

@@ -272,19 +272,29 @@ logsoftmax_op = LogSoftmax()
 
 
 def softmax(c: TensorLike) -> Tensor:
-    """Return the softmax of each row of a matrix of floats; a vector is a matrix of one row."""
+    """Return the softmax of each row of a matrix of floats; a vector is a matrix of one row.
+
+    The result is a matrix of the shape and dtype of ``c``. Raises ValueError for another dtype or
+    number of dimensions; warns if rows are known to have length 1.
+    """
     return softmax_op(c)
 
 
 def logsoftmax(c: TensorLike) -> Tensor:
-    """Return the logarithm of the softmax of each row; a vector is a matrix of one row."""
+    """Return the logarithm of the softmax of each row; a vector is a matrix of one row.
+
+    The result is a matrix of the shape and dtype of ``c``, which has floats. Raises ValueError for
+    another dtype or number of dimensions; warns if rows are known to have length 1.
+    """
     return logsoftmax_op(c)
 
 
 def softmax_graph(c: Any) -> Tensor:
     """Return the softmax over the last dimension as an expression, which may overflow.
 
-    Rewrites replace it by ``Softmax`` for matrices.
+    c: a tensor of any shape but (); the result has its shape and dtype (for integers, float32 of 8
+    and 16 bits, else float64). Rewrites replace it by ``Softmax`` for matrices. Raises ValueError
+    for a number.
     """
     e = elemwise("exp")(c)
     return e / sum_(e, axis=-1, keepdims=True)

@@ -40,7 +40,11 @@ ultra_fast_sigmoid_inplace = Elemwise(
 
 
 def hard_sigmoid(x: TensorLike) -> Tensor:
-    """Return 0.2 x + 0.5 clipped to 0 and 1, an approximation of the sigmoid."""
+    """Return 0.2 x + 0.5 clipped to 0 and 1, an approximation of the sigmoid, elementwise.
+
+    The result has the shape of x and its dtype; for integers, float32 (of 8 and 16 bits) or
+    float64. Raises TypeError for complex numbers.
+    """
     x = as_tensor_variable(x)
     dtype = dtypes.to_float(x.type.dtype)
     line = x * constant(0.2, dtype=dtype) + constant(0.5, dtype=dtype)
