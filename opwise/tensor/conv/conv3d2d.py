@@ -41,9 +41,11 @@ def conv3d(
     """Return the convolution of films with flipped filters.
 
     signals: (batch, time, channels, rows, columns). filters: (outputs, time, channels, rows,
-    columns). The result is (batch, time, outputs, rows, columns). signals_shape, filters_shape:
-    shapes as far as known, with None for what is not. border_mode: 'valid', 'full' or 'half', or
-    one of these for time, rows and columns each. Raises ValueError for others.
+    columns). The result is (batch, time, outputs, rows, columns) and has the upcast of their
+    dtypes. signals_shape, filters_shape: shapes as far as known, with None for what is not.
+    border_mode: 'valid', 'full' or 'half', or one of these for time, rows and columns each. Raises
+    ValueError for others, TypeError for other numbers of dimensions; ValueError at run time for
+    shapes that do not belong together.
     """
     films, kernels = as_tensor_variable(signals), as_tensor_variable(filters)
     modes = (border_mode,) * 3 if isinstance(border_mode, str) else tuple(border_mode)
@@ -74,11 +76,12 @@ def conv3d(
 
 
 def get_diagonal_subtensor_view(x: np.ndarray, i0: int, i1: int) -> np.ndarray:
-    """Return the diagonals of an array as a view: element (..., k, ..., j, ...) along axes i0 and
-    i1 is that of x at k + n - 1 - j and j, where n is the length of axis i1.
+    """Return the diagonals of an array along axes i0 and i1 as a view.
 
-    The view has n - 1 fewer elements along i0. Raises NotImplementedError if axis i0 is shorter
-    than i1.
+    Element (..., k, ..., j, ...) along these axes is that of x at k + n - 1 - j and j, where n is
+    the length of axis i1. The view has the shape and dtype of x, but n - 1 fewer elements along i0.
+    Raises NotImplementedError if axis i0 is shorter than i1, IndexError for an axis that does not
+    exist.
     """
     i0, i1 = int(i0), int(i1)
     rows, columns = x.shape[i0], x.shape[i1]

@@ -72,17 +72,18 @@ def conv2d(
     input: (batch, channels, rows, columns). filters: (outputs, channels of a group, rows, columns);
     with unshared, which has weights of their own for each place, (outputs, output rows, output
     columns, channels of a group, rows, columns). The result is (batch, outputs, rows, columns), of
-    (image + pads - ((filter - 1) * dilation + 1)) // subsample + 1 rows and columns.
+    (image + pads - ((filter - 1) * dilation + 1)) // subsample + 1 rows and columns, and has the
+    upcast of their dtypes.
 
     input_shape, filter_shape: shapes as far as known, with None for what is not: hints, which are
     checked only under the flag ``conv.assert_shape``. No rewrite believes them: to have only the
     middle of a 'full' result computed, give filters whose rows and columns the graph knows, by
-    ``specify_shape`` for example. border_mode:
-    'valid' (no zeros around the image), 'full' (as many as a filter reaches), 'half' (half as
-    many), a number, a number for each axis, or pairs of them, before and behind. subsample: steps
-    of the filter. filter_flip: False for a correlation. filter_dilation: distances between elements
-    of the image that a filter meets. num_groups: of channels and outputs that belong together.
-    image_shape: an old name of input_shape. Other keywords have no effect.
+    ``specify_shape`` for example. border_mode: 'valid' (no zeros around the image), 'full' (as many
+    as a filter reaches), 'half' (half as many), a number, a number for each axis, or pairs of them,
+    before and behind. subsample: steps of the filter. filter_flip: False for a correlation.
+    filter_dilation: distances between elements of the image that a filter meets. num_groups: of
+    channels and outputs that belong together. image_shape: an old name of input_shape. Other
+    keywords have no effect.
 
     Raises TypeError for wrong numbers of dimensions, ValueError for wrong options, and when it
     runs, for shapes that do not belong together.
@@ -120,7 +121,10 @@ def conv3d(
     """Return the convolution of a batch of volumes with filters, as ``conv2d`` of images.
 
     input: (batch, channels, depth, rows, columns). filters: (outputs, channels of a group, depth,
-    rows, columns).
+    rows, columns). The result is (batch, outputs, depth, rows, columns), of lengths as for
+    ``conv2d``, and has the upcast of their dtypes. Raises TypeError for wrong numbers of
+    dimensions, ValueError for wrong options, and when it runs, for shapes that do not belong
+    together.
     """
     op = AbstractConv3d(
         input_shape, filter_shape, border_mode, subsample, filter_flip, filter_dilation, num_groups
@@ -195,7 +199,11 @@ def conv2d_grad_wrt_inputs(
 ) -> Tensor:
     """Return the gradient by its input of a ``conv2d`` whose gradient by the output is given.
 
-    input_shape: of that input; rows and columns may be variables.
+    output_grad: (batch, outputs, rows, columns). filters: as for ``conv2d``. input_shape: of that
+    input, and of the result; rows and columns may be variables, batch and channels None. The dtype
+    is the upcast of those of output_grad and filters. Raises TypeError for other numbers of
+    dimensions of tensors, ValueError for wrong options and if a length of the result is not known;
+    ValueError at run time for shapes that do not belong together.
     """
     op = AbstractConv2d_gradInputs(
         _constants("input_shape", input_shape, 2), filter_shape, border_mode, subsample,
@@ -215,7 +223,14 @@ def conv3d_grad_wrt_inputs(
     filter_dilation: Sequence[int] = (1, 1, 1),
     num_groups: int = 1,
 ) -> Tensor:
-    """Return the gradient by its input of a ``conv3d`` whose gradient by the output is given."""
+    """Return the gradient by its input of a ``conv3d`` whose gradient by the output is given.
+
+    output_grad: (batch, outputs, depth, rows, columns). filters: as for ``conv3d``. input_shape: of
+    that input, and of the result; the last three may be variables, batch and channels None. The
+    dtype is the upcast of those of output_grad and filters. Raises TypeError for other numbers of
+    dimensions of tensors, ValueError for wrong options and if a length of the result is not known;
+    ValueError at run time for shapes that do not belong together.
+    """
     op = AbstractConv3d_gradInputs(
         _constants("input_shape", input_shape, 3), filter_shape, border_mode, subsample,
         filter_flip, filter_dilation, num_groups,
@@ -237,7 +252,11 @@ def conv2d_grad_wrt_weights(
 ) -> Tensor:
     """Return the gradient by its filters of a ``conv2d`` whose gradient by the output is given.
 
-    filter_shape: of these filters; rows and columns may be variables.
+    input: as for ``conv2d``. output_grad: (batch, outputs, rows, columns). filter_shape: of these
+    filters, and of the result; rows and columns may be variables, others None. The dtype is the
+    upcast of those of input and output_grad. Raises TypeError for other numbers of dimensions of
+    tensors, ValueError for wrong options and if a length of the result is not known; ValueError at
+    run time for shapes that do not belong together.
     """
     op = AbstractConv2d_gradWeights(
         input_shape, _constants("filter_shape", filter_shape, 2), border_mode, subsample,
@@ -257,7 +276,14 @@ def conv3d_grad_wrt_weights(
     filter_dilation: Sequence[int] = (1, 1, 1),
     num_groups: int = 1,
 ) -> Tensor:
-    """Return the gradient by its filters of a ``conv3d`` whose gradient by the output is given."""
+    """Return the gradient by its filters of a ``conv3d`` whose gradient by the output is given.
+
+    input: as for ``conv3d``. output_grad: (batch, outputs, depth, rows, columns). filter_shape: of
+    these filters, and of the result; the last three may be variables, others None. The dtype is the
+    upcast of those of input and output_grad. Raises TypeError for other numbers of dimensions of
+    tensors, ValueError for wrong options and if a length of the result is not known; ValueError at
+    run time for shapes that do not belong together.
+    """
     op = AbstractConv3d_gradWeights(
         input_shape, _constants("filter_shape", filter_shape, 3), border_mode, subsample,
         filter_flip, filter_dilation, num_groups,
@@ -279,9 +305,13 @@ def conv2d_transpose(
 ) -> Tensor:
     """Return the transposed convolution: what has the shape of an input of ``conv2d``.
 
-    input: of the shape of an output. filters: (channels of the input, of the output, rows,
-    columns). output_shape: of the result; rows and columns may be variables. input_dilation: the
-    steps of the filter over the result. Other arguments are those of ``conv2d``.
+    input: of the shape of an output, (batch, channels of the input, rows, columns). filters:
+    (channels of the input, of the output, rows, columns). output_shape: of the result, (batch,
+    channels, rows, columns); rows and columns may be variables, others None. input_dilation: the
+    steps of the filter over the result. Other arguments are those of ``conv2d``. The dtype is the
+    upcast of those of input and filters. Raises TypeError for other numbers of dimensions of
+    tensors, ValueError for wrong options and if a length of the result is not known; ValueError at
+    run time for shapes that do not belong together.
     """
     return conv2d_grad_wrt_inputs(
         input, filters, output_shape, filter_shape, border_mode, input_dilation, filter_flip,
@@ -304,9 +334,11 @@ def separable_conv2d(
 ) -> Tensor:
     """Return a convolution of each channel by itself, whose results pointwise filters join.
 
-    depthwise_filters: (channels times a factor, 1, rows, columns). pointwise_filters: (outputs,
-    channels times the factor, 1, 1). num_channels: of the input. Other arguments are those of
-    ``conv2d``.
+    input: (batch, num_channels, rows, columns). depthwise_filters: (channels times a factor, 1,
+    rows, columns). pointwise_filters: (outputs, channels times the factor, 1, 1). Other arguments
+    are those of ``conv2d``. The result is (batch, outputs, rows, columns), of lengths as for
+    ``conv2d``, and has the upcast of all dtypes. Raises TypeError for wrong numbers of dimensions,
+    ValueError for wrong options, and when it runs, for shapes that do not belong together.
     """
     depthwise = AbstractConv2d(
         input_shape, depthwise_filter_shape, border_mode, subsample, filter_flip, filter_dilation,
@@ -329,7 +361,13 @@ def separable_conv3d(
     filter_flip: bool = True,
     filter_dilation: Sequence[int] = (1, 1, 1),
 ) -> Tensor:
-    """Return a convolution of each channel of volumes, as ``separable_conv2d`` of images."""
+    """Return a convolution of each channel of volumes, as ``separable_conv2d`` of images.
+
+    input: (batch, num_channels, depth, rows, columns); filters have a depth before their rows too.
+    The result is (batch, outputs, depth, rows, columns) and has the upcast of all dtypes. Raises
+    TypeError for wrong numbers of dimensions, ValueError for wrong options, and when it runs, for
+    shapes that do not belong together.
+    """
     depthwise = AbstractConv3d(
         input_shape, depthwise_filter_shape, border_mode, subsample, filter_flip, filter_dilation,
         num_channels,
@@ -352,8 +390,10 @@ def causal_conv1d(
     """Return a convolution in time of which no output depends on later inputs.
 
     input: (batch, channels, length). filters: (outputs, channels of a group, length), whose length
-    filter_shape must give. The result is (batch, outputs, length), of the length of the input if
-    subsample is 1. Raises ValueError for other numbers of dimensions.
+    filter_shape must give. The result is (batch, outputs, (length of the input - 1) // subsample +
+    1), of the upcast of their dtypes. Raises ValueError for other numbers of dimensions, for a
+    filter_shape without length, and for unshared, which needs filters of more dimensions;
+    ValueError at run time for shapes that do not belong together.
     """
     input, filters = as_tensor_variable(input), as_tensor_variable(filters)
     if input.type.ndim != 3 or filters.type.ndim != 3:
@@ -386,15 +426,22 @@ def causal_conv1d(
 
 
 def bilinear_kernel_1D(ratio: Any, normalize: bool = True) -> Tensor:
-    """Return the vector 1, 2, ... ratio, ... 2, 1 of dtype floatX; normalize: divided by ratio."""
+    """Return the vector 1, 2, ... ratio, ... 2, 1 of dtype floatX; normalize: divided by ratio.
+
+    ratio: a number or a 0-d variable, 1 or more. The result has shape (2 * ratio - 1,). Raises
+    TypeError for what is no number.
+    """
     rising = arange(1, ratio + 1, dtype=config.floatX)
     kernel = concatenate([rising, rising[-2::-1]])
     return kernel / cast(as_tensor_variable(ratio), config.floatX) if normalize else kernel
 
 
 def bilinear_kernel_2D(ratio: Any, normalize: bool = True) -> Tensor:
-    """Return the outer product of two ``bilinear_kernel_1D``; ratio: one number, or (rows,
-    columns)."""
+    """Return the outer product of two ``bilinear_kernel_1D``; ratio: a number, or (rows, columns).
+
+    The result is a matrix of dtype floatX and shape (2 * rows - 1, 2 * columns - 1). Raises
+    TypeError for what is no number, ValueError for a tuple of another length.
+    """
     rows, columns = ratio if isinstance(ratio, tuple) else (ratio, ratio)
     across = dimshuffle(bilinear_kernel_1D(columns, normalize), ("x", 0))
     return across * dimshuffle(bilinear_kernel_1D(rows, normalize), (0, "x"))
@@ -418,8 +465,11 @@ def bilinear_upsampling(
 
     input: (batch, channels, rows, columns). ratio: how many times as many rows and columns;
     frac_ratio: the same as a fraction (p, q), or one for rows and one for columns. use_1D_kernel:
-    enlarge rows, and then columns; only for whole ratios. Raises ValueError unless one of ratio and
-    frac_ratio is given, and for frac_ratio with use_1D_kernel.
+    enlarge rows, and then columns; only for whole ratios. The result is (batch, channels, rows *
+    ratio, columns * ratio), rounded up, and has the upcast of floatX and the dtype of input. Raises
+    ValueError unless one of ratio and frac_ratio is given, if it is not of integers of 1 or more,
+    and for frac_ratio with use_1D_kernel; IndexError or ValueError at run time for another number
+    of dimensions.
     """
     if bool(ratio) == bool(frac_ratio):
         raise ValueError("bilinear_upsampling needs either ratio or frac_ratio")
@@ -455,8 +505,10 @@ def bilinear_upsampling(
 def frac_bilinear_upsampling(input: TensorLike, frac_ratio: Any) -> Tensor:
     """Return images enlarged by fractions, by linear interpolation.
 
-    frac_ratio: (p, q), or one such fraction for rows and one for columns. Raises ValueError if it
-    is no tuple.
+    input: (batch, channels, rows, columns). frac_ratio: (p, q), or one such fraction for rows and
+    one for columns. The result is (batch, channels, rows * p / q, columns * p / q), rounded up, and
+    has the upcast of floatX and the dtype of input. Raises ValueError if frac_ratio is no tuple of
+    integers of 1 or more; IndexError or ValueError at run time for another number of dimensions.
     """
     if not isinstance(frac_ratio, tuple):
         raise ValueError(f"frac_ratio must be a tuple, not {frac_ratio!r}")

@@ -28,16 +28,18 @@ def images2neibs(
 ) -> Tensor:
     """Return a matrix whose rows are the neighbourhoods of images.
 
-    ten4: images (batch, channels, rows, columns) of any dtype. neib_shape: rows and columns of a
-    neighbourhood. neib_step: its steps over the image (default: neib_shape). Both are two integers
-    or a vector of integers. A row of the result is one neighbourhood, row by row; neighbourhoods
-    follow each other by column, row, channel and image.
+    ten4: images (batch, channels, rows, columns) of any dtype, which the result has. neib_shape:
+    rows and columns of a neighbourhood. neib_step: its steps over the image (default: neib_shape).
+    Both are two integers or a vector of integers. A row of the result is one neighbourhood, row by
+    row; neighbourhoods follow each other by column, row, channel and image. Its shape is (number of
+    neighbourhoods, product of neib_shape).
 
     mode: 'valid' (steps must end at the border), 'ignore_borders' (the rest is left out), 'half'
     and 'full' (as 'valid' for an image with zeros around it: half of neib_shape, or all of it but
     1), 'wrap_centered' (a neighbourhood around every element that a step reaches; beyond a border
-    it goes on at the opposite one). Raises NotImplementedError for other modes; when it runs,
-    TypeError for images that do not fit, ValueError for lengths and steps below 1.
+    it goes on at the opposite one). Raises NotImplementedError for other modes, TypeError for other
+    numbers of dimensions and for lengths that are no integers; when it runs, TypeError for images
+    that do not fit, ValueError for lengths and steps below 1.
     """
     return Images2Neibs(mode)(ten4, neib_shape, neib_step)
 
@@ -47,9 +49,11 @@ def neibs2images(
 ) -> Tensor:
     """Return the images of which ``images2neibs`` made a matrix of disjoint neighbourhoods.
 
-    original_shape: of the images. mode: 'valid', or 'ignore_borders', which puts zeros where there
-    were no neighbourhoods. Raises NotImplementedError for other modes; ValueError, when it runs,
-    for a matrix of another size.
+    original_shape: of the images, (batch, channels, rows, columns), and of the result; it has the
+    dtype of neibs. mode: 'valid', or 'ignore_borders', which puts zeros where there were no
+    neighbourhoods. Raises NotImplementedError for other modes, TypeError for lengths that are no
+    integers; when it runs, ValueError for a matrix of another size, IndexError for a shape of fewer
+    than 4 lengths.
     """
     if mode not in ("valid", "ignore_borders"):
         raise NotImplementedError(

@@ -61,8 +61,10 @@ def pool_2d(
     old names of ws, stride and pad.
 
     The result has the dtype of input and, with ignore_border, (length + 2 pad - ws) // stride + 1
-    rows and columns. Raises ValueError for other modes and for two names of one argument;
-    NotImplementedError for fewer dimensions.
+    rows and columns. Raises ValueError for other modes, without ws, for two names of one argument
+    and for lengths below 1, TypeError for lengths that are no integers; NotImplementedError for
+    fewer dimensions, for pad without ignore_border and for a pad that is too large; ValueError at
+    run time for maxima of bools and complex numbers.
     """
     return _pool(2, input, ws, ignore_border, stride, pad, mode, ds, st, padding)
 
@@ -78,7 +80,11 @@ def pool_3d(
     st: Any = None,
     padding: Any = None,
 ) -> Tensor:
-    """Return the maxima, sums or averages of windows over the last three axes, as ``pool_2d``."""
+    """Return the maxima, sums or averages of windows over the last three axes, as ``pool_2d``.
+
+    input: three dimensions or more; ws, stride and pad are three integers. The result has the dtype
+    of input and lengths as those of ``pool_2d``. Raises the errors of that.
+    """
     return _pool(3, input, ws, ignore_border, stride, pad, mode, ds, st, padding)
 
 
@@ -133,14 +139,19 @@ def max_pool_2d(
     padding: Any = (0, 0),
     mode: str = "max",
 ) -> Tensor:
-    """Return ``pool_2d`` under its old name, with the old names of its arguments."""
+    """Return ``pool_2d`` under its old name, with the old names of its arguments.
+
+    Shape and dtype of the result are those of ``pool_2d``. Raises the errors of that.
+    """
     return _pool(2, input, ds, ignore_border, st, padding, mode, None, None, None)
 
 
 def max_pool_2d_same_size(input: TensorLike, patch_size: Any) -> Tensor:
     """Return the input with zeros for all but the maxima of windows that lie side by side.
 
-    patch_size: rows and columns of a window.
+    patch_size: rows and columns of a window. The result has the shape and dtype of input; elements
+    outside all windows are 0. Raises TypeError for less than two dimensions and for a patch_size
+    that is not of integers, ValueError for one that is not two of 1 or more.
     """
     maxima = Pool(True)(input, patch_size)
     return MaxPoolGrad(True)(input, maxima, maxima, patch_size)

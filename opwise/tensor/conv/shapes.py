@@ -40,7 +40,12 @@ def get_conv_output_shape(
     subsample: Sequence[Any],
     filter_dilation: Sequence[Any] | None = None,
 ) -> tuple[Any, ...]:
-    """Return the shape of a convolution's result; numbers, variables, or None for the unknown."""
+    """Return the shape of a convolution's result; numbers, variables, or None for the unknown.
+
+    image_shape: (batch, channels, *lengths). kernel_shape: (outputs, ..., *lengths). The result is
+    (batch, outputs, *lengths). border_mode, subsample, filter_dilation: as for ``conv2d``. Raises
+    ValueError for another border mode; lengths are not checked.
+    """
     n = len(image_shape) - 2
     dilation = (1,) * n if filter_dilation is None else tuple(filter_dilation)
     geometry = Geometry(checked_border_mode(border_mode, n), tuple(subsample), dilation)
@@ -51,7 +56,12 @@ def get_conv_output_shape(
 def get_conv_shape_1axis(
     image_shape: Any, kernel_shape: Any, border_mode: Any, subsample: Any, dilation: Any = 1
 ) -> Any:
-    """Return the length of a convolution's result along one axis, or None if it is unknown."""
+    """Return the length of a convolution's result along one axis, or None if it is unknown.
+
+    It is a number, or a 0-d variable if an argument is one. border_mode: 'valid', 'full', 'half', a
+    number of zeros or a pair of them. Raises ValueError for another border mode; the shape is not
+    checked.
+    """
     return output_length(image_shape, kernel_shape, _border(border_mode), subsample, dilation)
 
 
@@ -80,7 +90,9 @@ def get_conv_gradweights_shape(
 
     Lengths along axes with subsample, and with border_mode 'half', are None: several lengths of
     kernels give the same result. As in Theano, the first entry is the second of top_shape divided
-    by num_groups, and the channels are all of those of the image.
+    by num_groups, and the channels are all of those of the image. With unshared, the lengths of
+    top_shape follow the first entry. Raises ValueError for another border mode, and unless all
+    arguments have as many axes.
     """
     n = len(subsample)
     dilation = (1,) * n if filter_dilation is None else tuple(filter_dilation)
@@ -97,7 +109,11 @@ def get_conv_gradweights_shape(
 def get_conv_gradweights_shape_1axis(
     image_shape: Any, top_shape: Any, border_mode: Any, subsample: Any, dilation: Any
 ) -> Any:
-    """Return the length of a kernel along one axis, or None if it is not determined."""
+    """Return the length of a kernel along one axis, or None if it is not determined.
+
+    It is a number, or a 0-d variable if an argument is one. border_mode: as for
+    ``get_conv_shape_1axis``. Raises ValueError for another border mode; the shape is not checked.
+    """
     if None in (image_shape, top_shape, border_mode, subsample, dilation):
         return None
     if subsample != 1 or border_mode == "half":
@@ -121,6 +137,7 @@ def get_conv_gradinputs_shape(
     """Return the shape of the image for which kernels give a result of ``top_shape``.
 
     Lengths along axes with subsample are None: several lengths of images give the same result.
+    Raises ValueError for another border mode, and unless all arguments have as many axes.
     """
     n = len(top_shape) - 2
     dilation = (1,) * n if filter_dilation is None else tuple(filter_dilation)
@@ -135,7 +152,11 @@ def get_conv_gradinputs_shape(
 def get_conv_gradinputs_shape_1axis(
     kernel_shape: Any, top_shape: Any, border_mode: Any, subsample: Any, dilation: Any
 ) -> Any:
-    """Return the length of an image along one axis, or None if it is not determined."""
+    """Return the length of an image along one axis, or None if it is not determined.
+
+    It is a number, or a 0-d variable if an argument is one. border_mode: as for
+    ``get_conv_shape_1axis``. Raises ValueError for another border mode; the shape is not checked.
+    """
     if None in (kernel_shape, top_shape, border_mode, subsample, dilation) or subsample != 1:
         return None
     reach = (kernel_shape - 1) * dilation + 1
@@ -153,7 +174,8 @@ def check_conv_gradinputs_shape(
 ) -> bool:
     """Return whether images and kernels may give a result of ``output_shape``.
 
-    What is None or a variable that is no constant may be anything.
+    What is None or a variable that is no constant may be anything. False if the shapes have
+    different numbers of axes. Raises ValueError for another border mode.
     """
     n = len(image_shape) - 2
     dilation = (1,) * n if filter_dilation is None else filter_dilation
@@ -198,8 +220,9 @@ def assert_shape(
 ) -> Tensor:
     """Return ``x``, and with the flag ``conv.assert_shape`` a check of its shape.
 
-    expected_shape: lengths, with None for what may be anything; they may be variables. Raises
-    AssertionError when it runs if x has another shape.
+    expected_shape: lengths, with None for what may be anything; they may be variables. The result
+    has the dtype of x. Raises AssertionError when it runs if x has another shape, IndexError if it
+    has fewer dimensions.
     """
     if expected_shape is None or not config.conv.assert_shape:
         return x
@@ -213,6 +236,10 @@ def assert_shape(
 
 
 def border_mode_to_pad(mode: Any, convdim: int, kshp: Sequence[Any]) -> tuple[tuple[Any, Any], ...]:
-    """Return the zeros before and behind an image along each axis; kshp: lengths of the kernel."""
+    """Return the zeros before and behind an image along each axis: a pair for each of ``convdim``.
+
+    mode: as for ``conv2d``. kshp: the lengths of the kernel, the last dimensions of its shape.
+    Raises ValueError for another mode.
+    """
     ones = (1,) * convdim
     return tuple(Geometry(checked_border_mode(mode, convdim), ones, ones).pads(kshp))

@@ -51,10 +51,12 @@ def spatialtf(
     take a point (x, y, 1) of the result to a point of the image; both axes go from -1 to 1, from
     the middle of the first element to that of the last. scale_width, scale_height: the columns and
     rows of the result as fractions of those of the image, rounded up. border_mode: what is beyond
-    the image, its 'nearest' element or 'zero'.
+    the image, its 'nearest' element or 'zero'. The result is (batch, channels, rows * scale_height,
+    columns * scale_width); its dtype is the upcast of those of inp and theta, of which integers
+    count as floatX.
 
     Raises ValueError for other border modes, TypeError for wrong numbers of dimensions and dtypes,
-    and when it runs ValueError for a theta of another shape.
+    and when it runs ValueError for a theta of another shape and for negative scales.
     """
     images = as_tensor_variable(inp)
     _check_ndim("inp", images, 4)
