@@ -162,7 +162,13 @@ class EighGrad(_ReadsHalf):
 
 
 def eigh(a: TensorLike, UPLO: str = "L") -> list[Tensor]:
-    """Return [eigenvalues, eigenvectors] of a symmetric matrix; see Eigh."""
+    """Return [eigenvalues, eigenvectors] of a symmetric matrix; see Eigh.
+
+    Their shapes are (n,) and (n, n) for a of shape (n, n), a column for each eigenvalue; the dtype
+    is that of a (float64 for integers), for eigenvalues of complex matrices that of the real parts.
+    UPLO: the half that is read, 'L' or 'U'. Raises AssertionError for another one and unless a is a
+    matrix; at run time LinAlgError if a is not square or has NaN, TypeError for float16.
+    """
     result: list[Tensor] = Eigh(UPLO)(a)
     return result
 
@@ -236,7 +242,14 @@ class EigvalshGrad(_LowerOrUpper):
 
 
 def eigvalsh(a: TensorLike, b: Any, lower: bool = True) -> Tensor:
-    """Return the eigenvalues of a symmetric matrix, or of two; see Eigvalsh."""
+    """Return the eigenvalues of a symmetric matrix, or of two; see Eigvalsh.
+
+    a, b: of shape (n, n); b: None for the identity. The result is an ascending vector of shape
+    (n,), of the upcast of their dtypes (float64 for integers, that of the real parts for complex
+    numbers). lower: whether the lower half is read. Raises AssertionError unless they are matrices;
+    at run time LinAlgError if a is not square or b not positive definite, ValueError if shapes
+    differ and for infinities and NaN.
+    """
     result: Tensor = Eigvalsh(lower)(a, b)
     return result
 

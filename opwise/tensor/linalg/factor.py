@@ -242,7 +242,9 @@ def qr(a: TensorLike, mode: str = "reduced") -> Tensor | list[Tensor]:
 
     mode: for a matrix of m rows and n columns, and k the smaller of them: 'reduced' gives shapes
     (m, k) and (k, n), 'complete' (m, m) and (m, n); 'r' returns r alone, of shape (k, n); 'raw'
-    returns what LAPACK's geqrf does, of shapes (n, m) and (k,). Raises ValueError for another mode.
+    returns what LAPACK's geqrf does, of shapes (n, m) and (k,). The dtype is that of a (float64 for
+    integers). Raises ValueError for another mode, AssertionError unless a is a matrix; TypeError at
+    run time for float16.
     """
     if mode not in ("reduced", "complete", "r", "raw"):
         raise ValueError(f"Unrecognized mode '{mode}': use reduced, complete, r or raw")
@@ -311,7 +313,11 @@ def svd(
     """Return [u, s, v] with ``dot(u * s, v) = a``, or s alone without ``compute_uv``.
 
     The singular values s descend; u has orthonormal columns and v orthonormal rows. full_matrices:
-    u and v are square; otherwise they have as many columns and rows as s has values.
+    u and v are square; otherwise they have as many columns and rows as s has values. For a of shape
+    (m, n), and k the smaller of both, the shapes are (m, m), (k,) and (n, n), or (m, k), (k,) and
+    (k, n). The dtype is that of a (float64 for integers), for s that of the real parts. Raises
+    AssertionError unless a is a matrix; at run time LinAlgError if it does not converge (for NaN,
+    for example), TypeError for float16.
     """
     result: Tensor | list[Tensor] = SVD(full_matrices, compute_uv)(a)
     return result

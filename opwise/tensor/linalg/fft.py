@@ -187,8 +187,10 @@ def rfft(inp: TensorLike, norm: str | None = None) -> Tensor:
     """Return the Fourier transforms of the real arrays ``inp[0]``, ``inp[1]`` and so on.
 
     inp: of shape (m, ..., n); the result has shape (m, ..., n // 2 + 1, 2), the real and imaginary
-    parts last. norm: None and 'no_norm' do not scale the result; 'ortho' divides it by the square
-    root of the product of all lengths but m. Raises ValueError for another norm.
+    parts last, and the dtype of inp, which should be of floats: the transform of integers is
+    rounded towards 0. norm: None and 'no_norm' do not scale the result; 'ortho' divides it by the
+    square root of the product of all lengths but m. Raises ValueError for another norm, TypeError
+    for fewer than 2 dimensions; at run time TypeError for complex numbers, ValueError if n is 0.
     """
     inp = as_tensor_variable(inp)
     _check_norm(norm)
@@ -200,10 +202,11 @@ def rfft(inp: TensorLike, norm: str | None = None) -> Tensor:
 def irfft(inp: TensorLike, norm: str | None = None, is_odd: bool = False) -> Tensor:
     """Return the real arrays with the Fourier transforms ``inp[0]``, ``inp[1]`` and so on.
 
-    inp: of shape (m, ..., k, 2), as rfft returns it; the result has shape (m, ..., n), n being
-    2 * (k - 1), and one more if ``is_odd``. norm: None divides the result by the product of all its
-    lengths but m, 'ortho' by the square root of that, 'no_norm' by nothing. Raises ValueError for
-    another norm or is_odd.
+    inp: floats of shape (m, ..., k, 2), as rfft returns it; the result has shape (m, ..., n), n
+    being 2 * (k - 1), and one more if ``is_odd``, and the dtype of inp. norm: None divides the
+    result by the product of all its lengths but m, 'ortho' by the square root of that, 'no_norm' by
+    nothing. Raises ValueError for another norm or is_odd, TypeError for fewer than 3 dimensions;
+    ValueError at run time if the last dimension is not 2.
     """
     if is_odd not in (True, False):
         raise ValueError(f"Invalid value {is_odd} for is_odd, must be True or False")

@@ -75,7 +75,11 @@ def hints(variable: Variable) -> dict[str, Any]:
 
 
 def psd(v: Tensor) -> Tensor:
-    """Return the matrix ``v`` with the hint that it is symmetric and positive semidefinite."""
+    """Return the matrix ``v`` with the hint that it is symmetric and positive semidefinite.
+
+    v: a variable; the result has its shape and dtype. The hint is not checked. Raises
+    AttributeError for what is no variable.
+    """
     result: Tensor = Hint(psd=True, symmetric=True)(v)
     return result
 
@@ -110,9 +114,10 @@ def spectral_radius_bound(X: Tensor, log2_exponent: int) -> Tensor:
     """Return an upper bound of the largest eigenvalue of a symmetric matrix ``X``.
 
     It is the trace of the power 2 ** log2_exponent of X, to the inverse power; a larger exponent
-    gives a tighter bound. Raises TypeError unless X is a matrix and the exponent an integer, and
-    ValueError unless the exponent is positive. Pan, Estimating the extremal eigenvalues of a
-    symmetric matrix, Computers Math. Applic. 20 (1990).
+    gives a tighter bound. It has shape () and the dtype of X, at least float32 (float64 for
+    integers). Raises TypeError unless X is a matrix and the exponent an integer, and ValueError
+    unless the exponent is positive; ValueError at run time if X is not square. Pan, Estimating the
+    extremal eigenvalues of a symmetric matrix, Computers Math. Applic. 20 (1990).
     """
     if X.type.ndim != 2:
         raise TypeError(f"spectral_radius_bound requires a matrix argument, got {X.type}", X)

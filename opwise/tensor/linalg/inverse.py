@@ -180,8 +180,10 @@ def tensorinv(a: TensorLike, ind: int = 2) -> Tensor:
     """Return the inverse of ``a`` for ``tensordot(a, b, ind)``.
 
     ind: the number of first axes of a that are its rows, at least 1; the others are its columns.
-    The result has the columns first. Raises LinAlgError, when it runs, if the product of the
-    lengths of rows differs from that of columns, or if there is no inverse.
+    The shape of the result is that of a with the columns first; its dtype is that of a (float64 for
+    integers). Raises LinAlgError, when it runs, if the product of the lengths of rows differs from
+    that of columns, or if there is no inverse; ValueError for an ind below 1, TypeError for
+    float16.
     """
     return TensorInv(ind)(a)
 
@@ -211,7 +213,10 @@ def tensorsolve(a: TensorLike, b: TensorLike, axes: Any = None) -> Tensor:
     """Return the solution x of ``tensordot(a, x, x.ndim) = b``.
 
     a has the dimensions of b first, then those of x, which together are as long. axes: axes of a
-    that are moved to its end first. Raises LinAlgError, when it runs, if there is no solution.
+    that are moved to its end first. x has the shape of the remaining dimensions of a, and the
+    upcast of the dtypes (float64 for integers). Raises TypeError if a has fewer dimensions than b;
+    when it runs, LinAlgError if there is no solution, ValueError if b has another number of
+    elements or if an axis does not exist, TypeError for float16.
     """
     return TensorSolve(axes)(a, b)
 

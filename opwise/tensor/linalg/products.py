@@ -55,7 +55,11 @@ extract_diag = ExtractDiag()
 
 
 def diag(x: TensorLike) -> Tensor:
-    """Return the main diagonal of a matrix, or the matrix with a vector on its main diagonal."""
+    """Return the main diagonal of a matrix, or the matrix with a vector on its main diagonal.
+
+    For x of shape (m, n), the result is a vector of the smaller of both; for (n,), it is of shape
+    (n, n). It has the dtype of x. Raises TypeError for other numbers of dimensions.
+    """
     x = as_tensor_variable(x)
     if x.type.ndim == 1:
         return alloc_diag(x)
@@ -65,19 +69,32 @@ def diag(x: TensorLike) -> Tensor:
 
 
 def trace(X: TensorLike) -> Tensor:
-    """Return the sum of the main diagonal of a matrix."""
+    """Return the sum of the main diagonal of a matrix, of shape ().
+
+    Its dtype is that of X, for integers int64 (for unsigned ones uint64). Raises ValueError for
+    fewer than 2 dimensions; of more dimensions, all diagonals of the first two are summed.
+    """
     return sum_(extract_diag(X))
 
 
 def matrix_dot(*args: TensorLike) -> Tensor:
-    """Return the product of matrices, from left to right."""
+    """Return the product of matrices, from left to right.
+
+    Of shapes (m, k), (k, l), ..., (p, n) it has shape (m, n); its dtype is the upcast of theirs. A
+    single argument is returned as it is. Raises TypeError without arguments; ValueError at run time
+    if the shapes do not fit.
+    """
     factors: list[Any] = list(args)
     result: Tensor = reduce(dot, factors)
     return result
 
 
 def matrix_power(M: TensorLike, n: int) -> Tensor | int:
-    """Return the product of n times ``M``, a square matrix; the number 1 if n is 0."""
+    """Return the product of n times ``M``, a square matrix; the number 1 if n is 0 or less.
+
+    n: an int. The result has the shape and dtype of M, for bools int8. Raises TypeError if n is no
+    int; ValueError at run time if M is not square and n is 2 or more.
+    """
     result: Tensor | int = 1
     for _ in range(n):
         result = dot(result, M)
@@ -87,7 +104,9 @@ def matrix_power(M: TensorLike, n: int) -> Tensor | int:
 def kron(a: TensorLike, b: TensorLike) -> Tensor:
     """Return the Kronecker product, as scipy.linalg.kron.
 
-    It has the dimensions of both less 2. Raises TypeError if they have fewer than 3 together.
+    It has the dimensions of both less 2: of shapes (m, n) and (p, q), it has shape (m * p, n * q).
+    Its dtype is the upcast of theirs. Raises TypeError if they have fewer than 3 dimensions
+    together.
     """
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     ndim = a.type.ndim + b.type.ndim
@@ -113,8 +132,13 @@ def norm(x: TensorLike, ord: Any = None, axis: int | Sequence[int] | None = None
 
     ord: for vectors a number, None (2), 'inf' or '-inf'; for matrices None or 'fro', 1, -1, 2, -2,
     'nuc', 'inf' or '-inf'; as in numpy, which writes infinities as numbers. axis: an axis for norms
-    of vectors, two axes for norms of matrices (default: all of x). Raises ValueError for another
-    ord or a scalar, and NotImplementedError for more than 2 dimensions without an axis.
+    of vectors, two axes for norms of matrices (default: all of x). The result has the shape of x
+    without these axes. Its dtype is that of x, that of the real parts for complex numbers, and for
+    integers float64, or an integer one where sums and maxima suffice; other numbers than the named
+    ones for vectors give at least floatX, and 0 gives int64.
+
+    Raises ValueError for another ord, an axis out of range or a scalar, and NotImplementedError for
+    more than 2 dimensions without an axis, and for 2, -2 and 'nuc' along axes of a tensor.
     """
     x = as_tensor_variable(x)
     axes = tuple(range(x.type.ndim)) if axis is None else tuple(np.atleast_1d(axis).tolist())
