@@ -53,7 +53,10 @@ class MRG_RandomStreams:
     # --- states ---------------------------------------------------------------------------------
 
     def set_rstate(self, seed: int | Sequence[int]) -> None:
-        """Set the state from which the next random variable starts; ``seed`` as for the class."""
+        """Set the state from which the next random variable starts; ``seed`` as for the class.
+
+        The state is an int32 array of shape (6,). Raises ValueError or TypeError as the class does.
+        """
         if isinstance(seed, _INTEGERS):
             if seed == 0:
                 raise ValueError(
@@ -78,7 +81,8 @@ class MRG_RandomStreams:
     def seed(self, seed: int | Sequence[int] | None = None) -> None:
         """Set the states of all random variables as if they had been made with ``seed``.
 
-        seed: as for the class (default: that of the class).
+        seed: as for the class (default: that of the class). Raises ValueError or TypeError as the
+        class does.
         """
         self.set_rstate(self.default_instance_seed if seed is None else seed)
         for old, new, size, nstreams in self.state_updates:
@@ -96,7 +100,9 @@ class MRG_RandomStreams:
     ) -> np.ndarray:
         """Return the states of ``n_streams`` substreams, 2^72 steps apart: an int32 matrix.
 
-        dtype: that of the numbers; it has no effect. inc_rstate: move on to the next stream.
+        Its shape is (n_streams, 6). dtype: that of the numbers; it has no effect. inc_rstate: move
+        on to the next stream. Raises AssertionError unless n_streams is positive and dtype a
+        string.
         """
         if not isinstance(dtype, str):
             raise AssertionError(f"dtype must be a string, not {dtype!r}")
@@ -108,7 +114,7 @@ class MRG_RandomStreams:
         return states
 
     def n_streams(self, size: Any) -> int:
-        """Return the number of streams for a draw of a given size."""
+        """Return the number of streams for a draw of a given size, the shape of the numbers."""
         return guess_n_streams(size)
 
     def pretty_return(
@@ -129,10 +135,14 @@ class MRG_RandomStreams:
     ) -> Tensor:  # fmt: skip
         """Return numbers uniform between ``low`` and ``high``, both excluded but for rounding.
 
-        size: a tuple of positive ints and 0-d integer variables, or an integer vector. ndim: the
-        length of such a vector if it is not known. dtype: float16, float32 or float64 (default: the
-        upcast of floatX, low and high). nstreams: number of streams (default: ``n_streams``).
-        Raises ValueError if a length is not positive, TypeError for another size or dtype.
+        size: the shape of the result, a tuple of positive ints and 0-d integer variables, or an
+        integer vector. low, high: tensors that broadcast to it. ndim: the length of such a vector
+        if it is not known. dtype: float16, float32 or float64 (default: the upcast of floatX, low
+        and high). nstreams: number of streams (default: ``n_streams``). Raises ValueError if a
+        length is not positive or the length of size is not known, TypeError or AssertionError for
+        another size, TypeError for another dtype, NotImplementedError if low or high have more
+        dimensions than the size; ValueError at run time if they do not broadcast to it or if a
+        length is negative.
         """
         low, high = as_tensor_variable(low), as_tensor_variable(high)
         if dtype is None:
@@ -163,8 +173,9 @@ class MRG_RandomStreams:
     ) -> Tensor:  # fmt: skip
         """Return numbers that are 1 with probability ``p``, otherwise 0.
 
-        size, nstreams: as for ``uniform``. n: must be 1, otherwise raises NotImplementedError.
-        ndim: has no effect.
+        size, nstreams: as for ``uniform``; the result has the shape to which size and p broadcast,
+        and the dtype ``dtype``. n: must be 1, otherwise raises NotImplementedError. ndim: has no
+        effect. Raises the errors of ``uniform`` for a size.
         """
         if n != 1:
             raise NotImplementedError(
@@ -180,9 +191,11 @@ class MRG_RandomStreams:
     ) -> Tensor:  # fmt: skip
         """Return how often each outcome occurs in ``n`` draws, in each row of ``pvals``.
 
-        pvals: a matrix of probabilities, each row of sum 1; this is not checked. size, ndim: must
-        be None, otherwise raises ValueError. Raises TypeError without pvals, NotImplementedError
-        unless pvals is a matrix.
+        pvals: a matrix of probabilities, each row of sum 1; this is not checked. n: an int or a 0-d
+        integer variable. The result has the shape of pvals, and the dtype ``dtype`` ('auto': that
+        of pvals). size, ndim: must be None, otherwise raises ValueError. Raises TypeError without
+        pvals and for another n, NotImplementedError unless pvals is a matrix; ValueError at run
+        time for a negative n.
         """
         if pvals is None:
             raise TypeError("You have to specify pvals, a matrix of probabilities")
@@ -203,9 +216,12 @@ class MRG_RandomStreams:
     ) -> Tensor:  # fmt: skip
         """Return ``size`` different outcomes, drawn one after the other, of each row of ``p``.
 
-        size: an int or integer variable, at most the number of columns of p. p: a matrix of
-        probabilities, each row of sum 1; this is not checked. a, ndim: must be None. replace: must
-        be False, otherwise raises NotImplementedError.
+        size: an int or 0-d integer variable, at most the number of columns of p. p: a matrix of
+        probabilities, each row of sum 1; this is not checked. The result has shape (rows of p,
+        size) and the dtype ``dtype``. a, ndim: must be None. replace: must be False, otherwise
+        raises NotImplementedError. Raises TypeError for an a, without p and for another size,
+        ValueError for an ndim, NotImplementedError unless p is a matrix; ValueError at run time if
+        size is larger than the number of columns.
         """
         if replace:
             raise NotImplementedError(
@@ -230,7 +246,11 @@ class MRG_RandomStreams:
         self, size: None = None, n: Any = 1, pvals: TensorLike | None = None,
         ndim: int | None = None, dtype: str = "int64", nstreams: int | None = None, **kwargs: Any,
     ) -> Tensor:  # fmt: skip
-        """Return what ``choice`` returns, which replaces this method."""
+        """Return what ``choice`` returns, which replaces this method, of shape (rows of pvals, n).
+
+        n: the number of draws. Raises AssertionError for a size, and the errors of ``choice``;
+        warns.
+        """
         warnings.warn(
             "MRG_RandomStreams.multinomial_wo_replacement() is deprecated: use "
             "MRG_RandomStreams.choice() instead.",
@@ -249,10 +269,13 @@ class MRG_RandomStreams:
     ) -> Tensor:  # fmt: skip
         """Return numbers of a normal distribution of mean ``avg`` and standard deviation ``std``.
 
-        size: a positive int, a tuple or list of them and of 0-d variables, or an integer vector.
-        ndim, nstreams: as for ``uniform``. dtype: of the numbers (default: the upcast of floatX,
-        avg and std). truncate: only numbers at most 2 ``std`` from ``avg``; their standard
-        deviation is smaller. The numbers are those of the Box-Muller transform.
+        size: the shape of the result, a positive int, a tuple or list of them and of 0-d variables,
+        or an integer vector. avg, std: tensors that broadcast against it. ndim, nstreams: as for
+        ``uniform``. dtype: of the numbers (default: the upcast of floatX, avg and std; float16
+        gives float32). truncate: only numbers at most 2 ``std`` from ``avg``; their standard
+        deviation is smaller. The numbers are those of the Box-Muller transform. Raises ValueError
+        for another size, or one of unknown length, TypeError for a dtype that is not of floats;
+        ValueError at run time if shapes do not broadcast or a length is negative.
         """
         size = _check_size(size)
         avg, std = as_tensor_variable(avg), as_tensor_variable(std)
@@ -284,7 +307,9 @@ class MRG_RandomStreams:
     ) -> Tensor:  # fmt: skip
         """Return normal numbers without those far from the mean, of standard deviation ``std``.
 
-        Arguments are those of ``normal``; none is more than about 2.27 ``std`` from ``avg``.
+        Arguments, shape, dtype and errors are those of ``normal``; none is more than about 2.27
+        ``std`` from ``avg``. Raises ValueError for another size, TypeError for a dtype that is not
+        of floats.
         """
         std = std / constant(_DEVIATION_WITHIN_TWO)
         return self.normal(

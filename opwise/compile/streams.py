@@ -45,7 +45,8 @@ class RandomStreams(RandomStreamsBase):
     def seed(self, seed: int | None = None) -> None:
         """Seed the generators of all random variables as if they had been made with ``seed``.
 
-        seed: as for the class (default: that of the class).
+        seed: as for the class (default: that of the class), an int from 0 to 2 ** 32 - 1. Raises
+        ValueError for another int, TypeError for what is no int.
         """
         seedgen = np.random.RandomState(self.default_instance_seed if seed is None else seed)
         for old, _ in self.state_updates:
@@ -63,7 +64,8 @@ class RandomStreams(RandomStreamsBase):
         """Return a random variable that draws by a distribution of ``raw_random``.
 
         op: called with a state and the other arguments; returns the state after the draw and the
-        numbers. The variable has the attributes ``rng``, its state, and ``update``.
+        numbers, whose shape and dtype the variable has. It has the attributes ``rng``, its state,
+        and ``update``. Raises what op raises.
         """
         state = shared(np.random.RandomState(_next_seed(self.gen_seedgen)))
         # tells this shared variable from others

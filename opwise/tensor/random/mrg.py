@@ -69,14 +69,21 @@ A2p134 = _matrix(
 
 
 def matVecModM(A: np.ndarray, s: np.ndarray, m: Any) -> Any:
-    """Return the product of an int64 matrix and a vector modulo ``m``, as int32."""
+    """Return the product of an int64 matrix and a vector modulo ``m``, as int32.
+
+    A: of shape (n, n), s: (n,), and so the result. Raises AssertionError if A has another dtype.
+    """
     if A.dtype != "int64":
         raise AssertionError(f"the matrix must have dtype int64, not {A.dtype}")
     return np.int32(np.sum((A * s) % m, 1) % m)
 
 
 def multMatVect(v: np.ndarray, A: np.ndarray, m1: Any, B: np.ndarray, m2: Any) -> np.ndarray:
-    """Return the state ``v`` after a jump: its halves times A modulo m1 and B modulo m2."""
+    """Return the state ``v`` after a jump: its halves times A modulo m1 and B modulo m2.
+
+    v: integers of shape (6,); A, B: int64 matrices of shape (3, 3). The result is int32, of the
+    shape of v.
+    """
     return np.concatenate([_jumped(A, v[:3], m1), _jumped(B, v[3:], m2)])
 
 
@@ -92,17 +99,20 @@ def _jumped(A: np.ndarray, s: np.ndarray, m: Any) -> np.ndarray:
 
 
 def ff_2p134(rstate: np.ndarray) -> np.ndarray:
-    """Return the state 2^134 steps later: the first one of the next stream."""
+    """Return the state 2^134 steps later: the first one of the next stream, int32 of shape (6,)."""
     return multMatVect(rstate, A1p134, M1, A2p134, M2)
 
 
 def ff_2p72(rstate: np.ndarray) -> np.ndarray:
-    """Return the state 2^72 steps later: the first one of the next substream."""
+    """Return the state 2^72 steps later: the first one of the next substream, of shape (6,)."""
     return multMatVect(rstate, A1p72, M1, A2p72, M2)
 
 
 def substreams(rstate: np.ndarray, n: int) -> np.ndarray:
-    """Return the states of ``n`` substreams, one in each row, of which ``rstate`` is the first."""
+    """Return the states of ``n`` substreams, one in each row, of which ``rstate`` is the first.
+
+    rstate: six integers. The result is an int32 matrix of shape (n, 6).
+    """
     states = np.empty((n, 6), dtype="int32")
     states[0] = rstate
     if (states[0] < 0).any():  # remainders of different signs do not commute with jumps
@@ -169,7 +179,10 @@ def _step(state: list[np.ndarray]) -> np.ndarray:
 
 
 def mrg_next_value(rstate: Any, new_rstate: np.ndarray, NORM: Any, mask: int, offset: int) -> Any:
-    """Return the next number of a state, ``((z & mask) + offset) * NORM``; fill ``new_rstate``."""
+    """Return the next number of a state, ``((z & mask) + offset) * NORM``; fill ``new_rstate``.
+
+    rstate, new_rstate: int32 arrays of shape (6,).
+    """
     state = list(np.array(rstate, dtype="int32")[:, None])
     (z,) = _step(state)
     new_rstate[...] = np.concatenate(state)
@@ -208,7 +221,9 @@ _NUMBERS = {"float16": _float16, "float32": _float32, "float64": _float64}
 def draw(rstate: np.ndarray, n: int, dtype: str) -> np.ndarray:
     """Return ``n`` numbers and advance the states, rows of ``rstate``, in place.
 
-    Number k comes from stream k modulo the number of streams.
+    rstate: an int32 array of shape (streams, 6). The result is a vector of ``dtype``, float16,
+    float32 or float64. Number k comes from stream k modulo the number of streams. Raises KeyError
+    for another dtype.
     """
     streams = len(rstate)
     values = np.empty(n, dtype=dtype)
@@ -337,7 +352,8 @@ def _no_states(dtype: str, shape: tuple[int, ...]) -> ValueError:
 def guess_n_streams(size: Any, warn: bool = False) -> int:
     """Return a good number of streams for a draw: a sixth of its numbers, at most 15360.
 
-    size: a tuple or list; if it is not one of ints, the number is 15360. warn: warn then.
+    size: the shape of the numbers, a tuple or list; if it is not one of ints, the result is 15360.
+    warn: warn then.
     """
     if isinstance(size, tuple | list) and all(isinstance(n, int) for n in size):
         total = 1

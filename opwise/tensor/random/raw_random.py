@@ -4,6 +4,11 @@ Each distribution is a function of the state and the size, and returns the state
 the numbers. ``size`` is a tuple or list of lengths, which may be variables; -1 stands for the
 length that an argument has along the dimension; None for the shape to which arguments broadcast. Or
 it is an integer vector; ``ndim`` is its length, if that is not known.
+
+Each raises TypeError for a state that is no variable and for a size that is not of integers;
+ValueError for a negative length, if ``ndim`` is not the number of lengths, if that is not known and
+if an argument has more dimensions; ValueError at run time if the arguments do not broadcast to the
+size.
 """
 
 from __future__ import annotations
@@ -253,7 +258,10 @@ def uniform(
 ) -> list[Variable]:  # fmt: skip
     """Draw numbers uniform between ``low`` (included) and ``high`` (excluded).
 
-    dtype: default: the upcast of floatX, low and high; numbers are drawn in double precision.
+    Returns the state after the draw and the numbers. The numbers have the shape ``size``. low,
+    high: tensors that broadcast to the size. dtype: of the numbers (default: the upcast of floatX,
+    low and high); they are drawn in double precision. Raises errors of the size as the module says;
+    at run time OverflowError for infinite bounds.
     """
     low, high = as_tensor_variable(low), as_tensor_variable(high)
     dtype = _at_least_floatX(dtype, low, high)
@@ -270,7 +278,10 @@ def normal(
 ) -> list[Variable]:  # fmt: skip
     """Draw numbers of a normal distribution of mean ``avg`` and standard deviation ``std``.
 
-    dtype: as for ``uniform``.
+    Returns the state after the draw and the numbers. The numbers have the shape ``size``. avg, std:
+    tensors that broadcast to the size. dtype: of the numbers (default: the upcast of floatX, avg
+    and std). Raises errors of the size as the module says; at run time ValueError for a negative
+    std.
     """
     avg, std = as_tensor_variable(avg), as_tensor_variable(std)
     dtype = _at_least_floatX(dtype, avg, std)
@@ -285,7 +296,13 @@ def binomial(
     random_state: Variable, size: Any = None, n: TensorLike = 1, p: TensorLike = 0.5,
     ndim: int | None = None, dtype: str = "int64", prob: TensorLike | None = None,
 ) -> list[Variable]:  # fmt: skip
-    """Draw how many of ``n`` trials succeed, each with probability ``p``. prob: old name of p."""
+    """Draw how many of ``n`` trials succeed, each with probability ``p``.
+
+    Returns the state after the draw and the numbers. The numbers have the shape ``size``. n:
+    integers, p: tensors that broadcast to the size. dtype: of the counts. prob: old name of p.
+    Raises errors of the size as the module says; at run time ValueError for a negative n and a p
+    that is no probability, TypeError for an n that is not of integers.
+    """
     n, p = _trials(n), as_tensor_variable(_renamed(p, prob))
     ndim, size, _ = _infer_ndim_bcast(ndim, size, n, p)
     result: list[Variable] = RandomFunction("binomial", tensor_type(dtype, (False,) * ndim))(
@@ -308,7 +325,11 @@ def _renamed(p: TensorLike, prob: TensorLike | None) -> TensorLike:
 
 
 def random_integers_helper(random_state: Any, low: Any, high: Any, size: Any) -> np.ndarray:
-    """Draw integers from ``low`` to ``high``, which may be arrays, by ``randint``."""
+    """Draw integers from ``low`` to ``high``, which may be arrays, by ``randint``.
+
+    The result is a float64 array of shape ``size`` (None: the largest lengths of low and high).
+    Raises ValueError if low is above high, or if they do not broadcast to the size.
+    """
     shape = _sized(size, low.shape, high.shape)
     low, high = (_padded(x, len(shape), name) for x, name in ((low, "low"), (high, "high")))
     _generate_broadcasting_indices((), low.shape, high.shape)
@@ -322,7 +343,12 @@ def random_integers(
     random_state: Variable, size: Any = None, low: TensorLike = 0, high: TensorLike = 1,
     ndim: int | None = None, dtype: str = "int64",
 ) -> list[Variable]:  # fmt: skip
-    """Draw integers from ``low`` to ``high``, both included."""
+    """Draw integers from ``low`` to ``high``, both included.
+
+    Returns the state after the draw and the numbers. The numbers have the shape ``size``. low,
+    high: tensors that broadcast to the size. dtype: of the integers. Raises errors of the size as
+    the module says; at run time ValueError if low is above high.
+    """
     low, high = as_tensor_variable(low), as_tensor_variable(high)
     ndim, size, pattern = _infer_ndim_bcast(ndim, size, low, high)
     op = RandomFunction(random_integers_helper, tensor_type(dtype, pattern))
@@ -331,7 +357,11 @@ def random_integers(
 
 
 def choice_helper(random_state: Any, a: Any, replace: Any, p: Any, size: Any) -> Any:
-    """Draw by ``choice``; ``p`` without elements stands for None."""
+    """Draw by ``choice``; ``p`` without elements stands for None.
+
+    a: an array of 0 or 1 dimensions, p: of 1. The result has the shape ``size``. Raises ValueError
+    for other dimensions.
+    """
     if a.ndim > 1:
         raise ValueError(f"a.ndim ({a.ndim}) must be 0 or 1")
     if p.ndim != 1:
@@ -345,7 +375,12 @@ def choice(
 ) -> list[Variable]:  # fmt: skip
     """Draw elements of the vector ``a``, or integers from 0 to a - 1.
 
-    replace: whether an element may be drawn again. p: vector of probabilities (default: all equal).
+    Returns the state after the draw and the numbers. The numbers have the shape ``size``. size must
+    be given. a: a vector, or a number of 1 or more. replace: whether an element may be drawn again.
+    p: vector of probabilities, as long as a (default: all equal). dtype: of the numbers, to which
+    elements of a are cast. Raises errors of the size as the module says; at run time ValueError for
+    other dimensions of a and p, for a p whose sum is not 1, and for too many draws without
+    replacement.
     """
     a = as_tensor_variable(a)
     if isinstance(replace, bool):
@@ -363,7 +398,12 @@ def poisson(
     random_state: Variable, size: Any = None, lam: TensorLike = 1.0, ndim: int | None = None,
     dtype: str = "int64",
 ) -> list[Variable]:  # fmt: skip
-    """Draw numbers of a Poisson distribution of mean ``lam``; size or ndim must be given."""
+    """Draw numbers of a Poisson distribution of mean ``lam``.
+
+    Returns the state after the draw and the numbers. The numbers have the shape ``size``. size must
+    be given. lam: a tensor that broadcasts to it. dtype: of the numbers. Raises errors of the size
+    as the module says; at run time ValueError for a negative lam.
+    """
     lam = as_tensor_variable(lam)
     ndim, size, pattern = _infer_ndim_bcast(ndim, size)
     result: list[Variable] = RandomFunction("poisson", tensor_type(dtype, pattern))(
@@ -373,7 +413,10 @@ def poisson(
 
 
 def permutation_helper(random_state: Any, n: Any, shape: Any) -> np.ndarray:
-    """Draw permutations of the numbers from 0 to ``n`` - 1, as many as ``shape`` has elements."""
+    """Draw permutations of the numbers from 0 to ``n`` - 1, as many as ``shape`` has elements.
+
+    The result is an int64 array of shape (*shape, n). Raises AssertionError unless n has shape ().
+    """
     if n.shape != ():
         raise AssertionError(f"n must be a number, not an array of shape {n.shape}")
     shape = () if shape is None else tuple(shape)
@@ -387,9 +430,12 @@ def permutation(
     random_state: Variable, size: Any = None, n: TensorLike = 1, ndim: int | None = None,
     dtype: str = "int64",
 ) -> list[Variable]:  # fmt: skip
-    """Draw permutations of the numbers from 0 to ``n`` - 1 (default size: one permutation).
+    """Draw permutations of the numbers from 0 to ``n`` - 1.
 
-    The result has one dimension more than the size.
+    Returns the state after the draw and the numbers. The numbers have the shape (*size, n) (default
+    size: one permutation). n: a number, 0 or more. dtype: of the numbers. Raises errors of the size
+    as the module says; at run time ValueError for a negative n, AssertionError for an n of another
+    shape than ().
     """
     pattern: tuple[bool, ...] = ()
     if size is None or (isinstance(size, tuple) and not size):
@@ -406,7 +452,11 @@ def permutation(
 
 
 def multinomial_helper(random_state: Any, n: Any, pvals: Any, size: Any) -> np.ndarray:
-    """Draw by ``multinomial`` for each distribution, which lie along the last axis of ``pvals``."""
+    """Draw by ``multinomial`` for each distribution, which lie along the last axis of ``pvals``.
+
+    The result is a float64 array of shape (*size, outcomes). Raises AssertionError for negative
+    probabilities and for sums above 1, ValueError for shapes that do not broadcast to the size.
+    """
     shape = _sized(size, n.shape, pvals.shape[:-1])
     n = _padded(n, len(shape), "n")
     pvals = _padded(pvals, len(shape) + 1, "pvals")
@@ -435,8 +485,11 @@ def multinomial(
 ) -> list[Variable]:  # fmt: skip
     """Draw how often each outcome occurs in ``n`` trials.
 
-    pvals: probabilities of outcomes along the last axis, the distributions along the others. size:
-    without the last axis (default: the shape to which n and the distributions broadcast).
+    Returns the state after the draw and the numbers. pvals: probabilities of outcomes along the
+    last axis, the distributions along the others. size: without the last axis (default: the shape
+    to which n and the distributions broadcast). The counts have the shape (*size, outcomes). dtype:
+    of the counts. Raises errors of the size as the module says; at run time AssertionError for
+    negative probabilities and a sum above 1, ValueError for a negative n.
     """
     n, pvals = _trials(n), as_tensor_variable(pvals)
     ndim, size, pattern = _infer_ndim_bcast(ndim, size, n, pvals[..., 0])
@@ -454,14 +507,22 @@ class RandomStreamsBase:
     """
 
     def gen(self, op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Return a random variable; subclasses define this."""
+        """Return a random variable; subclasses define this.
+
+        It has the shape and dtype that ``op`` draws. Raises NotImplementedError in this class.
+        """
         raise NotImplementedError(f"{type(self).__name__} defines no gen")
 
     def binomial(
         self, size: Any = None, n: TensorLike = 1, p: TensorLike = 0.5, ndim: int | None = None,
         dtype: str = "int64", prob: TensorLike | None = None,
     ) -> Tensor:  # fmt: skip
-        """Return how many of ``n`` trials succeed, each with probability ``p``."""
+        """Return how many of ``n`` trials succeed, each with probability ``p``.
+
+        Arguments, shape, dtype and errors are those of ``raw_random.binomial``, without the state.
+        Raises, at run time, ValueError for a negative n and a p that is no probability, TypeError
+        for an n that is not of integers.
+        """
         p = _renamed(p, prob)
         result: Tensor = self.gen(binomial, size, n, p, ndim=ndim, dtype=dtype)
         return result
@@ -470,7 +531,11 @@ class RandomStreamsBase:
         self, size: Any = None, low: TensorLike = 0.0, high: TensorLike = 1.0,
         ndim: int | None = None, dtype: str | None = None,
     ) -> Tensor:  # fmt: skip
-        """Return numbers uniform between ``low`` (included) and ``high`` (excluded)."""
+        """Return numbers uniform between ``low`` (included) and ``high`` (excluded).
+
+        Arguments, shape, dtype and errors are those of ``raw_random.uniform``, without the state.
+        Raises, at run time, OverflowError for infinite bounds.
+        """
         result: Tensor = self.gen(uniform, size, low, high, ndim=ndim, dtype=dtype)
         return result
 
@@ -478,7 +543,11 @@ class RandomStreamsBase:
         self, size: Any = None, avg: TensorLike = 0.0, std: TensorLike = 1.0,
         ndim: int | None = None, dtype: str | None = None,
     ) -> Tensor:  # fmt: skip
-        """Return numbers of a normal distribution of mean ``avg``, standard deviation ``std``."""
+        """Return numbers of a normal distribution of mean ``avg`` and standard deviation ``std``.
+
+        Arguments, shape, dtype and errors are those of ``raw_random.normal``, without the state.
+        Raises, at run time, ValueError for a negative std.
+        """
         result: Tensor = self.gen(normal, size, avg, std, ndim=ndim, dtype=dtype)
         return result
 
@@ -486,7 +555,11 @@ class RandomStreamsBase:
         self, size: Any = None, low: TensorLike = 0, high: TensorLike = 1,
         ndim: int | None = None, dtype: str = "int64",
     ) -> Tensor:  # fmt: skip
-        """Return integers from ``low`` to ``high``, both included."""
+        """Return integers from ``low`` to ``high``, both included.
+
+        Arguments, shape, dtype and errors are those of ``raw_random.random_integers``, without the
+        state. Raises, at run time, ValueError if low is above high.
+        """
         result: Tensor = self.gen(random_integers, size, low, high, ndim=ndim, dtype=dtype)
         return result
 
@@ -494,7 +567,12 @@ class RandomStreamsBase:
         self, size: Any = None, a: TensorLike = 2, replace: Any = True,
         p: TensorLike | None = None, ndim: int | None = None, dtype: str = "int64",
     ) -> Tensor:  # fmt: skip
-        """Return elements of the vector ``a``, or integers from 0 to a - 1."""
+        """Return elements of the vector ``a``, or integers from 0 to a - 1.
+
+        Arguments, shape, dtype and errors are those of ``raw_random.choice``, without the state.
+        Raises, at run time, ValueError for other dimensions of a and p, for a p whose sum is not 1,
+        and for too many draws without replacement.
+        """
         result: Tensor = self.gen(choice, size, a, replace, p, ndim=ndim, dtype=dtype)
         return result
 
@@ -502,14 +580,23 @@ class RandomStreamsBase:
         self, size: Any = None, lam: TensorLike | None = None, ndim: int | None = None,
         dtype: str = "int64",
     ) -> Tensor:  # fmt: skip
-        """Return numbers of a Poisson distribution of mean ``lam``, which must be given."""
+        """Return numbers of a Poisson distribution of mean ``lam``.
+
+        Arguments, shape, dtype and errors are those of ``raw_random.poisson``, without the state;
+        TypeError without lam. Raises, at run time, ValueError for a negative lam.
+        """
         result: Tensor = self.gen(poisson, size, lam, ndim=ndim, dtype=dtype)
         return result
 
     def permutation(
         self, size: Any = None, n: TensorLike = 1, ndim: int | None = None, dtype: str = "int64",
     ) -> Tensor:  # fmt: skip
-        """Return permutations of the numbers from 0 to ``n`` - 1, along a last axis."""
+        """Return permutations of the numbers from 0 to ``n`` - 1.
+
+        Arguments, shape, dtype and errors are those of ``raw_random.permutation``, without the
+        state. Raises, at run time, ValueError for a negative n, AssertionError for an n of another
+        shape than ().
+        """
         result: Tensor = self.gen(permutation, size, n, ndim=ndim, dtype=dtype)
         return result
 
@@ -517,14 +604,20 @@ class RandomStreamsBase:
         self, size: Any = None, n: TensorLike = 1, pvals: TensorLike = (0.5, 0.5),
         ndim: int | None = None, dtype: str = "int64",
     ) -> Tensor:  # fmt: skip
-        """Return how often each outcome occurs in ``n`` trials."""
+        """Return how often each outcome occurs in ``n`` trials.
+
+        Arguments, shape, dtype and errors are those of ``raw_random.multinomial``, without the
+        state. Raises, at run time, AssertionError for negative probabilities and a sum above 1,
+        ValueError for a negative n.
+        """
         result: Tensor = self.gen(multinomial, size, n, pvals, ndim=ndim, dtype=dtype)
         return result
 
     def shuffle_row_elements(self, input: Tensor) -> Tensor:
         """Return ``input`` with the elements of each row, along the last axis, shuffled.
 
-        The result has the random variable ``permutation``.
+        input: a variable of 1 dimension or more; the result has its shape and dtype. The result has
+        the random variable ``permutation``. Raises ValueError for a number.
         """
         perm = self.permutation(size=input.shape[:-1], n=input.shape[-1], ndim=input.type.ndim - 1)
         shuffled = permute_row_elements(input, perm)
