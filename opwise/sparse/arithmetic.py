@@ -29,7 +29,10 @@ from opwise.tensor.variable import as_tensor_variable
 
 
 class Neg(Op):
-    """The matrix with every entry negated."""
+    """The matrix with every entry negated, of its shape, format and dtype.
+
+    Raises TypeError unless x is sparse, AssertionError for a BSR matrix.
+    """
 
     __props__ = ()
 
@@ -138,9 +141,11 @@ add_s_s = AddSS()
 
 
 class AddSSData(Op):
-    """The sum of two sparse matrices that have the same sparsity pattern, format and dtype.
+    """The sum of two sparse matrices that have the same shape, sparsity pattern, format and dtype.
 
-    The pattern is not checked: the entries are added in their order.
+    The pattern is not checked: the entries are added in their order. Raises NotImplementedError if
+    formats or dtypes differ, AssertionError for BSR matrices; AssertionError or ValueError at run
+    time if the shapes or the numbers of entries differ.
     """
 
     __props__ = ()
@@ -204,7 +209,10 @@ add_s_d = AddSD()
 class StructuredAddSV(_ByColumn):
     """A sparse matrix with an element of a vector added to each entry, by its column.
 
-    The gradient is structured.
+    The result has the shape, format and dtype of the matrix. The gradient is structured. Raises
+    AssertionError unless y is a vector and for a BSR matrix, NotImplementedError if the dtypes
+    differ; AssertionError or ValueError at run time unless there is an element for each column
+    (compiled code may ignore further ones).
     """
 
     combine = np.add
@@ -301,7 +309,13 @@ mul_s_d = MulSD()
 
 
 class MulSV(_ByColumn):
-    """A sparse matrix with each column multiplied by an element of a vector."""
+    """A sparse matrix with each column multiplied by an element of a vector.
+
+    The result has the shape, format and dtype of the matrix. Raises AssertionError unless y is a
+    vector and for a BSR matrix, NotImplementedError if the dtypes differ; AssertionError or
+    ValueError at run time unless there is an element for each column (compiled code may ignore
+    further ones).
+    """
 
     combine = np.multiply
 

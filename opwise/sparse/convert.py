@@ -79,10 +79,10 @@ def cast(variable: Any, dtype: str) -> Any:
 
 
 class DenseFromSparse(Op):
-    """The dense matrix with the elements of a sparse one.
+    """The dense matrix with the elements of a sparse one, of its shape and dtype.
 
     structured: whether the gradient has the sparsity pattern of the input (the default), and not an
-    entry everywhere.
+    entry everywhere. Raises TypeError unless x is sparse.
     """
 
     # the gradient alone depends on sparse_grad: Applys that differ in it may be merged
@@ -121,7 +121,8 @@ dense_from_sparse = DenseFromSparse()
 class SparseFromDense(Op):
     """The sparse matrix, of a format, with the elements of a dense one that are not 0.
 
-    A vector is one row. Raises TypeError for more than two dimensions.
+    It has the shape and dtype of x; a vector is one row. Raises TypeError for more than two
+    dimensions, NotImplementedError for a dtype that sparse matrices cannot have (bool, float16).
     """
 
     __props__ = ("format",)
@@ -159,7 +160,11 @@ csc_from_dense = SparseFromDense("csc")
 
 
 class Transpose(Op):
-    """The transpose: a CSR matrix for a CSC one, and the reverse, over the same memory."""
+    """The transpose: a CSR matrix for a CSC one, and the reverse, over the same memory.
+
+    A matrix of shape (m, n) gives (n, m), of the same dtype. Raises TypeError unless x is sparse,
+    AssertionError for a BSR matrix.
+    """
 
     __props__ = ()
     view_map = {0: [0]}
@@ -243,7 +248,8 @@ class _SameValues(Op):
 class EnsureSortedIndices(_SameValues):
     """The same matrix with the entries of each row (CSR) or column (CSC) in order.
 
-    inplace: sort the entries of the input.
+    inplace: sort the entries of the input. Shape, format and dtype stay. Raises TypeError unless x
+    is sparse, AssertionError for a BSR matrix.
     """
 
     def change(self, x: Any) -> None:
@@ -259,7 +265,11 @@ ensure_sorted_indices = EnsureSortedIndices(inplace=False)
 
 
 class Remove0(_SameValues):
-    """The same matrix without entries that are 0. inplace: remove them from the input."""
+    """The same matrix without entries that are 0. inplace: remove them from the input.
+
+    Shape, format and dtype stay. Raises TypeError unless x is sparse, AssertionError for a BSR
+    matrix.
+    """
 
     def change(self, x: Any) -> None:
         x.eliminate_zeros()

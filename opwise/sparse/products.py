@@ -184,7 +184,9 @@ def structured_dot_grad(sparse_A: Any, dense_B: Any, ga: Any) -> Any:
 class SamplingDot(Op):
     """The elements of ``dot(x, y.T)`` at the entries of a sparse matrix p, times those entries.
 
-    x: (m, k), y: (n, k), p: (m, n). The product itself is not computed. The gradient is regular.
+    x: (m, k), y: (n, k), p: (m, n). The result has the shape, format and dtype of p. The product
+    itself is not computed. The gradient is regular. Raises TypeError unless p is sparse,
+    AssertionError for a BSR matrix; ValueError at run time if the shapes do not fit.
     """
 
     __props__ = ()
@@ -300,7 +302,9 @@ def dot(x: Any, y: Any) -> Any:
 class Usmm(Op):
     """``alpha * dot(x, y) + z``, dense; one of x and y is sparse, z is a dense matrix.
 
-    Rewrites make it; it has no gradient.
+    x: (m, k), y: (k, n), z: (m, n), which is the shape of the result; its dtype is the upcast of
+    all. Rewrites make it; it has no gradient. Raises TypeError if none is sparse, AssertionError
+    for other numbers of dimensions; ValueError at run time if the shapes do not fit.
     """
 
     __props__ = ()

@@ -167,7 +167,11 @@ def sp_sum(x: Any, axis: int | None = None, sparse_grad: bool = False) -> Any:
 
 
 class Diag(Op):
-    """The diagonal of a square sparse matrix, a dense vector; ValueError if it is not square."""
+    """The diagonal of a square sparse matrix, a dense vector of its dtype and of shape (n,).
+
+    Raises TypeError unless x is sparse, AssertionError for a BSR matrix; ValueError at run time if
+    it is not square.
+    """
 
     __props__ = ()
 
@@ -193,7 +197,11 @@ diag = Diag()
 
 
 class SquareDiagonal(Op):
-    """The square CSC matrix with a dense vector as its diagonal."""
+    """The square CSC matrix with a dense vector of n elements as its diagonal.
+
+    Its shape is (n, n), its dtype that of the vector. Raises TypeError for other numbers of
+    dimensions.
+    """
 
     __props__ = ()
 

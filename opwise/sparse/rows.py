@@ -22,7 +22,10 @@ from opwise.tensor.variable import as_tensor_variable
 class ConstructSparseFromList(Op):
     """The CSC matrix of the shape of ``x`` with the rows of ``values`` added to its rows ``ilist``.
 
-    x and values are dense matrices; only the shape of x is read.
+    x and values are dense matrices; only the shape of x is read, and the result has the dtype of
+    values. Raises TypeError for other numbers of dimensions and for an ilist without integers; at
+    run time IndexError for a row that x lacks, AssertionError unless there is an index for each row
+    of values.
     """
 
     __props__ = ()

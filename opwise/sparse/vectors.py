@@ -24,8 +24,10 @@ _INT32 = np.iinfo(np.int32)
 class CSMProperties(Op):
     """The data, indices, indptr and shape of a CSR or CSC matrix, as vectors.
 
-    data has the dtype of the matrix, the other three are int32. The first three are views of the
-    matrix where it holds them so. The gradient by the matrix has its sparsity pattern.
+    data has the dtype of the matrix, the other three are int32. data and indices have an element
+    for each entry, indptr one more than there are rows (CSR) or columns (CSC), shape two. The first
+    three are views of the matrix where it holds them so. The gradient by the matrix has its
+    sparsity pattern. Raises TypeError unless csm is sparse, AssertionError for a BSR matrix.
     """
 
     __props__ = ()
@@ -113,7 +115,9 @@ def csm_shape(csm: Any) -> Any:
 class CSM(Op):
     """The sparse matrix, in format 'csr' or 'csc', of these data, indices, indptr and shape.
 
-    The data are not copied. Raises ValueError if the vectors do not describe a matrix.
+    It has the dtype of data, which are not copied. Raises TypeError unless they are vectors, the
+    last three of integers, AssertionError for lists of others; ValueError at run time if the
+    vectors do not describe a matrix.
     """
 
     __props__ = ("format",)

@@ -46,8 +46,10 @@ __all__ = [
 class Eig(Op):
     """The eigenvalues and, as columns, the right eigenvectors of a square matrix.
 
-    Both have the dtype of the matrix: imaginary parts of those of a real matrix are dropped, with
-    numpy's ComplexWarning.
+    Their shapes are (n,) and (n, n). Both have the dtype of the matrix: imaginary parts of those of
+    a real matrix are dropped, with numpy's ComplexWarning, and those of integers are rounded
+    towards 0. Raises AssertionError unless x is a matrix; at run time LinAlgError if it is not
+    square or has infinities or NaN, TypeError for float16.
     """
 
     __props__: tuple[str, ...] = ()
@@ -258,7 +260,11 @@ def eigvalsh(a: TensorLike, b: Any, lower: bool = True) -> Tensor:
 
 
 class Expm(TensorOp):
-    """The exponential of a square matrix: the sum of its powers k, divided by the factorials."""
+    """The exponential of a square matrix: the sum of its powers k, divided by the factorials.
+
+    It has the shape of A and its dtype (float64 for integers). Raises AssertionError unless A is a
+    matrix; LinAlgError at run time if it is not square.
+    """
 
     __props__ = ()
 

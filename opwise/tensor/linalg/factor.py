@@ -50,10 +50,11 @@ __all__ = [
 class Cholesky(TensorOp):
     """The triangular matrix L with ``dot(L, L.T)`` equal to a positive definite matrix.
 
-    lower: read the lower half of the matrix and return L, of the dtype of the matrix; otherwise
-    read the upper half and return L.T. on_error: for a matrix that is not positive definite,
-    'raise' raises LinAlgError and 'nan' returns NaN everywhere. destructive: overwrite the matrix.
-    Raises ValueError for other shapes, infinities and NaN.
+    lower: read the lower half of the matrix and return L, of the shape and dtype of the matrix;
+    otherwise read the upper half and return L.T. on_error: for a matrix that is not positive
+    definite, 'raise' raises LinAlgError and 'nan' returns NaN everywhere. destructive: overwrite
+    the matrix. Raises AssertionError unless x is a matrix; at run time LinAlgError, a ValueError,
+    if it is not square, ValueError for infinities and NaN.
     """
 
     __props__ = ("lower", "destructive", "on_error")

@@ -28,8 +28,10 @@ class Fourier(TensorOp):
     """The transform of an array along an axis, complex128; inputs (a, n, axis).
 
     n: the length of the result along the axis, to which a is cut or padded with zeros (None: that
-    of a). axis: from 0 on (None: the last one). Its gradient is that of a complex function of a
-    complex variable, and needs a constant axis.
+    of a). axis: from 0 on (None: the last one). The shape is that of a but for this length. Its
+    gradient is that of a complex function of a complex variable, and needs a constant axis. Raises
+    TypeError for a number, and for an n or axis that is no integer or out of range; ValueError at
+    run time if a variable is out of range.
     """
 
     __props__ = ()

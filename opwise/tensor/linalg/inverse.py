@@ -36,9 +36,11 @@ __all__ = [
 
 
 class MatrixPinv(TensorOp):
-    """The pseudo-inverse of a matrix of any shape, of its dtype.
+    """The pseudo-inverse of a matrix of any shape, of its dtype; that of (m, n) has shape (n, m).
 
     Its product with a vector b is the least-squares solution of ``dot(x, z) = b`` (Moore-Penrose).
+    That of integers is rounded towards 0. Raises AssertionError unless x is a matrix; at run time
+    LinAlgError for NaN, TypeError for float16.
     """
 
     __props__ = ()
@@ -75,7 +77,11 @@ pinv = MatrixPinv()
 
 
 class MatrixInverse(TensorOp):
-    """The inverse of a square matrix, of its dtype; LinAlgError if there is none."""
+    """The inverse of a square matrix, of its shape and dtype.
+
+    That of integers is rounded towards 0. Raises AssertionError unless x is a matrix; at run time
+    LinAlgError if it is not square or has no inverse, TypeError for float16.
+    """
 
     __props__ = ()
     traffic = costs.each_once
@@ -117,7 +123,11 @@ matrix_inverse = MatrixInverse()
 
 
 class Det(TensorOp):
-    """The determinant of a square matrix, of its dtype."""
+    """The determinant of a square matrix, of shape () and its dtype.
+
+    Raises AssertionError unless x is a matrix; at run time LinAlgError if it is not square,
+    TypeError for float16.
+    """
 
     __props__ = ()
 

@@ -58,10 +58,11 @@ class Solve(TensorOp):
     """The solution x of ``dot(A, x) = b`` for a square matrix A, and a vector or matrix b.
 
     A_structure: one of MATRIX_STRUCTURES; the other half of a triangular matrix is not read. The
-    dtype is that of the operands, at least float32; float64 for integers of 32 and 64 bits. Raises
-    LinAlgError for a singular matrix, and ValueError for other shapes, infinities and NaN. lower,
-    overwrite_A, overwrite_b: accepted for old programs. check_finite: whether infinities and NaN
-    are errors. inplace: overwrite b.
+    solution has the shape of b. The dtype is that of the operands, at least float32; float64 for
+    integers of 32 and 64 bits. lower, overwrite_A, overwrite_b: accepted for old programs.
+    check_finite: whether infinities and NaN are errors. inplace: overwrite b. Raises AssertionError
+    for other numbers of dimensions; at run time LinAlgError for a singular matrix, and ValueError
+    for other shapes, infinities and NaN.
     """
 
     __props__ = (

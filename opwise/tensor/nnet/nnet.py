@@ -125,7 +125,11 @@ def selu(x: Any) -> Tensor:
 
 
 class Prepend_scalar_constant_to_each_row(TensorOp):
-    """A matrix with a column of the number ``val`` before the others."""
+    """A matrix with a column of the number ``val`` before the others.
+
+    For a matrix of shape (m, n), it has shape (m, n + 1), and its dtype. Raises TypeError for other
+    numbers of dimensions.
+    """
 
     __props__ = ("val",)
 
@@ -159,7 +163,11 @@ class Prepend_scalar_constant_to_each_row(TensorOp):
 
 
 class Prepend_scalar_to_each_row(TensorOp):
-    """A matrix with a column of the scalar ``val`` before the others."""
+    """A matrix with a column of the scalar ``val`` before the others.
+
+    For a matrix of shape (m, n), it has shape (m, n + 1), and its dtype. Raises TypeError for other
+    numbers of dimensions.
+    """
 
     __props__ = ()
 

@@ -137,7 +137,11 @@ class Softmax(_OfRows):
 
 
 class SoftmaxWithBias(TensorOp):
-    """The softmax of each row of x + b: x a matrix of floats, b a vector of floats."""
+    """The softmax of each row of x + b: x a matrix of floats, b a vector of floats.
+
+    The result has the shape and dtype of x. Raises ValueError for other numbers of dimensions and
+    dtypes; ValueError at run time unless b has an element for each column.
+    """
 
     __props__ = ()
     traffic = costs.each_once
