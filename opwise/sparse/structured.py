@@ -18,8 +18,8 @@ def structured_monoid(tensor_op: Any) -> Callable[[Callable[..., Any]], Callable
     tensor_op: the function of a tensor and of further scalars. The decorated function has the
     arguments and the docstring alone. The function made of it takes a CSR or CSC matrix, and 0-d
     scalars; it returns a matrix of the same shape, format and sparsity pattern, in the dtype of
-    what tensor_op returns. It raises TypeError unless the matrix is sparse and the others are
-    scalars, AssertionError for a BSR matrix.
+    what tensor_op returns. Raises TypeError, when that is called, unless the matrix is sparse and
+    the others are scalars, AssertionError for a BSR matrix.
     """
 
     def decorate(documented: Callable[..., Any]) -> Callable[..., Any]:

@@ -70,8 +70,13 @@ half_ifft = FFT(half=True, inverse=True)
 def dct_matrix(rows: int, cols: int, unitary: bool = True) -> np.ndarray:
     """Return the matrix of the first ``rows`` basis vectors of a cosine transform of ``cols``.
 
-    unitary: the rows are orthonormal; otherwise the first one is longer by the square root of 2.
+    It has the shape (rows, cols) and dtype float64. unitary: the rows are orthonormal; otherwise
+    the first one is longer by the square root of 2. Raises ValueError unless both are 1 or more.
     """
+    if min(rows, cols) < 1:
+        raise ValueError(
+            f"a cosine transform has 1 or more rows and columns, not {rows} and {cols}"
+        )
     angles = np.arange(rows)[:, np.newaxis] * (2 * np.arange(cols) + 1) * np.pi / (2 * cols)
     matrix: np.ndarray = np.cos(angles) * np.sqrt(2.0 / cols)
     if unitary:

@@ -163,3 +163,9 @@ def test_cosine_transform():
     np.testing.assert_allclose(whole @ whole.T, np.eye(5), atol=1e-12)
     plain = frames.dct_matrix(2, 5, unitary=False)
     np.testing.assert_allclose(plain[0], whole[0] * 2**0.5)
+
+
+@pytest.mark.parametrize("lengths", [(0, 3), (3, 0), (-1, 2)])
+def test_a_cosine_transform_has_rows_and_columns(lengths):
+    with pytest.raises(ValueError, match=r"1 or more rows and columns, not -?[0-9] and [0-9]"):
+        frames.dct_matrix(*lengths)
