@@ -143,7 +143,8 @@ cdef class Loop(Runner):
                 if not self._put_row(s.out[i], i, t):
                     return 0
             for i in range(self.nobjects):
-                vm.slots.own(self._object(i), vm.slots.value(vm.output_slot[self._row_outputs() + i]))
+                vm.slots.own(self._object(i),
+                             vm.slots.value(vm.output_slot[self._row_outputs() + i]))
             t += 1
             if self.until and self._ends():
                 break
@@ -391,7 +392,7 @@ cdef class Loop(Runner):
                 _rotate(s.out[i], (self.before[i] + done) % self.kept[i])
         for i in range(self.nobjects):
             outer.slots.own(outer.slots.of(s.out[self._row_outputs() + i]),
-                       <object>self.vm.slots.at[self._object(i)].owner)
+                            <object>self.vm.slots.at[self._object(i)].owner)
         return 0
 
 

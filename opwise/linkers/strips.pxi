@@ -26,7 +26,7 @@ cdef ow_chunk_fn _chunk_loop(str name) except? NULL:
 
 @cython.final
 cdef class Stretch:
-    """Steps ``first`` to ``end`` of a VM, which may run in strips; see ``opwise.linkers.program``."""
+    """Steps ``first`` to ``end`` of a VM, which may run in strips: a Stretch of the Program."""
 
     cdef int first, end, ngiven, nreads, ncut, nkept, nbetween, nrepeated, ntotals
     # (slot, axis) of each given value that is cut, and a slot that shows rows of it
@@ -63,10 +63,10 @@ cdef class Stretch:
         self.given = arena.ints([n for one in stretch.given for n in one])
         self.parts = <ow_slot *>arena.block(sizeof(ow_slot) * self.ngiven)
         self.reads = arena.ints([n for (k, i), which in stretch.reads.items()
-                               for n in (k, i, which)])
+                                 for n in (k, i, which)])
         self.cut = arena.ints([n for slot, axis in stretch.axes.items() for n in (slot, axis)])
         self.kept = arena.ints([n for slot in kept
-                              for n in (slot, stretch.axes[slot], made_by[slot])])
+                                for n in (slot, stretch.axes[slot], made_by[slot])])
         self.between, self.nbetween = self._sizes(arena, stretch.between), len(stretch.between)
         self.repeated, self.nrepeated = self._sizes(arena, stretch.repeated), len(stretch.repeated)
         self.totals = self._totals(arena, stretch.totals, made_by)
@@ -76,7 +76,7 @@ cdef class Stretch:
 
     cdef int *_sizes(self, Arena arena, sizes) except NULL:
         return arena.ints([n for size, lengths in sizes
-                         for n in (size, len(lengths), *[e for one in lengths for e in one])])
+                           for n in (size, len(lengths), *[e for one in lengths for e in one])])
 
     cdef ow_total *_totals(self, Arena arena, totals, made_by) except NULL:
         cdef ow_total *found = <ow_total *>arena.block(sizeof(ow_total) * len(totals))

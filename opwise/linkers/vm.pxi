@@ -178,8 +178,8 @@ cdef class VM:
         if kind == NULL:
             raise KeyError(f"there is no kind of C step named {what.kind}")
         if len(params) < <Py_ssize_t>kind.params or (params and not kind.params):
-            raise TypeError(f"a step of the kind {what.kind} has parameters of {kind.params} bytes, "
-                            f"not of {len(params)}")
+            raise TypeError(f"a step of the kind {what.kind} has parameters of {kind.params} "
+                            f"bytes, not of {len(params)}")
         s.prep, s.run, s.undo, s.check = kind.prep, kind.run, kind.undo, kind.check
         given = self.arena.block(len(params))
         memcpy(given, PyBytes_AS_STRING(params), len(params))
@@ -328,7 +328,8 @@ cdef class VM:
 
     cdef int _accept(self, int k, int position, int i, object value) except -1:
         """Let slot ``i`` hold what step ``k`` computed as its output number ``position``."""
-        if PyArray_CheckExact(value) and PyArray_ISWRITEABLE(value) and self.slots.at[i].buf == NULL:
+        cdef bint is_new = self.slots.at[i].buf == NULL
+        if is_new and PyArray_CheckExact(value) and PyArray_ISWRITEABLE(value):
             return self.slots.load(i, value)
         if value is None and self.slots.at[i].typenum >= 0:
             raise ValueError(f"{self.nodes[k].op} did not compute its output")
@@ -563,7 +564,8 @@ cdef class VM:
         """Hand the outputs over and forget the inputs."""
         cdef int i
         for i in range(self.noutputs):
-            _put(<list>PyList_GET_ITEM(self.output_storage, i), self.slots.value(self.output_slot[i]))
+            _put(<list>PyList_GET_ITEM(self.output_storage, i),
+                 self.slots.value(self.output_slot[i]))
         self._forget()
         return 0
 
