@@ -88,8 +88,7 @@ cdef class Timing:
         most as int64; None: memory of its own again.
         """
         cdef cnp.ndarray where
-        if self.times == NULL:
-            raise RuntimeError("the VM times no steps: call start first")
+        self._need_start()
         if memory is None:
             if ow_timing_move(self.times, NULL) < 0:
                 raise MemoryError()
@@ -103,21 +102,34 @@ cdef class Timing:
             ow_timing_move(self.times, <ow_times *>cnp.PyArray_DATA(where))
             self.counters = where
 
-    # --- what a VM records --------------------------------------------------------------------
+    # --- what a VM records, once it has started -----------------------------------------------
+
+    cdef int _need_start(self) except -1:
+        if self.times == NULL:
+            raise RuntimeError("the VM times no steps: call start first")
+        return 0
 
     cpdef begin_call(self):
         """Forget the times of a call that failed."""
+        self._need_start()
         ow_timing_begin(self.times)
         for each in self.loops:
             each.take_now()
 
     def note(self, int k, int64_t ns):
-        """Add the time of a run of step ``k``, without what timing it adds."""
+        """Add the time of a run of step ``k``, without what timing it adds.
+
+        Raises IndexError if there is no such step.
+        """
+        self._need_start()
+        if not 0 <= k < self.steps:
+            raise IndexError(f"there is no step {k} of {self.steps}")
         ow_note(self.times, k, ns + max(0, ow_timer_ns))
 
     cpdef end_call(self, int64_t start, int64_t ns):
         """Count a call that is done, and keep its times if it is a first or slow one."""
         cdef int row
+        self._need_start()
         self.count_run(ns, 0)
         row = ow_keep(self.times, self.calls, start, ns)
         if self.loops and row >= 0:
@@ -137,7 +149,9 @@ cdef class Timing:
     def take_now(self):
         """Return the nanoseconds of each step since this was called last."""
         cdef int k
-        cdef int64_t *now = self.times.now
+        cdef int64_t *now
+        self._need_start()
+        now = self.times.now
         taken = [now[k] for k in range(self.steps)]
         ow_timing_begin(self.times)
         return taken
@@ -192,7 +206,7 @@ def _address(function):
 
 @cython.final
 cdef class Ranges:
-    """What a system profiler is told: when a call and each of its steps begin and end.
+    """Shows a system profiler each call and its steps as ranges.
 
     push, pop: C functions, of ctypes. call: the label of a call; labels: those of steps.
     """

@@ -87,7 +87,8 @@ cdef class VM:
     """Runs the steps of one Program.
 
     layouts: of its slots, as ``Slots`` takes them. bound: what runs each step, with the attributes
-    of ``opwise.linkers.compiled.Bound``. storages: {slot: one-element list} of inputs and outputs.
+    of ``opwise.linkers.compiled.Bound``. storages: a one-element list for each slot, of which those
+    of inputs and outputs are used.
     on_error: called as (step index, exception, inputs) when a step fails; it raises.
     """
 
@@ -802,7 +803,7 @@ cdef class VM:
         return found
 
     def start_marking(self, push, pop, bytes label, list labels):
-        """Tell a system profiler of each call and step from now on; see ``Ranges``."""
+        """Show each call and step to a system profiler from now on; see ``Ranges``."""
         self.ranges = Ranges(push, pop, label, labels)
 
     def repeats_inside(self, int k):

@@ -220,7 +220,7 @@ class PlainVM(PythonVM):
         self.intermediate = [s for c, s in enumerate(storages) if c not in kept]
         self._ends = [storages[c] for c in program.ends if c not in kept]
         self.timing = opwise_c.Timing(len(thunks), _timer_ns)
-        #: what a system profiler is told of calls, if it is
+        #: shows calls to a system profiler; None if there is none
         self.ranges: opwise_c.Ranges | None = None
         self._layouts: list[tuple[tuple[int, ...], tuple[int, ...]] | None]
         self._layouts = [None] * len(storages)
@@ -259,7 +259,7 @@ class PlainVM(PythonVM):
             self.ranges.close_all()
 
     def start_marking(self, push: Any, pop: Any, label: bytes, labels: list[bytes]) -> None:
-        """Tell a system profiler of each call and thunk from now on; see ``opwise_c.Ranges``."""
+        """Show each call and thunk to a system profiler from now on; see ``opwise_c.Ranges``."""
         self.ranges = opwise_c.Ranges(push, pop, label, labels)
 
     def _run_marked(self, k: int, thunk: Thunk) -> None:

@@ -243,8 +243,8 @@ def add(x: Any, y: Any) -> Any:
 def sub(x: Any, y: Any) -> Any:
     """Return the difference of two matrices of one shape, at least one of which is sparse.
 
-    Shape, dtype, format and gradient of the result are those of ``add``. Raises TypeError and
-    ValueError as that does.
+    Shape, dtype, format and gradient of the result are those of ``add``. Raises AssertionError
+    as that does, and at run time ValueError too.
     """
     return add(x, -y)
 

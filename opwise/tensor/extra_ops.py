@@ -493,8 +493,8 @@ def bincount(
 
     The result is a vector of length max(x) + 1 (0 for an empty x), or of ``minlength`` if that is
     more. Its dtype is that of weights, or of x: counts may overflow int8. weights: numbers to add
-    for each element instead of 1. A negative number counts from the end; assert_nonneg: check at
-    run time that there is none.
+    for each element instead of 1. A negative number counts from the end; assert_nonneg: it is an
+    error at run time.
 
     Raises TypeError if x is not a vector of integers; at run time ValueError if weights does not
     broadcast to x, IndexError if a negative number is out of range, AssertionError if

@@ -16,6 +16,7 @@ from opwise.graph.guards import ALWAYS, find_guards
 from opwise.graph.op import Op
 from opwise.linkers.base import VM_Linker
 from opwise.linkers.program import handed_over, make_program
+from opwise.loops import Scan, scan
 from opwise.modes.mode import Mode
 from opwise.modes.monitormode import MonitorMode
 from opwise.modes.nanguardmode import NanGuardMode
@@ -313,6 +314,25 @@ def test_a_profile_counts_the_runs(linker):
     assert sorted(counts.values()) == [1, 1, 1, 3]
     for _, _, times in f.fn.timing.detail():
         assert 0 in times  # a step that did not run has no time in that call
+
+
+@pytest.mark.parametrize("linker", ["cvm", "vm"])
+def test_a_call_has_the_time_of_all_steps_of_a_loop_but_the_skipped_ones(linker):
+    """The branch is taken in the first steps, and not in the last."""
+    x = T.dmatrix("x")
+    last, _ = scan(
+        lambda i, m: ifelse(i < 3, T.dot(m, m), m), outputs_info=[x], sequences=[T.arange(6)]
+    )
+    f = function([x], last[-1], profile=True, mode=Mode(linker, "fast_run"))
+    f(np.eye(8))
+    (loop,) = (n.tag.inside.linked for n in f.linked.order if isinstance(n.op, Scan))
+    ((_, _, times),) = f.fn.timing.detail()
+    rows = loop.vm.timing.by_step()
+    assert times[len(f.linked.order) :] == [row[1] for row in rows]
+    (dot,) = (
+        row for node, row in zip(loop.order, rows, strict=True) if "dot" in str(node.op).lower()
+    )
+    assert dot[0] == 3
 
 
 def test_callbacks_see_the_steps_that_run():

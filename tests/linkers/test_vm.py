@@ -605,6 +605,26 @@ def test_a_failing_call_counts_the_steps_that_ran(profiled):
     assert f.fn.timing.calls == f.calls == 1
 
 
+@pytest.mark.parametrize(
+    ("method", "args"),
+    [("begin_call", ()), ("note", (0, 5)), ("end_call", (0, 5)), ("take_now", ()),
+     ("keep_in", (None,))],
+)  # fmt: skip
+def test_nothing_is_timed_before_the_start(method, args):
+    with pytest.raises(RuntimeError, match="the VM times no steps: call start first"):
+        getattr(opwise_c.Timing(2), method)(*args)
+
+
+def test_only_steps_have_times():
+    timing = opwise_c.Timing(2)
+    timing.start()
+    timing.note(1, 5)
+    assert [row[:2] for row in timing.by_step()] == [(0, 0), (1, 5)]
+    for k in (-1, 2):
+        with pytest.raises(IndexError, match=f"there is no step {k} of 2"):
+            timing.note(k, 5)
+
+
 def test_times_can_be_forgotten(profiled):
     profiled([1.0], [2.0])
     profiled.fn.timing.reset()

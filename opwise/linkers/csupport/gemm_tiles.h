@@ -6,6 +6,13 @@
  * of x are, too. Sums are cut into blocks of OW_SUM_BLOCK terms, wherever operands are read.
  */
 
+#define OW_SUM_BLOCK 256 /* terms of a sum for which a panel of y stays in the first cache */
+#define OW_PANELS 8      /* panels that are copied together, and stay in the second cache */
+#define OW_PACK_ROWS (20 * OW_TILE_ROWS) /* rows of a large x that are copied together, for the second cache */
+#define OW_X_ROWS 96     /* rows of x that are copied together, where they lie apart */
+#define OW_READ_ONCE (1 << 22) /* bytes of a y of which no copy pays if it is read once */
+#define OW_NEAR_ROWS 4096  /* bytes between its rows up to which that holds */
+#define OW_FAR 2048      /* bytes between rows from which on they do */
 #define OW_WIDE (2 * OW_LANES)
 #define OW_SOME_PANELS 4
 #define OW_AHEAD 4 /* rows that are fetched before they are copied */

@@ -1,14 +1,6 @@
 /* Convolutions, their transforms, and pooling. */
 #include "simd_part.h"
 
-#define OW_SUM_BLOCK 256 /* terms of a sum for which a panel of y stays in the first cache */
-#define OW_PANELS 8      /* panels that are copied together, and stay in the second cache */
-#define OW_PACK_ROWS (20 * OW_TILE_ROWS) /* rows of a large x that are copied together, for the second cache */
-#define OW_X_ROWS 96     /* rows of x that are copied together, where they lie apart */
-#define OW_READ_ONCE (1 << 22) /* bytes of a y of which no copy pays if it is read once */
-#define OW_NEAR_ROWS 4096  /* bytes between its rows up to which that holds */
-#define OW_FAR 2048      /* bytes between rows from which on they do */
-
 /* a * b + c is rounded once here, as in every BLAS; products of sparse matrices do the same */
 #ifndef __clang__
 #pragma GCC push_options

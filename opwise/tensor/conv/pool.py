@@ -83,7 +83,8 @@ def pool_3d(
     """Return the maxima, sums or averages of windows over the last three axes, as ``pool_2d``.
 
     input: three dimensions or more; ws, stride and pad are three integers. The result has the dtype
-    of input and lengths as those of ``pool_2d``. Raises TypeError or ValueError as that does.
+    of input and lengths as those of ``pool_2d``. Raises ValueError, TypeError and
+    NotImplementedError as that does.
     """
     return _pool(3, input, ws, ignore_border, stride, pad, mode, ds, st, padding)
 
@@ -141,8 +142,8 @@ def max_pool_2d(
 ) -> Tensor:
     """Return ``pool_2d`` under its old name, with the old names of its arguments.
 
-    Shape and dtype of the result are those of ``pool_2d``. Raises TypeError and ValueError for the
-    same arguments.
+    Shape and dtype of the result are those of ``pool_2d``. Raises ValueError, TypeError and
+    NotImplementedError for the same arguments.
     """
     return _pool(2, input, ds, ignore_border, st, padding, mode, None, None, None)
 
