@@ -9,7 +9,9 @@ BUSY = (
 
 cdef object _int64 = np.int64
 
+# functions that leave it to their caller to look for an exception
 ctypedef PyObject *(*_ternary)(PyObject *, PyObject *, PyObject *) noexcept
+ctypedef int (*_status)(PyObject *) noexcept
 
 cdef extern from "Python.h":
     ctypedef struct _TypeSlots "PyTypeObject":
@@ -209,36 +211,20 @@ cdef class CallPath:
         """Warn once of each LengthPair whose lengths differ in a call that succeeds."""
         self.lengths = pairs or None
 
-    def __call__(self, *args, **kwargs):
-        cdef int64_t start
-        if self.running:  # before anything is touched that the call under way needs
-            self._wait()
-        self.running = True
-        self.caller = PyThread_get_thread_ident()
-        self.generation = _claims.generation
-        try:
-            if not self.timed:
-                return self._call(args, kwargs)
-            start = ow_clock()
-            try:
-                result = self._call(args, kwargs)
-            except BaseException:
-                self._count(ow_clock() - start)
-                self.failed += 1
-                raise
-            self._count(ow_clock() - start)
-            self.calls += 1
-            if self.ignoring:
-                self.ignoring = False
-                self.reset_calls()
-            return result
-        finally:
-            self.running = False
+    def __call__(self, *args, **kwargs):  # until the slot is _call's, below
+        raise NotImplementedError
 
-    cdef void _count(self, int64_t ns) noexcept:
+    cdef void _count(self, int64_t ns, bint succeeded) noexcept:
         self.total_ns += ns
         if not self.begun:
             self.begun, self.first_ns = True, ns
+        if not succeeded:
+            self.failed += 1
+            return
+        self.calls += 1
+        if self.ignoring:
+            self.ignoring = False
+            self.reset_calls()
 
     cdef int _wait(self) except -1:
         """Wait for the call of another thread; raise if the call under way is this thread's own."""
@@ -272,16 +258,18 @@ cdef class CallPath:
         """Forget how often and how long the function was called."""
         self.calls = self.failed = self.total_ns = self.fn_ns = self.first_ns = 0
 
+    @cython.final
     cdef object _call(self, tuple args, dict kwargs):
+        """Check the arguments and run on them. kwargs: None where there are none."""
         cdef int i
         cdef Argument argument
         cdef object value
         if self.slow:
-            return self.call_general(args, kwargs)
+            return self.call_general(args, dict(kwargs or {}))
         if kwargs or len(args) != self.narguments:
-            every = self._in_order(args, kwargs)
+            every = self._in_order(args, kwargs or {})
             if every is None:
-                return self.call_general(args, kwargs)
+                return self.call_general(args, dict(kwargs or {}))
             args = every
         if self.trust_input:
             for i in range(self.narguments):
@@ -328,8 +316,9 @@ cdef class CallPath:
         finally:
             self.claim.release()
 
+    @cython.final
     cdef inline object _run(self):
-        cdef int i
+        cdef int i, done
         cdef int64_t start
         cdef list results, storage
         cdef object value
@@ -337,20 +326,13 @@ cdef class CallPath:
         start = ow_clock() if self.timed else 0
         if self.lengths is not None:
             differing = self._differing()
-        try:
-            if self.vm is not None:
-                self.vm.run()
-            else:
-                self.fn_()
-        except Exception as error:
-            if self.vm is not None and self.vm.loading >= 0:
-                i, self.vm.loading = self.vm.loading, -1
-                self.explain_stored(error, i)
-            raise
-        finally:
-            self._forget_arguments()
-            if self.timed:
-                self.fn_ns += ow_clock() - start
+        done = (<_status>_run_program)(<PyObject *>self)
+        error = None if done == 0 else _pending()
+        self._forget_arguments()
+        if self.timed:
+            self.fn_ns += ow_clock() - start
+        if error is not None:
+            self._fail(error)
         for i in range(self.nupdates):
             source, target = <tuple>PyList_GET_ITEM(self.updates, i)
             _put(target, <object>PyList_GET_ITEM(source, 0))
@@ -368,6 +350,14 @@ cdef class CallPath:
             results.append(storage[0])
             _put(storage, None)
         return None if self.none else results
+
+    cdef _fail(self, error):
+        """Raise the error of a run, or a clearer one."""
+        cdef int i
+        if isinstance(error, Exception) and self.vm is not None and self.vm.loading >= 0:
+            i, self.vm.loading = self.vm.loading, -1
+            self.explain_stored(error, i)
+        raise error
 
     cdef list _differing(self):
         """Return [(LengthPair, length, length)] of those that differ; None if there are none."""
@@ -406,7 +396,8 @@ cdef class CallPath:
             for storage, value in defaults:
                 (<list>storage)[0] = value
 
-    cdef void _forget_arguments(self):
+    @cython.final
+    cdef void _forget_arguments(self) noexcept:
         cdef int i
         for i in range(self.narguments):
             _put((<Argument>PyList_GET_ITEM(self.arguments, i)).storage, None)
@@ -426,12 +417,44 @@ cdef class CallPath:
 
 # --- what leaves a call ---------------------------------------------------------------------------
 
-cdef _ternary _call_and_trace = (<_TypeSlots *>CallPath).tp_call
+# A ``try`` of Cython saves the exceptions that are being handled, and ``**kwargs`` makes a dict,
+# even if there is nothing to save or to put there: what every call passes returns NULL or -1.
+
+
+cdef int _run_program(CallPath f) except -1:
+    if f.vm is not None:
+        return f.vm.run()
+    f.fn_()
+    return 0
+
+
+cdef object _checked_call(CallPath f, tuple args, dict kwargs):
+    return f._call(args, kwargs)
+
+
+cdef PyObject *_counted_call(CallPath f, PyObject *args, PyObject *kwargs) except NULL:
+    """Call a function once nobody else calls it; count the call if that is wanted."""
+    cdef int64_t start = 0
+    cdef bint timed = f.timed
+    cdef PyObject *result
+    if f.running:  # before anything is touched that the call under way needs
+        f._wait()
+    f.running = True
+    f.caller = PyThread_get_thread_ident()
+    f.generation = _claims.generation
+    if timed:
+        start = ow_clock()
+    result = (<_ternary>_checked_call)(<PyObject *>f, args, kwargs)
+    if timed:
+        f._count(ow_clock() - start, result != NULL)
+    f.running = False
+    return result
 
 
 cdef PyObject *_call(PyObject *function, PyObject *args, PyObject *kwargs) noexcept:
     """Call a function; its frames, and those of all that it calls here, leave no traceback."""
-    cdef PyObject *result = _call_and_trace(function, args, kwargs)
+    cdef PyObject *result = (<_ternary>_counted_call)(
+        function, args, kwargs if kwargs != NULL else <PyObject *>None)
     if result == NULL:
         _leave(_pending())
     return result

@@ -24,32 +24,44 @@ cdef inline void _put(list storage, object value) noexcept:
 
 @cython.final
 cdef class Arena:
-    """Blocks of memory that are freed with it."""
+    """Blocks of memory that are freed with it. Blocks made one after the other lie side by side."""
 
-    cdef void **blocks
-    cdef int count, room
+    cdef void **chunks
+    cdef int count
+    # what is free of the last chunk
+    cdef char *rest
+    cdef size_t left
 
     def __dealloc__(self):
         cdef int i
         for i in range(self.count):
-            free(self.blocks[i])
-        free(self.blocks)
+            free(self.chunks[i])
+        free(self.chunks)
 
     cdef void *block(self, size_t size) except NULL:
         """Return a block of zeros."""
-        cdef void *p
-        cdef void **more
-        if self.count == self.room:
-            more = <void **>realloc(self.blocks, 2 * (self.room + 8) * sizeof(void *))
-            if more == NULL:
-                raise MemoryError()
-            self.blocks, self.room = more, 2 * (self.room + 8)
-        p = calloc(1, size if size else 1)
-        if p == NULL:
+        cdef void *found
+        size = (max(size, <size_t>1) + 15) & ~<size_t>15
+        if size > self.left:
+            self._open_chunk(size)
+        found = self.rest
+        self.rest += size
+        self.left -= size
+        return found
+
+    cdef int _open_chunk(self, size_t least) except -1:
+        cdef size_t size = max(least, <size_t>256 << min(self.count, 6))
+        cdef void **chunks = <void **>realloc(self.chunks, (self.count + 1) * sizeof(void *))
+        if chunks == NULL:
             raise MemoryError()
-        self.blocks[self.count] = p
+        self.chunks = chunks
+        self.rest = <char *>calloc(1, size)
+        if self.rest == NULL:
+            self.left = 0
+            raise MemoryError()
+        self.chunks[self.count], self.left = self.rest, size
         self.count += 1
-        return p
+        return 0
 
     cdef int *ints(self, values) except NULL:
         cdef int *p = <int *>self.block(sizeof(int) * len(values))

@@ -579,35 +579,42 @@ cdef class VM:
 
     cdef int run(self) except -1:
         """Run the program on what the input storages hold; leave results in the output storages."""
-        cdef int64_t start = 0
-        cdef bint waits = self.waiting.pending is not None
         if self.running:
             raise RuntimeError(BUSY)
         self.running = True
-        try:
-            if waits:
-                self.waiting.take(self, False)
-                waits = self.waiting.pending is not None
-                start = ow_clock()
-            if self.ranges is not None:
-                self.ranges.open_call()
-            self._load_inputs()
-            if self.nsteps and not ow_have_buffers():
-                self._fail(0, MemoryError("could not allocate working memory of this thread"))
-            if self.timing.on and not self.timing.inside:
-                self._run_timed()
-            else:
-                self._run_steps()
-            self._finish()
-            if waits:
-                self.waiting.count(ow_clock() - start)
-        except BaseException:
+        # without a ``try``, which takes as long as a short step
+        if (<_status>_run_vm)(<PyObject *>self) != 0:
+            error = _pending()
             self._abandon()
-            raise
-        finally:
-            if self.ranges is not None:
-                self.ranges.close_all()
-            self.running = False
+            self._end()
+            raise error
+        self._end()
+        return 0
+
+    cdef inline void _end(self) noexcept:
+        if self.ranges is not None:
+            self.ranges.close_all()
+        self.running = False
+
+    cdef int _run_once(self) except -1:
+        cdef int64_t start = 0
+        cdef bint waits = self.waiting.pending is not None
+        if waits:
+            self.waiting.take(self, False)
+            waits = self.waiting.pending is not None
+            start = ow_clock()
+        if self.ranges is not None:
+            self.ranges.open_call()
+        self._load_inputs()
+        if self.nsteps and not ow_have_buffers():
+            self._fail(0, MemoryError("could not allocate working memory of this thread"))
+        if self.timing.on and not self.timing.inside:
+            self._run_timed()
+        else:
+            self._run_steps()
+        self._finish()
+        if waits:
+            self.waiting.count(ow_clock() - start)
         return 0
 
     def expect_kernels(self, pending):
@@ -811,3 +818,7 @@ cdef class VM:
         perform = self.performs[k]
         return perform is not None and (type(perform) is Loop or not (
             isinstance(perform, Runner) or type(perform) is ObjectCode))
+
+
+cdef int _run_vm(VM vm) except -1:
+    return vm._run_once()

@@ -4,6 +4,7 @@ Single machines are tested in tests/linkers.
 """
 
 import copy
+import ctypes
 import gc
 import os
 import pickle
@@ -587,6 +588,17 @@ def test_arguments_by_name_go_where_positions_do(a, b):
     assert f(1, 2, 3) == wanted
     g = function([a, hidden], [a, hidden], mode=QUICK)
     assert g(1, 2, output_subset=[1]) == [2]
+
+
+def test_a_call_leaves_the_names_of_its_caller_as_they_are():
+    """C code may call a function with a dict of its own, which Python does not copy."""
+    c = T.dscalar("c")
+    f = function([c], [c, c + 1.0], mode=QUICK)
+    names = {"c": 1.0, "output_subset": [1]}
+    call = ctypes.pythonapi.PyObject_Call
+    call.argtypes, call.restype = [ctypes.py_object] * 3, ctypes.py_object
+    assert call(f, (), names) == [2.0]
+    assert names == {"c": 1.0, "output_subset": [1]}
 
 
 # --- calls that fail ------------------------------------------------------------------------------
