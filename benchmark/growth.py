@@ -459,11 +459,18 @@ class Meter:
         self.costs: dict[str, float] = {}
 
     def run(self, part: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        gc.collect()  # neither the garbage that others left nor what they keep is of this part
+        gc.freeze()
+        try:
+            return self._run(part, function, *args, **kwargs)
+        finally:
+            gc.unfreeze()
+
+    def _run(self, part: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if self.calls:
             from opwise.profiling.process import pause_garbage_collection
 
             profile = cProfile.Profile()
-            gc.collect()  # the finalizers of garbage that others left are not calls of this part
             with pause_garbage_collection():
                 result = profile.runcall(function, *args, **kwargs)
             self.costs[part] = float(pstats.Stats(profile).total_calls)
