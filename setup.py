@@ -208,7 +208,7 @@ def flags_of(source: str) -> tuple[str, ...]:
     """The further flags of a C file."""
     stem = Path(source).stem
     if stem == Path(SOURCE).stem:
-        return ("-O3",)  # at -O2 calls take a twentieth longer
+        return ("-O3",)  # every call runs some of it, and takes longer at -O2
     # headers hold functions of which a file uses some
     flags = (*LOOP_FLAGS, "-Wno-unused-function")
     # where there are kernels for this processor, those of any are there only to be right

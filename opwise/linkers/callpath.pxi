@@ -9,17 +9,11 @@ BUSY = (
 
 cdef object _int64 = np.int64
 
-# functions that leave it to their caller to look for an exception
-ctypedef PyObject *(*_ternary)(PyObject *, PyObject *, PyObject *) noexcept
-ctypedef int (*_status)(PyObject *) noexcept
-
 cdef extern from "Python.h":
     ctypedef struct _TypeSlots "PyTypeObject":
         _ternary tp_call
     ctypedef struct _SlotWrapper "PyWrapperDescrObject":
         void *d_wrapped
-    PyObject *PyException_GetTraceback(object) noexcept
-    void PyErr_Restore(PyObject *, PyObject *, PyObject *) noexcept
 
 
 @cython.final
@@ -357,7 +351,7 @@ cdef class CallPath:
         if isinstance(error, Exception) and self.vm is not None and self.vm.loading >= 0:
             i, self.vm.loading = self.vm.loading, -1
             self.explain_stored(error, i)
-        raise error
+        _restore(error)
 
     cdef list _differing(self):
         """Return [(LengthPair, length, length)] of those that differ; None if there are none."""
@@ -415,11 +409,7 @@ cdef class CallPath:
         raise NotImplementedError
 
 
-# --- what leaves a call ---------------------------------------------------------------------------
-
-# A ``try`` of Cython saves the exceptions that are being handled, and ``**kwargs`` makes a dict,
-# even if there is nothing to save or to put there: what every call passes returns NULL or -1.
-
+# --- a call, from the slot of its type to the run and back ---------------------------------------
 
 cdef int _run_program(CallPath f) except -1:
     if f.vm is not None:
@@ -470,10 +460,7 @@ cdef void _leave(object error) noexcept:
         pass
     except BaseException as interrupt:
         error = interrupt
-    kind = type(error)
-    Py_INCREF(kind)
-    Py_INCREF(error)
-    PyErr_Restore(<PyObject *>kind, <PyObject *>error, PyException_GetTraceback(error))
+    _set_error(error)
 
 
 # subclasses take the slot over when they are made, from its wrapper

@@ -99,18 +99,3 @@ cdef class ObjectCode:
         for i in range(self.nout):
             (<list>outputs[i])[0] = self.output(i)
         self.forget()
-
-
-cdef int _raise_pending() except -1:
-    """Raise the exception that C code has set, if there is one."""
-    if PyErr_Occurred() != NULL:
-        return -1
-    return 0
-
-
-cdef object _pending():
-    """Return the exception that C code has set."""
-    try:
-        _raise_pending()
-    except BaseException as e:
-        return e

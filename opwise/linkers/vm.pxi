@@ -582,21 +582,22 @@ cdef class VM:
         if self.running:
             raise RuntimeError(BUSY)
         self.running = True
-        # without a ``try``, which takes as long as a short step
-        if (<_status>_run_vm)(<PyObject *>self) != 0:
+        if (<_status>_run_once)(<PyObject *>self) != 0:
             error = _pending()
             self._abandon()
             self._end()
-            raise error
+            _restore(error)
         self._end()
         return 0
 
     cdef inline void _end(self) noexcept:
+        """End a call, whether it has failed or not."""
         if self.ranges is not None:
             self.ranges.close_all()
         self.running = False
 
     cdef int _run_once(self) except -1:
+        """Load inputs, run all steps, hand outputs over; count the call if it waits for kernels."""
         cdef int64_t start = 0
         cdef bint waits = self.waiting.pending is not None
         if waits:
@@ -820,5 +821,5 @@ cdef class VM:
             isinstance(perform, Runner) or type(perform) is ObjectCode))
 
 
-cdef int _run_vm(VM vm) except -1:
+cdef int _run_once(VM vm) except -1:
     return vm._run_once()

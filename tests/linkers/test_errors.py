@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
+from opwise import as_op
 from opwise.compile.fromgraph import OpFromGraph
 from opwise.compile.function import function
 from opwise.compile.io import In
@@ -597,3 +598,26 @@ def test_values_that_no_step_has_computed_are_not_shown(mutable):
     assert values == f"Inputs values: ['not shown', {shown}]"
     assert "(1, 4)" in text.split("\n")[0]
     assert ("of shape (1, 4), not computed" in text) == mutable
+
+
+@pytest.mark.parametrize("linker", ["cvm", "vm"])
+def test_an_error_keeps_what_it_was_raised_from_beside_what_its_caller_handles(linker):
+    @as_op(itypes=[T.dvector], otypes=[T.dvector])
+    def fails(x):
+        try:
+            raise KeyError("first")
+        except KeyError:
+            raise ValueError("second")  # noqa: B904
+
+    x = T.dvector("x")
+    f = function([x], fails(x), mode=Mode(linker, "fast_compile"))
+    try:
+        raise OSError("handled by the caller")
+    except OSError:
+        with pytest.raises(ValueError, match="second") as caught:
+            f([1.0])
+    found, error = [], caught.value
+    while error is not None:
+        found.append(type(error))
+        error = error.__context__
+    assert found[-2:] == [KeyError, OSError]
