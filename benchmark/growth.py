@@ -5,7 +5,8 @@
 
 Each program is built, differentiated and compiled at growing sizes, until a size would take longer
 than the limit. Its cost is fitted by a + b * n ** p; p is printed for each part. Parts with p above
-LINEARITHMIC grow faster than n log n and are listed at the end. Time: seconds, the least of
+LINEARITHMIC grow faster than n log n and are listed at the end; n is the number of Applys where that
+grows faster than the program. Time: seconds, the least of
 ``--repeats``; with ``--calls`` the number of calls of functions, which does not depend on the
 hardware or on what else runs there.
 """
@@ -30,8 +31,8 @@ SIZES = (30, 100, 300, 1000, 3000)
 MODES = ("FAST_RUN", "FAST_COMPILE", "PROFILE_MODE", "DEBUG_MODE")
 #: n log n looks like this power of n between 300 and 3000, with some room for noise
 LINEARITHMIC = 1.3
-#: parts of a case, in the order of printing
-PARTS = ("build", "gradient", "rewriting", "linking", "function", "warm")
+#: parts of a case, in the order of printing; first how many Applys are compiled
+PARTS = ("applys", "build", "gradient", "rewriting", "linking", "function", "warm")
 
 
 @dataclass
@@ -43,6 +44,8 @@ class Program:
     updates: list[Any] = field(default_factory=list)
     cost: Any = None
     wrt: list[Any] = field(default_factory=list)
+    #: the Applys of the gradient are at least n ** power
+    power: float = 1.0
 
 
 FAMILIES: dict[str, Callable[[int], Program]] = {}
@@ -372,7 +375,10 @@ def long_step(n: int) -> Program:
 
 @family
 def nested_loops(n: int) -> Program:
-    """Loops in the steps of loops, n // 30 + 1 deep."""
+    """Loops in the steps of loops, n // 30 + 1 deep.
+
+    A step of the gradient of a loop runs the loops inside it once more, so there are n ** 2.
+    """
     import opwise.tensor as T
     from opwise.loops import scan
 
@@ -383,7 +389,7 @@ def nested_loops(n: int) -> Program:
         return scan(step, outputs_info=[y], n_steps=2)[0][-1]
 
     x = T.dvector("x")
-    return _of([x], looped(x, n // 30 + 1), [x])
+    return _of([x], looped(x, n // 30 + 1), [x], power=2.0)
 
 
 @family
@@ -497,6 +503,7 @@ def measure(
         outputs = program.outputs
         if grad:
             outputs = meter.run("gradient", opwise.grad, program.cost, program.wrt)
+        meter.costs["applys"] = _count_applys(program.inputs, outputs)
         arguments = (program.inputs, outputs)
         known = {"updates": program.updates, "mode": mode, "on_unused_input": "ignore"}
         f = meter.run("function", opwise.function, *arguments, **known)
@@ -508,6 +515,15 @@ def measure(
             opwise.function(*arguments, **known)
             meter.run("warm", opwise.function, *arguments, **known)
     return meter.costs
+
+
+def _count_applys(inputs: Sequence[Any], outputs: Sequence[Any]) -> int:
+    """Return how many Applys are between inputs and outputs, with those inside Ops."""
+    from opwise.graph.traversal import io_toposort
+
+    order = io_toposort(inputs, outputs)
+    inside = [node.op._inner_outputs for node in order if getattr(node.op, "_inner_outputs", ())]
+    return len(order) + sum(_count_applys([], some) for some in inside)
 
 
 def exponent(sizes: Sequence[int], costs: Sequence[float]) -> float:
@@ -550,22 +566,30 @@ def growth(
     return found
 
 
-def report(case: str, found: dict[str, list[tuple[int, float]]], calls: bool) -> list[str]:
-    """Print the line of a case; return those of its parts that grow faster than n log n."""
+def report(
+    case: str, found: dict[str, list[tuple[int, float]]], calls: bool, power: float = 1.0
+) -> list[str]:
+    """Print the line of a case; return those of its parts that grow faster than n log n.
+
+    power: the Applys may grow like n ** power; the other parts may grow as the Applys do.
+    """
     cells, steep = [], []
     for part in PARTS:
         if part not in found:
             continue
         sizes, costs = zip(*found[part], strict=True)
-        unit = f"{costs[-1]:.0f}" if calls else f"{costs[-1]:.2f}"
+        counted = calls or part == "applys"
+        unit = f"{costs[-1]:.0f}" if counted else f"{costs[-1]:.2f}"
         if len(sizes) < 3:
             cells.append(f"{part} {unit}")
             continue
         p = exponent(sizes, costs)
         cells.append(f"{part} {unit} n^{p:.2f}")
         total = found["function"][-1][1]
-        if p > LINEARITHMIC and (calls or costs[-1] > 0.05 * total):
+        if p > LINEARITHMIC * power and (counted or costs[-1] > 0.05 * total):
             steep.append(f"{case}: {part} grows like n ** {p:.2f}, {unit} at {sizes[-1]}")
+        if part == "applys":
+            power = max(p, 1.0)
     n = max(size for size, _ in found["build"])
     print(f"{case:45} n={n:5}  " + ", ".join(cells), flush=True)
     return steep
@@ -586,8 +610,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     steep: list[str] = []
     figures: dict[str, Any] = {}
     for name in args.only:
-        kinds = [False]
-        if not args.no_grad and FAMILIES[name](3).cost is not None:
+        kinds, program = [False], FAMILIES[name](3)
+        if not args.no_grad and program.cost is not None:
             kinds.append(True)
         for mode in args.modes:
             for grad in kinds:
@@ -596,7 +620,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                     name, mode, grad, args.sizes, args.limit, args.calls, args.repeats, args.warm
                 )
                 figures[case] = found
-                steep += report(case, found, args.calls)
+                steep += report(case, found, args.calls, program.power if grad else 1.0)
     print("\nFaster than n log n:" if steep else "\nNothing grows faster than n log n.")
     for line in steep:
         print(" ", line)

@@ -27,7 +27,7 @@ from opwise.linkers.base import Linker, Schedule, reporter
 from opwise.linkers.compiled import make_thunk
 from opwise.linkers.kernels import Kernels
 from opwise.linkers.lowering import AnyStep
-from opwise.linkers.program import Program, Step, make_program, root, roots_overwritten
+from opwise.linkers.program import Program, Step, make_program, roots_overwritten
 from opwise.linkers.storage import Storage
 from opwise.linkers.vm import Thunk
 
@@ -151,7 +151,7 @@ class _Thunks:
         self.error_flags = device.zeros(len(flagged), "uint32") if flagged else None
         #: slots that are overwritten, by steps or by the callers who get results
         self.overwritten = roots_overwritten(program, program.steps)
-        self.overwritten |= {root(program, slot) for slot in program.outputs}
+        self.overwritten |= {program.roots[slot] for slot in program.outputs}
         #: slots that steps read
         self.read = {slot for step in program.steps for slot in step.inputs}
         #: by slot, the storage of a constant's copy on the device

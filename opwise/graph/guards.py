@@ -85,8 +85,10 @@ def simplified(
     """
     before = 0
     while guard != before and not guard & ALWAYS:
-        before = guard
-        for number in numbers(before):
+        before, number = guard, -1
+        # with those that are added on the way: a choosing Apply is needed by later ones
+        while rest := guard >> (2 * number + 3):
+            number += ((rest & -rest).bit_length() + 1) // 2
             chooser = found[choosing[number]]
             if guard & both(number) == both(number):
                 guard |= chooser

@@ -11,7 +11,7 @@ cdef class Decisions:
 
     cdef ow_choice *choices
     # the guards of steps, and the alternatives that hold
-    cdef uint64_t *guards
+    cdef ow_guard *guards
     cdef uint64_t *holds
     # how many decisions there are, words of a set of alternatives, and which decision is next
     cdef int count, words, next
@@ -23,16 +23,28 @@ cdef class Decisions:
         cdef Arena arena = Arena()
         self.arena, self.count = arena, len(choices)
         self.words = max([guard.bit_length() for guard in guards]) + 63 >> 6
-        self.guards = arena.bits(guards, self.words)
-        self.holds = arena.bits([0], self.words)
+        self.guards = <ow_guard *>arena.block(sizeof(ow_guard) * len(guards))
+        for i, guard in enumerate(guards):
+            self._set(&self.guards[i], guard)
+        self.holds = <uint64_t *>arena.block(sizeof(uint64_t) * self.words)
         self.choices = <ow_choice *>arena.block(sizeof(ow_choice) * self.count)
         for i, choice in enumerate(choices):
             c = &self.choices[i]
-            first, second = choice.branches
             c.at, c.condition = choice.at, choice.condition
-            c.guard = arena.bits([choice.guard], self.words)
-            c.first, c.second = (arena.bits([first], self.words),
-                                 arena.bits([second], self.words))
+            c.first, c.second = [one.bit_length() - 1 for one in choice.branches]
+            self._set(&c.guard, choice.guard)
+
+    cdef int _set(self, ow_guard *guard, bits) except -1:
+        cdef uint64_t *words
+        cdef int j
+        guard.start = (bits & -bits).bit_length() - 1 >> 6
+        guard.count = (bits.bit_length() + 63 >> 6) - guard.start
+        words = <uint64_t *>self.arena.block(sizeof(uint64_t) * guard.count)
+        bits >>= 64 * guard.start
+        for j in range(guard.count):
+            words[j] = bits >> 64 * j & 0xFFFFFFFFFFFFFFFF
+        guard.words = words
+        return 0
 
     cdef inline void forget(self) noexcept:
         """Let all alternatives hold again, as before the first decision."""
@@ -44,28 +56,30 @@ cdef class Decisions:
         while self.next < self.count and self.choices[self.next].at <= k:
             self._decide(&self.choices[self.next], slots)
             self.next += 1
-        return self._holds(self.guards + <int64_t>k * self.words)
+        return self._holds(&self.guards[k])
 
-    cdef inline bint _holds(self, const uint64_t *guard) noexcept:
+    cdef inline bint _holds(self, const ow_guard *guard) noexcept:
         cdef int j
-        for j in range(self.words):
-            if guard[j] & self.holds[j]:
+        for j in range(guard.count):
+            if guard.words[j] & self.holds[guard.start + j]:
                 return True
         return False
 
     cdef void _decide(self, ow_choice *choice, const ow_slot *slots) noexcept:
         """Rule out the branch that is not taken, and both where nobody needs the result."""
-        cdef int j
         cdef const ow_slot *condition = &slots[choice.condition]
-        cdef bint needed = self._holds(choice.guard)
+        cdef bint needed = self._holds(&choice.guard)
         if needed and condition.data == NULL:
             return  # without a value the step that reads it fails
         cdef bint is_true = needed and ow_is_true(condition)
-        for j in range(self.words):
-            if not is_true:
-                self.holds[j] &= ~choice.first[j]
-            if is_true or not needed:
-                self.holds[j] &= ~choice.second[j]
+        if not is_true:
+            self._rule_out(choice.first)
+        if is_true or not needed:
+            self._rule_out(choice.second)
+
+    cdef inline void _rule_out(self, int bit) noexcept:
+        if bit >> 6 < self.words:  # otherwise no step depends on it
+            self.holds[bit >> 6] &= ~(<uint64_t>1 << (bit & 63))
 
 
 @cython.final

@@ -13,7 +13,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "csupport"
 #: by header, in an order in which each type is known before it is used
 STRUCTS = {
-    "runtime.h": ("ow_slot", "ow_step", "ow_choice"),
+    "runtime.h": ("ow_slot", "ow_step", "ow_guard", "ow_choice"),
     "kinds.h": ("ow_kind",),
     "on_demand.h": ("ow_on_demand",),
     "simd.h": ("ow_loop_row",),

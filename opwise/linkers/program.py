@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -118,12 +119,18 @@ class Program:
     def order(self) -> list[Apply]:
         return [step.node for step in self.steps]
 
-
-def root(program: Program, slot: int) -> int:
-    """Return the slot whose memory a slot shows, or itself."""
-    while program.parents[slot] >= 0:
-        slot = program.parents[slot]
-    return slot
+    @cached_property
+    def roots(self) -> tuple[int, ...]:
+        """For each slot the one whose memory it shows, or itself."""
+        found = [slot if above < 0 else -1 for slot, above in enumerate(self.parents)]
+        for slot in range(len(found)):
+            path = []
+            while found[slot] < 0:
+                path.append(slot)
+                slot = self.parents[slot]
+            for below in path:
+                found[below] = found[slot]
+        return tuple(found)
 
 
 def handed_over(program: Program, k: int) -> tuple[bool, ...]:
@@ -132,7 +139,7 @@ def handed_over(program: Program, k: int) -> tuple[bool, ...]:
     It may, if nobody reads that memory afterwards, and no other output takes it.
     """
     step = program.steps[k]
-    roots = [root(program, slot) for slot in step.inputs]
+    roots = [program.roots[slot] for slot in step.inputs]
     found = [False] * len(roots)
     for branch in step.node.op.branches:
         of_branch = [roots[i] for i in branch]
@@ -144,7 +151,7 @@ def handed_over(program: Program, k: int) -> tuple[bool, ...]:
 def roots_overwritten(program: Program, steps: Iterable[Step]) -> set[int]:
     """Return the roots of the slots that steps overwrite."""
     return {
-        root(program, step.inputs[i])
+        program.roots[step.inputs[i]]
         for step in steps
         for i in aliasing.destroyed_inputs(step.node)
     }

@@ -70,15 +70,6 @@ cdef class Arena:
             p[i] = value
         return p
 
-    cdef uint64_t *bits(self, sets, int words) except NULL:
-        """Return sets of bits, each in so many words."""
-        cdef uint64_t *p = <uint64_t *>self.block(sizeof(uint64_t) * words * len(sets))
-        cdef int i, j
-        for i, bits in enumerate(sets):
-            for j in range(words):
-                p[i * words + j] = bits >> 64 * j & 0xFFFFFFFFFFFFFFFF
-        return p
-
 
 @cython.final
 @cython.no_gc

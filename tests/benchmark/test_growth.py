@@ -19,7 +19,7 @@ def test_exponents(power, constant):
 def test_every_program_is_compiled(name):
     gradient = growth.FAMILIES[name](3).cost is not None
     costs = growth.measure(name, 3, "FAST_RUN", gradient, warm=True)
-    parts = {"build", "rewriting", "linking", "function", "warm"}
+    parts = {"applys", "build", "rewriting", "linking", "function", "warm"}
     assert set(costs) == (parts | {"gradient"} if gradient else parts)
     assert set(costs) <= set(growth.PARTS)
 
@@ -36,6 +36,25 @@ def test_what_grows_too_fast_is_listed(monkeypatch, capsys, tmp_path):
     assert listed == "chain_tanh, FAST_RUN: function grows like n ** 2.00, 9000000 at 3000"
     assert set(json.loads(file.read_text())) == {"chain_tanh, FAST_RUN", "chain_tanh, FAST_COMPILE"}
     assert growth.main([*arguments, "--modes", "FAST_COMPILE"]) == 0
+
+
+def test_parts_may_grow_as_the_applys_do(capsys):
+    found = {
+        "applys": [(n, n**2) for n in SIZES],
+        "build": [(n, n**1.5) for n in SIZES],
+        "function": [(n, n**3) for n in SIZES],
+    }
+    assert growth.report("nest", found, calls=True, power=2.0) == [
+        "nest: function grows like n ** 3.00, 1000000000 at 1000"
+    ]
+    assert len(growth.report("nest", found, calls=True)) == 2  # there are too many Applys
+    assert "applys 1000000 n^2.00, build" in capsys.readouterr().out
+
+
+def test_applys_inside_count():
+    three, one = growth.FAMILIES["nested_loops"](90), growth.FAMILIES["nested_loops"](20)
+    counts = [growth._count_applys(p.inputs, p.outputs) for p in (one, three)]
+    assert counts[0] < counts[1] / 2
 
 
 @pytest.mark.parametrize("grad", [False, True])

@@ -7,7 +7,15 @@ import pytest
 from opwise.graph import guards
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.guards import ALWAYS, alternative, conditions_first, decisions, find_guards
+from opwise.graph.guards import (
+    ALWAYS,
+    alternative,
+    both,
+    conditions_first,
+    decisions,
+    find_guards,
+    simplified,
+)
 from opwise.graph.op import Op
 from opwise.graph.type import generic
 
@@ -111,6 +119,28 @@ def test_applys_that_must_run_need_what_they_read():
     order = fgraph.toposort()
     guards = find_guards(order, fgraph.outputs, {b.owner})
     assert guards.of[a.owner] == guards.of[b.owner] == ALWAYS
+
+
+class Counting(dict):
+    looked_up = 0
+
+    def __getitem__(self, key):
+        self.looked_up += 1
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize("n", [10, 1000])
+def test_a_chain_of_choices_is_gone_through_once(n):
+    """What a choice that is needed for both its branches adds is looked at on the way."""
+    found = Counting()
+    needed = both(0)
+    for k in range(0, n, 2):
+        found[k] = alternative(k + 1, 0) | alternative(k + 2, 1)
+        found[k + 1] = alternative(k + 2, 0)
+        needed |= alternative(k + 1, 1)
+    found[n] = ALWAYS
+    assert simplified(needed, found, range(n + 1)) == ALWAYS
+    assert found.looked_up == n + 1
 
 
 def arranged(inputs, outputs):

@@ -27,7 +27,7 @@ from opwise.gpu.runtime import buffers
 from opwise.gpu.runtime.device import Device, DeviceArray
 from opwise.gpu.runtime.thunks import DeviceThunk
 from opwise.graph import provenance
-from opwise.linkers.program import Program, root, roots_overwritten
+from opwise.linkers.program import Program, roots_overwritten
 from opwise.linkers.vm import Thunk
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
 from opwise.tensor.elemwise import Elemwise
@@ -155,15 +155,15 @@ class CaptureRegion:
         later = {c for step in program.steps[stop:] for c in step.inputs}
         #: slots that are read behind the region
         self.outputs = tuple(c for c in written if c in later or c in program.outputs)
-        returned = {root(program, c) for c in program.outputs}
+        returned = {program.roots[c] for c in program.outputs}
         #: outputs whose memory outlives the call, since the call returns it or a view of it
-        self.lasting = tuple(c for c in self.outputs if root(program, c) in returned)
+        self.lasting = tuple(c for c in self.outputs if program.roots[c] in returned)
         self.dies = [[self.storages[c] for c in step.dies] for step in steps]
         #: the first step that is prepared with all behind it, before any of these runs
         self.prepared = max(start, program.commit) - start
         self.allow_gc = vm.allow_gc
-        fixed = roots_overwritten(program, steps) | {root(program, c) for c in self.outputs}
-        self._can_be_staged = {c for c in self.reads if root(program, c) not in fixed}
+        fixed = roots_overwritten(program, steps) | {program.roots[c] for c in self.outputs}
+        self._can_be_staged = {c for c in self.reads if program.roots[c] not in fixed}
         #: slots of ``reads`` whose values are copied to where graphs read them
         self.staged: set[int] = set()
         self.forget()

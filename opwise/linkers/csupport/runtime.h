@@ -327,11 +327,18 @@ static inline int64_t ow_int(const ow_slot *c)
     }
 }
 
+/* A set of alternatives: bits, from the first word that is not 0 to the last one. */
+typedef struct ow_guard {
+    const uint64_t *words;
+    int32_t start, count;
+} ow_guard;
+
 /* A decision between the branches of a step: see opwise/linkers/program.py. */
 typedef struct ow_choice {
-    int32_t at;         /* the step before which it is made */
-    int32_t condition;  /* a slot */
-    const uint64_t *guard, *first, *second;  /* sets of alternatives */
+    int32_t at;             /* the step before which it is made */
+    int32_t condition;      /* a slot */
+    int32_t first, second;  /* the bits of its alternatives */
+    ow_guard guard;
 } ow_choice;
 
 /* Whether a number is not 0; NaN is not. The numbers of numpy's floating-point types begin at 11, and
