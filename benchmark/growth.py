@@ -5,10 +5,9 @@
 
 Each program is built, differentiated and compiled at growing sizes, until a size would take longer
 than the limit. Its cost is fitted by a + b * n ** p; p is printed for each part. Parts with p above
-LINEARITHMIC grow faster than n log n and are listed at the end; n is the number of Applys where that
-grows faster than the program. Time: seconds, the least of
-``--repeats``; with ``--calls`` the number of calls of functions, which does not depend on the
-hardware or on what else runs there.
+LINEARITHMIC grow faster than n log n and are listed at the end; n is the number of Applys where
+that grows faster than the program. Time: seconds, the least of ``--repeats``; with ``--calls`` the
+number of calls of functions, which does not depend on the hardware or on what else runs there.
 """
 
 from __future__ import annotations
@@ -503,7 +502,8 @@ def measure(
         outputs = program.outputs
         if grad:
             outputs = meter.run("gradient", opwise.grad, program.cost, program.wrt)
-        meter.costs["applys"] = _count_applys(program.inputs, outputs)
+        updated = [new for _, new in program.updates]
+        meter.costs["applys"] = _count_applys(program.inputs, [*outputs, *updated])
         arguments = (program.inputs, outputs)
         known = {"updates": program.updates, "mode": mode, "on_unused_input": "ignore"}
         f = meter.run("function", opwise.function, *arguments, **known)

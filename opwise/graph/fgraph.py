@@ -417,13 +417,19 @@ class FunctionGraph:
 
         If some of these are loops, new loops get the origins of the loops alone, and other Applys
         beside new loops those of the others: a loop that keeps less of what is read of it does the
-        work of the loop, and its reader that of the reader.
+        work of the loop, and its reader that of the reader. If each new Apply reads what removed
+        ones have read, it gets the origins of these alone: of the products in a sum, each does its
+        own work.
         """
         imported, pruned = self._imported or (), self._pruned or ()
         nodes = [node for node in imported if node in self.apply_nodes and not node._origins]
         if not nodes:
             return
         removed = [*pruned, *sources]
+        if len(nodes) > 1 and (own := _doing(nodes, removed)):
+            for node, old in own.items():
+                node._origins = union(*(one.origins for one in old))
+            return
         origins = union(*(node.origins for node in removed))
         loops, others = _parted(removed)
         new_loops, new_others = _parted(nodes)
@@ -770,6 +776,39 @@ def _chain(var: Variable, outputs: Sequence[Variable]) -> list[Variable]:
         chain.append(current)
         current = previous[current]
     return chain[::-1]
+
+
+def _doing(nodes: Sequence[Apply], removed: Sequence[Apply]) -> dict[Apply, list[Apply]]:
+    """Return for each new Apply the removed ones whose work it does; {} if that is not clear.
+
+    It does the work of those that share most operands with it, if few others read these. Removed
+    Applys that read only each other's results are for the new ones that nothing new reads.
+    """
+    old, new = set(removed), set(nodes)
+    readers: dict[Variable, list[Apply]] = {}
+    for node in nodes:
+        for var in dict.fromkeys(node.inputs):
+            readers.setdefault(var, []).append(node)
+    found: dict[Apply, list[Apply]] = {node: [] for node in nodes}
+    rest = []
+    for one in dict.fromkeys(removed):
+        operands = {v for v in one.inputs if not isinstance(v, Constant) and v.owner not in old}
+        reading = [readers[var] for var in operands if var in readers]
+        if not reading:
+            rest.append(one)
+            continue
+        fewest = min(map(len, reading))
+        some = {node for those in reading if len(those) == fewest for node in those}
+        shared = {node: len(operands.intersection(node.inputs)) for node in some}
+        for node, count in shared.items():
+            if count == max(shared.values()):
+                found[node].append(one)
+    if not all(found.values()):
+        return {}
+    for node in nodes:
+        if not any(client in new for out in node.outputs for client, _ in out._clients):
+            found[node] += rest
+    return found
 
 
 def _parted(nodes: Sequence[Apply]) -> tuple[list[Apply], list[Apply]]:

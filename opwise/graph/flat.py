@@ -31,17 +31,19 @@ def _in_turn(
     """
     order: list[Apply] = []
     seen: set[Apply] = set()
+    # ids of tuples of origins that were gone through: many Applys may have one
+    passed: set[int] | None = {id(None)} if origins else None
     for node in nodes:
         if node in seen or done(node):
             continue
         seen.add(node)
-        stack = [(node, iter(_needed(node, origins)))]
+        stack = [(node, _needed(node, passed))]
         while stack:
             current, rest = stack[-1]
             for needed in rest:
                 if needed not in seen and not done(needed):
                     seen.add(needed)
-                    stack.append((needed, iter(_needed(needed, origins))))
+                    stack.append((needed, _needed(needed, passed)))
                     break
             else:
                 stack.pop()
@@ -49,10 +51,18 @@ def _in_turn(
     return order
 
 
-def _needed(node: Apply, origins: bool = True) -> list[Apply]:
-    variables = [*node.inputs, *getattr(node.op, "_inner_outputs", ())]
-    needed = [var.owner for var in variables if var.owner is not None]
-    return needed + list(node._origins or ()) if origins else needed
+def _needed(node: Apply, passed: set[int] | None) -> Iterator[Apply]:
+    """Yield the Applys that an Apply depends on, its origins last.
+
+    passed: ids of tuples of origins that are left out, to which its own is added when all of it was
+    taken; None: leave out all.
+    """
+    for var in (*node.inputs, *getattr(node.op, "_inner_outputs", ())):
+        if var.owner is not None:
+            yield var.owner
+    if passed is not None and id(node._origins) not in passed:
+        yield from node._origins or ()
+        passed.add(id(node._origins))
 
 
 def inner(node: Apply, done: Callable[[Apply], bool]) -> list[Apply]:
@@ -70,7 +80,7 @@ def copied(thing: Any, node: Apply | None, memo: dict[int, Any]) -> Any:
     node: the Apply itself or that of the variable; None for a variable without an owner.
     """
     if node is not None and id(node) not in memo:
-        for needed in _in_turn(_needed(node), lambda other: id(other) in memo):
+        for needed in _in_turn(_needed(node, {id(None)}), lambda other: id(other) in memo):
             if id(needed) not in memo:
                 _copy(needed, memo)
     return _copy(thing, memo)
@@ -117,7 +127,7 @@ class _Dependencies:
 
     def _items(self) -> Iterator[Any]:
         covered = _covered()
-        mine = _in_turn(_needed(self.node), covered.__contains__)
+        mine = _in_turn(_needed(self.node, {id(None)}), covered.__contains__)
         taken = {*mine, self.node}
         covered |= taken
         try:

@@ -87,6 +87,8 @@ class Writer:
         self._own_origins: list[tuple[Apply, ...] | None] = []
         #: (number of an Apply, place among its origins) by the id of an origin
         self._origins: dict[int, tuple[int, int]] = {}
+        #: number of the first Apply with some origins by the id of their tuple
+        self._same_origins: dict[int, int] = {}
         self._kept: list[Any] = []
         #: whether what is written now follows a graph as written
         self._follows = False
@@ -264,15 +266,18 @@ class Writer:
         self._own_origins.append(node._origins)
         if node.trace is not None:
             self._traces.setdefault((id(node.trace), id(node.context)), count)
-        for place, origin in enumerate(node.origins):
-            self._origins.setdefault(id(origin), (count, place))
+        if node._origins is None or id(node._origins) not in self._same_origins:
+            self._same_origins[id(node._origins)] = count
+            for place, origin in enumerate(node.origins):
+                self._origins.setdefault(id(origin), (count, place))
         for var in node.outputs:
             self._number(var)
 
     def _provenance(self, node: Apply) -> tuple[int | None, Data]:
-        """Return (number of the Apply whose trace it has or None, numbers of its origins or None).
+        """Return (number of the Apply whose trace it has or None, its origins).
 
-        Origins None: those of the Apply with its trace.
+        Origins: their numbers; or the number of an Apply that has the same ones; or None: those of
+        the Apply with its trace.
         """
         if not self._follows:
             return None, None
@@ -283,6 +288,8 @@ class Writer:
         traced = None if node.trace is None else self._traces.get(trace)
         if node.trace is not None and traced is None:
             raise Unwritable(f"{node} has a trace that the graph as written has not")
+        if node._origins and id(node._origins) in self._same_origins:
+            return traced, self._same_origins[id(node._origins)]
         return traced, [self._origin(origin) for origin in node._origins or ()]
 
     def _origin(self, node: Apply) -> tuple[int, int]:
@@ -439,7 +446,7 @@ class Reader:
 
     def _apply(
         self, op: int, inputs: Sequence[int], outputs: Sequence[Data], traced: int | None,
-        origins: Sequence[tuple[int, int]] | None,
+        origins: Sequence[tuple[int, int]] | int | None,
     ) -> None:  # fmt: skip
         known = self.numbered
         node = Apply.__new__(Apply)
@@ -452,7 +459,9 @@ class Reader:
             node.trace, node.context = old.trace, old.context
             if origins is None:
                 node._origins = old.origins
-        if origins:
+        if isinstance(origins, int):
+            node._origins = known.applys[origins].origins
+        elif origins:
             node._origins = tuple(known.applys[k].origins[place] for k, place in origins)
         for i, (kind, name, tag) in enumerate(outputs):
             type_: Type = known.objects[kind]

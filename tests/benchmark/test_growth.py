@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import opwise
 from benchmark import growth
 
 SIZES = (30, 100, 300, 1000)
@@ -104,6 +105,30 @@ def test_views_merge_where_they_meet(name, grad, caplog):
 def test_what_is_done_already_is_not_done_again(name, grad, sizes):
     """Products are not opened, lengths not inferred, Applys not compared again for each level."""
     assert_grows_with_the_program(name, grad, sizes)
+
+
+@pytest.mark.parametrize(
+    "name", ["dots_matrix", "dots_vector", "fan_elements", "fan_rows", "fan_dots", "gemm", "rnn"]
+)
+def test_origins_grow_with_the_program(name):
+    """The Applys of a long sum do not all come from all of its terms."""
+    counts = []
+    for n in (40, 80):
+        program = growth.FAMILIES[name](n)
+        outputs = opwise.grad(program.cost, program.wrt)
+        with opwise.change_flags(cxx="", cache_graphs=False):
+            f = opwise.function(program.inputs, outputs, on_unused_input="ignore")
+        counts.append(sum(len(node.origins) for node in f.maker.fgraph.apply_nodes))
+    assert counts[1] < 2.6 * counts[0]
+
+
+@pytest.mark.parametrize("name", ["fan_rows", "chain_reduction", "dots_vector"])
+def test_a_graph_from_the_cache_grows_with_the_program(name):
+    sizes, calls = (40, 80, 160), {}
+    for n in (30, *sizes):
+        calls[n] = growth.measure(name, n, "FAST_RUN", True, calls=True, warm=True)["warm"]
+    small, middle, large = (calls[n] for n in sizes)
+    assert large - middle <= 2.3 * (middle - small) + 2000, calls
 
 
 def assert_grows_with_the_program(name, grad, sizes):

@@ -300,14 +300,37 @@ def test_random_edits_keep_the_graph_consistent_and_can_be_reverted(toy, seed):
 
 
 def test_a_replacement_inherits_the_origins_of_what_it_replaces(graph, toy):
-    x, y, f, g, fgraph = graph
-    fused = toy("fused")(toy("part")(x), y)
+    x, _, f, g, fgraph = graph
+    fused = toy("fused")(toy("part")(x))
     fgraph.replace(g, fused)
     assert set(fused.owner.origins) == {f.owner, g.owner}
     assert fused.owner.origins == fused.owner.inputs[0].owner.origins
     again = toy("again")(x)
     fgraph.replace(fused, again)
     assert set(again.owner.origins) == {f.owner, g.owner}
+
+
+def test_each_replacement_inherits_from_those_whose_operands_it_reads(graph, toy):
+    x, y, f, g, fgraph = graph
+    part = toy("part")(x)
+    whole = toy("whole")(part, y)
+    fgraph.replace(g, whole)
+    assert (part.owner.origins, whole.owner.origins) == ((f.owner,), (g.owner,))
+
+
+def test_the_last_of_a_chain_inherits_what_joined_its_parts(toy, leaves):
+    """Of products with one factor in common, each replacement does the one with its own factor."""
+    common, *own = leaves("xabc")
+    parts = [toy(f"p{k}")(common, each) for k, each in enumerate(own)]
+    total = toy("sum")(*parts)
+    fgraph = FunctionGraph([common, *own], [total], clone=False)
+    chain = []
+    for each in own:
+        chain.append(toy("add")(*chain[-1:], common, each))
+    fgraph.replace(total, chain[-1])
+    expected = [{part.owner} for part in parts]
+    expected[-1].add(total.owner)
+    assert [set(each.owner.origins) for each in chain] == expected
 
 
 def test_an_apply_that_stays_keeps_its_origin(graph, toy):

@@ -1,5 +1,7 @@
 """Recorder: a snapshot holds what the vm counted, and what it counted it for."""
 
+import inspect
+import re
 import subprocess
 import sys
 import time
@@ -255,6 +257,20 @@ def test_costs_of_what_a_loop_computes():
     assert 0 < min(products) < 0.1 * max(products)
     views = [v for o, v in costs.items() if "DimShuffle" in o]
     assert not any(views)
+
+
+def test_each_product_of_a_sum_is_of_its_own_line():
+    a, b, c, d = T.dmatrices("abcd")
+    first = inspect.currentframe().f_lineno + 1
+    one = T.dot(a, b)
+    two = T.dot(c, d)
+    three = T.dot(d, c)
+    function = opwise.function([a, b, c, d], one + two - 2 * three, profile=True)
+    found = {}
+    for apply in function.profile.profile().applys:
+        (factors,) = {"a, b", "c, d", "d, c"}.intersection(re.findall(r"\b\w, \w\b", apply.text))
+        found[factors] = [o.line - first for o in apply.origins if o.is_product]
+    assert found == {"a, b": [0], "c, d": [1], "d, c": [2]}
 
 
 def test_kinds_of_ops_are_recorded():

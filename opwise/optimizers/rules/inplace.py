@@ -237,14 +237,20 @@ class InplaceBlas(InplacePass):
 
 
 def _separate_empties(fgraph: FunctionGraph) -> None:
-    """Give each reader of an AllocEmpty one of its own, so that it can overwrite it."""
+    """Give each reader of an AllocEmpty one of its own, so that it can overwrite it.
+
+    It has the origins of its reader.
+    """
     if not any(isinstance(op, AllocEmpty) for op in fgraph.ops().values()):
         return
     for node in fgraph.toposort():
         if isinstance(node.op, AllocEmpty):
-            for client, i in list(node.outputs[0]._clients)[1:]:
-                if client != "output":
-                    fresh = node.clone()
+            for k, (client, i) in enumerate(list(node.outputs[0]._clients)):
+                if client == "output":
+                    continue
+                fresh = node.clone() if k else node
+                fresh._origins = client.origins
+                if k:
                     fgraph.change_input(client, i, fresh.outputs[0], reason="InplaceBlasOpt")
 
 
