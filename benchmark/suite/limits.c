@@ -56,8 +56,8 @@ static void streaming_triad(double *a, const double *b, const double *c, size_t 
 #ifdef __AVX__
     __m256d s = _mm256_set1_pd(3.0);
     for (size_t i = 0; i + 4 <= n; i += 4)
-        _mm256_stream_pd(a + i, _mm256_add_pd(_mm256_load_pd(b + i),
-                                              _mm256_mul_pd(s, _mm256_load_pd(c + i))));
+        _mm256_stream_pd(
+            a + i, _mm256_add_pd(_mm256_load_pd(b + i), _mm256_mul_pd(s, _mm256_load_pd(c + i))));
     _mm_sfence();
 #else
     triad(a, b, c, n);

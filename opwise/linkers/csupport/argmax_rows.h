@@ -1,12 +1,13 @@
-/* The position of the largest of elements, for elements OW_T with values OW_V, of which OW_S is the short
- * name; positions OW_P have as many bits as values.
- *
- * Of elements that lie side by side, block by block: the first block with the largest one is read again
- * for its place. Of rows of elements, for each place along them: positions count from the first of few rows,
- * so that vectors hold as many of them as values. */
+/* The position of the largest of elements, for elements OW_T with values OW_V, of which OW_S is the
+ * short name; positions OW_P have as many bits as values.
+ * Of elements that lie side by side, block by block: the first block with the largest one is read
+ * again for its place. Of rows of elements, for each place along them: positions count from the
+ * first of few rows, so that vectors hold as many of them as values. */
 
-/* The first place among n elements, one of which is a value; or one of which is NaN, if the value is. */
-static inline __attribute__((always_inline)) int OW_N(ow_argmax_find)(const OW_T *x, int n, OW_V value)
+/* The first place among n elements, one of which is a value; or one of which is NaN, if the value
+ * is. */
+static inline
+    __attribute__((always_inline)) int OW_N(ow_argmax_find)(const OW_T *x, int n, OW_V value)
 {
     OW_P at = (OW_P)(n - 1);
     if (value == value)
@@ -24,10 +25,11 @@ static inline __attribute__((always_inline)) int OW_N(ow_argmax_find)(const OW_T
     return at;
 }
 
-/* Of n elements in blocks of some: n is not less, and the last block ends where they do. Returns the place
- * of what is larger than best, or NaN; -1: nothing is. */
-static inline __attribute__((always_inline)) int64_t OW_N(ow_argmax_blocks)(const OW_T *x, int64_t n, int some,
-                                                                            OW_V *best)
+/* Of n elements in blocks of some: n is not less, and the last block ends where they do. Returns
+ * the place of what is larger than best, or NaN; -1: nothing is. */
+static inline
+    __attribute__((always_inline)) int64_t OW_N(ow_argmax_blocks)(const OW_T *x, int64_t n,
+                                                                  int some, OW_V *best)
 {
     OW_V b = *best;
     int64_t block = -1;

@@ -17,7 +17,8 @@ typedef void (*ow_dgemv_t)(char *, int *, int *, double *, double *, int *, doub
                            double *, double *, int *);
 typedef void (*ow_sgemv_t)(char *, int *, int *, float *, float *, int *, float *, int *, float *,
                            float *, int *);
-typedef void (*ow_dger_t)(int *, int *, double *, double *, int *, double *, int *, double *, int *);
+typedef void (*ow_dger_t)(int *, int *, double *, double *, int *, double *, int *, double *,
+                          int *);
 typedef void (*ow_sger_t)(int *, int *, float *, float *, int *, float *, int *, float *, int *);
 
 extern struct ow_blas {
@@ -33,23 +34,26 @@ extern struct ow_blas {
 typedef struct ow_mat {
     char *data;
     int rows, cols;
-    int ld;    /* elements between rows (if by_rows) or columns */
+    int ld; /* elements between rows (if by_rows) or columns */
     int by_rows;
 } ow_mat;
 
-#define OW_SMALL (1 << 26) /* multiplications up to which own loops are as fast as BLAS */
+#define OW_SMALL (1 << 26)  /* multiplications up to which own loops are as fast as BLAS */
 #define OW_PACKED (1 << 20) /* multiplications that pay for a copy of rows of x */
-#define OW_LARGE_PAGE (1 << 23) /* multiplications in a page of a batched product that the team shares */
-#define OW_COLUMN_PART 4096 /* bytes of a column that one thread reads at once, of a product with a vector */
-#define OW_BYTE_NS 0.1 /* how long it takes to read a byte of a matrix, for a product with a vector */
-#define OW_COPY_COST 16 /* multiplications that take as long as the copy of an element */
+#define OW_LARGE_PAGE                                                                              \
+    (1 << 23) /* multiplications in a page of a batched product that the team shares */
+#define OW_COLUMN_PART                                                                             \
+    4096 /* bytes of a column that one thread reads at once, of a product with a vector */
+#define OW_BYTE_NS                                                                                 \
+    0.1 /* how long it takes to read a byte of a matrix, for a product with a vector */
+#define OW_COPY_COST 16            /* multiplications that take as long as the copy of an element */
 #define OW_PACKED_BYTES (16 << 20) /* the most memory for the copy of y */
 #define OW_PACK_TOGETHER (1 << 17) /* bytes of it that the team shares */
-#define OW_SMALL_VECTOR (1 << 14) /* the same, for products with a vector; these take one thread */
-#define OW_NARROW 24   /* and so they are where one of the three lengths is at most so many */
+#define OW_SMALL_VECTOR (1 << 14)  /* the same, for products with a vector; these take one thread */
+#define OW_NARROW 24 /* and so they are where one of the three lengths is at most so many */
 
-/* Fills ow_blas when the first product is large enough to need it; returns OW_OK, or an error that it
- * has written or, for OW_PYTHON_ERROR, kept. */
+/* Fills ow_blas when the first product is large enough to need it; returns OW_OK, or an error that
+ * it has written or, for OW_PYTHON_ERROR, kept. */
 extern int (*ow_load_blas)(char *error);
 
 static inline int ow_need_blas(ow_step *s, int needed)
@@ -92,7 +96,8 @@ static inline int ow_as_mat(const ow_slot *c, ow_mat *m)
 static inline int64_t ow_mat_bytes(const ow_slot *c)
 {
     ow_mat m;
-    return ow_as_mat(c, &m) ? 0 : ow_add_size(ow_size(c) * c->itemsize / OW_ALIGN * OW_ALIGN, OW_ALIGN);
+    return ow_as_mat(c, &m) ? 0
+                            : ow_add_size(ow_size(c) * c->itemsize / OW_ALIGN * OW_ALIGN, OW_ALIGN);
 }
 
 /* Describe `c`, copying it to *memory, which moves on, where BLAS cannot read it as it is. */
@@ -112,8 +117,8 @@ static inline char *ow_get_mat(ow_slot *c, ow_mat *m, char **memory)
 
 /* --- own products -------------------------------------------------------------------------------
  * BLAS copies both operands before it multiplies, which small and narrow matrices do not pay back.
- * It starts all its threads or one. Where other programs use the processors, they wait for each other
- * much longer than the product takes; the team of threads.h rests instead. */
+ * It starts all its threads or one. Where other programs use the processors, they wait for each
+ * other much longer than the product takes; the team of threads.h rests instead. */
 
 /* Whether the kernels of simd.h are the better way to a product of these sizes. */
 static inline int ow_is_own(int64_t m, int64_t n, int64_t k)
@@ -136,7 +141,8 @@ typedef struct ow_gemm_job {
 static void ow_gemm_chunk(void *arg, int64_t c)
 {
     const ow_gemm_job *j = arg;
-    int64_t end, first = ow_chunk_range(c, j->chunks, j->by_rows ? j->q->m : j->q->n, j->step, &end);
+    int64_t end,
+        first = ow_chunk_range(c, j->chunks, j->by_rows ? j->q->m : j->q->n, j->step, &end);
     if (first >= end)
         return;
     if (j->by_rows)
@@ -165,12 +171,14 @@ static void ow_pack_chunk(void *arg, int64_t c)
 static void ow_packed_chunk(void *arg, int64_t c)
 {
     const ow_packed_job *j = arg;
-    const int64_t i = c / j->across * j->high, k = c % j->across * j->wide, low = i + j->high, right = k + j->wide;
-    ow_kernels->packed_gemm[j->type](j->q, i, low < j->q->m ? low : j->q->m, k, right < j->q->n ? right : j->q->n);
+    const int64_t i = c / j->across * j->high, k = c % j->across * j->wide, low = i + j->high,
+                  right = k + j->wide;
+    ow_kernels->packed_gemm[j->type](j->q, i, low < j->q->m ? low : j->q->m, k,
+                                     right < j->q->n ? right : j->q->n);
 }
 
-/* About how long a product takes the team, in multiplications, whose rows are cut into `down` and columns
- * into `across` parts. `shared`: y is copied already. */
+/* About how long a product takes the team, in multiplications, whose rows are cut into `down` and
+ * columns into `across` parts. `shared`: y is copied already. */
 static inline double ow_cut_time(const ow_product *q, int shared, int64_t down, int64_t across)
 {
     const int64_t threads = ow_threads(), rounds = (down * across + threads - 1) / threads;
@@ -178,14 +186,17 @@ static inline double ow_cut_time(const ow_product *q, int shared, int64_t down, 
     return (double)rounds * (rows * columns + OW_COPY_COST * (rows + (shared ? 0 : columns)));
 }
 
-/* Cut the rows of a packed product into *down and the columns into *across parts, so that all threads have
- * some and end together; returns whether the team copies y first. */
+/* Cut the rows of a packed product into *down and the columns into *across parts, so that all
+ * threads have some and end together; returns whether the team copies y first. */
 static int ow_cut_product(const ow_product *q, int type, int64_t *down, int64_t *across)
 {
-    const int64_t tile = ow_kernels->wide[type], most = ow_kernels->product_rows, threads = ow_threads();
-    const int64_t chunks = ow_chunks((double)q->m * (double)q->n * (double)q->k / (160.0 / ow_item(type)));
+    const int64_t tile = ow_kernels->wide[type], most = ow_kernels->product_rows,
+                  threads = ow_threads();
+    const int64_t chunks =
+        ow_chunks((double)q->m * (double)q->n * (double)q->k / (160.0 / ow_item(type)));
     const int64_t least = (q->m + most - 1) / most;
-    const int shared = least > 2; /* few chunks of rows read columns again faster than they read a copy of all */
+    const int shared =
+        least > 2; /* few chunks of rows read columns again faster than they read a copy of all */
     /* chunks beside each other copy the same rows, which few columns would not pay for */
     *down = least;
     *across = (chunks + least - 1) / least;
@@ -207,8 +218,8 @@ static int ow_cut_product(const ow_product *q, int type, int64_t *down, int64_t 
     return shared;
 }
 
-/* A product whose operands are copied: y once for the team, or by each chunk as it comes to it, and rows
- * of x by each chunk. Returns 0 if there is no memory. */
+/* A product whose operands are copied: y once for the team, or by each chunk as it comes to it, and
+ * rows of x by each chunk. Returns 0 if there is no memory. */
 static int ow_packed_gemm(int type, ow_product *q)
 {
     const int64_t tile = ow_kernels->wide[type];
@@ -234,7 +245,8 @@ static int ow_packed_gemm(int type, ow_product *q)
     return 1;
 }
 
-/* The same in parts, so that the copy of y takes little memory. Sums are cut where kernels cut them. */
+/* The same in parts, so that the copy of y takes little memory. Sums are cut where kernels cut
+ * them. */
 static void ow_large_gemm(int type, const ow_product *q)
 {
     const int64_t item = ow_item(type), least = 4 * ow_kernels->pack_columns[type];
@@ -261,8 +273,20 @@ static void ow_large_gemm(int type, const ow_product *q)
 /* The same product with its rows and columns exchanged. */
 static ow_product ow_turned(const ow_product *q)
 {
-    return (ow_product){.m = q->n, .n = q->m, .k = q->k, .a = q->a, .b = q->b, .x = q->y, .y = q->x, .z = q->z,
-                        .xr = q->yc, .xc = q->yr, .yr = q->xc, .yc = q->xr, .zr = 1, .zc = q->zr};
+    return (ow_product){.m = q->n,
+                        .n = q->m,
+                        .k = q->k,
+                        .a = q->a,
+                        .b = q->b,
+                        .x = q->y,
+                        .y = q->x,
+                        .z = q->z,
+                        .xr = q->yc,
+                        .xc = q->yr,
+                        .yr = q->xc,
+                        .yc = q->xr,
+                        .zr = 1,
+                        .zc = q->zr};
 }
 
 static void ow_own_product(int type, const ow_product *given);
@@ -275,8 +299,8 @@ static void ow_own_product(int type, const ow_product *given);
             *z = q->b == 0 ? value : (T)q->b * *z + value;                                         \
         }
 
-/* Products of few columns, whose vectors would be mostly empty, or of few rows, which are the few columns of
- * the transposed product. Returns 0 if another way is better. */
+/* Products of few columns, whose vectors would be mostly empty, or of few rows, which are the few
+ * columns of the transposed product. Returns 0 if another way is better. */
 static int ow_few_product(int type, const ow_product *q)
 {
     const int64_t item = ow_item(type), few = ow_kernels->few_columns[type];
@@ -308,7 +332,10 @@ static int ow_few_product(int type, const ow_product *q)
     if (dots.yr != 1) {
         if ((copy = ow_alloc(dots.k * dots.n * item)) == NULL)
             return 0;
-        ow_slot from = {.data = (char *)dots.y, .itemsize = item, .ndim = 2, .shape = {dots.n, dots.k},
+        ow_slot from = {.data = (char *)dots.y,
+                        .itemsize = item,
+                        .ndim = 2,
+                        .shape = {dots.n, dots.k},
                         .strides = {dots.yc * item, dots.yr * item}};
         ow_slot to = from;
         to.data = copy;
@@ -319,7 +346,8 @@ static int ow_few_product(int type, const ow_product *q)
         dots.yc = dots.k;
     }
     const double work = (double)dots.m * (double)dots.n * (double)dots.k;
-    ow_gemm_job job = {ow_kernels->few_dots[type], &dots, ow_chunks(work * (double)item * (1 / 160.0)), 1, 16};
+    ow_gemm_job job = {ow_kernels->few_dots[type], &dots,
+                       ow_chunks(work * (double)item * (1 / 160.0)), 1, 16};
     ow_parallel(ow_gemm_chunk, &job, job.chunks);
     ow_free(copy);
     return 1;
@@ -338,7 +366,8 @@ static void ow_own_product(int type, const ow_product *given)
         return;
     }
     ow_product q = *given;
-    if (work >= OW_PACKED && q.m > OW_NARROW && q.n >= 2 * ow_kernels->wide[type] && q.k > OW_NARROW) {
+    if (work >= OW_PACKED && q.m > OW_NARROW && q.n >= 2 * ow_kernels->wide[type] &&
+        q.k > OW_NARROW) {
         ow_large_gemm(type, &q);
         return;
     }
@@ -364,28 +393,41 @@ static void ow_own_product(int type, const ow_product *given)
 }
 
 /* z = b z + a x y, where columns of z lie side by side. */
-static void ow_own_gemm(int f64, const ow_mat *z, const ow_mat *x, const ow_mat *y, double a, double b)
+static void ow_own_gemm(int f64, const ow_mat *z, const ow_mat *x, const ow_mat *y, double a,
+                        double b)
 {
-    const ow_product q = {z->rows, z->cols, x->cols, a, b, x->data, y->data, z->data,
-                          x->by_rows ? x->ld : 1, x->by_rows ? 1 : x->ld,
-                          y->by_rows ? y->ld : 1, y->by_rows ? 1 : y->ld, z->ld, NULL};
+    const ow_product q = {z->rows,
+                          z->cols,
+                          x->cols,
+                          a,
+                          b,
+                          x->data,
+                          y->data,
+                          z->data,
+                          x->by_rows ? x->ld : 1,
+                          x->by_rows ? 1 : x->ld,
+                          y->by_rows ? y->ld : 1,
+                          y->by_rows ? 1 : y->ld,
+                          z->ld,
+                          NULL};
     ow_own_product(f64, &q);
 }
-
 
 /* --- calls of BLAS -------------------------------------------------------------------------------
  * A call cannot be left, so products of which one would take long are computed in blocks, and
  * signals looked for between them. */
 
-/* The most multiplications of one call: on one core some 30 ms with a vector, which wait for memory,
- * and some 80 with a matrix. Not more with more threads: results do not depend on their number. */
+/* The most multiplications of one call: on one core some 30 ms with a vector, which wait for
+ * memory, and some 80 with a matrix. Not more with more threads: results do not depend on their
+ * number. */
 #define OW_GEMV_CALL (1 << 25)
 #define OW_GEMM_CALL (1LL << 31)
 /* Blocks of a result are not cut below so many rows or columns, but the sums are. */
 #define OW_SHORTEST_BLOCK 512
 
-/* Lengths of blocks of a product of m by n sums of k terms, with at most so many multiplications. Sums
- * are cut first: BLAS itself adds up terms in blocks, and every block of a result is read in anew. */
+/* Lengths of blocks of a product of m by n sums of k terms, with at most so many multiplications.
+ * Sums are cut first: BLAS itself adds up terms in blocks, and every block of a result is read in
+ * anew. */
 static void ow_blocks(int64_t *m, int64_t *n, int64_t *k, int64_t most)
 {
     while (ow_mul_size(ow_mul_size(*m, *n), *k) > most) {
@@ -395,12 +437,14 @@ static void ow_blocks(int64_t *m, int64_t *n, int64_t *k, int64_t most)
         if (*longest < 2)
             return;
         /* tiles of BLAS end where blocks do */
-        *longest = *longest > OW_SHORTEST_BLOCK ? (*longest / 2 + 63) / 64 * 64 : (*longest + 1) / 2;
+        *longest =
+            *longest > OW_SHORTEST_BLOCK ? (*longest / 2 + 63) / 64 * 64 : (*longest + 1) / 2;
     }
 }
 
 /* The part of a matrix from (i, j) on, with so many rows and columns. */
-static ow_mat ow_mat_part(const ow_mat *m, int64_t item, int64_t i, int64_t j, int64_t rows, int64_t cols)
+static ow_mat ow_mat_part(const ow_mat *m, int64_t item, int64_t i, int64_t j, int64_t rows,
+                          int64_t cols)
 {
     ow_mat part = *m;
     part.data += item * (m->by_rows ? i * m->ld + j : j * m->ld + i);
@@ -441,7 +485,11 @@ static void ow_own_gemv(int f64, const ow_matvec *q)
     ow_matvec copied = *q;
     char *x = NULL;
     if (by_rows && q->xs != 1 && (x = ow_alloc(q->k * item)) != NULL) {
-        ow_slot from = {.data = (char *)q->x, .itemsize = item, .ndim = 1, .shape = {q->k}, .strides = {q->xs * item}};
+        ow_slot from = {.data = (char *)q->x,
+                        .itemsize = item,
+                        .ndim = 1,
+                        .shape = {q->k},
+                        .strides = {q->xs * item}};
         ow_slot to = {.data = x, .itemsize = item, .ndim = 1, .shape = {q->k}, .strides = {item}};
         ow_copy(&to, &from);
         copied.x = x;
@@ -451,24 +499,28 @@ static void ow_own_gemv(int f64, const ow_matvec *q)
     const int64_t chunks = ow_chunks(bytes * OW_BYTE_NS);
     int64_t rows = (q->m + chunks - 1) / chunks;
     if (!by_rows) { /* parts of columns lie apart, so that each should be long */
-        const int64_t share = (q->m + ow_threads() - 1) / ow_threads(), most = OW_COLUMN_PART / item;
+        const int64_t share = (q->m + ow_threads() - 1) / ow_threads(),
+                      most = OW_COLUMN_PART / item;
         const int64_t least = share < most ? share : most;
         rows = rows < least && chunks > 1 ? least : rows;
     }
-    ow_matvec_job job = {&copied, by_rows ? ow_gemv_kernel(f64, &copied) : ow_kernels->column_gemv[f64], item,
-                         ow_round_up(rows, 64)};
+    ow_matvec_job job = {&copied,
+                         by_rows ? ow_gemv_kernel(f64, &copied) : ow_kernels->column_gemv[f64],
+                         item, ow_round_up(rows, 64)};
     ow_parallel(ow_matvec_chunk, &job, (q->m + job.rows - 1) / job.rows);
     ow_free(x);
 }
 
 /* z = b z + a m v, where elements of v and z lie so many elements apart; m has elements */
-static void ow_gemv(int f64, double a, const ow_mat *m, char *v, int incv, double b, char *z, int incz)
+static void ow_gemv(int f64, double a, const ow_mat *m, char *v, int incv, double b, char *z,
+                    int incz)
 {
     const int64_t item = f64 ? 8 : 4;
     int64_t rows = m->rows, cols = m->cols, one = 1;
     if (ow_is_own(rows, 1, cols)) {
-        const ow_matvec q = {rows, cols, a, b, m->data, v, z, m->by_rows ? m->ld : 1,
-                             m->by_rows ? 1 : m->ld, incv, incz};
+        const ow_matvec q = {
+            rows, cols, a, b, m->data, v, z, m->by_rows ? m->ld : 1, m->by_rows ? 1 : m->ld,
+            incv, incz};
         if (rows * cols <= OW_SMALL_VECTOR)
             ow_gemv_kernel(f64, &q)(&q);
         else
@@ -484,12 +536,13 @@ static void ow_gemv(int f64, double a, const ow_mat *m, char *v, int incv, doubl
             float fa = (float)a, fb = (float)db;
             /* a matrix stored by rows is, to BLAS, its transpose */
             char t = part.by_rows ? 'T' : 'N';
-            int m1 = part.by_rows ? part.cols : part.rows, m2 = part.by_rows ? part.rows : part.cols;
+            int m1 = part.by_rows ? part.cols : part.rows,
+                m2 = part.by_rows ? part.rows : part.cols;
             if (ow_should_stop())
                 return;
             if (f64)
-                ow_blas.dgemv(&t, &m1, &m2, &a, (double *)part.data, &part.ld, (double *)from, &incv,
-                              &db, (double *)to, &incz);
+                ow_blas.dgemv(&t, &m1, &m2, &a, (double *)part.data, &part.ld, (double *)from,
+                              &incv, &db, (double *)to, &incz);
             else
                 ow_blas.sgemv(&t, &m1, &m2, &fa, (float *)part.data, &part.ld, (float *)from, &incv,
                               &fb, (float *)to, &incz);
@@ -502,17 +555,18 @@ static ow_mat ow_transposed(const ow_mat *m)
 }
 
 /* z = b z + a x y, where rows of z are contiguous */
-static void ow_gemm_call(int f64, const ow_mat *z, const ow_mat *x, const ow_mat *y, double a, double b)
+static void ow_gemm_call(int f64, const ow_mat *z, const ow_mat *x, const ow_mat *y, double a,
+                         double b)
 {
     char ty = y->by_rows ? 'N' : 'T', tx = x->by_rows ? 'N' : 'T';
     int m = z->cols, n = z->rows, k = x->cols, ldx = x->ld, ldy = y->ld, ldz = z->ld;
     if (f64)
-        ow_blas.dgemm(&ty, &tx, &m, &n, &k, &a, (double *)y->data, &ldy, (double *)x->data, &ldx, &b,
-                      (double *)z->data, &ldz);
+        ow_blas.dgemm(&ty, &tx, &m, &n, &k, &a, (double *)y->data, &ldy, (double *)x->data, &ldx,
+                      &b, (double *)z->data, &ldz);
     else {
         float fa = (float)a, fb = (float)b;
-        ow_blas.sgemm(&ty, &tx, &m, &n, &k, &fa, (float *)y->data, &ldy, (float *)x->data, &ldx, &fb,
-                      (float *)z->data, &ldz);
+        ow_blas.sgemm(&ty, &tx, &m, &n, &k, &fa, (float *)y->data, &ldy, (float *)x->data, &ldx,
+                      &fb, (float *)z->data, &ldz);
     }
 }
 
@@ -545,7 +599,8 @@ static void ow_gemm_mats(int f64, ow_mat z, ow_mat x, ow_mat y, double a, double
     for (int64_t i = 0; i < z.rows; i += m)
         for (int64_t j = 0; j < z.cols; j += n)
             for (int64_t p = 0; p < x.cols || p == 0; p += k ? k : 1) {
-                ow_mat pz = ow_mat_part(&z, item, i, j, m, n), px = ow_mat_part(&x, item, i, p, m, k),
+                ow_mat pz = ow_mat_part(&z, item, i, j, m, n),
+                       px = ow_mat_part(&x, item, i, p, m, k),
                        py = ow_mat_part(&y, item, p, j, k, n);
                 if (own)
                     ow_own_gemm(f64, &pz, &px, &py, a, p ? 1.0 : b);
@@ -561,7 +616,8 @@ static void ow_gemm_mats(int f64, ow_mat z, ow_mat x, ow_mat y, double a, double
 static inline int64_t ow_piece(int64_t n) { return ow_fits(n) ? n : OW_PIECE; }
 
 /* Let `part` be the part of a matrix from (i, j) on, with at most so many rows and columns. */
-static void ow_part(ow_slot *part, const ow_slot *c, int64_t i, int64_t j, int64_t rows, int64_t cols)
+static void ow_part(ow_slot *part, const ow_slot *c, int64_t i, int64_t j, int64_t rows,
+                    int64_t cols)
 {
     *part = *c;
     part->data = ow_at(ow_at(c->data, i, c->strides[0]), j, c->strides[1]);
@@ -587,7 +643,8 @@ static int ow_gemm_reserve(ow_step *s, const ow_slot *z, const ow_slot *x, const
         ow_part(&py, y, 0, 0, k, n);
         z = &pz, x = &px, y = &py;
     }
-    const int64_t bytes = ow_add_size(ow_add_size(ow_mat_bytes(z), ow_mat_bytes(x)), ow_mat_bytes(y));
+    const int64_t bytes =
+        ow_add_size(ow_add_size(ow_mat_bytes(z), ow_mat_bytes(x)), ow_mat_bytes(y));
     if (bytes && ow_scratch(s, bytes) == NULL)
         return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate copies of matrices");
     return ow_need_blas(s, !own);
@@ -705,8 +762,8 @@ static int ow_gemm_run(ow_step *s)
     return OW_OK;
 }
 
-/* Of products of so many multiplications or more, a vector whose elements are not side by side is copied, and a
- * matrix of which neither rows nor columns are, if it takes no more bytes. */
+/* Of products of so many multiplications or more, a vector whose elements are not side by side is
+ * copied, and a matrix of which neither rows nor columns are, if it takes no more bytes. */
 #define OW_COPIED_VECTOR 64
 #define OW_COPIED_BYTES (64 << 20)
 
@@ -728,12 +785,10 @@ static int ow_gemv_prep(ow_step *s)
 {
     ow_slot *y = s->in[0], *A = s->in[2], *x = s->in[3];
     if (A->shape[1] != x->shape[0])
-        return OW_FAIL(s, OW_VALUE_ERROR,
-                       "Shape mismatch: A.shape[1] != x.shape[0] (%lld != %lld)",
+        return OW_FAIL(s, OW_VALUE_ERROR, "Shape mismatch: A.shape[1] != x.shape[0] (%lld != %lld)",
                        (long long)A->shape[1], (long long)x->shape[0]);
     if (A->shape[0] != y->shape[0])
-        return OW_FAIL(s, OW_VALUE_ERROR,
-                       "Shape mismatch: A.shape[0] != y.shape[0] (%lld != %lld)",
+        return OW_FAIL(s, OW_VALUE_ERROR, "Shape mismatch: A.shape[0] != y.shape[0] (%lld != %lld)",
                        (long long)A->shape[0], (long long)y->shape[0]);
     int64_t of_A;
     const int64_t bytes = ow_gemv_bytes(A, x, &of_A);
@@ -743,8 +798,8 @@ static int ow_gemv_prep(ow_step *s)
     return rc ? rc : ow_need_blas(s, !ow_is_own(A->shape[0], 1, A->shape[1]));
 }
 
-#define OW_STRIDED_GEMV(T)                                                                           \
-    static void ow_strided_gemv_##T(ow_slot *y, const ow_slot *A, const ow_slot *x, T a, T b)        \
+#define OW_STRIDED_GEMV(T)                                                                         \
+    static void ow_strided_gemv_##T(ow_slot *y, const ow_slot *A, const ow_slot *x, T a, T b)      \
     {                                                                                              \
         const int64_t n = A->shape[1], sa = A->strides[1], sx = x->strides[0];                     \
         double left = OW_LONGEST_CHUNK_NS;                                                         \
@@ -787,8 +842,16 @@ static int ow_gemv_run(ow_step *s)
         A = &straight_A;
     }
     if (A->shape[0] * A->shape[1] <= OW_SMALL_VECTOR) {
-        const ow_matvec q = {A->shape[0], A->shape[1], a, b, A->data, x->data, y->data,
-                             A->strides[0] / item, A->strides[1] / item, x->strides[0] / item,
+        const ow_matvec q = {A->shape[0],
+                             A->shape[1],
+                             a,
+                             b,
+                             A->data,
+                             x->data,
+                             y->data,
+                             A->strides[0] / item,
+                             A->strides[1] / item,
+                             x->strides[0] / item,
                              y->strides[0] / item};
         ow_kernels->gemv[item == 8](&q);
         return OW_OK;
@@ -917,9 +980,10 @@ static int ow_batched_shape(ow_step *s)
 {
     ow_slot *x = s->in[0], *y = s->in[1], *z = s->out[0];
     if (x->shape[0] != y->shape[0])
-        return OW_FAIL(s, OW_VALUE_ERROR,
-                       "Shape mismatch: batch sizes unequal. x.shape[0] is %lld, y.shape[0] is %lld",
-                       (long long)x->shape[0], (long long)y->shape[0]);
+        return OW_FAIL(
+            s, OW_VALUE_ERROR,
+            "Shape mismatch: batch sizes unequal. x.shape[0] is %lld, y.shape[0] is %lld",
+            (long long)x->shape[0], (long long)y->shape[0]);
     if (x->shape[2] != y->shape[1])
         return OW_FAIL(s, OW_VALUE_ERROR,
                        "Shape mismatch: x has %lld cols (and %lld rows) but y has %lld rows (and "
@@ -992,7 +1056,8 @@ static void ow_small_chunk(void *arg, int64_t c)
     q.x += first * j->xp * item;
     q.y += first * j->yp * item;
     if (first < j->pages)
-        ow_kernels->small_pages[j->type](&q, (end < j->pages ? end : j->pages) - first, j->zp, j->xp, j->yp);
+        ow_kernels->small_pages[j->type](&q, (end < j->pages ? end : j->pages) - first, j->zp,
+                                         j->xp, j->yp);
 }
 
 /* Products of pages of a type of gemm kernels; returns 0 if they are not small. */
@@ -1012,11 +1077,24 @@ static int ow_small_pages(int type, const ow_slot *z, const ow_slot *x, const ow
     for (int d = 0; d < 3; d++)
         if (z->strides[d] % item || x->strides[d] % item || y->strides[d] % item)
             return 0;
-    ow_small_job job = {
-        type, z->shape[0], 1, z->strides[0] / item, x->strides[0] / item, y->strides[0] / item,
-        {.m = m, .n = n, .k = k, .a = 1, .x = x->data, .y = y->data, .z = z->data, .xr = x->strides[1] / item,
-         .xc = x->strides[2] / item, .yr = y->strides[1] / item, .yc = y->strides[2] / item,
-         .zr = z->strides[1] / item}};
+    ow_small_job job = {type,
+                        z->shape[0],
+                        1,
+                        z->strides[0] / item,
+                        x->strides[0] / item,
+                        y->strides[0] / item,
+                        {.m = m,
+                         .n = n,
+                         .k = k,
+                         .a = 1,
+                         .x = x->data,
+                         .y = y->data,
+                         .z = z->data,
+                         .xr = x->strides[1] / item,
+                         .xc = x->strides[2] / item,
+                         .yr = y->strides[1] / item,
+                         .yc = y->strides[2] / item,
+                         .zr = z->strides[1] / item}};
     const int64_t chunks = ow_chunks((double)job.pages * (5 + work / 8));
     job.some = (job.pages + chunks - 1) / chunks;
     ow_parallel(ow_small_chunk, &job, chunks);
@@ -1040,7 +1118,8 @@ static int ow_batched_dot_run(ow_step *s)
 {
     const ow_slot *first = s->in[0], *second = s->in[1];
     const int64_t pages = s->out[0]->shape[0];
-    const double work = (double)first->shape[1] * (double)first->shape[2] * (double)second->shape[2];
+    const double work =
+        (double)first->shape[1] * (double)first->shape[2] * (double)second->shape[2];
     /* the team shares small pages, and the work on each large one; scratch memory is one page's */
     ow_pages_job job = {.s = s};
     if (pages > 0 && ow_small_pages(first->itemsize == 8, s->out[0], first, second))

@@ -36,10 +36,7 @@ char *ow_new_buffers(void)
     return memory;
 }
 
-void ow_free_buffers(char *memory)
-{
-    free(((void **)memory)[-1]);
-}
+void ow_free_buffers(char *memory) { free(((void **)memory)[-1]); }
 
 int ow_take_buffers(char *memory)
 {

@@ -9,10 +9,10 @@
 
 typedef struct ow_compressed {
     int64_t rows, columns;
-    const char *data;     /* or NULL where only the places matter */
+    const char *data; /* or NULL where only the places matter */
     const char *indices, *indptr;
-    int64_t data_step, indices_step, indptr_step;  /* bytes */
-    int wide_indices, wide_indptr;  /* whether they are int64, not int32 */
+    int64_t data_step, indices_step, indptr_step; /* bytes */
+    int wide_indices, wide_indptr;                /* whether they are int64, not int32 */
 } ow_compressed;
 
 static inline int64_t ow_minor(const ow_compressed *x, int64_t p)
@@ -34,7 +34,7 @@ typedef struct ow_sparse_product {
     int64_t n;
     const char *y;
     char *z;
-    int64_t yr, zr;  /* bytes from row to row */
+    int64_t yr, zr; /* bytes from row to row */
 } ow_sparse_product;
 
 /* dot products of n elements; z has an element for each entry of x */

@@ -1,10 +1,8 @@
 /* Convolutions and their gradients.
- *
  * Here are the steps of convolutions and of gradients by images, and the algorithm "scatter" of the
- * latter: products of kernels with blocks of the gradient by the result, which are added to the image.
- * The other algorithms are in conv_forward.h, gradients by kernels in conv_kernels.h. Images have any
- * strides. Two spatial axes are three of which the first has length 1.
- */
+ * latter: products of kernels with blocks of the gradient by the result, which are added to the
+ * image. The other algorithms are in conv_forward.h, gradients by kernels in conv_kernels.h. Images
+ * have any strides. Two spatial axes are three of which the first has length 1. */
 #ifndef OW_CONV_H
 #define OW_CONV_H
 
@@ -14,12 +12,12 @@
 /* Rows of a block of a gradient by images that are computed before they are added to the image. */
 #define OW_CONV_ROWS 96
 
-/* --- what the steps share ----------------------------------------------------------------------- */
+/* --- what the steps share --------------------------------------------------------------------- */
 
 typedef struct ow_conv_job {
     const ow_conv *c;
-    int64_t parts;  /* of one group of one image, or of one group */
-    int64_t part;   /* how many places or elements each has */
+    int64_t parts; /* of one group of one image, or of one group */
+    int64_t part;  /* how many places or elements each has */
     int failed;
 } ow_conv_job;
 
@@ -67,8 +65,9 @@ static void ow_conv_by_images(void *arg, int64_t unit)
         const int64_t nruns = ow_conv_runs(c, j, j + n, runs);
         for (int64_t o = 0; o < c->outputs; o += OW_CONV_TERMS) {
             const int64_t k = c->outputs - o < OW_CONV_TERMS ? c->outputs - o : OW_CONV_TERMS;
-            ow_product q = {0, n, k, 1.0, 0.0, NULL, result + (o * c->places + j) * item, z,
-                            1, c->elements, c->places, 1, c->most, NULL};
+            ow_product q = {
+                0, n, k,           1.0,       0.0, NULL,    result + (o * c->places + j) * item,
+                z, 1, c->elements, c->places, 1,   c->most, NULL};
             ow_kernels->pack[c->f64](&q, packed);
             q.packed = packed;
             for (int64_t e = first; e < end; e += OW_CONV_ROWS) {
@@ -93,7 +92,7 @@ static void ow_conv_by_images(void *arg, int64_t unit)
     ow_free(packed);
 }
 
-/* --- steps -------------------------------------------------------------------------------------- */
+/* --- steps ------------------------------------------------------------------------------------ */
 
 /* The lengths of an operand as if it had three spatial axes. */
 static void ow_conv_lengths(const ow_slot *c, int64_t *lengths)
@@ -115,9 +114,10 @@ static const char *ow_conv_tuple(const int64_t *numbers, int count, char *text, 
     return text;
 }
 
-/* An operand's shape from its lengths. Kernels of their own for each place have `places` axes before the
- * channels. */
-static const char *ow_conv_text(const int64_t *lengths, int axes, int places, char *text, size_t size)
+/* An operand's shape from its lengths. Kernels of their own for each place have `places` axes
+ * before the channels. */
+static const char *ow_conv_text(const int64_t *lengths, int axes, int places, char *text,
+                                size_t size)
 {
     int64_t shape[8];
     int n = 0;
@@ -139,7 +139,9 @@ static const char *ow_conv_border_text(const ow_conv_params *p, int axes, char *
         none &= pads[d] == 0;
     if (p->border != OW_BORDER_PADS || none) {
         snprintf(text, size, "'%s'",
-                 p->border == OW_BORDER_FULL ? "full" : p->border == OW_BORDER_HALF ? "half" : "valid");
+                 p->border == OW_BORDER_FULL   ? "full"
+                 : p->border == OW_BORDER_HALF ? "half"
+                                               : "valid");
         return text;
     }
     size_t n = 0;
@@ -153,8 +155,9 @@ static const char *ow_conv_border_text(const ow_conv_params *p, int axes, char *
     return text;
 }
 
-/* Describe the convolution of an image with kernels of these lengths; computes those of the result.
- * Kernels that have weights of their own for each place have three lengths more, of these places. */
+/* Describe the convolution of an image with kernels of these lengths; computes those of the
+ * result. Kernels that have weights of their own for each place have three lengths more, of
+ * these places. */
 static int ow_conv_plan(ow_step *s, ow_conv *c, const int64_t *image, const int64_t *kernel,
                         int64_t *result)
 {
@@ -172,11 +175,12 @@ static int ow_conv_plan(ow_step *s, ow_conv *c, const int64_t *image, const int6
         other[0] = 0;
         if (groups > 1)
             snprintf(other, sizeof(other), " in %lld groups", (long long)groups);
-        return OW_FAIL(s, OW_VALUE_ERROR,
-                       "the image has %lld channels%s, so filters need %lld channels, but have %lld: "
-                       "the shape of the image is %s, that of the filters %s",
-                       (long long)image[1], other, (long long)(image[1] / groups),
-                       (long long)kernel[1], of_image, of_kernel);
+        return OW_FAIL(
+            s, OW_VALUE_ERROR,
+            "the image has %lld channels%s, so filters need %lld channels, but have %lld: "
+            "the shape of the image is %s, that of the filters %s",
+            (long long)image[1], other, (long long)(image[1] / groups), (long long)kernel[1],
+            of_image, of_kernel);
     }
     int possible = 1;
     result[0] = image[0];
@@ -199,18 +203,19 @@ static int ow_conv_plan(ow_step *s, ow_conv *c, const int64_t *image, const int6
     }
     if (!possible) {
         char border[200], steps[80], dilation[80];
-        return OW_FAIL(s, OW_VALUE_ERROR,
-                       "impossible output shape %s: the image has shape %s, the filters %s; each length "
-                       "is (image + pads - ((filter - 1) * dilation + 1)) // subsample + 1, here with "
-                       "border_mode %s, subsample %s and dilation %s",
-                       ow_conv_text(result, axes, 0, other, sizeof(other)), of_image, of_kernel,
-                       ow_conv_border_text(p, axes, border, sizeof(border)),
-                       ow_conv_tuple(p->strides + 3 - axes, axes, steps, sizeof(steps)),
-                       ow_conv_tuple(p->dilation + 3 - axes, axes, dilation,
-                                     sizeof(dilation)));
+        return OW_FAIL(
+            s, OW_VALUE_ERROR,
+            "impossible output shape %s: the image has shape %s, the filters %s; each length "
+            "is (image + pads - ((filter - 1) * dilation + 1)) // subsample + 1, here with "
+            "border_mode %s, subsample %s and dilation %s",
+            ow_conv_text(result, axes, 0, other, sizeof(other)), of_image, of_kernel,
+            ow_conv_border_text(p, axes, border, sizeof(border)),
+            ow_conv_tuple(p->strides + 3 - axes, axes, steps, sizeof(steps)),
+            ow_conv_tuple(p->dilation + 3 - axes, axes, dilation, sizeof(dilation)));
     }
     if (places && memcmp(kernel + 5, result + 2, 3 * sizeof(*kernel)) != 0)
-        return OW_FAIL(s, OW_VALUE_ERROR, "unshared filters have weights for %s places, but the result "
+        return OW_FAIL(s, OW_VALUE_ERROR,
+                       "unshared filters have weights for %s places, but the result "
                        "has %s",
                        ow_conv_tuple(kernel + 8 - axes, axes, of_kernel, sizeof(of_kernel)),
                        ow_conv_tuple(result + 5 - axes, axes, other, sizeof(other)));
@@ -232,8 +237,8 @@ static int ow_conv_plan(ow_step *s, ow_conv *c, const int64_t *image, const int6
 }
 
 /* A convolution whose gradient by the result is given: that must have its shape. */
-static int ow_conv_plan_gradient(ow_step *s, ow_conv *c, const int64_t *image, const int64_t *kernel,
-                                 const int64_t *given)
+static int ow_conv_plan_gradient(ow_step *s, ow_conv *c, const int64_t *image,
+                                 const int64_t *kernel, const int64_t *given)
 {
     int64_t result[5];
     char texts[4][200];
@@ -242,17 +247,19 @@ static int ow_conv_plan_gradient(ow_step *s, ow_conv *c, const int64_t *image, c
     if (rc)
         return rc;
     if (memcmp(result, given, sizeof(result)) != 0)
-        return OW_FAIL(s, OW_VALUE_ERROR,
-                       "the gradient by the result has shape %s, but an image of shape %s and filters "
-                       "of shape %s give %s",
-                       ow_conv_text(given, axes, 0, texts[0], sizeof(texts[0])),
-                       ow_conv_text(image, axes, 0, texts[1], sizeof(texts[1])),
-                       ow_conv_text(kernel, axes, places, texts[2], sizeof(texts[2])),
-                       ow_conv_text(result, axes, 0, texts[3], sizeof(texts[3])));
+        return OW_FAIL(
+            s, OW_VALUE_ERROR,
+            "the gradient by the result has shape %s, but an image of shape %s and filters "
+            "of shape %s give %s",
+            ow_conv_text(given, axes, 0, texts[0], sizeof(texts[0])),
+            ow_conv_text(image, axes, 0, texts[1], sizeof(texts[1])),
+            ow_conv_text(kernel, axes, places, texts[2], sizeof(texts[2])),
+            ow_conv_text(result, axes, 0, texts[3], sizeof(texts[3])));
     return OW_OK;
 }
 
-/* The lengths of kernels that have weights of their own for each place, followed by those of places. */
+/* The lengths of kernels that have weights of their own for each place, followed by those of
+ * places. */
 static void ow_own_lengths(const ow_slot *kernel, int64_t *lengths)
 {
     const int axes = (kernel->ndim - 2) / 2;
@@ -340,7 +347,8 @@ static void ow_conv_note(ow_step *s, int chosen, int only)
                  : "the model of costs prefers it";
 }
 
-/* Which algorithms can compute a convolution, or the gradient by the images of another; returns how many. */
+/* Which algorithms can compute a convolution, or the gradient by the images of another; returns how
+ * many. */
 static int ow_conv_able(const ow_conv *c, const ow_conv *gradient, int allowed, int *able)
 {
     int count = 0;
@@ -350,11 +358,12 @@ static int ow_conv_able(const ow_conv *c, const ow_conv *gradient, int allowed, 
     return count;
 }
 
-/* The algorithm of a step that computes a convolution, or the gradient by the images of another. The
- * step notes it. */
+/* The algorithm of a step that computes a convolution, or the gradient by the images of another.
+ * The step notes it. */
 static int ow_conv_algorithm(ow_step *s, const ow_conv *c, const ow_conv *gradient)
 {
-    const int forced = (int)OW_PARAMS(s, conv)->algorithm, allowed = (int)OW_PARAMS(s, conv)->allowed;
+    const int forced = (int)OW_PARAMS(s, conv)->algorithm,
+              allowed = (int)OW_PARAMS(s, conv)->allowed;
     const int chosen = ow_conv_choose(c, gradient, forced, allowed);
     int able[OW_CONV_ALGORITHMS];
     ow_conv_note(s, chosen, ow_conv_able(c, gradient, allowed, able) == 1);
@@ -362,7 +371,8 @@ static int ow_conv_algorithm(ow_step *s, const ow_conv *c, const ow_conv *gradie
 }
 
 /* The algorithms to measure. */
-static void ow_conv_candidates(const ow_step *s, ow_conv_trial *t, const ow_conv *c, const ow_conv *gradient)
+static void ow_conv_candidates(const ow_step *s, ow_conv_trial *t, const ow_conv *c,
+                               const ow_conv *gradient)
 {
     double costs[OW_CONV_ALGORITHMS];
     t->count = ow_conv_able(c, gradient, (int)OW_PARAMS(s, conv)->allowed, t->able);
@@ -411,7 +421,8 @@ static int ow_conv_plan_images(ow_step *s, ow_conv *c, int64_t *image)
         ow_conv_lengths(s->in[0], kernel);
     ow_conv_lengths(s->in[1], given);
     if (n->shape[0] != axes)
-        return OW_FAIL(s, OW_VALUE_ERROR, "shape has %lld entries, not %d", (long long)n->shape[0], axes);
+        return OW_FAIL(s, OW_VALUE_ERROR, "shape has %lld entries, not %d", (long long)n->shape[0],
+                       axes);
     image[0] = given[0];
     image[1] = kernel[1] * OW_PARAMS(s, conv)->groups;
     image[2] = 1;
@@ -420,7 +431,8 @@ static int ow_conv_plan_images(ow_step *s, ow_conv *c, int64_t *image)
     return ow_conv_plan_gradient(s, c, image, kernel, given);
 }
 
-/* Whether the gradient by images of a convolution is a convolution of the gradient by its result. */
+/* Whether the gradient by images of a convolution is a convolution of the gradient by its
+ * result. */
 static int ow_conv_is_turned(const ow_conv *c)
 {
     return c->stride[0] == 1 && c->stride[1] == 1 && c->stride[2] == 1;
@@ -447,8 +459,8 @@ static ow_conv ow_conv_turned(const ow_conv *c)
     return t;
 }
 
-/* Compute a gradient by images with an algorithm that is one of the convolution `turned`, if there is one,
- * or scatter. An ow_conv_try_fn. */
+/* Compute a gradient by images with an algorithm that is one of the convolution `turned`, if there
+ * is one, or scatter. An ow_conv_try_fn. */
 static int ow_conv_images_try(ow_step *s, const ow_conv_trial *t, int algorithm)
 {
     ow_conv c = *t->c;
@@ -509,10 +521,10 @@ static int ow_conv_images_run(ow_step *s)
     return ow_conv_run_fastest(s, &t, &turned, algorithm);
 }
 
-/* The name of the algorithm of a step with these parameters, for contiguous operands of these lengths, or
- * NULL where they do not belong together. */
-static const char *ow_conv_algorithm_name(int by_images, const ow_conv_params *params, const int64_t *image,
-                                          const int64_t *kernel, int f64)
+/* The name of the algorithm of a step with these parameters, for contiguous operands of these
+ * lengths, or NULL where they do not belong together. */
+static const char *ow_conv_algorithm_name(int by_images, const ow_conv_params *params,
+                                          const int64_t *image, const int64_t *kernel, int f64)
 {
     char error[OW_ERROR_SIZE];
     ow_slot z = {.itemsize = f64 ? 8 : 4}, *out = &z;

@@ -1,10 +1,9 @@
 /* Elementwise work on what a convolution gives, or its gradient by images.
- *
- * A step of this kind runs a step of a convolution that writes to one of its outputs. As soon as some
- * results of a channel are complete, while they are in the first caches, the loop of the elementwise work
- * runs on them: from the memory of a block of sums, so that nothing waits for what was written, or in place. Convolutions that do not call it (ow_conv_finish_by) are followed by a pass over all
- * results.
- */
+ * A step of this kind runs a step of a convolution that writes to one of its outputs. As soon as
+ * some results of a channel are complete, while they are in the first caches, the loop of the
+ * elementwise work runs on them: from the memory of a block of sums, so that nothing waits for what
+ * was written, or in place. Convolutions that do not call it (ow_conv_finish_by) are followed by a
+ * pass over all results. */
 #ifndef OW_CONV_EPILOGUE_H
 #define OW_CONV_EPILOGUE_H
 
@@ -13,34 +12,43 @@
 #include "step_params.h"
 
 /* in the order of _FOLLOWED in convsteps.py */
-enum { OW_THEN_CONV, OW_THEN_IMAGES, OW_THEN_GROUPS, OW_THEN_GROUPS_IMAGES, OW_THEN_UNSHARED,
-       OW_THEN_UNSHARED_IMAGES };
+enum {
+    OW_THEN_CONV,
+    OW_THEN_IMAGES,
+    OW_THEN_GROUPS,
+    OW_THEN_GROUPS_IMAGES,
+    OW_THEN_UNSHARED,
+    OW_THEN_UNSHARED_IMAGES
+};
 
-static const ow_fn ow_then_runs[] = {ow_conv_run, ow_conv_images_run, ow_conv_groups_run,
-                                     ow_conv_groups_images_run, ow_conv_unshared_run,
-                                     ow_conv_unshared_images_run};
+static const ow_fn ow_then_runs[] = {ow_conv_run,          ow_conv_images_run,
+                                     ow_conv_groups_run,   ow_conv_groups_images_run,
+                                     ow_conv_unshared_run, ow_conv_unshared_images_run};
 
 /* The operands of the loop: its outputs, then its inputs. */
 struct ow_epilogue {
     ow_loop loop;
     const void *ctx;
-    int nout, n, input;            /* which input the result is */
-    int gathers;                   /* whether elements of some inputs do not lie side by side */
+    int nout, n, input; /* which input the result is */
+    int gathers;        /* whether elements of some inputs do not lie side by side */
     int64_t channels, places, out[3];
     char *data[OW_MAXARG];
-    int64_t at[OW_MAXARG][5];      /* bytes between images, channels, and along axes */
-    int64_t st[OW_MAXARG + 1];     /* between the elements of one channel, for the loop */
+    int64_t at[OW_MAXARG][5];  /* bytes between images, channels, and along axes */
+    int64_t st[OW_MAXARG + 1]; /* between the elements of one channel, for the loop */
     int size[OW_MAXARG], gathered[OW_MAXARG];
 };
 
-/* Copy the elements of an operand at places `first` to `first + n` of a channel that begins at `from`. */
-static void ow_then_gather(const ow_epilogue *t, int i, const char *from, int64_t first, int64_t n, char *to)
+/* Copy the elements of an operand at places `first` to `first + n` of a channel that begins at
+ * `from`. */
+static void ow_then_gather(const ow_epilogue *t, int i, const char *from, int64_t first, int64_t n,
+                           char *to)
 {
     const int64_t *at = t->at[i] + 2;
     for (int64_t place = first; place < first + n;) {
         const int64_t x = place % t->out[2], row = place / t->out[2], left = t->out[2] - x;
         const int64_t some = first + n - place < left ? first + n - place : left;
-        char *copy[2] = {to, (char *)from + row / t->out[1] * at[0] + row % t->out[1] * at[1] + x * at[2]};
+        char *copy[2] = {to, (char *)from + row / t->out[1] * at[0] + row % t->out[1] * at[1] +
+                                 x * at[2]};
         const int64_t st[2] = {t->size[i], at[2]};
         ow_copy_run(copy, st, some, t->size[i]);
         to += some * t->size[i];
@@ -49,12 +57,13 @@ static void ow_then_gather(const ow_epilogue *t, int i, const char *from, int64_
 }
 
 /* An ow_finish_fn. */
-static void ow_then_finish(const ow_epilogue *t, int64_t image, int64_t channel, int64_t first, int64_t n,
-                           const char *from)
+static void ow_then_finish(const ow_epilogue *t, int64_t image, int64_t channel, int64_t first,
+                           int64_t n, const char *from)
 {
     char *p[OW_MAXARG], *q[OW_MAXARG];
     for (int i = 0; i < t->n; i++)
-        p[i] = t->data[i] + image * t->at[i][0] + channel * t->at[i][1] + (t->gathered[i] ? 0 : first * t->st[i]);
+        p[i] = t->data[i] + image * t->at[i][0] + channel * t->at[i][1] +
+               (t->gathered[i] ? 0 : first * t->st[i]);
     p[t->nout + t->input] = (char *)from;
     /* what the next channel reads, since that begins elsewhere in memory */
     for (int i = t->nout; i < t->n; i++)
@@ -137,7 +146,10 @@ static int ow_conv_then_run(ow_step *s)
     const ow_conv_then_params *p = s->params;
     const int64_t *masks = ow_conv_then_masks(p);
     const int first = (int)p->output, count = (int)p->masks.count, others = (int)p->others;
-    ow_epilogue t = {.loop = s->loop, .ctx = s->ctx, .nout = s->nout, .n = s->nout + count,
+    ow_epilogue t = {.loop = s->loop,
+                     .ctx = s->ctx,
+                     .nout = s->nout,
+                     .n = s->nout + count,
                      .input = (int)p->input};
     ow_step conv = *s, checked = *s;
     int64_t result[5], shape[OW_MAXDIM];

@@ -1,12 +1,10 @@
 /* Convolutions by Fourier transforms, for large kernels.
- *
- * Tiles of the image overlap by the reach of the kernel. Their spectra are multiplied with those of the
- * kernels, point by point, and summed over channels; the sums are transformed back (overlap-save:
- * T. Stockham, High-speed convolution and correlation, 1966). What wraps around a tile is dropped.
- *
- * Rounding is that of sums of magnitudes: an error is at most 1e-5 (float64: 1e-14) of the largest result
- * that the magnitudes of an image and of the kernels would give.
- */
+ * Tiles of the image overlap by the reach of the kernel. Their spectra are multiplied with those of
+ * the kernels, point by point, and summed over channels; the sums are transformed back (overlap-
+ * save: T. Stockham, High-speed convolution and correlation, 1966). What wraps around a tile is
+ * dropped.
+ * Rounding is that of sums of magnitudes: an error is at most 1e-5 (float64: 1e-14) of the largest
+ * result that the magnitudes of an image and of the kernels would give. */
 #ifndef OW_CONV_FFT_H
 #define OW_CONV_FFT_H
 
@@ -26,13 +24,13 @@ typedef struct ow_fft_work {
     const ow_conv *c;
     ow_fft f;
     int64_t item;
-    int64_t rows, columns;    /* of a tile that are results */
-    int64_t down, across;     /* tiles of an image */
-    int64_t vectors, bytes;   /* of points of a spectrum; of such a vector */
+    int64_t rows, columns;  /* of a tile that are results */
+    int64_t down, across;   /* tiles of an image */
+    int64_t vectors, bytes; /* of points of a spectrum; of such a vector */
     int64_t group;
-    int64_t output, outputs;  /* of the part that is computed */
-    int64_t tile, tiles;      /* of those of all images */
-    int by_kernels, flip;     /* see ow_conv_fft_kernels */
+    int64_t output, outputs; /* of the part that is computed */
+    int64_t tile, tiles;     /* of those of all images */
+    int by_kernels, flip;    /* see ow_conv_fft_kernels */
     char *kernels, *pixels, *sums, *work;
     int64_t work_bytes, slots;
     char busy[OW_CONV_SLOTS];
@@ -50,11 +48,14 @@ static double ow_fft_tiles_cost(const ow_conv *c, int64_t rows, int64_t columns)
 {
     const double lanes = (double)c->wide / 2, points = (double)(rows * columns) / lanes;
     const int64_t down = rows - ow_fft_reach(c, 1) + 1, across = columns - ow_fft_reach(c, 2) + 1;
-    const double tiles = (double)(c->batch * ((c->out[1] + down - 1) / down) * ((c->out[2] + across - 1) / across));
+    const double tiles =
+        (double)(c->batch * ((c->out[1] + down - 1) / down) * ((c->out[2] + across - 1) / across));
     const double channels = (double)c->channels, outputs = (double)c->outputs;
-    const double passes = log2((double)(rows * columns)), far = rows * columns * (c->f64 ? 8 : 4) > (1 << 16) ? 1.4 : 1;
+    const double passes = log2((double)(rows * columns)),
+                 far = rows * columns * (c->f64 ? 8 : 4) > (1 << 16) ? 1.4 : 1;
     /* spectra of kernels are written once for few readers, far from each other */
-    const double transforms = (tiles * (channels + outputs) + channels * outputs) * (8 + 2 * passes);
+    const double transforms =
+        (tiles * (channels + outputs) + channels * outputs) * (8 + 2 * passes);
     return points * (far * (transforms + channels * outputs * 15) + tiles * channels * outputs * 5);
 }
 
@@ -84,7 +85,8 @@ static int ow_fft_can(const ow_conv *c)
     if (c->stride[1] != 1 || c->stride[2] != 1 || c->elements == 0)
         return 0;
     ow_fft_cost(c, &rows, &columns);
-    return rows && c->channels * rows * columns * (c->f64 ? 8 : 4) <= 4 * (int64_t)OW_FFT_KERNELS_BYTES;
+    return rows &&
+           c->channels * rows * columns * (c->f64 ? 8 : 4) <= 4 * (int64_t)OW_FFT_KERNELS_BYTES;
 }
 
 static char *ow_fft_claim(ow_fft_work *k, int64_t *slot)
@@ -100,8 +102,8 @@ static void ow_fft_release(ow_fft_work *k, int64_t slot)
     __atomic_store_n(&k->busy[slot], 0, __ATOMIC_RELEASE);
 }
 
-/* Bytes from one vector of points to the next, of `items` spectra: a spectrum's vectors would lie in the same
- * places of a cache if that were a power of 2. */
+/* Bytes from one vector of points to the next, of `items` spectra: a spectrum's vectors would lie
+ * in the same places of a cache if that were a power of 2. */
 static inline int64_t ow_fft_step(const ow_fft_work *k, int64_t items)
 {
     return (items * k->bytes / 64 | 1) * 64 + (k->bytes > 64 ? 0 : 64);
@@ -114,15 +116,17 @@ static inline char *ow_fft_row(const ow_fft_work *k, char *work, int64_t y)
     return work + (y % 2 * (k->f.rows / 2) + y / 2) * pitch * k->item;
 }
 
-/* The spectrum of the kernel of one output and channel: element k of it lies at -k, so that a product of
- * spectra is a correlation. */
+/* The spectrum of the kernel of one output and channel: element k of it lies at -k, so that a
+ * product of spectra is a correlation. */
 static void ow_fft_kernel_unit(void *arg, int64_t unit)
 {
     ow_fft_work *k = arg;
     const ow_conv *c = k->c;
     const int64_t item = k->item, o = k->output + unit / c->channels, i = unit % c->channels;
     const double scale = 2.0 / (double)(k->f.rows * k->f.columns);
-    const char *from = c->kernels + (k->group * c->outputs * c->elements + o * c->of_output + i * c->of_channel) * item;
+    const char *from =
+        c->kernels +
+        (k->group * c->outputs * c->elements + o * c->of_output + i * c->of_channel) * item;
     int64_t slot;
     char *work = ow_fft_claim(k, &slot);
     memset(work, 0, (size_t)(k->f.rows * (k->f.columns + OW_FFT_GAP) * item));
@@ -172,8 +176,8 @@ static void ow_fft_pixels_unit(void *arg, int64_t unit)
             continue;
         }
         memset(row, 0, (size_t)(left * item));
-        ow_kernels->spread[c->f64](row + left * item, from + (y0 + y) * c->at[3] + (x0 + left) * c->at[4], c->at[4],
-                                   some);
+        ow_kernels->spread[c->f64](
+            row + left * item, from + (y0 + y) * c->at[3] + (x0 + left) * c->at[4], c->at[4], some);
         memset(row + (left + some) * item, 0, (size_t)((k->f.columns - left - some) * item));
     }
     ow_kernels->fft_forward[c->f64](&k->f, work, k->pixels + unit * k->bytes,
@@ -186,9 +190,16 @@ static void ow_fft_products_unit(void *arg, int64_t unit)
     const ow_fft_work *k = arg;
     const int64_t first = unit * OW_FFT_POINTS, last = first + OW_FFT_POINTS;
     const int64_t of_row = k->f.rows * k->item / k->bytes; /* vectors of a row of points */
-    const ow_fft_product q = {k->tiles, k->c->channels, k->outputs, k->f.of_column[k->f.columns / 2] * of_row,
-                              k->pixels, k->kernels, k->sums, ow_fft_step(k, k->tiles * k->c->channels),
-                              ow_fft_step(k, k->outputs * k->c->channels), ow_fft_step(k, k->tiles * k->outputs)};
+    const ow_fft_product q = {k->tiles,
+                              k->c->channels,
+                              k->outputs,
+                              k->f.of_column[k->f.columns / 2] * of_row,
+                              k->pixels,
+                              k->kernels,
+                              k->sums,
+                              ow_fft_step(k, k->tiles * k->c->channels),
+                              ow_fft_step(k, k->outputs * k->c->channels),
+                              ow_fft_step(k, k->tiles * k->outputs)};
     ow_kernels->fft_products[k->c->f64](&q, first, last < k->vectors ? last : k->vectors);
 }
 
@@ -203,13 +214,15 @@ static void ow_fft_results_unit(void *arg, int64_t unit)
     const int64_t rows = c->out[1] - y0 < k->rows ? c->out[1] - y0 : k->rows;
     const int64_t columns = c->out[2] - x0 < k->columns ? c->out[2] - x0 : k->columns;
     char *work = ow_fft_claim(k, &slot);
-    ow_kernels->fft_back[c->f64](&k->f, k->sums + unit * k->bytes, ow_fft_step(k, k->tiles * k->outputs),
-                                 work);
-    const int64_t plane = k->by_kernels ? o * c->batch + b : (b * c->groups + k->group) * c->outputs + o;
+    ow_kernels->fft_back[c->f64](&k->f, k->sums + unit * k->bytes,
+                                 ow_fft_step(k, k->tiles * k->outputs), work);
+    const int64_t plane =
+        k->by_kernels ? o * c->batch + b : (b * c->groups + k->group) * c->outputs + o;
     int finite = 1;
     for (int64_t y = 0; y < rows; y++) {
         const char *from = ow_fft_row(k, work, y);
-        const int64_t row = k->flip ? c->out[1] - 1 - y0 - y : y0 + y, column = k->flip ? c->out[2] - x0 - columns : x0;
+        const int64_t row = k->flip ? c->out[1] - 1 - y0 - y : y0 + y,
+                      column = k->flip ? c->out[2] - x0 - columns : x0;
         char *to = c->results + (plane * c->places + row * c->out[2] + column) * item;
         if (k->flip)
             for (int64_t x = 0; x < columns; x++)
@@ -237,8 +250,8 @@ static char *ow_fft_roots(int64_t n, int f64, char *to)
     return to + 2 * n * (f64 ? 8 : 4);
 }
 
-/* Write where the frequencies of a length lie: a pass makes four parts of every part, of the frequencies
- * q, q + 4, ... of it, and the last one two. */
+/* Write where the frequencies of a length lie: a pass makes four parts of every part, of the
+ * frequencies q, q + 4, ... of it, and the last one two. */
 static int64_t *ow_fft_order(int64_t n, int64_t *to)
 {
     for (int64_t place = 0; place < n; place++) {
@@ -255,7 +268,8 @@ static int64_t *ow_fft_order(int64_t n, int64_t *to)
     return to + n;
 }
 
-static int ow_fft_compute(ow_step *s, ow_fft_work *given, ow_conv *c, ow_slot *kernels_of, int *not_finite)
+static int ow_fft_compute(ow_step *s, ow_fft_work *given, ow_conv *c, ow_slot *kernels_of,
+                          int *not_finite)
 {
     ow_fft_work k = *given;
     const int64_t item = k.item, threads = ow_threads(), channels = c->channels;
@@ -279,7 +293,8 @@ static int ow_fft_compute(ow_step *s, ow_fft_work *given, ow_conv *c, ow_slot *k
     const int64_t of_kernels = k.vectors * ow_fft_step(&k, outputs * channels);
     const int64_t of_pixels = k.vectors * ow_fft_step(&k, tiles * channels);
     const int64_t spectra = of_kernels + of_pixels + k.vectors * ow_fft_step(&k, tiles * outputs);
-    char *memory = ow_scratch(s, ow_add_size(spectra + k.slots * k.work_bytes + tables + 64, copies));
+    char *memory =
+        ow_scratch(s, ow_add_size(spectra + k.slots * k.work_bytes + tables + 64, copies));
     if (memory == NULL)
         return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate the spectra of a convolution");
     k.kernels = memory;
@@ -306,7 +321,8 @@ static int ow_fft_compute(ow_step *s, ow_fft_work *given, ow_conv *c, ow_slot *k
             for (k.tile = 0; k.tile < all; k.tile += tiles) {
                 k.tiles = all - k.tile < tiles ? all - k.tile : tiles;
                 ow_parallel(ow_fft_pixels_unit, &k, k.tiles * channels);
-                ow_parallel(ow_fft_products_unit, &k, (k.vectors + OW_FFT_POINTS - 1) / OW_FFT_POINTS);
+                ow_parallel(ow_fft_products_unit, &k,
+                            (k.vectors + OW_FFT_POINTS - 1) / OW_FFT_POINTS);
                 ow_parallel(ow_fft_results_unit, &k, k.tiles * k.outputs);
             }
         }
@@ -321,8 +337,8 @@ static int ow_conv_fft(ow_step *s, ow_conv *c, ow_slot *kernels_of, int *not_fin
     return ow_fft_compute(s, &k, c, kernels_of, not_finite);
 }
 
-/* The convolution that the gradient by the kernels of another one, without groups, is: the gradient by the
- * result is its kernels, channels are its images and images its channels. */
+/* The convolution that the gradient by the kernels of another one, without groups, is: the gradient
+ * by the result is its kernels, channels are its images and images its channels. */
 static ow_conv ow_fft_by_kernels(const ow_conv *c)
 {
     ow_conv t = *c;
@@ -345,7 +361,8 @@ static ow_conv ow_fft_by_kernels(const ow_conv *c)
     return t;
 }
 
-/* Compute the gradient by the kernels of a convolution to c->kernels. top: the gradient by the result. */
+/* Compute the gradient by the kernels of a convolution to c->kernels. top: the gradient by the
+ * result. */
 static int ow_conv_fft_kernels(ow_step *s, const ow_conv *c, ow_slot *top, int *not_finite)
 {
     ow_conv t = ow_fft_by_kernels(c);

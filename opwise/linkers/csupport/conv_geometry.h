@@ -16,8 +16,8 @@ static inline void ow_conv_finish_by(ow_step *s, ow_conv *c, int units)
 /* Units of work that run at the same time, at most. */
 #define OW_CONV_SLOTS 256
 
-/* A gradient by images is not computed as a convolution: weights that are not finite would meet zeros
- * of pads, which are not there. */
+/* A gradient by images is not computed as a convolution: weights that are not finite would meet
+ * zeros of pads, which are not there. */
 #define OW_CONV_NOT_FINITE (-1)
 
 /* Terms of a sum in one block: as many as the tiles take at once. */
@@ -25,9 +25,9 @@ static inline void ow_conv_finish_by(ow_step *s, ow_conv *c, int units)
 
 /* The places of a result that lie side by side in one row of it and in one panel of a block. */
 typedef struct ow_run {
-    int64_t at[3];   /* the first one, along each axis */
+    int64_t at[3]; /* the first one, along each axis */
     int64_t n;
-    int64_t column;  /* of the block */
+    int64_t column; /* of the block */
 } ow_run;
 
 /* Cut places `first` to `end` into runs; returns how many there are, at most end - first. */
@@ -66,8 +66,8 @@ static ow_tap ow_conv_tap(const ow_conv *c, int64_t element)
     return t;
 }
 
-/* Of the places of a run, those that meet the image: from *from to *to; returns where the element of
- * the first of these lies, or NULL if there is none. */
+/* Of the places of a run, those that meet the image: from *from to *to; returns where the element
+ * of the first of these lies, or NULL if there is none. */
 static inline char *ow_conv_met(const ow_conv *c, const ow_tap *t, const ow_run *r, char *image,
                                 int64_t *from, int64_t *to)
 {
@@ -86,7 +86,8 @@ static inline char *ow_conv_met(const ow_conv *c, const ow_tap *t, const ow_run 
 }
 
 #define OW_CONV_FILL(T)                                                                            \
-    /* Write what tap `t` meets at the places of a run, `step` elements apart; 0 beside the image. */ \
+    /* Write what tap `t` meets at the places of a run, `step` elements apart; 0 beside the \
+     * image. */      \
     static inline void ow_conv_fill_##T(const ow_conv *c, const ow_tap *t, const ow_run *r,        \
                                         char *image, T *to, int64_t step)                          \
     {                                                                                              \
@@ -106,7 +107,7 @@ static inline char *ow_conv_met(const ow_conv *c, const ow_tap *t, const ow_run 
         for (int64_t i = end; i < r->n; i++)                                                       \
             to[i * step] = 0;                                                                      \
     }                                                                                              \
-    /* Add numbers to what tap `t` meets at the places of a run. */                                 \
+    /* Add numbers to what tap `t` meets at the places of a run. */                                \
     static inline void ow_conv_add_##T(const ow_conv *c, const ow_tap *t, const ow_run *r,         \
                                        char *image, const T *from)                                 \
     {                                                                                              \

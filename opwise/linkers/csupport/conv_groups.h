@@ -1,10 +1,8 @@
 /* Convolutions in groups of few channels, depthwise ones among them, and their gradients by images.
- *
  * Depthwise ones of small planes are computed with vectors of channels (depthwise_tiles.h).
- *
- * Products with so few rows would take less time than writing the matrix of what the kernel meets. Lines
- * (conv_lines.h) of a group, as many as stay in the first caches, are shifted and added instead.
- */
+ * Products with so few rows would take less time than writing the matrix of what the kernel meets.
+ * Lines (conv_lines.h) of a group, as many as stay in the first caches, are shifted and added
+ * instead. */
 #ifndef OW_CONV_GROUPS_H
 #define OW_CONV_GROUPS_H
 
@@ -16,8 +14,8 @@
 typedef struct ow_group_job {
     const ow_conv *c;
     ow_planes planes;
-    int64_t lines, blocks;  /* of a block; how many blocks an image has */
-    int64_t chunks, total;  /* units of work; blocks of all groups and images */
+    int64_t lines, blocks; /* of a block; how many blocks an image has */
+    int64_t chunks, total; /* units of work; blocks of all groups and images */
     int failed;
 } ow_group_job;
 
@@ -39,7 +37,8 @@ static void ow_groups_finish(const ow_conv *c, const ow_planes *p, int64_t image
         const int64_t row = line / p->result.across * c->out[1] + y;
         char *lines = from + (line - first) * p->result.wide * item;
         for (int64_t i = 1; i < to - y; i++)
-            memmove(lines + i * c->out[2] * item, lines + i * p->result.wide * item, (size_t)(c->out[2] * item));
+            memmove(lines + i * c->out[2] * item, lines + i * p->result.wide * item,
+                    (size_t)(c->out[2] * item));
         if (y < to)
             c->finish(c->then, image, output, row * c->out[2], (to - y) * c->out[2], lines);
         line += p->result.across - y;
@@ -56,7 +55,8 @@ static void ow_groups_forward(void *arg, int64_t chunk)
     const int64_t more = p->reach / wide + 1, taps = c->elements / c->channels;
     const int64_t plane = ow_round_up((j->lines + more) * wide + lanes, lanes) + lanes;
     const int64_t row = ow_round_up(j->lines * wide, lanes) + lanes, channel = p->phases * plane;
-    char *x = ow_group_memory(j, (c->channels * channel + c->outputs * row) * item + c->elements * 8);
+    char *x =
+        ow_group_memory(j, (c->channels * channel + c->outputs * row) * item + c->elements * 8);
     if (x == NULL)
         return;
     char *z = x + c->channels * channel * item;
@@ -74,13 +74,15 @@ static void ow_groups_forward(void *arg, int64_t chunk)
         for (int64_t i = 0; i < c->channels; i++)
             ow_lines_read(c->f64, &p->image, image + i * c->at[1], line, lines + more,
                           x + i * channel * item, plane);
-        const ow_slide q = {c->elements, x, c->kernels + g * c->outputs * c->elements * item, offset,
-                            c->elements, z, row};
+        const ow_slide q = {
+            c->elements, x,  c->kernels + g * c->outputs * c->elements * item, offset, c->elements,
+            z,           row};
         ow_kernels->slide[c->f64](&q, c->outputs, (lines - 1) * wide + c->out[2]);
         char *result = c->results + (b * c->groups + g) * c->outputs * c->places * item;
         for (int64_t i = 0; i < c->outputs; i++) {
             if (c->finish)
-                ow_groups_finish(c, p, b, g * c->outputs + i, line, line + lines, z + i * row * item);
+                ow_groups_finish(c, p, b, g * c->outputs + i, line, line + lines,
+                                 z + i * row * item);
             else
                 ow_lines_write(c->f64, &p->result, result + i * c->places * item, line, lines,
                                z + i * row * item, 0);
@@ -96,8 +98,9 @@ static void ow_groups_forward(void *arg, int64_t chunk)
     ow_free(x);
 }
 
-/* The elements of the kernels of a group that meet one phase of its images: where the results are that
- * belong to them, and the weights, of one channel after the other. Returns how many there are. */
+/* The elements of the kernels of a group that meet one phase of its images: where the results
+ * are that belong to them, and the weights, of one channel after the other. Returns how many
+ * there are. */
 static int64_t ow_group_weights(const ow_conv *c, const ow_planes *p, int64_t group, int64_t phase,
                                 int64_t row, int64_t margin, int64_t *offset, char *weights)
 {
@@ -138,8 +141,9 @@ static void ow_groups_by_images(void *arg, int64_t chunk)
     const int64_t plane = ow_round_up((j->lines + more) * wide + lanes, lanes) + lanes;
     const int64_t row = ow_round_up(j->lines * wide, lanes) + lanes;
     const int64_t all = c->outputs * c->elements;
-    char *top = ow_group_memory(j, (c->outputs * plane + c->channels * row + ow_round_up(all, 2)) * item
-                                       + (c->outputs * (c->elements / c->channels) + p->phases) * 8);
+    char *top =
+        ow_group_memory(j, (c->outputs * plane + c->channels * row + ow_round_up(all, 2)) * item +
+                               (c->outputs * (c->elements / c->channels) + p->phases) * 8);
     if (top == NULL)
         return;
     char *z = top + c->outputs * plane * item, *weights = z + c->channels * row * item;
@@ -161,16 +165,21 @@ static void ow_groups_by_images(void *arg, int64_t chunk)
         }
         const char *given = c->results + (b * c->groups + g) * c->outputs * c->places * item;
         for (int64_t o = 0; o < c->outputs; o++)
-            ow_lines_read(c->f64, &p->result, given + o * c->places * item, line - more, lines + more,
-                          top + o * plane * item, plane);
+            ow_lines_read(c->f64, &p->result, given + o * c->places * item, line - more,
+                          lines + more, top + o * plane * item, plane);
         char *image = c->pixels + b * c->at[0] + g * c->channels * c->at[1];
         for (int64_t phase = 0, n = 0; phase < p->phases; n += counts[phase++]) {
-            const ow_slide q = {counts[phase], top, weights + n * c->channels * item, offset + n,
-                                counts[phase], z, row};
+            const ow_slide q = {counts[phase],
+                                top,
+                                weights + n * c->channels * item,
+                                offset + n,
+                                counts[phase],
+                                z,
+                                row};
             ow_kernels->slide[c->f64](&q, c->channels, lines * wide);
             for (int64_t i = 0; i < c->channels; i++)
-                ow_lines_write(c->f64, &p->image, image + i * c->at[1], line, lines, z + i * row * item,
-                               phase);
+                ow_lines_write(c->f64, &p->image, image + i * c->at[1], line, lines,
+                               z + i * row * item, phase);
         }
         if (++block == j->blocks) {
             block = 0;
@@ -183,25 +192,27 @@ static void ow_groups_by_images(void *arg, int64_t chunk)
     ow_free(top);
 }
 
-/* --- steps -------------------------------------------------------------------------------------- */
+/* --- steps ------------------------------------------------------------------------------------ */
 
-/* Whether lines are the better way to `rows` channels or outputs of a group: not if most of a line is no
- * place. Writing an element of the matrix takes as long as multiplying it with some 16 rows; lines of
- * all `channels` that are read or written must stay in the second cache. */
-static int ow_groups_suit_lines(const ow_conv *c, const ow_planes *p, int64_t rows, int64_t channels)
+/* Whether lines are the better way to `rows` channels or outputs of a group: not if most of a line
+ * is no place. Writing an element of the matrix takes as long as multiplying it with some 16 rows;
+ * lines of all `channels` that are read or written must stay in the second cache. */
+static int ow_groups_suit_lines(const ow_conv *c, const ow_planes *p, int64_t rows,
+                                int64_t channels)
 {
     const double places = (double)p->places + (double)c->wide / 4;
     const double most = (double)c->places * (1.1 + 16.0 / (double)rows);
     return places <= most && channels * (p->image.wide + p->reach) <= OW_CONV_BLOCK;
 }
 
-/* Cut `lines` lines of each image, of which `channels` are in the caches together, into blocks, and all
- * blocks into units of work. */
+/* Cut `lines` lines of each image, of which `channels` are in the caches together, into blocks, and
+ * all blocks into units of work. */
 static void ow_groups_cut(ow_group_job *j, int64_t lines, int64_t channels)
 {
     const ow_conv *c = j->c;
     const ow_planes *p = &j->planes;
-    const int64_t room = OW_GROUP_LINES / channels / p->image.wide, reach = p->reach / p->image.wide;
+    const int64_t room = OW_GROUP_LINES / channels / p->image.wide,
+                  reach = p->reach / p->image.wide;
     j->lines = ow_at_least(ow_at_least(room, 3 * reach), 4);
     j->blocks = (lines + j->lines - 1) / j->lines;
     j->lines = (lines + j->blocks - 1) / j->blocks;
@@ -292,15 +303,17 @@ static int ow_conv_groups_images_run(ow_step *s)
     ow_line_planes(&c, at, &j.planes);
     const int64_t channels = c.outputs + c.channels;
     /* infinite weights would meet zeros between lines, which are not there */
-    if (c.outputs == 0 || !ow_groups_suit_lines(&c, &j.planes, c.channels, channels)
-        || !ow_all_finite(c.f64, c.kernels, ow_size(s->in[0])))
+    if (c.outputs == 0 || !ow_groups_suit_lines(&c, &j.planes, c.channels, channels) ||
+        !ow_all_finite(c.f64, c.kernels, ow_size(s->in[0])))
         return ow_conv_images_run(s);
     c.results = ow_conv_side_by_side(s->in[1], &memory);
     int holes = 0;
     for (int d = 0; d < 3; d++) {
-        const int64_t pitch = d == 0 ? j.planes.image.count : d == 1 ? j.planes.image.across
-                                                                   : j.planes.image.wide;
-        holes |= j.planes.image.slots[d] < c.stride[d] || pitch * c.stride[d] - c.pad[d] < c.image[d];
+        const int64_t pitch = d == 0   ? j.planes.image.count
+                              : d == 1 ? j.planes.image.across
+                                       : j.planes.image.wide;
+        holes |=
+            j.planes.image.slots[d] < c.stride[d] || pitch * c.stride[d] - c.pad[d] < c.image[d];
     }
     if (holes) /* elements that no kernel meets */
         memset(z->data, 0, (size_t)(ow_size(z) * z->itemsize));

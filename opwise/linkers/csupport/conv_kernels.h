@@ -1,15 +1,16 @@
 /* The gradient of a convolution by its kernels.
- *
- * Each element is the sum, over all places of all images, of a result's gradient times what the element
- * meets there. There are three algorithms:
- * - direct: over lines (conv_lines.h): an element of the kernel is a shifted line, and sums are dot products of
- *   lines, of which a tile of 4 outputs by 6 elements stays in registers. Nothing is gathered, but what
- *   lies between lines is multiplied too.
- * - patches: as products; a block of the matrix of what the kernel meets is written, a row for each place, and
- *   multiplied. This suits images that are hardly longer than the kernel.
- * - winograd: see winograd_tiles.h.
- * Sums are cut by a rule that does not know how many threads there are, and the parts are added in order.
- */
+ * Each element is the sum, over all places of all images, of a result's gradient times what the
+ * element meets there. There are three algorithms:
+ * - direct: over lines (conv_lines.h): an element of the kernel is a shifted line, and sums are dot
+ * products of
+ * lines, of which a tile of 4 outputs by 6 elements stays in registers. Nothing is gathered, but
+ * what
+ * lies between lines is multiplied too.
+ * - patches: as products; a block of the matrix of what the kernel meets is written, a row for each
+ * place, and
+ * multiplied. This suits images that are hardly longer than the kernel.
+ * - winograd: see winograd_tiles.h. Sums are cut by a rule that does not know how many threads
+ * there are, and the parts are added in order. */
 #ifndef OW_CONV_KERNELS_H
 #define OW_CONV_KERNELS_H
 
@@ -32,12 +33,12 @@ typedef struct ow_kernel_sums {
     int64_t images, lines;    /* of a block */
     int64_t blocks, in_image; /* how many there are, and in one image */
     int in_place;             /* whether the operands are lines as they are */
-    int joined;               /* whether images follow each other without a gap: one line of terms */
-    int64_t sums;             /* into how many parts the terms are cut */
-    int64_t cuts, width;      /* parts of the elements of a group, and their channels or elements */
-    int64_t groups;           /* of a unit; more than one only if they are not cut */
+    int joined;          /* whether images follow each other without a gap: one line of terms */
+    int64_t sums;        /* into how many parts the terms are cut */
+    int64_t cuts, width; /* parts of the elements of a group, and their channels or elements */
+    int64_t groups;      /* of a unit; more than one only if they are not cut */
     int64_t group_units;
-    char *parts;              /* the results of each part of the terms, or NULL for only one */
+    char *parts; /* the results of each part of the terms, or NULL for only one */
     int failed;
 } ow_kernel_sums;
 
@@ -53,10 +54,10 @@ static char *ow_kernel_memory(ow_kernel_sums *k, int64_t bytes)
 }
 
 typedef struct ow_kernel_unit {
-    int64_t part;              /* of the terms */
-    int64_t group, end;        /* groups */
-    int64_t first, count;      /* channels or elements of a group */
-    int64_t block, last;       /* of the terms */
+    int64_t part;         /* of the terms */
+    int64_t group, end;   /* groups */
+    int64_t first, count; /* channels or elements of a group */
+    int64_t block, last;  /* of the terms */
 } ow_kernel_unit;
 
 static ow_kernel_unit ow_kernel_unit_of(const ow_kernel_sums *k, int64_t unit, int64_t total)
@@ -79,7 +80,7 @@ static char *ow_kernel_results(const ow_kernel_sums *k, int64_t part)
     return k->parts ? k->parts + part * bytes : c->kernels;
 }
 
-/* --- over lines --------------------------------------------------------------------------------- */
+/* --- over lines ------------------------------------------------------------------------------- */
 
 static void ow_kernels_by_lines(void *arg, int64_t unit)
 {
@@ -91,7 +92,8 @@ static void ow_kernels_by_lines(void *arg, int64_t unit)
     const int64_t wide = p->image.wide, more = p->reach / wide + 1;
     const int64_t whole = p->image.count * p->image.across;
     const int64_t result = k->joined ? whole * wide : ow_round_up(k->lines * wide, lanes);
-    const int64_t plane = k->joined ? whole * wide : ow_round_up((k->lines + more) * wide + lanes, lanes);
+    const int64_t plane =
+        k->joined ? whole * wide : ow_round_up((k->lines + more) * wide + lanes, lanes);
     const int64_t behind = k->joined ? p->reach + lanes : 0;
     /* different channels begin in different sets of the cache */
     const int64_t output = ow_round_up(k->images * result + behind, lanes) + lanes;
@@ -109,14 +111,16 @@ static void ow_kernels_by_lines(void *arg, int64_t unit)
         offset[j] = k->in_place ? j * c->at[1] / item : j / taps * channel + phase * plane + shift;
     }
     for (int64_t group = u.group; group < u.end; group++) {
-        char *z = ow_kernel_results(k, u.part)
-                  + (group * c->outputs * c->elements + u.first * taps) * item;
+        char *z = ow_kernel_results(k, u.part) +
+                  (group * c->outputs * c->elements + u.first * taps) * item;
         for (int64_t block = u.block; block < u.last; block++) {
-            const int64_t b = block / k->in_image * k->images, line = block % k->in_image * k->lines;
+            const int64_t b = block / k->in_image * k->images,
+                          line = block % k->in_image * k->lines;
             const int64_t images = ow_at_most(k->images, c->batch - b);
             const int64_t lines = ow_at_most(k->lines, p->lines - line);
-            ow_line_dots q = {images, 0, memory, g, offset, p->phases * plane, result, output, z,
-                              c->elements, 0, taps == 1 && c->outputs <= u.count};
+            ow_line_dots q = {
+                images, 0,      memory, g,           offset, p->phases * plane,
+                result, output, z,      c->elements, 0,      taps == 1 && c->outputs <= u.count};
             if (k->in_place) {
                 q.x = c->pixels + b * c->at[0] + (group * c->channels + u.first) * c->at[1];
                 q.g = c->results + b * k->at[0] + group * c->outputs * k->at[1];
@@ -127,8 +131,8 @@ static void ow_kernels_by_lines(void *arg, int64_t unit)
                 q.g_row = k->at[1] / item;
             }
             for (int64_t i = 0; i < u.count && !k->in_place; i++) {
-                char *image = c->pixels + b * c->at[0]
-                              + (group * c->channels + u.first + i) * c->at[1];
+                char *image =
+                    c->pixels + b * c->at[0] + (group * c->channels + u.first + i) * c->at[1];
                 char *to = memory + i * channel * item;
                 for (int64_t n = 0; n < images; n++, to += p->phases * plane * item)
                     ow_lines_read(c->f64, &p->image, image + n * c->at[0], line,
@@ -166,12 +170,12 @@ static void ow_kernels_by_lines(void *arg, int64_t unit)
     ow_free(memory);
 }
 
-/* --- as products -------------------------------------------------------------------------------- */
+/* --- as products ------------------------------------------------------------------------------ */
 
 /* Elements of a kernel that lie side by side in one row of it and in one panel of a block. */
 typedef struct ow_kernel_span {
-    int64_t channel;    /* bytes to it */
-    int64_t offset[3];  /* of the first element, along each axis */
+    int64_t channel;   /* bytes to it */
+    int64_t offset[3]; /* of the first element, along each axis */
     int64_t n, column;
 } ow_kernel_span;
 
@@ -192,18 +196,19 @@ static int64_t ow_kernel_runs(const ow_conv *c, int64_t first, int64_t end, ow_k
 }
 
 #define OW_KERNEL_ROW(T)                                                                           \
-    /* Write what the elements of a kernel meet at one place. */                                    \
-    static void ow_kernel_row_##T(const ow_conv *c, const ow_kernel_span *runs, int64_t count,      \
+    /* Write what the elements of a kernel meet at one place. */                                   \
+    static void ow_kernel_row_##T(const ow_conv *c, const ow_kernel_span *runs, int64_t count,     \
                                   const char *image, const int64_t *at, T *to, int64_t panel)      \
     {                                                                                              \
         const int64_t step = c->flip ? -c->dilation[2] : c->dilation[2], apart = step * c->at[4];  \
-        for (const ow_kernel_span *r = runs; r < runs + count; r++) {                               \
+        for (const ow_kernel_span *r = runs; r < runs + count; r++) {                              \
             T *z = to + r->column / c->wide * panel + r->column % c->wide;                         \
             const int64_t i = at[0] + r->offset[0], j = at[1] + r->offset[1];                      \
             const int64_t x = at[2] + r->offset[2], last = x + (r->n - 1) * step;                  \
             const int met = i >= 0 && i < c->image[0] && j >= 0 && j < c->image[1];                \
             const char *row = image + r->channel + i * c->at[2] + j * c->at[3] + x * c->at[4];     \
-            const int inside = met && x >= 0 && x < c->image[2] && last >= 0 && last < c->image[2]; \
+            const int inside =                                                                     \
+                met && x >= 0 && x < c->image[2] && last >= 0 && last < c->image[2];               \
             if (inside && apart == sizeof(T))                                                      \
                 ow_lines_copy_##T(z, sizeof(T), (const T *)row, sizeof(T), r->n);                  \
             else if (inside && apart == -(int64_t)sizeof(T))                                       \
@@ -215,7 +220,8 @@ static int64_t ow_kernel_runs(const ow_conv *c, int64_t first, int64_t end, ow_k
             else                                                                                   \
                 for (int64_t k = 0; k < r->n; k++) {                                               \
                     const int64_t one = x + k * step;                                              \
-                    z[k] = met && one >= 0 && one < c->image[2] ? *(const T *)(row + k * apart) : 0; \
+                    z[k] =                                                                         \
+                        met && one >= 0 && one < c->image[2] ? *(const T *)(row + k * apart) : 0;  \
                 }                                                                                  \
         }                                                                                          \
     }
@@ -228,7 +234,8 @@ static void ow_kernels_by_products(void *arg, int64_t unit)
     const ow_conv *c = k->c;
     const ow_kernel_unit u = ow_kernel_unit_of(k, unit, c->elements);
     const int64_t item = c->f64 ? 8 : 4, w = c->wide, panel = OW_CONV_TERMS * w;
-    const int64_t bytes = (u.count + w - 1) / w * panel * item, top = c->outputs * OW_CONV_TERMS * item;
+    const int64_t bytes = (u.count + w - 1) / w * panel * item,
+                  top = c->outputs * OW_CONV_TERMS * item;
     char *packed = ow_kernel_memory(k, bytes + top + u.count * (int64_t)sizeof(ow_kernel_span));
     if (packed == NULL)
         return;
@@ -237,9 +244,11 @@ static void ow_kernels_by_products(void *arg, int64_t unit)
     const int64_t count = ow_kernel_runs(c, u.first, u.first + u.count, runs);
     const int64_t terms = c->batch * c->places;
     for (int64_t group = u.group; group < u.end; group++) {
-        char *z = ow_kernel_results(k, u.part) + (group * c->outputs * c->elements + u.first) * item;
+        char *z =
+            ow_kernel_results(k, u.part) + (group * c->outputs * c->elements + u.first) * item;
         for (int64_t block = u.block; block < u.last; block++) {
-            const int64_t first = block * OW_CONV_TERMS, n = ow_at_most(OW_CONV_TERMS, terms - first);
+            const int64_t first = block * OW_CONV_TERMS,
+                          n = ow_at_most(OW_CONV_TERMS, terms - first);
             int64_t of[OW_CONV_TERMS];
             for (int64_t i = 0; i < n; i++) {
                 const int64_t b = (first + i) / c->places, place = (first + i) % c->places;
@@ -249,7 +258,8 @@ static void ow_kernels_by_products(void *arg, int64_t unit)
                 const char *image = c->pixels + b * c->at[0] + group * c->channels * c->at[1];
                 of[i] = b * k->at[0] + at0 * k->at[2] + y * k->at[3] + x * k->at[4];
                 if (c->f64)
-                    ow_kernel_row_double(c, runs, count, image, at, (double *)packed + i * w, n * w);
+                    ow_kernel_row_double(c, runs, count, image, at, (double *)packed + i * w,
+                                         n * w);
                 else
                     ow_kernel_row_float(c, runs, count, image, at, (float *)packed + i * w, n * w);
                 const int64_t used = u.count % w;
@@ -266,15 +276,17 @@ static void ow_kernels_by_products(void *arg, int64_t unit)
                     for (int64_t i = 0; i < n; i++)
                         ((float *)g)[o * OW_CONV_TERMS + i] = *(const float *)(from + of[i]);
             }
-            const ow_product q = {c->outputs, u.count, n, 1.0, block > u.block ? 1.0 : 0.0, g, NULL, z,
-                                  OW_CONV_TERMS, 1, 0, 0, c->elements, packed};
+            const ow_product q = {
+                c->outputs, u.count, n,           1.0,           block > u.block ? 1.0 : 0.0,
+                g,          NULL,    z,           OW_CONV_TERMS, 1,
+                0,          0,       c->elements, packed};
             ow_kernels->gemm[c->f64](&q, 0, q.m, 0, q.n);
         }
     }
     ow_free(packed);
 }
 
-/* --- by Winograd's algorithm -------------------------------------------------------------------- */
+/* --- by Winograd's algorithm ------------------------------------------------------------------ */
 
 /* Channels and outputs whose sums one unit keeps in the second cache; tiles of a block. */
 #define OW_WINOGRAD_SIDE 128
@@ -284,10 +296,10 @@ typedef struct ow_winograd_kernels_job {
     ow_kernel_sums sums;
     ow_winograd w;
     ow_conv top;
-    int64_t most;      /* tiles of a block */
-    int64_t channels, outputs;  /* of a unit */
-    int64_t across;    /* units along the channels */
-    int64_t units;     /* of one group */
+    int64_t most;              /* tiles of a block */
+    int64_t channels, outputs; /* of a unit */
+    int64_t across;            /* units along the channels */
+    int64_t units;             /* of one group */
 } ow_winograd_kernels_job;
 
 static void ow_kernels_by_winograd(void *arg, int64_t unit)
@@ -296,26 +308,32 @@ static void ow_kernels_by_winograd(void *arg, int64_t unit)
     ow_kernel_sums *k = &j->sums;
     const ow_conv *c = k->c;
     const ow_kernel_unit u = ow_kernel_unit_of(k, unit, j->units);
-    const int64_t lanes = c->wide / 2, high = ow_round_up(j->outputs, lanes), wide = ow_round_up(j->channels, lanes);
+    const int64_t lanes = c->wide / 2, high = ow_round_up(j->outputs, lanes),
+                  wide = ow_round_up(j->channels, lanes);
     /* as winograd_tiles.h lays them out: sums, tiles of both operands, rows that are read */
-    const int64_t floats = 36 * (j->outputs * wide + j->most * (high + wide) + 48) + 12 * (4 * j->w.across + 2) * lanes;
+    const int64_t floats = 36 * (j->outputs * wide + j->most * (high + wide) + 48) +
+                           12 * (4 * j->w.across + 2) * lanes;
     char *memory = ow_kernel_memory(k, floats * 4);
     if (memory == NULL)
         return;
     for (int64_t group = u.group; group < u.end; group++)
         for (int64_t i = u.first; i < u.first + u.count; i++) {
-            const int64_t channel = i % j->across * j->channels, output = i / j->across * j->outputs;
-            ow_winograd_sums q = {&j->w, group, channel, ow_at_most(j->channels, c->channels - channel),
-                                  output, ow_at_most(j->outputs, c->outputs - output), 0, 0, j->most,
-                                  (float *)ow_kernel_results(k, u.part)};
+            const int64_t channel = i % j->across * j->channels,
+                          output = i / j->across * j->outputs;
+            ow_winograd_sums q = {&j->w,   group,
+                                  channel, ow_at_most(j->channels, c->channels - channel),
+                                  output,  ow_at_most(j->outputs, c->outputs - output),
+                                  0,       0,
+                                  j->most, (float *)ow_kernel_results(k, u.part)};
             q.wide = ow_round_up(q.channels, lanes);
             q.high = ow_round_up(q.outputs, lanes);
-            ow_kernels->winograd_sum(&q, u.block * j->most, ow_at_most(u.last * j->most, j->w.tiles), memory);
+            ow_kernels->winograd_sum(&q, u.block * j->most,
+                                     ow_at_most(u.last * j->most, j->w.tiles), memory);
         }
     ow_free(memory);
 }
 
-/* --- the step ----------------------------------------------------------------------------------- */
+/* --- the step --------------------------------------------------------------------------------- */
 
 /* Cut the terms, at most `most` times, and the elements of a group, into at most `cuts` parts of a
  * multiple of `each` of `items`. */
@@ -328,7 +346,9 @@ static void ow_kernel_cut(ow_kernel_sums *k, int64_t items, int64_t each, int64_
     const int64_t cuts = (items + each - 1) / each, units = ow_mul_size(c->groups, cuts);
     double sums = (double)OW_CONV_UNITS / (double)units, most = terms / 256;
     sums = sums < ns / 5e4 ? sums : ns / 5e4;
-    sums = sums > ns / OW_LONGEST_CHUNK_NS / (double)units ? sums : ns / OW_LONGEST_CHUNK_NS / (double)units;
+    sums = sums > ns / OW_LONGEST_CHUNK_NS / (double)units
+               ? sums
+               : ns / OW_LONGEST_CHUNK_NS / (double)units;
     most = most < OW_CONV_PARTS_BYTES / 8 / size ? most : OW_CONV_PARTS_BYTES / 8 / size;
     sums = sums < most ? sums : most;
     k->sums = sums < 1 ? 1 : ow_at_most((int64_t)sums, k->blocks);
@@ -398,7 +418,8 @@ static int ow_kernels_run_products(ow_step *s, ow_kernel_sums *k)
     return ow_kernel_sum_up(s, k, ow_kernels_by_products);
 }
 
-/* Whether kernels have one element, and planes of both operands are single lines of whole vectors. */
+/* Whether kernels have one element, and planes of both operands are single lines of whole
+ * vectors. */
 static int ow_kernels_in_place(const ow_conv *c, const int64_t *at)
 {
     const int64_t item = c->f64 ? 8 : 4, lanes = c->wide / 2;
@@ -427,9 +448,11 @@ static int ow_kernels_run_lines(ow_step *s, ow_kernel_sums *k)
     const int64_t room = OW_CONV_LINE;
     k->in_place = ow_kernels_in_place(c, k->at);
     if (p->places <= room) {
-        const int64_t lanes = c->wide / 2, joined = p->image.count * p->image.across * p->image.wide;
+        const int64_t lanes = c->wide / 2,
+                      joined = p->image.count * p->image.across * p->image.wide;
         /* going to the next image takes as long as a vector of terms */
-        k->joined = !k->in_place && p->phases == 1 && joined < ow_round_up(p->places, lanes) + lanes;
+        k->joined =
+            !k->in_place && p->phases == 1 && joined < ow_round_up(p->places, lanes) + lanes;
         k->lines = p->lines;
         k->images = ow_at_most(ow_at_least(room / (k->joined ? joined : p->places), 1), c->batch);
     } else {
@@ -487,13 +510,16 @@ static double ow_kernels_cost(const ow_conv *c, const ow_planes *p, int algorith
     switch (algorithm) {
     case OW_CONV_DIRECT: {
         /* in the end, vectors of sums are added up */
-        const double places = batch * ((double)p->places + lanes / 2), blocks = places / OW_CONV_LINE;
+        const double places = batch * ((double)p->places + lanes / 2),
+                     blocks = places / OW_CONV_LINE;
         return (places / lanes + 8 * (blocks > 1 ? blocks : 1)) * outputs * terms;
     }
     case OW_CONV_PATCHES: {
-        /* elements of the matrix are written row by row of the kernel, those of the gradient one by one */
+        /* elements of the matrix are written row by row of the kernel, those of the gradient one by
+         * one */
         const double written = 1.5 + 22 / (double)c->kernel[2];
-        return batch * (double)c->places * (1.1 * outputs * terms / lanes + written * terms + 3 * outputs);
+        return batch * (double)c->places *
+               (1.1 * outputs * terms / lanes + written * terms + 3 * outputs);
     }
     case OW_CONV_FFT: {
         int64_t rows, columns;
@@ -506,14 +532,15 @@ static double ow_kernels_cost(const ow_conv *c, const ow_planes *p, int algorith
         const double out = (double)ow_round_up(c->outputs, (int64_t)lanes) / lanes;
         const double across = (double)((c->channels + OW_WINOGRAD_SIDE - 1) / OW_WINOGRAD_SIDE);
         const double down = (double)((c->outputs + OW_WINOGRAD_SIDE - 1) / OW_WINOGRAD_SIDE);
-        return 1.15 * tiles * 36 * in * outputs + tiles * (in * 350 * down + out * 250 * across)
-               + 1000 * in * outputs * (1 + tiles / 192);
+        return 1.15 * tiles * 36 * in * outputs + tiles * (in * 350 * down + out * 250 * across) +
+               1000 * in * outputs * (1 + tiles / 192);
     }
     }
 }
 
 /* The algorithms of gradients by kernels. */
-static const int ow_kernels_algorithms[] = {OW_CONV_DIRECT, OW_CONV_PATCHES, OW_CONV_WINOGRAD, OW_CONV_FFT};
+static const int ow_kernels_algorithms[] = {OW_CONV_DIRECT, OW_CONV_PATCHES, OW_CONV_WINOGRAD,
+                                            OW_CONV_FFT};
 #define OW_KERNELS_ALGORITHMS 4
 
 static int ow_kernels_can(const ow_step *s, const ow_conv *c, int algorithm)
@@ -523,7 +550,8 @@ static int ow_kernels_can(const ow_step *s, const ow_conv *c, int algorithm)
     if (algorithm == OW_CONV_FFT) {
         const ow_conv t = ow_fft_by_kernels(c);
         /* small kernels gain nothing */
-        const int large = t.places >= OW_FFT_ELEMENTS || OW_PARAMS(s, conv)->algorithm == OW_CONV_FFT;
+        const int large =
+            t.places >= OW_FFT_ELEMENTS || OW_PARAMS(s, conv)->algorithm == OW_CONV_FFT;
         return large && c->groups == 1 && ow_conv_is_flat(c) && ow_fft_can(&t);
     }
     return algorithm != OW_CONV_WINOGRAD || ow_conv_can(c, algorithm);
@@ -551,8 +579,8 @@ static int ow_kernels_algorithm(ow_step *s, const ow_conv *c, const ow_planes *p
 }
 
 /* The name of the algorithm of a step with these parameters, as ow_conv_algorithm_name. */
-static const char *ow_kernels_algorithm_name(const ow_conv_params *params, const int64_t *image, const int64_t *kernel,
-                                             int f64)
+static const char *ow_kernels_algorithm_name(const ow_conv_params *params, const int64_t *image,
+                                             const int64_t *kernel, int f64)
 {
     char error[OW_ERROR_SIZE];
     ow_slot z = {.itemsize = f64 ? 8 : 4}, *out = &z;
@@ -567,7 +595,7 @@ static const char *ow_kernels_algorithm_name(const ow_conv_params *params, const
     return ow_conv_names[ow_kernels_algorithm(&s, &c, &planes)];
 }
 
-/* --- a kernel for each channel ------------------------------------------------------------------ */
+/* --- a kernel for each channel ---------------------------------------------------------------- */
 
 /* The most memory of copies of planes of a vector of channels, which stay in the second cache. */
 #define OW_DEPTHWISE_BYTES (320 << 10)
@@ -575,8 +603,8 @@ static const char *ow_kernels_algorithm_name(const ow_conv_params *params, const
 typedef struct ow_depthwise_job {
     ow_depthwise q;
     ow_depthwise_fn fn;
-    int64_t vectors, images;  /* of channels; of a unit */
-    int64_t bytes;            /* of memory of a unit */
+    int64_t vectors, images; /* of channels; of a unit */
+    int64_t bytes;           /* of memory of a unit */
     int failed;
 } ow_depthwise_job;
 
@@ -585,8 +613,8 @@ static int ow_depthwise_plan(const ow_step *s, const ow_conv *c, ow_depthwise_jo
 {
     const int64_t lanes = c->wide / 2;
     const int64_t forced = OW_PARAMS(s, conv)->algorithm;
-    if ((forced != OW_CONV_MODEL && forced != OW_CONV_MEASURE) || c->channels != 1 || c->outputs != 1 || c->elements < 4
-        || !ow_conv_is_flat(c) || 4 * c->groups < 3 * lanes)
+    if ((forced != OW_CONV_MODEL && forced != OW_CONV_MEASURE) || c->channels != 1 ||
+        c->outputs != 1 || c->elements < 4 || !ow_conv_is_flat(c) || 4 * c->groups < 3 * lanes)
         return 0;
     const int64_t down = (c->out[1] - 1) * c->stride[1] + (c->kernel[1] - 1) * c->dilation[1] + 1;
     const int64_t across = (c->out[2] - 1) * c->stride[2] + (c->kernel[2] - 1) * c->dilation[2] + 1;
@@ -597,7 +625,8 @@ static int ow_depthwise_plan(const ow_step *s, const ow_conv *c, ow_depthwise_jo
     if (j->q.high > OW_DEPTHWISE_BYTES || j->q.wide > OW_DEPTHWISE_BYTES)
         return 0;
     const int64_t pixels = c->image[1] * c->image[2];
-    j->bytes = (j->q.high * j->q.wide + c->elements + c->places + pixels) * lanes * (c->f64 ? 8 : 4);
+    j->bytes =
+        (j->q.high * j->q.wide + c->elements + c->places + pixels) * lanes * (c->f64 ? 8 : 4);
     return j->bytes <= OW_DEPTHWISE_BYTES;
 }
 
@@ -605,13 +634,14 @@ static void ow_depthwise_unit(void *arg, int64_t unit)
 {
     ow_depthwise_job *j = arg;
     const ow_conv *c = j->q.c;
-    const int64_t lanes = c->wide / 2, channel = unit % j->vectors * lanes, first = unit / j->vectors * j->images;
+    const int64_t lanes = c->wide / 2, channel = unit % j->vectors * lanes,
+                  first = unit / j->vectors * j->images;
     char *memory = ow_alloc(j->bytes);
     if (memory == NULL)
         __atomic_store_n(&j->failed, 1, __ATOMIC_RELAXED);
     else
-        j->fn(&j->q, channel, ow_at_most(lanes, c->groups - channel), first, ow_at_most(first + j->images, c->batch),
-              memory);
+        j->fn(&j->q, channel, ow_at_most(lanes, c->groups - channel), first,
+              ow_at_most(first + j->images, c->batch), memory);
     ow_free(memory);
 }
 
@@ -619,7 +649,8 @@ static void ow_depthwise_unit(void *arg, int64_t unit)
 static int ow_depthwise_run(ow_step *s, ow_depthwise_job *j, const ow_depthwise_fn *fns, int whole)
 {
     const ow_conv *c = j->q.c;
-    const double each = 0.2 * (double)c->places * (double)c->elements + 3 * (double)(c->places + j->q.high * j->q.wide);
+    const double each = 0.2 * (double)c->places * (double)c->elements +
+                        3 * (double)(c->places + j->q.high * j->q.wide);
     const double ns = each * (double)c->batch * (double)j->vectors * (c->f64 ? 1.2 : 1);
     const int64_t wanted = (ow_chunks(ns) + j->vectors - 1) / j->vectors;
     j->fn = fns[c->f64];
@@ -639,7 +670,8 @@ static int ow_conv_plan_kernels(ow_step *s, ow_conv *c, int64_t *kernel)
     ow_conv_lengths(s->in[0], image);
     ow_conv_lengths(s->in[1], given);
     if (n->shape[0] != axes)
-        return OW_FAIL(s, OW_VALUE_ERROR, "shape has %lld entries, not %d", (long long)n->shape[0], axes);
+        return OW_FAIL(s, OW_VALUE_ERROR, "shape has %lld entries, not %d", (long long)n->shape[0],
+                       axes);
     kernel[0] = given[1];
     kernel[1] = image[1] / OW_PARAMS(s, conv)->groups;
     kernel[2] = 1;
@@ -657,9 +689,10 @@ static int ow_kernels_try(ow_step *s, const ow_conv_trial *t, int algorithm)
     if (algorithm != OW_CONV_PATCHES) {
         const ow_slot *z = s->out[0];
         int not_finite = 0;
-        const int rc = algorithm == OW_CONV_DIRECT     ? ow_kernels_run_lines(s, &k)
-                       : algorithm == OW_CONV_WINOGRAD ? ow_kernels_run_winograd(s, &k)
-                                                       : ow_conv_fft_kernels(s, k.c, s->in[1], &not_finite);
+        const int rc = algorithm == OW_CONV_DIRECT ? ow_kernels_run_lines(s, &k)
+                       : algorithm == OW_CONV_WINOGRAD
+                           ? ow_kernels_run_winograd(s, &k)
+                           : ow_conv_fft_kernels(s, k.c, s->in[1], &not_finite);
         /* infinities beside the places of a line have met zeros that are not there, and an infinite
          * number of a tile makes others nan */
         if (rc || ow_all_finite(k.c->f64, z->data, ow_size(z)))

@@ -1,8 +1,7 @@
-/* What convolutions compute over lines (conv_lines.h), for one type of elements, after line_vectors.h.
- *
- * Vectors run along the lines, so that an element of a kernel is a shift of the same line: nothing is
- * gathered, and no matrix of what the kernel meets is written.
- */
+/* What convolutions compute over lines (conv_lines.h), for one type of elements, after
+ * line_vectors.h.
+ * Vectors run along the lines, so that an element of a kernel is a shift of the same line: nothing
+ * is gathered, and no matrix of what the kernel meets is written. */
 
 #if OW_VECTOR == 64
 #define OW_DOT_ROWS 4
@@ -14,10 +13,10 @@
 #define OW_SLIDE_MOST(rows) ((rows) == 1 ? 8 : (rows) == 2 ? 4 : 3)
 #endif
 
-/* z[r, j] = sum over the terms of g[r] and of the line of column j; `rows` and `columns` are constants
- * where it is called. */
-OW_WITHIN void OW_N(ow_dot_tile)(const int rows, const int columns, const ow_line_dots *q, const OW_T *g,
-                                 const int64_t *offset, OW_T *z)
+/* z[r, j] = sum over the terms of g[r] and of the line of column j; `rows` and `columns` are
+ * constants where it is called. */
+OW_WITHIN void OW_N(ow_dot_tile)(const int rows, const int columns, const ow_line_dots *q,
+                                 const OW_T *g, const int64_t *offset, OW_T *z)
 {
     enum { MOST = (OW_DOT_ROWS * OW_DOT_COLUMNS + 16) / 16 * 16 };
     OW_N(ow_line_vec) c[MOST];
@@ -40,12 +39,16 @@ OW_WITHIN void OW_N(ow_dot_tile)(const int rows, const int columns, const ow_lin
 #pragma GCC unroll 8
     for (int first = 0; first < rows * columns; first += OW_LANES) {
         OW_N(ow_line_vec) *v = c + first;
-        OW_ADD_UP(16) OW_ADD_UP(8) OW_ADD_UP(4) OW_ADD_UP(2)
+        OW_ADD_UP(16)
+        OW_ADD_UP(8)
+        OW_ADD_UP(4)
+        OW_ADD_UP(2)
         memcpy(sums + first, v, sizeof(*v));
     }
     for (int r = 0; r < rows; r++)
         for (int j = 0; j < columns; j++)
-            z[r * q->zr + j] = q->add ? z[r * q->zr + j] + sums[r * columns + j] : sums[r * columns + j];
+            z[r * q->zr + j] =
+                q->add ? z[r * q->zr + j] + sums[r * columns + j] : sums[r * columns + j];
 }
 
 #define OW_DOTS(R, J)                                                                              \
@@ -53,7 +56,8 @@ OW_WITHIN void OW_N(ow_dot_tile)(const int rows, const int columns, const ow_lin
         OW_N(ow_dot_tile)(R, J, q, g, q->offset + j, z + j);                                       \
         break;
 #if OW_VECTOR == 64
-#define OW_DOTS_ROWS(R) OW_DOTS(R, 1) OW_DOTS(R, 2) OW_DOTS(R, 3) OW_DOTS(R, 4) OW_DOTS(R, 5) OW_DOTS(R, 6)
+#define OW_DOTS_ROWS(R)                                                                            \
+    OW_DOTS(R, 1) OW_DOTS(R, 2) OW_DOTS(R, 3) OW_DOTS(R, 4) OW_DOTS(R, 5) OW_DOTS(R, 6)
 #else
 #define OW_DOTS_ROWS(R) OW_DOTS(R, 1) OW_DOTS(R, 2) OW_DOTS(R, 3) OW_DOTS(R, 4)
 #endif
@@ -71,7 +75,9 @@ static void OW_N(ow_conv_dots)(const ow_line_dots *q, int64_t rows, int64_t colu
             const OW_T *g = (const OW_T *)q->g + i * q->g_row;
             OW_T *z = (OW_T *)q->z + i * q->zr;
             switch (high * 8 + wide) {
-                OW_DOTS_ROWS(1) OW_DOTS_ROWS(2) OW_DOTS_ROWS(3)
+                OW_DOTS_ROWS(1)
+                OW_DOTS_ROWS(2)
+                OW_DOTS_ROWS(3)
 #if OW_DOT_ROWS > 3
                 OW_DOTS_ROWS(4)
 #endif
@@ -79,9 +85,10 @@ static void OW_N(ow_conv_dots)(const ow_line_dots *q, int64_t rows, int64_t colu
         }
 }
 
-/* z[r] = sum over k of w[r, k] and of the line shifted by offset[k], for some vectors of the line. */
-OW_WITHIN void OW_N(ow_slide_tile)(const int rows, const int vectors, const ow_slide *q, const OW_T *x,
-                                   const OW_T *w, OW_T *z)
+/* z[r] = sum over k of w[r, k] and of the line shifted by offset[k], for some vectors of the
+ * line. */
+OW_WITHIN void OW_N(ow_slide_tile)(const int rows, const int vectors, const ow_slide *q,
+                                   const OW_T *x, const OW_T *w, OW_T *z)
 {
     OW_N(ow_line_vec) c[4][8];
     for (int r = 0; r < rows; r++)

@@ -1,14 +1,11 @@
 /* Images and results of a convolution as lines that a kernel slides along.
- *
- * Lines lie one after the other, with zeros between them where there are pads. Lines of an image and of
- * the result are equally long, so the place p of a result meets the elements p + offset of the image,
- * with one offset for each element of the kernel, whatever the line: a convolution becomes a sum of
- * shifted lines. Zeros behind a line are those before the next one. With steps, each phase of them has
- * a plane of its own, in which neighbours are neighbours in memory.
- *
- * What the result has behind the end of its lines are no places: what is computed there is dropped, and
- * what is read there is 0.
- */
+ * Lines lie one after the other, with zeros between them where there are pads. Lines of an image
+ * and of the result are equally long, so the place p of a result meets the elements p + offset of
+ * the image, with one offset for each element of the kernel, whatever the line: a convolution
+ * becomes a sum of shifted lines. Zeros behind a line are those before the next one. With steps,
+ * each phase of them has a plane of its own, in which neighbours are neighbours in memory.
+ * What the result has behind the end of its lines are no places: what is computed there is dropped,
+ * and what is read there is 0. */
 #ifndef OW_CONV_LINES_H
 #define OW_CONV_LINES_H
 
@@ -16,20 +13,20 @@
 
 /* How one channel of an operand is cut into lines. */
 typedef struct ow_line_axes {
-    int64_t length[3], step[3], dilation[3], pad[3], at[3];  /* at: bytes between elements */
-    int64_t slots[3];      /* how many phases of the steps are met: j * dilation % step for each j */
-    int64_t count;         /* indices along the first axis */
-    int64_t across, wide;  /* lines of one of them; elements of a line */
-    int plain;             /* whether a channel is one line as it is */
+    int64_t length[3], step[3], dilation[3], pad[3], at[3]; /* at: bytes between elements */
+    int64_t slots[3];     /* how many phases of the steps are met: j * dilation % step for each j */
+    int64_t count;        /* indices along the first axis */
+    int64_t across, wide; /* lines of one of them; elements of a line */
+    int plain;            /* whether a channel is one line as it is */
 } ow_line_axes;
 
 typedef struct ow_planes {
     ow_line_axes image, result;
     int64_t period[3];
-    int64_t phases;  /* planes of one channel of the image */
-    int64_t reach;   /* the largest offset within a plane */
-    int64_t lines;   /* from the first place to the last */
-    int64_t places;  /* the same in elements, with what lies between lines */
+    int64_t phases; /* planes of one channel of the image */
+    int64_t reach;  /* the largest offset within a plane */
+    int64_t lines;  /* from the first place to the last */
+    int64_t places; /* the same in elements, with what lies between lines */
 } ow_planes;
 
 static int64_t ow_divisor(int64_t a, int64_t b)
@@ -42,16 +39,17 @@ static int64_t ow_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* Make one axis of two along which the kernel has one element and the steps are 1, where operands allow
- * that: short lines cost more. */
+/* Make one axis of two along which the kernel has one element and the steps are 1, where operands
+ * allow that: short lines cost more. */
 static void ow_conv_join_axes(ow_conv *c, int64_t *result_at)
 {
     for (int d = 1; d >= 0; d--) {
         int plain = 1;
         for (int a = d; a < d + 2; a++)
-            plain &= c->kernel[a] == 1 && c->stride[a] == 1 && c->pad[a] == 0 && c->out[a] == c->image[a];
-        if (!plain || (c->image[d] > 1 && (c->at[2 + d] != c->image[d + 1] * c->at[3 + d]
-                                           || result_at[d] != c->out[d + 1] * result_at[d + 1])))
+            plain &= c->kernel[a] == 1 && c->stride[a] == 1 && c->pad[a] == 0 &&
+                     c->out[a] == c->image[a];
+        if (!plain || (c->image[d] > 1 && (c->at[2 + d] != c->image[d + 1] * c->at[3 + d] ||
+                                           result_at[d] != c->out[d + 1] * result_at[d + 1])))
             continue;
         c->image[d + 1] *= c->image[d];
         c->out[d + 1] *= c->out[d];
@@ -84,8 +82,10 @@ static void ow_line_planes(ow_conv *c, int64_t *result_at, ow_planes *p)
     ow_conv_join_axes(c, result_at);
     p->phases = 1;
     for (int d = 0; d < 3; d++) {
-        const int64_t s = c->stride[d], used = (c->out[d] - 1) * s + (c->kernel[d] - 1) * c->dilation[d] + 1;
-        int64_t most = c->out[d] * s, inside = used - c->pad[d] < c->image[d] ? used - c->pad[d] : c->image[d];
+        const int64_t s = c->stride[d],
+                      used = (c->out[d] - 1) * s + (c->kernel[d] - 1) * c->dilation[d] + 1;
+        int64_t most = c->out[d] * s,
+                inside = used - c->pad[d] < c->image[d] ? used - c->pad[d] : c->image[d];
         inside = inside < 0 ? 0 : inside;
         most = most > c->pad[d] + inside ? most : c->pad[d] + inside;
         most = most > used - c->pad[d] ? most : used - c->pad[d];
@@ -138,7 +138,7 @@ static inline int64_t ow_lines_up(int64_t a, int64_t b) { return b == 1 ? a : (a
 #define OW_SHORT_LINE 64
 
 #define OW_LINE_AXES(T)                                                                            \
-    /* Copy elements that are some bytes apart; loops with constant steps become vectors. */        \
+    /* Copy elements that are some bytes apart; loops with constant steps become vectors. */       \
     static inline void ow_lines_copy_##T(T *restrict to, int64_t to_step, const T *restrict from,  \
                                          int64_t step, int64_t n)                                  \
     {                                                                                              \
@@ -162,11 +162,11 @@ static inline int64_t ow_lines_up(int64_t a, int64_t b) { return b == 1 ? a : (a
             for (int64_t i = 0; i < n; i++)                                                        \
                 *(T *)((char *)to + i * to_step) = *(const T *)((const char *)from + i * step);    \
     }                                                                                              \
-    /* Copy lines `first` to `first + count` of a channel to a plane for each phase, of `plane`     \
-     * elements; zeros lie beside the image and behind the lines. Or, if `back`, copy the lines of  \
-     * phase `only` to the image. */                                                                \
-    static void ow_lines_move_##T(const ow_line_axes *l, char *image, int64_t first, int64_t count, \
-                                  T *lines, int64_t plane, int back, int64_t only)                 \
+    /* Copy lines `first` to `first + count` of a channel to a plane for each phase, of \
+     * `plane` elements; zeros lie beside the image and behind the lines. Or, if `back`, \
+     * copy the lines of phase `only` to the image. */          \
+    static void ow_lines_move_##T(const ow_line_axes *l, char *image, int64_t first,               \
+                                  int64_t count, T *lines, int64_t plane, int back, int64_t only)  \
     {                                                                                              \
         const int64_t phases = l->slots[0] * l->slots[1] * l->slots[2], s = l->step[2];            \
         const int zeroed = l->wide <= OW_SHORT_LINE;                                               \
@@ -199,7 +199,8 @@ static inline int64_t ow_lines_up(int64_t a, int64_t b) { return b == 1 ? a : (a
                         memset(line, 0, sizeof(T) * (size_t)l->wide);                              \
                     continue;                                                                      \
                 }                                                                                  \
-                char *row = image + y * l->at[0] + x * l->at[1] + (from * s + start[2]) * l->at[2]; \
+                char *row =                                                                        \
+                    image + y * l->at[0] + x * l->at[1] + (from * s + start[2]) * l->at[2];        \
                 if (back) {                                                                        \
                     ow_lines_copy_##T((T *)row, s * l->at[2], line + from, sizeof(T), to - from);  \
                     continue;                                                                      \
@@ -207,7 +208,8 @@ static inline int64_t ow_lines_up(int64_t a, int64_t b) { return b == 1 ? a : (a
                 if (!zeroed)                                                                       \
                     for (int64_t k = 0; k < from; k++)                                             \
                         line[k] = 0;                                                               \
-                ow_lines_copy_##T(line + from, sizeof(T), (const T *)row, s * l->at[2], to - from); \
+                ow_lines_copy_##T(line + from, sizeof(T), (const T *)row, s * l->at[2],            \
+                                  to - from);                                                      \
                 if (!zeroed)                                                                       \
                     for (int64_t k = to; k < l->wide; k++)                                         \
                         line[k] = 0;                                                               \
@@ -236,8 +238,8 @@ static inline void ow_lines_read(int f64, const ow_line_axes *l, const char *ima
         ow_lines_move_float(l, (char *)image, first, count, (float *)lines, plane, 0, 0);
 }
 
-static inline void ow_lines_write(int f64, const ow_line_axes *l, char *image, int64_t first, int64_t count,
-                                  char *lines, int64_t phase)
+static inline void ow_lines_write(int f64, const ow_line_axes *l, char *image, int64_t first,
+                                  int64_t count, char *lines, int64_t phase)
 {
     if (f64)
         ow_lines_move_double(l, image, first, count, (double *)lines, 0, 1, phase);

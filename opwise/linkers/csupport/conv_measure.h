@@ -1,9 +1,7 @@
-/* The flag conv.algo=measure: the algorithm of a convolution or gradient that was the fastest when a call
- * of the process first met its shape.
- *
- * That call computes its result with each algorithm, on its own data, and last with the fastest one; later
- * calls look it up. Entries are never removed, so that reading them needs no lock.
- */
+/* The flag conv.algo=measure: the algorithm of a convolution or gradient that was the fastest when
+ * a call of the process first met its shape.
+ * That call computes its result with each algorithm, on its own data, and last with the fastest
+ * one; later calls look it up. Entries are never removed, so that reading them needs no lock. */
 #ifndef OW_CONV_MEASURE_H
 #define OW_CONV_MEASURE_H
 
@@ -21,10 +19,10 @@ typedef struct ow_conv_trial ow_conv_trial;
 typedef int (*ow_conv_try_fn)(ow_step *s, const ow_conv_trial *t, int algorithm);
 struct ow_conv_trial {
     ow_conv_try_fn run;
-    const ow_conv *c, *turned;       /* the convolution; that which its gradient by images is, or NULL */
+    const ow_conv *c, *turned; /* the convolution; that which its gradient by images is, or NULL */
     int count;
-    int able[OW_CONV_ALGORITHMS];    /* the algorithms */
-    const int64_t *top_at;           /* bytes between elements of the gradient by the result, or NULL */
+    int able[OW_CONV_ALGORITHMS]; /* the algorithms */
+    const int64_t *top_at; /* bytes between elements of the gradient by the result, or NULL */
     const struct ow_kernel_sums *by_kernels; /* or NULL */
 };
 
@@ -38,11 +36,22 @@ static ow_measured *ow_measured_entries[OW_MEASURED_PLACES];
 static int64_t ow_measured_count;
 
 /* Numbers that tell apart what may take different times. */
-static void ow_measured_key(const ow_step *s, const ow_conv_trial *t, const ow_conv *c, int64_t *key)
+static void ow_measured_key(const ow_step *s, const ow_conv_trial *t, const ow_conv *c,
+                            int64_t *key)
 {
     const int64_t single[] = {
-        (int64_t)(intptr_t)t->run, c->f64, c->flip, c->batch, c->groups, c->channels, c->outputs,
-        c->of_output, c->of_channel, ow_threads(), s->finish != NULL, OW_PARAMS(s, conv)->allowed,
+        (int64_t)(intptr_t)t->run,
+        c->f64,
+        c->flip,
+        c->batch,
+        c->groups,
+        c->channels,
+        c->outputs,
+        c->of_output,
+        c->of_channel,
+        ow_threads(),
+        s->finish != NULL,
+        OW_PARAMS(s, conv)->allowed,
     };
     const int64_t *const triples[] = {c->image, c->kernel, c->out, c->stride, c->dilation, c->pad};
     int64_t n = 0;
@@ -82,8 +91,8 @@ static const ow_measured *ow_measured_keep(const ow_measured *new)
     for (;;) {
         ow_measured *expected = NULL;
         const int64_t place = ow_measured_place(new->key);
-        if (__atomic_compare_exchange_n(&ow_measured_entries[place], &expected, entry, 0, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE)) {
+        if (__atomic_compare_exchange_n(&ow_measured_entries[place], &expected, entry, 0,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
             __atomic_fetch_add(&ow_measured_count, 1, __ATOMIC_RELAXED);
             return entry;
         }
@@ -110,7 +119,8 @@ static void ow_measured_choose(ow_conv_trial *t, const double *costs)
     t->count = count;
 }
 
-/* Each algorithm runs twice, and those that are nearly the fastest so often if that takes little time. */
+/* Each algorithm runs twice, and those that are nearly the fastest so often if that takes little
+ * time. */
 #define OW_MEASURED_ROUNDS 6
 #define OW_MEASURED_NS 50000000
 
@@ -161,12 +171,13 @@ static int ow_measured_try(ow_step *s, const ow_conv_trial *t, int model, ow_mea
         snprintf(new->why, sizeof(new->why), "measured to be the fastest");
     else
         snprintf(new->why, sizeof(new->why), "measured: %s%s%s", times, ow_conv_names[other],
-                 best == model ? "; the model of costs prefers it too" : ", which the model of costs prefers");
+                 best == model ? "; the model of costs prefers it too"
+                               : ", which the model of costs prefers");
     return rc;
 }
 
-/* Compute with the fastest algorithm of several. model: the one that the model of costs prefers; the step
- * has noted it. c: whose shape is looked up. */
+/* Compute with the fastest algorithm of several. model: the one that the model of costs prefers;
+ * the step has noted it. c: whose shape is looked up. */
 static int ow_conv_run_fastest(ow_step *s, const ow_conv_trial *t, const ow_conv *c, int model)
 {
     ow_measured new;

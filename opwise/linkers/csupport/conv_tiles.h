@@ -1,8 +1,6 @@
 /* Products of convolutions, for one type of elements: OW_T, of which OW_S is the short name.
- *
- * As those of gemm_tiles.h, but rows of y lie anywhere: the same pixels are read for each element of a
- * kernel from another place, and need no copy for each.
- */
+ * As those of gemm_tiles.h, but rows of y lie anywhere: the same pixels are read for each element
+ * of a kernel from another place, and need no copy for each. */
 
 #define OW_WIDE (2 * OW_LANES)
 
@@ -25,8 +23,8 @@ OW_WITHIN void OW_N(ow_lifted_term)(const int rows, const int vectors, const OW_
 }
 
 OW_WITHIN void OW_N(ow_lifted_tile)(const int rows, const int vectors, int64_t k, const OW_T *x,
-                                    const OW_T *y, const int64_t *at, int add, int64_t cols, OW_T *z,
-                                    int64_t zr)
+                                    const OW_T *y, const int64_t *at, int add, int64_t cols,
+                                    OW_T *z, int64_t zr)
 {
     OW_N(ow_vec) c[OW_TILE_ROWS][2];
     for (int r = 0; r < rows; r++)
@@ -34,10 +32,10 @@ OW_WITHIN void OW_N(ow_lifted_tile)(const int rows, const int vectors, int64_t k
             c[r][v] = (OW_N(ow_vec)){0};
     int64_t p = 0;
 #if OW_VECTOR < 64
-    /* Fewer instructions beside those that add and multiply make up to a fifth of the time where another
-     * thread of the same core runs: four terms a turn, and two addresses that the compiler takes for
-     * unrelated, as it would compute one from the other each time. With the widest vectors either costs
-     * more than it gains. */
+    /* Fewer instructions beside those that add and multiply make up to a fifth of the time where
+     * another thread of the same core runs: four terms a turn, and two addresses that the compiler
+     * takes for unrelated, as it would compute one from the other each time. With the widest
+     * vectors either costs more than it gains. */
     const OW_T *beside = vectors > 1 ? y + OW_LANES : y;
     __asm__("" : "+r"(beside));
     for (; p + 4 <= k; p += 4, x += 4 * rows)
@@ -46,7 +44,8 @@ OW_WITHIN void OW_N(ow_lifted_tile)(const int rows, const int vectors, int64_t k
             OW_N(ow_lifted_term)(rows, vectors, x + u * rows, y + at[p + u], beside + at[p + u], c);
 #endif
     for (; p < k; p++, x += rows)
-        OW_N(ow_lifted_term)(rows, vectors, x, y + at[p], y + at[p] + (vectors > 1 ? OW_LANES : 0), c);
+        OW_N(ow_lifted_term)(rows, vectors, x, y + at[p], y + at[p] + (vectors > 1 ? OW_LANES : 0),
+                             c);
     for (int r = 0; r < rows; r++, z += zr)
         if (cols >= vectors * OW_LANES)
             for (int v = 0; v < vectors; v++) {
@@ -83,20 +82,29 @@ static void OW_N(ow_lifted)(const ow_lifted *q)
         for (int64_t tiles = all; tiles > 0; tiles--) {
             const int64_t rows = (m + tiles - 1) / tiles;
 #if OW_VECTOR < 64
-            /* rows of y lie too far apart for the processor to foresee the next columns: with each tile a
-             * part of them is fetched, because to fetch all with every tile delayed its own loads */
+            /* rows of y lie too far apart for the processor to foresee the next columns: with each
+             * tile a part of them is fetched, because to fetch all with every tile delayed its own
+             * loads */
             for (const int64_t until = q->k * (all - tiles + 1) / all; ahead < until; ahead++) {
                 __builtin_prefetch(y + q->rows[ahead] + OW_WIDE);
                 __builtin_prefetch(y + q->rows[ahead] + OW_WIDE + OW_LANES);
             }
 #endif
             switch (rows) {
-                OW_ONE_TILE(1) OW_ONE_TILE(2) OW_ONE_TILE(3) OW_ONE_TILE(4)
+                OW_ONE_TILE(1)
+                OW_ONE_TILE(2)
+                OW_ONE_TILE(3)
+                OW_ONE_TILE(4)
 #if OW_TILE_ROWS > 4
-                OW_ONE_TILE(5) OW_ONE_TILE(6)
+                OW_ONE_TILE(5)
+                OW_ONE_TILE(6)
 #endif
 #if OW_TILE_ROWS > 6
-                OW_ONE_TILE(7) OW_ONE_TILE(8) OW_ONE_TILE(9) OW_ONE_TILE(10) OW_ONE_TILE(11)
+                OW_ONE_TILE(7)
+                OW_ONE_TILE(8)
+                OW_ONE_TILE(9)
+                OW_ONE_TILE(10)
+                OW_ONE_TILE(11)
                 OW_ONE_TILE(12)
 #endif
             }
@@ -107,10 +115,10 @@ static void OW_N(ow_lifted)(const ow_lifted *q)
     }
 }
 
-/* One tile of ow_pack_rows. Where terms lie side by side all but the last of them are transposed: whole
- * vectors are written, and the next ones overwrite what is too much. */
-static void OW_N(ow_pack_tile)(const OW_T *x, int64_t rows, int64_t k, int64_t xr, const int64_t *terms,
-                               OW_T *to)
+/* One tile of ow_pack_rows. Where terms lie side by side all but the last of them are transposed:
+ * whole vectors are written, and the next ones overwrite what is too much. */
+static void OW_N(ow_pack_tile)(const OW_T *x, int64_t rows, int64_t k, int64_t xr,
+                               const int64_t *terms, OW_T *to)
 {
     enum { GROUPS = (OW_TILE_ROWS + OW_LANES - 1) / OW_LANES };
     int64_t p = 0;
@@ -146,7 +154,8 @@ static void OW_N(ow_pack_rows)(const char *from, int64_t m, int64_t k, int64_t x
     }
 }
 
-/* Copy n elements, `s` bytes apart; the compiler knows how to do it for the distances named here. */
+/* Copy n elements, `s` bytes apart; the compiler knows how to do it for the distances named
+ * here. */
 static void OW_N(ow_spread)(char *into, const char *from, int64_t s, int64_t n)
 {
     OW_T *to = (OW_T *)into;
@@ -168,8 +177,8 @@ static void OW_N(ow_spread)(char *into, const char *from, int64_t s, int64_t n)
             to[i] = *(const OW_T *)(from + i * s);
 }
 
-static void OW_N(ow_gather)(const char *from, const ow_conv_piece *pieces, int64_t count, const int64_t *terms,
-                            int64_t k, char *into, int64_t step)
+static void OW_N(ow_gather)(const char *from, const ow_conv_piece *pieces, int64_t count,
+                            const int64_t *terms, int64_t k, char *into, int64_t step)
 {
     OW_T *to = (OW_T *)into;
     for (int64_t p = 0; p < k; p++, to += step) {

@@ -1,9 +1,8 @@
 /* Convolutions whose kernels have weights of their own for each place, and their gradients.
- *
- * At each place there is a product of the place's weights with what the images have there, in which the
- * images are columns or terms; so weights, which take most of the memory, are read once for many images.
- * Kernels have shape (outputs, *lengths of the result, channels of a group, *lengths).
- */
+ * At each place there is a product of the place's weights with what the images have there, in which
+ * the images are columns or terms; so weights, which take most of the memory, are read once for
+ * many images. Kernels have shape (outputs, *lengths of the result, channels of a group,
+ * *lengths). */
 #ifndef OW_CONV_UNSHARED_H
 #define OW_CONV_UNSHARED_H
 
@@ -31,7 +30,8 @@ static void ow_conv_place(const ow_conv *c, int64_t place, int64_t *at)
     at[0] = place / c->out[2] / c->out[1] * c->stride[0];
 }
 
-/* Where an element of a kernel lies in the image, seen from a place, in bytes; INT64_MIN if beside it. */
+/* Where an element of a kernel lies in the image, seen from a place, in bytes; INT64_MIN if beside
+ * it. */
 static inline int64_t ow_own_met(const ow_conv *c, const ow_tap *t, const int64_t *at)
 {
     int64_t bytes = 0;
@@ -45,14 +45,14 @@ static inline int64_t ow_own_met(const ow_conv *c, const ow_tap *t, const int64_
 }
 
 #define OW_OWN(T)                                                                                  \
-    /* Write the panels of what elements meet in `images` images at a place: each is a term of the  \
-     * sums and images are columns, or if `across`, the opposite. */                                \
+    /* Write the panels of what elements meet in `images` images at a place: each is a term \
+     * of the sums and images are columns, or if `across`, the opposite. */      \
     static void ow_own_gather_##T(const ow_conv *c, const ow_tap *taps, int64_t n,                 \
                                   const int64_t *at, const char *image, int64_t images,            \
                                   int across, T *to)                                               \
     {                                                                                              \
         const int64_t w = c->wide, columns = across ? n : images, terms = across ? images : n;     \
-        if (columns % w) /* the last panel is read as a whole */                                    \
+        if (columns % w) /* the last panel is read as a whole */                                   \
             memset(to + columns / w * w * terms, 0, sizeof(T) * (size_t)(w * terms));              \
         for (int64_t e = 0; e < n; e++) {                                                          \
             const int64_t met = ow_own_met(c, &taps[e], at);                                       \
@@ -112,8 +112,20 @@ static void ow_own_forward(void *arg, int64_t unit)
                 for (int64_t i = 0; i < k; i++)
                     taps[i] = ow_conv_tap(c, e + i);
                 ow_own_gather(c, taps, k, at, image, n, 0, packed);
-                const ow_product q = {c->outputs, n, k, 1.0, e ? 1.0 : 0.0, kernel + e * item, NULL, z,
-                                      c->places * c->elements, 1, 0, 0, images, packed};
+                const ow_product q = {c->outputs,
+                                      n,
+                                      k,
+                                      1.0,
+                                      e ? 1.0 : 0.0,
+                                      kernel + e * item,
+                                      NULL,
+                                      z,
+                                      c->places * c->elements,
+                                      1,
+                                      0,
+                                      0,
+                                      images,
+                                      packed};
                 ow_kernels->gemm[c->f64](&q, 0, q.m, 0, n);
             }
             char *to = c->results + ((b * c->groups + g) * c->outputs * c->places + place) * item;
@@ -126,7 +138,8 @@ static void ow_own_forward(void *arg, int64_t unit)
     for (int64_t b = 0; c->finish && b < c->batch; b++)
         for (int64_t o = 0; o < c->outputs; o++)
             c->finish(c->then, b, g * c->outputs + o, begin, end - begin,
-                      c->results + (((b * c->groups + g) * c->outputs + o) * c->places + begin) * item);
+                      c->results +
+                          (((b * c->groups + g) * c->outputs + o) * c->places + begin) * item);
     ow_free(packed);
 }
 
@@ -135,7 +148,8 @@ static void ow_own_by_kernels(void *arg, int64_t unit)
 {
     ow_own_job *j = arg;
     const ow_conv *c = j->c;
-    const int64_t item = c->f64 ? 8 : 4, g = unit / j->ranges, block = OW_CONV_TERMS * c->most * item;
+    const int64_t item = c->f64 ? 8 : 4, g = unit / j->ranges,
+                  block = OW_CONV_TERMS * c->most * item;
     int64_t end, place = ow_chunk_range(unit % j->ranges, j->ranges, c->places, 1, &end);
     char *packed = ow_own_memory(j, block + c->most * (int64_t)sizeof(ow_tap));
     if (packed == NULL)
@@ -152,12 +166,23 @@ static void ow_own_by_kernels(void *arg, int64_t unit)
             for (int64_t b = 0; b < c->batch; b += OW_CONV_TERMS) {
                 const int64_t k = ow_at_most(OW_CONV_TERMS, c->batch - b);
                 const char *image = c->pixels + b * c->at[0] + g * c->channels * c->at[1];
-                const char *top = c->results
-                                  + ((b * c->groups + g) * c->outputs * c->places + place) * item;
+                const char *top =
+                    c->results + ((b * c->groups + g) * c->outputs * c->places + place) * item;
                 ow_own_gather(c, taps, n, at, image, k, 1, packed);
-                const ow_product q = {c->outputs, n, k, 1.0, b ? 1.0 : 0.0, top, NULL, kernel + e * item,
-                                      c->places, c->groups * c->outputs * c->places, 0, 0,
-                                      c->places * c->elements, packed};
+                const ow_product q = {c->outputs,
+                                      n,
+                                      k,
+                                      1.0,
+                                      b ? 1.0 : 0.0,
+                                      top,
+                                      NULL,
+                                      kernel + e * item,
+                                      c->places,
+                                      c->groups * c->outputs * c->places,
+                                      0,
+                                      0,
+                                      c->places * c->elements,
+                                      packed};
                 ow_kernels->gemm[c->f64](&q, 0, q.m, 0, n);
             }
         }
@@ -189,10 +214,20 @@ static void ow_own_by_images(void *arg, int64_t unit)
         int64_t at[3];
         ow_conv_place(c, place, at);
         const int64_t first = g * c->outputs * c->places + place, next = c->groups * c->outputs;
-        const ow_product q = {images, n, c->outputs, 1.0, 0.0,
+        const ow_product q = {images,
+                              n,
+                              c->outputs,
+                              1.0,
+                              0.0,
                               c->results + (b * next * c->places + first) * item,
-                              c->kernels + (first * c->elements + channel * of_channel) * item, z,
-                              next * c->places, c->places, c->places * c->elements, 1, n, NULL};
+                              c->kernels + (first * c->elements + channel * of_channel) * item,
+                              z,
+                              next * c->places,
+                              c->places,
+                              c->places * c->elements,
+                              1,
+                              n,
+                              NULL};
         ow_kernels->gemm[c->f64](&q, 0, images, 0, n);
         if (c->f64)
             ow_own_scatter_double(c, taps, n, at, image, images, (const double *)z, n);

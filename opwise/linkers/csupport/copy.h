@@ -17,7 +17,8 @@ static void ow_copy_loop(const void *ctx, char **p, const int64_t *st, int64_t n
 
 /* Runs of fewer elements are copied across, many runs at once. */
 #define OW_SHORT_RUN 8
-/* So many runs at once: their cache lines are still there when the next element of each is copied. */
+/* So many runs at once: their cache lines are still there when the next element of each is
+ * copied. */
 #define OW_RUNS_ACROSS 128
 
 static void ow_copy_across(const void *ctx, char **p, const int64_t *st, int64_t n)
@@ -32,21 +33,28 @@ static void ow_copy_across(const void *ctx, char **p, const int64_t *st, int64_t
     }
 }
 
-/* --- tiles ------------------------------------------------------------------------------------------
- * A matrix that lies by rows in one array and by columns in another is copied tile by tile: elements that
- * share a cache line are copied while it is there. */
+/* --- tiles ---------------------------------------------------------------------------------------
+ * A matrix that lies by rows in one array and by columns in another is copied tile by tile:
+ * elements that share a cache line are copied while it is there. */
 
 /* Rows of a tile: as many as bring whole cache lines of a column. */
-static inline int64_t ow_tile_rows(int64_t itemsize) { return itemsize < OW_TILE_BYTES ? OW_TILE_BYTES / itemsize : 1; }
+static inline int64_t ow_tile_rows(int64_t itemsize)
+{
+    return itemsize < OW_TILE_BYTES ? OW_TILE_BYTES / itemsize : 1;
+}
 
 /* The sides of squares that are transposed at once: see simd_rows.h. */
-static inline int64_t ow_tile_lanes(int64_t itemsize) { return itemsize == 1 ? 16 : itemsize == 8 ? 4 : 8; }
+static inline int64_t ow_tile_lanes(int64_t itemsize)
+{
+    return itemsize == 1 ? 16 : itemsize == 8 ? 4 : 8;
+}
 
 #define OW_LOG2(size) ((size) == 1 ? 0 : (size) == 2 ? 1 : (size) == 4 ? 2 : 3)
 
-/* Copy a tile as ow_tile says; `to_near`, `from_near`: the bytes between neighbours in a row of `to`, in
- * a column of `from`. */
-static inline void ow_copy_tile(const ow_tile *t, int64_t itemsize, int64_t to_near, int64_t from_near)
+/* Copy a tile as ow_tile says; `to_near`, `from_near`: the bytes between neighbours in a row of
+ * `to`, in a column of `from`. */
+static inline void ow_copy_tile(const ow_tile *t, int64_t itemsize, int64_t to_near,
+                                int64_t from_near)
 {
     if (itemsize <= 8 && to_near == itemsize && from_near == itemsize) {
         ow_kernels->transpose[OW_LOG2(itemsize)](t);
@@ -76,8 +84,8 @@ static void ow_copy_tiles(const void *ctx, char **p, const int64_t *st, int64_t 
 /* Dimensions of fewer elements are not worth tiles. */
 #define OW_TILE 8
 
-/* The dimension along which operand `i` of a walk has its near elements, if those along the last one
- * are far apart and both dimensions are long enough for tiles; or -1. */
+/* The dimension along which operand `i` of a walk has its near elements, if those along the last
+ * one are far apart and both dimensions are long enough for tiles; or -1. */
 static inline int ow_walk_across(const ow_walk *w, int i)
 {
     const int last = w->ndim - 1;

@@ -1,4 +1,5 @@
-/* The loss of connectionist temporal classification, by dynamic programming over log-probabilities. */
+/* The loss of connectionist temporal classification, by dynamic programming over log-
+ * probabilities. */
 #ifndef OW_CTC_H
 #define OW_CTC_H
 
@@ -73,11 +74,12 @@ static void ow_ctc_sequence(ow_step *s, int64_t b, char *memory)
     ow_slot *gradient = s->nout > 1 ? s->out[1] : NULL;
     const int64_t all = x->shape[0], batch = x->shape[1], symbols = x->shape[2];
     const int64_t steps = ow_label(s->in[2], b), most = 2 * labels->shape[1] + 1;
-    double *forward = (double *)memory;     /* log-probability of each state, by step */
-    double *norm = forward + all * most;    /* log of the sum of exponentials, by step */
-    double *backward = norm + all;          /* of the step, and of the one after it */
-    double *row = backward + 2 * most;      /* the gradient of a step */
-    int64_t *state = (int64_t *)(row + symbols); /* the symbol of each state: blanks between labels */
+    double *forward = (double *)memory;  /* log-probability of each state, by step */
+    double *norm = forward + all * most; /* log of the sum of exponentials, by step */
+    double *backward = norm + all;       /* of the step, and of the one after it */
+    double *row = backward + 2 * most;   /* the gradient of a step */
+    int64_t *state =
+        (int64_t *)(row + symbols); /* the symbol of each state: blanks between labels */
 
     ow_slot given = ow_ctc_row(labels, b);
     int64_t n = 0, needed = 0;

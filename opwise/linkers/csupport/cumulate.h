@@ -5,7 +5,7 @@
 #include "index.h"
 #include "step_params.h"
 
-/* --- cumulative sums and products ------------------------------------------------------------------ */
+/* --- cumulative sums and products ------------------------------------------------------------- */
 
 /* How the elements of a run are cumulated: each with the `len` - 1 behind it along the axis. */
 typedef struct ow_cumulation {
@@ -24,7 +24,8 @@ typedef struct ow_cumulation {
     {                                                                                              \
         const ow_cumulation *c = ctx;                                                              \
         /* copies: elements of int64 might be the lengths that `c` and `st` point to */            \
-        const int64_t len = c->len, out = c->st[0], in = c->st[1], to_run = st[0], from_run = st[1]; \
+        const int64_t len = c->len, out = c->st[0], in = c->st[1], to_run = st[0],                 \
+                      from_run = st[1];                                                            \
         int64_t i = 0;                                                                             \
         const int runs = n == 1 || llabs(in) < llabs(from_run);                                    \
         /* additions of several runs do not wait for each other */                                 \
@@ -90,9 +91,9 @@ OW_CUMULATE(cumprod_c128, ow_c128, ow_mul_c128)
 /* in the order of ow_adders */
 #define OW_CUMULATORS(S) {ow_cumsum_##S, ow_cumprod_##S}
 static const ow_loop ow_cumulators[][2] = {
-    OW_CUMULATORS(i8),  OW_CUMULATORS(i16), OW_CUMULATORS(i32), OW_CUMULATORS(i64),
-    OW_CUMULATORS(u8),  OW_CUMULATORS(u16), OW_CUMULATORS(u32), OW_CUMULATORS(u64),
-    OW_CUMULATORS(f32), OW_CUMULATORS(f64), OW_CUMULATORS(f16), OW_CUMULATORS(c64),
+    OW_CUMULATORS(i8),   OW_CUMULATORS(i16), OW_CUMULATORS(i32), OW_CUMULATORS(i64),
+    OW_CUMULATORS(u8),   OW_CUMULATORS(u16), OW_CUMULATORS(u32), OW_CUMULATORS(u64),
+    OW_CUMULATORS(f32),  OW_CUMULATORS(f64), OW_CUMULATORS(f16), OW_CUMULATORS(c64),
     OW_CUMULATORS(c128),
 };
 
@@ -114,12 +115,12 @@ static int ow_cumulate_run(ow_step *s)
     heads[0].shape[axis] = heads[1].shape[axis] = 1;
     const int64_t runs = ow_walk_start(&w, z->ndim, heads[0].shape, 2, slots, 0);
     if (runs)
-        ow_walk_share(&w, ow_cumulators[p->adder][p->factors], &c, OW_CUMULATE_NS * (double)runs * (double)c.len,
-                      INT64_MAX / 2);
+        ow_walk_share(&w, ow_cumulators[p->adder][p->factors], &c,
+                      OW_CUMULATE_NS * (double)runs * (double)c.len, INT64_MAX / 2);
     return OW_OK;
 }
 
-/* --- parts along an axis ---------------------------------------------------------------------------- */
+/* --- parts along an axis ---------------------------------------------------------------------- */
 
 /* in: x, axis (not read), lengths of the parts; out: copies of the parts. */
 static int ow_split_prep(ow_step *s)
@@ -143,8 +144,8 @@ static int ow_split_prep(ow_step *s)
     }
     if (total != x->shape[axis])
         return OW_FAIL(s, OW_VALUE_ERROR,
-                       "the parts have %lld elements along axis %d, the whole %lld", (long long)total,
-                       axis, (long long)x->shape[axis]);
+                       "the parts have %lld elements along axis %d, the whole %lld",
+                       (long long)total, axis, (long long)x->shape[axis]);
     int rc = OW_OK;
     for (int k = 0; k < s->nout && !rc; k++)
         rc = ow_ensure_like(s, s->out[k], s->in, 1);
@@ -163,7 +164,7 @@ static int ow_split_run(ow_step *s)
     return OW_OK;
 }
 
-/* --- repetitions ------------------------------------------------------------------------------------ */
+/* --- repetitions ------------------------------------------------------------------------------ */
 
 /* How often element `k` is repeated. */
 static inline int64_t ow_repeats(const ow_slot *repeats, int64_t k)
@@ -242,7 +243,7 @@ static int ow_repeat_run(ow_step *s)
     return OW_OK;
 }
 
-/* --- conditions ------------------------------------------------------------------------------------- */
+/* --- conditions ------------------------------------------------------------------------------- */
 
 /* in: a value, conditions: numbers of any type; out: the value, if no condition is 0 */
 static int ow_assert_run(ow_step *s)

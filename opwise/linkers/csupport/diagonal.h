@@ -23,7 +23,8 @@ static void ow_show_diagonals(ow_slot *z, const ow_slot *x, const ow_diagonals *
     z->strides[out] = (int64_t)((uint64_t)x->strides[a] + (uint64_t)x->strides[b]);
     z->ndim = out + 1;
     /* without elements there is little memory, and no place in it to point to */
-    z->data = ow_size(z) ? ow_at(ow_at(x->data, row, x->strides[a]), column, x->strides[b]) : x->data;
+    z->data =
+        ow_size(z) ? ow_at(ow_at(x->data, row, x->strides[a]), column, x->strides[b]) : x->data;
 }
 
 static int ow_extract_diag_prep(ow_step *s)
@@ -50,8 +51,9 @@ static int ow_alloc_diag_prep(ow_step *s)
     const ow_diagonals *which = &OW_PARAMS(s, alloc_diag)->diagonals;
     const int64_t offset = which->offset, length = x->shape[x->ndim - 1];
     for (int d = 0, from = 0; d < z->ndim; d++)
-        z->shape[d] = d == which->first_axis || d == which->second_axis ? length + (offset < 0 ? -offset : offset)
-                                                         : x->shape[from++];
+        z->shape[d] = d == which->first_axis || d == which->second_axis
+                          ? length + (offset < 0 ? -offset : offset)
+                          : x->shape[from++];
     return ow_ensure(s, z);
 }
 
@@ -64,8 +66,8 @@ static int ow_alloc_diag_run(ow_step *s)
     return OW_OK;
 }
 
-/* in: numbers of rows and columns, diagonal. ints: whether there are ones below the diagonal too, the
- * bits of a one */
+/* in: numbers of rows and columns, diagonal. ints: whether there are ones below the diagonal too,
+ * the bits of a one */
 static int ow_diagonal_matrix_prep(ow_step *s)
 {
     ow_slot *z = s->out[0];

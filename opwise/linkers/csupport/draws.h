@@ -1,8 +1,6 @@
 /* Draws from numpy's legacy generator, numpy.random.RandomState: the same numbers, many at once.
- *
- * The results z are contiguous. A draw ends early when it is time to look for signals; its caller puts
- * the state back then.
- */
+ * The results z are contiguous. A draw ends early when it is time to look for signals; its caller
+ * puts the state back then. */
 #ifndef OW_DRAWS_H
 #define OW_DRAWS_H
 
@@ -63,8 +61,9 @@ static void ow_draw_uniform(const ow_generator *g, const ow_slot *z, double low,
     }
 }
 
-/* --- normal numbers --------------------------------------------------------------------------------
- * numpy draws points of a square until one is within the unit circle, and turns it into two numbers. */
+/* --- normal numbers ------------------------------------------------------------------------------
+ * numpy draws points of a square until one is within the unit circle, and turns it into two
+ * numbers. */
 
 typedef struct ow_normals {
     double *drawn; /* points, then standard normal numbers */
@@ -132,13 +131,14 @@ static void ow_draw_normal(const ow_generator *g, const ow_slot *z, double loc, 
     }
 }
 
-/* --- binomial numbers ------------------------------------------------------------------------------
+/* --- binomial numbers ----------------------------------------------------------------------------
  * By inversion, for few trials; see numpy's legacy_random_binomial_inversion. */
 
 /* numpy takes another method where trials times probability, or 1 - probability, is above 30. */
 #define OW_MOST_TRIALS 60
 
-/* Doubles that are drawn ahead; never more than numbers are still to be made of one or more each. */
+/* Doubles that are drawn ahead; never more than numbers are still to be made of one or more
+ * each. */
 typedef struct ow_ahead {
     ow_twister *twister;
     int64_t missing;
@@ -211,8 +211,10 @@ static int ow_are_probabilities(const ow_slot *p)
     return 1;
 }
 
-/* p: the probability of each element of z, to which it broadcasts; trials: at most OW_MOST_TRIALS */
-static void ow_draw_binomial(const ow_generator *g, const ow_slot *z, int64_t trials, const ow_slot *p)
+/* p: the probability of each element of z, to which it broadcasts; trials: at most
+ * OW_MOST_TRIALS */
+static void ow_draw_binomial(const ow_generator *g, const ow_slot *z, int64_t trials,
+                             const ow_slot *p)
 {
     const int64_t n = ow_size(z);
     int64_t index[OW_MAXDIM] = {0}, step[OW_MAXDIM] = {0};

@@ -1,4 +1,5 @@
-/* Elementwise steps, and the interpreter that runs a Composite chunk by chunk over built-in loops. */
+/* Elementwise steps, and the interpreter that runs a Composite chunk by chunk over built-in
+ * loops. */
 #ifndef OW_ELEMWISE_H
 #define OW_ELEMWISE_H
 
@@ -7,7 +8,8 @@
 #include "copy.h"
 #include "step_params.h"
 
-/* The shape of `nd` dimensions that all inputs have, but for those that `mask` says to broadcast. */
+/* The shape of `nd` dimensions that all inputs have, but for those that `mask` says to
+ * broadcast. */
 static int ow_common_shape(ow_step *s, int nd, const int64_t *mask, int64_t *shape)
 {
     for (int d = 0; d < nd; d++) {
@@ -61,11 +63,12 @@ static int ow_elemwise_prep(ow_step *s)
     return OW_OK;
 }
 
-/* --- operands that are not contiguous -------------------------------------------------------------
+/* --- operands that are not contiguous ------------------------------------------------------------
  * Generated loops take contiguous operands only. Others are copied chunk by chunk, which costs less
  * than a loop without vector instructions, and halves what the compiler has to do. */
 
-/* Rows of fewer elements are joined to long runs: a loop takes longer to start than to run on them. */
+/* Rows of fewer elements are joined to long runs: a loop takes longer to start than to run on
+ * them. */
 #define OW_JOINED_LINE 128
 /* Elements that are stored at once behind the last one of a row: the next row overwrites them. */
 #define OW_SPARE 8
@@ -75,9 +78,9 @@ typedef struct ow_gathered {
     const void *ctx;
     ow_slot *const *slots;
     int nout, n;
-    int64_t broadcast;  /* the inputs that may be broadcast in `loop` */
-    int accumulates;    /* whether the output is read too, and may be broadcast */
-    int64_t chunk;      /* elements that are copied at once: see ow_chunk_of */
+    int64_t broadcast; /* the inputs that may be broadcast in `loop` */
+    int accumulates;   /* whether the output is read too, and may be broadcast */
+    int64_t chunk;     /* elements that are copied at once: see ow_chunk_of */
 } ow_gathered;
 
 typedef char ow_operand_copy[OW_CHUNK * 8 + OW_SPARE * 16];
@@ -109,7 +112,8 @@ static inline int ow_all_direct(const ow_gathered *g, ow_walk *w)
     int64_t *inner = w->stride[w->ndim - 1];
     for (int i = 0; i < g->n; i++) {
         /* a single element is contiguous, whatever the strides say */
-        const int stays = i < g->nout ? g->accumulates && !inner[i] : g->broadcast >> (i - g->nout) & 1;
+        const int stays =
+            i < g->nout ? g->accumulates && !inner[i] : g->broadcast >> (i - g->nout) & 1;
         if (w->shape[w->ndim - 1] == 1 && !stays)
             inner[i] = g->slots[i]->itemsize;
         if (!ow_direct(g, inner, i))
@@ -127,7 +131,7 @@ static void ow_gather_loop(const void *ctx, char **p, const int64_t *st, int64_t
         int64_t m = n - start < g->chunk ? n - start : g->chunk;
         char *q[OW_MAXARG];
         int64_t qs[2 * OW_MAXARG + 2];
-        qs[g->n] = 1;  /* row */
+        qs[g->n] = 1; /* row */
         for (int i = 0; i < g->n; i++) {
             int size = g->slots[i]->itemsize;
             q[i] = p[i] + start * st[i];
@@ -160,9 +164,9 @@ typedef enum ow_tile_kind {
 
 typedef struct ow_tiled {
     const ow_gathered *g;
-    int64_t len;           /* of a row, whose elements are steps of `st` apart */
-    int64_t rows, across;  /* of a tile */
-    int joined;            /* whether a tile is one run of whole rows */
+    int64_t len;          /* of a row, whose elements are steps of `st` apart */
+    int64_t rows, across; /* of a tile */
+    int joined;           /* whether a tile is one run of whole rows */
     int64_t st[OW_MAXARG];
     ow_tile_kind kind[OW_MAXARG];
 } ow_tiled;
@@ -171,9 +175,10 @@ typedef struct ow_tiled {
 #define OW_TILE_SIZE 16384
 #define OW_TILE_ACROSS 64
 
-/* Copy rows of operand `i` to its tile, whose rows are `pitch` bytes apart; `back`: the other way. */
-static void ow_tile_copy(const ow_tiled *t, int i, char *tile, int64_t pitch, char *at, int64_t step,
-                         int64_t rows, int64_t columns, char *next, int back)
+/* Copy rows of operand `i` to its tile, whose rows are `pitch` bytes apart; `back`: the other
+ * way. */
+static void ow_tile_copy(const ow_tiled *t, int i, char *tile, int64_t pitch, char *at,
+                         int64_t step, int64_t rows, int64_t columns, char *next, int back)
 {
     const int size = t->g->slots[i]->itemsize;
     if (t->kind[i] == OW_TILE_LINES) {
@@ -199,7 +204,8 @@ static void ow_tile_loop(const void *ctx, char **p, const int64_t *st, int64_t n
 {
     const ow_tiled *t = ctx;
     const ow_gathered *g = t->g;
-    char *const tiles = OW_THREAD_BUFFER(OW_BUFFER_OPERANDS, OW_BUFFER_REGISTERS, char, OW_TILE_SIZE * OW_MAXARG);
+    char *const tiles =
+        OW_THREAD_BUFFER(OW_BUFFER_OPERANDS, OW_BUFFER_REGISTERS, char, OW_TILE_SIZE *OW_MAXARG);
     int64_t steps[2 * OW_MAXARG + 2], down[OW_MAXARG];
     steps[g->n] = 1; /* row */
     for (int i = 0; i < g->n; i++) {
@@ -219,7 +225,7 @@ static void ow_tile_loop(const void *ctx, char **p, const int64_t *st, int64_t n
                 /* rows that are the same as those before are there already */
                 if (tile[i] == at || i < g->nout || (t->joined && row && !st[i]))
                     continue;
-                char *next = more                ? at + columns * t->st[i]
+                char *next = more             ? at + columns * t->st[i]
                              : row + rows < n ? p[i] + (row + rows) * st[i]
                                               : NULL;
                 ow_tile_copy(t, i, tile[i], down[i], at, st[i], rows, columns, next, 0);
@@ -234,14 +240,15 @@ static void ow_tile_loop(const void *ctx, char **p, const int64_t *st, int64_t n
                 }
             for (int i = 0; i < g->nout; i++)
                 if (t->kind[i] != OW_TILE_DIRECT)
-                    ow_tile_copy(t, i, tile[i], down[i], p[i] + row * st[i] + column * t->st[i], st[i], rows,
-                                 columns, NULL, 1);
+                    ow_tile_copy(t, i, tile[i], down[i], p[i] + row * st[i] + column * t->st[i],
+                                 st[i], rows, columns, NULL, 1);
         }
 }
 
-/* Choose tiles for rows of `len` elements, which are steps of `st` apart, and as many as `rows`, steps of `row`
- * apart. */
-static void ow_tile_choose(ow_tiled *t, int64_t len, const int64_t *st, int64_t rows, const int64_t *row)
+/* Choose tiles for rows of `len` elements, which are steps of `st` apart, and as many as `rows`,
+ * steps of `row` apart. */
+static void ow_tile_choose(ow_tiled *t, int64_t len, const int64_t *st, int64_t rows,
+                           const int64_t *row)
 {
     int64_t largest = 1, smallest = 16;
     t->len = len;
@@ -254,8 +261,8 @@ static void ow_tile_choose(ow_tiled *t, int64_t len, const int64_t *st, int64_t 
         largest = size > largest ? size : largest;
         smallest = size < smallest ? size : smallest;
         t->kind[i] = direct && (!t->joined || row[i] == t->len * t->st[i]) ? OW_TILE_DIRECT
-                     : !direct && row[i] && llabs(row[i]) < OW_NEAR         ? OW_TILE_COLUMNS
-                                                                            : OW_TILE_LINES;
+                     : !direct && row[i] && llabs(row[i]) < OW_NEAR        ? OW_TILE_COLUMNS
+                                                                           : OW_TILE_LINES;
     }
     const int64_t lines = ow_tile_rows(smallest), most = OW_TILE_SIZE / largest;
     t->rows = most / t->across < lines ? most / t->across : most / t->across / lines * lines;
@@ -266,9 +273,9 @@ static void ow_tile_choose(ow_tiled *t, int64_t len, const int64_t *st, int64_t 
     }
 }
 
-/* --- short rows -----------------------------------------------------------------------------------
- * Rows of few elements are taken many at once, as one run. Operands whose rows follow each other are
- * read where they are; the rows of others are written behind each other first. */
+/* --- short rows ----------------------------------------------------------------------------------
+ * Rows of few elements are taken many at once, as one run. Operands whose rows follow each other
+ * are read where they are; the rows of others are written behind each other first. */
 
 typedef enum ow_row_kind {
     OW_ROW_JOINED,   /* follows the row before it, or is the same number in all rows */
@@ -279,11 +286,11 @@ typedef enum ow_row_kind {
 
 typedef struct ow_joined {
     const ow_gathered *g;
-    int64_t len;                              /* of a row, whose dimensions are not in the walk */
+    int64_t len; /* of a row, whose dimensions are not in the walk */
     ow_row_kind kind[OW_MAXARG];
     int64_t st[OW_MAXARG];                    /* from element to element of a joined operand */
-    int64_t place[OW_MAXARG][OW_JOINED_LINE];  /* of a gathered row's elements, in bytes */
-    char *same[OW_MAXARG];                    /* rows of an operand that has one row for all of the walk, or NULL */
+    int64_t place[OW_MAXARG][OW_JOINED_LINE]; /* of a gathered row's elements, in bytes */
+    char *same[OW_MAXARG]; /* rows of an operand that has one row for all of the walk, or NULL */
 } ow_joined;
 
 #define OW_WRITE_ROWS(T, NAME)                                                                     \
@@ -333,9 +340,10 @@ typedef struct ow_item_16 {
 } ow_item_16;
 OW_WRITE_ROWS(ow_item_16, ow_rows_16)
 
-/* Write `rows` rows of operand `i`, `step` bytes apart, behind each other; `back`: the other way. */
-static inline void ow_write_rows(const ow_joined *j, int i, char *to, const char *from, int64_t step,
-                                 int64_t rows, int back)
+/* Write `rows` rows of operand `i`, `step` bytes apart, behind each other; `back`: the other
+ * way. */
+static inline void ow_write_rows(const ow_joined *j, int i, char *to, const char *from,
+                                 int64_t step, int64_t rows, int back)
 {
     switch (j->g->slots[i]->itemsize) {
     case 1:
@@ -415,12 +423,13 @@ static void ow_join_operand(ow_joined *j, const ow_walk *w, int first, int i)
     }
 }
 
-/* Write the rows of operands that have one row for all of a walk over several; returns their memory, which
- * may be NULL: rows are then written where they are needed. */
+/* Write the rows of operands that have one row for all of a walk over several; returns their
+ * memory, which may be NULL: rows are then written where they are needed. */
 static char *ow_same_rows(ow_joined *j, const ow_walk *w)
 {
     const ow_gathered *g = j->g;
-    const int64_t all = w->shape[w->ndim - 1], most = g->chunk / j->len, room = 16 * (g->chunk + OW_SPARE);
+    const int64_t all = w->shape[w->ndim - 1], most = g->chunk / j->len,
+                  room = 16 * (g->chunk + OW_SPARE);
     int which[OW_MAXARG], many = 0;
     memset(j->same, 0, sizeof(j->same));
     for (int i = g->nout; i < g->n && w->ndim > 1; i++) {
@@ -433,7 +442,8 @@ static char *ow_same_rows(ow_joined *j, const ow_walk *w)
     char *memory = many ? ow_alloc(many * room) : NULL;
     for (int k = 0; memory && k < many; k++) {
         j->same[which[k]] = memory + k * room;
-        ow_write_rows(j, which[k], memory + k * room, w->p[which[k]], 0, all < most ? all : most, 0);
+        ow_write_rows(j, which[k], memory + k * room, w->p[which[k]], 0, all < most ? all : most,
+                      0);
     }
     return memory;
 }
@@ -459,8 +469,8 @@ static int ow_walk_joined(ow_walk *w, const ow_gathered *g, double ns)
     return 1;
 }
 
-/* Run a loop over operands of which it cannot take some as they are; `across`: the dimension along which
- * one of them lies by columns, or -1. */
+/* Run a loop over operands of which it cannot take some as they are; `across`: the dimension along
+ * which one of them lies by columns, or -1. */
 static void ow_walk_gather(ow_walk *w, const ow_gathered *g, int across, double ns)
 {
     ow_tiled tiled = {.g = g};
@@ -471,7 +481,8 @@ static void ow_walk_gather(ow_walk *w, const ow_gathered *g, int across, double 
     ow_walk_innermost(w, across);
     ow_walk_innermost(w, w->ndim - 2);
     w->ndim--;
-    ow_tile_choose(&tiled, w->shape[w->ndim], w->stride[w->ndim], w->shape[w->ndim - 1], w->stride[w->ndim - 1]);
+    ow_tile_choose(&tiled, w->shape[w->ndim], w->stride[w->ndim], w->shape[w->ndim - 1],
+                   w->stride[w->ndim - 1]);
     ow_walk_share(w, ow_tile_loop, &tiled, ns, INT64_MAX / 2);
 }
 
@@ -569,13 +580,13 @@ static inline void ow_interpret_chunk(const ow_code *code, ow_register *register
     }
 }
 
-/* Elements that generated loops fold into one number, before such numbers are joined pairwise: _RUN of
- * loops.py. */
+/* Elements that generated loops fold into one number, before such numbers are joined pairwise: _RUN
+ * of loops.py. */
 #define OW_RUN 1024
 
 /* Fold result k of a run of elements into its accumulator, in the order of generated loops. */
-static void ow_interpret_run(const ow_code *code, ow_register *registers, const void **reg, char **p,
-                             const int64_t *st, int64_t n, int k)
+static void ow_interpret_run(const ow_code *code, ow_register *registers, const void **reg,
+                             char **p, const int64_t *st, int64_t n, int k)
 {
     char *const values = OW_THREAD_BUFFER(OW_BUFFER_RUN, OW_BUFFER_LEFT, char, 16 * OW_RUN);
     const ow_reducer *reducer = code->reducer, *join = code->join;

@@ -21,17 +21,17 @@ enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
 static struct {
     void (*call)(void);
-    pid_t owner;             /* the process that has the thread */
-    int running;             /* whether the thread was started and not joined */
+    pid_t owner; /* the process that has the thread */
+    int running; /* whether the thread was started and not joined */
     pthread_t thread;
     long id;
-    sem_t *bell;             /* rung by a signal, and to end the thread */
-    _Atomic int came;        /* the number of the signal that came */
-    _Atomic int survived;    /* whether one came that did not end the process */
+    sem_t *bell;          /* rung by a signal, and to end the thread */
+    _Atomic int came;     /* the number of the signal that came */
+    _Atomic int survived; /* whether one came that did not end the process */
 } ending;
 
-/* Return a semaphore: ringing one is allowed in a handler, and no file that a program could close. NULL
- * where there can be none. */
+/* Return a semaphore: ringing one is allowed in a handler, and no file that a program could close.
+ * NULL where there can be none. */
 static sem_t *new_bell(void)
 {
 #ifdef __APPLE__ /* which has only semaphores with a name */
@@ -47,7 +47,7 @@ static sem_t *new_bell(void)
 #endif
 }
 
-/* --- signals ------------------------------------------------------------------------------------ */
+/* --- signals ---------------------------------------------------------------------------------- */
 
 /* End this process by a signal, unless it is one that no signal ends (process 1 of a container). */
 static void end_by(int number)
@@ -76,7 +76,8 @@ static void receive(int number)
 static int is_ours(int number)
 {
     struct sigaction now;
-    return !sigaction(number, NULL, &now) && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == receive;
+    return !sigaction(number, NULL, &now) && !(now.sa_flags & SA_SIGINFO) &&
+           now.sa_handler == receive;
 }
 
 /* Have our handler receive a signal that nobody handles. */
@@ -131,7 +132,7 @@ static void *wait_for_signal(void *unused)
     return unused;
 }
 
-/* --- the process -------------------------------------------------------------------------------- */
+/* --- the process ------------------------------------------------------------------------------ */
 
 /* Start the thread; without it signals end the process as ever. */
 static void start(void)

@@ -1,7 +1,6 @@
-/* The last steps of factorizations that halve matrices again and again, for one type of elements: OW_T, of
- * which OW_S is the short name. Included once for each, after gemm_tiles.h, which defines vectors.
- */
-
+/* The last steps of factorizations that halve matrices again and again, for one type of elements:
+ * OW_T, of which OW_S is the short name. Included once for each, after gemm_tiles.h, which defines
+ * vectors. */
 
 /* The first of the largest of n > 0 magnitudes; NaN is larger than none. */
 OW_WITHIN int64_t OW_N(ow_pivot_row)(int64_t n, const OW_T *x)
@@ -12,7 +11,8 @@ OW_WITHIN int64_t OW_N(ow_pivot_row)(int64_t n, const OW_T *x)
     int64_t i = 0;
     for (; i + OW_LANES <= n; i += OW_LANES) {
         const OW_N(ow_line_vec) v = *(const OW_N(ow_line_vec) *)(x + i);
-        /* the bits of v or of -v, whichever is positive, and of the larger of it and what was largest */
+        /* the bits of v or of -v, whichever is positive, and of the larger of it and what was
+         * largest */
         const bits below = (bits)(v < 0), size = ((bits)v & ~below) | ((bits)-v & below);
         const bits more = (bits)((OW_N(ow_line_vec))size > most);
         most = (OW_N(ow_line_vec))((size & more) | ((bits)most & ~more));
@@ -29,8 +29,9 @@ OW_WITHIN int64_t OW_N(ow_pivot_row)(int64_t n, const OW_T *x)
     return 0;
 }
 
-/* LU of a few columns, `ld` elements apart, as LAPACK's getrf leaves it: pivots[j], counted from 1, is the row
- * that row j was exchanged with. Returns the first pivot that is 0, counted from 1, or 0. */
+/* LU of a few columns, `ld` elements apart, as LAPACK's getrf leaves it: pivots[j], counted from 1,
+ * is the row that row j was exchanged with. Returns the first pivot that is 0, counted from 1, or
+ * 0. */
 static int OW_N(ow_lu_leaf)(int64_t m, int64_t n, void *matrix, int64_t ld, int *pivots)
 {
     OW_T *const a = matrix;
@@ -65,11 +66,11 @@ static int OW_N(ow_lu_leaf)(int64_t m, int64_t n, void *matrix, int64_t ld, int 
     return first;
 }
 
-/* b = L^-1 b for a lower triangle of n <= OW_LEAF rows, element (r, p) of which is l[r * lr + p * lc], and
- * `many` vectors of n elements, ldb elements apart. `unit`: with ones on the diagonal. Squares of vectors are
- * turned, so that the elements of several vectors are side by side. */
-static void OW_N(ow_lower_leaf)(int64_t n, int64_t many, const void *triangle, int64_t lr, int64_t lc, int unit,
-                                void *vectors, int64_t ldb)
+/* b = L^-1 b for a lower triangle of n <= OW_LEAF rows, element (r, p) of which is l[r * lr + p *
+ * lc], and `many` vectors of n elements, ldb elements apart. `unit`: with ones on the diagonal.
+ * Squares of vectors are turned, so that the elements of several vectors are side by side. */
+static void OW_N(ow_lower_leaf)(int64_t n, int64_t many, const void *triangle, int64_t lr,
+                                int64_t lc, int unit, void *vectors, int64_t ldb)
 {
     enum { PIECES = OW_LEAF > OW_LANES ? OW_LEAF / OW_LANES : 1 };
     const OW_T *const l = triangle;
@@ -91,7 +92,8 @@ static void OW_N(ow_lower_leaf)(int64_t n, int64_t many, const void *triangle, i
         for (int piece = 0; piece < PIECES; piece++) {
             const int at = piece * OW_LANES;
             for (int c = 0; c < OW_LANES; c++)
-                v[at + c] = c < some ? OW_N(ow_get_part)(b + c * ldb + at, part[piece]) : (OW_N(ow_vec)){0};
+                v[at + c] =
+                    c < some ? OW_N(ow_get_part)(b + c * ldb + at, part[piece]) : (OW_N(ow_vec)){0};
             OW_N(ow_transpose)(v + at);
         }
         for (int p = 0; p < OW_LEAF; p++)
@@ -109,4 +111,3 @@ static void OW_N(ow_lower_leaf)(int64_t n, int64_t many, const void *triangle, i
         }
     }
 }
-

@@ -1,15 +1,14 @@
-/* Fourier transforms of tiles of real numbers, for one type of elements: OW_T, of which OW_S is the short
- * name. conv_fft.h convolves with them.
- *
- * A tile has two lengths that are powers of 2. Vectors hold columns, so that a transform along columns
- * needs no shuffles; between the transforms along the two axes the tile is transposed. Two rows of real
- * numbers are one of complex numbers (re: even rows, im: odd ones): a transform of half the length, of
- * which the spectrum of real columns is computed. Frequencies stay in the order in which they come out,
- * `of_row` and `of_column` of ow_fft, since products of spectra need no other.
- *
- * A spectrum has rows / 2 * columns points. The first and the last frequency of a real column are real,
- * and share a column of points; so are those of that column: two points hold two real numbers each.
- */
+/* Fourier transforms of tiles of real numbers, for one type of elements: OW_T, of which OW_S is the
+ * short name. conv_fft.h convolves with them.
+ * A tile has two lengths that are powers of 2. Vectors hold columns, so that a transform along
+ * columns needs no shuffles; between the transforms along the two axes the tile is transposed. Two
+ * rows of real numbers are one of complex numbers (re: even rows, im: odd ones): a transform of
+ * half the length, of which the spectrum of real columns is computed. Frequencies stay in the order
+ * in which they come out, `of_row` and `of_column` of ow_fft, since products of spectra need no
+ * other.
+ * A spectrum has rows / 2 * columns points. The first and the last frequency of a real column are
+ * real, and share a column of points; so are those of that column: two points hold two real numbers
+ * each. */
 
 #if defined(__AVX512F__)
 #define OW_FFT_OUTPUTS 4 /* and two tiles: sums that stay in registers */
@@ -20,12 +19,14 @@
 OW_WITHIN OW_N(ow_vec) OW_N(ow_fft_at)(const OW_T *p) { return *(const OW_N(ow_vec) *)p; }
 OW_WITHIN void OW_N(ow_fft_put)(OW_T *p, OW_N(ow_vec) v) { *(OW_N(ow_vec) *)p = v; }
 
-/* Four rows, `apart` elements from each other, become four of which row q has the frequencies q, q + 4, ...
- * w: the root of row 1. turn: whether it is not 1; back: the opposite. Both are constants where it is called. */
-OW_WITHIN void OW_N(ow_fft_quarter)(const int turn, const int back, OW_T *re, OW_T *im, int64_t apart,
-                                    int64_t wide, const OW_T *w, int64_t step)
+/* Four rows, `apart` elements from each other, become four of which row q has the frequencies q, q
+ * + 4, ... w: the root of row 1. turn: whether it is not 1; back: the opposite. Both are constants
+ * where it is called. */
+OW_WITHIN void OW_N(ow_fft_quarter)(const int turn, const int back, OW_T *re, OW_T *im,
+                                    int64_t apart, int64_t wide, const OW_T *w, int64_t step)
 {
-    const OW_T c1 = w[0], s1 = back ? -w[1] : w[1], c2 = w[2 * step], s2 = back ? -w[2 * step + 1] : w[2 * step + 1];
+    const OW_T c1 = w[0], s1 = back ? -w[1] : w[1], c2 = w[2 * step],
+               s2 = back ? -w[2 * step + 1] : w[2 * step + 1];
     const OW_T c3 = w[4 * step], s3 = back ? -w[4 * step + 1] : w[4 * step + 1];
     for (int64_t x = 0; x < wide; x += OW_LANES) {
         OW_T *r = re + x, *i = im + x;
@@ -61,8 +62,8 @@ OW_WITHIN void OW_N(ow_fft_quarter)(const int turn, const int back, OW_T *re, OW
 }
 
 /* All butterflies of `n` rows. */
-OW_WITHIN void OW_N(ow_fft_pass)(const int back, OW_T *re, OW_T *im, int64_t length, int64_t n, int64_t wide,
-                                 int64_t pitch, const OW_T *roots)
+OW_WITHIN void OW_N(ow_fft_pass)(const int back, OW_T *re, OW_T *im, int64_t length, int64_t n,
+                                 int64_t wide, int64_t pitch, const OW_T *roots)
 {
     const int64_t quarter = n / 4, step = length / n;
     for (int64_t first = 0; first < length; first += n) {
@@ -87,7 +88,8 @@ static void OW_N(ow_fft_pairs)(OW_T *plane, int64_t length, int64_t wide, int64_
 }
 
 /* Transform columns. roots: exp(-2 pi i j / length) for all j. */
-static void OW_N(ow_fft_columns)(OW_T *re, OW_T *im, int64_t length, int64_t wide, int64_t pitch, const OW_T *roots)
+static void OW_N(ow_fft_columns)(OW_T *re, OW_T *im, int64_t length, int64_t wide, int64_t pitch,
+                                 const OW_T *roots)
 {
     int64_t n = length;
     for (; n >= 4; n /= 4)
@@ -99,8 +101,8 @@ static void OW_N(ow_fft_columns)(OW_T *re, OW_T *im, int64_t length, int64_t wid
 }
 
 /* The opposite, times `length`. */
-static void OW_N(ow_fft_columns_back)(OW_T *re, OW_T *im, int64_t length, int64_t wide, int64_t pitch,
-                                      const OW_T *roots)
+static void OW_N(ow_fft_columns_back)(OW_T *re, OW_T *im, int64_t length, int64_t wide,
+                                      int64_t pitch, const OW_T *roots)
 {
     int64_t n = length;
     while (n >= 4)
@@ -114,7 +116,8 @@ static void OW_N(ow_fft_columns_back)(OW_T *re, OW_T *im, int64_t length, int64_
 }
 
 /* Transpose `high` rows of `wide` elements. */
-static void OW_N(ow_fft_turn)(const OW_T *from, int64_t high, int64_t wide, int64_t pitch, OW_T *to, int64_t to_pitch)
+static void OW_N(ow_fft_turn)(const OW_T *from, int64_t high, int64_t wide, int64_t pitch, OW_T *to,
+                              int64_t to_pitch)
 {
     for (int64_t y = 0; y < high; y += OW_LANES)
         for (int64_t x = 0; x < wide; x += OW_LANES) {
@@ -131,7 +134,8 @@ static void OW_N(ow_fft_turn)(const OW_T *from, int64_t high, int64_t wide, int6
 #define OW_FFT_PLANES(f, work)                                                                     \
     const int64_t half = (f)->rows / 2, wide = (f)->columns;                                       \
     const int64_t pitch = wide + OW_FFT_GAP, turned = half + OW_FFT_GAP;                           \
-    OW_T *re = (OW_T *)(work), *im = re + half * pitch, *tr = im + half * pitch, *ti = tr + wide * turned
+    OW_T *re = (OW_T *)(work), *im = re + half * pitch, *tr = im + half * pitch,                   \
+         *ti = tr + wide * turned
 
 /* The spectrum of the tile in `work`: re and im of a vector of points each, `step` bytes apart. */
 static void OW_N(ow_fft_forward)(const ow_fft *f, char *work, char *to, int64_t step)
@@ -148,9 +152,12 @@ static void OW_N(ow_fft_forward)(const ow_fft *f, char *work, char *to, int64_t 
         const int64_t one = f->of_row[k] * pitch, other = f->of_row[half - k] * pitch;
         const OW_T c = of_rows[2 * k], s = of_rows[2 * k + 1];
         for (int64_t x = 0; x < wide; x += OW_LANES) {
-            const OW_N(ow_vec) ar = OW_N(ow_fft_at)(re + one + x), ai = OW_N(ow_fft_at)(im + one + x);
-            const OW_N(ow_vec) br = OW_N(ow_fft_at)(re + other + x), bi = OW_N(ow_fft_at)(im + other + x);
-            const OW_N(ow_vec) er = h * (ar + br), ei = h * (ai - bi), odd_r = h * (ai + bi), odd_i = h * (br - ar);
+            const OW_N(ow_vec) ar = OW_N(ow_fft_at)(re + one + x),
+                               ai = OW_N(ow_fft_at)(im + one + x);
+            const OW_N(ow_vec) br = OW_N(ow_fft_at)(re + other + x),
+                               bi = OW_N(ow_fft_at)(im + other + x);
+            const OW_N(ow_vec) er = h * (ar + br), ei = h * (ai - bi), odd_r = h * (ai + bi),
+                               odd_i = h * (br - ar);
             const OW_N(ow_vec) wr = odd_r * c - odd_i * s, wi = odd_r * s + odd_i * c;
             OW_N(ow_fft_put)(re + one + x, er + wr);
             OW_N(ow_fft_put)(im + one + x, ei + wi);
@@ -206,9 +213,12 @@ static void OW_N(ow_fft_back)(const ow_fft *f, const char *from, int64_t step, c
         const int64_t one = f->of_row[k] * pitch, other = f->of_row[half - k] * pitch;
         const OW_T c = of_rows[2 * k], s = -of_rows[2 * k + 1];
         for (int64_t x = 0; x < wide; x += OW_LANES) {
-            const OW_N(ow_vec) ar = OW_N(ow_fft_at)(re + one + x), ai = OW_N(ow_fft_at)(im + one + x);
-            const OW_N(ow_vec) br = OW_N(ow_fft_at)(re + other + x), bi = OW_N(ow_fft_at)(im + other + x);
-            const OW_N(ow_vec) er = h * (ar + br), ei = h * (ai - bi), dr = h * (ar - br), di = h * (ai + bi);
+            const OW_N(ow_vec) ar = OW_N(ow_fft_at)(re + one + x),
+                               ai = OW_N(ow_fft_at)(im + one + x);
+            const OW_N(ow_vec) br = OW_N(ow_fft_at)(re + other + x),
+                               bi = OW_N(ow_fft_at)(im + other + x);
+            const OW_N(ow_vec) er = h * (ar + br), ei = h * (ai - bi), dr = h * (ar - br),
+                               di = h * (ai + bi);
             const OW_N(ow_vec) odd_r = dr * c - di * s, odd_i = dr * s + di * c;
             OW_N(ow_fft_put)(re + one + x, er - odd_i);
             OW_N(ow_fft_put)(im + one + x, ei + odd_r);
@@ -219,10 +229,10 @@ static void OW_N(ow_fft_back)(const ow_fft *f, const char *from, int64_t step, c
     OW_N(ow_fft_columns_back)(re, im, half, wide, pitch, (const OW_T *)f->half_roots);
 }
 
-/* Sums over channels of products for some outputs and tiles at one vector of points. special: whether its
- * first point is two real numbers. */
-OW_WITHIN void OW_N(ow_fft_sums)(const int outputs, const int tiles, const int special, const ow_fft_product *q,
-                                 const OW_T *x, const OW_T *w, OW_T *z)
+/* Sums over channels of products for some outputs and tiles at one vector of points. special:
+ * whether its first point is two real numbers. */
+OW_WITHIN void OW_N(ow_fft_sums)(const int outputs, const int tiles, const int special,
+                                 const ow_fft_product *q, const OW_T *x, const OW_T *w, OW_T *z)
 {
     OW_N(ow_vec) zr[OW_FFT_OUTPUTS * 2], zi[OW_FFT_OUTPUTS * 2], all, first = {0};
     first[0] = 1;
@@ -237,7 +247,8 @@ OW_WITHIN void OW_N(ow_fft_sums)(const int outputs, const int tiles, const int s
             ai[t] = OW_N(ow_fft_at)(x + t * row + e + OW_LANES);
         }
         for (int o = 0; o < outputs; o++) {
-            const OW_N(ow_vec) br = OW_N(ow_fft_at)(w + o * row + e), bi = OW_N(ow_fft_at)(w + o * row + e + OW_LANES);
+            const OW_N(ow_vec) br = OW_N(ow_fft_at)(w + o * row + e),
+                               bi = OW_N(ow_fft_at)(w + o * row + e + OW_LANES);
             for (int t = 0; t < tiles; t++) {
                 OW_N(ow_vec) *r = &zr[o * tiles + t], *i = &zi[o * tiles + t];
                 *r += ar[t] * br;
@@ -255,7 +266,8 @@ OW_WITHIN void OW_N(ow_fft_sums)(const int outputs, const int tiles, const int s
         }
 }
 
-OW_WITHIN void OW_N(ow_fft_point)(const int special, const ow_fft_product *q, const OW_T *x, const OW_T *w, OW_T *z)
+OW_WITHIN void OW_N(ow_fft_point)(const int special, const ow_fft_product *q, const OW_T *x,
+                                  const OW_T *w, OW_T *z)
 {
     const int64_t row = q->channels * 2 * OW_LANES;
     int64_t o = 0;
@@ -271,9 +283,11 @@ OW_WITHIN void OW_N(ow_fft_point)(const int special, const ow_fft_product *q, co
     for (; o < q->outputs; o++) {
         int64_t t = 0;
         for (; t + 2 <= q->tiles; t += 2)
-            OW_N(ow_fft_sums)(1, 2, special, q, x + t * row, w + o * row, z + (t * q->outputs + o) * 2 * OW_LANES);
+            OW_N(ow_fft_sums)(1, 2, special, q, x + t * row, w + o * row,
+                              z + (t * q->outputs + o) * 2 * OW_LANES);
         if (t < q->tiles)
-            OW_N(ow_fft_sums)(1, 1, special, q, x + t * row, w + o * row, z + (t * q->outputs + o) * 2 * OW_LANES);
+            OW_N(ow_fft_sums)(1, 1, special, q, x + t * row, w + o * row,
+                              z + (t * q->outputs + o) * 2 * OW_LANES);
     }
 }
 

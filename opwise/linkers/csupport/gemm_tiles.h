@@ -1,18 +1,18 @@
-/* Products of matrices, for one type of elements: OW_T, of which OW_S is the short name. Included once
- * for each; OW_N(name) is a function of that type.
- *
+/* Products of matrices, for one type of elements: OW_T, of which OW_S is the short name. Included
+ * once for each; OW_N(name) is a function of that type.
  * A tile of the result, a few rows by two vectors, stays in registers while it runs along the sum.
- * Operands have any strides; panels of y, as wide as a tile, are copied first. For large products rows
- * of x are, too. Sums are cut into blocks of OW_SUM_BLOCK terms, wherever operands are read.
- */
+ * Operands have any strides; panels of y, as wide as a tile, are copied first. For large products
+ * rows of x are, too. Sums are cut into blocks of OW_SUM_BLOCK terms, wherever operands are
+ * read. */
 
 #define OW_SUM_BLOCK 256 /* terms of a sum for which a panel of y stays in the first cache */
 #define OW_PANELS 8      /* panels that are copied together, and stay in the second cache */
-#define OW_PACK_ROWS (20 * OW_TILE_ROWS) /* rows of a large x that are copied together, for the second cache */
-#define OW_X_ROWS 96     /* rows of x that are copied together, where they lie apart */
+#define OW_PACK_ROWS                                                                               \
+    (20 * OW_TILE_ROWS) /* rows of a large x that are copied together, for the second cache */
+#define OW_X_ROWS 96    /* rows of x that are copied together, where they lie apart */
 #define OW_READ_ONCE (1 << 22) /* bytes of a y of which no copy pays if it is read once */
-#define OW_NEAR_ROWS 4096  /* bytes between its rows up to which that holds */
-#define OW_FAR 2048      /* bytes between rows from which on they do */
+#define OW_NEAR_ROWS 4096      /* bytes between its rows up to which that holds */
+#define OW_FAR 2048            /* bytes between rows from which on they do */
 #define OW_WIDE (2 * OW_LANES)
 #define OW_SOME_PANELS 4
 #define OW_AHEAD 4 /* rows that are fetched before they are copied */
@@ -62,10 +62,10 @@ OW_WITHIN void OW_N(ow_put_part)(OW_T *to, OW_N(ow_vec) v, int64_t n)
 #endif
 }
 
-/* acc[r][j] = sum over p of x[r, p] y[p, j]; `rows` and `vectors` are constants where it is called, and so
- * is `part`, if it is 0. Else there are only so many columns of one vector. */
-OW_WITHIN void OW_N(ow_tile)(const int rows, const int vectors, int64_t part, int64_t k, const OW_T *x,
-                             int64_t xr, int64_t xc, const OW_T *y, int64_t yr,
+/* acc[r][j] = sum over p of x[r, p] y[p, j]; `rows` and `vectors` are constants where it is called,
+ * and so is `part`, if it is 0. Else there are only so many columns of one vector. */
+OW_WITHIN void OW_N(ow_tile)(const int rows, const int vectors, int64_t part, int64_t k,
+                             const OW_T *x, int64_t xr, int64_t xc, const OW_T *y, int64_t yr,
                              OW_N(ow_vec) *restrict acc)
 {
     OW_N(ow_vec) c[OW_TILE_ROWS][2];
@@ -101,7 +101,8 @@ OW_WITHIN void OW_N(ow_put_tile)(const int rows, const int vectors, int64_t cols
             if (v < last || part == OW_LANES)
                 *(OW_N(ow_vec) *)to = b == 0 ? value : b * *(OW_N(ow_vec) *)to + value;
             else
-                OW_N(ow_put_part)(to, b == 0 ? value : b * OW_N(ow_get_part)(to, part) + value, part);
+                OW_N(ow_put_part)(to, b == 0 ? value : b * OW_N(ow_get_part)(to, part) + value,
+                                  part);
         }
 }
 
@@ -122,12 +123,13 @@ OW_WITHIN void OW_N(ow_put_tile)(const int rows, const int vectors, int64_t cols
     }
 
 /* All rows of a panel of at most OW_WIDE columns, in tiles of nearly the same height: a tile of few
- * rows waits for its own additions. `xt`: elements from the first row of a tile to that of the next, if
- * all tiles had OW_TILE_ROWS rows and x is packed; 0: x lies as xr and xc say. `is_part`: nothing may be
- * read after the columns of y, which fill no vector. */
-OW_WITHIN void OW_N(ow_tiles)(int vectors, const int is_part, int64_t m, int64_t cols, int64_t k, OW_T a,
-                              const OW_T *x, const int64_t xr, const int64_t xc, const int64_t xt, const OW_T *y,
-                              int64_t yr, OW_T b, OW_T *z, int64_t zr)
+ * rows waits for its own additions. `xt`: elements from the first row of a tile to that of the
+ * next, if all tiles had OW_TILE_ROWS rows and x is packed; 0: x lies as xr and xc say. `is_part`:
+ * nothing may be read after the columns of y, which fill no vector. */
+OW_WITHIN void OW_N(ow_tiles)(int vectors, const int is_part, int64_t m, int64_t cols, int64_t k,
+                              OW_T a, const OW_T *x, const int64_t xr, const int64_t xc,
+                              const int64_t xt, const OW_T *y, int64_t yr, OW_T b, OW_T *z,
+                              int64_t zr)
 {
     for (int64_t tiles = (m + OW_TILE_ROWS - 1) / OW_TILE_ROWS; tiles > 0; tiles--) {
         const int64_t rows = (m + tiles - 1) / tiles;
@@ -137,12 +139,20 @@ OW_WITHIN void OW_N(ow_tiles)(int vectors, const int is_part, int64_t m, int64_t
                 __builtin_prefetch(z + r * zr + cols - 1, 1);
             }
         switch (rows) {
-            OW_ONE_TILE(1) OW_ONE_TILE(2) OW_ONE_TILE(3) OW_ONE_TILE(4)
+            OW_ONE_TILE(1)
+            OW_ONE_TILE(2)
+            OW_ONE_TILE(3)
+            OW_ONE_TILE(4)
 #if OW_TILE_ROWS > 4
-            OW_ONE_TILE(5) OW_ONE_TILE(6)
+            OW_ONE_TILE(5)
+            OW_ONE_TILE(6)
 #endif
 #if OW_TILE_ROWS > 6
-            OW_ONE_TILE(7) OW_ONE_TILE(8) OW_ONE_TILE(9) OW_ONE_TILE(10) OW_ONE_TILE(11)
+            OW_ONE_TILE(7)
+            OW_ONE_TILE(8)
+            OW_ONE_TILE(9)
+            OW_ONE_TILE(10)
+            OW_ONE_TILE(11)
             OW_ONE_TILE(12)
 #endif
         }
@@ -160,14 +170,15 @@ static void OW_N(ow_panel)(int vectors, int64_t m, int64_t cols, int64_t k, OW_T
 }
 
 /* The same for fewer columns than fill a vector, of a y after which nothing may be read. */
-static void OW_N(ow_part_panel)(int64_t m, int64_t cols, int64_t k, OW_T a, const OW_T *x, int64_t xr,
-                                int64_t xc, const OW_T *y, int64_t yr, OW_T b, OW_T *z, int64_t zr)
+static void OW_N(ow_part_panel)(int64_t m, int64_t cols, int64_t k, OW_T a, const OW_T *x,
+                                int64_t xr, int64_t xc, const OW_T *y, int64_t yr, OW_T b, OW_T *z,
+                                int64_t zr)
 {
     OW_N(ow_tiles)(1, 1, m, cols, k, a, x, xr, xc, 0, y, yr, b, z, zr);
 }
 
-/* As ow_pack where columns are contiguous: squares of as many rows and columns as a vector has elements
- * are transposed. */
+/* As ow_pack where columns are contiguous: squares of as many rows and columns as a vector has
+ * elements are transposed. */
 OW_WITHIN void OW_N(ow_pack_columns)(OW_T *to, const OW_T *y, int64_t yc, int64_t k, int64_t cols)
 {
     const int64_t whole = k - k % OW_LANES;
@@ -193,9 +204,10 @@ OW_WITHIN void OW_N(ow_pack_columns)(OW_T *to, const OW_T *y, int64_t yc, int64_
                    sizeof(OW_T) * OW_LANES);
 }
 
-/* Copy `k` rows and `cols` columns of y into panels of OW_WIDE columns, one after the other; what is
- * missing of the last panel is 0. Rows are read in one go: they may be far apart. */
-OW_WITHIN void OW_N(ow_pack)(OW_T *to, const OW_T *y, int64_t yr, int64_t yc, int64_t k, int64_t cols)
+/* Copy `k` rows and `cols` columns of y into panels of OW_WIDE columns, one after the other; what
+ * is missing of the last panel is 0. Rows are read in one go: they may be far apart. */
+OW_WITHIN void OW_N(ow_pack)(OW_T *to, const OW_T *y, int64_t yr, int64_t yc, int64_t k,
+                             int64_t cols)
 {
     if (yr == 1 && yc != 1) {
         OW_N(ow_pack_columns)(to, y, yc, k, cols);
@@ -203,7 +215,8 @@ OW_WITHIN void OW_N(ow_pack)(OW_T *to, const OW_T *y, int64_t yr, int64_t yc, in
     }
     /* a few panels at once: a row of all of them would be written to as many lines of the cache */
     for (int64_t j0 = 0; j0 < cols; j0 += OW_SOME_PANELS * OW_WIDE) {
-        const int64_t j1 = cols - j0 < OW_SOME_PANELS * OW_WIDE ? cols : j0 + OW_SOME_PANELS * OW_WIDE;
+        const int64_t j1 =
+            cols - j0 < OW_SOME_PANELS * OW_WIDE ? cols : j0 + OW_SOME_PANELS * OW_WIDE;
         const int whole = yc == 1 && j1 - j0 == OW_SOME_PANELS * OW_WIDE;
         for (int64_t p = 0; p < k; p++) {
             OW_T *panel = to + j0 * k + p * OW_WIDE;
@@ -222,9 +235,9 @@ OW_WITHIN void OW_N(ow_pack)(OW_T *to, const OW_T *y, int64_t yr, int64_t yc, in
                 else if (yc == 1) {
                     const int64_t some = j1 - j < OW_LANES ? j1 - j : OW_LANES;
                     *(OW_N(ow_vec) *)panel = OW_N(ow_get_part)(from, some);
-                    *(OW_N(ow_vec) *)(panel + OW_LANES) = OW_N(ow_get_part)(from + some, j1 - j - some);
-                }
-                else
+                    *(OW_N(ow_vec) *)(panel + OW_LANES) =
+                        OW_N(ow_get_part)(from + some, j1 - j - some);
+                } else
                     for (int c = 0; c < OW_WIDE; c++)
                         panel[c] = c < j1 - j ? from[c * yc] : 0;
         }
@@ -242,7 +255,8 @@ static void OW_N(ow_pack_all)(const ow_product *q, char *to)
 
 /* Copy `rows` rows of `k` elements, which lie far apart, to rows `OW_X_STEP` elements apart. */
 #define OW_X_STEP (OW_SUM_BLOCK + 16)
-OW_WITHIN void OW_N(ow_gather_rows)(OW_T *to, const OW_T *x, int64_t xr, int64_t xc, int64_t rows, int64_t k)
+OW_WITHIN void OW_N(ow_gather_rows)(OW_T *to, const OW_T *x, int64_t xr, int64_t xc, int64_t rows,
+                                    int64_t k)
 {
     if (xc == 1)
         for (int64_t r = 0; r < rows; r++)
@@ -257,16 +271,19 @@ OW_WITHIN void OW_N(ow_gather_rows)(OW_T *to, const OW_T *x, int64_t xr, int64_t
 static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
 {
     enum { BLOCK = OW_PANELS * OW_WIDE };
-    OW_T *const packed = OW_THREAD_BUFFER(OW_BUFFER_RIGHT, OW_BUFFERS_END, OW_T, OW_SUM_BLOCK * BLOCK);
-    OW_T *const gathered = OW_THREAD_BUFFER(OW_BUFFER_LEFT, OW_BUFFER_RIGHT, OW_T, OW_X_ROWS * OW_X_STEP);
+    OW_T *const packed =
+        OW_THREAD_BUFFER(OW_BUFFER_RIGHT, OW_BUFFERS_END, OW_T, OW_SUM_BLOCK * BLOCK);
+    OW_T *const gathered =
+        OW_THREAD_BUFFER(OW_BUFFER_LEFT, OW_BUFFER_RIGHT, OW_T, OW_X_ROWS * OW_X_STEP);
     const OW_T a = (OW_T)q->a;
-    /* panels of a y that is small are as good where they are, and so are those that are read once, if
-     * rows are near and all of it stays in the caches */
-    const int is_read_once = i1 - i0 <= OW_TILE_ROWS && q->yr * (int64_t)sizeof(OW_T) <= OW_NEAR_ROWS;
-    const int in_place =
-        q->yc == 1 && q->k * q->yr * (int64_t)sizeof(OW_T) <= (is_read_once ? OW_READ_ONCE : 1 << 14);
-    /* rows of x that are far apart share few lines of the first cache: a tile that is used again and
-     * again is copied */
+    /* panels of a y that is small are as good where they are, and so are those that are read once,
+     * if rows are near and all of it stays in the caches */
+    const int is_read_once =
+        i1 - i0 <= OW_TILE_ROWS && q->yr * (int64_t)sizeof(OW_T) <= OW_NEAR_ROWS;
+    const int in_place = q->yc == 1 && q->k * q->yr * (int64_t)sizeof(OW_T) <=
+                                           (is_read_once ? OW_READ_ONCE : 1 << 14);
+    /* rows of x that are far apart share few lines of the first cache: a tile that is used again
+     * and again is copied */
     const int64_t apart = (q->xr > q->xc ? q->xr : q->xc) * (int64_t)sizeof(OW_T);
     const int gather = apart >= OW_FAR && j1 - j0 >= 4 * OW_WIDE;
     const int64_t height = gather ? OW_X_ROWS : i1 - i0;
@@ -277,7 +294,8 @@ static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j
         for (int64_t from = j0; from < j1; from += BLOCK) {
             const int64_t until = j1 - from < BLOCK ? j1 : from + BLOCK;
             const OW_T *y = (const OW_T *)q->y + p0 * q->yr + from * q->yc;
-            /* how many columns stay in place: of the last panel only one vector, or a part of one */
+            /* how many columns stay in place: of the last panel only one vector, or a part of
+             * one */
             const int64_t all = until - from, wide = all / OW_WIDE * OW_WIDE;
             const int64_t whole = !in_place || q->packed ? 0 : all - wide <= OW_LANES ? all : wide;
             const OW_T *copy = packed;
@@ -299,10 +317,11 @@ static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j
                     const OW_T *rows_of = gather ? gathered : of;
                     const int64_t xr = gather ? OW_X_STEP : q->xr, xc = gather ? 1 : q->xc;
                     if (!copied && cols < OW_LANES)
-                        OW_N(ow_part_panel)(rows, cols, k, a, rows_of, xr, xc, panel, step, b, z, q->zr);
+                        OW_N(ow_part_panel)(rows, cols, k, a, rows_of, xr, xc, panel, step, b, z,
+                                            q->zr);
                     else
-                        OW_N(ow_panel)(cols > OW_LANES ? 2 : 1, rows, cols, k, a, rows_of, xr, xc, panel, step,
-                                       b, z, q->zr);
+                        OW_N(ow_panel)(cols > OW_LANES ? 2 : 1, rows, cols, k, a, rows_of, xr, xc,
+                                       panel, step, b, z, q->zr);
                 }
             }
         }
@@ -311,8 +330,8 @@ static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j
 
 /* --- large products --------------------------------------------------------------------------- */
 
-/* Copy `rows` rows of `k` elements to tiles of at most OW_TILE_ROWS rows, as high as those of ow_tiles:
- * element p of row r of tile t goes to (t k + p) OW_TILE_ROWS + r. */
+/* Copy `rows` rows of `k` elements to tiles of at most OW_TILE_ROWS rows, as high as those of
+ * ow_tiles: element p of row r of tile t goes to (t k + p) OW_TILE_ROWS + r. */
 OW_WITHIN void OW_N(ow_pack_rows_of)(OW_T *to, const OW_T *x, const int64_t xr, const int64_t xc,
                                      int64_t rows, int64_t k)
 {
@@ -332,7 +351,8 @@ OW_WITHIN void OW_N(ow_pack_rows_of)(OW_T *to, const OW_T *x, const int64_t xr, 
     }
 }
 
-static void OW_N(ow_pack_x)(OW_T *to, const OW_T *x, int64_t xr, int64_t xc, int64_t rows, int64_t k)
+static void OW_N(ow_pack_x)(OW_T *to, const OW_T *x, int64_t xr, int64_t xc, int64_t rows,
+                            int64_t k)
 {
     if (xc == 1)
         OW_N(ow_pack_rows_of)(to, x, xr, 1, rows, k);
@@ -342,50 +362,58 @@ static void OW_N(ow_pack_x)(OW_T *to, const OW_T *x, int64_t xr, int64_t xc, int
         OW_N(ow_pack_rows_of)(to, x, xr, xc, rows, k);
 }
 
-/* Columns j0 to j1 of y, of which j0 is the first one of a panel, to where ow_pack_all leaves them. */
+/* Columns j0 to j1 of y, of which j0 is the first one of a panel, to where ow_pack_all leaves
+ * them. */
 static void OW_N(ow_pack_part)(const ow_product *q, char *to, int64_t j0, int64_t j1)
 {
     const int64_t width = (q->n + OW_WIDE - 1) / OW_WIDE * OW_WIDE;
     for (int64_t p = 0; p < q->k; p += OW_SUM_BLOCK) {
         const int64_t k = q->k - p < OW_SUM_BLOCK ? q->k - p : OW_SUM_BLOCK;
-        OW_N(ow_pack)((OW_T *)to + p * width + j0 * k, (const OW_T *)q->y + p * q->yr + j0 * q->yc, q->yr,
-                      q->yc, k, j1 - j0);
+        OW_N(ow_pack)((OW_T *)to + p * width + j0 * k, (const OW_T *)q->y + p * q->yr + j0 * q->yc,
+                      q->yr, q->yc, k, j1 - j0);
     }
 }
 
-/* Rows i0 to i1, at most OW_PACK_ROWS, and columns j0 to j1 of a product; j0 is the first column of a
- * panel. If y is not packed, a few panels at a time are. */
-static void OW_N(ow_packed_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
+/* Rows i0 to i1, at most OW_PACK_ROWS, and columns j0 to j1 of a product; j0 is the first column of
+ * a panel. If y is not packed, a few panels at a time are. */
+static void OW_N(ow_packed_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j0,
+                                 int64_t j1)
 {
     enum { BLOCK = OW_PANELS * OW_WIDE };
-    OW_T *const rows = OW_THREAD_BUFFER(OW_BUFFER_LEFT, OW_BUFFER_RIGHT, OW_T, OW_SUM_BLOCK * OW_PACK_ROWS);
-    OW_T *const columns = OW_THREAD_BUFFER(OW_BUFFER_RIGHT, OW_BUFFERS_END, OW_T, OW_SUM_BLOCK * BLOCK);
+    OW_T *const rows =
+        OW_THREAD_BUFFER(OW_BUFFER_LEFT, OW_BUFFER_RIGHT, OW_T, OW_SUM_BLOCK * OW_PACK_ROWS);
+    OW_T *const columns =
+        OW_THREAD_BUFFER(OW_BUFFER_RIGHT, OW_BUFFERS_END, OW_T, OW_SUM_BLOCK * BLOCK);
     const int64_t width = (q->n + OW_WIDE - 1) / OW_WIDE * OW_WIDE;
     for (int64_t p = 0; p < q->k || p == 0; p += OW_SUM_BLOCK) {
         const int64_t k = q->k - p < OW_SUM_BLOCK ? q->k - p : OW_SUM_BLOCK;
         const OW_T *y = (const OW_T *)q->y + p * q->yr;
-        OW_N(ow_pack_x)(rows, (const OW_T *)q->x + i0 * q->xr + p * q->xc, q->xr, q->xc, i1 - i0, k);
+        OW_N(ow_pack_x)(rows, (const OW_T *)q->x + i0 * q->xr + p * q->xc, q->xr, q->xc, i1 - i0,
+                        k);
         for (int64_t j = j0; j < j1; j += OW_WIDE) {
             const int64_t cols = j1 - j < OW_WIDE ? j1 - j : OW_WIDE, of = (j - j0) % BLOCK;
             const OW_T *panel = columns + of * k;
             if (q->packed)
                 panel = (const OW_T *)q->packed + p * width + j * k;
             else if (of == 0)
-                OW_N(ow_pack)(columns, y + j * q->yc, q->yr, q->yc, k, j1 - j < BLOCK ? j1 - j : BLOCK);
-            OW_N(ow_tiles)(cols > OW_LANES ? 2 : 1, 0, i1 - i0, cols, k, (OW_T)q->a, rows, 1, OW_TILE_ROWS,
-                           OW_TILE_ROWS * k, panel, OW_WIDE, p ? 1 : (OW_T)q->b,
+                OW_N(ow_pack)(columns, y + j * q->yc, q->yr, q->yc, k,
+                              j1 - j < BLOCK ? j1 - j : BLOCK);
+            OW_N(ow_tiles)(cols > OW_LANES ? 2 : 1, 0, i1 - i0, cols, k, (OW_T)q->a, rows, 1,
+                           OW_TILE_ROWS, OW_TILE_ROWS * k, panel, OW_WIDE, p ? 1 : (OW_T)q->b,
                            (OW_T *)q->z + i0 * q->zr + j, q->zr);
         }
     }
 }
 
-/* --- small products ----------------------------------------------------------------------------- */
+/* --- small products --------------------------------------------------------------------------- */
 
-/* Products of `pages` pairs of matrices, of which q is the first and the others lie zp, xp and yp elements
- * further each; there are at most OW_SMALL_TERMS terms in a sum. */
-static void OW_N(ow_small_pages)(const ow_product *q, int64_t pages, int64_t zp, int64_t xp, int64_t yp)
+/* Products of `pages` pairs of matrices, of which q is the first and the others lie zp, xp and yp
+ * elements further each; there are at most OW_SMALL_TERMS terms in a sum. */
+static void OW_N(ow_small_pages)(const ow_product *q, int64_t pages, int64_t zp, int64_t xp,
+                                 int64_t yp)
 {
-    OW_T copy[OW_SMALL_TERMS * OW_LANES]; /* of as many columns of y as fill a vector, where they lie apart */
+    OW_T copy[OW_SMALL_TERMS *
+              OW_LANES]; /* of as many columns of y as fill a vector, where they lie apart */
     const OW_T *x = (const OW_T *)q->x, *y = (const OW_T *)q->y, a = (OW_T)q->a, b = (OW_T)q->b;
     OW_T *z = (OW_T *)q->z;
     const int64_t k = q->k;
@@ -402,7 +430,8 @@ static void OW_N(ow_small_pages)(const ow_product *q, int64_t pages, int64_t zp,
                 step = cols;
             }
             if (cols < OW_LANES)
-                OW_N(ow_part_panel)(q->m, cols, k, a, x, q->xr, q->xc, panel, step, b, z + j, q->zr);
+                OW_N(ow_part_panel)(q->m, cols, k, a, x, q->xr, q->xc, panel, step, b, z + j,
+                                    q->zr);
             else
                 OW_N(ow_panel)(1, q->m, cols, k, a, x, q->xr, q->xc, panel, step, b, z + j, q->zr);
         }

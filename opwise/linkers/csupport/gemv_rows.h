@@ -2,11 +2,10 @@
  * short name. Included once for each, after gemm_tiles.h, which defines vectors.
  */
 
-
 /* c[r] = sums over j of A[r, j] x[j] for groups of j; A has at least OW_LANES columns, or as many
  * elements before. The rows after `last` are that one again. */
-OW_WITHIN void OW_N(ow_row_products)(const int rows, int64_t last, int64_t k, const OW_T *A, int64_t ar,
-                                     const OW_T *x, OW_N(ow_line_vec) *c)
+OW_WITHIN void OW_N(ow_row_products)(const int rows, int64_t last, int64_t k, const OW_T *A,
+                                     int64_t ar, const OW_T *x, OW_N(ow_line_vec) *c)
 {
     OW_N(ow_line_vec) sum[8];
     const OW_T *row[8];
@@ -27,10 +26,13 @@ OW_WITHIN void OW_N(ow_row_products)(const int rows, int64_t last, int64_t k, co
         OW_N(ow_mask_vec) isnew;
         for (int l = 0; l < OW_LANES; l++)
             isnew[l] = first + l < j ? 0 : -1;
-        const OW_N(ow_mask_vec) of = (OW_N(ow_mask_vec))*(const OW_N(ow_line_vec) *)(x + first) & isnew;
+        const OW_N(ow_mask_vec) of =
+            (OW_N(ow_mask_vec))*(const OW_N(ow_line_vec) *)(x + first) & isnew;
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++)
-            sum[r] += (OW_N(ow_line_vec))((OW_N(ow_mask_vec))*(const OW_N(ow_line_vec) *)(row[r] + first) & isnew) *
+            sum[r] += (OW_N(ow_line_vec))((OW_N(ow_mask_vec))*(const OW_N(ow_line_vec) *)(row[r] +
+                                                                                          first) &
+                                          isnew) *
                       (OW_N(ow_line_vec))of;
     }
 #pragma GCC unroll 8
@@ -43,8 +45,9 @@ OW_WITHIN void OW_N(ow_row_products)(const int rows, int64_t last, int64_t k, co
     _Pragma("GCC unroll 8") for (int r = 0; r < n / 2 && n <= all; r++) c[r] =                     \
         OW_N(ow_add_pairs)(c[2 * r], c[2 * r + 1]);
 
-/* acc[r] = sum over j of A[r, j] x[j] for rows whose elements lie side by side. `rows` is a power of two
- * of at most OW_LANES; rows after `last` are not read, and their sums are those of that one. */
+/* acc[r] = sum over j of A[r, j] x[j] for rows whose elements lie side by side. `rows` is a
+ * power of two of at most OW_LANES; rows after `last` are not read, and their sums are those of
+ * that one. */
 OW_WITHIN void OW_N(ow_dot_rows)(const int rows, int64_t last, int64_t k, const OW_T *A, int64_t ar,
                                  const OW_T *x, OW_T *acc)
 {
@@ -148,8 +151,8 @@ static void OW_N(ow_small_gemv)(const ow_matvec *q)
     }
 }
 
-/* As ow_small_gemv for one row, whose elements lie side by side, as those of x do. Additions to eight sums
- * do not wait for each other, and each sum has few roundings. */
+/* As ow_small_gemv for one row, whose elements lie side by side, as those of x do. Additions to
+ * eight sums do not wait for each other, and each sum has few roundings. */
 static void OW_N(ow_dot)(const ow_matvec *q)
 {
     enum { SUMS = 8 };
@@ -184,8 +187,8 @@ static void OW_N(ow_dot)(const ow_matvec *q)
 }
 
 /* sums[v] += the products of vector v of `some` columns; after them come `part` elements more. */
-OW_WITHIN void OW_N(ow_some_columns)(const int some, int64_t vectors, int64_t part, const OW_T *const *at,
-                                     const OW_T *f, OW_N(ow_vec) *sums)
+OW_WITHIN void OW_N(ow_some_columns)(const int some, int64_t vectors, int64_t part,
+                                     const OW_T *const *at, const OW_T *f, OW_N(ow_vec) *sums)
 {
     for (int64_t v = 0; v < vectors; v++) {
         OW_N(ow_vec) sum = sums[v];
@@ -199,8 +202,8 @@ OW_WITHIN void OW_N(ow_some_columns)(const int some, int64_t vectors, int64_t pa
             sums[vectors] += f[c] * OW_N(ow_get_part)(at[c] + vectors * OW_LANES, part);
 }
 
-/* As ow_small_gemv where columns of A are contiguous and long: sums of a block of rows stay in the first
- * cache while the parts of columns beside it are read from end to end, four at once. */
+/* As ow_small_gemv where columns of A are contiguous and long: sums of a block of rows stay in the
+ * first cache while the parts of columns beside it are read from end to end, four at once. */
 static void OW_N(ow_column_gemv)(const ow_matvec *q)
 {
     enum { ROWS = 16384 / sizeof(OW_T) };
@@ -208,7 +211,8 @@ static void OW_N(ow_column_gemv)(const ow_matvec *q)
     const int64_t k = q->k, ac = q->ac, xs = q->xs;
     const OW_T *x = (const OW_T *)q->x;
     for (int64_t i = 0; i < q->m; i += ROWS) {
-        const int64_t rows = q->m - i < ROWS ? q->m - i : ROWS, vectors = rows / OW_LANES, part = rows % OW_LANES;
+        const int64_t rows = q->m - i < ROWS ? q->m - i : ROWS, vectors = rows / OW_LANES,
+                      part = rows % OW_LANES;
         memset(sums, 0, sizeof(sums));
         for (int64_t j = 0; j < k; j += 4) {
             const OW_T *at[4];
@@ -223,7 +227,8 @@ static void OW_N(ow_column_gemv)(const ow_matvec *q)
                 for (int64_t c = 0; c < k - j; c++)
                     OW_N(ow_some_columns)(1, vectors, part, at + c, f + c, sums);
         }
-        OW_N(ow_put_sums)(rows, (const OW_T *)sums, (OW_T)q->a, (OW_T)q->b, (OW_T *)q->z + i * q->zs, q->zs);
+        OW_N(ow_put_sums)(rows, (const OW_T *)sums, (OW_T)q->a, (OW_T)q->b,
+                          (OW_T *)q->z + i * q->zs, q->zs);
     }
 }
 
@@ -231,9 +236,9 @@ static void OW_N(ow_column_gemv)(const ow_matvec *q)
  * A vector of a row of the result would be mostly empty. So each element is a sum of products of
  * vectors, and as many of them as there are registers for are added up together. */
 
-#define OW_FEW (OW_LANES / 2)                      /* columns */
-#define OW_FEW_SUMS (OW_VECTOR == 64 ? 16 : 8)     /* that are added up together */
-#define OW_FEW_BLOCK 1024                          /* terms for which the columns stay in the first cache */
+#define OW_FEW (OW_LANES / 2)                  /* columns */
+#define OW_FEW_SUMS (OW_VECTOR == 64 ? 16 : 8) /* that are added up together */
+#define OW_FEW_BLOCK 1024 /* terms for which the columns stay in the first cache */
 
 #define OW_FEW_PART(of) OW_N(ow_get_part)(of, k - p)
 /* The products of a vector of each row with one of each column. */
@@ -249,8 +254,8 @@ static void OW_N(ow_column_gemv)(const ow_matvec *q)
     }
 
 /* sums[r * cols + j] = sum over p of x[r, p] y[p, j]. The rows after `last` are that one again. */
-OW_WITHIN void OW_N(ow_few_sums)(const int rows, const int cols, int64_t last, int64_t k, const OW_T *x,
-                                 int64_t xr, const OW_T *y, int64_t yc, OW_T *sums)
+OW_WITHIN void OW_N(ow_few_sums)(const int rows, const int cols, int64_t last, int64_t k,
+                                 const OW_T *x, int64_t xr, const OW_T *y, int64_t yc, OW_T *sums)
 {
     enum { SUMS = OW_FEW_SUMS > OW_LANES ? OW_FEW_SUMS : OW_LANES };
     OW_N(ow_line_vec) c[SUMS];
@@ -291,7 +296,8 @@ OW_WITHIN void OW_N(ow_few_rows)(const int cols, const ow_product *q, int64_t i0
                               (const OW_T *)q->y + p, q->yc, sums);
             for (int64_t r = 0; r < some; r++)
                 for (int j = 0; j < cols; j++) {
-                    OW_T *z = (OW_T *)q->z + (i + r) * q->zr + j * q->zc, value = a * sums[r * cols + j];
+                    OW_T *z = (OW_T *)q->z + (i + r) * q->zr + j * q->zc,
+                         value = a * sums[r * cols + j];
                     *z = b == 0 ? value : b * *z + value;
                 }
         }

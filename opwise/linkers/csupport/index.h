@@ -18,11 +18,11 @@
         (void)ctx;                                                                                 \
         if (st[0] == sizeof(T) && st[1] == sizeof(T))                                              \
             for (int64_t i = 0; i < n; i++)                                                        \
-                ((T *)p[0])[i] = PLUS(((T *)p[0])[i], ((T *)p[1])[i]);                          \
+                ((T *)p[0])[i] = PLUS(((T *)p[0])[i], ((T *)p[1])[i]);                             \
         else                                                                                       \
             for (int64_t i = 0; i < n; i++) {                                                      \
                 T *to = (T *)(p[0] + i * st[0]);                                                   \
-                *to = PLUS(*to, *(T *)(p[1] + i * st[1]));                                      \
+                *to = PLUS(*to, *(T *)(p[1] + i * st[1]));                                         \
             }                                                                                      \
     }                                                                                              \
     static void ow_addat_##S(char *to, const int64_t *offset, const char *from, int64_t step,      \
@@ -30,7 +30,7 @@
     {                                                                                              \
         for (int64_t i = 0; i < n; i++) {                                                          \
             T *at = (T *)(to + offset[i]);                                                         \
-            *at = PLUS(*at, *(const T *)(from + i * step));                                     \
+            *at = PLUS(*at, *(const T *)(from + i * step));                                        \
         }                                                                                          \
     }
 OW_ADDTO(i8, int8_t, OW_PLUS)
@@ -57,8 +57,8 @@ typedef struct ow_adder {
 #define OW_ADDER(S) {#S, ow_addto_##S, ow_addat_##S}
 
 static const ow_adder ow_adders[] = {
-    OW_ADDER(i8),  OW_ADDER(i16), OW_ADDER(i32), OW_ADDER(i64), OW_ADDER(u8),
-    OW_ADDER(u16), OW_ADDER(u32), OW_ADDER(u64), OW_ADDER(f32), OW_ADDER(f64),
+    OW_ADDER(i8),  OW_ADDER(i16), OW_ADDER(i32),  OW_ADDER(i64), OW_ADDER(u8),
+    OW_ADDER(u16), OW_ADDER(u32), OW_ADDER(u64),  OW_ADDER(f32), OW_ADDER(f64),
     OW_ADDER(f16), OW_ADDER(c64), OW_ADDER(c128),
 };
 static const int ow_adder_count = sizeof(ow_adders) / sizeof(ow_adders[0]);
@@ -71,10 +71,11 @@ static int ow_broadcast(ow_step *s, ow_slot *y, const ow_slot *to)
         y->shape[d] = d < missing ? 1 : y->shape[d - missing];
         y->strides[d] = d < missing ? 0 : y->strides[d - missing];
         if (y->shape[d] != 1 && y->shape[d] != to->shape[d])
-            return OW_FAIL(s, OW_VALUE_ERROR,
-                           "array is not broadcastable to correct shape: length %lld along dimension "
-                           "%d, where %lld is set",
-                           (long long)y->shape[d], d, (long long)to->shape[d]);
+            return OW_FAIL(
+                s, OW_VALUE_ERROR,
+                "array is not broadcastable to correct shape: length %lld along dimension "
+                "%d, where %lld is set",
+                (long long)y->shape[d], d, (long long)to->shape[d]);
     }
     y->ndim = to->ndim;
     return OW_OK;
@@ -94,7 +95,10 @@ static void ow_put(ow_slot *to, ow_slot *y, int64_t adder)
         ow_walk_in_order(&w, ow_adders[adder].fn, NULL, size);
 }
 
-static int ow_inc_subtensor_prep(ow_step *s) { return ow_accumulator(s, OW_PARAMS(s, inc_subtensor)->overwrite); }
+static int ow_inc_subtensor_prep(ow_step *s)
+{
+    return ow_accumulator(s, OW_PARAMS(s, inc_subtensor)->overwrite);
+}
 
 /* Let `part` be what is changed of the output, and `y` what it is set to or incremented by. */
 static int ow_changed_part(ow_step *s, ow_slot *part, ow_slot *y)
@@ -125,8 +129,8 @@ static int ow_inc_subtensor_run(ow_step *s)
 }
 
 /* --- parts by vectors of indices -----------------------------------------------------------------
- * The inputs from `first` on are vectors or numbers of one length, or of length 1: an index for each
- * of the first dimensions of x. */
+ * The inputs from `first` on are vectors or numbers of one length, or of length 1: an index for
+ * each of the first dimensions of x. */
 
 static int ow_row_index(ow_step *s, const ow_slot *index, int64_t k, int axis, int64_t rows,
                         int64_t *row)
@@ -134,7 +138,7 @@ static int ow_row_index(ow_step *s, const ow_slot *index, int64_t k, int axis, i
     char *data = index->data + k * index->strides[0];
     int64_t i;
     if (index->itemsize == 8)
-        i = *(int64_t *)data;  /* numpy takes the bits of a uint64 for those of a signed number */
+        i = *(int64_t *)data; /* numpy takes the bits of a uint64 for those of a signed number */
     else {
         ow_slot item = *index;
         item.data = data;
@@ -142,9 +146,10 @@ static int ow_row_index(ow_step *s, const ow_slot *index, int64_t k, int axis, i
     }
     const int64_t at = i < 0 ? i + rows : i;
     if (at < 0 || at >= rows)
-        return OW_FAIL(s, OW_INDEX_ERROR,
-                       "index out of bounds: index %lld is out of bounds for axis %d with size %lld",
-                       (long long)i, axis, (long long)rows);
+        return OW_FAIL(
+            s, OW_INDEX_ERROR,
+            "index out of bounds: index %lld is out of bounds for axis %d with size %lld",
+            (long long)i, axis, (long long)rows);
     *row = at;
     return OW_OK;
 }
@@ -207,7 +212,8 @@ static int64_t ow_parts_at_once(double ns)
     return ns * OW_PARTS < OW_LONGEST_CHUNK_NS ? OW_PARTS : 1;
 }
 
-/* Add to offset[k] where index k leads, in bytes; returns whether one of n indices is out of range. */
+/* Add to offset[k] where index k leads, in bytes; returns whether one of n indices is out of
+ * range. */
 #define OW_OFFSETS(T)                                                                              \
     for (int64_t k = 0; k < n; k++) {                                                              \
         const int64_t i = (int64_t)*(const T *)(index + k * step), at = i < 0 ? i + length : i;    \
@@ -223,7 +229,7 @@ static int64_t ow_parts_at_once(double ns)
 #endif
 
 static OW_CLONED int ow_add_offsets(int64_t *offset, const char *index, int64_t step, int itemsize,
-                          int is_unsigned, int64_t n, int64_t length, int64_t stride)
+                                    int is_unsigned, int64_t n, int64_t length, int64_t stride)
 {
     int outside = 0;
     if (itemsize == 8)
@@ -244,16 +250,17 @@ static OW_CLONED int ow_add_offsets(int64_t *offset, const char *index, int64_t 
 }
 
 /* As ow_find_parts, but returns only whether an index is out of range. */
-static int ow_offsets_of_parts(const ow_step *s, const ow_slot *x, int first, int64_t first_part, int64_t n,
-                               int64_t *offset)
+static int ow_offsets_of_parts(const ow_step *s, const ow_slot *x, int first, int64_t first_part,
+                               int64_t n, int64_t *offset)
 {
     int outside = 0;
     memset(offset, 0, sizeof(int64_t) * (size_t)n);
     for (int d = 0; d < s->nin - first; d++) {
         const ow_slot *index = s->in[first + d];
         const int64_t step = index->ndim && index->shape[0] > 1 ? index->strides[0] : 0;
-        outside |= ow_add_offsets(offset, ow_at(index->data, first_part, step), step, index->itemsize,
-                                  index->typenum % 2 == 0, n, x->shape[d], x->strides[d]);
+        outside |=
+            ow_add_offsets(offset, ow_at(index->data, first_part, step), step, index->itemsize,
+                           index->typenum % 2 == 0, n, x->shape[d], x->strides[d]);
     }
     return outside;
 }
@@ -313,11 +320,11 @@ static int ow_take_parts_check(ow_step *s)
     return ow_check_parts(s, s->in[0], 1, s->out[0]->shape[0]);
 }
 
-/* Parts are shared out; they may lie across the memory of x, and the result then does, too: its elements
- * for one place in the parts are side by side, and are read from one row. */
+/* Parts are shared out; they may lie across the memory of x, and the result then does, too: its
+ * elements for one place in the parts are side by side, and are read from one row. */
 typedef struct ow_take_job {
     ow_step *s;
-    ow_slot from;      /* the layout of a part */
+    ow_slot from; /* the layout of a part */
     int64_t chunks, bytes;
     int whole, across, rc;
 } ow_take_job;
@@ -335,15 +342,24 @@ typedef struct ow_take_job {
             for (int k = 0; k < few; k++)                                                          \
                 ((T *)to)[k] = *(const T *)(from + offset[k]);                                     \
     }                                                                                              \
-    static void ow_take_few_##T(char *to, int64_t step, const char *from, int64_t st, int64_t rows, \
-                                const int64_t *offset, int few)                                    \
+    static void ow_take_few_##T(char *to, int64_t step, const char *from, int64_t st,              \
+                                int64_t rows, const int64_t *offset, int few)                      \
     {                                                                                              \
         switch (few) { /* a loop of known length needs no counting */                              \
-        case 1: ow_take_some_##T(to, step, from, st, rows, offset, 1); break;                      \
-        case 2: ow_take_some_##T(to, step, from, st, rows, offset, 2); break;                      \
-        case 3: ow_take_some_##T(to, step, from, st, rows, offset, 3); break;                      \
-        case 4: ow_take_some_##T(to, step, from, st, rows, offset, 4); break;                      \
-        default: ow_take_some_##T(to, step, from, st, rows, offset, few);                          \
+        case 1:                                                                                    \
+            ow_take_some_##T(to, step, from, st, rows, offset, 1);                                 \
+            break;                                                                                 \
+        case 2:                                                                                    \
+            ow_take_some_##T(to, step, from, st, rows, offset, 2);                                 \
+            break;                                                                                 \
+        case 3:                                                                                    \
+            ow_take_some_##T(to, step, from, st, rows, offset, 3);                                 \
+            break;                                                                                 \
+        case 4:                                                                                    \
+            ow_take_some_##T(to, step, from, st, rows, offset, 4);                                 \
+            break;                                                                                 \
+        default:                                                                                   \
+            ow_take_some_##T(to, step, from, st, rows, offset, few);                               \
         }                                                                                          \
     }
 OW_TAKE_FEW(uint8_t)
@@ -352,21 +368,34 @@ OW_TAKE_FEW(uint32_t)
 OW_TAKE_FEW(uint64_t)
 OW_TAKE_FEW(ow_c128)
 
-/* The same for elements of so many bytes; returns 0 if there is no loop for them. step, st: from row to row. */
+/* The same for elements of so many bytes; returns 0 if there is no loop for them. step, st: from
+ * row to row. */
 static int ow_take_few(char *to, int64_t step, const char *from, int64_t st, int64_t rows,
                        const int64_t *offset, int few, int64_t itemsize)
 {
     switch (itemsize) {
-    case 1: ow_take_few_uint8_t(to, step, from, st, rows, offset, few); return 1;
-    case 2: ow_take_few_uint16_t(to, step, from, st, rows, offset, few); return 1;
-    case 4: ow_take_few_uint32_t(to, step, from, st, rows, offset, few); return 1;
-    case 8: ow_take_few_uint64_t(to, step, from, st, rows, offset, few); return 1;
-    case 16: ow_take_few_ow_c128(to, step, from, st, rows, offset, few); return 1;
-    default: return 0;
+    case 1:
+        ow_take_few_uint8_t(to, step, from, st, rows, offset, few);
+        return 1;
+    case 2:
+        ow_take_few_uint16_t(to, step, from, st, rows, offset, few);
+        return 1;
+    case 4:
+        ow_take_few_uint32_t(to, step, from, st, rows, offset, few);
+        return 1;
+    case 8:
+        ow_take_few_uint64_t(to, step, from, st, rows, offset, few);
+        return 1;
+    case 16:
+        ow_take_few_ow_c128(to, step, from, st, rows, offset, few);
+        return 1;
+    default:
+        return 0;
     }
 }
 
-static void ow_take_across(const ow_take_job *j, const int64_t *offset, int64_t first, int64_t parts)
+static void ow_take_across(const ow_take_job *j, const int64_t *offset, int64_t first,
+                           int64_t parts)
 {
     const ow_slot *x = j->s->in[0], *z = j->s->out[0];
     const int64_t places = ow_size(&j->from);
@@ -374,7 +403,8 @@ static void ow_take_across(const ow_take_job *j, const int64_t *offset, int64_t 
     const char *from = x->data;
     char *to = z->data + first * z->strides[0];
     if (j->from.ndim == 1 && parts <= OW_FEW &&
-        ow_take_few(to, z->strides[1], from, j->from.strides[0], places, offset, (int)parts, x->itemsize))
+        ow_take_few(to, z->strides[1], from, j->from.strides[0], places, offset, (int)parts,
+                    x->itemsize))
         return;
     for (int64_t k = 0; k < places; k++) {
         ow_kernels->take_rows(to, z->strides[0], from, offset, parts, x->itemsize);
@@ -433,7 +463,8 @@ static int ow_take_parts_run(ow_step *s)
     j.bytes = ow_size(&j.from) * x->itemsize;
     j.across = !j.whole && z->shape[0] > 1 && z->strides[0] == z->itemsize && j.bytes;
     const double size = (double)ow_size(z), n = (double)z->shape[0];
-    j.chunks = ow_chunks(OW_INDEX_NS * n + size * (j.whole || j.across ? 0.5 : OW_COPY_NS) * x->itemsize / 8);
+    j.chunks = ow_chunks(OW_INDEX_NS * n +
+                         size * (j.whole || j.across ? 0.5 : OW_COPY_NS) * x->itemsize / 8);
     ow_parallel(ow_take_chunk, &j, j.chunks);
     return j.rc ? ow_check_parts(s, x, 1, z->shape[0]) : OW_OK;
 }
@@ -470,7 +501,10 @@ static void ow_put_parts(ow_slot *to, const ow_slot *z, const int64_t *offset, o
         }
 }
 
-static int ow_inc_parts_prep(ow_step *s) { return ow_accumulator(s, OW_PARAMS(s, inc_parts)->overwrite); }
+static int ow_inc_parts_prep(ow_step *s)
+{
+    return ow_accumulator(s, OW_PARAMS(s, inc_parts)->overwrite);
+}
 
 /* Let `y` have the shape of the parts that are changed. */
 static int ow_changed_parts(ow_step *s, ow_slot *y)
@@ -525,7 +559,7 @@ static int ow_inc_parts_run(ow_step *s)
     return OW_OK;
 }
 
-/* --- joining and counting ------------------------------------------------------------------------ */
+/* --- joining and counting --------------------------------------------------------------------- */
 
 /* in: axis (not read), arrays of the output's dtype */
 static int ow_join_prep(ow_step *s)

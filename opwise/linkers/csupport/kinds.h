@@ -1,4 +1,5 @@
-/* The kinds of C steps by name. Each file kinds_*.c has a table of some, and what the VM asks of them. */
+/* The kinds of C steps by name. Each file kinds_*.c has a table of some, and what the VM asks of
+ * them. */
 #ifndef OW_KINDS_H
 #define OW_KINDS_H
 
@@ -23,11 +24,12 @@ static inline int ow_prep_nothing(ow_step *s)
 }
 
 /* Each ends with a kind without a name. */
-extern const ow_kind ow_kinds_of_arrays[], ow_kinds_of_indices[], ow_kinds_of_algebra[], ow_kinds_of_images[],
-    ow_kinds_of_rows[];
+extern const ow_kind ow_kinds_of_arrays[], ow_kinds_of_indices[], ow_kinds_of_algebra[],
+    ow_kinds_of_images[], ow_kinds_of_rows[];
 #define OW_KIND_TABLES 5
 static const ow_kind *const ow_kind_tables[OW_KIND_TABLES] = {
-    ow_kinds_of_arrays, ow_kinds_of_indices, ow_kinds_of_algebra, ow_kinds_of_images, ow_kinds_of_rows,
+    ow_kinds_of_arrays, ow_kinds_of_indices, ow_kinds_of_algebra,
+    ow_kinds_of_images, ow_kinds_of_rows,
 };
 
 static inline const ow_kind *ow_find_kind(const char *name)
@@ -42,7 +44,8 @@ static inline const ow_kind *ow_find_kind(const char *name)
 /* Runs the instructions of an ow_code of elemwise.h. */
 extern ow_loop const ow_interpreter;
 
-/* The name of row i of the table of additions, or of that of positions of maxima; NULL at the end. */
+/* The name of row i of the table of additions, or of that of positions of maxima; NULL at the
+ * end. */
 const char *ow_adder_name(int i);
 const char *ow_argmaxer_name(int i);
 
@@ -57,9 +60,10 @@ extern int (*ow_load_lapack)(char *error);
 /* In how many parts the rows and columns of a product are cut for the team. */
 void ow_cuts(int64_t m, int64_t n, int64_t k, int type, int64_t *down, int64_t *across);
 
-/* The name of the algorithm of a step of a convolution, or of one of its gradients; NULL if the lengths do not
- * belong together. */
+/* The name of the algorithm of a step of a convolution, or of one of its gradients; NULL if the
+ * lengths do not belong together. */
 enum { OW_FORWARD, OW_BY_IMAGES, OW_BY_KERNELS };
-const char *ow_conv_algorithm_of(int kind, const void *params, const int64_t *image, const int64_t *kernel, int f64);
+const char *ow_conv_algorithm_of(int kind, const void *params, const int64_t *image,
+                                 const int64_t *kernel, int f64);
 
 #endif

@@ -26,11 +26,15 @@ const ow_kind ow_kinds_of_algebra[] = {
     {"csr_product", 0, ow_csr_product_prep, ow_csr_product_run, OW_STATIC},
     {"csc_product", 0, ow_csc_product_prep, ow_csc_product_run, 0},
     {"usmm_csc", sizeof(ow_update_params), ow_usmm_prep, ow_usmm_run, OW_CHECKED},
-    {"product_gradient", sizeof(ow_format_params), ow_product_gradient_prep, ow_product_gradient_run, OW_STATIC},
+    {"product_gradient", sizeof(ow_format_params), ow_product_gradient_prep,
+     ow_product_gradient_run, OW_STATIC},
     {"sampling_dot", 0, ow_sampling_dot_prep, ow_sampling_dot_run, OW_STATIC},
-    {"times_matrix", sizeof(ow_format_params), ow_times_matrix_prep, ow_times_matrix_run, OW_STATIC},
-    {"with_vector", sizeof(ow_with_vector_params), ow_with_vector_prep, ow_with_vector_run, OW_STATIC},
-    {"add_dense", sizeof(ow_add_dense_params), ow_add_dense_prep, ow_add_dense_run, OW_STATIC | OW_CHECKED},
+    {"times_matrix", sizeof(ow_format_params), ow_times_matrix_prep, ow_times_matrix_run,
+     OW_STATIC},
+    {"with_vector", sizeof(ow_with_vector_params), ow_with_vector_prep, ow_with_vector_run,
+     OW_STATIC},
+    {"add_dense", sizeof(ow_add_dense_params), ow_add_dense_prep, ow_add_dense_run,
+     OW_STATIC | OW_CHECKED},
     {"data_gradient", 0, ow_data_gradient_prep, ow_data_gradient_run, OW_STATIC},
     {NULL, 0, NULL, NULL, 0},
 };
@@ -56,23 +60,27 @@ int ow_set_blas(const char *name, void *fn)
         *(void **)&ow_lapack.s.f = fn;                                                             \
         return 1;                                                                                  \
     }
-    OW_BLAS_ROW(dgemm) OW_BLAS_ROW(sgemm) OW_BLAS_ROW(dgemv) OW_BLAS_ROW(sgemv)
-    OW_BLAS_ROW(dger) OW_BLAS_ROW(sger)
-    OW_LAPACK_ROW(trsv) OW_LAPACK_ROW(trsm) OW_LAPACK_ROW(potrf) OW_LAPACK_ROW(getrf)
-    OW_LAPACK_ROW(getri) OW_LAPACK_ROW(syevd) OW_LAPACK_ROW(gesdd) OW_LAPACK_ROW(geqrf)
+    OW_BLAS_ROW(dgemm)
+    OW_BLAS_ROW(sgemm)
+    OW_BLAS_ROW(dgemv)
+    OW_BLAS_ROW(sgemv)
+    OW_BLAS_ROW(dger)
+    OW_BLAS_ROW(sger)
+    OW_LAPACK_ROW(trsv)
+    OW_LAPACK_ROW(trsm)
+    OW_LAPACK_ROW(potrf)
+    OW_LAPACK_ROW(getrf)
+    OW_LAPACK_ROW(getri)
+    OW_LAPACK_ROW(syevd)
+    OW_LAPACK_ROW(gesdd)
+    OW_LAPACK_ROW(geqrf)
     OW_LAPACK_ROW(orgqr)
     return 0;
 }
 
-int ow_has_blas(void)
-{
-    return ow_blas.sger != NULL;
-}
+int ow_has_blas(void) { return ow_blas.sger != NULL; }
 
-int ow_has_lapack(void)
-{
-    return ow_lapack.s.orgqr != NULL;
-}
+int ow_has_lapack(void) { return ow_lapack.s.orgqr != NULL; }
 
 void ow_cuts(int64_t m, int64_t n, int64_t k, int type, int64_t *down, int64_t *across)
 {

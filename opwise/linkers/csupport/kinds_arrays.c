@@ -7,10 +7,13 @@
 #include "view.h"
 
 const ow_kind ow_kinds_of_arrays[] = {
-    {"elemwise", sizeof(ow_elemwise_params), ow_elemwise_prep, ow_elemwise_run, OW_STATIC | OW_TOTAL},
-    {"dimshuffle", sizeof(ow_dimshuffle_params), ow_dimshuffle_prep, ow_run_nothing, OW_STATIC | OW_TOTAL},
+    {"elemwise", sizeof(ow_elemwise_params), ow_elemwise_prep, ow_elemwise_run,
+     OW_STATIC | OW_TOTAL},
+    {"dimshuffle", sizeof(ow_dimshuffle_params), ow_dimshuffle_prep, ow_run_nothing,
+     OW_STATIC | OW_TOTAL},
     {"alias", 0, ow_alias_prep, ow_run_nothing, OW_STATIC | OW_TOTAL},
-    {"rebroadcast", sizeof(ow_rebroadcast_params), ow_rebroadcast_prep, ow_run_nothing, OW_STATIC | OW_TOTAL},
+    {"rebroadcast", sizeof(ow_rebroadcast_params), ow_rebroadcast_prep, ow_run_nothing,
+     OW_STATIC | OW_TOTAL},
     {"deepcopy", 0, ow_deepcopy_prep, ow_deepcopy_run, OW_STATIC | OW_TOTAL},
     {"reshape", 0, ow_reshape_prep, ow_reshape_run, OW_STATIC | OW_TOTAL, .reads = 1},
     {"shape_i", sizeof(ow_axis_params), ow_shape_i_prep, ow_run_nothing, OW_STATIC | OW_TOTAL},
@@ -22,7 +25,8 @@ const ow_kind ow_kinds_of_arrays[] = {
     {"reduce", sizeof(ow_reduce_params), ow_reduce_prep, ow_reduce_run, OW_STATIC | OW_TOTAL},
     {"rowwise", sizeof(ow_rowwise_params), ow_rowwise_prep, ow_rowwise_run, OW_STATIC | OW_TOTAL},
     {"argmax", sizeof(ow_argmax_params), ow_argmax_prep, ow_argmax_run, OW_STATIC | OW_TOTAL},
-    {"first_along", sizeof(ow_first_along_params), ow_first_along_prep, ow_first_along_run, OW_STATIC | OW_TOTAL},
+    {"first_along", sizeof(ow_first_along_params), ow_first_along_prep, ow_first_along_run,
+     OW_STATIC | OW_TOTAL},
     {NULL, 0, NULL, NULL, 0},
 };
 
@@ -30,7 +34,4 @@ ow_loop const ow_interpreter = ow_interpret;
 
 int (*ow_compile_on_demand)(ow_on_demand *);
 
-const char *ow_argmaxer_name(int i)
-{
-    return i < ow_argmaxer_count ? ow_argmaxers[i].name : NULL;
-}
+const char *ow_argmaxer_name(int i) { return i < ow_argmaxer_count ? ow_argmaxers[i].name : NULL; }

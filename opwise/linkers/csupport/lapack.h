@@ -1,8 +1,7 @@
 /* Factorizations, systems of equations, eigenvalues and singular values through LAPACK.
- *
  * LAPACK's matrices are stored by columns. One stored by rows is, to LAPACK, its transpose: steps
- * that can work with the transpose do, the others copy. lapack_body.h has them for double and float.
- */
+ * that can work with the transpose do, the others copy. lapack_body.h has them for double and
+ * float. */
 #ifndef OW_LAPACK_H
 #define OW_LAPACK_H
 
@@ -10,18 +9,18 @@
 
 #include "blas.h"
 
-#define OW_LAPACK_FUNCTIONS(T)                                                                      \
-    struct {                                                                                        \
-        void (*trsv)(char *, char *, char *, int *, T *, int *, T *, int *);                        \
-        void (*trsm)(char *, char *, char *, char *, int *, int *, T *, T *, int *, T *, int *);    \
-        void (*potrf)(char *, int *, T *, int *, int *);                                            \
-        void (*getrf)(int *, int *, T *, int *, int *, int *);                                      \
-        void (*getri)(int *, T *, int *, int *, T *, int *, int *);                                 \
-        void (*syevd)(char *, char *, int *, T *, int *, T *, T *, int *, int *, int *, int *);     \
-        void (*gesdd)(char *, int *, int *, T *, int *, T *, T *, int *, T *, int *, T *, int *,    \
-                      int *, int *);                                                                \
-        void (*geqrf)(int *, int *, T *, int *, T *, T *, int *, int *);                            \
-        void (*orgqr)(int *, int *, int *, T *, int *, T *, T *, int *, int *);                     \
+#define OW_LAPACK_FUNCTIONS(T)                                                                     \
+    struct {                                                                                       \
+        void (*trsv)(char *, char *, char *, int *, T *, int *, T *, int *);                       \
+        void (*trsm)(char *, char *, char *, char *, int *, int *, T *, T *, int *, T *, int *);   \
+        void (*potrf)(char *, int *, T *, int *, int *);                                           \
+        void (*getrf)(int *, int *, T *, int *, int *, int *);                                     \
+        void (*getri)(int *, T *, int *, int *, T *, int *, int *);                                \
+        void (*syevd)(char *, char *, int *, T *, int *, T *, T *, int *, int *, int *, int *);    \
+        void (*gesdd)(char *, int *, int *, T *, int *, T *, T *, int *, T *, int *, T *, int *,   \
+                      int *, int *);                                                               \
+        void (*geqrf)(int *, int *, T *, int *, T *, T *, int *, int *);                           \
+        void (*orgqr)(int *, int *, int *, T *, int *, T *, T *, int *, int *);                    \
     }
 
 extern struct ow_lapack {
@@ -45,15 +44,16 @@ static inline int ow_need_lapack(ow_step *s)
 }
 
 /* --- threads of LAPACK ---------------------------------------------------------------------------
- * Factorizations that call many small products take longer with OpenBLAS's threads than with one, and much
- * longer where other programs use the processors. */
+ * Factorizations that call many small products take longer with OpenBLAS's threads than with one,
+ * and much longer where other programs use the processors. */
 
 static struct {
     int (*number)(void);
     void (*use)(int);
 } ow_blas_threads;
 
-/* Find what changes the number of threads of the library that has this function, if it is an OpenBLAS. */
+/* Find what changes the number of threads of the library that has this function, if it is an
+ * OpenBLAS. */
 static void ow_find_blas_threads(void *function)
 {
     static const char *const names[][2] = {
@@ -61,14 +61,17 @@ static void ow_find_blas_threads(void *function)
         {"openblas_get_num_threads", "openblas_set_num_threads"},
     };
     Dl_info about;
-    void *library = dladdr(function, &about) ? dlopen(about.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    void *library =
+        dladdr(function, &about) ? dlopen(about.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
     for (int i = 0; library && i < 2 && !ow_blas_threads.use; i++) {
         *(void **)&ow_blas_threads.number = dlsym(library, names[i][0]);
-        *(void **)&ow_blas_threads.use = ow_blas_threads.number ? dlsym(library, names[i][1]) : NULL;
+        *(void **)&ow_blas_threads.use =
+            ow_blas_threads.number ? dlsym(library, names[i][1]) : NULL;
     }
 }
 
-/* Let LAPACK use one thread, if `alone`; returns how many to give back to ow_blas_together, or 0. */
+/* Let LAPACK use one thread, if `alone`; returns how many to give back to ow_blas_together, or
+ * 0. */
 static inline int ow_blas_alone(int alone)
 {
     const int before = alone && ow_blas_threads.use ? ow_blas_threads.number() : 0;
@@ -89,7 +92,7 @@ static inline void ow_blas_together(int before)
 #define OW_QR_ALONE 650
 #define OW_EIGH_ALONE 150
 
-/* --- operands ------------------------------------------------------------------------------------ */
+/* --- operands --------------------------------------------------------------------------------- */
 
 static int ow_square(ow_step *s, const ow_slot *x)
 {
@@ -113,19 +116,19 @@ static int ow_lapack_fits(ow_step *s, const ow_slot *x)
 #define OW_SUMS 16
 
 /* ctx: a number to which 0 times each element is added: NaN if one of them is infinite or NaN */
-#define OW_FINITE(type)                                                                             \
-    static void ow_finite_##type(const void *ctx, char **p, const int64_t *st, int64_t n)           \
-    {                                                                                               \
-        type sums[OW_SUMS] = {0};                                                                   \
-        int64_t i = 0;                                                                              \
-        if (st[0] == (int64_t)sizeof(type))                                                         \
-            for (const type *x = (const type *)p[0]; i + OW_SUMS <= n; i += OW_SUMS)                \
-                for (int k = 0; k < OW_SUMS; k++)                                                   \
-                    sums[k] += x[i + k] * 0;                                                        \
-        for (; i < n; i++)                                                                          \
-            sums[0] += *(const type *)(p[0] + i * st[0]) * 0;                                       \
-        for (int k = 0; k < OW_SUMS; k++)                                                           \
-            *(double *)ctx += (double)sums[k];                                                      \
+#define OW_FINITE(type)                                                                            \
+    static void ow_finite_##type(const void *ctx, char **p, const int64_t *st, int64_t n)          \
+    {                                                                                              \
+        type sums[OW_SUMS] = {0};                                                                  \
+        int64_t i = 0;                                                                             \
+        if (st[0] == (int64_t)sizeof(type))                                                        \
+            for (const type *x = (const type *)p[0]; i + OW_SUMS <= n; i += OW_SUMS)               \
+                for (int k = 0; k < OW_SUMS; k++)                                                  \
+                    sums[k] += x[i + k] * 0;                                                       \
+        for (; i < n; i++)                                                                         \
+            sums[0] += *(const type *)(p[0] + i * st[0]) * 0;                                      \
+        for (int k = 0; k < OW_SUMS; k++)                                                          \
+            *(double *)ctx += (double)sums[k];                                                     \
     }
 OW_FINITE(double)
 OW_FINITE(float)
@@ -172,7 +175,8 @@ static int ow_ensure_columns(ow_step *s, ow_slot *z, int64_t rows, int64_t cols)
     return rc;
 }
 
-/* Copy matrix `x` to `memory` without gaps, stored as x is if that is by rows or columns; describe it. */
+/* Copy matrix `x` to `memory` without gaps, stored as x is if that is by rows or columns; describe
+ * it. */
 static ow_mat ow_copied(ow_slot *x, char *memory, int by_columns)
 {
     ow_slot copy = *x;

@@ -1,8 +1,8 @@
 /* Steps through LAPACK for the numbers of type OW_T; included by lapack.h for each of them. */
 
 /* --- own factorizations --------------------------------------------------------------------------
- * Halves of the columns are factorized one after the other, and the second half is brought up to date by a
- * product between them: nearly all work is in products, which the team shares. */
+ * Halves of the columns are factorized one after the other, and the second half is brought up to
+ * date by a product between them: nearly all work is in products, which the team shares. */
 
 /* A part of a matrix for ow_gemm_mats. */
 static inline ow_mat OW_FN(part)(OW_T *at, int64_t rows, int64_t cols, int64_t ld, int by_rows)
@@ -10,8 +10,10 @@ static inline ow_mat OW_FN(part)(OW_T *at, int64_t rows, int64_t cols, int64_t l
     return (ow_mat){(char *)at, (int)rows, (int)cols, (int)ld, by_rows};
 }
 
-/* Columns b = L^-1 b for the lower triangle with ones on the diagonal in the n columns of l; all by columns. */
-static void OW_FN(lower_columns)(int64_t n, int64_t many, const OW_T *l, int64_t ld, OW_T *b, int64_t ldb)
+/* Columns b = L^-1 b for the lower triangle with ones on the diagonal in the n columns of l; all by
+ * columns. */
+static void OW_FN(lower_columns)(int64_t n, int64_t many, const OW_T *l, int64_t ld, OW_T *b,
+                                 int64_t ldb)
 {
     if (n <= OW_LEAF) {
         ow_kernels->lower_leaf[OW_IS_DOUBLE](n, many, l, 1, ld, 1, b, ldb);
@@ -20,7 +22,8 @@ static void OW_FN(lower_columns)(int64_t n, int64_t many, const OW_T *l, int64_t
     const int64_t half = ow_round_up(n / 2, OW_LEAF), rest = n - half;
     OW_FN(lower_columns)(half, many, l, ld, b, ldb);
     ow_gemm_mats(OW_IS_DOUBLE, OW_FN(part)(b + half, rest, many, ldb, 0),
-                 OW_FN(part)((OW_T *)l + half, rest, half, ld, 0), OW_FN(part)(b, half, many, ldb, 0), -1, 1);
+                 OW_FN(part)((OW_T *)l + half, rest, half, ld, 0),
+                 OW_FN(part)(b, half, many, ldb, 0), -1, 1);
     OW_FN(lower_columns)(rest, many, l + half * (ld + 1), ld, b + half, ldb);
 }
 
@@ -38,7 +41,7 @@ static void OW_FN(exchange)(int64_t count, const int *pivots, int64_t n, OW_T *a
 /* What one half of the columns does to parts of the other; parts are as wide whatever the team. */
 typedef struct OW_FN(update) {
     int64_t half, many, ld, count;
-    const OW_T *left;  /* triangle, or NULL */
+    const OW_T *left; /* triangle, or NULL */
     OW_T *at;
     const int *pivots;
 } OW_FN(update);
@@ -46,17 +49,19 @@ typedef struct OW_FN(update) {
 static void OW_FN(update_chunk)(void *arg, int64_t c)
 {
     const OW_FN(update) *j = arg;
-    const int64_t first = c * OW_UPDATED, some = j->many - first < OW_UPDATED ? j->many - first : OW_UPDATED;
+    const int64_t first = c * OW_UPDATED,
+                  some = j->many - first < OW_UPDATED ? j->many - first : OW_UPDATED;
     OW_T *at = j->at + first * j->ld;
     OW_FN(exchange)(j->count, j->pivots, some, at, j->ld);
     if (j->left)
         OW_FN(lower_columns)(j->half, some, j->left, j->ld, at, j->ld);
 }
 
-static void OW_FN(update_all)(const OW_FN(update) *j)
+static void OW_FN(update_all)(const OW_FN(update) * j)
 {
     const int64_t chunks = (j->many + OW_UPDATED - 1) / OW_UPDATED;
-    const int pays = (double)j->many * (double)j->count * (j->left ? 1 + (double)j->half / 16 : 1) > OW_WORTH;
+    const int pays =
+        (double)j->many * (double)j->count * (j->left ? 1 + (double)j->half / 16 : 1) > OW_WORTH;
     (pays ? ow_parallel : ow_in_order)(OW_FN(update_chunk), (void *)j, chunks);
 }
 
@@ -70,7 +75,8 @@ static int OW_FN(lu_columns)(int64_t m, int64_t n, OW_T *a, int64_t ld, int *piv
     int first = OW_FN(lu_columns)(m, half, a, ld, pivots), second;
     OW_FN(update_all)(&(OW_FN(update)){half, rest, ld, half, a, right, pivots});
     ow_gemm_mats(OW_IS_DOUBLE, OW_FN(part)(right + half, m - half, rest, ld, 0),
-                 OW_FN(part)(a + half, m - half, half, ld, 0), OW_FN(part)(right, half, rest, ld, 0), -1, 1);
+                 OW_FN(part)(a + half, m - half, half, ld, 0),
+                 OW_FN(part)(right, half, rest, ld, 0), -1, 1);
     second = OW_FN(lu_columns)(m - half, rest, right + half, ld, pivots + half);
     OW_FN(update_all)(&(OW_FN(update)){half, half, ld, rest, NULL, a + half, pivots + half});
     for (int64_t i = half; i < n; i++)
@@ -89,7 +95,8 @@ static int OW_FN(lu)(int n, OW_T *a, int ld, int *pivots)
 }
 
 /* Rows b = b L^-T for the lower triangle of l; all by rows. */
-static void OW_FN(lower_rows)(int64_t n, int64_t many, const OW_T *l, int64_t ld, OW_T *b, int64_t ldb)
+static void OW_FN(lower_rows)(int64_t n, int64_t many, const OW_T *l, int64_t ld, OW_T *b,
+                              int64_t ldb)
 {
     if (n <= OW_LEAF) {
         ow_kernels->lower_leaf[OW_IS_DOUBLE](n, many, l, ld, 1, 0, b, ldb);
@@ -97,12 +104,14 @@ static void OW_FN(lower_rows)(int64_t n, int64_t many, const OW_T *l, int64_t ld
     }
     const int64_t half = ow_round_up(n / 2, OW_LEAF), rest = n - half;
     OW_FN(lower_rows)(half, many, l, ld, b, ldb);
-    ow_gemm_mats(OW_IS_DOUBLE, OW_FN(part)(b + half, many, rest, ldb, 1), OW_FN(part)(b, many, half, ldb, 1),
+    ow_gemm_mats(OW_IS_DOUBLE, OW_FN(part)(b + half, many, rest, ldb, 1),
+                 OW_FN(part)(b, many, half, ldb, 1),
                  OW_FN(part)((OW_T *)l + half * ld, half, rest, ld, 0), -1, 1);
     OW_FN(lower_rows)(rest, many, l + half * (ld + 1), ld, b + half, ldb);
 }
 
-/* The lower triangle of c -= x x' for x of k columns; all by rows. What is above it in small blocks changes. */
+/* The lower triangle of c -= x x' for x of k columns; all by rows. What is above it in small blocks
+ * changes. */
 static void OW_FN(minus_square)(int64_t n, int64_t k, OW_T *c, const OW_T *x, int64_t ld)
 {
     enum { BLOCK = 96 };
@@ -115,12 +124,13 @@ static void OW_FN(minus_square)(int64_t n, int64_t k, OW_T *c, const OW_T *x, in
     }
     OW_FN(minus_square)(half, k, c, x, ld);
     ow_gemm_mats(OW_IS_DOUBLE, OW_FN(part)(c + half * ld, rest, half, ld, 1),
-                 OW_FN(part)(from + half * ld, rest, k, ld, 1), OW_FN(part)(from, k, half, ld, 0), -1, 1);
+                 OW_FN(part)(from + half * ld, rest, k, ld, 1), OW_FN(part)(from, k, half, ld, 0),
+                 -1, 1);
     OW_FN(minus_square)(rest, k, c + half * (ld + 1), x + half * ld, ld);
 }
 
-/* The lower triangle, by rows, whose square is that of a; returns the first leading minor that is not
- * positive, counted from 1, or 0. What is above the diagonal changes. */
+/* The lower triangle, by rows, whose square is that of a; returns the first leading minor that is
+ * not positive, counted from 1, or 0. What is above the diagonal changes. */
 static int OW_FN(cholesky_rows)(int64_t n, OW_T *a, int64_t ld)
 {
     if (n <= OW_LEAF) {
@@ -146,7 +156,7 @@ static int OW_FN(cholesky_rows)(int64_t n, OW_T *a, int64_t ld)
     return info ? info + (int)half : 0;
 }
 
-/* --- Cholesky ------------------------------------------------------------------------------------ */
+/* --- Cholesky --------------------------------------------------------------------------------- */
 
 static int OW_FN(cholesky_prep)(ow_step *s)
 {
@@ -170,7 +180,8 @@ static int OW_FN(cholesky_run)(ow_step *s)
     if (rc || !ow_as_mat(z, &to) || to.rows == 0)
         return rc;
     const int64_t n = to.rows;
-    /* lines are rows, or columns; a half is the first part of each line, up to the diagonal, or the rest */
+    /* lines are rows, or columns; a half is the first part of each line, up to the diagonal, or the
+     * rest */
     const int first = !OW_PARAMS(s, cholesky)->lower == !to.by_rows;
     const int by_lines = ow_as_mat(x, &from) && from.by_rows == to.by_rows;
     if (!by_lines)
@@ -179,7 +190,8 @@ static int OW_FN(cholesky_run)(ow_step *s)
         OW_T *line = (OW_T *)to.data + i * to.ld;
         const int64_t begin = first ? 0 : i, end = first ? i + 1 : n;
         if (by_lines && from.data != to.data)
-            memcpy(line + begin, (OW_T *)from.data + i * from.ld + begin, sizeof(OW_T) * (size_t)(end - begin));
+            memcpy(line + begin, (OW_T *)from.data + i * from.ld + begin,
+                   sizeof(OW_T) * (size_t)(end - begin));
         memset(line, 0, sizeof(OW_T) * (size_t)begin);
         memset(line + end, 0, sizeof(OW_T) * (size_t)(n - end));
     }
@@ -202,7 +214,7 @@ static int OW_FN(cholesky_run)(ow_step *s)
     return OW_OK;
 }
 
-/* --- systems of equations ------------------------------------------------------------------------ */
+/* --- systems of equations --------------------------------------------------------------------- */
 
 /* b = op(a)^-1 b for a triangle: the half `uplo`, as LAPACK sees a, with ones on the diagonal if
  * `diag` is 'U'; op transposes if `trans` is 'T' */
@@ -233,7 +245,8 @@ static void OW_FN(swap_rows)(const ow_mat *b, const int *pivots, int descending)
     for (int64_t c = 0; c < outer; c++)
         for (int64_t step = 0; step < n; step++) {
             const int64_t i = descending ? n - 1 - step : step;
-            OW_T *p = (OW_T *)b->data + i * row + c * col, *q = (OW_T *)b->data + (pivots[i] - 1) * row + c * col;
+            OW_T *p = (OW_T *)b->data + i * row + c * col,
+                 *q = (OW_T *)b->data + (pivots[i] - 1) * row + c * col;
             if (p == q)
                 continue;
             for (int64_t j = 0; j < inner; j++) {
@@ -312,7 +325,7 @@ static int OW_FN(solve_run)(ow_step *s)
     return OW_OK;
 }
 
-/* --- inverse and determinant --------------------------------------------------------------------- */
+/* --- inverse and determinant ------------------------------------------------------------------ */
 
 static int OW_FN(inverse_work)(int n)
 {
@@ -333,7 +346,8 @@ static int OW_FN(inverse_prep)(ow_step *s)
     return ow_reserve(s, ow_lines(n, sizeof(int)) + ow_lines(OW_FN(inverse_work)(n), sizeof(OW_T)));
 }
 
-/* The inverse of the transpose is the transpose of the inverse: matrices by rows and columns alike. */
+/* The inverse of the transpose is the transpose of the inverse: matrices by rows and columns
+ * alike. */
 static int OW_FN(inverse_run)(ow_step *s)
 {
     ow_slot *z = s->out[0];
@@ -416,21 +430,24 @@ static int OW_FN(eigh_prep)(ow_step *s)
 static int OW_FN(eigh_run)(ow_step *s)
 {
     ow_slot *x = s->in[0];
-    int n = (int)x->shape[0], lwork, liwork, info = 0, rc = OW_PARAMS(s, eigh)->check_finite ? ow_check_finite(s, x) : OW_OK;
+    int n = (int)x->shape[0], lwork, liwork, info = 0,
+        rc = OW_PARAMS(s, eigh)->check_finite ? ow_check_finite(s, x) : OW_OK;
     if (rc || n == 0)
         return rc;
     OW_FN(eigh_work)(s, n, &lwork, &liwork);
-    char jobz = s->nout == 2 ? 'V' : 'N', uplo = OW_PARAMS(s, eigh)->lower ? 'L' : 'U', *memory = s->scratch;
+    char jobz = s->nout == 2 ? 'V' : 'N', uplo = OW_PARAMS(s, eigh)->lower ? 'L' : 'U',
+         *memory = s->scratch;
     OW_T *work = ow_take(&memory, ow_lines(lwork, sizeof(OW_T)));
     int *iwork = ow_take(&memory, ow_lines(liwork, sizeof(int)));
     OW_T *v = (OW_T *)ow_copied(x, s->nout == 2 ? s->out[1]->data : memory, 1).data;
     const int team = ow_blas_alone(n < OW_EIGH_ALONE);
-    OW_LAPACK.syevd(&jobz, &uplo, &n, v, &n, (OW_T *)s->out[0]->data, work, &lwork, iwork, &liwork, &info);
+    OW_LAPACK.syevd(&jobz, &uplo, &n, v, &n, (OW_T *)s->out[0]->data, work, &lwork, iwork, &liwork,
+                    &info);
     ow_blas_together(team);
     return info ? OW_FAIL(s, OW_LINALG_ERROR, "Eigenvalues did not converge") : OW_OK;
 }
 
-/* --- singular values and QR ---------------------------------------------------------------------- */
+/* --- singular values and QR ------------------------------------------------------------------- */
 
 static void OW_FN(identity)(ow_slot *z)
 {
@@ -466,7 +483,8 @@ static int OW_FN(svd_prep)(ow_step *s)
         rc = rc ? rc : ow_ensure_columns(s, s->out[2], full ? n : k, n);
     }
     const int64_t work = k ? OW_FN(svd_work)(OW_FN(svd_job)(s), (int)m, (int)n) : 0;
-    int64_t bytes = ow_add_size(ow_lines(ow_mul_size(m, n), sizeof(OW_T)), ow_lines(work, sizeof(OW_T)));
+    int64_t bytes =
+        ow_add_size(ow_lines(ow_mul_size(m, n), sizeof(OW_T)), ow_lines(work, sizeof(OW_T)));
     return rc ? rc : ow_reserve(s, ow_add_size(bytes, ow_lines(8 * k, sizeof(int))));
 }
 
@@ -485,10 +503,11 @@ static int OW_FN(svd_run)(ow_step *s)
     OW_T *work = ow_take(&memory, ow_lines(lwork, sizeof(OW_T)));
     int *iwork = ow_take(&memory, ow_lines(8 * (int64_t)k, sizeof(int)));
     OW_T *a = (OW_T *)ow_copied(x, memory, 1).data, unused;
-    OW_T *u = s->nout == 3 ? (OW_T *)s->out[0]->data : &unused, *v = s->nout == 3 ? (OW_T *)s->out[2]->data : &unused;
+    OW_T *u = s->nout == 3 ? (OW_T *)s->out[0]->data : &unused,
+         *v = s->nout == 3 ? (OW_T *)s->out[2]->data : &unused;
     const int team = ow_blas_alone(k < OW_SVD_ALONE);
-    OW_LAPACK.gesdd(&job, &m, &n, a, &m, (OW_T *)values->data, u, s->nout == 3 ? &m : &one, v, &ldv, work,
-                    &lwork, iwork, &info);
+    OW_LAPACK.gesdd(&job, &m, &n, a, &m, (OW_T *)values->data, u, s->nout == 3 ? &m : &one, v, &ldv,
+                    work, &lwork, iwork, &info);
     ow_blas_together(team);
     return info ? OW_FAIL(s, OW_LINALG_ERROR, "SVD did not converge") : OW_OK;
 }
@@ -506,19 +525,22 @@ static int OW_FN(qr_work)(int m, int n, int cols, int k)
 static int OW_FN(qr_prep)(ow_step *s)
 {
     ow_slot *x = s->in[0], *r = s->out[s->nout - 1];
-    const int64_t m = x->shape[0], n = x->shape[1], k = m < n ? m : n, rows = OW_PARAMS(s, factors)->full ? m : k;
+    const int64_t m = x->shape[0], n = x->shape[1], k = m < n ? m : n,
+                  rows = OW_PARAMS(s, factors)->full ? m : k;
     int rc = ow_ensure_columns(s, r, rows, n);
     if (s->nout == 2)
         rc = rc ? rc : ow_ensure_columns(s, s->out[0], m, rows);
     const int64_t work = k ? OW_FN(qr_work)((int)m, (int)n, (int)rows, (int)k) : 0;
-    int64_t bytes = ow_add_size(ow_lines(ow_mul_size(m, n), sizeof(OW_T)), ow_lines(work, sizeof(OW_T)));
+    int64_t bytes =
+        ow_add_size(ow_lines(ow_mul_size(m, n), sizeof(OW_T)), ow_lines(work, sizeof(OW_T)));
     return rc ? rc : ow_reserve(s, ow_add_size(bytes, ow_lines(k, sizeof(OW_T))));
 }
 
 static int OW_FN(qr_run)(ow_step *s)
 {
     ow_slot *x = s->in[0], *r = s->out[s->nout - 1];
-    int m = (int)x->shape[0], n = (int)x->shape[1], k = m < n ? m : n, rows = (int)r->shape[0], info = 0;
+    int m = (int)x->shape[0], n = (int)x->shape[1], k = m < n ? m : n, rows = (int)r->shape[0],
+        info = 0;
     if (k == 0) {
         if (s->nout == 2)
             OW_FN(identity)(s->out[0]);

@@ -1,6 +1,5 @@
-/* Vectors along lines of elements that need not be aligned, for one type of elements: OW_T, of which OW_S is
- * the short name. Included once for each; OW_N(name) is a function of that type.
- */
+/* Vectors along lines of elements that need not be aligned, for one type of elements: OW_T, of
+ * which OW_S is the short name. Included once for each; OW_N(name) is a function of that type. */
 
 typedef OW_T OW_N(ow_line_vec) __attribute__((vector_size(OW_VECTOR), aligned(sizeof(OW_T))));
 typedef OW_MASK OW_N(ow_mask_vec) __attribute__((vector_size(OW_VECTOR)));

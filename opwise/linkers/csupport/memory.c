@@ -23,7 +23,7 @@
 
 /* What stands just before a block. */
 typedef struct ow_head {
-    char *base;       /* what malloc gave */
+    char *base; /* what malloc gave */
     int64_t capacity;
 } ow_head;
 
@@ -36,10 +36,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static ow_freed *lists[OW_SIZES];
 static int64_t kept, most = 256 << 20;
 
-static ow_head *head_of(const char *block)
-{
-    return (ow_head *)block - 1;
-}
+static ow_head *head_of(const char *block) { return (ow_head *)block - 1; }
 
 /* Round `*bytes` up to a size that has a list; returns the list's number. */
 static int size_class(int64_t *bytes)
@@ -110,15 +107,9 @@ static void shrink(int64_t bytes)
             free(head_of(take(k))->base);
 }
 
-static void before_fork(void)
-{
-    pthread_mutex_lock(&lock);
-}
+static void before_fork(void) { pthread_mutex_lock(&lock); }
 
-static void after_fork(void)
-{
-    pthread_mutex_unlock(&lock);
-}
+static void after_fork(void) { pthread_mutex_unlock(&lock); }
 
 __attribute__((constructor)) static void survive_forks(void)
 {
@@ -127,10 +118,7 @@ __attribute__((constructor)) static void survive_forks(void)
 
 static int filling;
 
-void ow_fill_new(int yes)
-{
-    filling = yes;
-}
+void ow_fill_new(int yes) { filling = yes; }
 
 static char *unfilled(int64_t bytes)
 {
@@ -149,7 +137,7 @@ static char *unfilled(int64_t bytes)
     block = fresh(bytes, bytes >= OW_HUGE ? OW_HUGE_PAGE : OW_ALIGN);
     if (block)
         return block;
-    ow_keep_at_most(-1);  /* kept blocks of other sizes may be what is missing */
+    ow_keep_at_most(-1); /* kept blocks of other sizes may be what is missing */
     return fresh(bytes, OW_ALIGN);
 }
 
@@ -199,10 +187,7 @@ char *ow_resize(char *block, int64_t bytes)
     return larger;
 }
 
-int64_t ow_capacity(const char *block)
-{
-    return head_of(block)->capacity;
-}
+int64_t ow_capacity(const char *block) { return head_of(block)->capacity; }
 
 void ow_keep_at_most(int64_t bytes)
 {
@@ -213,7 +198,4 @@ void ow_keep_at_most(int64_t bytes)
     pthread_mutex_unlock(&lock);
 }
 
-int64_t ow_kept(void)
-{
-    return kept;
-}
+int64_t ow_kept(void) { return kept; }

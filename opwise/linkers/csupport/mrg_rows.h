@@ -1,10 +1,8 @@
-/* Numbers of MRG31k3p (see tensor/random/mrg.py), several streams side by side; ow_mrg_step is that of
- * scalar.h.
- *
- * The states of a block of streams are copied into six arrays. A step needs x[n-2] and x[n-3], y[n-1]
- * and y[n-3]; what it computes takes the place of x[n-3] and y[n-3], so that states move in turns
- * through the arrays, and never from one to another.
- */
+/* Numbers of MRG31k3p (see tensor/random/mrg.py), several streams side by side; ow_mrg_step is that
+ * of scalar.h.
+ * The states of a block of streams are copied into six arrays. A step needs x[n-2] and x[n-3],
+ * y[n-1] and y[n-3]; what it computes takes the place of x[n-3] and y[n-3], so that states move in
+ * turns through the arrays, and never from one to another. */
 #define OW_MRG_BLOCK 256
 
 #define OW_MRG(T, S, NORM)                                                                         \
@@ -16,8 +14,9 @@
             to[k] = (T)ow_mrg_step(x2[k], &x3[k], y1[k], &y3[k]) * NORM;                           \
     }                                                                                              \
                                                                                                    \
-    /* `turns` numbers of each of n streams, n <= OW_MRG_BLOCK; those of a turn lie side by side */ \
-    static void ow_mrg_block_##S(const ow_mrg_job *j, const ow_slot *old, int64_t first, T *to,     \
+    /* `turns` numbers of each of n streams, n <= OW_MRG_BLOCK; those of a turn lie side by \
+     * side */      \
+    static void ow_mrg_block_##S(const ow_mrg_job *j, const ow_slot *old, int64_t first, T *to,    \
                                  int64_t n, int64_t turns)                                         \
     {                                                                                              \
         int32_t s[6][OW_MRG_BLOCK];                                                                \

@@ -49,29 +49,38 @@ static int ow_neibs_plan(ow_step *s, ow_neibs *q, const int64_t *shape, const ow
         if (q->size[a] < 1 || q->step[a] < 1) {
             const int of_sizes = q->size[0] < 1 || q->size[1] < 1;
             const int64_t *pair = of_sizes ? q->size : q->step;
-            return OW_FAIL(s, OW_VALUE_ERROR, "%s must be two integers of 1 or more, not [%lld, %lld]",
-                           of_sizes ? "neib_shape" : "neib_step", (long long)pair[0],
-                           (long long)pair[1]);
+            return OW_FAIL(
+                s, OW_VALUE_ERROR, "%s must be two integers of 1 or more, not [%lld, %lld]",
+                of_sizes ? "neib_shape" : "neib_step", (long long)pair[0], (long long)pair[1]);
         }
     for (int a = 0; a < 2; a++) {
         const int64_t n = q->n[a] = shape[2 + a], size = q->size[a], step = q->step[a];
         char what[160];
-        snprintf(what, sizeof what,
-                 "neib_shape[%d]=%lld and neib_step[%d]=%lld do not fit an image of length %lld along "
-                 "axis %d", a, (long long)size, a, (long long)step, (long long)n, a + 2);
+        snprintf(
+            what, sizeof what,
+            "neib_shape[%d]=%lld and neib_step[%d]=%lld do not fit an image of length %lld along "
+            "axis %d",
+            a, (long long)size, a, (long long)step, (long long)n, a + 2);
         if (q->wrap && size % 2 == 0)
-            return OW_FAIL(s, OW_TYPE_ERROR, "%s: mode 'wrap_centered' needs odd lengths of neib_shape",
-                           what);
+            return OW_FAIL(s, OW_TYPE_ERROR,
+                           "%s: mode 'wrap_centered' needs odd lengths of neib_shape", what);
         if (mode != OW_NEIBS_IGNORE && n < size)
-            return OW_FAIL(s, OW_TYPE_ERROR, "%s: the neighbourhood is larger than the image", what);
-        q->pad[a] = mode == OW_NEIBS_FULL ? size - 1 : mode == OW_NEIBS_HALF || q->wrap ? size / 2 : 0;
+            return OW_FAIL(s, OW_TYPE_ERROR, "%s: the neighbourhood is larger than the image",
+                           what);
+        q->pad[a] = mode == OW_NEIBS_FULL              ? size - 1
+                    : mode == OW_NEIBS_HALF || q->wrap ? size / 2
+                                                       : 0;
         const int64_t rest = n + 2 * q->pad[a] - size;
         if (mode != OW_NEIBS_IGNORE && !q->wrap && rest % step)
-            return OW_FAIL(s, OW_TYPE_ERROR,
-                           "%s: in mode '%s', %lld (the image with its zeros, less neib_shape) must be a "
-                           "multiple of neib_step; 'ignore_borders' leaves out the rest",
-                           what, mode == OW_NEIBS_VALID ? "valid" : mode == OW_NEIBS_HALF ? "half" : "full",
-                           (long long)rest);
+            return OW_FAIL(
+                s, OW_TYPE_ERROR,
+                "%s: in mode '%s', %lld (the image with its zeros, less neib_shape) must be a "
+                "multiple of neib_step; 'ignore_borders' leaves out the rest",
+                what,
+                mode == OW_NEIBS_VALID  ? "valid"
+                : mode == OW_NEIBS_HALF ? "half"
+                                        : "full",
+                (long long)rest);
         q->grid[a] = q->wrap ? n / step + (n % step != 0) : rest < 0 ? 0 : rest / step + 1;
     }
     return OW_OK;
@@ -86,8 +95,8 @@ static inline int64_t ow_neibs_place(const ow_neibs *q, int a, int64_t i, int64_
     return at < 0 || at >= q->n[a] ? -1 : at;
 }
 
-/* A row of a neighbourhood whose elements lie side by side. Most rows are short: loops of a length that
- * the compiler knows have no overhead. */
+/* A row of a neighbourhood whose elements lie side by side. Most rows are short: loops of a length
+ * that the compiler knows have no overhead. */
 #define OW_NEIBS_LOOP(T, p, m, n, MET)                                                             \
     for (int64_t j = 0; j < (n); j++) {                                                            \
         MET(T, (T *)(p) + j, (T *)(m) + j);                                                        \
@@ -96,19 +105,28 @@ static inline int64_t ow_neibs_place(const ow_neibs *q, int a, int64_t i, int64_
     do {                                                                                           \
         char *from_ = (p), *to_ = (m);                                                             \
         switch (n) {                                                                               \
-        case 2: OW_NEIBS_LOOP(T, from_, to_, 2, MET) break;                                        \
-        case 3: OW_NEIBS_LOOP(T, from_, to_, 3, MET) break;                                        \
-        case 4: OW_NEIBS_LOOP(T, from_, to_, 4, MET) break;                                        \
-        case 5: OW_NEIBS_LOOP(T, from_, to_, 5, MET) break;                                        \
-        case 6: OW_NEIBS_LOOP(T, from_, to_, 6, MET) break;                                        \
-        case 7: OW_NEIBS_LOOP(T, from_, to_, 7, MET) break;                                        \
-        case 8: OW_NEIBS_LOOP(T, from_, to_, 8, MET) break;                                        \
-        default: OW_NEIBS_LOOP(T, from_, to_, n, MET)                                              \
+        case 2:                                                                                    \
+            OW_NEIBS_LOOP(T, from_, to_, 2, MET) break;                                            \
+        case 3:                                                                                    \
+            OW_NEIBS_LOOP(T, from_, to_, 3, MET) break;                                            \
+        case 4:                                                                                    \
+            OW_NEIBS_LOOP(T, from_, to_, 4, MET) break;                                            \
+        case 5:                                                                                    \
+            OW_NEIBS_LOOP(T, from_, to_, 5, MET) break;                                            \
+        case 6:                                                                                    \
+            OW_NEIBS_LOOP(T, from_, to_, 6, MET) break;                                            \
+        case 7:                                                                                    \
+            OW_NEIBS_LOOP(T, from_, to_, 7, MET) break;                                            \
+        case 8:                                                                                    \
+            OW_NEIBS_LOOP(T, from_, to_, 8, MET) break;                                            \
+        default:                                                                                   \
+            OW_NEIBS_LOOP(T, from_, to_, n, MET)                                                   \
         }                                                                                          \
     } while (0)
 
-/* Do MET(T, pixel, element), or BESIDE(T, element) beside the image, for all elements of the neighbourhoods of rows `first` to `end` of
- * the grids of all planes. Elements of a neighbourhood's row in the middle of an image need no checks. */
+/* Do MET(T, pixel, element), or BESIDE(T, element) beside the image, for all elements of the
+ * neighbourhoods of rows `first` to `end` of the grids of all planes. Elements of a neighbourhood's
+ * row in the middle of an image need no checks. */
 #define OW_NEIBS_EACH(T, MET, BESIDE)                                                              \
     const int64_t px = q->image->strides[3], mx = q->matrix->strides[1];                           \
     const int near = px == sizeof(T) && mx == sizeof(T);                                           \
@@ -159,12 +177,12 @@ typedef struct ow_16_bytes {
 #define OW_NEIBS_TAKES(T)                                                                          \
     static void ow_neibs_take_##T(const ow_neibs *q, int64_t first, int64_t end)                   \
     {                                                                                              \
-        OW_NEIBS_EACH(T, OW_NEIBS_TAKE, OW_NEIBS_ZERO)                                      \
+        OW_NEIBS_EACH(T, OW_NEIBS_TAKE, OW_NEIBS_ZERO)                                             \
     }
 #define OW_NEIBS_ADDS(T)                                                                           \
     static void ow_neibs_add_##T(const ow_neibs *q, int64_t first, int64_t end)                    \
     {                                                                                              \
-        OW_NEIBS_EACH(T, OW_NEIBS_ADD, OW_NEIBS_SKIP)                                            \
+        OW_NEIBS_EACH(T, OW_NEIBS_ADD, OW_NEIBS_SKIP)                                              \
     }
 OW_NEIBS_TAKES(uint8_t)
 OW_NEIBS_TAKES(uint16_t)
@@ -176,8 +194,10 @@ OW_NEIBS_ADDS(double)
 
 static int64_t ow_neibs_chunks(const ow_neibs *q, int64_t units)
 {
-    const double rows = (double)q->planes * (double)q->grid[0] * (double)q->grid[1] * (double)q->size[0];
-    const int64_t chunks = ow_chunks(rows * (OW_NEIBS_ROW_NS + OW_NEIBS_ELEMENT_NS * (double)q->size[1]));
+    const double rows =
+        (double)q->planes * (double)q->grid[0] * (double)q->grid[1] * (double)q->size[0];
+    const int64_t chunks =
+        ow_chunks(rows * (OW_NEIBS_ROW_NS + OW_NEIBS_ELEMENT_NS * (double)q->size[1]));
     return chunks < units ? chunks : units;
 }
 
@@ -251,14 +271,16 @@ static int ow_neibs_add_run(ow_step *s)
     int rc = ow_ensure(s, z);
     if (rc || (rc = ow_neibs_plan(s, &q, z->shape, s->in[2], s->in[3])))
         return rc;
-    const int64_t rows = q.planes * q.grid[0] * q.grid[1], length = ow_mul_size(q.size[0], q.size[1]);
+    const int64_t rows = q.planes * q.grid[0] * q.grid[1],
+                  length = ow_mul_size(q.size[0], q.size[1]);
     if (m->shape[0] != rows || m->shape[1] != length)
-        return OW_FAIL(s, OW_VALUE_ERROR,
-                       "gradients by the neighbourhoods have shape (%lld, %lld), but images of shape (%lld, "
-                       "%lld, %lld, %lld) have neighbourhoods of shape (%lld, %lld)",
-                       (long long)m->shape[0], (long long)m->shape[1], (long long)z->shape[0],
-                       (long long)z->shape[1], (long long)z->shape[2], (long long)z->shape[3],
-                       (long long)rows, (long long)length);
+        return OW_FAIL(
+            s, OW_VALUE_ERROR,
+            "gradients by the neighbourhoods have shape (%lld, %lld), but images of shape (%lld, "
+            "%lld, %lld, %lld) have neighbourhoods of shape (%lld, %lld)",
+            (long long)m->shape[0], (long long)m->shape[1], (long long)z->shape[0],
+            (long long)z->shape[1], (long long)z->shape[2], (long long)z->shape[3], (long long)rows,
+            (long long)length);
     q.image = z;
     q.matrix = m;
     q.chunks = ow_neibs_chunks(&q, q.planes);

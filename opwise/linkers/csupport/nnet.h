@@ -5,7 +5,7 @@
 #include "labels.h"
 #include "simd.h"
 
-/* --- labels ------------------------------------------------------------------------------------- */
+/* --- labels ----------------------------------------------------------------------------------- */
 
 /* Fails unless every label names one of the columns of the matrix, which is called `name`. */
 static int ow_check_labels(ow_step *s, const ow_slot *labels, const ow_slot *matrix,
@@ -41,7 +41,7 @@ static int ow_check_gradient(ow_step *s, const ow_slot *g, const ow_slot *matrix
     return OW_OK;
 }
 
-/* --- rows ----------------------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 typedef struct ow_rows_job {
     ow_rows_fn fn;
@@ -106,7 +106,7 @@ static int ow_onehot_grad_run(ow_step *s)
     return rc ? rc : ow_share_rows(s, ow_kernels->onehot_grad, s->out[0], 0.3);
 }
 
-/* --- shapes --------------------------------------------------------------------------------------- */
+/* --- shapes ----------------------------------------------------------------------------------- */
 
 static int ow_prep_like(ow_step *s, int output, const ow_slot *model)
 {

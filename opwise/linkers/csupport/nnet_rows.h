@@ -1,9 +1,7 @@
 /* The rows of nnet.h for one type of elements: OW_T, of which OW_S is the short name. Included once
  * for each; OW_N(name) is a function of that type.
- *
- * A row is copied into the output first, so that all that follows runs over neighbours in the cache,
- * whatever the strides of the inputs are.
- */
+ * A row is copied into the output first, so that all that follows runs over neighbours in the
+ * cache, whatever the strides of the inputs are. */
 
 /* to <- the row at `p`, plus the bias at `b` unless that is NULL */
 OW_WITHIN void OW_N(ow_take_row)(OW_T *restrict to, const char *p, int64_t st, const char *b,
@@ -23,7 +21,8 @@ OW_WITHIN void OW_N(ow_take_row)(OW_T *restrict to, const char *p, int64_t st, c
             to[j] = *(const OW_T *)(p + j * st) + *(const OW_T *)(b + j * bst);
 }
 
-/* Accumulators of a row: four of the widest vectors, so that additions do not wait for each other. */
+/* Accumulators of a row: four of the widest vectors, so that additions do not wait for each
+ * other. */
 #define OW_ROW_LANES (256 / (int)sizeof(OW_T))
 
 #include "nnet_short.h"

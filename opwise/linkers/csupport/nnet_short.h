@@ -1,12 +1,11 @@
 /* Short rows of nnet.h for one type of elements: OW_T, of which OW_S is the short name.
- *
- * A row of fewer elements than OW_ROW_LANES would be added up one by one, and its loops end before they
- * pay for being started. Such rows are turned, some at a time: element j of all of them lies side by side, so
- * that vectors hold as many rows. Each number is computed as in nnet_rows.h, and sums are added up in the
- * same order, so that a result does not depend on which rows are computed together.
- *
- * Functions compute as many rows from `first` on as fill vectors, and return the first one of the rest.
- */
+ * A row of fewer elements than OW_ROW_LANES would be added up one by one, and its loops end before
+ * they pay for being started. Such rows are turned, some at a time: element j of all of them lies
+ * side by side, so that vectors hold as many rows. Each number is computed as in nnet_rows.h, and
+ * sums are added up in the same order, so that a result does not depend on which rows are computed
+ * together.
+ * Functions compute as many rows from `first` on as fill vectors, and return the first one of the
+ * rest. */
 
 /* Rows that are turned together; a multiple of the lanes of every vector. */
 #define OW_TURNED 32
@@ -14,8 +13,8 @@
 typedef OW_T OW_N(ow_turned)[OW_ROW_LANES][OW_TURNED];
 
 /* Copy `rows` rows of n elements: rs bytes from row to row, st from element to element. */
-OW_WITHIN void OW_N(ow_turn)(const int rows, OW_T (*restrict to)[OW_TURNED], const char *x, int64_t rs,
-                             int64_t st, int64_t n)
+OW_WITHIN void OW_N(ow_turn)(const int rows, OW_T (*restrict to)[OW_TURNED], const char *x,
+                             int64_t rs, int64_t st, int64_t n)
 {
     if (st == sizeof(OW_T) && n >= OW_LANES)
         for (int r = 0; r < rows; r += OW_LANES)
@@ -38,7 +37,8 @@ OW_WITHIN void OW_N(ow_turn)(const int rows, OW_T (*restrict to)[OW_TURNED], con
 }
 
 /* Write rows of n elements, which follow each other. */
-OW_WITHIN void OW_N(ow_turn_back)(const int rows, OW_T (*restrict from)[OW_TURNED], OW_T *restrict z, int64_t n)
+OW_WITHIN void OW_N(ow_turn_back)(const int rows, OW_T (*restrict from)[OW_TURNED],
+                                  OW_T *restrict z, int64_t n)
 {
     if (n >= OW_LANES)
         for (int r = 0; r < rows; r += OW_LANES)
@@ -58,8 +58,8 @@ OW_WITHIN void OW_N(ow_turn_back)(const int rows, OW_T (*restrict from)[OW_TURNE
 }
 
 /* Rows of x from row i on, plus the bias b unless that is NULL. */
-OW_WITHIN void OW_N(ow_turn_rows)(const int rows, OW_T (*restrict to)[OW_TURNED], const ow_slot *x, int64_t i,
-                                  const ow_slot *b, int64_t n)
+OW_WITHIN void OW_N(ow_turn_rows)(const int rows, OW_T (*restrict to)[OW_TURNED], const ow_slot *x,
+                                  int64_t i, const ow_slot *b, int64_t n)
 {
     OW_N(ow_turn)(rows, to, x->data + i * x->strides[0], x->strides[0], x->strides[1], n);
     for (int64_t j = 0; b != NULL && j < n; j++) {
@@ -173,7 +173,7 @@ OW_WITHIN void OW_N(ow_some_xent)(const int rows, ow_step *s, int64_t i)
 }
 
 #define OW_SHORT_ROWS(name)                                                                        \
-    static int64_t OW_N(ow_short_##name)(ow_step *s, int64_t first, int64_t end, int64_t n)        \
+    static int64_t OW_N(ow_short_##name)(ow_step * s, int64_t first, int64_t end, int64_t n)       \
     {                                                                                              \
         if (n >= OW_ROW_LANES)                                                                     \
             return first;                                                                          \

@@ -1,10 +1,8 @@
-/* Steps that take or change what several indices select together: arrays of integers of any rank, masks,
- * slices and new dimensions.
- *
- * Arrays and masks select parts of x, one for each element of the shape to which they broadcast. A part
- * has the other dimensions: those `before` the arrays, and those `after` them. Arrays that are not beside
- * each other count as first.
- */
+/* Steps that take or change what several indices select together: arrays of integers of any rank,
+ * masks, slices and new dimensions.
+ * Arrays and masks select parts of x, one for each element of the shape to which they broadcast. A
+ * part has the other dimensions: those `before` the arrays, and those `after` them. Arrays that are
+ * not beside each other count as first. */
 #ifndef OW_PICK_H
 #define OW_PICK_H
 
@@ -19,8 +17,8 @@
 typedef struct ow_picker {
     const char *data;
     int itemsize, is_unsigned, axis;
-    int64_t length, stride;     /* of the axis */
-    int64_t step[OW_MAXDIM];    /* along the dimensions of the parts */
+    int64_t length, stride;  /* of the axis */
+    int64_t step[OW_MAXDIM]; /* along the dimensions of the parts */
 } ow_picker;
 
 typedef struct ow_dims {
@@ -32,12 +30,12 @@ typedef struct ow_pick {
     const ow_slot *x;
     int pickers;
     ow_picker picker[OW_MAXDIM];
-    ow_dims before, after;      /* of a part of x */
-    int ncommon;                /* the dimensions of the parts, and these joined as far as they can be */
+    ow_dims before, after; /* of a part of x */
+    int ncommon;           /* the dimensions of the parts, and these joined as far as they can be */
     int64_t common[OW_MAXDIM];
     int nwalk;
     int64_t walk[OW_MAXDIM];
-    int64_t n, start;           /* the number of parts; where slices begin, in bytes */
+    int64_t n, start; /* the number of parts; where slices begin, in bytes */
 } ow_pick;
 
 static void ow_dims_add(ow_dims *d, int64_t length, int64_t stride)
@@ -63,7 +61,8 @@ static int64_t ow_pick_bound(int64_t at, int64_t length, int64_t low, int64_t hi
     return at < low ? low : at > high ? high : at;
 }
 
-static void ow_pick_slice(ow_pick *p, ow_dims *to, const ow_pick_entry *e, int64_t length, int64_t stride)
+static void ow_pick_slice(ow_pick *p, ow_dims *to, const ow_pick_entry *e, int64_t length,
+                          int64_t stride)
 {
     const int64_t step = e->step == OW_PICK_NONE ? 1 : e->step;
     const int64_t low = step < 0 ? -1 : 0, high = step < 0 ? length - 1 : length;
@@ -74,7 +73,8 @@ static void ow_pick_slice(ow_pick *p, ow_dims *to, const ow_pick_entry *e, int64
     ow_dims_add(to, count, count > 1 ? stride * step : stride);
 }
 
-/* Write the offsets in x of the elements of the dimensions of a mask from `axis` on that are true. */
+/* Write the offsets in x of the elements of the dimensions of a mask from `axis` on that are
+ * true. */
 static void ow_mask_offsets(const ow_slot *mask, const ow_slot *x, int axis, int64_t *to)
 {
     const int last = mask->ndim - 1;
@@ -88,7 +88,8 @@ static void ow_mask_offsets(const ow_slot *mask, const ow_slot *x, int axis, int
             offset += at[d] * x->strides[axis + d];
         for (int64_t first = 0; first < len; first += OW_FOUND_BLOCK) {
             const int64_t n = len - first < OW_FOUND_BLOCK ? len - first : OW_FOUND_BLOCK;
-            const int64_t some = ow_found_1(p + first * mask->strides[last], mask->strides[last], n, first, block);
+            const int64_t some =
+                ow_found_1(p + first * mask->strides[last], mask->strides[last], n, first, block);
             for (int64_t i = 0; i < some; i++)
                 to[done + i] = offset + block[i] * x->strides[axis + last];
             done += some;
@@ -122,12 +123,14 @@ static int ow_pick_broadcast(ow_step *s, ow_pick *p, const ow_slot *arrays)
         p->common[d] = 1;
     for (int k = 0; k < p->pickers; k++)
         for (int d = 0; d < arrays[k].ndim; d++) {
-            int64_t *common = &p->common[p->ncommon - arrays[k].ndim + d], length = arrays[k].shape[d];
+            int64_t *common = &p->common[p->ncommon - arrays[k].ndim + d],
+                    length = arrays[k].shape[d];
             if (length != 1 && *common != 1 && length != *common)
-                return OW_FAIL(s, OW_INDEX_ERROR,
-                               "shape mismatch: indexing arrays could not be broadcast together: lengths "
-                               "%lld and %lld",
-                               (long long)*common, (long long)length);
+                return OW_FAIL(
+                    s, OW_INDEX_ERROR,
+                    "shape mismatch: indexing arrays could not be broadcast together: lengths "
+                    "%lld and %lld",
+                    (long long)*common, (long long)length);
             *common = length == 1 ? *common : length;
         }
     p->n = 1;
@@ -158,8 +161,8 @@ static int ow_pick_broadcast(ow_step *s, ow_pick *p, const ow_slot *arrays)
 }
 
 /* Find what indices select of `x`. first: the first input that is an index. */
-static int ow_pick_plan(ow_step *s, ow_pick *p, const ow_slot *x, const ow_pick_entry *entries, int64_t count,
-                        int first)
+static int ow_pick_plan(ow_step *s, ow_pick *p, const ow_slot *x, const ow_pick_entry *entries,
+                        int64_t count, int first)
 {
     ow_slot arrays[OW_MAXDIM];
     const ow_slot *masks[OW_MAXDIM];
@@ -172,7 +175,8 @@ static int ow_pick_plan(ow_step *s, ow_pick *p, const ow_slot *x, const ow_pick_
         if (e->kind == OW_PICK_NEW)
             ow_dims_add(p->pickers ? &p->after : &p->before, 1, 0);
         else if (e->kind == OW_PICK_SLICE) {
-            ow_pick_slice(p, p->pickers ? &p->after : &p->before, e, x->shape[axis], x->strides[axis]);
+            ow_pick_slice(p, p->pickers ? &p->after : &p->before, e, x->shape[axis],
+                          x->strides[axis]);
             axis++;
         } else {
             const ow_slot *index = s->in[first + e->input];
@@ -181,18 +185,22 @@ static int ow_pick_plan(ow_step *s, ow_pick *p, const ow_slot *x, const ow_pick_
             *array = *index;
             apart |= last != -2 && last != i - 1;
             last = (int)i;
-            *k = (ow_picker){.itemsize = index->itemsize, .is_unsigned = index->typenum % 2 == 0,
-                             .axis = axis, .length = x->shape[axis], .stride = x->strides[axis]};
+            *k = (ow_picker){.itemsize = index->itemsize,
+                             .is_unsigned = index->typenum % 2 == 0,
+                             .axis = axis,
+                             .length = x->shape[axis],
+                             .stride = x->strides[axis]};
             if (e->kind == OW_PICK_ARRAY) {
                 axis++;
                 continue;
             }
             for (int d = 0; d < index->ndim; d++)
                 if (index->shape[d] != x->shape[axis + d])
-                    return OW_FAIL(s, OW_INDEX_ERROR,
-                                   "boolean index did not match indexed array along axis %d; size of axis "
-                                   "is %lld but size of corresponding boolean axis is %lld",
-                                   axis + d, (long long)x->shape[axis + d], (long long)index->shape[d]);
+                    return OW_FAIL(
+                        s, OW_INDEX_ERROR,
+                        "boolean index did not match indexed array along axis %d; size of axis "
+                        "is %lld but size of corresponding boolean axis is %lld",
+                        axis + d, (long long)x->shape[axis + d], (long long)index->shape[d]);
             *k = (ow_picker){.itemsize = 8, .axis = axis, .length = -1};
             axis += index->ndim;
             masks[n_masks] = index;
@@ -226,7 +234,8 @@ static int ow_pick_plan(ow_step *s, ow_pick *p, const ow_slot *x, const ow_pick_
     return ow_pick_broadcast(s, p, arrays);
 }
 
-/* Let offset[i] be where part first + i of n begins in x; returns whether an index is out of range. */
+/* Let offset[i] be where part first + i of n begins in x; returns whether an index is out of
+ * range. */
 static int ow_pick_offsets(const ow_pick *p, int64_t first, int64_t n, int64_t *offset)
 {
     const int last = p->nwalk - 1;
@@ -250,16 +259,16 @@ static int ow_pick_offsets(const ow_pick *p, int64_t first, int64_t n, int64_t *
                 if (q->length < 0)
                     one = *(const int64_t *)data;
                 else
-                    outside |= ow_add_offsets(&one, data, 0, q->itemsize, q->is_unsigned, 1, q->length,
-                                              q->stride);
+                    outside |= ow_add_offsets(&one, data, 0, q->itemsize, q->is_unsigned, 1,
+                                              q->length, q->stride);
                 for (int64_t i = 0; i < some; i++)
                     offset[done + i] += one;
             } else if (q->length < 0)
                 for (int64_t i = 0; i < some; i++)
                     offset[done + i] += *(const int64_t *)(data + i * q->step[last]);
             else
-                outside |= ow_add_offsets(offset + done, data, q->step[last], q->itemsize, q->is_unsigned,
-                                          some, q->length, q->stride);
+                outside |= ow_add_offsets(offset + done, data, q->step[last], q->itemsize,
+                                          q->is_unsigned, some, q->length, q->stride);
         }
         done += some;
         at[last] = 0;
@@ -284,7 +293,10 @@ static int ow_pick_error(ow_step *s, const ow_pick *p)
                 data += rest % p->walk[d] * q->step[d];
                 rest /= p->walk[d];
             }
-            ow_slot item = {.data = (char *)data, .itemsize = q->itemsize, .ndim = 1, .shape = {1},
+            ow_slot item = {.data = (char *)data,
+                            .itemsize = q->itemsize,
+                            .ndim = 1,
+                            .shape = {1},
                             .typenum = q->is_unsigned ? 2 : 1};
             int64_t row;
             int rc = ow_row_index(s, &item, 0, q->axis, q->length, &row);
@@ -313,7 +325,7 @@ typedef struct ow_pick_job {
     const ow_pick *p;
     ow_slot *z;
     int64_t chunks;
-    int64_t step;    /* bytes from part to part of z */
+    int64_t step; /* bytes from part to part of z */
     int outside;
 } ow_pick_job;
 
@@ -330,7 +342,8 @@ static void ow_pick_chunk(void *arg, int64_t c)
 {
     ow_pick_job *j = arg;
     const ow_pick *p = j->p;
-    int64_t end, offset[OW_PARTS], first = ow_chunk_range(c, j->chunks, p->n, OW_PARTS, &end), parts;
+    int64_t end, offset[OW_PARTS], first = ow_chunk_range(c, j->chunks, p->n, OW_PARTS, &end),
+                                   parts;
     const int64_t outer = ow_dims_size(&p->before);
     ow_slot from, to;
     ow_pick_part(&from, p->x, &p->after);
@@ -347,7 +360,8 @@ static void ow_pick_chunk(void *arg, int64_t c)
         int64_t at[OW_MAXDIM] = {0};
         const char *x = p->x->data;
         if (whole && p->before.n == 1 && p->n <= OW_FEW && parts == p->n && j->step == bytes &&
-            ow_take_few(j->z->data, parts * bytes, x, p->before.stride[0], outer, offset, (int)parts, bytes))
+            ow_take_few(j->z->data, parts * bytes, x, p->before.stride[0], outer, offset,
+                        (int)parts, bytes))
             continue;
         for (int64_t b = 0; b < outer && bytes; b++) {
             char *z = j->z->data + (b * p->n + first) * j->step;
@@ -370,9 +384,9 @@ static void ow_pick_chunk(void *arg, int64_t c)
     }
 }
 
-/* --- rows and columns -----------------------------------------------------------------------------
- * Where each array steps along one of two dimensions only, the offsets of all rows and of all columns are
- * found once. */
+/* --- rows and columns ----------------------------------------------------------------------------
+ * Where each array steps along one of two dimensions only, the offsets of all rows and of all
+ * columns are found once. */
 
 typedef struct ow_cross_job {
     const ow_pick *p;
@@ -383,7 +397,8 @@ typedef struct ow_cross_job {
 
 static int ow_is_cross(const ow_pick *p, const ow_slot *part)
 {
-    int is = p->nwalk == 2 && p->before.n == 0 && ow_is_c_contiguous(part) && p->walk[1] >= OW_SHORT_RUN;
+    int is =
+        p->nwalk == 2 && p->before.n == 0 && ow_is_c_contiguous(part) && p->walk[1] >= OW_SHORT_RUN;
     for (int k = 0; k < p->pickers; k++)
         is &= p->picker[k].step[0] == 0 || p->picker[k].step[1] == 0;
     return is;
@@ -403,8 +418,8 @@ static int ow_cross_offsets(const ow_pick *p, int d, int64_t *offset)
             for (int64_t i = 0; i < p->walk[d]; i++)
                 offset[i] += *(const int64_t *)(q->data + i * q->step[d]);
         else
-            outside |= ow_add_offsets(offset, q->data, q->step[d], q->itemsize, q->is_unsigned, p->walk[d],
-                                      q->length, q->stride);
+            outside |= ow_add_offsets(offset, q->data, q->step[d], q->itemsize, q->is_unsigned,
+                                      p->walk[d], q->length, q->stride);
     }
     return outside;
 }
@@ -430,14 +445,14 @@ static int ow_pick_cross(const ow_pick *p, ow_slot *z, int64_t bytes, int64_t *r
     return 0;
 }
 
-/* --- elements by a mask of the same shape -------------------------------------------------------- */
+/* --- elements by a mask of the same shape ----------------------------------------------------- */
 
 #define OW_COMPRESS_BLOCK 8192
 
 typedef struct ow_compress_job {
     const ow_slot *x, *mask;
     ow_slot *z;
-    int64_t *from;   /* the place in z of each block */
+    int64_t *from; /* the place in z of each block */
     int64_t n;
 } ow_compress_job;
 
@@ -445,7 +460,8 @@ static void ow_compress_count(void *arg, int64_t b)
 {
     const ow_compress_job *j = arg;
     const int64_t first = b * OW_COMPRESS_BLOCK, n = j->n - first;
-    j->from[b] = ow_counted_1(j->mask->data + first, 1, n < OW_COMPRESS_BLOCK ? n : OW_COMPRESS_BLOCK);
+    j->from[b] =
+        ow_counted_1(j->mask->data + first, 1, n < OW_COMPRESS_BLOCK ? n : OW_COMPRESS_BLOCK);
 }
 
 /* Without branches: each element is written, and the next one over it unless it is selected. */
@@ -464,7 +480,8 @@ static void ow_compress_block(void *arg, int64_t b)
 {
     const ow_compress_job *j = arg;
     const int64_t first = b * OW_COMPRESS_BLOCK, rest = j->n - first;
-    const int64_t n = rest < OW_COMPRESS_BLOCK ? rest : OW_COMPRESS_BLOCK, count = j->from[b + 1] - j->from[b];
+    const int64_t n = rest < OW_COMPRESS_BLOCK ? rest : OW_COMPRESS_BLOCK,
+                  count = j->from[b + 1] - j->from[b];
     const char *mask = j->mask->data + first;
     switch (j->x->itemsize) {
     case 1:
@@ -538,16 +555,20 @@ static int ow_pick_run(ow_step *s)
         }
     }
     ow_pick_job j = {&p, z, 1, ow_dims_size(&p.after) * z->itemsize, 0};
-    const double each = (OW_INDEX_NS * p.pickers + 1) / (double)(p.before.n ? ow_dims_size(&p.before) + 1 : 1);
+    const double each =
+        (OW_INDEX_NS * p.pickers + 1) / (double)(p.before.n ? ow_dims_size(&p.before) + 1 : 1);
     const double ns = (double)p.n * each + (double)ow_size(z) * (0.3 + z->itemsize / 16.0);
     j.chunks = ow_chunks(ns);
     ow_parallel(ow_pick_chunk, &j, j.chunks);
     return j.outside ? ow_pick_error(s, &p) : OW_OK;
 }
 
-/* --- changes ------------------------------------------------------------------------------------ */
+/* --- changes ---------------------------------------------------------------------------------- */
 
-static int ow_put_picked_prep(ow_step *s) { return ow_accumulator(s, OW_PARAMS(s, put_picked)->overwrite); }
+static int ow_put_picked_prep(ow_step *s)
+{
+    return ow_accumulator(s, OW_PARAMS(s, put_picked)->overwrite);
+}
 
 /* Find what is changed, and let `y` have its shape. */
 static int ow_changed_picked(ow_step *s, ow_pick *p, ow_slot *y)

@@ -1,7 +1,6 @@
-/* The steps of pooling and of its gradients; how a plane is computed is in pool_rows.h, and how small planes
- * are, in pool_planes.h. Arrays have any strides; windows slide over the last axes, one to three, others are
- * planes.
- */
+/* The steps of pooling and of its gradients; how a plane is computed is in pool_rows.h, and how
+ * small planes are, in pool_planes.h. Arrays have any strides; windows slide over the last axes,
+ * one to three, others are planes. */
 #ifndef OW_POOL_H
 #define OW_POOL_H
 
@@ -57,20 +56,22 @@ static void ow_pool_plan(const ow_step *s, ow_pool *q)
 typedef struct ow_pool_job {
     const ow_pool *q;
     ow_step *s;
-    int64_t together, units, chunks; /* planes side by side; units of work, and into how many chunks they go */
+    int64_t together, units,
+        chunks; /* planes side by side; units of work, and into how many chunks they go */
     int failed;
 } ow_pool_job;
 
 static inline int64_t ow_pool_elements(const int64_t *n) { return n[0] * n[1] * n[2]; }
 
-/* How many planes are computed side by side. 1: the kernels of single planes are faster, which is so in long
- * rows, except for what meets many windows. */
+/* How many planes are computed side by side. 1: the kernels of single planes are faster, which is
+ * so in long rows, except for what meets many windows. */
 static inline int64_t ow_pool_together(const ow_pool *q, int64_t itemsize, int back)
 {
     const int64_t line = OW_POOL_LINE / itemsize;
     if (2 * q->planes < line)
         return 1;
-    if (q->n[2] >= 2 * line && q->p[2] == 0 && q->s[2] == 2 && (q->w[2] == 2 || (q->w[2] == 3 && !back)))
+    if (q->n[2] >= 2 * line && q->p[2] == 0 && q->s[2] == 2 &&
+        (q->w[2] == 2 || (q->w[2] == 3 && !back)))
         return 1;
     if (ow_pool_elements(q->n) <= OW_POOL_BAND)
         return line;
@@ -110,9 +111,10 @@ static int64_t ow_pool_chunks(const ow_pool *q, int64_t together, double ns, dou
     return ow_chunks(planes * (together > 1 ? ns * elements + ns_met * met : 0.25 * met));
 }
 
-/* Put rows `first` to `end` of so many planes from number k on side by side. n: the lengths of a plane. */
-static void ow_pool_turn(const ow_slot *c, int axes, int64_t k, int64_t planes, const int64_t *n, int64_t first,
-                         int64_t end, char *to)
+/* Put rows `first` to `end` of so many planes from number k on side by side. n: the lengths of a
+ * plane. */
+static void ow_pool_turn(const ow_slot *c, int axes, int64_t k, int64_t planes, const int64_t *n,
+                         int64_t first, int64_t end, char *to)
 {
     const int64_t size = c->itemsize, bytes = ow_pool_elements(n) * size, rows = end - first;
     const int64_t elements = n[0] * rows * n[2]; /* of three axes, all rows */
@@ -135,8 +137,8 @@ static void ow_pool_turn(const ow_slot *c, int axes, int64_t k, int64_t planes, 
 }
 
 /* The other way, to an array whose elements lie side by side. */
-static void ow_pool_turn_back(const char *from, int64_t k, int64_t planes, const int64_t *n, int64_t first, int64_t end,
-                              ow_slot *z)
+static void ow_pool_turn_back(const char *from, int64_t k, int64_t planes, const int64_t *n,
+                              int64_t first, int64_t end, ow_slot *z)
 {
     const int64_t size = z->itemsize, bytes = ow_pool_elements(n) * size;
     char *to = z->data + k * bytes + first * n[2] * size;
@@ -230,9 +232,11 @@ static void ow_pool_back_bands(ow_pool_job *job, const ow_slot *gz, int64_t unit
     ow_slot *z = s->out[0];
     const int64_t rows = ow_pool_band_rows(q), bands = (q->n[1] + rows - 1) / rows;
     const int64_t met = bands > 1 ? (rows + q->w[1]) / q->s[1] + 1 : q->out[1];
-    const int64_t n = q->n[0] * rows * q->n[2], out = q->out[0] * (met < q->out[1] ? met : q->out[1]) * q->out[2];
+    const int64_t n = q->n[0] * rows * q->n[2],
+                  out = q->out[0] * (met < q->out[1] ? met : q->out[1]) * q->out[2];
     char *x = ow_pool_memory(job, 2 * (n + out) * OW_POOL_LINE);
-    char *image = x + n * OW_POOL_LINE, *g = image + n * OW_POOL_LINE, *maxima = g + out * OW_POOL_LINE;
+    char *image = x + n * OW_POOL_LINE, *g = image + n * OW_POOL_LINE,
+         *maxima = g + out * OW_POOL_LINE;
     for (; x != NULL && unit < end; unit++) {
         const int64_t k = unit / bands * job->together, left = q->planes - k;
         const int64_t planes = left < job->together ? left : job->together;
@@ -281,10 +285,11 @@ static int ow_pool_back_prep(ow_step *s)
             const int own = d - (x->ndim - q.axes);
             const int64_t length = own < 0 ? x->shape[d] : q.out[3 - q.axes + own];
             if (s->in[i]->shape[d] != length)
-                return OW_FAIL(s, OW_VALUE_ERROR,
-                               "an array by the windows has length %lld along axis %d, but the pooling "
-                               "gives %lld",
-                               (long long)s->in[i]->shape[d], d, (long long)length);
+                return OW_FAIL(
+                    s, OW_VALUE_ERROR,
+                    "an array by the windows has length %lld along axis %d, but the pooling "
+                    "gives %lld",
+                    (long long)s->in[i]->shape[d], d, (long long)length);
         }
     ow_set_shape(s->out[0], x->ndim, x->shape);
     return ow_ensure(s, s->out[0]);
@@ -295,7 +300,8 @@ static int ow_pool_back_run(ow_step *s)
     ow_pool q;
     ow_pool_plan(s, &q);
     const int64_t together = ow_pool_together(&q, s->out[0]->itemsize, 1);
-    const int64_t rows = ow_pool_band_rows(&q), bands = together > 1 && rows ? (q.n[1] + rows - 1) / rows : 1;
+    const int64_t rows = ow_pool_band_rows(&q),
+                  bands = together > 1 && rows ? (q.n[1] + rows - 1) / rows : 1;
     const int64_t units = (q.planes + together - 1) / together * bands;
     ow_pool_job job = {&q, s, together, units, ow_pool_chunks(&q, together, 0.5, 0.06), 0};
     return ow_pool_share(&job, ow_pool_back_chunk);

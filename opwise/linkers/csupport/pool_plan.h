@@ -32,7 +32,8 @@ static inline int64_t ow_pool_length(const ow_pool *q, int d, int64_t i)
 /* Elements that windows meet along the last axis, with pads. */
 static inline int64_t ow_pool_met(const ow_pool *q) { return (q->out[2] - 1) * q->s[2] + q->w[2]; }
 
-/* Elements from one row of `ow_pool_forward` to the next: windows of all rows are equally far apart. */
+/* Elements from one row of `ow_pool_forward` to the next: windows of all rows are equally far
+ * apart. */
 static inline int64_t ow_pool_pitch(const ow_pool *q)
 {
     return (ow_pool_met(q) + q->s[2] - 1) / q->s[2] * q->s[2];
@@ -56,8 +57,8 @@ static inline int64_t ow_pool_room(const ow_pool *q)
 /* Rows of results that a row of an image is in are kept, up to so many. */
 #define OW_POOL_KEPT 16
 typedef struct ow_pool_kept {
-    int64_t met[2];         /* windows along the other axes that a row is in, at least: powers of 2 */
-    int64_t rows, phases;   /* how many are kept; windows along the last axis that an element is in */
+    int64_t met[2];       /* windows along the other axes that a row is in, at least: powers of 2 */
+    int64_t rows, phases; /* how many are kept; windows along the last axis that an element is in */
     int64_t before, length; /* elements before the first one that a window meets; of each array */
 } ow_pool_kept;
 
@@ -82,24 +83,24 @@ static inline int64_t ow_pool_back_room(const ow_pool *q)
 
 /* The result of one plane, at z. memory: ow_pool_room elements. */
 typedef void (*ow_pool_forward_fn)(const ow_pool *q, const ow_plane *x, char *z, char *memory);
-/* The gradient by one plane, at z, of gradients g by the result; maxima: the result, for OW_POOL_MAX.
- * memory: ow_pool_back_room elements. */
-typedef void (*ow_pool_back_fn)(const ow_pool *q, const ow_plane *x, const ow_plane *maxima, const ow_plane *g,
-                                char *z, char *memory);
+/* The gradient by one plane, at z, of gradients g by the result; maxima: the result, for
+ * OW_POOL_MAX. memory: ow_pool_back_room elements. */
+typedef void (*ow_pool_back_fn)(const ow_pool *q, const ow_plane *x, const ow_plane *maxima,
+                                const ow_plane *g, char *z, char *memory);
 
 /* Bytes of a line: an element of each of the planes that are pooled together. */
 #define OW_POOL_LINE 64
 
-/* Rows of an image from `first` to `end`, and the rows of results from `from` to `until` that they meet: of
- * these alone there are lines. */
+/* Rows of an image from `first` to `end`, and the rows of results from `from` to `until` that they
+ * meet: of these alone there are lines. */
 typedef struct ow_pool_band {
     int64_t first, end, from, until;
 } ow_pool_band;
 
-/* As ow_pool_forward_fn for planes side by side, and ow_pool_back_fn for a band of them, see pool_planes.h.
- * memory: a line for each element of a row. Gradients g change. */
+/* As ow_pool_forward_fn for planes side by side, and ow_pool_back_fn for a band of them, see
+ * pool_planes.h. memory: a line for each element of a row. Gradients g change. */
 typedef void (*ow_pool_planes_fn)(const ow_pool *q, const char *x, char *z, char *memory);
-typedef void (*ow_pool_back_planes_fn)(const ow_pool *q, const ow_pool_band *band, const char *x, const char *maxima,
-                                       char *g, char *z);
+typedef void (*ow_pool_back_planes_fn)(const ow_pool *q, const ow_pool_band *band, const char *x,
+                                       const char *maxima, char *g, char *z);
 
 #endif

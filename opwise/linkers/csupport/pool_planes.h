@@ -1,14 +1,13 @@
-/* Pooling of planes side by side and its gradient, for one type of elements: OW_T, of which OW_S is the short
- * name.
- *
- * Elements of windows lie apart or in short rows, which vectors do not take well. So an element of each of
- * some planes is a line of OW_POOL_LINE bytes, and lines are in the order of the elements of a plane. The
- * order of additions is that of pool_rows.h.
- */
+/* Pooling of planes side by side and its gradient, for one type of elements: OW_T, of which OW_S is
+ * the short name.
+ * Elements of windows lie apart or in short rows, which vectors do not take well. So an element of
+ * each of some planes is a line of OW_POOL_LINE bytes, and lines are in the order of the elements
+ * of a plane. The order of additions is that of pool_rows.h. */
 
 #define OW_TOGETHER ((int)(OW_POOL_LINE / sizeof(OW_T)))
 
-OW_WITHIN void OW_N(ow_pool_lines)(const int most, const ow_pool *q, const OW_T *x, OW_T *z, OW_T *row)
+OW_WITHIN void OW_N(ow_pool_lines)(const int most, const ow_pool *q, const OW_T *x, OW_T *z,
+                                   OW_T *row)
 {
     const int64_t n = q->n[2] * OW_TOGETHER;
     const OW_N(ow_vec) least = (OW_N(ow_vec)){0} - (most ? (OW_T)INFINITY : 0);
@@ -23,17 +22,23 @@ OW_WITHIN void OW_N(ow_pool_lines)(const int most, const ow_pool *q, const OW_T 
                     const OW_T *from = x + (d * q->n[1] + h) * n;
                     for (int64_t k = 0; k < n; k += OW_LANES) {
                         const OW_N(ow_vec) v = OW_N(ow_pool_at)(from + k);
-                        *(OW_N(ow_vec) *)(row + k) = begun ? OW_N(ow_pool_two)(most, OW_N(ow_pool_at)(row + k), v) : v;
+                        *(OW_N(ow_vec) *)(row + k) =
+                            begun ? OW_N(ow_pool_two)(most, OW_N(ow_pool_at)(row + k), v) : v;
                     }
                     begun = 1;
                 }
             const OW_T rows = (OW_T)(ow_pool_length(q, 0, i) * ow_pool_length(q, 1, j));
             for (int64_t k = 0; k < q->out[2]; k++, z += OW_TOGETHER) {
                 const int64_t at = k * q->s[2] - q->p[2], last = at + q->w[2];
-                const int64_t end = !begun ? 0 : last < q->n[2] ? last : q->n[2], first = at < 0 ? 0 : at;
-                const OW_T length = q->mode < OW_POOL_ALL ? 1 : rows * (OW_T)ow_pool_length(q, 2, k);
+                const int64_t end = !begun           ? 0
+                                    : last < q->n[2] ? last
+                                                     : q->n[2],
+                              first = at < 0 ? 0 : at;
+                const OW_T length =
+                    q->mode < OW_POOL_ALL ? 1 : rows * (OW_T)ow_pool_length(q, 2, k);
                 for (int l = 0; l < OW_TOGETHER; l += OW_LANES) {
-                    OW_N(ow_vec) v = first < end ? OW_N(ow_pool_at)(row + first * OW_TOGETHER + l) : least;
+                    OW_N(ow_vec) v =
+                        first < end ? OW_N(ow_pool_at)(row + first * OW_TOGETHER + l) : least;
                     for (int64_t c = first + 1; c < end; c++)
                         v = OW_N(ow_pool_two)(most, v, OW_N(ow_pool_at)(row + c * OW_TOGETHER + l));
                     *(OW_N(ow_vec) *)(z + l) = q->mode < OW_POOL_ALL ? v : v / length;
@@ -62,8 +67,8 @@ OW_WITHIN void OW_N(ow_pool_divide)(const ow_pool *q, const ow_pool_band *band, 
         }
 }
 
-OW_WITHIN void OW_N(ow_pool_back_lines)(const int most, const ow_pool *q, const ow_pool_band *band, const OW_T *x,
-                                        const OW_T *maxima, const OW_T *g, OW_T *z)
+OW_WITHIN void OW_N(ow_pool_back_lines)(const int most, const ow_pool *q, const ow_pool_band *band,
+                                        const OW_T *x, const OW_T *maxima, const OW_T *g, OW_T *z)
 {
     int64_t i0 = 0, i1 = 0;
     for (int64_t d = 0; d < q->n[0]; d++) {
@@ -84,7 +89,8 @@ OW_WITHIN void OW_N(ow_pool_back_lines)(const int most, const ow_pool *q, const 
                                 OW_N(ow_vec) more = OW_N(ow_pool_at)(g + at);
                                 if (most) {
                                     const OW_N(ow_vec) v = OW_N(ow_pool_at)(x + l);
-                                    const OW_N(ow_mask) same = (OW_N(ow_mask))(v == OW_N(ow_pool_at)(maxima + at));
+                                    const OW_N(ow_mask) same =
+                                        (OW_N(ow_mask))(v == OW_N(ow_pool_at)(maxima + at));
                                     more = (OW_N(ow_vec))((OW_N(ow_mask))more & same);
                                 }
                                 sum += more;
@@ -96,13 +102,14 @@ OW_WITHIN void OW_N(ow_pool_back_lines)(const int most, const ow_pool *q, const 
     }
 }
 
-static void OW_N(ow_pool_back_planes)(const ow_pool *q, const ow_pool_band *band, const char *x, const char *maxima,
-                                      char *g, char *z)
+static void OW_N(ow_pool_back_planes)(const ow_pool *q, const ow_pool_band *band, const char *x,
+                                      const char *maxima, char *g, char *z)
 {
     if (q->mode >= OW_POOL_ALL)
         OW_N(ow_pool_divide)(q, band, (OW_T *)g);
     if (q->mode == OW_POOL_MAX)
-        OW_N(ow_pool_back_lines)(1, q, band, (const OW_T *)x, (const OW_T *)maxima, (const OW_T *)g, (OW_T *)z);
+        OW_N(ow_pool_back_lines)(1, q, band, (const OW_T *)x, (const OW_T *)maxima, (const OW_T *)g,
+                                 (OW_T *)z);
     else
         OW_N(ow_pool_back_lines)(0, q, band, (const OW_T *)z, NULL, (const OW_T *)g, (OW_T *)z);
 }

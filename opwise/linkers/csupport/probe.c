@@ -38,7 +38,7 @@ static double best_of(void (*pass)(void *), void *arg, double seconds)
     return best;
 }
 
-/* --- memory --------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 typedef struct stream {
     double *z, *x, *y;
@@ -64,7 +64,8 @@ double ow_probe_stream(char *memory, int64_t bytes, int shared, double seconds)
     stream s = {.n = bytes / 3 / item / line * line, .chunks = 1};
     if (s.n < line)
         s.n = line;
-    /* an array does not begin where another one does, modulo the page: loads would wait for stores */
+    /* an array does not begin where another one does, modulo the page: loads would wait for
+     * stores */
     const int64_t apart = s.n + 3 * line;
     s.z = (double *)(memory + (OW_PROBE_PAGE - (uintptr_t)memory % OW_PROBE_PAGE));
     s.x = s.z + apart;
@@ -74,7 +75,7 @@ double ow_probe_stream(char *memory, int64_t bytes, int shared, double seconds)
     return (double)(3 * s.n * item) / best_of(stream_pass, &s, seconds);
 }
 
-/* --- arithmetic ----------------------------------------------------------------------------------- */
+/* --- arithmetic ------------------------------------------------------------------------------- */
 
 typedef struct rate {
     ow_rate_fn fn;

@@ -8,9 +8,9 @@
 #define OW_PROBE_PAGE (2 << 20)
 #define OW_PROBE_SLACK (OW_PROBE_PAGE + 1024)
 
-/* Bytes read and written in a nanosecond by z = x + y over arrays of `bytes` altogether: the best of
- * as many passes as `seconds` have room for, and of three at least. memory: OW_PROBE_SLACK more than
- * these bytes. shared: by all threads of the team. */
+/* Bytes read and written in a nanosecond by z = x + y over arrays of `bytes` altogether: the best
+ * of as many passes as `seconds` have room for, and of three at least. memory: OW_PROBE_SLACK more
+ * than these bytes. shared: by all threads of the team. */
 double ow_probe_stream(char *memory, int64_t bytes, int shared, double seconds);
 
 /* Operations in a nanosecond of multiplications and additions of registers, as ow_probe_stream.

@@ -1,5 +1,6 @@
-/* Multiplications and additions in registers, for one type of elements: OW_T, of which OW_S is the
- * short name; OW_RATE names the function. Whether the two round together is up to who includes it. */
+/* Multiplications and additions in registers, for one type of elements: OW_T, of which OW_S is
+ * the short name; OW_RATE names the function. Whether the two round together is up to who
+ * includes it. */
 
 /* More chains than the processor needs to wait for none, and few enough for its registers. */
 #define OW_CHAINS 12

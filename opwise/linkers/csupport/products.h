@@ -1,8 +1,7 @@
-/* Products of matrices of the dtypes that BLAS does not have, or whose parts it would copy: integers,
- * bool, float16 and complex numbers.
- *
- * Integers wrap, so narrow ones are multiplied as int32 and cut off. float16 is multiplied as float.
- */
+/* Products of matrices of the dtypes that BLAS does not have, or whose parts it would copy:
+ * integers, bool, float16 and complex numbers.
+ * Integers wrap, so narrow ones are multiplied as int32 and cut off. float16 is multiplied as
+ * float. */
 #ifndef OW_PRODUCTS_H
 #define OW_PRODUCTS_H
 
@@ -85,10 +84,10 @@ static void ow_cut(ow_slot *z, const char *from)
 
 /* --- complex numbers ----------------------------------------------------------------------------
  * The memory of a complex matrix by rows is that of a real one with twice as many columns. So
- *     z = sum over p of re(x[:, p]) y[p] + im(x[:, p]) i y[p]
- * is one real product: of x as it lies, and of y with a row i y[p] after every row y[p]. Where x has
- * fewer rows than y, those of its real parts are put before those of its imaginary parts instead, and
- * the two halves of their product with y are added. */
+ * z = sum over p of re(x[:, p]) y[p] + im(x[:, p]) i y[p] is one real product: of x as it lies, and
+ * of y with a row i y[p] after every row y[p]. Where x has fewer rows than y, those of its real
+ * parts are put before those of its imaginary parts instead, and the two halves of their product
+ * with y are added. */
 
 /* Where the rows of a complex matrix go, so many in a chunk. */
 typedef struct ow_complex_rows {
@@ -141,7 +140,9 @@ OW_COMPLEX_TASK(ow_join_chunk, OW_JOIN)
 
 static void ow_each_complex_row(ow_task task, const ow_slot *c, char *to)
 {
-    const int64_t m = c->shape[0], chunks = ow_at_most(ow_chunks((double)(ow_size(c) * c->itemsize) * OW_BYTE_NS), m);
+    const int64_t m = c->shape[0],
+                  chunks =
+                      ow_at_most(ow_chunks((double)(ow_size(c) * c->itemsize) * OW_BYTE_NS), m);
     ow_complex_rows j = {c, to, (m + chunks - 1) / chunks};
     ow_parallel(task, &j, chunks);
 }
@@ -158,8 +159,8 @@ static int ow_is_real_too(const ow_slot *c)
 static int64_t ow_complex_bytes(const ow_slot *z, const ow_slot *x, const ow_slot *y)
 {
     const int64_t nx = ow_size(x), ny = ow_size(y);
-    return z->itemsize * ((ow_is_real_too(x) ? 0 : nx) + (ow_is_real_too(y) ? 0 : ny)
-                          + (x->shape[0] < y->shape[0] ? nx + 2 * ow_size(z) : 2 * ny));
+    return z->itemsize * ((ow_is_real_too(x) ? 0 : nx) + (ow_is_real_too(y) ? 0 : ny) +
+                          (x->shape[0] < y->shape[0] ? nx + 2 * ow_size(z) : 2 * ny));
 }
 
 /* z = x y of complex numbers; room: of so many bytes. */
@@ -179,9 +180,18 @@ static void ow_complex_product(ow_slot *z, ow_slot *x, ow_slot *y, char *room)
         }
         step[i] = c->shape[0] > 1 ? c->strides[0] / part : 2 * c->shape[1];
     }
-    ow_product q = {.m = x->shape[0], .n = 2 * y->shape[1], .k = x->shape[1], .a = 1, .z = z->data,
-                    .zr = 2 * y->shape[1], .x = by_rows[0].data, .xr = step[0], .xc = 1, .y = by_rows[1].data,
-                    .yr = step[1], .yc = 1};
+    ow_product q = {.m = x->shape[0],
+                    .n = 2 * y->shape[1],
+                    .k = x->shape[1],
+                    .a = 1,
+                    .z = z->data,
+                    .zr = 2 * y->shape[1],
+                    .x = by_rows[0].data,
+                    .xr = step[0],
+                    .xc = 1,
+                    .y = by_rows[1].data,
+                    .yr = step[1],
+                    .yc = 1};
     if (few) {
         ow_each_complex_row(ow_split_chunk, &by_rows[0], room);
         q.m *= 2;
@@ -219,7 +229,8 @@ static ow_slot ow_transpose_of(const ow_slot *c)
 /* z = x y for matrices of any strides; z lies by rows. Returns 0 if there is no memory. */
 static int ow_any_product(ow_slot *z, ow_slot *x, ow_slot *y)
 {
-    if (ow_is_complex(z) && ((z->shape[0] == 1 && !ow_is_real_too(y)) || (z->shape[1] == 1 && !ow_is_real_too(x)))) {
+    if (ow_is_complex(z) &&
+        ((z->shape[0] == 1 && !ow_is_real_too(y)) || (z->shape[1] == 1 && !ow_is_real_too(x)))) {
         /* a vector lies as its transpose does, and the transpose of the matrix may need no copy */
         ow_slot tz = ow_transpose_of(z), tx = ow_transpose_of(y), ty = ow_transpose_of(x);
         ow_c_strides(&tz);
@@ -235,17 +246,28 @@ static int ow_any_product(ow_slot *z, ow_slot *x, ow_slot *y)
         memset(z->data, 0, (size_t)(nz * z->itemsize));
         return 1;
     }
-    const int64_t bytes = is_complex ? ow_complex_bytes(z, x, y) : narrow ? (nx + ny + nz) * size : 0;
+    const int64_t bytes = is_complex ? ow_complex_bytes(z, x, y)
+                          : narrow   ? (nx + ny + nz) * size
+                                     : 0;
     char *room = bytes ? ow_alloc(bytes) : NULL;
     if (bytes && !room)
         return 0;
     if (is_complex)
         ow_complex_product(z, x, y, room);
     else {
-        ow_product q = {.m = z->shape[0], .n = z->shape[1], .k = x->shape[1], .a = 1, .b = 0, .x = x->data,
-                        .y = y->data, .z = z->data, .xr = x->strides[0] / size,
-                        .xc = x->strides[1] / size, .yr = y->strides[0] / size,
-                        .yc = y->strides[1] / size, .zr = z->shape[1]};
+        ow_product q = {.m = z->shape[0],
+                        .n = z->shape[1],
+                        .k = x->shape[1],
+                        .a = 1,
+                        .b = 0,
+                        .x = x->data,
+                        .y = y->data,
+                        .z = z->data,
+                        .xr = x->strides[0] / size,
+                        .xc = x->strides[1] / size,
+                        .yr = y->strides[0] / size,
+                        .yc = y->strides[1] / size,
+                        .zr = z->shape[1]};
         if (narrow) {
             ow_widen(room, x);
             ow_widen(room + nx * size, y);
@@ -256,9 +278,21 @@ static int ow_any_product(ow_slot *z, ow_slot *x, ow_slot *y)
             q.yr = y->shape[1];
             q.xc = q.yc = 1;
         }
-        if (q.n == 1 && q.m > 1) { /* columns of a result fill vectors: of one column, its transpose is made */
-            ow_product t = {.m = 1, .n = q.m, .k = q.k, .a = 1, .b = 0, .x = q.y, .y = q.x, .z = q.z,
-                            .xr = q.yc, .xc = q.yr, .yr = q.xc, .yc = q.xr, .zr = q.m};
+        if (q.n == 1 &&
+            q.m > 1) { /* columns of a result fill vectors: of one column, its transpose is made */
+            ow_product t = {.m = 1,
+                            .n = q.m,
+                            .k = q.k,
+                            .a = 1,
+                            .b = 0,
+                            .x = q.y,
+                            .y = q.x,
+                            .z = q.z,
+                            .xr = q.yc,
+                            .xc = q.yr,
+                            .yr = q.xc,
+                            .yc = q.xr,
+                            .zr = q.m};
             q = t;
         }
         ow_own_product(type, &q);
@@ -269,12 +303,14 @@ static int ow_any_product(ow_slot *z, ow_slot *x, ow_slot *y)
     return 1;
 }
 
-/* Where products are not own loops whatever their sizes, large ones of complex numbers call BLAS. */
+/* Where products are not own loops whatever their sizes, large ones of complex numbers call
+ * BLAS. */
 #define OW_COMPLEX_SMALL 2048
 static int ow_any_needs(ow_step *s, int64_t m, int64_t n, int64_t k)
 {
     const int64_t work = ow_mul_size(ow_mul_size(m, n), k);
-    return ow_need_blas(s, ow_is_complex(s->out[0]) && !ow_kernels->products && work > OW_COMPLEX_SMALL);
+    return ow_need_blas(s, ow_is_complex(s->out[0]) && !ow_kernels->products &&
+                               work > OW_COMPLEX_SMALL);
 }
 
 /* in: x, y of one or two dimensions */
@@ -298,8 +334,9 @@ static int ow_any_dot_run(ow_step *s)
     ow_slot x, y, z;
     ow_dot_operands(s, &z, &x, &y);
     ow_c_strides(&z);
-    return ow_any_product(&z, &x, &y) ? OW_OK
-                                      : OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate copies of matrices");
+    return ow_any_product(&z, &x, &y)
+               ? OW_OK
+               : OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate copies of matrices");
 }
 
 /* in: x, y of three dimensions: z[i] = x[i] y[i] */
@@ -334,15 +371,18 @@ static int ow_any_batched_run(ow_step *s)
 {
     const ow_slot *x = s->in[0], *y = s->in[1];
     const int64_t pages = s->out[0]->shape[0];
-    if (pages > 0 && !ow_is_complex(x) && x->itemsize >= 4 && ow_small_pages(ow_gemm_type(x), s->out[0], x, y))
+    if (pages > 0 && !ow_is_complex(x) && x->itemsize >= 4 &&
+        ow_small_pages(ow_gemm_type(x), s->out[0], x, y))
         return OW_OK;
     const double work = (double)x->shape[1] * (double)x->shape[2] * (double)y->shape[2];
     const int together = pages > 1 && work < OW_LARGE_PAGE;
     const int64_t chunks = together ? ow_chunks((double)pages * work / 10) : pages;
     ow_any_pages job = {s, chunks ? (pages + chunks - 1) / chunks : 1, 0};
     if (pages)
-        (together ? ow_parallel : ow_in_order)(ow_any_pages_chunk, &job, (pages + job.some - 1) / job.some);
-    return job.failed ? OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate copies of matrices") : OW_OK;
+        (together ? ow_parallel : ow_in_order)(ow_any_pages_chunk, &job,
+                                               (pages + job.some - 1) / job.some);
+    return job.failed ? OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate copies of matrices")
+                      : OW_OK;
 }
 
 #endif

@@ -6,7 +6,7 @@
 #include "simd.h"
 #include "step_params.h"
 
-/* --- uniform numbers of MRG31k3p ------------------------------------------------------------------
+/* --- uniform numbers of MRG31k3p -----------------------------------------------------------------
  * in: states, size; out: states after the draw, numbers. */
 
 /* The largest number of numbers, as in Theano. */
@@ -21,14 +21,14 @@ static int ow_mrg_prep_with(ow_step *s, const int64_t *shape)
     const ow_slot *state = s->in[0];
     ow_slot *z = s->out[1];
     if (state->shape[1] != 6)
-        return OW_FAIL(s, OW_VALUE_ERROR,
-                       "rstate must be a matrix of int32 with 6 columns, one state in each row, not "
-                       "an array of dtype int32 and shape (%lld, %lld)",
-                       (long long)state->shape[0], (long long)state->shape[1]);
+        return OW_FAIL(
+            s, OW_VALUE_ERROR,
+            "rstate must be a matrix of int32 with 6 columns, one state in each row, not "
+            "an array of dtype int32 and shape (%lld, %lld)",
+            (long long)state->shape[0], (long long)state->shape[1]);
     ow_set_shape(z, z->ndim, shape);
     if (ow_size(z) && !state->shape[0])
-        return OW_FAIL(s, OW_VALUE_ERROR,
-                       "rstate has no rows: there is no stream to draw from");
+        return OW_FAIL(s, OW_VALUE_ERROR, "rstate has no rows: there is no stream to draw from");
     int rc = ow_ensure(s, z);
     if (rc)
         return rc;
@@ -127,7 +127,7 @@ static int ow_mrg_run(ow_step *s)
     return OW_OK;
 }
 
-/* --- outcomes from uniform numbers ----------------------------------------------------------------
+/* --- outcomes from uniform numbers ---------------------------------------------------------------
  * in: probabilities, uniform numbers, how many draws n there are from each row of probabilities. */
 
 /* Add `more` to a number of an integer type, of float or of double. */
@@ -162,7 +162,8 @@ static double ow_uniform_of(const ow_outcomes *j, int64_t row, int64_t c)
 }
 
 #define OW_OUTCOMES(T, S)                                                                          \
-    /* The first outcome with a cumulated probability above u, or n; *before: that of the others */ \
+    /* The first outcome with a cumulated probability above u, or n; *before: that of the \
+     * others */        \
     static int64_t ow_outcome_##S(const char *p, int64_t st, int64_t n, double u, double *before)  \
     {                                                                                              \
         double total = *before = 0;                                                                \
@@ -188,8 +189,8 @@ static double ow_uniform_of(const ow_outcomes *j, int64_t row, int64_t c)
             char *to = z->data + row * wide;                                                       \
             memset(to, 0, (size_t)wide);                                                           \
             for (int64_t c = 0; c < j->n; c++) {                                                   \
-                int64_t m = ow_outcome_##S(p, x->strides[1], j->columns,                           \
-                                           ow_uniform_of(j, row, c), &before);                     \
+                int64_t m = ow_outcome_##S(p, x->strides[1], j->columns, ow_uniform_of(j, row, c), \
+                                           &before);                                               \
                 if (m < j->columns)                                                                \
                     ow_add_to(to + m * z->itemsize, z, 1);                                         \
             }                                                                                      \

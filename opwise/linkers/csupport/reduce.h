@@ -9,7 +9,8 @@
 
 /* How many accumulators side by side are kept in the second cache while many rows go into them. */
 #define OW_ROW_BLOCK 8192
-/* Rows shorter than this are not worth a loop: the longest reduced dimension goes inside instead. */
+/* Rows shorter than this are not worth a loop: the longest reduced dimension goes inside
+ * instead. */
 #define OW_SHORT_ROW 32
 /* At most so many accumulators of an element are kept in several rows. */
 #define OW_MOST_WIDE 4
@@ -58,8 +59,8 @@ static void ow_narrow(ow_slot *z, const char *from, int size)
     }
 }
 
-/* Each output has accumulators of its own, which one loop over the operands fills. Without a loop, that of
- * the reducer is used. */
+/* Each output has accumulators of its own, which one loop over the operands fills. Without a loop,
+ * that of the reducer is used. */
 static int ow_reduce_prep(ow_step *s)
 {
     const ow_reduce_params *p = s->params;
@@ -112,8 +113,8 @@ static void ow_fresh_loop(const void *ctx, char **p, const int64_t *st, int64_t 
     f->loop(f->ctx, p, st, n);
 }
 
-/* Accumulators side by side that are few: so many rows of them as make one of OW_WIDE are filled at once,
- * and joined in the end. Rows of operands follow each other, or are the same number. */
+/* Accumulators side by side that are few: so many rows of them as make one of OW_WIDE are filled at
+ * once, and joined in the end. Rows of operands follow each other, or are the same number. */
 #define OW_WIDE 128
 
 typedef struct ow_wide {
@@ -155,8 +156,8 @@ static void ow_wide_loop(const void *ctx, char **p, const int64_t *st, int64_t n
         }
 }
 
-/* Take the last dimension, along which accumulators lie side by side, out of a walk whose next one is
- * reduced; returns 0 where ow_wide_loop cannot. */
+/* Take the last dimension, along which accumulators lie side by side, out of a walk whose next one
+ * is reduced; returns 0 where ow_wide_loop cannot. */
 static int ow_walk_wide(ow_walk *w, ow_wide *wide, const ow_gathered *g)
 {
     const int last = w->ndim - 1;
@@ -174,8 +175,8 @@ static int ow_walk_wide(ow_walk *w, ow_wide *wide, const ow_gathered *g)
     return 1;
 }
 
-/* Short rows that are reduced are turned: an ow_loop over several rows of accumulators, for each of which the
- * operands lie by columns. */
+/* Short rows that are reduced are turned: an ow_loop over several rows of accumulators, for each of
+ * which the operands lie by columns. */
 static void ow_turned_loop(const void *ctx, char **p, const int64_t *st, int64_t n)
 {
     const ow_gathered *g = ctx;
@@ -188,7 +189,8 @@ static void ow_turned_loop(const void *ctx, char **p, const int64_t *st, int64_t
 /* So many accumulators at once. */
 #define OW_TURNED 4096
 
-/* Whether the last dimension but one of a walk is reduced, and long enough for squares of vectors. */
+/* Whether the last dimension but one of a walk is reduced, and long enough for squares of
+ * vectors. */
 static int ow_walk_turns(const ow_walk *w, const ow_gathered *g)
 {
     int64_t least = 0;
@@ -203,13 +205,13 @@ typedef struct ow_reduction {
     const ow_walk *w;
     ow_loop loop;
     const void *ctx;
-    int cut;             /* the dimension that is shared out */
-    int64_t step;        /* in units of so many elements */
+    int cut;      /* the dimension that is shared out */
+    int64_t step; /* in units of so many elements */
     int64_t chunks, block;
-    int64_t round, rounds;  /* chunks that would take too long are done in so many parts */
-    char *parts;         /* accumulators for each chunk, or NULL: chunks have different ones */
+    int64_t round, rounds; /* chunks that would take too long are done in so many parts */
+    char *parts;           /* accumulators for each chunk, or NULL: chunks have different ones */
     int64_t part_bytes;
-    int n_acc;           /* accumulators of an element: the first operands of the walk */
+    int n_acc; /* accumulators of an element: the first operands of the walk */
 } ow_reduction;
 
 static void ow_walk_copy(ow_walk *to, const ow_walk *from)
@@ -292,8 +294,9 @@ static int ow_reads_apart(const ow_walk *w, int64_t size)
     return (inner[0] == 0 || inner[0] == size) && inner[1] >= -OW_NEAR && inner[1] <= OW_NEAR;
 }
 
-/* The dimension that goes inside instead of the last one, which is short: one along which elements are
- * near, and accumulators of `size` bytes one place or side by side; else the longest that is reduced. */
+/* The dimension that goes inside instead of the last one, which is short: one along which elements
+ * are near, and accumulators of `size` bytes one place or side by side; else the longest that is
+ * reduced. */
 static int ow_reduce_inside(const ow_walk *w, int64_t size)
 {
     const int last = w->ndim - 1, near = ow_walk_near(w, OW_SHORT_ROW);
@@ -306,21 +309,24 @@ static int ow_reduce_inside(const ow_walk *w, int64_t size)
     return inside;
 }
 
-/* --- operands that break rows ---------------------------------------------------------------------
- * The last dimensions of a reduction are one long run for accumulators and for most operands. One operand
- * for which they are not, since it is broadcast along some of them or lies in another order, would leave
- * runs of a few elements to all: it is copied as the run needs it. */
+/* --- operands that break rows --------------------------------------------------------------------
+ * The last dimensions of a reduction are one long run for accumulators and for most operands. One
+ * operand for which they are not, since it is broadcast along some of them or lies in another
+ * order, would leave runs of a few elements to all: it is copied as the run needs it. */
 
 /* With fewer elements, and for copies of more bytes, it does not pay. */
 #define OW_STRAIGHT_SIZE 512
 #define OW_STRAIGHT_BYTES (32 << 20)
 
 typedef struct ow_last_dims {
-    int first, last;  /* dimensions, of which the last is not of length 1 */
+    int first, last; /* dimensions, of which the last is not of length 1 */
     int64_t size;
 } ow_last_dims;
 
-static inline int64_t ow_step_along(const ow_slot *c, int d) { return c->shape[d] == 1 ? 0 : c->strides[d]; }
+static inline int64_t ow_step_along(const ow_slot *c, int d)
+{
+    return c->shape[d] == 1 ? 0 : c->strides[d];
+}
 
 /* The last dimensions of which all, or none, are reduced. */
 static ow_last_dims ow_reduce_last(const ow_step *s, const int64_t *shape, int nd)
@@ -355,8 +361,10 @@ static int ow_lies_along(const ow_last_dims *run, const ow_slot *c, const int64_
     return varies ? piece ? 1 : -1 : 0;
 }
 
-/* Let a slot have the whole of a run, and of other dimensions those along which `c` is not one number. */
-static void ow_straight_shape(ow_slot *to, const ow_last_dims *run, const ow_slot *c, const int64_t *shape)
+/* Let a slot have the whole of a run, and of other dimensions those along which `c` is not one
+ * number. */
+static void ow_straight_shape(ow_slot *to, const ow_last_dims *run, const ow_slot *c,
+                              const int64_t *shape)
 {
     *to = *c;
     for (int d = 0; d < c->ndim; d++)
@@ -364,9 +372,10 @@ static void ow_straight_shape(ow_slot *to, const ow_last_dims *run, const ow_slo
     ow_c_strides(to);
 }
 
-/* Replace the operands that break the runs of a reduction by copies, which are kept in `copies`; returns
- * their memory, NULL without any. */
-static char *ow_straighten(const ow_step *s, const int64_t *shape, int nd, ow_slot **inputs, ow_slot *copies)
+/* Replace the operands that break the runs of a reduction by copies, which are kept in `copies`;
+ * returns their memory, NULL without any. */
+static char *ow_straighten(const ow_step *s, const int64_t *shape, int nd, ow_slot **inputs,
+                           ow_slot *copies)
 {
     const ow_last_dims run = ow_reduce_last(s, shape, nd);
     int64_t bytes = 0, pieces = 0, all = 1;
@@ -401,23 +410,24 @@ static char *ow_straighten(const ow_step *s, const int64_t *shape, int nd, ow_sl
     return memory;
 }
 
-/* --- operands that are turned ----------------------------------------------------------------------
- * Where the last dimension is reduced and short, as in distances of points, a run is a few elements for one
- * accumulator. If operands that move along the accumulators are used again for other rows of these, they are
- * copied with elements of many accumulators side by side: those are long rows then. */
+/* --- operands that are turned --------------------------------------------------------------------
+ * Where the last dimension is reduced and short, as in distances of points, a run is a few elements
+ * for one accumulator. If operands that move along the accumulators are used again for other rows
+ * of these, they are copied with elements of many accumulators side by side: those are long rows
+ * then. */
 
 /* Rows of more elements are long enough as they are. */
 #define OW_ACROSS_ROW 256
 /* How often an operand is used at least that is copied. */
 #define OW_ACROSS_USES 8
-/* Bytes of elements of an operand for the accumulators that are filled at once: they stay in a core's second
- * cache. */
+/* Bytes of elements of an operand for the accumulators that are filled at once: they stay in a
+ * core's second cache. */
 #define OW_ACROSS_BYTES (256 << 10)
 
-/* Replace operands so that rows of accumulators are long, by copies kept in `copies`; returns how many
- * accumulators are filled at once, 0 where nothing is replaced. memory: that of the copies. */
-static int64_t ow_lay_across(const ow_step *s, const int64_t *shape, int nd, ow_slot **inputs, ow_slot *copies,
-                             char **memory)
+/* Replace operands so that rows of accumulators are long, by copies kept in `copies`; returns how
+ * many accumulators are filled at once, 0 where nothing is replaced. memory: that of the copies. */
+static int64_t ow_lay_across(const ow_step *s, const int64_t *shape, int nd, ow_slot **inputs,
+                             ow_slot *copies, char **memory)
 {
     const int64_t axes = OW_PARAMS(s, reduce)->axes;
     int row = nd - 1, beside = nd - 1;
@@ -426,7 +436,8 @@ static int64_t ow_lay_across(const ow_step *s, const int64_t *shape, int nd, ow_
         row--;
     while (beside >= 0 && (shape[beside] == 1 || axes >> beside & 1))
         beside--;
-    if (beside < 0 || !(axes >> row & 1) || shape[row] > OW_ACROSS_ROW || shape[beside] < 2 * OW_SHORT_ROW)
+    if (beside < 0 || !(axes >> row & 1) || shape[row] > OW_ACROSS_ROW ||
+        shape[beside] < 2 * OW_SHORT_ROW)
         return 0;
     for (int i = 0; i < s->nin; i++) {
         const ow_slot *c = inputs[i];
@@ -466,19 +477,21 @@ static int64_t ow_lay_across(const ow_step *s, const int64_t *shape, int nd, ow_
     return many > 2 * OW_SHORT_ROW ? many : 2 * OW_SHORT_ROW;
 }
 
-/* --- accumulators that are turned -----------------------------------------------------------------
- * Where the last dimension, which is short, is reduced, and the one of the result beside it is short too,
- * accumulators of a longer dimension lie side by side while the loop runs: they are long rows then. */
+/* --- accumulators that are turned ----------------------------------------------------------------
+ * Where the last dimension, which is short, is reduced, and the one of the result beside it is
+ * short too, accumulators of a longer dimension lie side by side while the loop runs: they are long
+ * rows then. */
 
 /* With fewer elements the copy of the accumulators does not pay. */
 #define OW_TURN_SIZE 2048
 
-/* The longest dimension of the result along which elements are near, if it is long, and no row is now; else
- * -1. size: of an accumulator. */
+/* The longest dimension of the result along which elements are near, if it is long, and no row is
+ * now; else -1. size: of an accumulator. */
 static int ow_reduce_long(const ow_walk *w, int n_acc, int64_t elements, int64_t size)
 {
     int longest = -1;
-    if (w->stride[w->ndim - 1][0] || elements < OW_TURN_SIZE || ow_reduce_inside(w, size) != w->ndim - 1)
+    if (w->stride[w->ndim - 1][0] || elements < OW_TURN_SIZE ||
+        ow_reduce_inside(w, size) != w->ndim - 1)
         return -1;
     for (int d = 0; d < w->ndim - 1; d++) {
         int near = w->stride[d][0] && w->shape[d] >= OW_SHORT_ROW;
@@ -490,9 +503,10 @@ static int ow_reduce_long(const ow_walk *w, int n_acc, int64_t elements, int64_t
     return longest;
 }
 
-/* Let accumulators along dimension `d` lie side by side, in new memory; returns it, NULL without any. `from`
- * and `to`: those of the first output there, and where they belong. */
-static char *ow_turn_accumulators(ow_walk *w, int d, int n_acc, int64_t plane, int size, ow_slot *from, ow_slot *to)
+/* Let accumulators along dimension `d` lie side by side, in new memory; returns it, NULL without
+ * any. `from` and `to`: those of the first output there, and where they belong. */
+static char *ow_turn_accumulators(ow_walk *w, int d, int n_acc, int64_t plane, int size,
+                                  ow_slot *from, ow_slot *to)
 {
     char *memory = ow_alloc(n_acc * plane);
     if (!memory)
@@ -524,7 +538,8 @@ static char *ow_turn_accumulators(ow_walk *w, int d, int n_acc, int64_t plane, i
 static int ow_reduce_run(ow_step *s)
 {
     const ow_reduce_params *p = s->params;
-    const ow_reducer *r = &ow_kernels->reducers[p->reducer], *join = &ow_kernels->reducers[p->joiner];
+    const ow_reducer *r = &ow_kernels->reducers[p->reducer],
+                     *join = &ow_kernels->reducers[p->joiner];
     ow_slot *z = s->out[0];
     const int n_acc = s->nout, nd = (int)p->ndim;
     const int64_t n_out = ow_size(z), plane = n_out * r->accsize, bytes = n_acc * plane;
@@ -533,7 +548,8 @@ static int ow_reduce_run(ow_step *s)
         acc = scratch;
         scratch += bytes;
     }
-    /* the accumulators of each output as an array of the operands' shape, broadcast along reduced axes */
+    /* the accumulators of each output as an array of the operands' shape, broadcast along reduced
+     * axes */
     ow_slot a = *z, accs[OW_MAXARG], *slots[OW_MAXARG];
     int64_t shape[OW_MAXDIM], stride = r->accsize;
     ow_common_shape(s, nd, ow_reduce_masks(p), shape);
@@ -575,7 +591,8 @@ static int ow_reduce_run(ow_step *s)
     ow_wide wide = {loop, ctx, r, join, n_acc, 0, 0, {0}};
     const int is_short = last && w.shape[last] < OW_SHORT_ROW;
     const int turned_dim = is_short && !each ? ow_reduce_long(&w, n_acc, size, r->accsize) : -1;
-    if (turned_dim >= 0 && (turned = ow_turn_accumulators(&w, turned_dim, n_acc, plane, r->accsize, &from, &to))) {
+    if (turned_dim >= 0 &&
+        (turned = ow_turn_accumulators(&w, turned_dim, n_acc, plane, r->accsize, &from, &to))) {
         acc = turned;
         ow_fill(acc, n_acc * n_out, r->start, r->accsize);
     }
@@ -590,7 +607,8 @@ static int ow_reduce_run(ow_step *s)
         }
     } else if (w.stride[last][0] && last)
         block = across ? across : OW_ROW_BLOCK;
-    if (loop != ow_wide_loop && !ow_all_direct(&g, &w) && (s->loop || !ow_reads_apart(&w, r->accsize))) {
+    if (loop != ow_wide_loop && !ow_all_direct(&g, &w) &&
+        (s->loop || !ow_reads_apart(&w, r->accsize))) {
         /* a dimension that was moved inside stands before one that is reduced */
         const int turns = is_short && block == OW_CHUNK && !each && ow_walk_turns(&w, &g);
         loop = turns ? ow_turned_loop : ow_gather_loop;
@@ -662,14 +680,14 @@ static int ow_first_along_run(ow_step *s)
 /* Whether an element takes the place of the largest one before it: NaN is larger than any. */
 #define OW_LARGER(x, before) ((before) == (before) && ((x) > (before) || (x) != (x)))
 
-#define OW_ARGMAX(S, T, V, VALUE)                                                                   \
+#define OW_ARGMAX(S, T, V, VALUE)                                                                  \
     static void ow_argmax_##S(const char *p, int64_t st, int64_t n, int64_t from, void *best,      \
                               int64_t *where)                                                      \
     {                                                                                              \
         V b = *(V *)best;                                                                          \
         int64_t at = *where;                                                                       \
         for (int64_t i = 0; i < n; i++) {                                                          \
-            V x = VALUE(*(const T *)(p + i * st));                                                     \
+            V x = VALUE(*(const T *)(p + i * st));                                                 \
             if (at < 0 || OW_LARGER(x, b)) {                                                       \
                 b = x;                                                                             \
                 at = from + i;                                                                     \
@@ -704,8 +722,7 @@ typedef struct ow_argmaxer {
 static const ow_argmaxer ow_argmaxers[] = {
     OW_ARGMAXER(b),   OW_ARGMAXER(i8),  OW_ARGMAXER(i16), OW_ARGMAXER(i32),
     OW_ARGMAXER(i64), OW_ARGMAXER(u8),  OW_ARGMAXER(u16), OW_ARGMAXER(u32),
-    OW_ARGMAXER(u64), OW_ARGMAXER(f32), OW_ARGMAXER(f64),
-    {"f16", ow_argmax_f16, ow_argmax_f32},
+    OW_ARGMAXER(u64), OW_ARGMAXER(f32), OW_ARGMAXER(f64), {"f16", ow_argmax_f16, ow_argmax_f32},
 };
 static const int ow_argmaxer_count = sizeof(ow_argmaxers) / sizeof(ow_argmaxers[0]);
 
@@ -772,7 +789,8 @@ static int64_t ow_argmax_one(ow_step *s, const char *p, int d, int64_t from, voi
             const int64_t length = n - i < OW_BLOCK ? n - i : OW_BLOCK;
             if (ow_stops(left, OW_ARGMAX_NS * (double)length))
                 break;
-            ow_argmax_run_of(s, p + i * x->strides[d], x->strides[d], length, from + i, best, where);
+            ow_argmax_run_of(s, p + i * x->strides[d], x->strides[d], length, from + i, best,
+                             where);
         }
         return n;
     }
@@ -785,8 +803,8 @@ static int64_t ow_argmax_one(ow_step *s, const char *p, int d, int64_t from, voi
 /* Places of several short rows that are compared as one row. */
 #define OW_ARGMAX_PLACES 64
 
-/* How many rows of `along`, which follow each other along `reduced`, are compared as one; 0: they are
- * long enough, few, or do not lie so. */
+/* How many rows of `along`, which follow each other along `reduced`, are compared as one; 0: they
+ * are long enough, few, or do not lie so. */
 static int64_t ow_argmax_folded(const ow_slot *x, int along, int reduced)
 {
     const int64_t length = x->shape[along];
@@ -821,18 +839,20 @@ static int ow_argmax_across(const ow_step *s, int *reduced)
     return apart || x->shape[*reduced] < OW_SHORT_ROW ? along : -1;
 }
 
-/* Results are shared out: of those that are chosen side by side, some that lie along one dimension. */
+/* Results are shared out: of those that are chosen side by side, some that lie along one
+ * dimension. */
 typedef struct ow_argmax_job {
     ow_step *s;
     int along, reduced;
-    int64_t units, chunks, each;  /* units of `each` results */
-    int64_t folded;               /* rows that are compared as one, or 0 */
+    int64_t units, chunks, each; /* units of `each` results */
+    int64_t folded;              /* rows that are compared as one, or 0 */
 } ow_argmax_job;
 
 /* Bytes of elements that are copied to lie side by side. */
 #define OW_ARGMAX_COPY 32768
 
-/* Results `first` to `end` along dimension `along` that begin at `p`, of which the first is number `i`. */
+/* Results `first` to `end` along dimension `along` that begin at `p`, of which the first is number
+ * `i`. */
 static void ow_argmax_side_by_side(const ow_argmax_job *j, const char *p, int64_t i, int64_t first,
                                    int64_t end, double *left)
 {
@@ -863,21 +883,23 @@ static void ow_argmax_side_by_side(const ow_argmax_job *j, const char *p, int64_
                 from = copy;
                 step = n * item;
             }
-            ow_kernels->argmax_rows[OW_PARAMS(s, argmax)->row](from, step, n, some, k, best, where + first);
+            ow_kernels->argmax_rows[OW_PARAMS(s, argmax)->row](from, step, n, some, k, best,
+                                                               where + first);
         }
         for (int64_t k = 0; k < n && largest; k++)
             ow_argmax_store(largest, i + first + k, best + k * size);
     }
 }
 
-/* Results along a short dimension, of which the first is number `i`: those of several rows in one first,
- * then the best of its places, in the order of their positions. */
+/* Results along a short dimension, of which the first is number `i`: those of several rows in one
+ * first, then the best of its places, in the order of their positions. */
 static void ow_argmax_of_folded(const ow_argmax_job *j, const char *p, int64_t i, double *left)
 {
     const ow_step *s = j->s;
     const ow_slot *x = s->in[0], *largest = s->nout == 2 ? s->out[0] : NULL;
     const ow_argmaxer *a = &ow_argmaxers[OW_PARAMS(s, argmax)->row];
-    const int64_t length = x->shape[j->along], st = x->strides[j->reduced], rows = x->shape[j->reduced];
+    const int64_t length = x->shape[j->along], st = x->strides[j->reduced],
+                  rows = x->shape[j->reduced];
     const int64_t n = j->folded * length, whole = rows / j->folded, rest = rows % j->folded;
     const int size = x->typenum == OW_HALF_TYPENUM ? 4 : (int)x->itemsize;
     char most[OW_ARGMAX_PLACES * 8] __attribute__((aligned(64)));
@@ -886,7 +908,8 @@ static void ow_argmax_of_folded(const ow_argmax_job *j, const char *p, int64_t i
         const int64_t some = whole - k < 1024 ? whole - k : 1024;
         if (ow_stops(left, (double)(n * some)))
             return;
-        ow_kernels->argmax_rows[OW_PARAMS(s, argmax)->row](p + k * j->folded * st, j->folded * st, n, some, k, most, where);
+        ow_kernels->argmax_rows[OW_PARAMS(s, argmax)->row](p + k * j->folded * st, j->folded * st,
+                                                           n, some, k, most, where);
     }
     for (int64_t place = 0; place < n; place++)
         where[place] = where[place] * j->folded + place / length;
@@ -916,7 +939,8 @@ static void ow_argmax_chunk(void *arg, int64_t c)
     const ow_slot *x = s->in[0];
     int64_t end, first = ow_chunk_range(c, j->chunks, j->units, 1, &end);
     double left = OW_LONGEST_CHUNK_NS;
-    const int64_t length = j->along < 0 ? 1 : x->shape[j->along], across = (length + j->each - 1) / j->each;
+    const int64_t length = j->along < 0 ? 1 : x->shape[j->along],
+                  across = (length + j->each - 1) / j->each;
     for (int64_t unit = first; unit < end && !ow_stops(&left, OW_ARGMAX_NS); unit++) {
         const int64_t from = j->along < 0 ? 0 : unit % across * j->each;
         int64_t rest = unit / across, i = j->along < 0 ? unit : rest * length;
@@ -959,8 +983,8 @@ static void ow_argmax_part(void *arg, int64_t k)
     const ow_slot *x = j->s->in[0];
     j->where[k] = -1;
     if (first < end)
-        ow_kernels->argmax[OW_PARAMS(j->s, argmax)->row](x->data + first * x->itemsize, end - first, first, &j->best[k],
-                                          &j->where[k]);
+        ow_kernels->argmax[OW_PARAMS(j->s, argmax)->row](x->data + first * x->itemsize, end - first,
+                                                         first, &j->best[k], &j->where[k]);
 }
 
 static void ow_argmax_of_all(ow_step *s)
@@ -982,8 +1006,8 @@ static void ow_argmax_of_all(ow_step *s)
         ow_argmax_store(s->out[0], 0, &best);
 }
 
-/* Let `to` be `x` without dimensions of length 1, and with neighbours of which all or none are reduced
- * joined where they lie in even steps; returns the mask of its reduced dimensions. */
+/* Let `to` be `x` without dimensions of length 1, and with neighbours of which all or none are
+ * reduced joined where they lie in even steps; returns the mask of its reduced dimensions. */
 static int64_t ow_argmax_join(ow_slot *to, const ow_slot *x, int64_t axes)
 {
     int64_t joined = 0;
@@ -993,7 +1017,8 @@ static int64_t ow_argmax_join(ow_slot *to, const ow_slot *x, int64_t axes)
         const int last = to->ndim - 1, reduced = axes >> d & 1;
         if (x->shape[d] == 1)
             continue;
-        if (last >= 0 && (joined >> last & 1) == reduced && to->strides[last] == x->shape[d] * x->strides[d]) {
+        if (last >= 0 && (joined >> last & 1) == reduced &&
+            to->strides[last] == x->shape[d] * x->strides[d]) {
             to->shape[last] *= x->shape[d];
             to->strides[last] = x->strides[d];
             continue;

@@ -1,5 +1,5 @@
-/* Steps that compute row by row along the last axis: elementwise work, reductions, and what depends on
- * them, while a row is in the cache. The loop is generated: see opwise/scalar/rowloops.py. */
+/* Steps that compute row by row along the last axis: elementwise work, reductions, and what depends
+ * on them, while a row is in the cache. The loop is generated: see opwise/scalar/rowloops.py. */
 #ifndef OW_ROWWISE_H
 #define OW_ROWWISE_H
 
@@ -11,20 +11,21 @@
 #define OW_ROWWISE_LINE 64
 /* How many rows are turned at once, as in rowloops.py. */
 #define OW_ROWWISE_ROWS 64
-/* Rows of fewer elements are turned, and rows that lie side by side if they take at most so many bytes. */
+/* Rows of fewer elements are turned, and rows that lie side by side if they take at most so many
+ * bytes. */
 #define OW_ROWWISE_SHORT 32
 /* Reducers that the loops of one program call, as in rowloops.py. */
 #define OW_ROWWISE_REDUCERS 8
 #define OW_ROWWISE_TURN_BYTES (1 << 21)
 
-/* Copies m rows of n elements between an array, `row` bytes from row to row and `along` from element to
- * element, and a buffer with the same element of OW_ROWWISE_ROWS rows side by side. There copies of the
- * last row take the place of those that the array does not have. */
-typedef void ow_rowwise_turn(void *to, const void *from, int64_t row, int64_t along, int64_t m, int64_t n,
-                             int64_t size);
+/* Copies m rows of n elements between an array, `row` bytes from row to row and `along` from
+ * element to element, and a buffer with the same element of OW_ROWWISE_ROWS rows side by side.
+ * There copies of the last row take the place of those that the array does not have. */
+typedef void ow_rowwise_turn(void *to, const void *from, int64_t row, int64_t along, int64_t m,
+                             int64_t n, int64_t size);
 
-static void ow_rowwise_gather(void *to, const void *from, int64_t row, int64_t along, int64_t m, int64_t n,
-                              int64_t size)
+static void ow_rowwise_gather(void *to, const void *from, int64_t row, int64_t along, int64_t m,
+                              int64_t n, int64_t size)
 {
     const int64_t pitch = OW_ROWWISE_ROWS * size;
     if (along == size) {
@@ -34,14 +35,15 @@ static void ow_rowwise_gather(void *to, const void *from, int64_t row, int64_t a
     for (int64_t j = 0; j < n && (along != size || m < OW_ROWWISE_ROWS); j++) {
         char *const line = (char *)to + j * pitch;
         if (along != size)
-            ow_copy_run((char *[]){line, (char *)from + j * along}, (int64_t[]){size, row}, m, (int)size);
-        ow_copy_run((char *[]){line + m * size, line + (m - 1) * size}, (int64_t[]){size, 0}, OW_ROWWISE_ROWS - m,
-                    (int)size);
+            ow_copy_run((char *[]){line, (char *)from + j * along}, (int64_t[]){size, row}, m,
+                        (int)size);
+        ow_copy_run((char *[]){line + m * size, line + (m - 1) * size}, (int64_t[]){size, 0},
+                    OW_ROWWISE_ROWS - m, (int)size);
     }
 }
 
-static void ow_rowwise_scatter(void *to, const void *from, int64_t row, int64_t along, int64_t m, int64_t n,
-                               int64_t size)
+static void ow_rowwise_scatter(void *to, const void *from, int64_t row, int64_t along, int64_t m,
+                               int64_t n, int64_t size)
 {
     const int64_t pitch = OW_ROWWISE_ROWS * size;
     if (along == size) {
@@ -50,7 +52,8 @@ static void ow_rowwise_scatter(void *to, const void *from, int64_t row, int64_t 
         return;
     }
     for (int64_t j = 0; j < n; j++)
-        ow_copy_run((char *[]){(char *)to + j * along, (char *)from + j * pitch}, (int64_t[]){row, size}, m, (int)size);
+        ow_copy_run((char *[]){(char *)to + j * along, (char *)from + j * pitch},
+                    (int64_t[]){row, size}, m, (int)size);
 }
 
 /* What a generated loop gets besides its operands. */
@@ -63,11 +66,11 @@ typedef struct ow_rowwise_context {
 } ow_rowwise_context;
 
 typedef struct ow_rowwise_job {
-    const ow_walk *w;  /* over rows */
+    const ow_walk *w; /* over rows */
     ow_loop loop;
-    ow_rowwise_context context;  /* with the memory of the buffers of all chunks */
+    ow_rowwise_context context; /* with the memory of the buffers of all chunks */
     int64_t runs, rows, chunks, bytes;
-    int along;     /* whether each run of rows is shared out, and not the sequence of runs */
+    int along; /* whether each run of rows is shared out, and not the sequence of runs */
 } ow_rowwise_job;
 
 /* Whether the loop can read the rows of an operand where they lie. */
@@ -122,16 +125,19 @@ static int ow_rowwise_should_turn(const ow_step *s, int64_t n)
     return across && ow_rowwise_turned_bytes(s, n) <= OW_ROWWISE_TURN_BYTES;
 }
 
-/* The loop over turned rows for these operands; NULL if rows are not turned, or it cannot be compiled. */
+/* The loop over turned rows for these operands; NULL if rows are not turned, or it cannot be
+ * compiled. */
 static ow_loop ow_rowwise_turned(const ow_step *s, int64_t n)
 {
     return ow_rowwise_should_turn(s, n) ? ((const ow_on_demand *)s->ctx)->loop : NULL;
 }
 
-/* Turned loops work on OW_ROWWISE_ROWS rows at once, so that runs of fewer than these are wasteful. */
+/* Turned loops work on OW_ROWWISE_ROWS rows at once, so that runs of fewer than these are
+ * wasteful. */
 #define OW_ROWWISE_RUN 16
 
-/* Whether turned rows lie in many short runs: then inputs are copied, until the rows lie side by side. */
+/* Whether turned rows lie in many short runs: then inputs are copied, until the rows lie side by
+ * side. */
 static int ow_rowwise_is_broken(ow_step *s, const int64_t *shape)
 {
     const int nd = (int)OW_PARAMS(s, rowwise)->ndim;
@@ -176,7 +182,8 @@ static int ow_rowwise_prep(ow_step *s)
         ow_set_shape(s->out[k], nd, shape);
         if (narrow)
             s->out[k]->shape[nd - 1] = 1;
-        rc = turned && !narrow ? ow_ensure_like(s, s->out[k], s->in, s->nin) : ow_ensure(s, s->out[k]);
+        rc = turned && !narrow ? ow_ensure_like(s, s->out[k], s->in, s->nin)
+                               : ow_ensure(s, s->out[k]);
     }
     bytes = ow_mul_size(ow_rowwise_bytes(s, n, turned), ow_rowwise_chunks(s, shape));
     for (int i = 0; i < s->nin && !turned; i++)
@@ -220,7 +227,8 @@ static int ow_rowwise_run(ow_step *s)
     if (turned)
         job.loop = turned;
     job.bytes = ow_rowwise_bytes(s, shape[nd - 1], turned != NULL);
-    job.context = (ow_rowwise_context){shape[nd - 1], s->scratch, along, ow_rowwise_gather, ow_rowwise_scatter, {0}};
+    job.context = (ow_rowwise_context){shape[nd - 1],     s->scratch,         along,
+                                       ow_rowwise_gather, ow_rowwise_scatter, {0}};
     for (int k = 0; k < p->reducers.count; k++)
         job.context.reducers[k] = (ow_loop)ow_kernels->reducers[ow_rowwise_reducers(p)[k]].loop;
     char *free_memory = s->scratch + job.bytes * job.chunks;
@@ -235,8 +243,8 @@ static int ow_rowwise_run(ow_step *s)
         if (broken)
             ow_rowwise_spread(&all, s->in[i], shape, nd);
         *copy = all;
-        copy->data =
-            (char *)(((uintptr_t)free_memory + OW_ROWWISE_LINE - 1) / OW_ROWWISE_LINE * OW_ROWWISE_LINE);
+        copy->data = (char *)(((uintptr_t)free_memory + OW_ROWWISE_LINE - 1) / OW_ROWWISE_LINE *
+                              OW_ROWWISE_LINE);
         ow_c_strides(copy);
         free_memory = copy->data + ow_size(copy) * copy->itemsize;
         ow_copy(copy, &all);

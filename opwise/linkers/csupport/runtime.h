@@ -1,15 +1,12 @@
 /* Arrays, steps, memory and errors of the VM. No Python here: this is what kernels see.
- *
- * A slot holds one value of a program: where its elements lie, and who keeps that memory alive.
- * A step is one Apply: `prep` checks shapes, sets the outputs' and finds memory for them; `run`
+ * A slot holds one value of a program: where its elements lie, and who keeps that memory alive. A
+ * step is one Apply: `prep` checks shapes, sets the outputs' and finds memory for them; `run`
  * computes. A step whose flags have OW_STATIC prepares from shapes alone, one with OW_TOTAL cannot
- * fail once it is prepared, one with OW_CHECKED only before it has written anything: the VM
- * needs to know to update shared values all or not at all. `check` fails where `run` would, and writes
+ * fail once it is prepared, one with OW_CHECKED only before it has written anything: the VM needs
+ * to know to update shared values all or not at all. `check` fails where `run` would, and writes
  * nothing.
- *
- * The bytes of every array fit into an int64, those of one without elements as if lengths of 0 were 1:
- * numpy checks it for what it gives, and steps check the shapes that they make.
- */
+ * The bytes of every array fit into an int64, those of one without elements as if lengths of 0 were
+ * 1: numpy checks it for what it gives, and steps check the shapes that they make. */
 #ifndef OW_RUNTIME_H
 #define OW_RUNTIME_H
 
@@ -31,11 +28,11 @@ typedef struct ow_slot {
     int64_t strides[OW_MAXDIM];
     int32_t ndim;
     int32_t itemsize;
-    int32_t typenum;  /* numpy's type number, or -1 for a value that is any Python object */
-    int32_t scalar;   /* 1 for a number (Scalar type), which Python sees as a numpy scalar */
-    char *buf;        /* memory that this slot owns, from ow_alloc, or NULL */
-    int64_t cap;      /* its size in bytes */
-    void *owner;      /* the Python object that keeps `data` alive, or NULL */
+    int32_t typenum; /* numpy's type number, or -1 for a value that is any Python object */
+    int32_t scalar;  /* 1 for a number (Scalar type), which Python sees as a numpy scalar */
+    char *buf;       /* memory that this slot owns, from ow_alloc, or NULL */
+    int64_t cap;     /* its size in bytes */
+    void *owner;     /* the Python object that keeps `data` alive, or NULL */
 } ow_slot;
 
 enum {
@@ -47,7 +44,7 @@ enum {
     OW_ZERO_DIVISION,
     OW_LINALG_ERROR,
     OW_ASSERTION_ERROR, /* its text is that of the Op */
-    OW_PYTHON_ERROR, /* an exception that Python code raised and the VM keeps */
+    OW_PYTHON_ERROR,    /* an exception that Python code raised and the VM keeps */
 };
 
 /* numpy's type numbers of these */
@@ -72,20 +69,20 @@ struct ow_step {
     ow_slot **in;
     ow_slot **out;
     int32_t nin, nout;
-    const void *params;    /* the struct of its kind: see stepparams.py */
-    ow_loop loop;          /* kernel of an elementwise step */
-    const void *ctx;       /* what the kernel needs besides its operands */
-    char *error;           /* OW_ERROR_SIZE bytes of the VM */
-    char *scratch;         /* memory for the step's own use, kept between calls */
+    const void *params; /* the struct of its kind: see stepparams.py */
+    ow_loop loop;       /* kernel of an elementwise step */
+    const void *ctx;    /* what the kernel needs besides its operands */
+    char *error;        /* OW_ERROR_SIZE bytes of the VM */
+    char *scratch;      /* memory for the step's own use, kept between calls */
     int64_t scratch_cap;
-    int32_t raises;        /* whether the loop may set a Python exception */
-    int32_t advances;      /* whether the step may write the new value of a state over the old one */
-    int32_t advanced;      /* whether it has done so in this call, and can put the old one back */
-    ow_fn undo;            /* puts it back */
-    ow_fn check;           /* called before steps overwrite inputs; NULL: `run` checks for itself */
-    int32_t checked;       /* whether `check` has succeeded in this call */
-    /* what follows the results of a convolution (conv_epilogue.h): NULL if nothing does, and whether
-     * the last run has called it */
+    int32_t raises;   /* whether the loop may set a Python exception */
+    int32_t advances; /* whether the step may write the new value of a state over the old one */
+    int32_t advanced; /* whether it has done so in this call, and can put the old one back */
+    ow_fn undo;       /* puts it back */
+    ow_fn check;      /* called before steps overwrite inputs; NULL: `run` checks for itself */
+    int32_t checked;  /* whether `check` has succeeded in this call */
+    /* what follows the results of a convolution (conv_epilogue.h): NULL if nothing does, and
+     * whether the last run has called it */
     void (*finish)(const struct ow_epilogue *, int64_t, int64_t, int64_t, int64_t, const char *);
     const struct ow_epilogue *then;
     int32_t finishes;
@@ -189,8 +186,8 @@ static inline void ow_c_strides(ow_slot *c)
     }
 }
 
-/* Let the elements of `c` fill one block, with its dimensions in the order in which those of `like` lie in
- * memory. */
+/* Let the elements of `c` fill one block, with its dimensions in the order in which those of `like`
+ * lie in memory. */
 static inline void ow_dense_strides(ow_slot *c, const ow_slot *like)
 {
     int order[OW_MAXDIM];
@@ -214,7 +211,7 @@ static inline int ow_ensure(ow_step *s, ow_slot *c)
     if (bytes == INT64_MAX)
         return OW_FAIL(s, OW_MEMORY_ERROR, "an array of %d dimensions is too large", c->ndim);
     if (ow_size(c) == 0)
-        bytes = c->itemsize;  /* whatever the other lengths are */
+        bytes = c->itemsize; /* whatever the other lengths are */
     ow_c_strides(c);
     if (c->buf == NULL || c->cap < bytes) {
         ow_free(c->buf);
@@ -245,8 +242,9 @@ static inline int ow_lies_inside(ow_slot *const *slots, int n, int a, int b)
     return inside;
 }
 
-/* As ow_ensure, with the dimensions in the order in which those of `slots`, arrays of the rank of `c`,
- * lie in memory (numpy's order "K"): elements that are read one after the other are written so. */
+/* As ow_ensure, with the dimensions in the order in which those of `slots`, arrays of the rank of
+ * `c`, lie in memory (numpy's order "K"): elements that are read one after the other are written
+ * so. */
 static inline int ow_ensure_like(ow_step *s, ow_slot *c, ow_slot *const *slots, int n)
 {
     int order[OW_MAXDIM], moved = 0, rc = ow_ensure(s, c);
@@ -335,14 +333,14 @@ typedef struct ow_guard {
 
 /* A decision between the branches of a step: see opwise/linkers/program.py. */
 typedef struct ow_choice {
-    int32_t at;             /* the step before which it is made */
-    int32_t condition;      /* a slot */
-    int32_t first, second;  /* the bits of its alternatives */
+    int32_t at;            /* the step before which it is made */
+    int32_t condition;     /* a slot */
+    int32_t first, second; /* the bits of its alternatives */
     ow_guard guard;
 } ow_choice;
 
-/* Whether a number is not 0; NaN is not. The numbers of numpy's floating-point types begin at 11, and
- * that of float16 is 23. */
+/* Whether a number is not 0; NaN is not. The numbers of numpy's floating-point types begin at 11,
+ * and that of float16 is 23. */
 static inline int ow_is_true(const ow_slot *c)
 {
     switch (c->typenum) {
@@ -367,7 +365,7 @@ static inline int ow_is_true(const ow_slot *c)
 /* --- walking over several arrays of one shape ------------------------------------------------- */
 
 typedef struct ow_walk {
-    int ndim, n;                           /* dimensions after collapsing; number of operands */
+    int ndim, n; /* dimensions after collapsing; number of operands */
     int64_t shape[OW_MAXDIM];
     /* bytes, by dimension, then operand; what comes after is for loops over several rows */
     int64_t stride[OW_MAXDIM][2 * OW_MAXARG + 2];
@@ -445,8 +443,8 @@ static inline int64_t ow_walk_start(ow_walk *w, int ndim, const int64_t *shape, 
 /* Bytes between elements that processors foresee: up to that they are near. */
 #define OW_NEAR 64
 
-/* The longest dimension of `least` elements or more along which those of all operands are near; without
- * one, the last dimension. */
+/* The longest dimension of `least` elements or more along which those of all operands are near;
+ * without one, the last dimension. */
 static inline int ow_walk_near(const ow_walk *w, int64_t least)
 {
     int found = w->ndim - 1;
@@ -498,8 +496,9 @@ static inline void ow_walk_part(const ow_walk *w, ow_loop loop, const void *ctx,
         for (int i = 0; i < w->n; i++)
             p[i] += at[d] * w->stride[d][i];
     }
-    /* Where a run begins is a product: pointers that are moved on from run to run would be read as soon
-     * as they are written, in other parts, and each run would wait for the end of the one before. */
+    /* Where a run begins is a product: pointers that are moved on from run to run would be read as
+     * soon as they are written, in other parts, and each run would wait for the end of the one
+     * before. */
     const int64_t *step = w->stride[last ? last - 1 : 0];
     for (int64_t row = first;;) {
         const int64_t more = last ? w->shape[last - 1] - at[last - 1] : 1;
@@ -570,8 +569,8 @@ static inline int64_t ow_chunks(double ns)
 /* Simple loops over more elements than this, of about a nanosecond each, are cut into blocks. */
 #define OW_BLOCK (1 << 20)
 
-/* Whether a loop should end, which has done `ns` nanoseconds of work since it was asked last; it looks
- * for signals whenever `*left`, OW_LONGEST_CHUNK_NS at first, is used up. */
+/* Whether a loop should end, which has done `ns` nanoseconds of work since it was asked last; it
+ * looks for signals whenever `*left`, OW_LONGEST_CHUNK_NS at first, is used up. */
 static inline int ow_stops(double *left, double ns)
 {
     if ((*left -= ns) > 0)
@@ -584,7 +583,8 @@ static inline int ow_stops(double *left, double ns)
 
 /* The range of chunk `k` of `n` over `total` items: from the return value to `*end`, in steps of
  * `step` items. */
-static inline int64_t ow_chunk_range(int64_t k, int64_t n, int64_t total, int64_t step, int64_t *end)
+static inline int64_t ow_chunk_range(int64_t k, int64_t n, int64_t total, int64_t step,
+                                     int64_t *end)
 {
     const int64_t units = total / step + (total % step != 0), each = units / n, rest = units % n;
     const int64_t first = each * k + rest * k / n, last = each * (k + 1) + rest * (k + 1) / n;
@@ -597,8 +597,8 @@ typedef struct ow_shared_walk {
     ow_loop loop;
     const void *ctx;
     int64_t rows, len, chunks;
-    int64_t block;  /* at most how many elements of a run at once: all rows, then the next block */
-    int along;      /* whether runs are shared out in parts, and not the sequence of runs */
+    int64_t block; /* at most how many elements of a run at once: all rows, then the next block */
+    int along;     /* whether runs are shared out in parts, and not the sequence of runs */
 } ow_shared_walk;
 
 static void ow_walk_chunk(void *arg, int64_t k)
@@ -647,8 +647,8 @@ static inline void ow_walk_in_order(const ow_walk *w, ow_loop loop, const void *
     ow_in_order(ow_walk_chunk, &job, n);
 }
 
-/* Bytes between elements up to which processors foresee the next cache line soon enough: measured on
- * a matrix of every other row and column, whose sums take 20% longer with 16. */
+/* Bytes between elements up to which processors foresee the next cache line soon enough: measured
+ * on a matrix of every other row and column, whose sums take 20% longer with 16. */
 #define OW_FORESEEN 8
 
 /* ow_copy_run for elements of type T. Elements that lie far apart are asked for 64 steps early. */

@@ -6,12 +6,12 @@
 #include "index.h"
 #include "step_params.h"
 
-/* --- positions of elements that are not 0 --------------------------------------------------------- */
+/* --- positions of elements that are not 0 ----------------------------------------------------- */
 
 /* How many of n elements, `st` bytes apart, are not 0: in parts that narrow vectors hold. */
 #define OW_NONZERO(x) ((x) != 0)
 #define OW_NONZERO_F16(x) (((x) & 0x7fff) != 0)
-#define OW_COUNTED(NAME, T, TEST)                                                                        \
+#define OW_COUNTED(NAME, T, TEST)                                                                  \
     static int64_t ow_counted_##NAME(const char *x, int64_t st, int64_t n)                         \
     {                                                                                              \
         int64_t count = 0;                                                                         \
@@ -20,21 +20,22 @@
             int16_t part = 0;                                                                      \
             if (st == sizeof(T))                                                                   \
                 for (int i = 0; i < some; i++)                                                     \
-                    part = (int16_t)(part + TEST(((const T *)x)[first + i]));                     \
+                    part = (int16_t)(part + TEST(((const T *)x)[first + i]));                      \
             else                                                                                   \
                 for (int i = 0; i < some; i++)                                                     \
-                    part = (int16_t)(part + TEST(*(const T *)(x + (first + i) * st)));            \
+                    part = (int16_t)(part + TEST(*(const T *)(x + (first + i) * st)));             \
             count += part;                                                                         \
         }                                                                                          \
         return count;                                                                              \
     }                                                                                              \
     /* write their positions, counted from `from`, to `to`, which has room for n */                \
-    static int64_t ow_found_##NAME(const char *x, int64_t st, int64_t n, int64_t from, int64_t *to) \
+    static int64_t ow_found_##NAME(const char *x, int64_t st, int64_t n, int64_t from,             \
+                                   int64_t *to)                                                    \
     {                                                                                              \
         int64_t count = 0;                                                                         \
         for (int64_t i = 0; i < n; i++) {                                                          \
             to[count] = from + i;                                                                  \
-            count += TEST(*(const T *)(x + i * st));                                                \
+            count += TEST(*(const T *)(x + i * st));                                               \
         }                                                                                          \
         return count;                                                                              \
     }
@@ -147,7 +148,7 @@ static int ow_nonzero_run(ow_step *s)
     return OW_OK;
 }
 
-/* --- choices ---------------------------------------------------------------------------------------- */
+/* --- choices ---------------------------------------------------------------------------------- */
 
 /* The choice for a number: the number itself, clipped or wrapped; -1 if it is out of range. */
 static inline int64_t ow_choice_of(int64_t i, int64_t n, int64_t mode)
@@ -223,15 +224,16 @@ static int ow_choose_run(ow_step *s)
     return c.outside ? OW_FAIL(s, OW_VALUE_ERROR, "invalid entry in choice array") : OW_OK;
 }
 
-/* --- places in sorted vectors ------------------------------------------------------------------------ */
+/* --- places in sorted vectors ----------------------------------------------------------------- */
 
-/* Several numbers are sought in step, so that one waits for memory, or for a comparison, while others go on:
- * after each comparison the same number of places is left to all. NaN is larger than all other numbers. */
+/* Several numbers are sought in step, so that one waits for memory, or for a comparison, while
+ * others go on: after each comparison the same number of places is left to all. NaN is larger than
+ * all other numbers. */
 #define OW_SOUGHT 16
 
-#define OW_SEARCH(NAME, T, V, VALUE)                                                                \
+#define OW_SEARCH(NAME, T, V, VALUE)                                                               \
     static inline int ow_less_##NAME(V a, V b) { return (a < b) | ((b != b) & (a == a)); }         \
-    static void ow_search_##NAME(const ow_slot *x, char **p, const int64_t *st, int64_t count,      \
+    static void ow_search_##NAME(const ow_slot *x, char **p, const int64_t *st, int64_t count,     \
                                  int right)                                                        \
     {                                                                                              \
         const int64_t step = x->strides[0], length = x->shape[0];                                  \
@@ -249,7 +251,8 @@ static int ow_choose_run(ow_step *s)
                     at[k] = VALUE(*(const T *)(middle + low[k] * step));                           \
                 _Pragma("omp simd") for (int k = 0; k < OW_SOUGHT; k++)                            \
                 {                                                                                  \
-                    const int before = ow_less_##NAME(at[k], v[k]), later = ow_less_##NAME(v[k], at[k]); \
+                    const int before = ow_less_##NAME(at[k], v[k]),                                \
+                              later = ow_less_##NAME(v[k], at[k]);                                 \
                     low[k] += half & -(int64_t)(right ? !later : before);                          \
                 }                                                                                  \
                 n -= half;                                                                         \
@@ -270,7 +273,8 @@ OW_SEARCH(f32, float, float, )
 OW_SEARCH(f64, double, double, )
 OW_SEARCH(f16, ow_f16, float, ow_from_f16)
 
-typedef void (*ow_search_fn)(const ow_slot *x, char **p, const int64_t *st, int64_t count, int right);
+typedef void (*ow_search_fn)(const ow_slot *x, char **p, const int64_t *st, int64_t count,
+                             int right);
 
 static ow_search_fn ow_search_of(const ow_slot *x)
 {
@@ -315,7 +319,7 @@ static int ow_search_run(ow_step *s)
     return OW_OK;
 }
 
-/* --- diagonals that are set --------------------------------------------------------------------------- */
+/* --- diagonals that are set ------------------------------------------------------------------- */
 
 /* in: x, a number of its dtype, then, for a matrix, the offset of the diagonal, or nothing for 0 */
 static int ow_fill_diagonal_prep(ow_step *s)
@@ -337,7 +341,10 @@ static int ow_fill_diagonal_run(ow_step *s)
     int64_t first = 0, step = 0, length = INT64_MAX;
     ow_copy(z, s->in[0]);
     for (int d = 0; d < z->ndim; d++) {
-        const int64_t skipped = s->nin < 3 ? 0 : d ? offset : offset == INT64_MIN ? INT64_MAX : -offset;
+        const int64_t skipped = s->nin < 3            ? 0
+                                : d                   ? offset
+                                : offset == INT64_MIN ? INT64_MAX
+                                                      : -offset;
         const int64_t from = skipped < 0 ? 0 : skipped;
         if (from >= z->shape[d])
             return OW_OK;

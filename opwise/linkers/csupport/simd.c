@@ -8,7 +8,8 @@
     void ow_fill_sums_##target(ow_simd *), ow_fill_rows_##target(ow_simd *),                       \
         ow_fill_products_##target(ow_simd *), ow_fill_images_##target(ow_simd *);
 #define OW_FILLS(target)                                                                           \
-    {ow_fill_sums_##target, ow_fill_rows_##target, ow_fill_products_##target, ow_fill_images_##target}
+    {ow_fill_sums_##target, ow_fill_rows_##target, ow_fill_products_##target,                      \
+     ow_fill_images_##target}
 OW_DECLARE(base)
 OW_DECLARE(avx2)
 OW_DECLARE(avx512)
@@ -33,10 +34,7 @@ static int has_avx2(void)
 }
 #endif
 
-static int always(void)
-{
-    return 1;
-}
+static int always(void) { return 1; }
 
 /* what the library holds, the widest first */
 static const struct {
@@ -82,8 +80,8 @@ __attribute__((constructor)) static void choose(void)
 {
     ow_use_kernels(NULL);
 #ifdef OW_X86_VECTORS
-    /* AMD's first processors with vectors of 64 bytes store chosen elements of one, as sorting does, many times
-     * slower than later ones and than Intel's */
+    /* AMD's first processors with vectors of 64 bytes store chosen elements of one, as sorting
+     * does, many times slower than later ones and than Intel's */
     if (has_avx512() && !__builtin_cpu_is("amdfam19h"))
         ow_sort_wide = 1 << 24;
 #endif

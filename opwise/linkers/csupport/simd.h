@@ -10,25 +10,26 @@
 #include "simd_targets.h"
 
 typedef struct ow_reducer {
-    const char *name;    /* operation_element_accumulator */
+    const char *name; /* operation_element_accumulator */
     int accsize;
-    const void *start;   /* what an accumulator begins with */
+    const void *start; /* what an accumulator begins with */
     /* operands: accumulators, elements. An accumulator of stride 0 takes a whole run. */
     void (*loop)(const void *ctx, char **p, const int64_t *stride, int64_t n);
-    int needs_elements;  /* 1 where an empty reduction has no value */
+    int needs_elements; /* 1 where an empty reduction has no value */
 } ow_reducer;
 
 /* One scalar operation on n contiguous elements. */
 typedef void (*ow_chunk_fn)(void *out, const void *const *in, int64_t n);
 
-/* `columns` runs of `rows` elements, `from_step` bytes apart, become `rows` runs of `columns` elements. */
+/* `columns` runs of `rows` elements, `from_step` bytes apart, become `rows` runs of `columns`
+ * elements. */
 typedef struct ow_tile {
     int64_t rows, columns;
     const char *from;
     int64_t from_step;
     char *to;
     int64_t to_step;
-    const char *next;  /* what is transposed next, in the same steps; or NULL */
+    const char *next; /* what is transposed next, in the same steps; or NULL */
 } ow_tile;
 
 /* Bytes of a column in a tile, and so many columns ahead memory is asked for. */
@@ -43,28 +44,30 @@ typedef struct ow_loop_row {
 /* Rows `first` to `end` of a step of nnet.h. */
 typedef void (*ow_rows_fn)(ow_step *s, int64_t first, int64_t end);
 
-/* z = b z + a x y for x of m rows and k columns, y of k rows and n columns; strides in elements. The
- * columns of z lie side by side. */
+/* z = b z + a x y for x of m rows and k columns, y of k rows and n columns; strides in elements.
+ * The columns of z lie side by side. */
 typedef struct ow_product {
     int64_t m, n, k;
     double a, b;
     const char *x, *y;
     char *z;
     int64_t xr, xc, yr, yc, zr;
-    const char *packed;  /* y as `pack` leaves it, or NULL */
-    int64_t zc;          /* for few_dots alone: the columns of its z lie so far apart */
+    const char *packed; /* y as `pack` leaves it, or NULL */
+    int64_t zc;         /* for few_dots alone: the columns of its z lie so far apart */
 } ow_product;
 
 /* Rows i0 to i1 and columns j0 to j1 of a product. */
 typedef void (*ow_gemm_fn)(const ow_product *q, int64_t i0, int64_t i1, int64_t j0, int64_t j1);
 
-/* Products of so many pairs of small matrices, of which q is the first; the next ones of z, x and y lie so
- * many elements further. */
+/* Products of so many pairs of small matrices, of which q is the first; the next ones of z, x and y
+ * lie so many elements further. */
 #define OW_SMALL_PAGE 4096 /* multiplications in one */
 #define OW_SMALL_TERMS 64  /* of a sum */
-typedef void (*ow_small_pages_fn)(const ow_product *q, int64_t pages, int64_t z, int64_t x, int64_t y);
+typedef void (*ow_small_pages_fn)(const ow_product *q, int64_t pages, int64_t z, int64_t x,
+                                  int64_t y);
 
-/* Copy all of y to `to`, which has room for k rows of `pack_columns` elements; n must not be more. */
+/* Copy all of y to `to`, which has room for k rows of `pack_columns` elements; n must not be
+ * more. */
 typedef void (*ow_pack_fn)(const ow_product *q, char *to);
 /* The same for columns j0 to j1, j0 being a multiple of `wide`, without a limit to n. */
 typedef void (*ow_pack_part_fn)(const ow_product *q, char *to, int64_t j0, int64_t j1);
@@ -82,15 +85,15 @@ typedef void (*ow_matvec_fn)(const ow_matvec *q);
 /* Of factor_leaves.h: for matrices of so many columns, by columns. */
 #define OW_LEAF 8
 typedef int (*ow_lu_leaf_fn)(int64_t m, int64_t n, void *a, int64_t ld, int *pivots);
-typedef void (*ow_lower_leaf_fn)(int64_t n, int64_t many, const void *l, int64_t lr, int64_t lc, int unit, void *b,
-                                 int64_t ldb);
+typedef void (*ow_lower_leaf_fn)(int64_t n, int64_t many, const void *l, int64_t lr, int64_t lc,
+                                 int unit, void *b, int64_t ldb);
 
 /* Advance the states of streams `first` to `end` as often as they come up among `total` numbers, of
  * which number k is from stream k % streams, and write these numbers. */
 typedef struct ow_mrg_job {
-    const ow_slot *before, *after;  /* six int32 for each stream; in the same memory or another */
+    const ow_slot *before, *after; /* six int32 for each stream; in the same memory or another */
     int64_t streams, total;
-    char *numbers;              /* side by side */
+    char *numbers; /* side by side */
 } ow_mrg_job;
 typedef void (*ow_mrg_fn)(const ow_mrg_job *j, int64_t first, int64_t end);
 
@@ -103,24 +106,26 @@ typedef struct ow_twister {
 #define OW_POLAR_TRIES 256 /* pairs of numbers that are worked on together */
 /* Draw n numbers u between 0 and 1, and write low + range u. */
 typedef void (*ow_twister_float_fn)(ow_twister *t, float *to, int64_t n, double low, double range);
-typedef void (*ow_twister_double_fn)(ow_twister *t, double *to, int64_t n, double low, double range);
+typedef void (*ow_twister_double_fn)(ow_twister *t, double *to, int64_t n, double low,
+                                     double range);
 /* Normal numbers by the polar method, in two parts: points from so many pairs of numbers, of which
  * those within the unit circle are kept and counted; then n points become 2 n numbers. */
 typedef int64_t (*ow_polar_points_fn)(ow_twister *t, double *to, int64_t tries);
 typedef void (*ow_polar_normals_fn)(double *z, int64_t n);
 
-/* The first NaN or else the first of the largest of n elements, n > 0, that lie side by side; the
- * first of them is number `from`. *where < 0 before the first of several calls; *best: the element. */
+/* The first NaN or else the first of the largest of n elements, n > 0, that lie side by side;
+ * the first of them is number `from`. *where < 0 before the first of several calls; *best: the
+ * element. */
 typedef void (*ow_argmax_fn)(const char *p, int64_t n, int64_t from, void *best, int64_t *where);
-/* The same for n <= OW_ARGMAX_ROW results side by side, of elements in `rows` rows, `step` bytes apart;
- * the first row is number `from`, which is 0 in the first of several calls. */
+/* The same for n <= OW_ARGMAX_ROW results side by side, of elements in `rows` rows, `step` bytes
+ * apart; the first row is number `from`, which is 0 in the first of several calls. */
 #define OW_ARGMAX_ROW 512
-typedef void (*ow_argmax_rows_fn)(const char *p, int64_t step, int64_t n, int64_t rows, int64_t from,
-                                  void *best, int64_t *where);
+typedef void (*ow_argmax_rows_fn)(const char *p, int64_t step, int64_t n, int64_t rows,
+                                  int64_t from, void *best, int64_t *where);
 
-/* z[r, j] = (z[r, j] +) the sum over terms of g[r] x[offset[j]]; strides and offsets in elements. There
- * are `terms` terms for each image, a multiple of the lanes of a vector. Tiles of one row follow each
- * other, or if `by_columns`, tiles of one column. */
+/* z[r, j] = (z[r, j] +) the sum over terms of g[r] x[offset[j]]; strides and offsets in elements.
+ * There are `terms` terms for each image, a multiple of the lanes of a vector. Tiles of one row
+ * follow each other, or if `by_columns`, tiles of one column. */
 typedef struct ow_line_dots {
     int64_t images, terms;
     const char *x, *g;
@@ -132,7 +137,8 @@ typedef struct ow_line_dots {
 } ow_line_dots;
 typedef void (*ow_line_dots_fn)(const ow_line_dots *q, int64_t rows, int64_t columns);
 
-/* z[r, p] = the sum over taps k of w[r, k] x[offset[k] + p], for terms p, rounded up to whole vectors. */
+/* z[r, p] = the sum over taps k of w[r, k] x[offset[k] + p], for terms p, rounded up to whole
+ * vectors. */
 typedef struct ow_slide {
     int64_t taps;
     const char *x, *w;
@@ -148,15 +154,16 @@ typedef void (*ow_slide_fn)(const ow_slide *q, int64_t rows, int64_t terms);
 /* Up to so many of the largest elements are selected without sorting the others. */
 #define OW_SELECTED 64
 
-/* How rows of n < 2**32 elements, `in` bytes apart, are sorted into rows with steps of `out` bytes. */
+/* How rows of n < 2**32 elements, `in` bytes apart, are sorted into rows with steps of `out`
+ * bytes. */
 typedef struct ow_sorting {
     int64_t n, in, out;
     int typenum, itemsize;
-    int positions;  /* whether the positions are wanted, as int64, and not the elements */
-    int alone;      /* whether one thread does all the work, and looks for signals */
-    int64_t k;      /* how many of the smallest are selected, or, where `flip`, of the largest */
+    int positions; /* whether the positions are wanted, as int64, and not the elements */
+    int alone;     /* whether one thread does all the work, and looks for signals */
+    int64_t k;     /* how many of the smallest are selected, or, where `flip`, of the largest */
     int flip;
-    int sorted;     /* whether the selected ones are in order, and not by position */
+    int sorted; /* whether the selected ones are in order, and not by position */
 } ow_sorting;
 
 /* numpy's functions that sort uint32 and uint64 in place; NULL if it has none. */
@@ -179,7 +186,8 @@ static inline int64_t ow_sort_room(const ow_sorting *j)
 typedef void (*ow_take_rows_fn)(char *to, int64_t step, const char *from, const int64_t *offset,
                                 int64_t n, int64_t bytes);
 /* Set, or add to, n rows at these offsets of a table, one after the other, what lies `step` apart;
- * size: of a row, in bytes to set it, in elements to add to it. The table does not overlap the rest. */
+ * size: of a row, in bytes to set it, in elements to add to it. The table does not overlap the
+ * rest. */
 typedef void (*ow_put_rows_fn)(char *to, const int64_t *offset, const char *from, int64_t step,
                                int64_t n, int64_t size);
 
@@ -207,9 +215,9 @@ typedef struct ow_simd {
     ow_gemm_fn few_dots[2];
     ow_lu_leaf_fn lu_leaf[2];
     ow_lower_leaf_fn lower_leaf[2];
-    int products;         /* whether products are as fast as those of BLAS, whatever their sizes */
-    int product_rows;     /* a multiple of the rows of a tile */
-    int wide[4];          /* columns of a tile of gemm */
+    int products;     /* whether products are as fast as those of BLAS, whatever their sizes */
+    int product_rows; /* a multiple of the rows of a tile */
+    int wide[4];      /* columns of a tile of gemm */
     int few_columns[2];
     int pack_columns[4];
     ow_lifted_fn lifted[2];
@@ -227,7 +235,7 @@ typedef struct ow_simd {
     ow_fft_forward_fn fft_forward[2];
     ow_fft_back_fn fft_back[2];
     ow_fft_products_fn fft_products[2];
-    ow_mrg_fn mrg[2];     /* for float and double */
+    ow_mrg_fn mrg[2]; /* for float and double */
     ow_twister_float_fn twister_floats;
     ow_twister_double_fn twister_doubles;
     ow_polar_points_fn polar_points;
@@ -243,14 +251,15 @@ typedef struct ow_simd {
     ow_slide_fn slide[2];
     ow_take_rows_fn take_rows;
     ow_put_rows_fn set_rows, add_rows[2];
-    void (*transpose[4])(const ow_tile *t);  /* of elements of 1, 2, 4, 8 bytes */
+    void (*transpose[4])(const ow_tile *t); /* of elements of 1, 2, 4, 8 bytes */
     /* what the hardware is measured with */
     void (*probe_add)(double *z, const double *x, const double *y, int64_t n);
-    ow_rate_fn probe_rate[2][2];  /* for float and double; rounded twice, rounded once */
+    ow_rate_fn probe_rate[2][2]; /* for float and double; rounded twice, rounded once */
 } ow_simd;
 
 extern const ow_simd *ow_kernels;
-/* Use the kernels of this name, or the widest (NULL); returns 0 if the processor has not got them. */
+/* Use the kernels of this name, or the widest (NULL); returns 0 if the processor has not got
+ * them. */
 int ow_use_kernels(const char *name);
 /* The name of the kernels that would use all that the processor has; the library may lack them. */
 const char *ow_processor_vectors(void);

@@ -1,5 +1,5 @@
-/* What the kernels of every part need: simd_<part>.h is compiled for one kind of processor, OW_TARGET, and
- * fills in its part of the table of that. */
+/* What the kernels of every part need: simd_<part>.h is compiled for one kind of processor,
+ * OW_TARGET, and fills in its part of the table of that. */
 #ifndef OW_SIMD_PART_H
 #define OW_SIMD_PART_H
 
@@ -46,7 +46,7 @@
 #define OW_BOTH(name) {name##_f32, name##_f64}
 #define OW_GEMMS(name) {name##_f32, name##_f64, name##_i32, name##_i64}
 #define OW_EACH(name)                                                                              \
-    {name##_b, name##_i8, name##_i16, name##_i32, name##_i64, name##_u8, name##_u16, name##_u32,   \
-     name##_u64, name##_f32, name##_f64, name##_f16}
+    {name##_b,   name##_i8,  name##_i16, name##_i32, name##_i64, name##_u8,                        \
+     name##_u16, name##_u32, name##_u64, name##_f32, name##_f64, name##_f16}
 
 #endif

@@ -75,8 +75,8 @@ void OW_FILL(products)(ow_simd *t)
     t->product_rows = OW_PACK_ROWS;
     OW_SET(wide, {OW_VECTOR / 2, OW_VECTOR / 4, OW_VECTOR / 2, OW_VECTOR / 4});
     OW_SET(few_columns, {OW_VECTOR / 8, OW_VECTOR / 16});
-    OW_SET(pack_columns, {OW_PANELS * OW_VECTOR / 2, OW_PANELS * OW_VECTOR / 4, OW_PANELS * OW_VECTOR / 2,
-                          OW_PANELS * OW_VECTOR / 4});
+    OW_SET(pack_columns, {OW_PANELS * OW_VECTOR / 2, OW_PANELS * OW_VECTOR / 4,
+                          OW_PANELS * OW_VECTOR / 2, OW_PANELS * OW_VECTOR / 4});
     OW_SET(sparse_product, OW_BOTH(ow_sparse_product));
     OW_SET(sparse_scatter, OW_BOTH(ow_sparse_scatter));
     OW_SET(sparse_dots, OW_BOTH(ow_sparse_dots));

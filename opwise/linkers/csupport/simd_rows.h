@@ -93,7 +93,8 @@
 
 #include "table_rows.h"
 
-/* z = x + y, as elementwise steps do it; unrolled, so that it does not matter where the code lies */
+/* z = x + y, as elementwise steps do it; unrolled, so that it does not matter where the code
+ * lies */
 static void ow_probe_add(double *restrict z, const double *restrict x, const double *restrict y,
                          int64_t n)
 {
@@ -179,7 +180,8 @@ void OW_FILL(rows)(ow_simd *t)
     t->take_rows = ow_take_rows;
     t->set_rows = ow_set_rows;
     OW_SET(add_rows, OW_BOTH(ow_add_rows));
-    OW_SET(transpose, {ow_transpose_tile_t8, ow_transpose_tile_t16, ow_transpose_tile_t32, ow_transpose_tile_t64});
+    OW_SET(transpose, {ow_transpose_tile_t8, ow_transpose_tile_t16, ow_transpose_tile_t32,
+                       ow_transpose_tile_t64});
     t->probe_add = ow_probe_add;
     t->probe_rate[0][0] = ow_rate_f32;
     t->probe_rate[1][0] = ow_rate_f64;

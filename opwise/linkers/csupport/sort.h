@@ -38,8 +38,11 @@ static int ow_sort_plan(ow_step *s, ow_sort_share *j, int64_t axis, int64_t posi
     j->s = s;
     j->axis = (int)axis;
     const int64_t n = x->shape[j->axis];
-    j->sorting = (ow_sorting){.n = n, .in = x->strides[j->axis], .typenum = x->typenum,
-                              .itemsize = x->itemsize, .positions = positions};
+    j->sorting = (ow_sorting){.n = n,
+                              .in = x->strides[j->axis],
+                              .typenum = x->typenum,
+                              .itemsize = x->itemsize,
+                              .positions = positions};
     j->rows = n ? ow_size(x) / n : 0;
     if (n > UINT32_MAX)
         return OW_FAIL(s, OW_VALUE_ERROR,
@@ -56,8 +59,8 @@ static int ow_sort_plan(ow_step *s, ow_sort_share *j, int64_t axis, int64_t posi
         return OW_OK;
     j->scratch = ow_scratch(s, ow_mul_size(j->room, j->chunks));
     if (!j->scratch)
-        return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate memory to sort rows of %lld elements",
-                       (long long)n);
+        return OW_FAIL(s, OW_MEMORY_ERROR,
+                       "could not allocate memory to sort rows of %lld elements", (long long)n);
     return OW_OK;
 }
 
@@ -111,8 +114,8 @@ static int ow_sort_run(ow_step *s)
     return OW_OK;
 }
 
-/* in: x, k: how many of the largest, or, below 0, of the smallest. out: elements, positions, as far as
- * they are wanted. */
+/* in: x, k: how many of the largest, or, below 0, of the smallest. out: elements, positions, as far
+ * as they are wanted. */
 static int ow_select_prep(ow_step *s)
 {
     const ow_slot *x = s->in[0];
@@ -174,7 +177,8 @@ static void ow_select_chunk(void *arg, int64_t c)
         if (positions) {
             char *to = ow_along(positions, j->axis, row);
             for (int64_t i = 0; i < k; i++)
-                ow_put_position(to + i * positions->strides[j->axis], positions->itemsize, where[i]);
+                ow_put_position(to + i * positions->strides[j->axis], positions->itemsize,
+                                where[i]);
         }
     }
 }

@@ -1,14 +1,14 @@
 /* Sorting one row of numbers by keys: unsigned integers in the order of the numbers, NaN last.
- *
- * Positions are sorted with their keys, as one integer with the key in the upper half, so equal keys
- * keep their order. Rows of up to OW_RANKED items are sorted by counting for each how many come before
- * it, without branches; longer ones by numpy's vector instructions or merged from such blocks, or, from
- * RADIX items on, distributed by one byte of the keys after another. Up to ow_sort_wide items numpy's
- * instructions are faster, too. */
+ * Positions are sorted with their keys, as one integer with the key in the upper half, so equal
+ * keys keep their order. Rows of up to OW_RANKED items are sorted by counting for each how many
+ * come before it, without branches; longer ones by numpy's vector instructions or merged from such
+ * blocks, or, from RADIX items on, distributed by one byte of the keys after another. Up to
+ * ow_sort_wide items numpy's instructions are faster, too. */
 
 typedef unsigned __int128 ow_u128;
 
-/* Let keys[i] be the key of element i of n, in steps of `st`; for -1 of `flip`, of the opposite order. */
+/* Let keys[i] be the key of element i of n, in steps of `st`; for -1 of `flip`, of the opposite
+ * order. */
 #define OW_KEYS_OF(NAME, K, T, KEY)                                                                \
     static void NAME(const char *x, int64_t st, int64_t n, K flip, K *keys)                        \
     {                                                                                              \
@@ -61,21 +61,25 @@ OW_KEYS_OF(ow_keys_f16_equal, uint32_t, uint16_t, ow_key_of_f16(v == 0x8000 ? 0 
 OW_KEYS_OF(ow_keys_f32_equal, uint32_t, float, ow_key_of_f32(v + 0.0f))
 OW_KEYS_OF(ow_keys_f64_equal, uint64_t, double, ow_key_of_f64(v + 0.0))
 
-static void ow_keys_32(const ow_sorting *j, const char *x, int64_t st, uint32_t flip, uint32_t *keys)
+static void ow_keys_32(const ow_sorting *j, const char *x, int64_t st, uint32_t flip,
+                       uint32_t *keys)
 {
     if (j->typenum == OW_FLOAT_TYPENUM)
         (j->positions ? ow_keys_f32_equal : ow_keys_f32)(x, st, j->n, flip, keys);
     else if (j->typenum == OW_HALF_TYPENUM)
         (j->positions ? ow_keys_f16_equal : ow_keys_f16)(x, st, j->n, flip, keys);
     else if (j->typenum % 2)
-        (j->itemsize == 1 ? ow_keys_i8 : j->itemsize == 2 ? ow_keys_i16 : ow_keys_i32)(
-            x, st, j->n, flip, keys);
+        (j->itemsize == 1   ? ow_keys_i8
+         : j->itemsize == 2 ? ow_keys_i16
+                            : ow_keys_i32)(x, st, j->n, flip, keys);
     else
-        (j->itemsize == 1 ? ow_keys_u8 : j->itemsize == 2 ? ow_keys_u16 : ow_keys_u32)(
-            x, st, j->n, flip, keys);
+        (j->itemsize == 1   ? ow_keys_u8
+         : j->itemsize == 2 ? ow_keys_u16
+                            : ow_keys_u32)(x, st, j->n, flip, keys);
 }
 
-static void ow_keys_64(const ow_sorting *j, const char *x, int64_t st, uint64_t flip, uint64_t *keys)
+static void ow_keys_64(const ow_sorting *j, const char *x, int64_t st, uint64_t flip,
+                       uint64_t *keys)
 {
     if (j->typenum == OW_DOUBLE_TYPENUM)
         (j->positions ? ow_keys_f64_equal : ow_keys_f64)(x, st, j->n, flip, keys);
@@ -109,7 +113,8 @@ static inline void ow_put_key_64(const ow_sorting *j, char *to, uint64_t key)
     memcpy(to, &key, 8);
 }
 
-/* Let rank[i] be how many of n <= OW_RANKED keys come before key i; `keys` has room for OW_RANKED. */
+/* Let rank[i] be how many of n <= OW_RANKED keys come before key i; `keys` has room for
+ * OW_RANKED. */
 #define OW_RANK_LANES 16
 #define OW_RANK(NAME, K)                                                                           \
     typedef K NAME##_lanes __attribute__((vector_size(OW_VECTOR)));                                \
@@ -135,8 +140,8 @@ static inline void ow_put_key_64(const ow_sorting *j, char *to, uint64_t key)
 OW_RANK(ow_rank_32, uint32_t)
 OW_RANK(ow_rank_64, uint64_t)
 
-/* Sort n items T by K, their upper bits; `low` is the lowest byte of a key in an item. Returns where the
- * sorted items are: in `items` or in `spare`, which has the same room. */
+/* Sort n items T by K, their upper bits; `low` is the lowest byte of a key in an item. Returns
+ * where the sorted items are: in `items` or in `spare`, which has the same room. */
 #define OW_SORT_ITEMS(S, T, K, RANK, KEY, SMALL, RADIX)                                            \
     static inline void ow_merge_##S(const T *a, int64_t m, const T *b, int64_t l, T *out)          \
     {                                                                                              \
@@ -248,8 +253,8 @@ OW_SORT_SHORT(ow_sort_short_32, uint32_t, ow_keys_32, ow_rank_32, ow_put_key_32)
 OW_SORT_SHORT(ow_sort_short_64, uint64_t, ow_keys_64, ow_rank_64, ow_put_key_64)
 
 /* Let items have the keys above and the positions below; `room` is behind the items. */
-static void ow_items_64(const ow_sorting *j, const char *x, int64_t st, uint32_t flip, uint64_t *items,
-                        void *room)
+static void ow_items_64(const ow_sorting *j, const char *x, int64_t st, uint32_t flip,
+                        uint64_t *items, void *room)
 {
     uint32_t *keys = room;
     ow_keys_32(j, x, st, flip, keys);
@@ -257,8 +262,8 @@ static void ow_items_64(const ow_sorting *j, const char *x, int64_t st, uint32_t
         items[i] = (uint64_t)keys[i] << 32 | (uint64_t)i;
 }
 
-static void ow_items_128(const ow_sorting *j, const char *x, int64_t st, uint64_t flip, ow_u128 *items,
-                         void *room)
+static void ow_items_128(const ow_sorting *j, const char *x, int64_t st, uint64_t flip,
+                         ow_u128 *items, void *room)
 {
     uint64_t *keys = room;
     ow_keys_64(j, x, st, flip, keys);
@@ -301,8 +306,8 @@ static void ow_sort_row(const ow_sorting *j, const char *x, char *to, char *room
     }
 }
 
-/* The positions of the k smallest of n keys in their order, equal ones by position: those found so far
- * are kept sorted, and most keys are compared only with the last of them. */
+/* The positions of the k smallest of n keys in their order, equal ones by position: those found so
+ * far are kept sorted, and most keys are compared only with the last of them. */
 #define OW_SELECT_BLOCK 32
 #define OW_SELECT(NAME, K)                                                                         \
     static void NAME(const K *keys, int64_t n, int64_t k, K *best, int64_t *where)                 \
@@ -334,8 +339,8 @@ static void ow_sort_row(const ow_sorting *j, const char *x, char *to, char *room
 OW_SELECT(ow_select_32, uint32_t)
 OW_SELECT(ow_select_64, uint64_t)
 
-/* Write the positions of the k smallest elements of a row, or, where `flip`, of the largest, from the
- * last to the first of equal ones. `where` has room for k positions. */
+/* Write the positions of the k smallest elements of a row, or, where `flip`, of the largest, from
+ * the last to the first of equal ones. `where` has room for k positions. */
 static void ow_select_row(const ow_sorting *j, const char *x, int64_t *where, char *room)
 {
     const int64_t n = j->n, k = j->k;
@@ -366,7 +371,8 @@ static void ow_select_row(const ow_sorting *j, const char *x, int64_t *where, ch
     for (int64_t i = 0; i < k && j->flip; i++)
         where[i] = n - 1 - where[i];
     if (!j->sorted) {
-        const uint64_t *by_position = ow_sort_items_u64((uint64_t *)where, (uint64_t *)room, k, 0, 0);
+        const uint64_t *by_position =
+            ow_sort_items_u64((uint64_t *)where, (uint64_t *)room, k, 0, 0);
         if (by_position != (uint64_t *)where)
             memcpy(where, by_position, sizeof(int64_t) * (size_t)k);
     }

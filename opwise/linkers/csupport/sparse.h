@@ -1,5 +1,5 @@
-/* Steps on the vectors of compressed matrices (compressed.h). Each checks the indices before it follows
- * one: reading them once costs little beside what is done with the entries. */
+/* Steps on the vectors of compressed matrices (compressed.h). Each checks the indices before it
+ * follows one: reading them once costs little beside what is done with the entries. */
 #ifndef OW_SPARSE_H
 #define OW_SPARSE_H
 
@@ -9,7 +9,7 @@
 #include "simd.h"
 #include "step_params.h"
 
-/* --- vectors ------------------------------------------------------------------------------------ */
+/* --- vectors ---------------------------------------------------------------------------------- */
 
 /* Let `x` show the vectors of a step's inputs: `indices` and the one after it, and `data` or -1. */
 static void ow_show_compressed(ow_step *s, ow_compressed *x, int data, int indices, int64_t rows,
@@ -34,10 +34,11 @@ static int64_t ow_entries(const ow_compressed *x) { return ow_start(x, x->rows);
 static int ow_check_lengths(ow_step *s, int data, int indices, int64_t rows)
 {
     if (data >= 0 && s->in[data]->shape[0] != s->in[indices]->shape[0])
-        return OW_FAIL(s, OW_VALUE_ERROR,
-                       "data has %lld elements, but indices has %lld: each entry of a sparse matrix "
-                       "has one of each",
-                       (long long)s->in[data]->shape[0], (long long)s->in[indices]->shape[0]);
+        return OW_FAIL(
+            s, OW_VALUE_ERROR,
+            "data has %lld elements, but indices has %lld: each entry of a sparse matrix "
+            "has one of each",
+            (long long)s->in[data]->shape[0], (long long)s->in[indices]->shape[0]);
     if (s->in[indices + 1]->shape[0] != rows + 1)
         return OW_FAIL(s, OW_VALUE_ERROR,
                        "dimension mismatch: indptr has %lld elements, but the shapes of the other "
@@ -68,7 +69,8 @@ static int ow_check_lengths(ow_step *s, int data, int indices, int64_t rows)
 OW_OUTSIDE(int32_t, INT32_MAX)
 OW_OUTSIDE(int64_t, INT64_MAX)
 
-/* Fails unless the entries of each row follow those of the row before, and all lie in the matrix. */
+/* Fails unless the entries of each row follow those of the row before, and all lie in the
+ * matrix. */
 static int ow_check_compressed(ow_step *s, const ow_compressed *x, int indices)
 {
     const int64_t stored = s->in[indices]->shape[0];
@@ -76,24 +78,26 @@ static int ow_check_compressed(ow_step *s, const ow_compressed *x, int indices)
     for (int64_t i = 0; i <= x->rows; i++) {
         const int64_t start = ow_start(x, i);
         if (start < last || start > stored)
-            return OW_FAIL(s, OW_VALUE_ERROR,
-                           "malformed sparse matrix: indptr[%lld] is %lld; it must be at least %lld, "
-                           "the one before, and at most %lld, the number of stored entries",
-                           (long long)i, (long long)start, (long long)last, (long long)stored);
+            return OW_FAIL(
+                s, OW_VALUE_ERROR,
+                "malformed sparse matrix: indptr[%lld] is %lld; it must be at least %lld, "
+                "the one before, and at most %lld, the number of stored entries",
+                (long long)i, (long long)start, (long long)last, (long long)stored);
         last = start;
     }
     const uint64_t columns = (uint64_t)x->columns;
     int64_t p = ow_start(x, 0);
     const char *first = x->indices + p * x->indices_step;
-    if (!(x->wide_indices ? ow_outside_int64_t : ow_outside_int32_t)(first, x->indices_step, last - p,
-                                                                     columns))
+    if (!(x->wide_indices ? ow_outside_int64_t : ow_outside_int32_t)(first, x->indices_step,
+                                                                     last - p, columns))
         return OW_OK;
     while ((uint64_t)ow_minor(x, p) < columns)
         p++;
-    return OW_FAIL(s, OW_VALUE_ERROR,
-                   "malformed sparse matrix, or dimension mismatch: indices[%lld] is %lld; it must be "
-                   "from 0 to %lld",
-                   (long long)p, (long long)ow_minor(x, p), (long long)x->columns - 1);
+    return OW_FAIL(
+        s, OW_VALUE_ERROR,
+        "malformed sparse matrix, or dimension mismatch: indices[%lld] is %lld; it must be "
+        "from 0 to %lld",
+        (long long)p, (long long)ow_minor(x, p), (long long)x->columns - 1);
 }
 
 typedef struct ow_shared_product {
@@ -106,7 +110,7 @@ typedef struct ow_shared_dots {
     ow_sparse_dots_fn fn;
 } ow_shared_dots;
 
-/* --- sharing the rows ------------------------------------------------------------------------------ */
+/* --- sharing the rows ------------------------------------------------------------------------- */
 
 typedef struct ow_sparse_job {
     const ow_compressed *x;
@@ -159,7 +163,7 @@ static double ow_entry_ns(int64_t n, int32_t itemsize)
     return OW_ENTRY_NS + OW_ENTRY_ELEMENT_NS * (double)n * itemsize / 4;
 }
 
-/* --- products --------------------------------------------------------------------------------------- */
+/* --- products --------------------------------------------------------------------------------- */
 
 /* Scratch memory is taken from the front of a step's; `size` bytes of it begin at a line. */
 #define OW_LINES(bytes) (((bytes) + 63) / 64 * 64)
@@ -174,7 +178,8 @@ static int64_t ow_rows_bytes(const ow_slot *y)
     return ow_rows_are_contiguous(y) ? 0 : OW_LINES(ow_size(y) * y->itemsize);
 }
 
-/* Let *rows and *step say where the rows of `y` lie, each in one piece; copies them to `at` if not. */
+/* Let *rows and *step say where the rows of `y` lie, each in one piece; copies them to `at` if
+ * not. */
 static char *ow_take_rows_at(const ow_slot *y, char *at, const char **rows, int64_t *step)
 {
     if (ow_rows_are_contiguous(y)) {
@@ -191,8 +196,8 @@ static char *ow_take_rows_at(const ow_slot *y, char *at, const char **rows, int6
     return at + OW_LINES(ow_size(y) * y->itemsize);
 }
 
-/* From how many columns on threads share the product of a transposed matrix, whose entries are sorted
- * by rows first: with fewer columns sorting takes longer than the product. */
+/* From how many columns on threads share the product of a transposed matrix, whose entries are
+ * sorted by rows first: with fewer columns sorting takes longer than the product. */
 #define OW_SORT_FROM 48
 
 /* An entry of a sorted matrix: one line of the cache is written for each. */
@@ -258,7 +263,7 @@ static void ow_transpose(const ow_compressed *x, ow_compressed *to, int64_t item
     else
         ow_sort_float(x, 0, starts + 1, (ow_entry_float *)entries);
     *to = (ow_compressed){x->columns, x->rows, entries, entries + itemsize, at,
-                          step, step, 8, itemsize == 8, 1};
+                          step,       step,    8,       itemsize == 8,      1};
 }
 
 static void ow_product_rows(const void *arg, int64_t first, int64_t end)
@@ -356,7 +361,15 @@ static int ow_csc_product_run(ow_step *s)
 }
 
 /* in: a, data, indices, indptr of a CSC matrix x, number of its rows, y, z: z <- z + a x y */
-enum { OW_USMM_A, OW_USMM_DATA, OW_USMM_INDICES, OW_USMM_INDPTR, OW_USMM_ROWS, OW_USMM_Y, OW_USMM_Z };
+enum {
+    OW_USMM_A,
+    OW_USMM_DATA,
+    OW_USMM_INDICES,
+    OW_USMM_INDPTR,
+    OW_USMM_ROWS,
+    OW_USMM_Y,
+    OW_USMM_Z
+};
 
 static int ow_usmm_prep(ow_step *s)
 {
@@ -389,7 +402,7 @@ static int ow_usmm_run(ow_step *s)
     return ow_add_product(s, &x, 1, ow_real(s->in[OW_USMM_A]), y, z);
 }
 
-/* --- dot products of the entries of a pattern -------------------------------------------------------- */
+/* --- dot products of the entries of a pattern ------------------------------------------------- */
 
 static void ow_dots_rows(const void *arg, int64_t first, int64_t end)
 {
@@ -446,8 +459,8 @@ static int ow_product_gradient_run(ow_step *s)
     return rc ? rc : ow_dots(s, &x, by_row, by_entry);
 }
 
-/* in: x, y, data, indices, indptr of a CSR matrix p, number of its columns; out: the data, indices and
- * indptr of p times the product of x with y transposed */
+/* in: x, y, data, indices, indptr of a CSR matrix p, number of its columns; out: the data, indices
+ * and indptr of p times the product of x with y transposed */
 static int ow_sampling_dot_prep(ow_step *s)
 {
     for (int k = 1; k < 3; k++) {
@@ -477,7 +490,7 @@ static int ow_sampling_dot_run(ow_step *s)
     return ow_dots(s, &p, x, y);
 }
 
-/* --- elementwise work on the entries ----------------------------------------------------------------- */
+/* --- elementwise work on the entries ---------------------------------------------------------- */
 
 /* The operand of an entry: the element (row, column) of a matrix with these steps, in bytes. */
 typedef struct ow_elements {
@@ -486,7 +499,7 @@ typedef struct ow_elements {
 } ow_elements;
 
 #define OW_ENTRYWISE(T)                                                                            \
-    static void ow_entrywise_##T(const ow_compressed *x, const ow_elements *y, int adds, T *z)      \
+    static void ow_entrywise_##T(const ow_compressed *x, const ow_elements *y, int adds, T *z)     \
     {                                                                                              \
         double left = OW_LONGEST_CHUNK_NS;                                                         \
         for (int64_t i = 0; i < x->rows; i++) {                                                    \
@@ -501,7 +514,7 @@ typedef struct ow_elements {
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-    static void ow_add_entries_##T(const ow_compressed *x, const ow_elements *z)                    \
+    static void ow_add_entries_##T(const ow_compressed *x, const ow_elements *z)                   \
     {                                                                                              \
         for (int64_t i = 0; i < x->rows; i++) {                                                    \
             const char *row = z->data + i * z->by_row;                                             \
@@ -593,10 +606,11 @@ static int ow_add_dense_run(ow_step *s)
     return OW_OK;
 }
 
-/* --- the gradient by data ---------------------------------------------------------------------------- */
+/* --- the gradient by data --------------------------------------------------------------------- */
 
 #define OW_DATA_GRADIENT(T)                                                                        \
-    static void ow_data_gradient_##T(const ow_compressed *x, const ow_compressed *g, T *sums, T *z) \
+    static void ow_data_gradient_##T(const ow_compressed *x, const ow_compressed *g, T *sums,      \
+                                     T *z)                                                         \
     {                                                                                              \
         for (int64_t i = 0; i < x->rows; i++) {                                                    \
             const int64_t from = ow_start(g, i), to = ow_start(g, i + 1);                          \

@@ -56,8 +56,8 @@ OW_WITHIN void OW_N(ow_sparse_rest)(const ow_sparse_product *q, int64_t width, O
 static int OW_N(ow_is_plain_column)(const ow_sparse_product *q)
 {
     const int64_t size = sizeof(OW_T);
-    return !q->x.wide_indices && q->x.indices_step == 4 && q->x.data_step == size && q->yr == size &&
-           q->zr == size;
+    return !q->x.wide_indices && q->x.indices_step == 4 && q->x.data_step == size &&
+           q->yr == size && q->zr == size;
 }
 
 /* z += a x y, or a x' y where `scatters`, for one column. `plain` is a constant: whether
@@ -159,8 +159,8 @@ OW_WITHIN OW_T OW_N(ow_sparse_dot)(const OW_T *restrict x, const OW_T *restrict 
     return total;
 }
 
-/* of each entry in rows `first` to `end` of x: the dot product of its row of y with its row of w, times
- * the entry where x has data */
+/* of each entry in rows `first` to `end` of x: the dot product of its row of y with its row of w,
+ * times the entry where x has data */
 static void OW_N(ow_sparse_dots)(const ow_sparse_dots *q, int64_t first, int64_t end)
 {
     OW_T *z = (OW_T *)q->z;

@@ -34,10 +34,11 @@ static int ow_grid_run(ow_step *s)
             return OW_FAIL(s, OW_VALUE_ERROR, "out_dims has the length %lld", (long long)shape[d]);
     }
     if (theta->shape[0] != shape[0] || theta->shape[1] != 2 || theta->shape[2] != 3)
-        return OW_FAIL(s, OW_VALUE_ERROR,
-                       "theta must have shape (%lld, 2, 3), a matrix for each image, not (%lld, %lld, %lld)",
-                       (long long)shape[0], (long long)theta->shape[0], (long long)theta->shape[1],
-                       (long long)theta->shape[2]);
+        return OW_FAIL(
+            s, OW_VALUE_ERROR,
+            "theta must have shape (%lld, 2, 3), a matrix for each image, not (%lld, %lld, %lld)",
+            (long long)shape[0], (long long)theta->shape[0], (long long)theta->shape[1],
+            (long long)theta->shape[2]);
     const int64_t lengths[4] = {shape[0], shape[2], shape[3], 2};
     ow_set_shape(z, 4, lengths);
     const int rc = ow_ensure(s, z);
@@ -75,10 +76,11 @@ static int ow_grid_gradient_prep(ow_step *s)
 {
     const ow_slot *g = s->in[0];
     if (g->shape[3] != 2)
-        return OW_FAIL(s, OW_VALUE_ERROR,
-                       "dgrid must have the shape (batch, rows, columns, 2), not (%lld, %lld, %lld, %lld)",
-                       (long long)g->shape[0], (long long)g->shape[1], (long long)g->shape[2],
-                       (long long)g->shape[3]);
+        return OW_FAIL(
+            s, OW_VALUE_ERROR,
+            "dgrid must have the shape (batch, rows, columns, 2), not (%lld, %lld, %lld, %lld)",
+            (long long)g->shape[0], (long long)g->shape[1], (long long)g->shape[2],
+            (long long)g->shape[3]);
     const int64_t lengths[3] = {g->shape[0], 2, 3};
     ow_set_shape(s->out[0], 3, lengths);
     return ow_ensure(s, s->out[0]);
@@ -126,9 +128,10 @@ typedef struct ow_points {
     int64_t n, row, first, count;
 } ow_points;
 
-/* OW_SPATIAL(T) samples such parts. A point has two neighbours along each axis; those beside the image
- * are -1. `corners` are the places of the four, in bytes of a channel of the image or, for gradients,
- * in elements of a channel in C order. Without neighbours beside the image no place is looked at. */
+/* OW_SPATIAL(T) samples such parts. A point has two neighbours along each axis; those beside the
+ * image are -1. `corners` are the places of the four, in bytes of a channel of the image or, for
+ * gradients, in elements of a channel in C order. Without neighbours beside the image no place is
+ * looked at. */
 #define OW_SPATIAL(T)                                                                              \
     typedef struct ow_next_##T {                                                                   \
         int64_t first, second;                                                                     \
@@ -160,8 +163,8 @@ typedef struct ow_points {
     static void ow_find_corners_##T(const ow_sampling *q, const ow_points *p, ow_corners_##T *c)   \
     {                                                                                              \
         const ow_slot *g = q->grid, *x = q->image;                                                 \
-        const char *at = g->data + p->n * g->strides[0] + p->row * g->strides[1] +                 \
-                         p->first * g->strides[2];                                                 \
+        const char *at =                                                                           \
+            g->data + p->n * g->strides[0] + p->row * g->strides[1] + p->first * g->strides[2];    \
         int64_t least = 0;                                                                         \
         for (int64_t i = 0; i < p->count; i++, at += g->strides[2]) {                              \
             const ow_next_##T h = ow_next_to_##T(*(const T *)at, x->shape[3], q->nearest);         \
@@ -255,10 +258,11 @@ static int ow_sampling_check(ow_step *s, ow_sampling *q)
     const ow_slot *x = q->image = s->in[0], *g = q->grid = s->in[1];
     q->nearest = (int)OW_PARAMS(s, border)->mode;
     if (g->shape[3] != 2)
-        return OW_FAIL(s, OW_VALUE_ERROR,
-                       "grid must have the shape (batch, rows, columns, 2), not (%lld, %lld, %lld, %lld)",
-                       (long long)g->shape[0], (long long)g->shape[1], (long long)g->shape[2],
-                       (long long)g->shape[3]);
+        return OW_FAIL(
+            s, OW_VALUE_ERROR,
+            "grid must have the shape (batch, rows, columns, 2), not (%lld, %lld, %lld, %lld)",
+            (long long)g->shape[0], (long long)g->shape[1], (long long)g->shape[2],
+            (long long)g->shape[3]);
     if (g->shape[0] != x->shape[0])
         return OW_FAIL(s, OW_VALUE_ERROR, "the grid is of %lld images, but there are %lld",
                        (long long)g->shape[0], (long long)x->shape[0]);
@@ -276,7 +280,8 @@ static int ow_sample_prep(ow_step *s)
 {
     ow_sampling q;
     const int rc = ow_sampling_check(s, &q);
-    const int64_t shape[4] = {q.image->shape[0], q.image->shape[1], q.grid->shape[1], q.grid->shape[2]};
+    const int64_t shape[4] = {q.image->shape[0], q.image->shape[1], q.grid->shape[1],
+                              q.grid->shape[2]};
     ow_set_shape(s->out[0], 4, shape);
     return rc ? rc : ow_ensure(s, s->out[0]);
 }
@@ -287,7 +292,8 @@ static void ow_sample_chunk(void *arg, int64_t chunk)
     const int64_t rows = q->grid->shape[1];
     int64_t end, k = ow_chunk_range(chunk, q->chunks, q->image->shape[0] * rows, 1, &end);
     for (; k < end; k++)
-        ow_each_part(q, k / rows, k % rows, q->z->itemsize == 8 ? ow_sample_double : ow_sample_float);
+        ow_each_part(q, k / rows, k % rows,
+                     q->z->itemsize == 8 ? ow_sample_double : ow_sample_float);
 }
 
 static int ow_sample_run(ow_step *s)
@@ -306,16 +312,17 @@ static int ow_sample_back_prep(ow_step *s)
     int rc = ow_sampling_check(s, &q);
     if (rc)
         return rc;
-    const int64_t shape[4] = {q.image->shape[0], q.image->shape[1], q.grid->shape[1], q.grid->shape[2]};
+    const int64_t shape[4] = {q.image->shape[0], q.image->shape[1], q.grid->shape[1],
+                              q.grid->shape[2]};
     for (int d = 0; d < 4; d++)
         if (s->in[2]->shape[d] != shape[d])
-            return OW_FAIL(s, OW_VALUE_ERROR,
-                           "the gradient by the samples has shape (%lld, %lld, %lld, %lld), not (%lld, %lld, "
-                           "%lld, %lld)",
-                           (long long)s->in[2]->shape[0], (long long)s->in[2]->shape[1],
-                           (long long)s->in[2]->shape[2], (long long)s->in[2]->shape[3],
-                           (long long)shape[0], (long long)shape[1], (long long)shape[2],
-                           (long long)shape[3]);
+            return OW_FAIL(
+                s, OW_VALUE_ERROR,
+                "the gradient by the samples has shape (%lld, %lld, %lld, %lld), not (%lld, %lld, "
+                "%lld, %lld)",
+                (long long)s->in[2]->shape[0], (long long)s->in[2]->shape[1],
+                (long long)s->in[2]->shape[2], (long long)s->in[2]->shape[3], (long long)shape[0],
+                (long long)shape[1], (long long)shape[2], (long long)shape[3]);
     ow_set_shape(s->out[0], 4, s->in[0]->shape);
     ow_set_shape(s->out[1], 4, s->in[1]->shape);
     rc = ow_ensure(s, s->out[0]);
@@ -326,11 +333,13 @@ static void ow_sample_back_chunk(void *arg, int64_t chunk)
 {
     const ow_sampling *q = arg;
     int64_t end, n = ow_chunk_range(chunk, q->chunks, q->image->shape[0], 1, &end);
-    const int64_t bytes = q->image->shape[1] * q->image->shape[2] * q->image->shape[3] * q->z->itemsize;
+    const int64_t bytes =
+        q->image->shape[1] * q->image->shape[2] * q->image->shape[3] * q->z->itemsize;
     for (; n < end; n++) {
         memset(q->z->data + n * bytes, 0, (size_t)bytes);
         for (int64_t row = 0; row < q->grid->shape[1]; row++)
-            ow_each_part(q, n, row, q->z->itemsize == 8 ? ow_sample_back_double : ow_sample_back_float);
+            ow_each_part(q, n, row,
+                         q->z->itemsize == 8 ? ow_sample_back_double : ow_sample_back_float);
     }
 }
 

@@ -1,9 +1,9 @@
-/* Rows of a table that are copied, or added to, at given offsets. Each lies somewhere else in memory,
- * so the next ones are fetched meanwhile. */
+/* Rows of a table that are copied, or added to, at given offsets. Each lies somewhere else in
+ * memory, so the next ones are fetched meanwhile. */
 
-#define OW_TABLE_LINE 64         /* bytes that are fetched at once */
+#define OW_TABLE_LINE 64    /* bytes that are fetched at once */
 #define OW_AHEAD_BYTES 4096 /* about how much is fetched ahead, */
-#define OW_AHEAD_ROWS 16   /* of at most so many rows; */
+#define OW_AHEAD_ROWS 16    /* of at most so many rows; */
 #define OW_AHEAD_START 1024 /* only the beginning of each: the processor foresees the rest */
 
 /* How many rows of `bytes` to fetch ahead. */
@@ -18,7 +18,7 @@ OW_WITHIN int64_t ow_rows_ahead(int64_t bytes)
     if ((k) < (n)) {                                                                               \
         const char *row_ = (table) + (offset)[k];                                                  \
         const int64_t much_ = (bytes) < OW_AHEAD_START ? (bytes) : OW_AHEAD_START;                 \
-        for (int64_t b_ = 0; b_ < much_; b_ += OW_TABLE_LINE)                                            \
+        for (int64_t b_ = 0; b_ < much_; b_ += OW_TABLE_LINE)                                      \
             __builtin_prefetch(row_ + b_, writes);                                                 \
         __builtin_prefetch(row_ + much_ - 1, writes);                                              \
     }
@@ -40,7 +40,7 @@ OW_WITHIN void ow_copy_row(char *restrict to, const char *restrict from, int64_t
 }
 
 /* Rows of these few bytes: without a loop for each. */
-#define OW_FEW_BYTES(BYTES)                                                                       \
+#define OW_FEW_BYTES(BYTES)                                                                        \
     case BYTES:                                                                                    \
         for (int64_t k = 0; k < n; k++)                                                            \
             __builtin_memcpy(to + k * step, from + offset[k], BYTES);                              \

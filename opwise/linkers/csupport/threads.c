@@ -22,9 +22,10 @@
 #define OW_CALLER_SPINS 20000
 /* Nanoseconds from one look for signals to the next. */
 #define OW_LOOK_NS 50000000
-/* A job that loses more nanoseconds than this to waiting makes the team rest for a few times as long, and
- * for twice as many times where it loses again soon after its rest, up to so many times and so long: what is
- * lost to programs that stay is a few percent of the time, and what was short costs little. */
+/* A job that loses more nanoseconds than this to waiting makes the team rest for a few times as
+ * long, and for twice as many times where it loses again soon after its rest, up to so many times
+ * and so long: what is lost to programs that stay is a few percent of the time, and what was short
+ * costs little. */
 #define OW_LOST_NS 1000000
 #define OW_FIRST_REST 2
 #define OW_REST_FACTOR 20
@@ -45,26 +46,29 @@ static struct {
     ow_task fn;
     void *arg;
     _Atomic int64_t left, undone;
-    _Atomic int wanted;    /* threads that should run, the caller included */
+    _Atomic int wanted; /* threads that should run, the caller included */
     _Atomic int64_t rests_until;
-    int factor;            /* how many times as long as what was lost the last rest was */
+    int factor; /* how many times as long as what was lost the last rest was */
     _Atomic int sleeping;
-    int running;           /* threads that were started and not joined */
+    int running; /* threads that were started and not joined */
     pthread_t threads[OW_MAX_THREADS];
     char *buffers[OW_MAX_THREADS]; /* of a thread that was started */
-    long ids[OW_MAX_THREADS];  /* the kernel's; of use for a thread that has ended */
+    long ids[OW_MAX_THREADS];      /* the kernel's; of use for a thread that has ended */
     pthread_mutex_t busy, sleep;
     pthread_cond_t wake;
-} team = {.wanted = 1, .busy = PTHREAD_MUTEX_INITIALIZER, .sleep = PTHREAD_MUTEX_INITIALIZER,
+} team = {.wanted = 1,
+          .busy = PTHREAD_MUTEX_INITIALIZER,
+          .sleep = PTHREAD_MUTEX_INITIALIZER,
           .wake = PTHREAD_COND_INITIALIZER};
 
-/* --- threads as such ----------------------------------------------------------------------------- */
+/* --- threads as such -------------------------------------------------------------------------- */
 
 int ow_start_thread(pthread_t *thread, void *(*run)(void *), void *arg)
 {
     sigset_t most, before;
     sigfillset(&most);
-    /* where these are blocked, the fault of a thread ends the process without a word of faulthandler */
+    /* where these are blocked, the fault of a thread ends the process without a word of
+     * faulthandler */
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
     for (size_t k = 0; k < sizeof faults / sizeof *faults; k++)
         sigdelset(&most, faults[k]);
@@ -94,7 +98,7 @@ void ow_wait_until_gone(long id)
 #endif
 }
 
-/* --- the team ------------------------------------------------------------------------------------- */
+/* --- the team --------------------------------------------------------------------------------- */
 
 /* Do one chunk of the present job; returns 0 if there is none left. */
 static int do_chunk(void)
@@ -119,7 +123,8 @@ static void *member(void *index)
     }
     team.ids[self - 1] = ow_thread_id();
     for (;;) {
-        for (int i = 0; i < OW_SPINS && atomic_load_explicit(&team.left, memory_order_relaxed) <= 0; i++)
+        for (int i = 0; i < OW_SPINS && atomic_load_explicit(&team.left, memory_order_relaxed) <= 0;
+             i++)
             OW_PAUSE();
         if (atomic_load_explicit(&team.left, memory_order_relaxed) > 0 &&
             self < atomic_load_explicit(&team.wanted, memory_order_relaxed)) {
@@ -138,8 +143,8 @@ static void *member(void *index)
     }
 }
 
-/* Let at most `n` threads run, the caller included, and wait until the others have ended; with `busy`
- * held. */
+/* Let at most `n` threads run, the caller included, and wait until the others have ended; with
+ * `busy` held. */
 static void dismiss(int n)
 {
     pthread_mutex_lock(&team.sleep);
@@ -195,7 +200,7 @@ static void gather(void)
         void *index = (void *)(intptr_t)(team.running + 1);
         char *buffers = team.buffers[team.running] = ow_new_buffers();
         if (buffers == NULL)
-            break;  /* fewer threads are slower, and right */
+            break; /* fewer threads are slower, and right */
         if (ow_start_thread(&team.threads[team.running], member, index)) {
             ow_free_buffers(buffers);
             break;
@@ -204,7 +209,7 @@ static void gather(void)
     }
 }
 
-/* --- looking for signals ------------------------------------------------------------------------ */
+/* --- looking for signals ---------------------------------------------------------------------- */
 
 static _Thread_local struct {
     ow_look look;
@@ -259,7 +264,7 @@ int ow_should_stop(void)
     return watch.stopped;
 }
 
-/* --- jobs --------------------------------------------------------------------------------------- */
+/* --- jobs ------------------------------------------------------------------------------------- */
 
 void ow_in_order(ow_task fn, void *arg, int64_t n)
 {
@@ -267,9 +272,9 @@ void ow_in_order(ow_task fn, void *arg, int64_t n)
         fn(arg, i);
 }
 
-/* Let the team rest if a job took longer than the caller alone would have needed: other programs use
- * the processors, and one of the team lost its own with a chunk half done. `own`: chunks of the caller,
- * which took `own_ns`; it then waited for the others' for `waited_ns`. */
+/* Let the team rest if a job took longer than the caller alone would have needed: other programs
+ * use the processors, and one of the team lost its own with a chunk half done. `own`: chunks of the
+ * caller, which took `own_ns`; it then waited for the others' for `waited_ns`. */
 static void rest_after_loss(int64_t chunks, int64_t own, double own_ns, double waited_ns)
 {
     const double lost = own ? own_ns + waited_ns - own_ns / (double)own * (double)chunks : 0;
@@ -316,7 +321,7 @@ static int64_t do_together(int64_t n)
         if (spins < OW_CALLER_SPINS)
             OW_PAUSE();
         else
-            sched_yield();  /* the one who has the last chunk may wait for this processor */
+            sched_yield(); /* the one who has the last chunk may wait for this processor */
     if (spins > OW_CALLER_SPINS)
         rest_after_loss(n - rest, own, (double)(finished - start), (double)(exact_ns() - finished));
     return rest;
@@ -336,10 +341,7 @@ void ow_parallel(ow_task fn, void *arg, int64_t n)
     ow_in_order(fn, arg, n);
 }
 
-int ow_threads(void)
-{
-    return team.wanted;
-}
+int ow_threads(void) { return team.wanted; }
 
 void ow_set_threads(int n)
 {

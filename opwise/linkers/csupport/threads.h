@@ -16,10 +16,10 @@ typedef void (*ow_task)(void *arg, int64_t chunk);
 /* Call fn(arg, chunk) for every chunk from 0 to n - 1, in no particular order, and return when all
  * are done. Where the team is at work for another thread, the caller does everything itself. */
 void ow_parallel(ow_task fn, void *arg, int64_t n);
-/* Look for signals while kernels run in this thread: some 50 ms after the last time, when no chunk is
- * being worked on, ow_parallel calls `look`; where that returns other than 0, it leaves out what is
- * still to do, and so does every later job until ow_watch_end, which returns whether that happened.
- * What the kernel has computed is then incomplete. */
+/* Look for signals while kernels run in this thread: some 50 ms after the last time, when no chunk
+ * is being worked on, ow_parallel calls `look`; where that returns other than 0, it leaves out what
+ * is still to do, and so does every later job until ow_watch_end, which returns whether that
+ * happened. What the kernel has computed is then incomplete. */
 typedef int (*ow_look)(void);
 void ow_watch_begin(ow_look look);
 int ow_watch_end(void);
@@ -32,11 +32,11 @@ int ow_threads(void);
 /* Set that number; 1 means no team at all. Threads that are too many end. */
 void ow_set_threads(int n);
 
-/* Start a thread that handles no signals of the system or of users: the program decides which of its threads
- * do that, and knows nothing of this one. Returns 0, or what pthread_create does. */
+/* Start a thread that handles no signals of the system or of users: the program decides which of
+ * its threads do that, and knows nothing of this one. Returns 0, or what pthread_create does. */
 int ow_start_thread(pthread_t *thread, void *(*run)(void *), void *arg);
-/* Wait until a thread that was joined has gone: it counts among those of the process for a moment more.
- * id: the kernel's. */
+/* Wait until a thread that was joined has gone: it counts among those of the process for a moment
+ * more. id: the kernel's. */
 void ow_wait_until_gone(long id);
 long ow_thread_id(void);
 

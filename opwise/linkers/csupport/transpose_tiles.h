@@ -10,7 +10,8 @@ OW_WITHIN void OW_N(ow_transpose_ask)(const ow_tile *t, int64_t k)
         const int here = m < t->columns;
         if (!here && !t->next)
             return;
-        const char *from = here ? t->from + m * t->from_step : t->next + (m - t->columns) * t->from_step;
+        const char *from =
+            here ? t->from + m * t->from_step : t->next + (m - t->columns) * t->from_step;
         for (int64_t at = 0; at < t->rows * (int64_t)sizeof(OW_T); at += 64)
             __builtin_prefetch(from + at);
     }
@@ -36,7 +37,8 @@ static void OW_N(ow_transpose_tile)(const ow_tile *given)
     if (rows < OW_LANES || columns < OW_LANES) {
         for (int64_t k = 0; k < columns; k++)
             for (int64_t r = 0; r < rows; r++)
-                ((OW_T *)(t->to + r * t->to_step))[k] = ((const OW_T *)(t->from + k * t->from_step))[r];
+                ((OW_T *)(t->to + r * t->to_step))[k] =
+                    ((const OW_T *)(t->from + k * t->from_step))[r];
         return;
     }
     for (int64_t k = 0; k < columns; k += OW_LINE) {
@@ -46,7 +48,8 @@ static void OW_N(ow_transpose_tile)(const ow_tile *given)
                 for (int64_t row = r; row < rows && row < r + OW_LINE; row += OW_LANES)
                     /* the last squares of a side overlap those before them */
                     OW_N(ow_transpose_square)(t, row + OW_LANES <= rows ? row : rows - OW_LANES,
-                                              column + OW_LANES <= columns ? column : columns - OW_LANES);
+                                              column + OW_LANES <= columns ? column
+                                                                           : columns - OW_LANES);
     }
 }
 

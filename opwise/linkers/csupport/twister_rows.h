@@ -1,8 +1,8 @@
-/* Numbers of numpy's Mersenne twister (MT19937), many side by side: the same as numpy draws one by one.
- *
+/* Numbers of numpy's Mersenne twister (MT19937), many side by side: the same as numpy draws one by
+ * one.
  * M. Matsumoto and T. Nishimura, Mersenne Twister: a 623-dimensionally equidistributed uniform
- * pseudo-random number generator, ACM Transactions on Modeling and Computer Simulation 8(1), 1998.
- */
+ * pseudo-random number generator, ACM Transactions on Modeling and Computer Simulation 8(1),
+ * 1998. */
 #define OW_TWISTED(high, low) ((((high) & 0x80000000U) | ((low) & 0x7fffffffU)) >> 1)
 #define OW_TWIST(high, low) (OW_TWISTED(high, low) ^ ((0U - ((low) & 1U)) & 0x9908b0dfU))
 
@@ -24,7 +24,8 @@ OW_WITHIN uint32_t ow_tempered(uint32_t y)
     return y ^ (y >> 18);
 }
 
-/* The double between 0 and 1 of two words: 27 bits of the first, 26 of the second. The sum is exact. */
+/* The double between 0 and 1 of two words: 27 bits of the first, 26 of the second. The sum is
+ * exact. */
 OW_WITHIN double ow_twister_double(uint32_t first, uint32_t second)
 {
     return ((double)(int32_t)(ow_tempered(first) >> 5) * 67108864.0 +

@@ -1,11 +1,10 @@
 /* Vectors of one type of elements, and squares of them: OW_T, of which OW_S is the short name. */
 
-
 typedef OW_T OW_N(ow_vec) __attribute__((vector_size(OW_VECTOR), aligned(sizeof(OW_T))));
 typedef OW_GLUE(OW_INT, OW_BITS) OW_N(ow_mask) __attribute__((vector_size(OW_VECTOR)));
 
-/* Transpose as many vectors as each has elements: rows i and i + half are merged over and over, as in
- * perfect shuffles. */
+/* Transpose as many vectors as each has elements: rows i and i + half are merged over and over, as
+ * in perfect shuffles. */
 OW_WITHIN void OW_N(ow_transpose)(OW_N(ow_vec) *v)
 {
     OW_N(ow_vec) t[OW_LANES];
@@ -31,4 +30,3 @@ OW_WITHIN void OW_N(ow_transpose)(OW_N(ow_vec) *v)
     }
 #endif
 }
-

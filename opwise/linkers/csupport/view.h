@@ -192,16 +192,17 @@ static int ow_alloc_run(ow_step *s)
     return OW_OK;
 }
 
-/* --- basic indexing ----------------------------------------------------------------------------- */
+/* --- basic indexing --------------------------------------------------------------------------- */
 
 static inline int64_t ow_part_of_index(const ow_step *s, const ow_index_part *part, int base)
 {
     return part->source >= 0 ? ow_int(s->in[base + part->source]) : part->number;
 }
 
-/* A bound of a slice, counted from the front and held between `low` and `high`; `absent` without. */
-static inline int64_t ow_bound(const ow_step *s, const ow_index_part *part, int base, int64_t len, int64_t low,
-                               int64_t high, int64_t absent)
+/* A bound of a slice, counted from the front and held between `low` and `high`; `absent`
+ * without. */
+static inline int64_t ow_bound(const ow_step *s, const ow_index_part *part, int base, int64_t len,
+                               int64_t low, int64_t high, int64_t absent)
 {
     if (part->source == OW_INDEX_SOURCE_NONE)
         return absent;
@@ -210,7 +211,8 @@ static inline int64_t ow_bound(const ow_step *s, const ow_index_part *part, int 
     return at < low ? low : at > high ? high : at;
 }
 
-/* How many numbers there are from `start` on, in steps of `step`, before `stop`: up to 2**64 - 1. */
+/* How many numbers there are from `start` on, in steps of `step`, before `stop`: up to 2**64 -
+ * 1. */
 static inline uint64_t ow_steps(int64_t start, int64_t stop, int64_t step)
 {
     if (step > 0 ? start >= stop : start <= stop)
@@ -220,8 +222,8 @@ static inline uint64_t ow_steps(int64_t start, int64_t stop, int64_t step)
 }
 
 /* Let `z` be the part of `x` that the index names. base: the first input that is an index. */
-static int ow_subview(ow_step *s, ow_slot *z, const ow_slot *x, int base, const ow_index_entry *entries,
-                      int64_t count)
+static int ow_subview(ow_step *s, ow_slot *z, const ow_slot *x, int base,
+                      const ow_index_entry *entries, int64_t count)
 {
     char *data = x->data;
     int out = 0, d = 0;

@@ -1,21 +1,17 @@
-/* Convolutions of float32 with 3 by 3 kernels by Winograd's algorithm F(4x4, 3x3), and their gradients
- * by the kernels by F(3x3, 4x4).
- *
+/* Convolutions of float32 with 3 by 3 kernels by Winograd's algorithm F(4x4, 3x3), and their
+ * gradients by the kernels by F(3x3, 4x4).
  * A tile of 4 by 4 places of a result depends on 6 by 6 pixels. Transformed pixels and kernels are
- * multiplied point by point, 36 multiplications instead of 144, and summed over channels, which makes
- * 36 products of matrices; the sums are transformed back (S. Winograd, Arithmetic Complexity of
- * Computations, 1980; A. Lavin and S. Gray, Fast Algorithms for Convolutional Neural Networks, 2016).
- *
- * The transforms evaluate polynomials at 0, +-a, +-b and infinity. With a = sqrt(1/2) and b = sqrt(2)
- * they round about as much as plain sums do; with the usual 1 and 2, six times as much.
- *
+ * multiplied point by point, 36 multiplications instead of 144, and summed over channels, which
+ * makes 36 products of matrices; the sums are transformed back (S. Winograd, Arithmetic Complexity
+ * of Computations, 1980; A. Lavin and S. Gray, Fast Algorithms for Convolutional Neural Networks,
+ * 2016).
+ * The transforms evaluate polynomials at 0, +-a, +-b and infinity. With a = sqrt(1/2) and b =
+ * sqrt(2) they round about as much as plain sums do; with the usual 1 and 2, six times as much.
  * For a gradient by kernels, a tile of the gradient by the result takes the place of the kernel: 16
- * multiplications for each of 9 sums become 36 for all of them. Products are summed over tiles, and only
- * what they come to is transformed back.
- *
- * Vectors hold channels: images of any width fill them. Pixels are transposed when they are read, and
- * results when they are written.
- */
+ * multiplications for each of 9 sums become 36 for all of them. Products are summed over tiles, and
+ * only what they come to is transformed back.
+ * Vectors hold channels: images of any width fill them. Pixels are transposed when they are read,
+ * and results when they are written. */
 
 #define OW_WIDE (2 * OW_LANES)
 #define OW_POINTS 36
@@ -43,7 +39,8 @@ OW_WITHIN void ow_winograd_in(ow_wv *t, ow_wv d0, ow_wv d1, ow_wv d2, ow_wv d3, 
 /* Points along one axis to 4 places. */
 OW_WITHIN void ow_winograd_out(ow_wv *y, ow_wv m0, ow_wv m1, ow_wv m2, ow_wv m3, ow_wv m4, ow_wv m5)
 {
-    const ow_wv sa = m1 + m2, da = OW_ROOT_HALF * (m1 - m2), sb = m3 + m4, db = OW_ROOT2 * (m3 - m4);
+    const ow_wv sa = m1 + m2, da = OW_ROOT_HALF * (m1 - m2), sb = m3 + m4,
+                db = OW_ROOT2 * (m3 - m4);
     y[0] = m0 + sa + sb;
     y[1] = da + db;
     y[2] = 0.5f * sa + 2.0f * sb;
@@ -78,7 +75,8 @@ OW_WITHIN void ow_winograd_top(ow_wv *t, ow_wv g0, ow_wv g1, ow_wv g2, ow_wv g3)
 }
 
 /* Points along one axis to 3 elements of a kernel. */
-OW_WITHIN void ow_winograd_taps(ow_wv *y, ow_wv m0, ow_wv m1, ow_wv m2, ow_wv m3, ow_wv m4, ow_wv m5)
+OW_WITHIN void ow_winograd_taps(ow_wv *y, ow_wv m0, ow_wv m1, ow_wv m2, ow_wv m3, ow_wv m4,
+                                ow_wv m5)
 {
     const ow_wv sa = m1 + m2, sb = m3 + m4;
     y[0] = m0 + sa + sb;
@@ -90,9 +88,11 @@ static void ow_winograd_kernels(const ow_winograd *w, int64_t group, int64_t vec
                                 int64_t end)
 {
     const ow_conv *c = w->c;
-    const int64_t o = vector * OW_LANES, some = c->outputs - o < OW_LANES ? c->outputs - o : OW_LANES;
+    const int64_t o = vector * OW_LANES,
+                  some = c->outputs - o < OW_LANES ? c->outputs - o : OW_LANES;
     const int64_t point = w->point;
-    const float *from = (const float *)c->kernels + group * c->outputs * c->elements + o * c->of_output;
+    const float *from =
+        (const float *)c->kernels + group * c->outputs * c->elements + o * c->of_output;
     float *to = w->kernels + group * OW_POINTS * point + vector / 2 * c->channels * OW_WIDE +
                 vector % 2 * OW_LANES;
     for (int64_t i = first; i < end; i++) {
@@ -104,7 +104,8 @@ static void ow_winograd_kernels(const ow_winograd *w, int64_t group, int64_t vec
                 taps[k][l] = l < some ? g[l * c->of_output] : 0;
         }
         for (int x = 0; x < 3; x++)
-            ow_winograd_kernel(half[x], ow_wv_at(taps[x]), ow_wv_at(taps[3 + x]), ow_wv_at(taps[6 + x]));
+            ow_winograd_kernel(half[x], ow_wv_at(taps[x]), ow_wv_at(taps[3 + x]),
+                               ow_wv_at(taps[6 + x]));
         for (int y = 0; y < 6; y++) {
             ow_winograd_kernel(t, half[0][y], half[1][y], half[2][y]);
             for (int x = 0; x < 6; x++)
@@ -113,10 +114,10 @@ static void ow_winograd_kernels(const ow_winograd *w, int64_t group, int64_t vec
     }
 }
 
-/* Write pixels `x` to `x + n` of row `y`, those beside the image as 0, for some channels from `from`
- * on: a vector of channels for each pixel. `limit`: the end of all images in memory. */
-OW_WITHIN void ow_winograd_read(const ow_conv *c, const char *from, int64_t some, int64_t y, int64_t x,
-                                int64_t n, const char *limit, float *to)
+/* Write pixels `x` to `x + n` of row `y`, those beside the image as 0, for some channels from
+ * `from` on: a vector of channels for each pixel. `limit`: the end of all images in memory. */
+OW_WITHIN void ow_winograd_read(const ow_conv *c, const char *from, int64_t some, int64_t y,
+                                int64_t x, int64_t n, const char *limit, float *to)
 {
     int64_t first = x < 0 ? -x : 0, end = c->image[2] - x < n ? c->image[2] - x : n;
     if (y < 0 || y >= c->image[1] || end < first)
@@ -129,7 +130,8 @@ OW_WITHIN void ow_winograd_read(const ow_conv *c, const char *from, int64_t some
     for (int64_t i = first; i < end; i += OW_LANES) {
         ow_wv v[OW_LANES];
         /* the last vector of a row begins earlier, or ends behind it */
-        const int64_t left = end - i, back = left < OW_LANES && end - first >= OW_LANES ? OW_LANES - left : 0;
+        const int64_t left = end - i,
+                      back = left < OW_LANES && end - first >= OW_LANES ? OW_LANES - left : 0;
         const int64_t valid = left + back < OW_LANES ? left : OW_LANES;
         const char *p = row + (i - back) * c->at[4];
         float *into = to + (i - back) * OW_LANES;
@@ -154,7 +156,8 @@ OW_WITHIN void ow_winograd_read(const ow_conv *c, const char *from, int64_t some
 }
 
 /* Write places 0 to n of row of results from vectors of outputs, of which there are `some`. */
-OW_WITHIN void ow_winograd_write(const float *from, int64_t n, int64_t some, float *to, int64_t apart)
+OW_WITHIN void ow_winograd_write(const float *from, int64_t n, int64_t some, float *to,
+                                 int64_t apart)
 {
     for (int64_t i = 0; i < n; i += OW_LANES) {
         ow_wv v[OW_LANES];
@@ -186,31 +189,31 @@ OW_WITHIN ow_tile_run ow_winograd_run(const ow_winograd *w, int64_t t, int64_t e
 }
 
 /* Floats from one point to the next: not a multiple of a page. */
-OW_WITHIN int64_t ow_winograd_point(int64_t tiles, int64_t length)
-{
-    return tiles * length + 16;
-}
+OW_WITHIN int64_t ow_winograd_point(int64_t tiles, int64_t length) { return tiles * length + 16; }
 
 /* Transform tiles of `size` by `size` pixels, 4 apart, of channels `from` to `until` of a group:
- * to[point][tile][channel], where a tile has `length` channels. `size` is a constant where it is called:
- * 6 for images, 4 for gradients by a result, which are the images of c. */
-OW_WITHIN void ow_winograd_read_tiles(const int size, const ow_winograd *w, const ow_conv *c, int64_t group,
-                                      int64_t from, int64_t until, int64_t first, int64_t end, float *to,
-                                      int64_t length, float *memory)
+ * to[point][tile][channel], where a tile has `length` channels. `size` is a constant where it is
+ * called: 6 for images, 4 for gradients by a result, which are the images of c. */
+OW_WITHIN void ow_winograd_read_tiles(const int size, const ow_winograd *w, const ow_conv *c,
+                                      int64_t group, int64_t from, int64_t until, int64_t first,
+                                      int64_t end, float *to, int64_t length, float *memory)
 {
-    const int64_t point = ow_winograd_point(end - first, length), most = (4 * w->across + 2) * OW_LANES;
+    const int64_t point = ow_winograd_point(end - first, length),
+                  most = (4 * w->across + 2) * OW_LANES;
     const int plain = c->at[4] == 4 && c->at[3] >= 0 && c->at[1] >= 0 && c->at[0] >= 0;
-    const char *limit =
-        plain ? c->pixels + (c->batch - 1) * c->at[0] + (c->groups * c->channels - 1) * c->at[1] +
-                    (c->image[1] - 1) * c->at[3] + c->image[2] * 4
-              : NULL;
+    const char *limit = plain ? c->pixels + (c->batch - 1) * c->at[0] +
+                                    (c->groups * c->channels - 1) * c->at[1] +
+                                    (c->image[1] - 1) * c->at[3] + c->image[2] * 4
+                              : NULL;
     float *rows = memory, *half = memory + 6 * most;
     for (int64_t i = from; i < until; i += OW_LANES) {
         const int64_t some = until - i < OW_LANES ? until - i : OW_LANES;
         for (int64_t t = first; t < end;) {
             const ow_tile_run r = ow_winograd_run(w, t, end);
-            const int64_t n = 4 * r.n + size - 4, x0 = 4 * r.x - c->pad[2], y0 = 4 * r.y - c->pad[1];
-            const char *image = c->pixels + r.image * c->at[0] + (group * c->channels + i) * c->at[1];
+            const int64_t n = 4 * r.n + size - 4, x0 = 4 * r.x - c->pad[2],
+                          y0 = 4 * r.y - c->pad[1];
+            const char *image =
+                c->pixels + r.image * c->at[0] + (group * c->channels + i) * c->at[1];
             for (int y = 0; y < size; y++)
                 ow_winograd_read(c, image, some, y0 + y, x0, n, limit, rows + y * most);
             for (int64_t x = 0; x < n; x++) {
@@ -244,7 +247,8 @@ OW_WITHIN void ow_winograd_read_tiles(const int size, const ow_winograd *w, cons
     }
 }
 
-/* Transform sums[point][tile][output] of outputs `from` to `to` back, and write them to the results. */
+/* Transform sums[point][tile][output] of outputs `from` to `to` back, and write them to the
+ * results. */
 static void ow_winograd_results(const ow_winograd *w, int64_t group, int64_t first, int64_t end,
                                 int64_t from, int64_t to, const float *sums, float *memory)
 {
@@ -296,7 +300,8 @@ static void ow_winograd_block(const ow_winograd *w, int64_t group, int64_t first
                               int64_t from, int64_t to, char *memory)
 {
     const ow_conv *c = w->c;
-    const int64_t tiles = end - first, channels = c->channels, in = ow_winograd_point(tiles, w->channels);
+    const int64_t tiles = end - first, channels = c->channels,
+                  in = ow_winograd_point(tiles, w->channels);
     float *pixels = (float *)memory, *sums = pixels + OW_POINTS * in;
     float *rest = sums + OW_POINTS * ow_winograd_point(tiles, OW_WINOGRAD_PANELS * OW_WIDE);
     ow_winograd_read_tiles(6, w, c, group, 0, channels, first, end, pixels, w->channels, rest);
@@ -310,7 +315,8 @@ static void ow_winograd_block(const ow_winograd *w, int64_t group, int64_t first
                     const float *y = w->kernels + (group * OW_POINTS + k) * w->point +
                                      (j * channels + i) * OW_WIDE;
                     ow_panel_f32(2, tiles, OW_WIDE, some, 1, pixels + k * in + i, w->channels, 1, y,
-                                 OW_WIDE, i ? 1 : 0, sums + k * out + (j - panel) * OW_WIDE, length);
+                                 OW_WIDE, i ? 1 : 0, sums + k * out + (j - panel) * OW_WIDE,
+                                 length);
                 }
             }
         const int64_t last = until * OW_WIDE < c->outputs ? until * OW_WIDE : c->outputs;
@@ -318,7 +324,7 @@ static void ow_winograd_block(const ow_winograd *w, int64_t group, int64_t first
     }
 }
 
-/* --- gradients by kernels ----------------------------------------------------------------------- */
+/* --- gradients by kernels --------------------------------------------------------------------- */
 
 /* Add sums over tiles `first` to `end` to sums[point][output][channel]. */
 static void ow_winograd_add_tiles(const ow_winograd_sums *q, int64_t first, int64_t end, int add,
@@ -329,18 +335,18 @@ static void ow_winograd_add_tiles(const ow_winograd_sums *q, int64_t first, int6
     const int64_t in = ow_winograd_point(tiles, wide), of_top = ow_winograd_point(tiles, high);
     const int64_t point = ow_winograd_point(q->outputs, wide);
     float *pixels = memory, *top = pixels + OW_POINTS * in, *rest = top + OW_POINTS * of_top;
-    ow_winograd_read_tiles(6, w, w->c, q->group, q->channel, q->channel + q->channels, first, end, pixels,
-                           wide, rest);
-    ow_winograd_read_tiles(4, w, w->top, q->group, q->output, q->output + q->outputs, first, end, top,
-                           high, rest);
+    ow_winograd_read_tiles(6, w, w->c, q->group, q->channel, q->channel + q->channels, first, end,
+                           pixels, wide, rest);
+    ow_winograd_read_tiles(4, w, w->top, q->group, q->output, q->output + q->outputs, first, end,
+                           top, high, rest);
     for (int k = 0; k < OW_POINTS; k++)
         for (int64_t t = 0; t < tiles; t += OW_SUM_BLOCK) {
             const int64_t some = tiles - t < OW_SUM_BLOCK ? tiles - t : OW_SUM_BLOCK;
             for (int64_t j = 0; j < wide; j += OW_WIDE) {
                 const int vectors = wide - j > OW_LANES ? 2 : 1;
-                ow_panel_f32(vectors, q->outputs, vectors * OW_LANES, some, 1, top + k * of_top + t * high,
-                             1, high, pixels + k * in + t * wide + j, wide, add || t ? 1 : 0,
-                             sums + k * point + j, wide);
+                ow_panel_f32(vectors, q->outputs, vectors * OW_LANES, some, 1,
+                             top + k * of_top + t * high, 1, high, pixels + k * in + t * wide + j,
+                             wide, add || t ? 1 : 0, sums + k * point + j, wide);
             }
         }
 }
@@ -351,7 +357,8 @@ static void ow_winograd_put_kernels(const ow_winograd_sums *q, const float *sums
     const ow_conv *c = q->w->c;
     const int64_t wide = q->wide, point = ow_winograd_point(q->outputs, wide);
     for (int64_t o = 0; o < q->outputs; o++) {
-        float *to = q->to + ((q->group * c->outputs + q->output + o) * c->channels + q->channel) * 9;
+        float *to =
+            q->to + ((q->group * c->outputs + q->output + o) * c->channels + q->channel) * 9;
         for (int64_t i = 0; i < q->channels; i += OW_LANES) {
             const int64_t some = q->channels - i < OW_LANES ? q->channels - i : OW_LANES;
             const float *p = sums + o * wide + i;
@@ -362,8 +369,8 @@ static void ow_winograd_put_kernels(const ow_winograd_sums *q, const float *sums
                                  ow_wv_at(p + (12 + x) * point), ow_wv_at(p + (18 + x) * point),
                                  ow_wv_at(p + (24 + x) * point), ow_wv_at(p + (30 + x) * point));
             for (int row = 0; row < 3; row++) {
-                ow_winograd_taps(y, half[0][row], half[1][row], half[2][row], half[3][row], half[4][row],
-                                 half[5][row]);
+                ow_winograd_taps(y, half[0][row], half[1][row], half[2][row], half[3][row],
+                                 half[4][row], half[5][row]);
                 for (int x = 0; x < 3; x++)
                     ow_wv_put(taps[c->flip ? 8 - 3 * row - x : 3 * row + x], y[x]);
             }
@@ -376,7 +383,8 @@ static void ow_winograd_put_kernels(const ow_winograd_sums *q, const float *sums
 
 static void ow_winograd_sum(const ow_winograd_sums *q, int64_t first, int64_t end, char *memory)
 {
-    float *sums = (float *)memory, *rest = sums + OW_POINTS * ow_winograd_point(q->outputs, q->wide);
+    float *sums = (float *)memory,
+          *rest = sums + OW_POINTS * ow_winograd_point(q->outputs, q->wide);
     for (int64_t t = first; t < end; t += q->most)
         ow_winograd_add_tiles(q, t, end - t < q->most ? end : t + q->most, t > first, sums, rest);
     ow_winograd_put_kernels(q, sums);

@@ -1,15 +1,14 @@
 /* Functions that the C text of operations on complex numbers calls: parts in the form of scalar.h.
- *
- * Formulas and comparisons are those of numpy: numbers are ordered by their real parts, and by their
- * imaginary parts where these are equal. Formulas without branches become vector instructions.
- *
- * The file can be included after scalar.h; with the functions if OW_COMPLEX_FUNCTIONS is defined.
- */
+ * Formulas and comparisons are those of numpy: numbers are ordered by their real parts, and by
+ * their imaginary parts where these are equal. Formulas without branches become vector
+ * instructions.
+ * The file can be included after scalar.h; with the functions if OW_COMPLEX_FUNCTIONS is
+ * defined. */
 #ifndef OW_COMPLEXES_H
 #define OW_COMPLEXES_H
 
 /*@ complex */
-#define OW_COMPLEX(S, R, I, FABS)                                                                   \
+#define OW_COMPLEX(S, R, I, FABS)                                                                  \
     OW_INLINE ow_##S ow_add_##S(ow_##S x, ow_##S y) { return (ow_##S){x.r + y.r, x.i + y.i}; }     \
     OW_INLINE ow_##S ow_sub_##S(ow_##S x, ow_##S y) { return (ow_##S){x.r - y.r, x.i - y.i}; }     \
     OW_INLINE ow_##S ow_neg_##S(ow_##S x) { return (ow_##S){-x.r, -x.i}; }                         \
@@ -50,10 +49,13 @@
     {                                                                                              \
         return ((x.r < y.r) & (x.i == x.i) & (y.i == y.i)) | ((x.r == y.r) & (x.i <= y.i));        \
     }                                                                                              \
-    /* by bits: gcc makes a branch of two selections by one condition after another */            \
+    /* by bits: gcc makes a branch of two selections by one condition after another */             \
     OW_INLINE R ow_either_##S(I first, R x, R y)                                                   \
     {                                                                                              \
-        union { R value; I bits; } a = {x}, b = {y};                                               \
+        union {                                                                                    \
+            R value;                                                                               \
+            I bits;                                                                                \
+        } a = {x}, b = {y};                                                                        \
         a.bits = (a.bits & -first) | (b.bits & ~-first);                                           \
         return a.value;                                                                            \
     }                                                                                              \
@@ -96,17 +98,18 @@ OW_COMPLEX(c128, double, long long, __builtin_fabs)
 #ifdef OW_COMPLEX_FUNCTIONS
 
 /*@ cexp */
-/* exp(r) cos(i), exp(r) sin(i): in two factors where exp(r) alone is too large. The result of infinities
- * and of NaN is that of the C library. What is special is in the arguments: a selection after the calls
- * would be a branch around them. */
-#define OW_CEXP(S, R, MOST, EXP_MOST, EXP, F)                                                       \
-    OW_INLINE ow_##S ow_cexp_##S(ow_##S x)                                                          \
-    {                                                                                               \
-        const int large = x.r > (R)(MOST), infinite = (x.r - x.r != 0) & (x.r == x.r);              \
-        const R angle = infinite & (x.i - x.i != 0) ? 0 : x.i;                                      \
-        const R e = EXP(large ? x.r - (R)(MOST) : x.r), rest = large ? (R)(EXP_MOST) : 1;           \
-        const R e_i = x.i == 0 ? 1 : e;                                                             \
-        return (ow_##S){(e * ow_cos##F(angle)) * rest, (e_i * ow_sin##F(angle)) * (x.i == 0 ? 1 : rest)}; \
+/* exp(r) cos(i), exp(r) sin(i): in two factors where exp(r) alone is too large. The result of
+ * infinities and of NaN is that of the C library. What is special is in the arguments: a selection
+ * after the calls would be a branch around them. */
+#define OW_CEXP(S, R, MOST, EXP_MOST, EXP, F)                                                      \
+    OW_INLINE ow_##S ow_cexp_##S(ow_##S x)                                                         \
+    {                                                                                              \
+        const int large = x.r > (R)(MOST), infinite = (x.r - x.r != 0) & (x.r == x.r);             \
+        const R angle = infinite & (x.i - x.i != 0) ? 0 : x.i;                                     \
+        const R e = EXP(large ? x.r - (R)(MOST) : x.r), rest = large ? (R)(EXP_MOST) : 1;          \
+        const R e_i = x.i == 0 ? 1 : e;                                                            \
+        return (ow_##S){(e * ow_cos##F(angle)) * rest,                                             \
+                        (e_i * ow_sin##F(angle)) * (x.i == 0 ? 1 : rest)};                         \
     }
 /*@ end */
 /*@ cexp c64 : exp */
@@ -118,20 +121,20 @@ OW_CEXP(c128, double, 700, 1.0142320547350045e304, ow_exp_f64, )
 
 /*@ clibm */
 /* x by a function of the C library. */
-#define OW_CLIBM_c64(FN, x)                                        \
-    ({                                                             \
-        const float _Complex ow_z = FN(__builtin_complex((x).r, (x).i)); \
-        (ow_c64){__real__ ow_z, __imag__ ow_z};                    \
+#define OW_CLIBM_c64(FN, x)                                                                        \
+    ({                                                                                             \
+        const float _Complex ow_z = FN(__builtin_complex((x).r, (x).i));                           \
+        (ow_c64){__real__ ow_z, __imag__ ow_z};                                                    \
     })
-#define OW_CLIBM_c128(FN, x)                                        \
-    ({                                                              \
-        const double _Complex ow_z = FN(__builtin_complex((x).r, (x).i)); \
-        (ow_c128){__real__ ow_z, __imag__ ow_z};                    \
+#define OW_CLIBM_c128(FN, x)                                                                       \
+    ({                                                                                             \
+        const double _Complex ow_z = FN(__builtin_complex((x).r, (x).i));                          \
+        (ow_c128){__real__ ow_z, __imag__ ow_z};                                                   \
     })
 /*@ end */
 
 /*@ cscale */
-#define OW_CSCALE(S, R)                                                                     \
+#define OW_CSCALE(S, R)                                                                            \
     OW_INLINE ow_##S ow_scale_##S(R a, ow_##S x) { return (ow_##S){a * x.r, a * x.i}; }
 /*@ end */
 /*@ cscale c64 */
@@ -142,15 +145,15 @@ OW_CSCALE(c128, double)
 /*@ end */
 
 /*@ cexpm1 */
-#define OW_CEXPM1(S, R, F)                                                                  \
-    OW_INLINE ow_##S ow_cexpm1_##S(ow_##S x)                                                \
-    {                                                                                       \
-        const R half = sin##F(x.i / 2);                                                     \
+#define OW_CEXPM1(S, R, F)                                                                         \
+    OW_INLINE ow_##S ow_cexpm1_##S(ow_##S x)                                                       \
+    {                                                                                              \
+        const R half = sin##F(x.i / 2);                                                            \
         return (ow_##S){expm1##F(x.r) * cos##F(x.i) - 2 * half * half, exp##F(x.r) * sin##F(x.i)}; \
-    }                                                                                       \
-    OW_INLINE ow_##S ow_clog1p_##S(ow_##S x)                                                \
-    {                                                                                       \
-        return (ow_##S){log##F(hypot##F(x.r + 1, x.i)), atan2##F(x.i, x.r + 1)};            \
+    }                                                                                              \
+    OW_INLINE ow_##S ow_clog1p_##S(ow_##S x)                                                       \
+    {                                                                                              \
+        return (ow_##S){log##F(hypot##F(x.r + 1, x.i)), atan2##F(x.i, x.r + 1)};                   \
     }
 /*@ end */
 /*@ cexpm1 c64 */
@@ -162,31 +165,31 @@ OW_CEXPM1(c128, double, )
 
 /*@ cpow : clibm */
 /* Whole exponents of up to 100 are products, as in numpy. */
-#define OW_CPOW(S, R, FN)                                                                 \
-    static ow_##S ow_cpow_##S(ow_##S x, ow_##S y)                                         \
-    {                                                                                     \
-        const R nan = (R)__builtin_nan("");                                               \
-        if (y.r == 0 && y.i == 0)                                                         \
-            return (ow_##S){1, 0};                                                        \
-        if (x.r == 0 && x.i == 0)                                                         \
-            return y.r > 0 ? (ow_##S){0, 0} : (ow_##S){nan, nan};                         \
-        if (y.i == 0 && y.r > -100 && y.r < 100 && y.r == (R)(int)y.r) {                  \
-            int n = (int)y.r;                                                             \
-            if (n == 1)                                                                   \
-                return x;                                                                 \
-            if (n == 2)                                                                   \
-                return ow_mul_##S(x, x);                                                  \
-            if (n == 3)                                                                   \
-                return ow_mul_##S(x, ow_mul_##S(x, x));                                   \
-            ow_##S power = {1, 0}, p = x;                                                 \
-            for (n = n < 0 ? -n : n; n; n >>= 1) {                                        \
-                power = n & 1 ? ow_mul_##S(power, p) : power;                             \
-                p = n > 1 ? ow_mul_##S(p, p) : p;                                         \
-            }                                                                             \
-            return y.r < 0 ? ow_div_##S((ow_##S){1, 0}, power) : power;                   \
-        }                                                                                 \
-        const R _Complex z = FN(__builtin_complex(x.r, x.i), __builtin_complex(y.r, y.i)); \
-        return (ow_##S){__real__ z, __imag__ z};                                          \
+#define OW_CPOW(S, R, FN)                                                                          \
+    static ow_##S ow_cpow_##S(ow_##S x, ow_##S y)                                                  \
+    {                                                                                              \
+        const R nan = (R)__builtin_nan("");                                                        \
+        if (y.r == 0 && y.i == 0)                                                                  \
+            return (ow_##S){1, 0};                                                                 \
+        if (x.r == 0 && x.i == 0)                                                                  \
+            return y.r > 0 ? (ow_##S){0, 0} : (ow_##S){nan, nan};                                  \
+        if (y.i == 0 && y.r > -100 && y.r < 100 && y.r == (R)(int)y.r) {                           \
+            int n = (int)y.r;                                                                      \
+            if (n == 1)                                                                            \
+                return x;                                                                          \
+            if (n == 2)                                                                            \
+                return ow_mul_##S(x, x);                                                           \
+            if (n == 3)                                                                            \
+                return ow_mul_##S(x, ow_mul_##S(x, x));                                            \
+            ow_##S power = {1, 0}, p = x;                                                          \
+            for (n = n < 0 ? -n : n; n; n >>= 1) {                                                 \
+                power = n & 1 ? ow_mul_##S(power, p) : power;                                      \
+                p = n > 1 ? ow_mul_##S(p, p) : p;                                                  \
+            }                                                                                      \
+            return y.r < 0 ? ow_div_##S((ow_##S){1, 0}, power) : power;                            \
+        }                                                                                          \
+        const R _Complex z = FN(__builtin_complex(x.r, x.i), __builtin_complex(y.r, y.i));         \
+        return (ow_##S){__real__ z, __imag__ z};                                                   \
     }
 /*@ end */
 /*@ cpow c64 */

@@ -30,9 +30,14 @@ typedef unsigned long long ow_u64;
 #endif
 typedef unsigned char ow_b;
 typedef unsigned short ow_f16; /* the bits of a float16: values of it are floats */
-typedef struct ow_c64 { float r, i; } ow_c64;
-typedef struct ow_c128 { double r, i; } ow_c128;
-#ifndef OW_INLINE /* gcc does not vectorise loops with calls, and inlines long functions only if called once */
+typedef struct ow_c64 {
+    float r, i;
+} ow_c64;
+typedef struct ow_c128 {
+    double r, i;
+} ow_c128;
+/* gcc does not vectorise loops with calls, and inlines long functions only if called once */
+#ifndef OW_INLINE
 #ifdef __GNUC__
 #define OW_INLINE static inline __attribute__((always_inline, unused))
 #else
@@ -48,35 +53,34 @@ typedef struct ow_c128 { double r, i; } ow_c128;
 #define ow_sin sin
 #define ow_sinf sinf
 
-/* --- floats as integers: the values are those of opwise/scalar/casting.py ---------------------- */
+/* --- floats as integers: the values are those of opwise/scalar/casting.py --------------------- */
 
 /*@ of_float */
 /* C leaves open what becomes of a number that does not fit. GCC for x86 uses an instruction that
  * gives the least integer, which is what is wanted, unless it knows the number already. Elsewhere
  * the number is compared with the limits; ABOVE: that it is above the lower limit of int32. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(OW_CHECK_RANGE)
-#define OW_TRUNCATE(T, x, above_low, high, least) \
+#define OW_TRUNCATE(T, x, above_low, high, least)                                                  \
     (!__builtin_constant_p(x) || ((above_low) && (x) < (high)) ? (T)(x) : (least))
 #else
-#define OW_TRUNCATE(T, x, above_low, high, least) \
-    ((above_low) && (x) < (high) ? (T)(x) : (least))
+#define OW_TRUNCATE(T, x, above_low, high, least) ((above_low) && (x) < (high) ? (T)(x) : (least))
 #endif
-#define OW_OF_FLOAT(S, F, ABOVE)                                                                \
-    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                 \
-    }                                                                                           \
-    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i64, x, x >= (F)-9223372036854775808.0, (F)9223372036854775808.0, \
-                           -9223372036854775807LL - 1);                                         \
-    }                                                                                           \
-    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */ \
-    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                         \
-    {                                                                                           \
-        const int large = x >= (F)9223372036854775808.0;                                        \
-        const F rest = large ? x - (F)9223372036854775808.0 : x;                                \
-        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);              \
+#define OW_OF_FLOAT(S, F, ABOVE)                                                                   \
+    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                    \
+    }                                                                                              \
+    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i64, x, x >= (F) - 9223372036854775808.0, (F)9223372036854775808.0,  \
+                           -9223372036854775807LL - 1);                                            \
+    }                                                                                              \
+    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */  \
+    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                            \
+    {                                                                                              \
+        const int large = x >= (F)9223372036854775808.0;                                           \
+        const F rest = large ? x - (F)9223372036854775808.0 : x;                                   \
+        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);                 \
     }
 #ifndef OW_FLOATS
 #define OW_FLOATS
@@ -94,7 +98,10 @@ OW_OF_FLOAT(f64, double, x > -2147483649.0)
  * largest exponent of either. */
 OW_INLINE float ow_from_f16(ow_f16 h)
 {
-    union { float value; ow_u32 bits; } x;
+    union {
+        float value;
+        ow_u32 bits;
+    } x;
     const ow_u32 size = (ow_u32)(h & 0x7fff) << 13, sign = (ow_u32)(h & 0x8000) << 16;
     x.bits = size;
     x.value *= 5192296858534827628530496329220096.0f;
@@ -105,7 +112,10 @@ OW_INLINE float ow_from_f16(ow_f16 h)
 /* The bits of a float16 whose value is x. */
 OW_INLINE ow_f16 ow_to_f16(float x)
 {
-    union { float value; ow_u32 bits; } y;
+    union {
+        float value;
+        ow_u32 bits;
+    } y;
     y.value = x;
     const ow_u32 size = y.bits & 0x7fffffffu, sign = y.bits >> 16 & 0x8000u;
     y.bits = size;
@@ -115,22 +125,25 @@ OW_INLINE ow_f16 ow_to_f16(float x)
 }
 /* The nearest value of a float16, of two the even one: a number of the same exponent plus 13 leaves
  * 10 bits of a float, and 42 those of a double. */
-#define OW_ROUND_TO_HALF(NAME, F, U, SIGN, EXPONENT, SHIFT)                    \
-    OW_INLINE float NAME(F x)                                                  \
-    {                                                                          \
-        union { F value; U bits; } m, r;                                       \
-        m.value = x;                                                           \
-        const U sign = m.bits & (SIGN);                                        \
-        m.bits &= (EXPONENT);                                                  \
-        m.value = m.value < (F)6.103515625e-05 ? (F)6.103515625e-05 : m.value; \
-        m.value = m.value > (F)65536.0 ? (F)65536.0 : m.value;                 \
-        m.value *= (F)(SHIFT);                                                 \
-        m.bits |= sign;                                                        \
-        r.value = (x + m.value) - m.value;                                     \
-        r.bits &= ~(U)(SIGN);                                                  \
-        r.value = r.value > (F)65504.0 ? (F)__builtin_inf() : r.value;         \
-        r.bits |= sign;                                                        \
-        return (float)r.value;                                                 \
+#define OW_ROUND_TO_HALF(NAME, F, U, SIGN, EXPONENT, SHIFT)                                        \
+    OW_INLINE float NAME(F x)                                                                      \
+    {                                                                                              \
+        union {                                                                                    \
+            F value;                                                                               \
+            U bits;                                                                                \
+        } m, r;                                                                                    \
+        m.value = x;                                                                               \
+        const U sign = m.bits & (SIGN);                                                            \
+        m.bits &= (EXPONENT);                                                                      \
+        m.value = m.value < (F)6.103515625e-05 ? (F)6.103515625e-05 : m.value;                     \
+        m.value = m.value > (F)65536.0 ? (F)65536.0 : m.value;                                     \
+        m.value *= (F)(SHIFT);                                                                     \
+        m.bits |= sign;                                                                            \
+        r.value = (x + m.value) - m.value;                                                         \
+        r.bits &= ~(U)(SIGN);                                                                      \
+        r.value = r.value > (F)65504.0 ? (F)__builtin_inf() : r.value;                             \
+        r.bits |= sign;                                                                            \
+        return (float)r.value;                                                                     \
     }
 OW_ROUND_TO_HALF(ow_round_f16, float, ow_u32, 0x80000000u, 0x7f800000u, 8192.0)
 OW_ROUND_TO_HALF(ow_round_f64_to_f16, double, ow_u64, 0x8000000000000000ull, 0x7ff0000000000000ull,
@@ -143,29 +156,29 @@ OW_ROUND_TO_HALF(ow_round_f64_to_f16, double, ow_u64, 0x8000000000000000ull, 0x7
 /*@ floordiv */
 /* Integers of up to 32 bits are divided as floating-point numbers, which have vector instructions
  * and hold these quotients without rounding to the wrong side. */
-#define OW_FLOORDIV_NARROW(S, F)                         \
-    OW_INLINE ow_##S ow_floordiv_##S(ow_##S x, ow_##S y) \
-    {                                                    \
-        ow_i32 d = y == 0 ? 1 : y;                       \
-        ow_i32 q = (ow_i32)((F)x / (F)d);                \
-        ow_i32 r = x - q * d;                            \
-        q -= (r != 0) & ((r ^ d) < 0);                   \
-        return (ow_##S)(y == 0 ? 0 : q);                 \
+#define OW_FLOORDIV_NARROW(S, F)                                                                   \
+    OW_INLINE ow_##S ow_floordiv_##S(ow_##S x, ow_##S y)                                           \
+    {                                                                                              \
+        ow_i32 d = y == 0 ? 1 : y;                                                                 \
+        ow_i32 q = (ow_i32)((F)x / (F)d);                                                          \
+        ow_i32 r = x - q * d;                                                                      \
+        q -= (r != 0) & ((r ^ d) < 0);                                                             \
+        return (ow_##S)(y == 0 ? 0 : q);                                                           \
     }
-#define OW_FLOORDIV_UNSIGNED(S) \
+#define OW_FLOORDIV_UNSIGNED(S)                                                                    \
     OW_INLINE ow_##S ow_floordiv_##S(ow_##S x, ow_##S y) { return y == 0 ? 0 : x / y; }
 /* floor(x / y) alone is 1 too large where the quotient was rounded up to a whole number; the sign
  * of the exact remainder tells. As in numpy, an infinite x has no quotient, and a finite x divided
  * by an infinity of the other sign gives -1. "v - v != 0" holds for infinities and NaN. */
-#define OW_FLOORDIV_FLOAT(S, T, FLOOR, FMA)                                    \
-    OW_INLINE T ow_floordiv_##S(T x, T y)                                      \
-    {                                                                          \
-        T q = FLOOR(x / y);                                                    \
-        T r = FMA(-q, y, x);                                                   \
-        int opposite = ((x < 0) & (y > 0)) | ((x > 0) & (y < 0));              \
-        q = ((r < 0) & (y > 0)) | ((r > 0) & (y < 0)) ? q - 1 : q;             \
-        q = (y - y != 0) & opposite ? -1 : q;                                  \
-        return (x - x != 0) & (y != 0) ? x - x : q;                            \
+#define OW_FLOORDIV_FLOAT(S, T, FLOOR, FMA)                                                        \
+    OW_INLINE T ow_floordiv_##S(T x, T y)                                                          \
+    {                                                                                              \
+        T q = FLOOR(x / y);                                                                        \
+        T r = FMA(-q, y, x);                                                                       \
+        int opposite = ((x < 0) & (y > 0)) | ((x > 0) & (y < 0));                                  \
+        q = ((r < 0) & (y > 0)) | ((r > 0) & (y < 0)) ? q - 1 : q;                                 \
+        q = (y - y != 0) & opposite ? -1 : q;                                                      \
+        return (x - x != 0) & (y != 0) ? x - x : q;                                                \
     }
 /*@ end */
 /*@ floordiv i8 */
@@ -194,15 +207,16 @@ OW_INLINE ow_i32 ow_floordiv_i32(ow_i32 x, ow_i32 y)
     ow_i32 q = (ow_i32)((double)x / (double)d);
     ow_i32 r = x - q * d;
     q -= (r != 0) & ((r ^ d) < 0);
-    /* one selection after the other: of nested ones gcc makes branches, and no vector instructions */
+    /* one selection after the other: of nested ones gcc makes branches, and no vector
+     * instructions */
     q = y == -1 ? negative : q;
     return y == 0 ? 0 : q;
 }
 /*@ end */
 /*@ quotient i64 : of_float */
-/* x / d rounded down, d != 0, and the remainder, by divisions of doubles, which are vector instructions.
- * The first quotient is off by up to 2**12; the second one divides what is left, and is off by one. The
- * one quotient that does not fit wraps. */
+/* x / d rounded down, d != 0, and the remainder, by divisions of doubles, which are vector
+ * instructions. The first quotient is off by up to 2**12; the second one divides what is left, and
+ * is off by one. The one quotient that does not fit wraps. */
 OW_INLINE ow_i64 ow_quotient_i64(ow_i64 x, ow_i64 d, ow_i64 *rest)
 {
     const double divisor = (double)d;
@@ -235,45 +249,46 @@ OW_FLOORDIV_FLOAT(f32, float, floorf, fmaf)
 /* --- mod: remainder with the sign of the divisor; integers give 0 where the divisor is 0 ----- */
 
 /*@ rare */
-/* A function of numbers of one type, of which gcc makes versions for vectors too. What is rare in it may
- * branch and call what has no such version. */
+/* A function of numbers of one type, of which gcc makes versions for vectors too. What is rare in
+ * it may branch and call what has no such version. */
 #ifndef OW_RARE
 #define OW_RARE static __attribute__((simd("notinbranch"), noinline, const))
 #endif
 /*@ end */
 /*@ mod */
-#define OW_MOD_NARROW(S, F)                         \
-    OW_INLINE ow_##S ow_mod_##S(ow_##S x, ow_##S y) \
-    {                                               \
-        ow_i32 d = (y == 0) ? 1 : y;                \
-        ow_i32 q = (ow_i32)((F)x / (F)d);           \
-        ow_i32 r = x - q * d;                       \
-        r += (r != 0) & ((r ^ d) < 0) ? d : 0;      \
-        return (ow_##S)r;                           \
+#define OW_MOD_NARROW(S, F)                                                                        \
+    OW_INLINE ow_##S ow_mod_##S(ow_##S x, ow_##S y)                                                \
+    {                                                                                              \
+        ow_i32 d = (y == 0) ? 1 : y;                                                               \
+        ow_i32 q = (ow_i32)((F)x / (F)d);                                                          \
+        ow_i32 r = x - q * d;                                                                      \
+        r += (r != 0) & ((r ^ d) < 0) ? d : 0;                                                     \
+        return (ow_##S)r;                                                                          \
     }
-#define OW_MOD_UNSIGNED(S) \
+#define OW_MOD_UNSIGNED(S)                                                                         \
     OW_INLINE ow_##S ow_mod_##S(ow_##S x, ow_##S y) { return y == 0 ? 0 : x % y; }
-/* Up to LARGEST, the quotient n in whole numbers is exact or, where rounding made it a whole number, 1
- * too far from 0; x - n y is exact in REST then, and gets its sign from y either way. Beyond, fmod divides
- * bit by bit, in a function of its own: a call of one that does this for a whole vector leaves the loop
- * around it vector instructions, and little happens in it while all quotients are near. */
-#define OW_MOD_FLOAT(S, T, WIDE, LARGEST, REST, FMOD, COPYSIGN, FABS)                     \
-    OW_INLINE T ow_mod_signed_##S(T r, T y)                                               \
-    {                                                                                     \
-        T moved = (r < 0) != (y < 0) ? r + y : r;                                         \
-        return r == 0 ? COPYSIGN((T)0, y) : moved;                                        \
-    }                                                                                     \
-    OW_RARE T ow_mod_far_##S(T x, T y, T near, T n)                                       \
-    {                                                                                     \
-        const int is_near = FABS(n) < (T)(LARGEST);                                       \
-        return __builtin_expect(is_near, 1) ? near : ow_mod_signed_##S(FMOD(x, y), y);    \
-    }                                                                                     \
-    OW_INLINE T ow_mod_##S(T x, T y)                                                      \
-    {                                                                                     \
-        const WIDE n = trunc((WIDE)x / (WIDE)y);                                          \
-        T r = (T)REST(-n, (WIDE)y, (WIDE)x);                                              \
-        r = n == 0 ? x : r; /* infinite y too */                                          \
-        return ow_mod_far_##S(x, y, ow_mod_signed_##S(r, y), (T)n);                       \
+/* Up to LARGEST, the quotient n in whole numbers is exact or, where rounding made it a whole
+ * number, 1 too far from 0; x - n y is exact in REST then, and gets its sign from y either way.
+ * Beyond, fmod divides bit by bit, in a function of its own: a call of one that does this for a
+ * whole vector leaves the loop around it vector instructions, and little happens in it while all
+ * quotients are near. */
+#define OW_MOD_FLOAT(S, T, WIDE, LARGEST, REST, FMOD, COPYSIGN, FABS)                              \
+    OW_INLINE T ow_mod_signed_##S(T r, T y)                                                        \
+    {                                                                                              \
+        T moved = (r < 0) != (y < 0) ? r + y : r;                                                  \
+        return r == 0 ? COPYSIGN((T)0, y) : moved;                                                 \
+    }                                                                                              \
+    OW_RARE T ow_mod_far_##S(T x, T y, T near, T n)                                                \
+    {                                                                                              \
+        const int is_near = FABS(n) < (T)(LARGEST);                                                \
+        return __builtin_expect(is_near, 1) ? near : ow_mod_signed_##S(FMOD(x, y), y);             \
+    }                                                                                              \
+    OW_INLINE T ow_mod_##S(T x, T y)                                                               \
+    {                                                                                              \
+        const WIDE n = trunc((WIDE)x / (WIDE)y);                                                   \
+        T r = (T)REST(-n, (WIDE)y, (WIDE)x);                                                       \
+        r = n == 0 ? x : r; /* infinite y too */                                                   \
+        return ow_mod_far_##S(x, y, ow_mod_signed_##S(r, y), (T)n);                                \
     }
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__CUDACC__)
 #define OW_MOD_WIDE_f32 float
@@ -325,7 +340,8 @@ OW_INLINE ow_i64 ow_mod_i64(ow_i64 x, ow_i64 y)
 }
 /*@ end */
 /*@ mod f64 : rare */
-OW_MOD_FLOAT(f64, double, double, OW_MOD_LARGEST_f64, OW_MOD_REST_f64, fmod, copysign, __builtin_fabs)
+OW_MOD_FLOAT(f64, double, double, OW_MOD_LARGEST_f64, OW_MOD_REST_f64, fmod, copysign,
+             __builtin_fabs)
 /*@ end */
 /*@ mod f32 : rare */
 OW_MOD_FLOAT(f32, float, OW_MOD_WIDE_f32, OW_MOD_LARGEST_f32, OW_MOD_REST_f32, fmodf, copysignf,
@@ -336,27 +352,27 @@ OW_MOD_FLOAT(f32, float, OW_MOD_WIDE_f32, OW_MOD_LARGEST_f32, OW_MOD_REST_f32, f
 
 /*@ ipow */
 /* W: an unsigned type of at least 32 bits, in which products wrap without being promoted. */
-#define OW_IPOW(S, W)                                            \
-    OW_INLINE ow_##S ow_ipow_##S(ow_##S x, ow_##S y)             \
-    {                                                            \
-        W result = 1, base = (W)x, n = (W)y;                     \
-        if (y < 0)                                               \
-            return x == 1 ? 1 : x == (ow_##S)-1 ? (y & 1 ? -1 : 1) : 0; \
-        for (; n; n >>= 1) {                                     \
-            result *= n & 1 ? base : 1;                          \
-            base *= base;                                        \
-        }                                                        \
-        return (ow_##S)result;                                   \
+#define OW_IPOW(S, W)                                                                              \
+    OW_INLINE ow_##S ow_ipow_##S(ow_##S x, ow_##S y)                                               \
+    {                                                                                              \
+        W result = 1, base = (W)x, n = (W)y;                                                       \
+        if (y < 0)                                                                                 \
+            return x == 1 ? 1 : x == (ow_##S) - 1 ? (y & 1 ? -1 : 1) : 0;                          \
+        for (; n; n >>= 1) {                                                                       \
+            result *= n & 1 ? base : 1;                                                            \
+            base *= base;                                                                          \
+        }                                                                                          \
+        return (ow_##S)result;                                                                     \
     }
-#define OW_UPOW(S, W)                                \
-    OW_INLINE ow_##S ow_ipow_##S(ow_##S x, ow_##S y) \
-    {                                                \
-        W result = 1, base = x, n = y;               \
-        for (; n; n >>= 1) {                         \
-            result *= n & 1 ? base : 1;              \
-            base *= base;                            \
-        }                                            \
-        return (ow_##S)result;                       \
+#define OW_UPOW(S, W)                                                                              \
+    OW_INLINE ow_##S ow_ipow_##S(ow_##S x, ow_##S y)                                               \
+    {                                                                                              \
+        W result = 1, base = x, n = y;                                                             \
+        for (; n; n >>= 1) {                                                                       \
+            result *= n & 1 ? base : 1;                                                            \
+            base *= base;                                                                          \
+        }                                                                                          \
+        return (ow_##S)result;                                                                     \
     }
 /*@ end */
 /*@ ipow i8 */
@@ -384,9 +400,9 @@ OW_UPOW(u32, ow_u32)
 OW_UPOW(u64, ow_u64)
 /*@ end */
 
-/* --- exp, log, tanh: within 3 ulp, in vector instructions without a call ------------------------ */
-/* x = k log(2) + r; exp(r) = 1 + r + r**2 q(r) with a minimax polynomial q; adding 1.5 times a power
- * of 2 rounds to the whole number k and leaves it in the low bits. */
+/* --- exp, log, tanh: within 3 ulp, in vector instructions without a call ---------------------- */
+/* x = k log(2) + r; exp(r) = 1 + r + r**2 q(r) with a minimax polynomial q; adding 1.5 times a
+ * power of 2 rounds to the whole number k and leaves it in the low bits. */
 
 /*@ fma */
 /* a * b + c: rounded once where that is one instruction, and twice elsewhere */
@@ -402,14 +418,18 @@ OW_UPOW(u64, ow_u64)
 /* the first 26 of 53 digits: products of two heads are exact */
 OW_INLINE double ow_head(double x)
 {
-    union { double value; ow_u64 bits; } h;
+    union {
+        double value;
+        ow_u64 bits;
+    } h;
     h.value = x;
     h.bits &= 0xfffffffff8000000ull;
     return h.value;
 }
 /*@ end */
 /*@ rest : head */
-/* c - a * b, which is a number of few bits: exactly, but for products of the low halves of a and b */
+/* c - a * b, which is a number of few bits: exactly, but for products of the low halves of a and
+ * b */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define ow_rest_f64(c, a, b) __builtin_fma(-(a), b, c)
 #else
@@ -421,19 +441,22 @@ OW_INLINE double ow_rest_f64(double c, double a, double b)
 #endif
 /*@ end */
 /*@ beyond */
-/* Whether a number is above a limit, and not NaN; both are bits without the sign. Integers are compared, since
- * on some processors a comparison of floats takes the place of a product. */
-#define OW_BEYOND_f64(size, limit)                           \
-    ((ow_i64)((size) - ((limit) + 0x8000000000000001ull)) <  \
+/* Whether a number is above a limit, and not NaN; both are bits without the sign. Integers are
+ * compared, since on some processors a comparison of floats takes the place of a product. */
+#define OW_BEYOND_f64(size, limit)                                                                 \
+    ((ow_i64)((size) - ((limit) + 0x8000000000000001ull)) <                                        \
      (ow_i64)(0xfff0000000000000ull - (limit)))
-#define OW_BEYOND_f32(size, limit) \
+#define OW_BEYOND_f32(size, limit)                                                                 \
     ((ow_i32)((size) - ((limit) + 0x80000001u)) < (ow_i32)(0xff800000u - (limit)))
 /*@ end */
 /*@ expr f64 : fma */
 /* exp(x) = 2**k (1 + *r + *r**2 *q); returns a number whose low bits are k */
 OW_INLINE ow_u64 ow_expr_f64(double x, double *r, double *q)
 {
-    union { double value; ow_u64 bits; } whole;
+    union {
+        double value;
+        ow_u64 bits;
+    } whole;
     whole.value = OW_FMA_f64(x, 1.4426950408889634, 6755399441055744.0);
     double k = whole.value - 6755399441055744.0, t, p;
     t = OW_FMA_f64(-k, 7.4406171100123967e-11, OW_FMA_f64(-k, 0.6931471804855391, x));
@@ -455,7 +478,10 @@ OW_INLINE ow_u64 ow_expr_f64(double x, double *r, double *q)
 /*@ expr f32 : fma */
 OW_INLINE ow_u32 ow_expr_f32(float x, float *r, float *q)
 {
-    union { float value; ow_u32 bits; } whole;
+    union {
+        float value;
+        ow_u32 bits;
+    } whole;
     whole.value = OW_FMA_f32(x, 1.44269504f, 12582912.0f);
     float k = whole.value - 12582912.0f, t, p;
     t = OW_FMA_f32(-k, -2.12194440e-4f, OW_FMA_f32(-k, 0.693359375f, x));
@@ -470,11 +496,14 @@ OW_INLINE ow_u32 ow_expr_f32(float x, float *r, float *q)
 }
 /*@ end */
 /*@ exp f64 : expr beyond */
-/* Beyond 746 the result is infinite or 0, as at 746. The scale is applied in two steps: 2**k alone may be too
- * large or too small for a double. */
+/* Beyond 746 the result is infinite or 0, as at 746. The scale is applied in two steps: 2**k alone
+ * may be too large or too small for a double. */
 OW_INLINE double ow_exp_f64(double x)
 {
-    union { double value; ow_u64 bits; } v, scale, back;
+    union {
+        double value;
+        ow_u64 bits;
+    } v, scale, back;
     double r, q;
     v.value = x;
     const ow_u64 sign = v.bits & 0x8000000000000000ull, size = v.bits ^ sign;
@@ -488,7 +517,10 @@ OW_INLINE double ow_exp_f64(double x)
 /*@ exp f32 : expr beyond */
 OW_INLINE float ow_exp_f32(float x)
 {
-    union { float value; ow_u32 bits; } v, scale, back;
+    union {
+        float value;
+        ow_u32 bits;
+    } v, scale, back;
     float r, q;
     v.value = x;
     const ow_u32 sign = v.bits & 0x80000000u, size = v.bits ^ sign;
@@ -503,7 +535,10 @@ OW_INLINE float ow_exp_f32(float x)
 /* exp of a number that is not positive */
 OW_INLINE double ow_expneg_f64(double x)
 {
-    union { double value; ow_u64 bits; } scale;
+    union {
+        double value;
+        ow_u64 bits;
+    } scale;
     double r, q;
     x = x < -746.0 ? -746.0 : x;
     scale.bits = (ow_expr_f64(x, &r, &q) + 1623ull) << 52;
@@ -513,7 +548,10 @@ OW_INLINE double ow_expneg_f64(double x)
 /*@ expneg f32 : expr */
 OW_INLINE float ow_expneg_f32(float x)
 {
-    union { float value; ow_u32 bits; } scale;
+    union {
+        float value;
+        ow_u32 bits;
+    } scale;
     float r, q;
     x = x < -104.5f ? -104.5f : x;
     scale.bits = (ow_expr_f32(x, &r, &q) + 191u) << 23;
@@ -524,7 +562,10 @@ OW_INLINE float ow_expneg_f32(float x)
 /* t / (t + 2) with t = exp(2 |x|) - 1, which is exact to the last bits for small x too */
 OW_INLINE double ow_tanh_f64(double x)
 {
-    union { double value; ow_u64 bits; } scale;
+    union {
+        double value;
+        ow_u64 bits;
+    } scale;
     double y = __builtin_fabs(x), r, q, t;
     y = y > 22.0 ? 44.0 : 2.0 * y;
     scale.bits = (ow_expr_f64(y, &r, &q) + 1023ull) << 52;
@@ -535,7 +576,10 @@ OW_INLINE double ow_tanh_f64(double x)
 /*@ tanh f32 : expr */
 OW_INLINE float ow_tanh_f32(float x)
 {
-    union { float value; ow_u32 bits; } scale;
+    union {
+        float value;
+        ow_u32 bits;
+    } scale;
     float y = __builtin_fabsf(x), r, q, t;
     y = y > 10.0f ? 20.0f : 2.0f * y;
     scale.bits = (ow_expr_f32(y, &r, &q) + 127u) << 23;
@@ -544,7 +588,8 @@ OW_INLINE float ow_tanh_f32(float x)
 }
 /*@ end */
 /*@ logs f64 : fma */
-/* p(z) with log(1 + f) = f - s (f - z p(z)), s = f / (2 + f), z = s * s, from sqrt(1/2) to sqrt(2) */
+/* p(z) with log(1 + f) = f - s (f - z p(z)), s = f / (2 + f), z = s * s, from sqrt(1/2) to
+ * sqrt(2) */
 OW_INLINE double ow_logs_f64(double z)
 {
     double p = 1.4630465387106197e-1;
@@ -558,11 +603,14 @@ OW_INLINE double ow_logs_f64(double z)
 }
 /*@ end */
 /*@ log f64 : fma logs */
-/* x = 2**k (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); log(1 + f) = f - s (f - s**2 p(s**2)) with
- * s = f / (2 + f) */
+/* x = 2**k (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); log(1 + f) = f - s (f - s**2 p(s**2))
+ * with s = f / (2 + f) */
 OW_INLINE double ow_log_f64(double x)
 {
-    union { double value; ow_u64 bits; } v, factor, m, e;
+    union {
+        double value;
+        ow_u64 bits;
+    } v, factor, m, e;
     v.value = x;
     const ow_u64 more = (ow_i64)v.bits < 0x0010000000000000ll ? 54ull : 0;
     factor.bits = (1023ull + more) << 52;
@@ -583,7 +631,10 @@ OW_INLINE double ow_log_f64(double x)
 /*@ log f32 : fma */
 OW_INLINE float ow_log_f32(float x)
 {
-    union { float value; ow_u32 bits; } v, factor, m;
+    union {
+        float value;
+        ow_u32 bits;
+    } v, factor, m;
     v.value = x;
     const ow_u32 more = (ow_i32)v.bits < 0x00800000 ? 25u : 0;
     factor.bits = (127u + more) << 23;
@@ -605,7 +656,7 @@ OW_INLINE float ow_log_f32(float x)
 }
 /*@ end */
 
-/* --- sigmoid and softplus: libm's vector exp is off by 3 ulp, too much for them ----------------- */
+/* --- sigmoid and softplus: libm's vector exp is off by 3 ulp, too much for them --------------- */
 
 /*@ sigmoid f64 : expneg */
 OW_INLINE double ow_sigmoid_f64(double x)
@@ -628,7 +679,10 @@ OW_INLINE float ow_sigmoid_f32(float x)
 /*@ softplus f64 : expneg fma */
 OW_INLINE double ow_softplus_f64(double x)
 {
-    union { double value; ow_i64 bits; } v;
+    union {
+        double value;
+        ow_i64 bits;
+    } v;
     v.value = x;
     double e = ow_expneg_f64(x > 0 ? -x : x);
     const int large = (v.bits & 0x7fffffffffffffffll) < 0x3fec34366179d426ll;
@@ -649,7 +703,10 @@ OW_INLINE double ow_softplus_f64(double x)
 /*@ softplus f32 : expneg fma */
 OW_INLINE float ow_softplus_f32(float x)
 {
-    union { float value; ow_i32 bits; } v;
+    union {
+        float value;
+        ow_i32 bits;
+    } v;
     v.value = x;
     float e = ow_expneg_f32(x > 0 ? -x : x);
     const int large = (v.bits & 0x7fffffff) < 0x3f61a1b3;
@@ -665,14 +722,17 @@ OW_INLINE float ow_softplus_f32(float x)
 }
 /*@ end */
 
-/* --- functions of floats that are computed in double, and rounded once --------------------------- */
+/* --- functions of floats that are computed in double, and rounded once ------------------------ */
 /* Their coefficients are fits of Chebyshev interpolation at 40 digits (chebyfit of mpmath). */
 
 /*@ frexp */
 /* x = 2**k *m with *m between sqrt(1/2) and sqrt(2), for a positive, normal x; returns k */
 OW_INLINE double ow_frexp(double x, double *m)
 {
-    union { double value; ow_u64 bits; } v, k;
+    union {
+        double value;
+        ow_u64 bits;
+    } v, k;
     v.value = x;
     v.bits += 0x3ff0000000000000ull - 0x3fe6a09e667f3bcdull;
     k.bits = (v.bits >> 52) | 0x4330000000000000ull;
@@ -700,7 +760,10 @@ OW_INLINE double ow_log2_wide(double x)
 /* 2**x for |x| < 1000, within 2**-28 of it */
 OW_INLINE double ow_exp2_wide(double x)
 {
-    union { double value; ow_u64 bits; } whole, scale;
+    union {
+        double value;
+        ow_u64 bits;
+    } whole, scale;
     whole.value = x + 6755399441055744.0;
     const double r = x - (whole.value - 6755399441055744.0);
     double p = 0.0001545316294512069;
@@ -715,7 +778,7 @@ OW_INLINE double ow_exp2_wide(double x)
 }
 /*@ end */
 
-/* --- pow ----------------------------------------------------------------------------------------- */
+/* --- pow -------------------------------------------------------------------------------------- */
 
 /*@ exp2r f64 : fma */
 /* (2**r - 1) / r for |r| of up to 1/2 */
@@ -736,13 +799,16 @@ OW_INLINE double ow_exp2r_f64(double r)
 }
 /*@ end */
 /*@ pow f64 : fma rest frexp exp2r */
-/* 2**(y log2(|x|)) within 1.3 ulp: the logarithm has a low part.
- * |x| = 2**k m with m between sqrt(1/2) and sqrt(2); log2(m) = s (2 / log(2) + t (2 / (3 log(2)) + t p(t)))
- * with s = (m - 1) / (m + 1) and t = s * s. Zeros, infinities and NaN are put in the place of the logarithm.
- * part is 0 for even y, and 1 for odd y. */
+/* 2**(y log2(|x|)) within 1.3 ulp: the logarithm has a low part. |x| = 2**k m with m between
+ * sqrt(1/2) and sqrt(2); log2(m) = s (2 / log(2) + t (2 / (3 log(2)) + t p(t))) with s = (m - 1) /
+ * (m + 1) and t = s * s. Zeros, infinities and NaN are put in the place of the logarithm. part is 0
+ * for even y, and 1 for odd y. */
 OW_INLINE double ow_pow_f64(double x, double y)
 {
-    union { double value; ow_u64 bits; } whole, scale, z, sign;
+    union {
+        double value;
+        ow_u64 bits;
+    } whole, scale, z, sign;
     const double a = __builtin_fabs(x);
     double m, k = ow_frexp(a < 2.2250738585072014e-308 ? a * 18014398509481984.0 : a, &m);
     k = a < 2.2250738585072014e-308 ? k - 54.0 : k;
@@ -757,9 +823,11 @@ OW_INLINE double ow_pow_f64(double x, double y)
     p = OW_FMA_f64(p, t2, 0.4121985831111439);
     q = OW_FMA_f64(q, t2, 0.5770780163555853);
     p = OW_FMA_f64(q, t, p * t2);
-    const double v = p + 0.9617966939259756, v_low = (p - (v - 0.9617966939259756)) + 5.0577616648125907e-17;
+    const double v = p + 0.9617966939259756,
+                 v_low = (p - (v - 0.9617966939259756)) + 5.0577616648125907e-17;
     const double w = OW_FMA_f64(t, v, 2.8853900817779268);
-    double w_low = OW_FMA_f64(t_low, v, 4.0710547481862066e-17) - ow_rest_f64(w - 2.8853900817779268, t, v);
+    double w_low =
+        OW_FMA_f64(t_low, v, 4.0710547481862066e-17) - ow_rest_f64(w - 2.8853900817779268, t, v);
     w_low = OW_FMA_f64(t, v_low, w_low);
     double high = OW_FMA_f64(s, w, k);
     const double low = OW_FMA_f64(s, w_low, OW_FMA_f64(s_low, w, -ow_rest_f64(high - k, s, w)));
@@ -790,15 +858,20 @@ OW_INLINE double ow_pow_f64(double x, double y)
 }
 /*@ end */
 /*@ pow f32 : log2_wide exp2_wide */
-/* 2**(y log2(|x|)), then what C says of zeros, infinities, NaN and negative bases, one selection after
- * the other. part = |y - 2 round(y / 2)| is 0 for even y, and 1 for odd y. */
+/* 2**(y log2(|x|)), then what C says of zeros, infinities, NaN and negative bases, one selection
+ * after the other. part = |y - 2 round(y / 2)| is 0 for even y, and 1 for odd y. */
 OW_INLINE float ow_pow_f32(float x, float y)
 {
-    union { float value; ow_u32 bits; } z, sign;
+    union {
+        float value;
+        ow_u32 bits;
+    } z, sign;
     float a = __builtin_fabsf(x), size = __builtin_fabsf(y);
     size = size > 16777216.0f ? 16777216.0f : size;
-    const float whole = (0.5f * size + 8388608.0f) - 8388608.0f, part = __builtin_fabsf(size - 2.0f * whole);
-    const float on_zero = y < 0 ? __builtin_inff() : 0.0f, on_infinity = y < 0 ? 0.0f : __builtin_inff();
+    const float whole = (0.5f * size + 8388608.0f) - 8388608.0f,
+                part = __builtin_fabsf(size - 2.0f * whole);
+    const float on_zero = y < 0 ? __builtin_inff() : 0.0f,
+                on_infinity = y < 0 ? 0.0f : __builtin_inff();
     float v = y, broken = part == 0 ? 0.0f : x;
     broken = part == 1.0f ? 0.0f : broken;
     v = v > 3.40282347e+38f ? 3.40282347e+38f : v;
@@ -823,15 +896,15 @@ OW_INLINE float ow_pow_f32(float x, float y)
 /* --- ultra_fast_sigmoid: a rational curve, then a line, then a constant ---------------------- */
 
 /*@ ultra_fast_sigmoid */
-#define OW_ULTRA_FAST_SIGMOID(S, T)                                                           \
-    OW_INLINE T ow_ultra_fast_sigmoid_##S(T x)                                                \
-    {                                                                                         \
-        T half = (T)0.5 * x, size = half < 0 ? -half : half;                                  \
-        T curve = (T)1.5 * size / (1 + size);                                                 \
-        T line = (T)0.935409070603099 + (T)0.0458812946797165 * (size - (T)1.7);              \
-        curve = size < (T)1.7 ? curve : line;                                                 \
-        curve = size >= 3 ? (T)0.99505475368673 : curve;                                      \
-        return (T)0.5 * ((half < 0 ? -curve : curve) + 1);                                    \
+#define OW_ULTRA_FAST_SIGMOID(S, T)                                                                \
+    OW_INLINE T ow_ultra_fast_sigmoid_##S(T x)                                                     \
+    {                                                                                              \
+        T half = (T)0.5 * x, size = half < 0 ? -half : half;                                       \
+        T curve = (T)1.5 * size / (1 + size);                                                      \
+        T line = (T)0.935409070603099 + (T)0.0458812946797165 * (size - (T)1.7);                   \
+        curve = size < (T)1.7 ? curve : line;                                                      \
+        curve = size >= 3 ? (T)0.99505475368673 : curve;                                           \
+        return (T)0.5 * ((half < 0 ? -curve : curve) + 1);                                         \
     }
 /*@ end */
 /*@ ultra_fast_sigmoid f64 */
@@ -850,8 +923,8 @@ OW_INLINE ow_u32 ow_mrg_reduced(ow_u32 y, ow_u32 m)
     const ow_u32 less = y - m;
     return y < less ? y : less;
 }
-/* The next integer of a state, between 1 and 2**31 - 1. What x[n] and y[n] depend on is x2 = x[n-2],
- * x3 = x[n-3], y1 = y[n-1] and y3 = y[n-3]; x[n] and y[n] take the place of *x3 and *y3. */
+/* The next integer of a state, between 1 and 2**31 - 1. What x[n] and y[n] depend on is x2 =
+ * x[n-2], x3 = x[n-3], y1 = y[n-1] and y3 = y[n-3]; x[n] and y[n] take the place of *x3 and *y3. */
 OW_INLINE ow_i32 ow_mrg_step(ow_i32 x2, ow_i32 *x3, ow_i32 y1, ow_i32 *y3)
 {
     const ow_u32 m1 = 2147483647U, m2 = 2147462579U;

@@ -1,19 +1,22 @@
-/* Special functions that the C text of scalar operations calls: parts in the form of scalar.h, whose parts
- * they need. Nothing here branches, so that a compiler uses vector instructions. Coefficients are minimax fits
- * of Remez's algorithm, those of the gamma family and of erfinv f32 fits of Chebyshev interpolation at 40
- * digits (chebyfit of mpmath). Quotients p / q in the gamma family are equal to their functions at Chebyshev
- * points of 1 / (y + s), s between 0 and 2: solutions of linear equations.
- */
+/* Special functions that the C text of scalar operations calls: parts in the form of scalar.h,
+ * whose parts they need. Nothing here branches, so that a compiler uses vector instructions.
+ * Coefficients are minimax fits of Remez's algorithm, those of the gamma family and of erfinv f32
+ * fits of Chebyshev interpolation at 40 digits (chebyfit of mpmath). Quotients p / q in the gamma
+ * family are equal to their functions at Chebyshev points of 1 / (y + s), s between 0 and 2:
+ * solutions of linear equations. */
 #ifndef OW_SPECIAL_H
 #define OW_SPECIAL_H
 
-/* --- what the functions of the gamma family share -------------------------------------------------- */
+/* --- what the functions of the gamma family share --------------------------------------------- */
 
 /*@ offset */
 /* a - n for a >= 0 and the nearest whole number n, whose last bit is that of *whole */
 OW_INLINE double ow_offset(double a, ow_u64 *whole)
 {
-    union { double value; ow_u64 bits; } n;
+    union {
+        double value;
+        ow_u64 bits;
+    } n;
     const double b = a < 4503599627370496.0 ? a : 4503599627370496.0;
     n.value = b + 4503599627370496.0;
     *whole = n.bits;
@@ -21,7 +24,8 @@ OW_INLINE double ow_offset(double a, ow_u64 *whole)
 }
 /*@ end */
 /*@ sinpi f64 : fma offset */
-/* sin(pi a) / pi for a >= 0 within 2**-52 of it, but for its sign: it is negative where *whole is odd */
+/* sin(pi a) / pi for a >= 0 within 2**-52 of it, but for its sign: it is negative where *whole is
+ * odd */
 OW_INLINE double ow_sinpi_f64(double a, ow_u64 *whole)
 {
     const double t = ow_offset(a, whole), z = t * t;
@@ -51,10 +55,14 @@ OW_INLINE double ow_sinpi_wide(double a, ow_u64 *whole)
 }
 /*@ end */
 /*@ logr f64 : fma logs */
-/* log(1 + u) + shift for a finite u above -1, as ow_log_f64 computes log, with the digits that 1 + u loses */
+/* log(1 + u) + shift for a finite u above -1, as ow_log_f64 computes log, with the digits that 1 +
+ * u loses */
 OW_INLINE double ow_logr_f64(double u, double shift)
 {
-    union { double value; ow_u64 bits; } m, e, scale;
+    union {
+        double value;
+        ow_u64 bits;
+    } m, e, scale;
     const double x = 1.0 + u, lost = 0.5 * (u - (x - 1.0));
     m.value = x;
     m.bits += 0x3ff0000000000000ull - 0x3fe6a09e667f3bcdull;
@@ -64,22 +72,26 @@ OW_INLINE double ow_logr_f64(double u, double shift)
     const double k = e.value - (4503599627370496.0 + 1023.0);
     const double f = OW_FMA_f64(lost, scale.value, m.value - 1.0);
     const double s = f / (2.0 + f), z = s * s;
-    const double less = OW_FMA_f64(s, OW_FMA_f64(-z, ow_logs_f64(z), f), -k * 1.9082149292705877e-10);
+    const double less =
+        OW_FMA_f64(s, OW_FMA_f64(-z, ow_logs_f64(z), f), -k * 1.9082149292705877e-10);
     return OW_FMA_f64(k, 0.6931471803691238, shift) + (f - less);
 }
 /*@ end */
 
-/* --- gamma --------------------------------------------------------------------------------------- */
+/* --- gamma ------------------------------------------------------------------------------------ */
 
 /*@ gamma f64 : sinpi head frexp exp2r */
-/* Stirling's formula: gamma(y) = (c + p(y) / q(y)) (y / e)**(y - 1/2), c = sqrt(2 pi / e), within 2**-57 for
- * all y >= 1. The power is 2**(e1 + e2), the exponent (y - 1/2) (log2(y) - log2(e)). Both factors of it have
- * two parts, the first one a head, as in pow of FreeBSD's msun (Sun Microsystems, 1993).
- * gamma(x) = gamma(x + 1) / x for 0 < x < 1, gamma(-a) = -pi / (a sin(pi a) gamma(a)). Exact for 1, 2,
- * ..., 18; within 3 ulp, 4 for x < 0. */
+/* Stirling's formula: gamma(y) = (c + p(y) / q(y)) (y / e)**(y - 1/2), c = sqrt(2 pi / e), within
+ * 2**-57 for all y >= 1. The power is 2**(e1 + e2), the exponent (y - 1/2) (log2(y) - log2(e)).
+ * Both factors of it have two parts, the first one a head, as in pow of FreeBSD's msun (Sun
+ * Microsystems, 1993). gamma(x) = gamma(x + 1) / x for 0 < x < 1, gamma(-a) = -pi / (a sin(pi a)
+ * gamma(a)). Exact for 1, 2, ..., 18; within 3 ulp, 4 for x < 0. */
 OW_INLINE double ow_gamma_f64(double x)
 {
-    union { double value; ow_u64 bits; } whole, half, first, second, below;
+    union {
+        double value;
+        ow_u64 bits;
+    } whole, half, first, second, below;
     const double a = __builtin_fabs(x), one = a < 1.0 ? a + 1.0 : a, b = one > 200.0 ? 200.0 : one;
     ow_u64 odd;
     const double sine = ow_sinpi_f64(a, &odd);
@@ -87,7 +99,8 @@ OW_INLINE double ow_gamma_f64(double x)
     double m;
     const double k = ow_frexp(b, &m) - 1.4426950408887933;
     const double f = m - 1.0, v = 1.0 / (m + 1.0), s = f * v, z = s * s;
-    const double s1 = ow_head(s), m1 = ow_head(m + 1.0), s2 = v * ((f - s1 * m1) - s1 * (m - (m1 - 1.0)));
+    const double s1 = ow_head(s), m1 = ow_head(m + 1.0),
+                 s2 = v * ((f - s1 * m1) - s1 * (m - (m1 - 1.0)));
     double l = 0.18880010645456755;
     l = OW_FMA_f64(l, z, 0.19142793205820974);
     l = OW_FMA_f64(l, z, 0.22197651717179587);
@@ -125,7 +138,8 @@ OW_INLINE double ow_gamma_f64(double x)
     q = OW_FMA_f64(q, b, 0.46030835505848106);
     q = OW_FMA_f64(q, b, 0.005465130469472133);
     const double g = 1.520346901066281 + (p / q + -9.239528122039697e-17);
-    const double power = OW_FMA_f64(ow_exp2r_f64(r), r, 1.0) * first.value; /* 2**e is this by second */
+    const double power =
+        OW_FMA_f64(ow_exp2r_f64(r), r, 1.0) * first.value; /* 2**e is this by second */
     const double divisor = a < 1.0 ? x : 1.0, factor = a < 1.0 ? 1.0 : a;
     below.value = x < 0 ? sine * factor * g : divisor;
     below.bits ^= x < 0 ? ~odd << 63 : 0;
@@ -139,12 +153,15 @@ OW_INLINE double ow_gamma_f64(double x)
 }
 /*@ end */
 /*@ gamma f32 : sinpi_wide log2_wide exp2_wide */
-/* C. Lanczos, "A precision approximation of the gamma function" (1964), with n = 6 and g = 5.5, exact
- * for 1, 2, ..., 6: for a = |x|, gamma(a) = (a + 5)**(a - 1/2) exp(-a - 5) p(a) / q(a) within 2**-31,
- * q(a) = a (a + 1) ... (a + 4). gamma(-a) = -pi / (a sin(pi a) gamma(a)). */
+/* C. Lanczos, "A precision approximation of the gamma function" (1964), with n = 6 and g = 5.5,
+ * exact for 1, 2, ..., 6: for a = |x|, gamma(a) = (a + 5)**(a - 1/2) exp(-a - 5) p(a) / q(a) within
+ * 2**-31, q(a) = a (a + 1) ... (a + 4). gamma(-a) = -pi / (a sin(pi a) gamma(a)). */
 OW_INLINE float ow_gamma_f32(float x)
 {
-    union { double value; ow_u64 bits; } s;
+    union {
+        double value;
+        ow_u64 bits;
+    } s;
     const double value = x, a = __builtin_fabs(value), b = a > 60.0 ? 60.0 : a;
     ow_u64 odd;
     s.value = ow_sinpi_wide(a, &odd);
@@ -171,13 +188,13 @@ OW_INLINE float ow_gamma_f32(float x)
 }
 /*@ end */
 
-/* --- gammaln --------------------------------------------------------------------------------------- */
+/* --- gammaln ---------------------------------------------------------------------------------- */
 
 /*@ gammaln f64 : sinpi logr log */
-/* From 3/4 to 5.5, log(gamma(y)) = (y - 1) log(1 + (y - 2) (c + p(y) / q(y))), c = 0.40625, keeps all digits
- * near the zeros 1 and 2; beyond, Stirling's series. log(gamma(x)) = log(gamma(x + 1)) - log(x) for x < 3/4,
- * log|gamma(-a)| = -log(a |sin(pi a)| / pi) - log(gamma(a)). Within 4 ulp, 2 from 1 on; for x < 0 within 2 ulp
- * of the larger logarithm. */
+/* From 3/4 to 5.5, log(gamma(y)) = (y - 1) log(1 + (y - 2) (c + p(y) / q(y))), c = 0.40625, keeps
+ * all digits near the zeros 1 and 2; beyond, Stirling's series. log(gamma(x)) = log(gamma(x + 1)) -
+ * log(x) for x < 3/4, log|gamma(-a)| = -log(a |sin(pi a)| / pi) - log(gamma(a)). Within 4 ulp, 2
+ * from 1 on; for x < 0 within 2 ulp of the larger logarithm. */
 OW_INLINE double ow_gammaln_f64(double x)
 {
     const double a = __builtin_fabs(x), b = a < 0.75 ? a + 1.0 : a;
@@ -253,12 +270,12 @@ OW_INLINE float ow_gammaln_f32(float x)
 }
 /*@ end */
 
-/* --- psi, tri_gamma -------------------------------------------------------------------------------- */
+/* --- psi, tri_gamma --------------------------------------------------------------------------- */
 
 /*@ psi f64 : logr offset */
-/* psi(y) = log(1 + (y - y0) (1 + p(y) / q(y))), psi(y0) = 0, for all y >= 1: exp(psi(y)) is almost y - 1/2, and
- * all digits are kept near y0. psi(x) = psi(x + 1) - 1 / x for 0 < x < 1, psi(-a) = psi(a + 1) + pi cot(pi a).
- * Within 3 ulp; for x < 0, of the larger term. */
+/* psi(y) = log(1 + (y - y0) (1 + p(y) / q(y))), psi(y0) = 0, for all y >= 1: exp(psi(y)) is almost
+ * y - 1/2, and all digits are kept near y0. psi(x) = psi(x + 1) - 1 / x for 0 < x < 1, psi(-a) =
+ * psi(a + 1) + pi cot(pi a). Within 3 ulp; for x < 0, of the larger term. */
 OW_INLINE double ow_psi_f64(double x)
 {
     const double a = __builtin_fabs(x), one = x < 1.0 ? a + 1.0 : a, b = one > 1e17 ? 1e17 : one;
@@ -337,8 +354,8 @@ OW_INLINE float ow_psi_f32(float x)
 }
 /*@ end */
 /*@ tri_gamma f64 : sinpi */
-/* psi'(y) = (1 + p(y) / (y q(y))) / y for all y >= 1. psi'(x) = psi'(x + 1) + 1 / x**2 for 0 < x < 1,
- * psi'(-a) = (pi / sin(pi a))**2 - psi'(a + 1). Within 4 ulp. */
+/* psi'(y) = (1 + p(y) / (y q(y))) / y for all y >= 1. psi'(x) = psi'(x + 1) + 1 / x**2 for 0 < x <
+ * 1, psi'(-a) = (pi / sin(pi a))**2 - psi'(a + 1). Within 4 ulp. */
 OW_INLINE double ow_tri_gamma_f64(double x)
 {
     const double a = __builtin_fabs(x), one = x < 1.0 ? a + 1.0 : a, b = one > 1e17 ? 1e17 : one;
@@ -389,17 +406,18 @@ OW_INLINE float ow_tri_gamma_f32(float x)
 }
 /*@ end */
 
-/* --- erf ----------------------------------------------------------------------------------------- */
+/* --- erf -------------------------------------------------------------------------------------- */
 
-/* x + x p(x * x) for small |x|. Beyond, erfc(|x|) = q(|x|)**8, as in M. Abramowitz and I. Stegun, "Handbook
- * of Mathematical Functions" (1964), 7.1.28: a smooth function is fitted, without exp and without a
- * division. */
+/* x + x p(x * x) for small |x|. Beyond, erfc(|x|) = q(|x|)**8, as in M. Abramowitz and I. Stegun,
+ * "Handbook of Mathematical Functions" (1964), 7.1.28: a smooth function is fitted, without exp and
+ * without a division. */
 
 /*@ erf f64 : fma */
 /* within 1.5 ulp */
 OW_INLINE double ow_erf_f64(double x)
 {
-    const double z = OW_FMA_f64(x, x, -1.0), a = __builtin_fabs(x), b = a > 5.95 ? 5.95 : a, c = b - 2.0;
+    const double z = OW_FMA_f64(x, x, -1.0), a = __builtin_fabs(x), b = a > 5.95 ? 5.95 : a,
+                 c = b - 2.0;
     double p, q;
     p = 1.5926014652321706e-13;
     p = OW_FMA_f64(p, z, -2.6862261160219324e-12);
@@ -443,7 +461,8 @@ OW_INLINE double ow_erf_f64(double x)
 /* within 1.7 ulp */
 OW_INLINE float ow_erf_f32(float x)
 {
-    const float z = OW_FMA_f32(x, x, -0.5f), a = __builtin_fabsf(x), b = a > 3.95f ? 3.95f : a, c = b - 1.15f;
+    const float z = OW_FMA_f32(x, x, -0.5f), a = __builtin_fabsf(x), b = a > 3.95f ? 3.95f : a,
+                c = b - 1.15f;
     float p, q;
     p = 6.90789311e-05f;
     p = OW_FMA_f32(p, z, -0.000563710928f);
@@ -467,14 +486,14 @@ OW_INLINE float ow_erf_f32(float x)
 }
 /*@ end */
 
-/* --- erfinv -------------------------------------------------------------------------------------- */
+/* --- erfinv ----------------------------------------------------------------------------------- */
 
 /*@ inverse f64 : log */
-/* The inverse of erf at a, and of erfc at c = 1 - a, for 0 <= a <= 1: 7/8 a + a p(r) / q(r) with r = 3/4 - a * a
- * up to 0.86, and s + u(s) / v(s) with s = sqrt(-log(c)) beyond, with other polynomials from 6.05 on if tiny c
- * are possible: the ranges of M. J. Wichura, "Algorithm AS 241" (1988). The quotients are small corrections.
- * The square of high is exact; s less high goes into the quotient. Within 1.7 ulp; erfcinv loses another bit
- * where 1 - x is rounded. */
+/* The inverse of erf at a, and of erfc at c = 1 - a, for 0 <= a <= 1: 7/8 a + a p(r) / q(r) with r
+ * = 3/4 - a * a up to 0.86, and s + u(s) / v(s) with s = sqrt(-log(c)) beyond, with other
+ * polynomials from 6.05 on if tiny c are possible: the ranges of M. J. Wichura, "Algorithm AS 241"
+ * (1988). The quotients are small corrections. The square of high is exact; s less high goes into
+ * the quotient. Within 1.7 ulp; erfcinv loses another bit where 1 - x is rounded. */
 OW_INLINE double ow_inverse_f64(double a, double c, int tiny)
 {
     const double w = -ow_log_f64(c), s = __builtin_sqrt(w), r = 0.75 - a * a;
@@ -632,16 +651,19 @@ OW_INLINE float ow_erfinv_f32(float x)
 }
 /*@ end */
 
-/* --- Bessel functions ---------------------------------------------------------------------------- */
+/* --- Bessel functions ------------------------------------------------------------------------- */
 
 /*@ turns : fma */
-/* For 0 <= x < 2**50 and c a multiple of 1/4, *d becomes x + c pi + *d less a multiple k pi, where k is in the
- * low bits of the result: (k - c) pi is subtracted in parts of 30 bits of pi, whose products are exact, as in
- * W. J. Cody and W. Waite, "Software Manual for the Elementary Functions" (1980). Without fma, they are exact
- * up to 6e6. */
+/* For 0 <= x < 2**50 and c a multiple of 1/4, *d becomes x + c pi + *d less a multiple k pi, where
+ * k is in the low bits of the result: (k - c) pi is subtracted in parts of 30 bits of pi, whose
+ * products are exact, as in W. J. Cody and W. Waite, "Software Manual for the Elementary Functions"
+ * (1980). Without fma, they are exact up to 6e6. */
 OW_INLINE ow_u64 ow_turns(double x, double c, double *d)
 {
-    union { double value; ow_u64 bits; } whole;
+    union {
+        double value;
+        ow_u64 bits;
+    } whole;
     whole.value = OW_FMA_f64(x, 0.3183098861837907, c) + 6755399441055744.0;
     const double k = (whole.value - 6755399441055744.0) - c;
     const double t = OW_FMA_f64(-k, 1.9841871583270443e-09, OW_FMA_f64(-k, 3.141592651605606, x));
@@ -653,7 +675,10 @@ OW_INLINE ow_u64 ow_turns(double x, double c, double *d)
 /* sin(x + c pi + d) for small d, within 2**-52 */
 OW_INLINE double ow_wave_f64(double x, double c, double d)
 {
-    union { double value; ow_u64 bits; } s;
+    union {
+        double value;
+        ow_u64 bits;
+    } s;
     const ow_u64 k = ow_turns(x, c, &d);
     const double z = d * d;
     double p;
@@ -674,7 +699,10 @@ OW_INLINE double ow_wave_f64(double x, double c, double d)
 /* the same within 2**-34 of it */
 OW_INLINE double ow_wave_f32(double x, double c, double d)
 {
-    union { double value; ow_u64 bits; } s;
+    union {
+        double value;
+        ow_u64 bits;
+    } s;
     const ow_u64 k = ow_turns(x, c, &d);
     const double z = d * d;
     double p;
@@ -689,9 +717,10 @@ OW_INLINE double ow_wave_f32(double x, double c, double d)
 }
 /*@ end */
 
-/* From 8 on, sqrt(2 / (pi x)) m(64 / x**2) sin(x + pi/4 + p(64 / x**2) / x), with the modulus and phase of
- * Abramowitz and Stegun, 9.2.17; j1 has x - pi/4 there. Below, the first two zeros are factors, so that results
- * near them have all digits. From 1e15 on, the phase is that of 8: results have the right size only. */
+/* From 8 on, sqrt(2 / (pi x)) m(64 / x**2) sin(x + pi/4 + p(64 / x**2) / x), with the modulus and
+ * phase of Abramowitz and Stegun, 9.2.17; j1 has x - pi/4 there. Below, the first two zeros are
+ * factors, so that results near them have all digits. From 1e15 on, the phase is that of 8: results
+ * have the right size only. */
 
 /*@ j0 f64 : wave */
 /* The absolute error is within 3e-16. */
@@ -888,9 +917,9 @@ OW_INLINE float ow_j1_f32(float x)
 }
 /*@ end */
 
-/* Below 10, a polynomial of x * x, whose terms are positive, corrected for what x * x has lost by its rounding.
- * Beyond, exp(a) / sqrt(a) p(1 / a) with a = |x|: exp(a - 8) and exp(8) p do not overflow before the result
- * does. Within 3.5 ulp. */
+/* Below 10, a polynomial of x * x, whose terms are positive, corrected for what x * x has lost by
+ * its rounding. Beyond, exp(a) / sqrt(a) p(1 / a) with a = |x|: exp(a - 8) and exp(8) p do not
+ * overflow before the result does. Within 3.5 ulp. */
 /*@ i0 f64 : exp */
 OW_INLINE double ow_i0_f64(double x)
 {

@@ -13,7 +13,7 @@ typedef unsigned short ow_u16;
 typedef unsigned int ow_u32;
 typedef unsigned long long ow_u64;
 typedef unsigned char ow_b;
-#define OW_CHECK_RANGE /* a device would give the nearest integer, and 0 for NaN */
+#define OW_CHECK_RANGE         /* a device would give the nearest integer, and 0 for NaN */
 typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
 #define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
 #ifdef __CUDACC__
@@ -168,7 +168,9 @@ OW_INLINE void ow_copy_words(const void *from, void *to, ow_i64 words, ow_i64 st
     for (ow_i64 i = start; i < words; i += step)
         ((T *)to)[i] = ((const T *)from)[i];
 }
-struct __align__(16) ow_u32x4 { ow_u32 at[4]; };
+struct __align__(16) ow_u32x4 {
+    ow_u32 at[4];
+};
 OW_INLINE void ow_copy_bytes(const ow_u8 *from, ow_u8 *to, ow_i64 size, ow_i64 start, ow_i64 step)
 {
     const ow_u64 ends = (ow_u64)from | (ow_u64)to | (ow_u64)size;
@@ -197,14 +199,13 @@ template <typename T> OW_INLINE bool ow_better(T b, ow_i64 bt, T a, ow_i64 at)
 /*@ online */
 /* Join what is known of two parts of a row: the largest number, and the sum of the exponentials of
  * all numbers less the largest. */
-#define OW_ONLINE(S, T)                                                     \
-    OW_INLINE void ow_online_##S(T &most, T &total, T other, T its_total)   \
-    {                                                                       \
-        const T high = other > most ? other : most;                         \
-        total = most == high ? total : total * ow_expneg_##S(most - high);  \
-        total += other == high ? its_total                                  \
-                               : its_total * ow_expneg_##S(other - high);   \
-        most = high;                                                        \
+#define OW_ONLINE(S, T)                                                                            \
+    OW_INLINE void ow_online_##S(T &most, T &total, T other, T its_total)                          \
+    {                                                                                              \
+        const T high = other > most ? other : most;                                                \
+        total = most == high ? total : total * ow_expneg_##S(most - high);                         \
+        total += other == high ? its_total : its_total * ow_expneg_##S(other - high);              \
+        most = high;                                                                               \
     }
 /*@ end */
 /*@ online f32 : expneg */

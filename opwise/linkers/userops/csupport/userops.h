@@ -1,8 +1,7 @@
 /* What precedes the C++ code of a user's Op.
- *
- * Such code was written for Python 2 and 3 and for numpy 1.x. Fields of PyArrayObject are visible, and
- * names that Python 3 and numpy 2 dropped are defined where something of today means the same.
- */
+ * Such code was written for Python 2 and 3 and for numpy 1.x. Fields of PyArrayObject are visible,
+ * and names that Python 3 and numpy 2 dropped are defined where something of today means the
+ * same. */
 #include <Python.h>
 #include <iostream>
 #include <math.h>
@@ -76,7 +75,7 @@
 #define PyArray_COMPLEX64 NPY_COMPLEX64
 #define PyArray_COMPLEX128 NPY_COMPLEX128
 
-/* --- complex numbers: real and imag are members, as they were in numpy 1.x ---------------------- */
+/* --- complex numbers: real and imag are members, as they were in numpy 1.x -------------------- */
 
 template <typename T> struct ow_complex {
     T real, imag;
@@ -87,8 +86,14 @@ template <typename T> struct ow_complex {
     template <typename R> ow_complex(const R &r) : real((T)r), imag(0) {}
     template <typename R> ow_complex(const ow_complex<R> &c) : real((T)c.real), imag((T)c.imag) {}
     ow_complex operator-() const { return ow_complex(-real, -imag); }
-    ow_complex operator+(const ow_complex &y) const { return ow_complex(real + y.real, imag + y.imag); }
-    ow_complex operator-(const ow_complex &y) const { return ow_complex(real - y.real, imag - y.imag); }
+    ow_complex operator+(const ow_complex &y) const
+    {
+        return ow_complex(real + y.real, imag + y.imag);
+    }
+    ow_complex operator-(const ow_complex &y) const
+    {
+        return ow_complex(real - y.real, imag - y.imag);
+    }
     ow_complex operator*(const ow_complex &y) const
     {
         return ow_complex(real * y.real - imag * y.imag, real * y.imag + imag * y.real);
@@ -105,7 +110,7 @@ template <typename T> struct ow_complex {
 typedef ow_complex<npy_float32> theano_complex64;
 typedef ow_complex<npy_float64> theano_complex128;
 
-/* --- used by opwise's own Types and by the struct of an Apply ----------------------------------- */
+/* --- used by opwise's own Types and by the struct of an Apply --------------------------------- */
 
 /* Set an exception if there is none; returns the number that says what failed. */
 static int ow_failed(int id)
@@ -176,59 +181,59 @@ static inline int ow_caught(const char *what)
     return -1;
 }
 
-#define OW_TRY(...)                                                                                  \
-    try {                                                                                            \
-        __VA_ARGS__                                                                                  \
-    } catch (const std::bad_alloc &) {                                                               \
-        PyErr_NoMemory();                                                                            \
-        failed = -1;                                                                                 \
-    } catch (const std::exception &e) {                                                              \
-        failed = ow_caught(e.what());                                                                \
-    } catch (...) {                                                                                  \
-        failed = ow_caught("of unknown type");                                                       \
+#define OW_TRY(...)                                                                                \
+    try {                                                                                          \
+        __VA_ARGS__                                                                                \
+    } catch (const std::bad_alloc &) {                                                             \
+        PyErr_NoMemory();                                                                          \
+        failed = -1;                                                                               \
+    } catch (const std::exception &e) {                                                            \
+        failed = ow_caught(e.what());                                                              \
+    } catch (...) {                                                                                \
+        failed = ow_caught("of unknown type");                                                     \
     }
 
 /* A loop that holds the GIL while it runs another one. */
-#define OW_WITH_GIL(name, loop)                                                                      \
-    __attribute__((visibility("default"))) void name(const void *ctx, char **p, const ow_i64 *st,    \
-                                                     ow_i64 n)                                       \
-    {                                                                                                \
-        PyGILState_STATE state = PyGILState_Ensure();                                                \
-        int failed = 0;                                                                              \
-        OW_TRY(loop(ctx, p, st, n);)                                                                 \
-        (void)failed;                                                                                \
-        PyGILState_Release(state);                                                                   \
+#define OW_WITH_GIL(name, loop)                                                                    \
+    __attribute__((visibility("default"))) void name(const void *ctx, char **p, const ow_i64 *st,  \
+                                                     ow_i64 n)                                     \
+    {                                                                                              \
+        PyGILState_STATE state = PyGILState_Ensure();                                              \
+        int failed = 0;                                                                            \
+        OW_TRY(loop(ctx, p, st, n);)                                                               \
+        (void)failed;                                                                              \
+        PyGILState_Release(state);                                                                 \
     }
 
 /* The functions of a library that opwise_c.ObjectCode calls. */
-#define OW_FUNCTIONS(type)                                                                           \
-    extern "C" __attribute__((visibility("default"))) void ow_user_free(void *p)                      \
-    {                                                                                                \
-        int failed = 0;                                                                              \
-        type *self = (type *)p;                                                                      \
-        OW_TRY(self->cleanup(); delete self;)                                                        \
-        if (failed)                                                                                  \
-            PyErr_Clear();                                                                           \
-    }                                                                                                \
-    extern "C" __attribute__((visibility("default"))) void *ow_user_new(PyObject *params)             \
-    {                                                                                                \
-        int failed = ow_ready();                                                                     \
-        if (failed)                                                                                  \
-            return NULL;                                                                             \
-        type *self = NULL;                                                                           \
-        OW_TRY(self = new type(); failed = self->init(params);)                                      \
-        if (!failed)                                                                                 \
-            return self;                                                                             \
-        PyObject *kind, *value, *trace; /* the cleanup keeps the first exception */                  \
-        PyErr_Fetch(&kind, &value, &trace);                                                          \
-        if (self)                                                                                    \
-            ow_user_free(self);                                                                      \
-        PyErr_Restore(kind, value, trace);                                                           \
-        return NULL;                                                                                 \
-    }                                                                                                \
-    extern "C" __attribute__((visibility("default"))) int ow_user_run(void *p, PyObject **cells)      \
-    {                                                                                                \
-        int failed = 0;                                                                              \
-        OW_TRY(failed = ((type *)p)->run(cells);)                                                    \
-        return failed;                                                                               \
+#define OW_FUNCTIONS(type)                                                                         \
+    extern "C" __attribute__((visibility("default"))) void ow_user_free(void *p)                   \
+    {                                                                                              \
+        int failed = 0;                                                                            \
+        type *self = (type *)p;                                                                    \
+        OW_TRY(self->cleanup(); delete self;)                                                      \
+        if (failed)                                                                                \
+            PyErr_Clear();                                                                         \
+    }                                                                                              \
+    extern "C" __attribute__((visibility("default"))) void *ow_user_new(PyObject *params)          \
+    {                                                                                              \
+        int failed = ow_ready();                                                                   \
+        if (failed)                                                                                \
+            return NULL;                                                                           \
+        type *self = NULL;                                                                         \
+        OW_TRY(self = new type(); failed = self->init(params);)                                    \
+        if (!failed)                                                                               \
+            return self;                                                                           \
+        PyObject *kind, *value, *trace; /* the cleanup keeps the first exception */                \
+        PyErr_Fetch(&kind, &value, &trace);                                                        \
+        if (self)                                                                                  \
+            ow_user_free(self);                                                                    \
+        PyErr_Restore(kind, value, trace);                                                         \
+        return NULL;                                                                               \
+    }                                                                                              \
+    extern "C" __attribute__((visibility("default"))) int ow_user_run(void *p, PyObject **cells)   \
+    {                                                                                              \
+        int failed = 0;                                                                            \
+        OW_TRY(failed = ((type *)p)->run(cells);)                                                  \
+        return failed;                                                                             \
     }
