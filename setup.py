@@ -1,4 +1,4 @@
-"""Builds the one extension, opwise.linkers.opwise_c: Cython, plain C beside it, generated kernels.
+"""Builds opwise.linkers.opwise_c: Cython, plain C beside it, generated kernels; and one file of C.
 
 All other metadata is in pyproject.toml.
 """
@@ -151,6 +151,12 @@ def extension() -> Extension:
     )
 
 
+def call_stacks() -> Extension:
+    """What graphs need of C: they know nothing of linkers."""
+    source = "opwise/graph/callstack.c"
+    return Extension("opwise.graph.callstack", [source], extra_compile_args=["-O2", "-MMD"])
+
+
 def found(folder: str, pattern: str) -> list[str]:
     """Relative paths, sorted: setuptools refuses absolute ones, and builds shall be repeatable."""
     return sorted(str(path.relative_to(ROOT)) for path in (ROOT / folder).glob(pattern))
@@ -235,7 +241,9 @@ def usable_cores() -> int:
 setup(
     # One folder of C text per Cython version: what another version wrote is not taken for current.
     ext_modules=cythonize(
-        [extension()], build_dir=f"build/cython-{Cython.__version__}", include_path=[GENERATED]
+        [extension(), call_stacks()],
+        build_dir=f"build/cython-{Cython.__version__}",
+        include_path=[GENERATED],
     ),
     cmdclass={"build_ext": ParallelBuild},
 )

@@ -185,7 +185,11 @@ _DEBUGGING = (
     ("exception_verbosity", EnumStr("low", "high"),
      "high: error messages show the graph and all values."),
     ("traceback.limit", IntParam(8),
-     "How many frames of the user's program a variable remembers; -1: all."),
+     "How many frames of the user's program an error shows of where a variable was made; -1: "
+     "all; 0: none is remembered, so profiles do not know lines either."),
+    ("traceback.libraries", StrParam("installed"),
+     "Folders whose code is no line of the user's program, separated as in PATH: profiles fold "
+     "their frames. installed: those of installed packages."),
     ("traceback.internal", BoolParam(False),
      "Show the frames of opwise in the tracebacks of failing calls."),
     ("DebugMode.patience", IntParam(10, at_least(1)),

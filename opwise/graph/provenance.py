@@ -1,7 +1,8 @@
 """Where the user's program made each Apply, and a stable key of what it computes.
 
-Frames are kept as (code, instruction) pairs, which costs a fraction of a microsecond per Apply;
-line numbers are computed on request. Keys are the same in every process.
+Frames are kept as (code, instruction) pairs; Applys below the same callers share a trace, which
+costs a fraction of a microsecond for each (``callstack.c``). Line numbers are computed on request.
+Keys are the same in every process.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from types import CodeType, FrameType
+from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opwise.config import config
+from opwise.graph import callstack
 
 if TYPE_CHECKING:
     from opwise.graph.apply import Apply
@@ -28,8 +30,8 @@ if TYPE_CHECKING:
 Frame = tuple[CodeType, int]
 #: a frame as it is shown: file, line number, function, and the text of the line
 ResolvedFrame = tuple[str, int, str, str]
-#: where something was made: recorded frames, innermost first; or, as read from a pickle, resolved
-#: frames, outermost first
+#: where something was made: all recorded frames, innermost first; or, as read from a pickle, some
+#: resolved frames, outermost first
 Trace = Sequence[Any]
 
 #: False while rewrites run: the Applys that they make inherit the origins of those they replace
@@ -40,6 +42,7 @@ recording = _recording.get
 _common_trace: ContextVar[Trace | None] = ContextVar("opwise_common_trace", default=None)
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_PYTHON = os.path.dirname(os.__file__)
 _COMPAT = os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "theano") + os.sep
 #: cache of ``is_internal``
 _internal: dict[CodeType, bool] = {}
@@ -63,24 +66,14 @@ def is_of_user(function: Any) -> bool:
 
 
 def capture() -> Trace:
-    """Return the innermost ``config.traceback.limit`` frames outside opwise, innermost first.
+    """Return the frames outside opwise, innermost first.
 
-    Return all of them if the flag is negative.
+    There are none if ``config.traceback.limit`` is 0.
     """
     common = _common_trace.get()
     if common is not None:
         return common
-    limit = config.traceback.limit
-    if limit < 0:
-        limit = sys.maxsize
-    frames: list[Frame] = []
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and len(frames) < limit:
-        code = frame.f_code
-        if not is_internal(code):
-            frames.append((code, frame.f_lasti))
-        frame = frame.f_back
-    return tuple(frames)
+    return callstack.capture(is_internal) if config.traceback.limit else ()
 
 
 @contextmanager
@@ -177,16 +170,64 @@ def _table(code: CodeType) -> tuple[list[int], list[int]]:
     return starts, lines
 
 
+def frames_of(trace: Trace | None) -> list[tuple[str, int, str]]:
+    """Return (file, line number, function) of all frames of a trace, outermost first."""
+    if not trace or len(trace[0]) != 2:
+        return [frame[:3] for frame in trace or ()]
+    return [(code.co_filename, _line(code, at), code.co_name) for code, at in reversed(trace)]
+
+
 def resolve(trace: Trace | None) -> list[ResolvedFrame]:
-    """Return the frames of a trace as they are shown, outermost first."""
+    """Return the innermost ``config.traceback.limit`` frames as they are shown, outermost first.
+
+    Return all of them if the flag is negative.
+    """
+    limit = config.traceback.limit
+    if trace and limit >= 0:
+        recorded = len(trace[0]) == 2
+        trace = trace[:limit] if recorded else trace[max(len(trace) - limit, 0) :]
     if not trace or len(trace[0]) != 2:
         return list(trace or ())
-    resolved = []
-    for code, lasti in reversed(trace):
-        line = _line(code, lasti)
-        text = linecache.getline(code.co_filename, line).strip()
-        resolved.append((code.co_filename, line, code.co_name, text))
-    return resolved
+    return [
+        (file, line, function, linecache.getline(file, line).strip())
+        for file, line, function in frames_of(trace)
+    ]
+
+
+def library_of(file: str) -> str:
+    """Return the name of the library that a file belongs to; '' for one of the user's program.
+
+    Libraries are what the flag ``traceback.libraries`` says.
+    """
+    return _library_of(file, config.traceback.libraries)
+
+
+@lru_cache(maxsize=4096)
+def _library_of(file: str, libraries: str) -> str:
+    for folder in _folders(libraries):
+        if file.startswith(folder):
+            if folder not in _folders("installed"):
+                return os.path.basename(folder[:-1])
+            return file[len(folder) :].split(os.sep)[0].removesuffix(".py")
+    return "python" if file.startswith("<frozen ") else ""
+
+
+@lru_cache(maxsize=16)
+def _folders(libraries: str) -> tuple[str, ...]:
+    """Return the folders that the flag names, the deepest first, each with a separator behind it.
+
+    ``installed`` stands for the folders of installed packages, and that of Python's own.
+    """
+    found: list[str] = []
+    for name in filter(None, libraries.split(os.pathsep)):
+        if name == "installed":
+            import site  # Python has done so, unless it was told not to
+
+            users = site.getusersitepackages() if site.ENABLE_USER_SITE else None
+            found += [*site.getsitepackages(), *([users] if users else []), _PYTHON]
+        else:
+            found.append(os.path.abspath(os.path.expanduser(name)))
+    return tuple(sorted((folder.rstrip(os.sep) + os.sep for folder in found), key=len)[::-1])
 
 
 def user_line(node: Apply) -> tuple[str, int] | None:
@@ -195,14 +236,17 @@ def user_line(node: Apply) -> tuple[str, int] | None:
 
 
 def line_of(trace: Trace | None) -> tuple[str, int] | None:
-    """Return (filename, line number) of the innermost frame of a trace, or None."""
+    """Return (filename, line number) of the innermost frame outside libraries, or None.
+
+    If all frames are in libraries, return the innermost one.
+    """
     if not trace:
         return None
     if len(trace[0]) == 2:
-        code, lasti = trace[0]
-        return code.co_filename, _line(code, lasti)
-    filename, line, *_ = trace[-1]
-    return filename, line
+        code, at = next((f for f in trace if not library_of(f[0].co_filename)), trace[0])
+        return code.co_filename, _line(code, at)
+    file, line, *_ = next((f for f in reversed(trace) if not library_of(f[0])), trace[-1])
+    return file, line
 
 
 def gradient_line(node: Apply) -> tuple[str, int] | None:
@@ -314,7 +358,7 @@ class Keys:
             if var.owner is not None:
                 self._compute(var.owner)
                 return self._of_variable[var]
-            key = self._of_variable[var] = _digest("leaf", _leaf_text(var))
+            key = self._of_variable[var] = digest("leaf", _leaf_text(var))
         return key
 
     def node(self, node: Apply) -> str:
@@ -339,7 +383,7 @@ class Keys:
                 stack.extend(pending)
                 continue
             stack.pop()
-            content = _digest(
+            content = digest(
                 self.text(node.op),
                 *[self.variable(v) for v in node.inputs],
                 *[self.text(o.type) for o in node.outputs],
@@ -349,7 +393,7 @@ class Keys:
             self._of_node[node] = f"{content}.{number}"
             for out in node.outputs:
                 # without the number, so that Applys with equal operands are equal
-                self._of_variable[out] = _digest(content, str(out.index))
+                self._of_variable[out] = digest(content, str(out.index))
 
 
 def _leaf_text(var: Variable) -> str:
@@ -369,7 +413,8 @@ def text_of(thing: object) -> str:
         return f"<{type(thing).__qualname__}>"
 
 
-def _digest(*parts: str) -> str:
+def digest(*parts: str) -> str:
+    """Return a short hash of some texts."""
     return _hash("\0".join(parts).encode("utf-8", "surrogatepass"))
 
 

@@ -1,12 +1,14 @@
-"""Sums over a profile: by Apply, Op (and shapes), class of Op; by line and scope of the program."""
+"""Sums over a profile: by Apply, Op (and shapes), class of Op; by line, calls and scope."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
 
-from opwise.profiling.model import ApplyProfile, OriginProfile, ProfileData
+from opwise.profiling.callpaths import CallPath, path_of
+from opwise.profiling.model import ApplyProfile, CallFrame, OriginProfile, ProfileData
 
 
 @dataclass
@@ -43,6 +45,16 @@ class SummaryRow:
         self.applys += is_new
         self.c = self.c and apply.c
         self.python = self.python and not apply.c
+
+    def join(self, other: SummaryRow) -> None:
+        """Add another row about other Applys, or other parts of them."""
+        self.ns += other.ns
+        self.gradient += other.gradient
+        self.runs = max(self.runs, other.runs)
+        self.calls += other.calls
+        self.applys += other.applys
+        self.c = self.c and other.c
+        self.python = self.python and other.python
 
 
 def _group(
@@ -111,6 +123,66 @@ def by_line(profile: ProfileData) -> list[SummaryRow]:
     return _shared(profile.applys, line_of, label)
 
 
+def by_call(profile: ProfileData) -> list[SummaryRow]:
+    """Return a row for each path of calls that wrote Applys; its key is a CallPath.
+
+    ``parts_of`` divides the time of an Apply. A gradient counts for the calls that wrote what it is
+    the gradient of, and in ``gradient``.
+    """
+    return _shared(profile.applys, calls_of(profile), str)
+
+
+def calls_of(profile: ProfileData) -> Callable[[OriginProfile], CallPath]:
+    """Return the function from an origin to the calls that it counts for: its line at least."""
+
+    @cache
+    def path(key: str, line: tuple[str, int] | None) -> CallPath:
+        known = path_of(profile.frames, key)
+        if known.frames or line is None:
+            return known
+        return CallPath((CallFrame(*line, "<module>"),))
+
+    return lambda origin: path(origin.frame, line_of(origin))
+
+
+@dataclass
+class CallNode:
+    """A line of the program, with the time of all that was written below it."""
+
+    #: None for the root
+    frame: CallFrame | None = None
+    #: nanoseconds of all that was written in it, and in what it called
+    ns: float = 0
+    #: of these, what the line itself wrote
+    own_ns: float = 0
+    #: of these, in gradients
+    gradient: float = 0
+    #: the lines that it called
+    calls: dict[CallFrame, CallNode] = field(default_factory=dict)
+
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, CallNode]]:
+        """Yield (depth, line) of all below it: the slowest first, each before what it called."""
+        for child in sorted(self.calls.values(), key=lambda child: -child.ns):
+            yield depth, child
+            yield from child.walk(depth + 1)
+
+
+def call_tree(profile: ProfileData) -> CallNode:
+    """Return the tree of the calls that wrote the Applys; its root has all of their time."""
+    root = CallNode()
+    for row in by_call(profile):
+        assert isinstance(row.key, CallPath)
+        node = root
+        root.ns += row.ns
+        root.gradient += row.gradient
+        for frame in row.key.frames:
+            node = node.calls.setdefault(frame, CallNode(frame))
+            node.ns += row.ns
+            node.gradient += row.gradient
+        node.own_ns += row.ns
+    return root
+
+
 #: the label of what is in no scope
 NO_SCOPE = "(no scope)"
 
@@ -127,7 +199,8 @@ def by_scope(profile: ProfileData) -> list[SummaryRow]:
 
 #: the sums, by what their rows are about
 GROUPINGS: dict[str, Callable[[ProfileData], list[SummaryRow]]] = {
-    "op": by_op, "class": by_class, "line": by_line, "scope": by_scope, "shapes": by_shapes,
+    "op": by_op, "class": by_class, "line": by_line, "call": by_call, "scope": by_scope,
+    "shapes": by_shapes,
 }  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from opwise.profiling import aggregate
 from opwise.profiling.aggregate import SummaryRow
+from opwise.profiling.callpaths import CallPath
 from opwise.profiling.model import ApplyProfile, FunctionProfile, ProfileData
 
 P = TypeVar("P", bound=ProfileData)
@@ -519,11 +520,37 @@ def _lines_by_text(profile: ProfileData, place_of: Place) -> list[SummaryRow]:
     return rows
 
 
+def by_call(mine: ProfileData, theirs: ProfileData) -> list[Difference]:
+    """Return a Difference for each path of calls, whose lines are known by their texts and files.
+
+    Paths that differ only in lines of equal texts are one.
+    """
+    here, there = _places(mine, theirs)
+    return _by_group(lambda p: _calls_by_text(p, here if p is mine else there), mine, theirs)
+
+
+def _calls_by_text(profile: ProfileData, place_of: Place) -> list[SummaryRow]:
+    """Return the rows of paths of calls with keys that stay when lines are inserted."""
+    rows: dict[Hashable, SummaryRow] = {}
+    for row in aggregate.by_call(profile):
+        assert isinstance(row.key, CallPath)
+        key = tuple(
+            (frame.function, *place_of(frame.file, frame.line)) if frame.file else frame.library
+            for frame in row.key.frames
+        )
+        row.key = key
+        if key in rows:
+            rows[key].join(row)
+        else:
+            rows[key] = row
+    return list(rows.values())
+
+
 #: from two profiles to the rows of their difference
 Comparison = Callable[[ProfileData, ProfileData], list[Difference]]
 
 #: the comparisons, by what their rows are about
 GROUPINGS: dict[str, Comparison] = {
-    "apply": by_apply, "op": by_op, "class": by_class, "line": by_line, "scope": by_scope,
-    "shapes": by_shapes,
+    "apply": by_apply, "op": by_op, "class": by_class, "line": by_line, "call": by_call,
+    "scope": by_scope, "shapes": by_shapes,
 }  # fmt: skip

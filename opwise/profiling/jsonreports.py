@@ -195,6 +195,9 @@ class Names:
         self._function = {
             id(a): f.name for p in self._profiles for f in p.functions for a in f.applys
         }
+        self._calls = {}
+        for p in self._profiles:
+            self._calls.update(dict.fromkeys(map(id, p.applys), aggregate.calls_of(p)))
 
     def functions(self, repeated: Repeated) -> list[str]:
         """Return the names of the functions that a row is in, those with most time first."""
@@ -224,6 +227,9 @@ class Names:
         if self._by == "line":
             places = {aggregate.line_of(o) for o in a.origins}
             return any("%s:%d" % p in row.label.split(" | ") for p in places if p)
+        if self._by == "call":
+            calls = self._calls[id(a)]
+            return any(str(calls(o)) in row.label.split(" | ") for o in a.origins)
         if self._by == "scope":
             return row.key in {o.scope for o in a.origins}
         return row.key in (a.op_key, a.op_class, aggregate.shapes_key(a))

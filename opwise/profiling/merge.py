@@ -51,6 +51,7 @@ def merge(several: Iterable[P]) -> P:
         machine=max((p.machine for p in profiles), key=lambda m: (m is not None, repr(m))),
         devices=_one_of_each(pair for p in profiles for pair in p.devices),
         sources=dict(max(item) for item in _by_place(profiles).values()),
+        frames={key: frame for p in profiles for key, frame in p.frames.items()},
     )
 
 

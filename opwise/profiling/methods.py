@@ -33,10 +33,11 @@ class ProfileMethods:
 
         traces.export_chrome_trace(self.profile(), path, max_events)
 
-    def export_speedscope(self, path: str | Path, by: str = "scope") -> None:
+    def export_speedscope(self, path: str | Path, by: str = "call") -> None:
         """Write the profile as a file that speedscope opens.
 
-        by: what stands above the Ops: 'scope' for scopes and lines, 'line' for lines alone.
+        by: what stands above the Ops: 'call' for scopes and the calls that wrote them, 'scope' for
+        scopes and lines, 'line' for lines alone.
         """
         from opwise.profiling import traces
 

@@ -38,6 +38,25 @@ class ArrayProfile:
     bytes: int
 
 
+#: files need not have a field with this metadata; others with a factory are in every file
+LEFT_OUT = {"left out if empty": True}
+
+
+@dataclass(frozen=True)
+class CallFrame:
+    """A line of the program that was running when an Apply was written, and who called it."""
+
+    file: str
+    #: line in the file, from 1
+    line: int
+    #: name of the function
+    function: str
+    #: key in ``ProfileData.frames`` of the line that called the function; "" if none is known
+    caller: str = ""
+    #: name of the library that the file belongs to; "" for the user's program
+    library: str = ""
+
+
 @dataclass(frozen=True, order=True)
 class OriginProfile:
     """An Apply of the user's program that a recorded Apply computes, alone or with others."""
@@ -58,6 +77,9 @@ class OriginProfile:
     cost: float = 1.0
     #: ``Op.profile_kind``: PRODUCT, FUSED, LOOP or ""; None in files that do not record it
     kind: str | None = None
+    #: key in ``ProfileData.frames`` of the innermost call that wrote it, or what it is the gradient
+    #: of; "" if unknown
+    frame: str = ""
 
     @property
     def is_product(self) -> bool:
@@ -340,6 +362,8 @@ class ProfileData:
     version: int = VERSION
     #: (name, peak rates) of each device that was measured
     devices: tuple[tuple[str, MachineLimits], ...] = ()
+    #: the calls of the program that wrote the Applys, by key; equal calls have equal keys
+    frames: dict[str, CallFrame] = field(default_factory=dict, metadata=LEFT_OUT)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ProfileData) and vars(self) == vars(other)

@@ -31,6 +31,7 @@ from opwise.profiling.model import (
     LOOP,
     ApplyProfile,
     ArrayProfile,
+    CallFrame,
     CallProfile,
     CompileProfile,
     FunctionProfile,
@@ -202,6 +203,8 @@ class Recorder:
         #: the calls on built-in loops that are not recorded
         self._built_in_before = self._built_in_calls() + ignore_first_call
         self._static: list[dict[str, Any]] | None = None
+        #: the calls that wrote its Applys, once they are described
+        self.frames = CallFrames()
 
     @property
     def calls(self) -> Calls:
@@ -415,8 +418,10 @@ class Recorder:
             of = provenance.gradient_line(node)
             cost = _cost(node)
             key = keys.node(node) + moves
+            written = node.context and node.context.gradient_of
+            frame = self.frames.add(written or node.trace)
             return OriginProfile(
-                key, text(node.op), file, line, scope, of, cost, node.op.profile_kind
+                key, text(node.op), file, line, scope, of, cost, node.op.profile_kind, frame
             )
 
         described: list[dict[str, Any]] = []
@@ -450,6 +455,27 @@ class Recorder:
                 }
             )
         return described
+
+
+class CallFrames:
+    """The calls that wrote the Applys of a function, by key."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[str, CallFrame] = {}
+        self._keys: dict[tuple[str, int, str, str], str] = {}
+
+    def add(self, trace: provenance.Trace | None) -> str:
+        """Add the calls of a trace; return the key of the innermost one, '' without any."""
+        caller = ""
+        for file, line, function in provenance.frames_of(trace):
+            parts = file, line, function, caller
+            key = self._keys.get(parts)
+            if key is None:
+                key = self._keys[parts] = provenance.digest(*map(str, parts))
+                library = provenance.library_of(file)
+                self.by_key[key] = CallFrame(file, line, function, caller, library)
+            caller = key
+        return caller
 
 
 class _StepCalls:
@@ -656,15 +682,18 @@ def profile_of(recorders: Sequence[Recorder], message: str | None = "") -> Profi
         machine = next((r.limits() for r in recorders if r.limits is not None), None)
         measured = {r.device_limits() for r in recorders if r.device_limits is not None}
         devices = [each for each in measured if each is not None]
+        frames = {key: one for r in recorders for key, one in r.frames.by_key.items()}
+        sources = _sources(functions, frames.values())
         return Profile(
-            functions, text_of(message), _environment_of(recorders), _sources(functions), machine,
-            devices=tuple(sorted(devices, key=repr)),
+            functions, text_of(message), _environment_of(recorders), sources, machine,
+            devices=tuple(sorted(devices, key=repr)), frames=frames,
         )  # fmt: skip
 
 
-def _sources(functions: Iterable[FunctionProfile]) -> dict[str, str]:
-    """Return {``file:line``: text} of the user's lines that functions come from."""
+def _sources(functions: Iterable[FunctionProfile], frames: Iterable[CallFrame]) -> dict[str, str]:
+    """Return {``file:line``: text} of the user's lines that functions and calls come from."""
     origins = {o for f in functions for a in f.applys for o in a.origins}
     places = {(o.file, o.line) for o in origins if o.file}
     places.update(o.gradient_of for o in origins if o.gradient_of)
+    places.update((frame.file, frame.line) for frame in frames if not frame.library)
     return {f"{file}:{line}": linecache.getline(file, line).strip() for file, line in places}

@@ -20,7 +20,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from opwise.errors import ProfileFormatError
 from opwise.profiling import validation
 from opwise.profiling.files import printable, read_limited, write_whole
-from opwise.profiling.model import VERSION, ProfileData
+from opwise.profiling.model import LEFT_OUT, VERSION, ProfileData
 from opwise.profiling.process import pause_garbage_collection
 
 #: what the JSON form calls itself
@@ -64,7 +64,11 @@ def _names(type_: Any) -> tuple[str, ...]:
 @cache
 def _defaults(type_: Any) -> dict[str, Any]:
     """Return {field: its default} of a dataclass: what files leave out."""
-    return {f.name: f.default for f in fields(type_) if f.default is not MISSING}
+    return {f.name: f.default for f in fields(type_) if f.default is not MISSING} | {
+        f.name: f.default_factory()
+        for f in fields(type_)
+        if f.default_factory is not MISSING and f.metadata == LEFT_OUT
+    }
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -177,6 +181,9 @@ def _reader(type_: Any) -> Reader | None:
         return _dataclass_reader(type_)
     if get_origin(type_) is tuple:
         return _tuple_reader(get_args(type_))
+    if get_origin(type_) is dict:
+        of_values = _reader(get_args(type_)[1])
+        return of_values and (lambda value: {key: of_values(part) for key, part in value.items()})
     if get_origin(type_) is UnionType:
         read = _reader(get_args(type_)[0])
         return read and (lambda value: None if value is None else read(value))

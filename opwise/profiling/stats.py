@@ -403,7 +403,8 @@ def _worth_printing(profile: Profile) -> bool:
 def _total(profiles: list[Profile]) -> Profile:
     """Return a Profile of all functions of some profiles, which is printed after them."""
     functions = tuple(f for profile in profiles for f in profile.functions)
-    return Profile(functions, _TOTAL % len(profiles), profiles[-1].environment)
+    frames = {key: frame for profile in profiles for key, frame in profile.frames.items()}
+    return Profile(functions, _TOTAL % len(profiles), profiles[-1].environment, frames=frames)
 
 
 def _printed(stats: ProfileStats, profile: Profile) -> str:

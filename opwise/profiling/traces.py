@@ -8,15 +8,19 @@ from __future__ import annotations
 import heapq
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from opwise.profiling import aggregate
+from opwise.profiling.callpaths import label, path_of
 from opwise.profiling.files import write_whole
 from opwise.profiling.model import (
     ApplyProfile,
     ArrayProfile,
+    CallFrame,
     CallProfile,
     FunctionProfile,
     OriginProfile,
@@ -69,7 +73,8 @@ def export_chrome_trace(profile: ProfileData, path: str | Path, max_events: int 
     """Write the kept calls of a profile in the Trace Event Format.
 
     A function is a thread; a kept call is a slice that contains its Applys without gaps, because
-    the time between them is not recorded; the slice of a loop contains the Applys inside.
+    the time between them is not recorded; the slice of a loop contains the Applys inside. A second
+    thread shows, at the same times, the calls of the program that wrote the Applys.
     max_events: limit of the number of slices; the shortest Applys are left out first, then the
     shortest calls, and ``otherData`` has their number. Raises ValueError unless max_events is a
     whole number from 1, and OSError.
@@ -79,17 +84,20 @@ def export_chrome_trace(profile: ProfileData, path: str | Path, max_events: int 
     slices = [
         each
         for thread, function in enumerate(profile.functions, 1)
-        for each in _slices(profile, function, process, thread)
+        for each in (
+            *_slices(profile, function, process, thread),
+            *_stack_slices(profile, function, process, thread + len(profile.functions)),
+        )
     ]
     begin = min((each["ts"] for each in slices), default=0)
     dropped = _shortest(slices, len(slices) - max_events)
     kept = [_timed(each, begin) for k, each in enumerate(slices) if k not in dropped]
-    calls = sum(_is_call(slices[k]) for k in dropped)
+    kinds = Counter(slices[k]["cat"] for k in dropped)
     about = {
         "exporter": _EXPORTER,
         "message": profile.message,
-        "dropped Applys": len(dropped) - calls,
-        "dropped calls": calls,
+        "dropped Applys": kinds["C"] + kinds["Python"],
+        "dropped calls": kinds["call"],
     }
     events = [*_names(profile, process), *kept]
     _write({"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}, path)
@@ -105,9 +113,12 @@ def _names(profile: ProfileData, process: int) -> list[Event]:
     """Return the events that name the process and its threads."""
     title = f"opwise: {profile.message}" if profile.message else "opwise"
     rows: list[tuple[str, int, dict[str, Any]]] = [("process_name", 0, {"name": title})]
-    for thread, function in enumerate(profile.functions, 1):
-        rows.append(("thread_name", thread, {"name": function.name}))
-        rows.append(("thread_sort_index", thread, {"sort_index": thread}))
+    for k, function in enumerate(profile.functions):
+        threads = [function.name, *([f"written by: {function.name}"] if profile.frames else [])]
+        for place, name in enumerate(threads):
+            thread = k + 1 + place * len(profile.functions)
+            rows.append(("thread_name", thread, {"name": name}))
+            rows.append(("thread_sort_index", thread, {"sort_index": 2 * k + place + 1}))
     return [
         {"ph": "M", "name": name, "pid": process, "tid": thread, "ts": 0, "args": args}
         for name, thread, args in rows
@@ -136,6 +147,48 @@ def _slices(
                 "ph": "X", "name": apply.op, "cat": "C" if apply.c else "Python",
                 "ts": starts[k], "dur": at - starts[k], **place, "args": about[k],
             }  # fmt: skip
+
+
+def _stack_slices(
+    profile: ProfileData, function: FunctionProfile, process: int, thread: int
+) -> Iterator[Event]:
+    """Yield slices of the calls that wrote what ran; one slice for successive Applys below it."""
+    frames = {
+        apply.position: path_of(profile.frames, _main_origin(apply).frame).frames
+        for apply in function.own_applys
+        if apply.origins
+    }
+
+    def ended(frame: CallFrame, start: int, at: int) -> Event:
+        source = profile.sources.get(f"{frame.file}:{frame.line}", "")
+        return {
+            "ph": "X", "name": _name(frame, profile), "cat": "written by", "ts": start,
+            "dur": at - start, "pid": process, "tid": thread,
+            "args": {"line": f"{frame.file}:{frame.line}: {source}"} if frame.file else {},
+        }  # fmt: skip
+
+    for call in function.detail:
+        open_: list[tuple[CallFrame, int]] = []
+        at = call.start_ns
+        for kind, apply, at in _moments(function, call):
+            if kind == "C" or apply.inside >= 0:
+                continue
+            path = frames.get(apply.position, ())
+            same = sum(1 for _ in takewhile(bool, map(_is_frame, open_, path)))
+            for frame, start in reversed(open_[same:]):
+                yield ended(frame, start, at)
+            open_[same:] = [(frame, at) for frame in path[same:]]
+        for frame, start in reversed(open_):
+            yield ended(frame, start, at)
+
+
+def _is_frame(opened: tuple[CallFrame, int], frame: CallFrame) -> bool:
+    return opened[0] == frame
+
+
+def _main_origin(apply: ApplyProfile) -> OriginProfile:
+    """Return the origin that takes most of the time of an Apply."""
+    return max(aggregate.parts_of(apply), key=lambda part: part[1])[0]
 
 
 def _about(profile: ProfileData, apply: ApplyProfile) -> dict[str, Any]:
@@ -187,11 +240,13 @@ def _timed(each: Event, begin: int) -> Event:
 # --- speedscope -----------------------------------------------------------------------------------
 
 
-def export_speedscope(profile: ProfileData, path: str | Path, by: str = "scope") -> None:
+def export_speedscope(profile: ProfileData, path: str | Path, by: str = "call") -> None:
     """Write a profile in speedscope's format, with two views of each function.
 
-    One view has the time of all calls by stacks: with ``by='scope'`` the names of the scope, the
-    user's line and the Op; with ``by='line'`` the line, ``grad`` for a gradient, and the Op.
+    One view has the time of all calls by stacks: with ``by='call'`` the names of the scope, the
+    calls of the program that wrote what ran, and the Op; with ``by='scope'`` the names of the
+    scope, the user's line and the Op; with ``by='line'`` the line, ``grad`` for a gradient, and
+    the Op.
     ``aggregate.parts_of`` divides the time of an Apply. The other view has the kept calls, without
     gaps. Raises ValueError for another ``by``, and OSError.
     """
@@ -223,6 +278,7 @@ class _Frames:
 
     def __init__(self, profile: ProfileData) -> None:
         self.profile = profile
+        self.calls_of = aggregate.calls_of(profile)
         self.rows: list[dict[str, Any]] = []
         self._indices: dict[tuple[str, str, int], int] = {}
 
@@ -233,6 +289,15 @@ class _Frames:
             self._indices[key] = len(self.rows)
             self.rows.append({"name": name, **({"file": file, "line": line} if file else {})})
         return self._indices[key]
+
+    def of_calls(self, origin: OriginProfile) -> tuple[int, ...]:
+        """Return the frames of the calls that wrote it; that of its line if they are not known."""
+        found = self.calls_of(origin).frames
+        return tuple(map(self.of_call, found)) or self.of_line(origin)
+
+    def of_call(self, frame: CallFrame) -> int:
+        """Return the frame of a function of the program, of a line outside functions, a library."""
+        return self.index(_name(frame, self.profile), frame.file, frame.line)
 
     def of_scope(self, origin: OriginProfile) -> tuple[int, ...]:
         """Return the frames of the names of a scope."""
@@ -251,10 +316,22 @@ class _Frames:
         return (self.index(self.profile.sources.get(where) or where, *place),)
 
 
+def _name(frame: CallFrame, profile: ProfileData) -> str:
+    """Return the name of a function, the text of a line outside functions, or a library's name."""
+    if frame.function and frame.function != "<module>":
+        return frame.function
+    return profile.sources.get(f"{frame.file}:{frame.line}") or label(frame)
+
+
 #: from an origin to the frames above its Op
 _Stack = Callable[[_Frames, OriginProfile], tuple[int, ...]]
 
 _STACKS: dict[str, _Stack] = {
+    "call": lambda frames, origin: (
+        *frames.of_scope(origin),
+        *frames.of_calls(origin),
+        *frames.of_gradient(origin),
+    ),
     "scope": lambda frames, origin: (*frames.of_scope(origin), *frames.of_line(origin)),
     "line": lambda frames, origin: (*frames.of_line(origin), *frames.of_gradient(origin)),
 }

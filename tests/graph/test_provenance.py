@@ -4,6 +4,7 @@ import inspect
 import linecache
 import os
 import pickle
+import runpy
 import subprocess
 import sys
 import threading
@@ -12,8 +13,9 @@ import types
 import pytest
 
 from opwise.compile.shared import shared
-from opwise.config import config
-from opwise.graph import provenance
+from opwise.config import change_flags
+from opwise.graph import callstack, provenance
+from opwise.graph.apply import Apply
 from opwise.graph.type import generic
 from opwise.graph.variable import Constant
 
@@ -54,19 +56,76 @@ def test_the_line_of_every_instruction(written):
     assert len(todo) > 10
 
 
-def test_the_limit_says_how_many_frames_are_kept(toy):
-    limit = config.traceback.limit
-    try:
-        for wanted in (0, 1, 2):
-            config.traceback.limit = wanted
-            assert len(toy("f").make_node(generic()).trace) == wanted
-        config.traceback.limit = -1
-        assert len(toy("f").make_node(generic()).trace) > 10, "all of pytest's"
-        config.traceback.limit = 0
+def test_the_limit_says_how_many_frames_are_shown(toy):
+    node = toy("f").make_node(generic())
+    with change_flags(**{"traceback.limit": -1}):
+        whole = provenance.resolve(node.trace)
+    assert len(whole) == len(node.trace) > 10, "all of pytest's"
+    for wanted in (1, 2):
+        with change_flags(**{"traceback.limit": wanted}):
+            shown = provenance.resolve(node.trace)
+            assert len(shown) == wanted and len(pickle.loads(pickle.dumps(node)).trace) == wanted
+            assert shown == provenance.resolve(shown)
+            assert shown == whole[-wanted:]
+    with change_flags(**{"traceback.limit": 0}):
         assert provenance.user_line(toy("f").make_node(generic())) is None
-        assert provenance.format_trace(()) == ""
-    finally:
-        config.traceback.limit = limit
+    assert provenance.format_trace(()) == ""
+
+
+def test_equal_stacks_are_one_tuple(toy):
+    def made():
+        return toy("f").make_node(generic())
+
+    same = [made() for _ in range(3)]
+    other = made()
+    assert same[0].trace is same[1].trace is same[2].trace is not other.trace
+    assert same[0].trace[0] == other.trace[0], "the line in made()"
+
+
+def test_the_stack_is_that_of_python():
+    """callstack.capture walks the frames that Python's own functions show."""
+
+    def walked():
+        frame, found = sys._getframe(1), []
+        while frame is not None:
+            if not provenance.is_internal(frame.f_code):
+                found.append((frame.f_code, frame.f_lasti))
+            frame = frame.f_back
+        return found
+
+    def captured():
+        return callstack.capture(provenance.is_internal)
+
+    def of(depth, function):
+        return of(depth - 1, function) if depth else function()
+
+    for depth in (0, 3, 100):
+        mine, python = of(depth, lambda: (captured(), walked()))
+        assert mine[0][0].co_name == "captured" and mine[1][0] is python[0][0]
+        assert list(mine[2:]) == python[1:]
+    assert len(of(300, captured)) == 256
+    asked = []
+    assert callstack.capture(lambda code: asked.append(code) or True)
+    assert not asked, "each code object is asked about once"
+
+
+def test_frames_of_libraries(toy, tmp_path):
+    (tmp_path / "lib").mkdir()
+    file = tmp_path / "lib" / "layers.py"
+    file.write_text("def layer(apply, op, type):\n    return apply(op, [], [type()])\n")
+    space = runpy.run_path(str(file))
+    node = space["layer"](Apply, toy("f"), generic)
+    assert provenance.user_line(node) == (str(file), 2)
+    libraries = f"installed{os.pathsep}{tmp_path / 'lib'}"
+    with change_flags(**{"traceback.libraries": libraries}):
+        assert provenance.library_of(str(file)) == "lib"
+        assert provenance.library_of(pytest.__file__) == "pytest"
+        assert provenance.library_of(inspect.__file__) == "inspect"
+        assert provenance.library_of(__file__) == ""
+        assert provenance.user_line(node)[0] == __file__
+        assert provenance.line_of(provenance.resolve(node.trace))[0] == __file__
+    with change_flags(**{"traceback.libraries": ""}):
+        assert provenance.library_of(pytest.__file__) == ""
 
 
 def test_applys_of_rewrites_have_no_trace(toy):

@@ -13,6 +13,7 @@ import opwise.tensor as T
 from opwise.compile.function import function
 from opwise.modes.profilemode import ProfileMode
 from opwise.profiling import aggregate
+from opwise.profiling.model import CallFrame
 from opwise.profiling.profile import CallProfile, OriginProfile, Profile
 
 pytestmark = pytest.mark.null
@@ -90,7 +91,7 @@ CHROME = {
                         "properties": {
                             "ph": {"const": "X"},
                             "name": {"type": "string"},
-                            "cat": {"enum": ["call", "C", "Python"]},
+                            "cat": {"enum": ["call", "C", "Python", "written by"]},
                             "ts": {"type": "number", "minimum": 0},
                             "dur": {"type": "number", "minimum": 0},
                             "pid": {"type": "integer"},
@@ -135,14 +136,15 @@ def test_names_of_the_process_and_the_functions(recorded, made, tmp_path):
     assert names["thread_name", 4711, 1] == {"name": "f"}
     two = chrome(recorded, tmp_path / "t")
     assert {e["tid"]: e["args"]["name"] for e in two["traceEvents"] if e["name"] == "thread_name"} \
-        == {1: "f", 2: "g"}  # fmt: skip
+        == {1: "f", 2: "g", 3: "written by: f", 4: "written by: g"}  # fmt: skip
     assert {e["pid"] for e in two["traceEvents"]} == {recorded.environment["process"]}
 
 
 def test_every_kept_call_holds_its_applys(recorded, tmp_path):
     by_thread = defaultdict(list)
     for each in slices(chrome(recorded, tmp_path / "t")):
-        by_thread[each["tid"]].append(each)
+        if each["cat"] != "written by":
+            by_thread[each["tid"]].append(each)
     f, _ = recorded.functions
     assert len([e for e in by_thread[1] if e["cat"] == "call"]) == len(f.detail) == 8
     for events in by_thread.values():
@@ -338,7 +340,7 @@ def test_a_speedscope_file_fits_the_format(recorded, made, tmp_path, by):
 
 
 def test_weights_are_the_times_of_scopes(recorded, tmp_path):
-    data = speedscope(recorded, tmp_path / "s")
+    data = speedscope(recorded, tmp_path / "s", by="scope")
     sums = defaultdict(float)
     for view in data["profiles"][::2]:
         for stack, weight in stacks(data, view).items():
@@ -377,7 +379,7 @@ def test_an_apply_is_divided_among_what_it_computes(build, tmp_path):
     (view,) = data["profiles"]
     assert stacks(data, view) == {
         ("net", "one", "y = exp(x)", "fused"): 50.0,
-        ("net", "grad", "y = exp(x)", "fused"): 25.0,
+        ("net", "grad", "y = exp(x)", "grad", "fused"): 25.0,
         ("(unknown line)", "fused"): 25.0,
         ("(unknown line)", "dot"): 7.0,
     }
@@ -388,6 +390,43 @@ def test_an_apply_is_divided_among_what_it_computes(build, tmp_path):
         ("(unknown line)", "fused"): 25.0,
         ("(unknown line)", "dot"): 7.0,
     }
+
+
+@pytest.fixture
+def calling(build):
+    """exp and dot, written by two lines of one function that the program calls, and a library."""
+    apply, a_function, _ = build
+    frames = {
+        "run": CallFrame("/lib/runner.py", 9, "run", library="runner"),
+        "main": CallFrame("a.py", 30, "<module>", "run"),
+        "first": CallFrame("a.py", 3, "dense", "main"),
+        "library": CallFrame("/lib/net/layers.py", 7, "layer", "main", "net"),
+        "inner": CallFrame("/lib/net/ops.py", 8, "product", "library", "net"),
+    }
+    exp = replace(apply("exp", 40), origins=(OriginProfile("1", "exp", "a.py", 3, frame="first"),))
+    dot = OriginProfile("2", "dot", "a.py", 30, gradient_of=("a.py", 30), frame="inner")
+    neg = replace(apply("neg", 5, 1), origins=exp.origins)
+    function = a_function(exp, neg, replace(apply("dot", 60, 2), origins=(dot,)))
+    detail = (CallProfile(1, 1000, (40, 5, 60)),)
+    sources = {"a.py:3": "return exp(x)", "a.py:30": "y = dense(x)"}
+    return Profile((replace(function, detail=detail),), sources=sources, frames=frames)
+
+
+def test_stacks_are_the_calls_of_the_program(calling, tmp_path):
+    data = speedscope(calling, tmp_path / "s")
+    assert stacks(data, data["profiles"][0]) == {
+        ("y = dense(x)", "dense", "exp"): 40.0,
+        ("y = dense(x)", "dense", "neg"): 5.0,
+        ("y = dense(x)", "[net]", "grad", "dot"): 60.0,
+    }
+    trace = chrome(calling, tmp_path / "t")
+    written = [e for e in slices(trace) if e["cat"] == "written by"]
+    assert sorted((e["name"], e["ts"], e["dur"]) for e in written) == [
+        ("[net]", 0.045, 0.06), ("dense", 0, 0.045), ("y = dense(x)", 0, 0.105),
+    ]  # fmt: skip
+    assert {e["args"].get("line") for e in written} == {
+        "a.py:30: y = dense(x)", "a.py:3: return exp(x)", None,
+    }  # fmt: skip
 
 
 def test_kept_calls_stand_one_behind_the_other(made, tmp_path):
@@ -411,7 +450,8 @@ def test_the_costliest_function_is_shown_first(build, tmp_path):
 
 
 def test_other_stacks_are_refused(made, tmp_path):
-    with pytest.raises(ValueError, match="by is 'class'; it must be one of 'scope', 'line'"):
+    known = "'call', 'scope', 'line'"
+    with pytest.raises(ValueError, match=f"by is 'class'; it must be one of {known}"):
         made.export_speedscope(tmp_path / "s", by="class")
 
 
@@ -425,7 +465,8 @@ def test_what_records_writes_the_same(tmp_path):
     f([1.0])
     for alive in (mode, f.profile):
         trace = chrome(alive, tmp_path / "t")
-        assert [e["name"] for e in slices(trace)] == ["call 1 of f", "Elemwise{exp,no_inplace}"]
+        names = [e["name"] for e in slices(trace) if e["cat"] != "written by"]
+        assert names == ["call 1 of f", "Elemwise{exp,no_inplace}"]
         data = speedscope(alive, tmp_path / "s")
         assert sum(data["profiles"][0]["weights"]) == alive.profile().local_ns
 

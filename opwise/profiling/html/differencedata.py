@@ -42,7 +42,8 @@ def tables(before: Sequence[ProfileData], after: Sequence[ProfileData]) -> Table
 
 
 _TITLES = {
-    "apply": "Apply", "op": "Op", "class": "Class", "line": "Line", "scope": "Scope",
+    "apply": "Apply", "op": "Op", "class": "Class", "line": "Line", "call": "Call",
+    "scope": "Scope",
     "shapes": "Op and shapes",
 }  # fmt: skip
 

@@ -15,12 +15,14 @@ from typing import Any
 from opwise.graph.costs import is_contiguous
 from opwise.profiling import aggregate, histogram, roofline
 from opwise.profiling.aggregate import SummaryRow
+from opwise.profiling.callpaths import label
 from opwise.profiling.html.layout import layered
 from opwise.profiling.machinelimits import MachineLimits
 from opwise.profiling.memory import readable
 from opwise.profiling.model import (
     ApplyProfile,
     ArrayProfile,
+    CallFrame,
     CallProfile,
     FunctionProfile,
     OriginProfile,
@@ -61,7 +63,7 @@ def of_profile(
     """
     texts = Texts()
     lines = _Lines(texts, profile.sources)
-    origins = _Origins(texts, lines)
+    origins = _Origins(texts, lines, profile)
     ops = _Ops(texts)
     starts = _starts(profile.functions)
     data = {
@@ -168,7 +170,8 @@ def selections(profile: ProfileData) -> list[ProfileData]:
     """Return the profiles that the page can show: of all functions, then of each if several."""
     if len(profile.functions) == 1:
         return [profile]
-    return [profile, *(ProfileData((f,), sources=profile.sources) for f in profile.functions)]
+    alone = ProfileData(sources=profile.sources, frames=profile.frames)
+    return [profile, *(replace(alone, functions=(f,)) for f in profile.functions)]
 
 
 def environment(profile: ProfileData, texts: Texts) -> list[list[int]]:
@@ -234,11 +237,12 @@ class _Lines(_Numbered):
 
 
 class _Origins(_Numbered):
-    names = ("op", "line", "scope", "of")
+    names = ("op", "line", "scope", "of", "call")
 
-    def __init__(self, texts: Texts, lines: _Lines) -> None:
+    def __init__(self, texts: Texts, lines: _Lines, profile: ProfileData) -> None:
         super().__init__()
         self._texts, self._lines = texts, lines
+        self._calls_of = aggregate.calls_of(profile)
 
     def __call__(self, origin: OriginProfile) -> int:
         return self.number(
@@ -246,6 +250,7 @@ class _Origins(_Numbered):
             self._lines((origin.file, origin.line)),
             self._texts(origin.scope),
             self._lines(origin.gradient_of),
+            self._texts(str(self._calls_of(origin))),
         )
 
 
@@ -441,6 +446,7 @@ def _sums(profile: ProfileData, texts: Texts, lines: _Lines, ops: _Ops) -> Data:
     """Return the tables beside that of Applys, by name."""
     keys: dict[str, Callable[[Any], int]] = {
         "op": ops.of_key, "class": texts, "line": lines, "scope": texts,
+        "call": lambda path: texts(str(path)),
     }  # fmt: skip
     found: Data = {}
     for name, key in keys.items():
@@ -524,17 +530,19 @@ class _Part:
 
 
 def _flame(profile: ProfileData, first: int, texts: Texts, lines: _Lines, ops: _Ops) -> list[Any]:
-    """Return the tree of function, scopes, line and Op, with times divided as in ``by_line``.
+    """Return the tree of function, scopes, calls and Op, with times divided as in ``by_line``.
 
     first: the number of the first function among all functions.
     """
     root = _Part("all", texts(""))
+    calls_of = aggregate.calls_of(profile)
     for number, function in enumerate(profile.functions, first):
         for apply in function.applys:
             for origin, of_apply in aggregate.parts_of(apply):
                 share = apply.total * of_apply
                 is_gradient = origin.gradient_of is not None
-                for part in _path(root, number, function, apply, origin, texts, lines, ops):
+                frames = calls_of(origin).frames[-DEPTH:]
+                for part in _path(root, number, function, apply, origin, frames, texts, lines, ops):
                     part.ns += share
                     part.gradient += share * is_gradient
     return root.plain(max(root.ns * FLAME, 1))
@@ -546,20 +554,31 @@ def _path(
     function: FunctionProfile,
     apply: ApplyProfile,
     origin: OriginProfile,
+    calls: Sequence[CallFrame],
     texts: Texts,
     lines: _Lines,
     ops: _Ops,
 ) -> Iterator[_Part]:
-    """Yield the parts of the flame view that the time of an origin counts for."""
+    """Yield the parts of the flame view that the time of an origin counts for.
+
+    calls: those that wrote it.
+    """
     yield root
     part = root.part("function", texts(short_place(function.name)), number)
     yield part
     for name in filter(None, origin.scope.split("/", DEPTH)):
         part = part.part("scope", texts(name))
         yield part
-    line = lines(aggregate.line_of(origin))
-    part = part.part("line", texts("" if line >= 0 else "(unknown line)"), line)
-    yield part
+    for frame in calls:
+        if frame.file:
+            name = "" if frame.function == "<module>" else frame.function
+            part = part.part("line", texts(name), lines((frame.file, frame.line)))
+        else:
+            part = part.part("library", texts(label(frame)))
+        yield part
+    if not calls:
+        part = part.part("line", texts("(unknown line)"))
+        yield part
     yield part.part("op", texts(apply.op), ops(apply))
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from opwise.profiling import aggregate
+from opwise.profiling import aggregate, callpaths
 from opwise.profiling.aggregate import SummaryRow
 from opwise.profiling.memory import readable
 from opwise.profiling.model import LOOP, ApplyProfile, FunctionProfile, ProfileData
@@ -40,6 +40,8 @@ _MUCH = 0.1
 _DISTORTED = 0.01
 #: the times of an Apply that takes less than so many clock readings are unreliable
 _READINGS = 10
+#: calls below this share of the time are not shown
+_WORTH_A_CALL = 0.01
 #: Ops in Python below this share of the time are not explained
 _WORTH = 0.001
 
@@ -52,8 +54,8 @@ def sections(profile: ProfileData, n: int, line_width: int = sys.maxsize) -> lis
     without_names = calls(profile), program(profile)
     with_names = (
         loops(profile, n), device.section(profile, n), spread(profile, n), lines(profile, n),
-        scopes(profile, n), fused(profile, n), algorithms(profile, n), in_python(profile, n),
-        peak(profile), limits(profile, n),
+        call_tree(profile, n), scopes(profile, n), fused(profile, n), algorithms(profile, n),
+        in_python(profile, n), peak(profile), limits(profile, n),
     )  # fmt: skip
     found = [fitted(section, line_width, cut_rows=False) for section in without_names]
     found += [fitted(section, line_width) for section in with_names]
@@ -481,6 +483,24 @@ def lines(profile: ProfileData, n: int) -> list[str]:
     ]
 
 
+def call_tree(profile: ProfileData, n: int) -> list[str]:
+    """Return the time by call, as a tree; [] if no line of the program called another one."""
+    tree = aggregate.call_tree(profile)
+    found = [(depth, node) for depth, node in tree.walk() if node.ns > _WORTH_A_CALL * tree.ns]
+    if not any(depth for depth, _ in found):
+        return []
+    lines = ["By call: <seconds> <share> <of which in gradients> <line>, above those it called"]
+    for depth, node in found[:n]:
+        assert node.frame is not None
+        text = profile.sources.get(f"{node.frame.file}:{node.frame.line}", "")
+        name = "  " * depth + callpaths.label(node.frame) + (f"  {text}" if text else "")
+        lines.append(_row(node.ns, node.gradient, profile, name))
+    rest = len(found) - n
+    if rest > 0:
+        lines.append(f"  ... and {counted(rest, 'more line')} of over {_WORTH_A_CALL:.0%}")
+    return lines
+
+
 def scopes(profile: ProfileData, n: int) -> list[str]:
     """Return the time by scope of the program; [] if it has none."""
     found = [r for r in aggregate.by_scope(profile) if r.ns or (r.key and r.calls)]
@@ -495,18 +515,18 @@ def scopes(profile: ProfileData, n: int) -> list[str]:
 def _rows(
     found: list[SummaryRow], profile: ProfileData, n: int, name: Callable[[SummaryRow], str]
 ) -> list[str]:
-    local = profile.local_ns
     found = sorted(found, key=lambda r: (-r.ns, r.label))
     rest = sum(r.ns for r in found[n:])
     return [
-        *("  %10.6f  %5.1f%%  %6s  %s"
-          % (*_share(r.ns, local), _in_gradients(r), name(r)) for r in found[:n]),
+        *(_row(r.ns, r.gradient, profile, name(r)) for r in found[:n]),
         *(["  ... (%d more: %.6f s)" % (len(found) - n, rest * 1e-9)] if len(found) > n else []),
     ]  # fmt: skip
 
 
-def _in_gradients(row: SummaryRow) -> str:
-    return f"{percent(row.gradient, row.ns):.1f}%" if row.gradient else "-"
+def _row(ns: float, gradient: float, profile: ProfileData, name: str) -> str:
+    """Return a row. gradient: how much of the nanoseconds is of gradients."""
+    part = f"{percent(gradient, ns):.1f}%" if gradient else "-"
+    return "  %10.6f  %5.1f%%  %6s  %s" % (*_share(ns, profile.local_ns), part, name)
 
 
 def _share(ns: float, local: float) -> tuple[float, float]:

@@ -69,7 +69,7 @@ const costLine = (o) => (D.origins.of[o] >= 0 ? D.origins.of[o] : D.origins.line
 function belongs(id, kind, key) {
   if (kind === "op") return A.op[id] === key;
   if (kind === "class") return D.ops.class[A.op[id]] === key;
-  const of = kind === "line" ? costLine : (o) => D.origins.scope[o];
+  const of = kind === "line" ? costLine : (o) => D.origins[kind][o];
   const origins = A.origins[id];
   if (!origins.length) return kind === "line" ? key === -1 : text(key) === "";
   return origins.some((o) => of(o) === key);

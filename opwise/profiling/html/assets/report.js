@@ -122,7 +122,7 @@ function applyTable() {
   };
 }
 
-const KINDS = { Op: "op", Class: "class", Line: "line", Scope: "scope" };
+const KINDS = { Op: "op", Class: "class", Line: "line", Call: "call", Scope: "scope" };
 
 function groupTable(title) {
   const kind = KINDS[title];
@@ -136,7 +136,7 @@ function groupTable(title) {
     search: () => ({ [kind]: [text(from.label[k]), kind === "line" ? lineSource(key) : ""] }),
   }));
   const longest = rows.reduce((m, r) => Math.max(m, r.ns), 1);
-  const isShared = kind === "line" || kind === "scope";
+  const isShared = kind === "line" || kind === "call" || kind === "scope";
   const label = kind === "line"
     ? textual("label", "line", "the line and its text; a gradient counts for the line that it is the gradient of; a fused Apply's time is split among its source operations by their rough cost", (v, row) => (row.key < 0 ? el("span", { class: "soft" }, v) : sourceNode(row.key)), { widthGrow: 4, minWidth: 300 })
     : textual("label", title.toLowerCase(), title, code, { widthGrow: 4, minWidth: 260 });
@@ -275,14 +275,14 @@ function makeGraphPanel() {
   });
 }
 
-// --- scopes and lines as a flame ------------------------------------------------------------------
+// --- scopes and calls as a flame ------------------------------------------------------------------
 
 const flame = { boxes: [], path: [] };
 
 function flameLabel([kind, name, key]) {
   if (kind === "all") return FUNCTIONS.length > 1 ? "all functions" : "all";
   if (kind === "rest") return `${whole(name)} more`;
-  if (kind === "line") return key < 0 ? text(name) : `${lineText(key)}  ${lineSource(key)}`;
+  if (kind === "line") return key < 0 ? text(name) : `${lineText(key)} ${text(name)}  ${lineSource(key)}`;
   if (kind === "function") return FUNCTIONS[key].label;
   return kind === "op" ? shortOp(text(name)) : text(name) || "(no name)";
 }
@@ -310,7 +310,7 @@ function layFlame() {
 }
 
 const FLAME_ROW = 23;
-const FLAME_KINDS = { all: 0, function: 0, scope: 1, line: 2, op: 3, rest: 4 };
+const FLAME_KINDS = { all: 0, function: 0, scope: 1, library: 1, line: 2, op: 3, rest: 4 };
 
 function flameStyle(part) {
   const gradient = part[3] ? part[4] / part[3] : 0;
@@ -399,7 +399,7 @@ function openFlame(path) {
 
 function showFlame() {
   openFlame([flameRoot()]);
-  const legend = [["function", "function"], ["scope", "scope"], ["line", "line"], ["Op", "op"]];
+  const legend = [["function", "function"], ["scope, [library]", "scope"], ["line that was called or wrote it", "line"], ["Op", "op"]];
   byId("flame-legend").replaceChildren(
     ...legend.map(([name, kind]) => el("span", {}, el("i", { class: `dot f-${kind}` }), name)),
     D.flames[state.part][4] ? el("span", {}, el("i", { class: "dot f-op-gradient" }), "mostly gradients, at the line that they are the gradient of") : "",
