@@ -1,12 +1,13 @@
 """opwise compiles symbolic array programs under named modes and shows where their time goes.
 
-The names here are the public ones, those of the ``theano`` module among them.
+The names here are the public ones; all names and modules of ``theano`` are here too. ``nn``,
+``linalg`` and ``random`` have short names for what programs of today look for.
 """
 
 # ruff: noqa: E402 (the clock is read before what is imported)
 
-import sys as _sys
 import time as _time
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 _start = _time.perf_counter()
 _began = _time.time_ns()
@@ -25,7 +26,7 @@ except ModuleNotFoundError as _error:
     ) from None
 
 from opwise import errors, gradient, scalar, tensor
-from opwise.compile import asimported as _asimported
+from opwise.compile.asimported import note_import as _note_import
 from opwise.compile.construct import clone, rebuild_collect_shared
 from opwise.compile.executable import Function
 from opwise.compile.fromgraph import OpFromGraph
@@ -36,7 +37,6 @@ from opwise.compile.perthread import PerThread
 from opwise.compile.shared import SharedVariable, shared
 from opwise.config import change_flags, config
 from opwise.gradient import Lop, Rop, grad, subgraph_grad, verify_grad
-from opwise.graph import printing
 from opwise.graph.apply import Apply
 from opwise.graph.externalop import OpenMPOp
 from opwise.graph.fgraph import FunctionGraph
@@ -57,6 +57,7 @@ from opwise.linkers.storage import Container
 from opwise.linkers.wrap import DualLinker, WrapLinker, WrapLinkerMany
 from opwise.modes.mode import Mode, get_default_mode, get_mode, register_mode
 from opwise.modes.profilemode import ProfileMode
+from opwise.names.front import install as _answer_to_all_names
 from opwise.profiling import process as _process
 from opwise.tensor.products import dot
 from opwise.tuning.advise import advise
@@ -94,6 +95,7 @@ __all__ = [
     "PerThread",
     "PerformLinker",
     "ProfileMode",
+    "ProfileStats",
     "Rop",
     "SharedVariable",
     "SymbolicInput",
@@ -111,17 +113,22 @@ __all__ = [
     "config",
     "dot",
     "errors",
+    "foldl",
+    "foldr",
     "function",
     "generic",
     "get_default_mode",
     "get_mode",
     "grad",
     "gradient",
+    "map",
     "pp",
     "printing",
     "rebuild_collect_shared",
+    "reduce",
     "register_mode",
     "scalar",
+    "scan",
     "scope",
     "shared",
     "subgraph_grad",
@@ -130,47 +137,25 @@ __all__ = [
 ]
 
 
-# so that ``from opwise.printing import Print`` finds it too
-_sys.modules[f"{__name__}.printing"] = printing
-
-
 if _process.has_status_pipe():
     # at the end of the process it reports whether a function was compiled
     from opwise.profiling import stats as _stats  # noqa: F401
 
 _process.note_import(_start)
-_asimported.note_import(_began)
+_note_import(_began)
 
+# the other names of the theano module, and modules that most programs never use: they are imported
+# when they are first used
+_answer_to_all_names(__name__)
 
-#: names of Theano's Module system, by the module that has them
-_LEGACY = {
-    **dict.fromkeys(("Component", "External", "Member", "Method"), "components"),
-    **dict.fromkeys(("FancyModule", "Module"), "module"),
-    **dict.fromkeys(("ComponentDict", "ComponentList", "Composite"), "structures"),
-}
+if _TYPE_CHECKING:
+    from opwise import linalg as linalg
+    from opwise import nn as nn
+    from opwise import random as random
+    from opwise import sparse as sparse
+    from opwise import testing as testing
+    from opwise.graph import printing as printing
+    from opwise.loops import foldl, foldr, map, reduce, scan
+    from opwise.profiling.stats import ProfileStats
 
-
-def __getattr__(name):
-    """Import ``opwise.sparse``, ``opwise.testing``, ``opwise.legacy`` and the extension of IPython
-    when they are first used: most programs never use them."""
-    if name == "testing":
-        import opwise.testing
-
-        return opwise.testing
-    if name == "sparse":
-        import opwise.sparse
-
-        return opwise.sparse
-    if name in ("load_ipython_extension", "unload_ipython_extension"):  # %load_ext opwise
-        from opwise.notebook import extension
-
-        return getattr(extension, name)
-    if name in _LEGACY:
-        import importlib
-
-        found = getattr(importlib.import_module(f"opwise.legacy.{_LEGACY[name]}"), name)
-        globals()[name] = found
-        return found
-    from opwise.tensor import elsewhere
-
-    raise elsewhere.no_attribute(_sys.modules[__name__], name)
+    def __getattr__(name: str) -> object: ...

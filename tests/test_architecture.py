@@ -42,6 +42,8 @@ LAYERS = [
     ("command",),
     ("notebook",),
     ("legacy",),
+    ("names",),
+    ("nn", "linalg", "random"),
     ("opwise", "__main__"),
     ("theano",),
 ]
@@ -354,7 +356,9 @@ PATCHES = {
     ("opwise/tensor/join.py", "conversions.from_sequence"): _LOW,
     ("opwise/gpu/legacy.py", "legacy.device"): "theano.sandbox.cuda.use chooses a device",
     ("opwise/py2/pickles.py", "thing.__class__"): "pickle has made the object, which others hold",
-    ("theano/_modules.py", "package.__class__"): "the package is a LegacyModule as its modules are",
+    ("opwise/names/front.py", "module.__class__"): "the package is a LegacyModule as its modules "
+    "are",
+    ("opwise/names/front.py", "found.__class__"): "a module with a file answers to Theano's names",
     ("opwise/command/main.py", "sys.stdout"): _RUNNER,
     ("opwise/distributed/remote.py", "config.threads"): _RUNNER,
     ("opwise/testing/fuzz/__main__.py", "config.cache_graphs"): _RUNNER,
@@ -366,7 +370,7 @@ SET_ON_CLASSES = {
     ("opwise/py2/builtin.py", "cls"): _PYTHON2,
     ("opwise/py2/builtin.py", "ByteString"): "a class of the same file, of which methods differ "
     "in the name alone",
-    ("theano/_placeholder.py", "Placeholder"): "likewise",
+    ("opwise/names/placeholder.py", "Placeholder"): "likewise",
 }
 
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ import opwise.tensor
 import theano
 import theano.tensor as T
 from opwise.errors import MissingFeatureError
-from theano import _aliases
+from opwise.names import aliases, front, record
+from opwise.names.coverage import modules
 
 pytestmark = pytest.mark.null
 
@@ -116,7 +118,7 @@ def test_names_that_opwise_lacks(name):
 # --- modules ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", list(_aliases.MADE))
+@pytest.mark.parametrize("name", list(aliases.MADE))
 def test_modules_can_be_imported(name):
     module = importlib.import_module(name)
     assert sys.modules[name] is module
@@ -124,10 +126,10 @@ def test_modules_can_be_imported(name):
     parent, _, child = name.rpartition(".")
     if parent:
         found = getattr(importlib.import_module(parent), child)
-        assert callable(found) if name in _aliases.HIDDEN else found is module
+        assert callable(found) if name in aliases.HIDDEN else found is module
 
 
-@pytest.mark.parametrize("name", list(_aliases.MADE))
+@pytest.mark.parametrize("name", list(aliases.MADE))
 def test_modules_say_what_they_lack(name):
     module = importlib.import_module(name)
     text = f"opwise has no {name}.no_such_name, nor had Theano"
@@ -136,7 +138,7 @@ def test_modules_say_what_they_lack(name):
     assert not hasattr(module, "__no_such_special_name__")
 
 
-@pytest.mark.parametrize("name", list(_aliases.MADE))
+@pytest.mark.parametrize("name", list(aliases.MADE))
 def test_modules_list_what_they_have(name):
     module = importlib.import_module(name)
     listed = dir(module)
@@ -147,7 +149,7 @@ def test_modules_list_what_they_have(name):
 
 
 def test_sources_of_modules_exist():
-    for sources in _aliases.MADE.values():
+    for sources in aliases.MADE.values():
         for source in sources:
             importlib.import_module(source)
 
@@ -218,14 +220,86 @@ def test_both_packages_give_the_same():
     assert theano.compile.mode.Mode is opwise.Mode
 
 
+def same(ours, theirs):
+    """Return whether two values are the same, or modules of the two packages with one name."""
+    if isinstance(ours, ModuleType) and isinstance(theirs, ModuleType) and ours is not theirs:
+        package, _, rest = theirs.__name__.partition(".")
+        return package == "theano" and ours.__name__ == f"opwise.{rest}".rstrip(".")
+    return ours is theirs
+
+
 def test_every_public_name_of_opwise_is_a_name_of_theano():
-    modules = {"errors", "gradient", "printing", "scalar", "tensor"}
-    for name in set(opwise.__all__) - modules - {"__version__"}:
-        assert getattr(theano, name) is getattr(opwise, name)
-    for name in opwise.printing.__all__:
-        assert getattr(theano.printing, name) is getattr(opwise.printing, name)
+    for name in set(opwise.__all__) - {"__version__", "opwise"}:
+        assert same(getattr(opwise, name), getattr(theano, name)), name
+    for name in set(opwise.printing.__all__) - {"opwise"}:
+        assert same(getattr(opwise.printing, name), getattr(theano.printing, name)), name
     for name in T.__all__:
         assert getattr(T, name) is not None
+
+
+@pytest.mark.parametrize("module", modules())
+def test_every_name_of_theano_is_a_name_of_opwise(module):
+    """A module and its names are the same where the word theano is replaced by opwise."""
+    replaced = f"opwise.{module.partition('.')[2]}".rstrip(".")
+    try:
+        theirs = importlib.import_module(module)
+    except ImportError:
+        with pytest.raises(ImportError):
+            importlib.import_module(replaced)
+        return
+    ours = importlib.import_module(replaced)
+    different = {
+        name for name in record.names(module)
+        if not same(found(ours, "opwise" if name == "theano" else name), found(theirs, name))
+    }  # fmt: skip
+    # opwise.tensor.random draws numbers, opwise.__version__ is opwise's
+    assert different == {"theano.tensor": {"random"}}.get(module, set())
+    bound, genuine = star(replaced), star(module)
+    assert {"opwise" if name == "theano" else name for name in genuine} <= bound
+    if replaced in front.SHARED:
+        assert bound - {"__builtins__"} <= set(dir(ours))
+
+
+def star(module):
+    """Return the names that a star import binds; a package that some need may be missing."""
+    bound = {}
+    try:
+        exec(f"from {module} import *", bound)
+    except MissingFeatureError as error:
+        return {type(error)}
+    return set(bound)
+
+
+def found(module, name):
+    """Return what a module has under a name, or the class of the error."""
+    try:
+        return getattr(module, name)
+    except Exception as error:
+        return type(error)
+
+
+def test_modules_that_have_files_and_names_of_theano():
+    """``SHARED`` lists them all."""
+    root, found = Path(opwise.__file__).parent, set()
+    for module in {*record.modules(), *aliases.MADE}:
+        path = root.joinpath(*module.split(".")[1:])
+        if path.is_dir() or any(path.with_suffix(s).exists() for s in (".py", ".pyx")):
+            found.add(f"opwise.{module.partition('.')[2]}".rstrip("."))
+    assert found == front.SHARED
+
+
+def test_programs_that_never_say_theano_do_not_import_it():
+    code = (
+        "import opwise, opwise.tensor as T, sys\n"
+        "assert 'opwise.names.lookup' not in sys.modules, 'a plain import loads no tables'\n"
+        "from opwise.sandbox.rng_mrg import MRG_RandomStreams\n"
+        "from opwise.tensor.signal import pool\n"
+        "import opwise.gof.graph, opwise.typed_list, opwise.sparse\n"
+        "opwise.scan, opwise.ifelse.ifelse, opwise.ProfileStats, opwise.function_dump\n"
+        "assert 'theano' not in sys.modules\n"
+        "assert type(T.matrix()).__module__.startswith('opwise.tensor')\n"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
 def test_versions():
@@ -342,11 +416,11 @@ def test_printing_is_a_module_of_opwise_too():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-@pytest.mark.parametrize("module", ["theano.gradient", "theano.compile.mode", "theano.scalar"])
-def test_opwise_without_theano(module):
-    """opwise itself has no placeholders."""
-    own = importlib.import_module(_aliases.MADE[module][0])
-    assert not hasattr(own, "no_such_name") and not hasattr(opwise, "scan")
+@pytest.mark.parametrize("module", ["opwise.graph.variable", "opwise.modes.mode", "opwise.nn"])
+def test_modules_that_theano_did_not_have(module):
+    """They have no names of Theano beside their own."""
+    own = importlib.import_module(module)
+    assert type(own) is ModuleType and not hasattr(own, "absolute_import")
 
 
 def test_misspelled_names_are_answered_with_others():
@@ -372,7 +446,7 @@ def test_a_checkout_that_is_not_built_says_so(tmp_path):
 
 
 def test_c_code_of_types_is_kept():
-    from theano import _ccode
+    from opwise.names import ccode
     from theano.compile import ops
 
     class Mine(theano.Type):
@@ -380,7 +454,7 @@ def test_c_code_of_types_is_kept():
 
     for op in ("view_op", "deep_copy_op", "shape", "shape_i", "rebroadcast", "specify_shape"):
         getattr(ops, f"register_{op}_c_code")(Mine, "%(oname)s = %(iname)s;", version=1)
-    assert _ccode.registered["ViewOp", Mine] == ("%(oname)s = %(iname)s;", 1)
+    assert ccode.registered["ViewOp", Mine] == ("%(oname)s = %(iname)s;", 1)
     assert theano.compile.register_view_op_c_code is ops.register_view_op_c_code
 
 

@@ -1,13 +1,12 @@
-"""The legacy package: programs that ``import theano`` run on opwise unchanged.
+"""The package for old programs: those that ``import theano`` run on opwise unchanged.
 
-``theano._aliases`` lists where its names come from, ``theano._record`` which names Theano had.
+It has the names of opwise, and its own release. ``opwise.names`` lists where names come from.
 """
 
-import sys
-
 from opwise import __version__ as opwise_version  # noqa: F401
-from theano import _homes, _modules
-from theano._release import version as __version__  # noqa: F401
+from opwise.names import front as _front
+from opwise.names import homes as _homes
+from opwise.names.release import version as __version__  # noqa: F401
 
-_modules.install(sys.modules[__name__])
+_front.install("theano")
 _homes.adopt()

@@ -20,8 +20,8 @@ def covered(module: str) -> list[str]:
 
     Raises ClickException if Theano has no such module.
     """
-    known = importlib.import_module("theano._coverage")
-    record = importlib.import_module("theano._record")
+    known = importlib.import_module("opwise.names.coverage")
+    record = importlib.import_module("opwise.names.record")
     if module == EVERY:
         return list(_every(known, record.NEWEST))
     if module not in record.modules():

@@ -254,7 +254,7 @@ def theano_names(parsed: Parsed) -> tuple[set[str], list[tuple[str, int]]]:
     for name, line in found.used:
         if name.partition(".")[0] == "theano":
             used.setdefault(name, line)
-    lacking = importlib.import_module("theano._coverage").lacking
+    lacking = importlib.import_module("opwise.names.coverage").lacking
     texts = {(lacking(name), line) for name, line in used.items()}
     missing = [(text, line) for text, line in texts if text is not None]
     return set(used), sorted(missing, key=lambda pair: (pair[1], pair[0]))

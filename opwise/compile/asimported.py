@@ -24,8 +24,8 @@ from opwise.profiling.process import pause_garbage_collection
 #: folders of opwise on whose modules no rewrite for the CPU depends
 _APART = frozenset(
     (
-        "__pycache__", "command", "distributed", "gpu", "hardware", "legacy", "notebook",
-        "profiling", "py2", "testing", "tuning",
+        "__pycache__", "command", "distributed", "gpu", "hardware", "legacy", "names",
+        "notebook", "profiling", "py2", "testing", "tuning",
     )
 )  # fmt: skip
 #: modules that keep files and count threads: no content of a graph is theirs
@@ -144,7 +144,7 @@ class _AsImported:
         if len(sys.modules) == self._n_modules:
             return
         self._n_modules = len(sys.modules)
-        added = [name for name in sys.modules.keys() - self._names if _counts(name)]
+        added = [name for name in sys.modules.keys() - self._names if _has_code(name)]
         self._names.update(added)
         first = len(self.spaces)
         for name in added:
@@ -202,6 +202,14 @@ def _counts(name: str) -> bool:
     return (
         name.startswith("opwise.") and name.split(".", 2)[1] not in _APART and name not in _KEEPERS
     )
+
+
+def _has_code(name: str) -> bool:
+    """Return whether graphs depend on an imported module, which has a file.
+
+    Modules without one have the names that Theano had, of which those with files take none.
+    """
+    return _counts(name) and hasattr(sys.modules[name], "__file__")
 
 
 def _is_class_of_opwise(cls: type) -> bool:
@@ -289,7 +297,7 @@ class _Sources:
             self.checked.update(sys.modules)
             self.digest = _digest()
         elif self.digest is not None and len(sys.modules) != len(self.checked):
-            new = [name for name in sys.modules.keys() - self.checked if _counts(name)]
+            new = [name for name in sys.modules.keys() - self.checked if _has_code(name)]
             self.checked.update(sys.modules)
             if not all(_is_old(sys.modules[name]) for name in new):
                 self.digest = None

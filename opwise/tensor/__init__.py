@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import importlib as _importlib
-import sys as _sys
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from opwise.graph.apply import Apply  # noqa: F401
 from opwise.graph.op import Op  # noqa: F401
 from opwise.graph.variable import Constant, Variable  # noqa: F401
 from opwise.tensor import (  # noqa: F401  (modules; the last one registers)
-    elsewhere,
     linalg,
     nnet,
     operators,
-    printing,
+    printers,
 )
 from opwise.tensor.advanced_subtensor import *  # noqa: F403
 from opwise.tensor.assertion import *  # noqa: F403
@@ -37,24 +36,6 @@ from opwise.tensor.sort import *  # noqa: F403
 from opwise.tensor.subtensor import *  # noqa: F403
 from opwise.tensor.transfer import *  # noqa: F403
 
-#: names of ``theano.tensor`` for things above this layer, and their modules
-_ABOVE = {
-    **dict.fromkeys(("SharedVariable", "shared"), "opwise.compile.shared"),
-    **dict.fromkeys(
-        ("Lop", "Rop", "consider_constant", "grad", "numeric_grad", "subgraph_grad", "verify_grad"),
-        "opwise.gradient",
-    ),
-}
+if _TYPE_CHECKING:  # opwise.names finds the names of layers above, and those that only Theano has
 
-
-def __getattr__(name: str) -> object:
-    """Find a name of a layer above; raise AttributeError that says where another name is."""
-    if name in _ABOVE:
-        found = getattr(_importlib.import_module(_ABOVE[name]), name)
-        globals()[name] = found
-        return found
-    raise elsewhere.no_attribute(_sys.modules[__name__], name)
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *_ABOVE]
+    def __getattr__(name: str) -> _Any: ...

@@ -232,7 +232,7 @@ def logaddexp(*xs: TensorLike) -> Tensor:
 
 
 __all__ = [
-    *FUNCTIONS,
+    *(name for name in FUNCTIONS if name != "xlogx"),  # in Theano that is the name of a module
     *CONSTRUCTORS,
     *_ALIASES,
     "DimShuffle",

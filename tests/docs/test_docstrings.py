@@ -12,7 +12,7 @@ import pytest
 import opwise.errors
 import opwise.sparse
 import opwise.tensor
-from opwise.tensor import extra_ops, selection
+from opwise.tensor import elsewhere, extra_ops, selection
 
 pytestmark = pytest.mark.null
 
@@ -57,10 +57,11 @@ def public_functions():
     """Return {name: function} of what the modules list for programs to use."""
     found = []
     for package in (opwise.tensor, opwise.sparse):
-        found += inspect.getmembers(package)
+        found += vars(package).items()
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             listed = importlib.import_module(module.name)
-            found += [(name, getattr(listed, name)) for name in getattr(listed, "__all__", ())]
+            if {"__all__", "__exported__"} & vars(listed).keys():
+                found += [(name, getattr(listed, name)) for name in elsewhere.public(listed)]
     for module in (extra_ops, selection):
         own = inspect.getmembers(module, inspect.isfunction)
         found += [(name, f) for name, f in own if f.__module__ == module.__name__]

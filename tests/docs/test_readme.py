@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from opwise.command.doctor import names
-from theano import _record
-from theano._coverage import lacking
+from opwise.names import record
+from opwise.names.coverage import lacking
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -36,8 +36,8 @@ def test_what_is_missing_is_missing():
     """A name raises when it is used; of a module, something that it defines does."""
     for name in missing():
         dotted = f"theano.{name}"
-        below = [d for m in _record.modules() if f"{m}.".startswith(f"{dotted}.")
-                 for d in (each.dotted for each in _record.names(m).values())]  # fmt: skip
+        below = [d for m in record.modules() if f"{m}.".startswith(f"{dotted}.")
+                 for d in (each.dotted for each in record.names(m).values())]  # fmt: skip
         assert lacking(dotted) or any(map(lacking, below)), dotted
 
 

@@ -1,17 +1,21 @@
 """Every golden program under this project's `import theano`, against what Theano 1.0.5 gave."""
 
 import copy
+import importlib
+import inspect
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+import replaced
 from comparison import mismatches
 from differences import DIFFERENCES
 from programs import PROGRAMS
 from programs.encoding import decode_array, document_of, encode_array, text_of
 from programs.scripts import FIGURES, OUTDATED, PREFIX, SCRIPTS
 
+import opwise
 import theano
 
 RECORD = Path(__file__).resolve().parent / "theano-1.0.5.json"
@@ -80,7 +84,11 @@ def _check(name, **options):
     """Fail unless the program gives what was recorded, under these options of Program.run."""
     program = PROGRAMS[name]
     measured = program.run(theano, on_opt_error="raise", **options)
-    found = mismatches(_expected(name), measured, program.tolerance)
+    _compare(_expected(name), measured, program)
+
+
+def _compare(expected, measured, program):
+    found = mismatches(expected, measured, program.tolerance)
     if found:
         pytest.fail("\n".join([f"{len(found)} cases differ", *found]), pytrace=False)
 
@@ -88,6 +96,13 @@ def _check(name, **options):
 @pytest.mark.parametrize("name", list(_program_parameters()))
 def test_gives_what_was_recorded(name):
     _check(name)
+
+
+@pytest.mark.parametrize("name", list(_program_parameters()))
+def test_gives_it_where_the_word_theano_is_replaced_by_opwise(name):
+    program = replaced.programs()[name]
+    measured = program.run(opwise, on_opt_error="raise")
+    _compare(replaced.replaced(_expected(name)), replaced.replaced(measured), program)
 
 
 @pytest.mark.c
@@ -132,6 +147,18 @@ def test_the_record_says_equal_results_once():
     with pytest.raises(ValueError, match="stands between labels"):
         text_of({"programs": {"a || b": 1}})
     assert text_of(document_of(RECORD.read_text())) == RECORD.read_text()
+
+
+@pytest.mark.null
+def test_replaced_programs_never_say_theano():
+    programs = replaced.programs()
+    assert set(programs) == set(PROGRAMS)
+    for name, program in programs.items():
+        assert program is not PROGRAMS[name]
+        assert not hasattr(inspect.getmodule(program.function), "theano")
+    for name in SCRIPTS:
+        script = importlib.import_module(f"{replaced.NAME}.scripts.{name}")
+        assert getattr(script, "opwise", opwise) is opwise and not hasattr(script, "theano"), name
 
 
 @pytest.mark.null

@@ -12,9 +12,9 @@ import json
 import sys
 from pathlib import Path
 
-from theano import _record
-from theano._coverage import covered, lacking, modules
-from theano._placeholder import reason
+from opwise.names import record
+from opwise.names.coverage import covered, lacking, modules
+from opwise.names.placeholder import reason
 
 HERE = Path(__file__).parent
 PLACEHOLDERS = HERE / "placeholders.json"
@@ -26,7 +26,7 @@ def placeholders():
     for module in modules():
         if ".tests" in module:
             continue
-        recorded = _record.names(module)
+        recorded = record.names(module)
         for names in covered(module).raising.values():
             own = [name for name in names if recorded[name].home == recorded[name].dotted]
             if own:
@@ -45,7 +45,7 @@ def table():
     lines = [f"{'name':58} repositories  status"]
     for name, count in used().items():
         module, _, last = name.rpartition(".")
-        recorded = _record.names(module).get(last)
+        recorded = record.names(module).get(last)
         status = "works"
         if lacking(name) is not None:
             status = f"raises: {reason(recorded.home if recorded else name).what}"

@@ -1,4 +1,4 @@
-"""Record the names of every module of Theano's releases in ``theano/_recorded.json.gz``.
+"""Record the names of every module of Theano's releases in ``opwise/names/recorded.json.gz``.
 
     python tests/legacy/record_names.py list PACKAGE NAMES.json
     python tests/legacy/record_names.py merge 0.6.0=NAMES.json 0.7.0=NAMES.json ...
@@ -308,7 +308,7 @@ def main(words):
                 records[digits[release]] = json.load(file)
         folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         text = json.dumps(merged(records), indent=0, sort_keys=True) + "\n"
-        with open(os.path.join(folder, "theano", "_recorded.json.gz"), "wb") as file:
+        with open(os.path.join(folder, "opwise", "names", "recorded.json.gz"), "wb") as file:
             # without the time, so that the same names give the same file
             file.write(gzip.compress(text.encode("utf-8"), mtime=0))
     else:

@@ -16,9 +16,9 @@ import pytest
 import theano
 import theano.tensor as T
 from opwise.errors import MissingFeatureError
-from theano import _aliases, _record
-from theano._coverage import covered, lacking, modules
-from theano._placeholder import REASONS, Placeholder, placeholder, reason
+from opwise.names import aliases, record
+from opwise.names.coverage import covered, lacking, modules
+from opwise.names.placeholder import REASONS, Placeholder, placeholder, reason
 
 pytestmark = pytest.mark.null
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.null
 def test_every_name_can_be_imported(module):
     found = covered(module)
     assert found.missing == []
-    assert sum(found.count()) == len(_record.names(module)) > 0
+    assert sum(found.count()) == len(record.names(module)) > 0
 
 
 def test_no_name_that_worked_raises_now():
@@ -43,6 +43,13 @@ def test_no_name_that_worked_raises_now():
 def test_names_that_programs_use_can_be_found(name):
     text = lacking(name)
     assert text is None or "opwise does not have theano" in text or "Cuda" in name or "six" in name
+
+
+@pytest.mark.parametrize("name", names.used())
+def test_names_that_programs_use_are_found_in_opwise(name):
+    """As programs find them: module by module, then attributes of objects."""
+    replaced = re.sub(r"\btheano\b", "opwise", name)
+    assert (lacking(replaced) is None) == (lacking(name) is None)
 
 
 def test_the_table_of_names_that_programs_use():
@@ -61,7 +68,7 @@ def test_the_page_counts_these_names():
     page = (Path(__file__).parents[2] / "docs" / "names.md").read_text(encoding="utf-8")
     (listed,) = re.findall(r"^all modules +(\d+) +(\d+) +(\d+) +(\d+)", page, re.M)
     counts = []
-    for releases in (_record.NEWEST, None):
+    for releases in (record.NEWEST, None):
         working, raising, missing = map(
             sum, zip(*(covered(m, releases).count() for m in modules(releases)), strict=True)
         )
@@ -75,11 +82,11 @@ def test_the_page_counts_these_names():
 
 
 def test_kinds_and_releases():
-    recorded = _record.names("theano.tensor.nnet")["relu"]
+    recorded = record.names("theano.tensor.nnet")["relu"]
     assert recorded.kind == "function" and recorded.home == "theano.tensor.nnet.nnet.relu"
     assert recorded.span() == "0.8.2 to 1.0.5" and not recorded.is_in("67")
-    assert _record.names("theano.compile.profilemode")["ProfileMode"].span() == "0.6.0 to 0.8.2"
-    kinds = {name: each.kind for name, each in _record.names("theano.tensor.basic").items()}
+    assert record.names("theano.compile.profilemode")["ProfileMode"].span() == "0.6.0 to 0.8.2"
+    kinds = {name: each.kind for name, each in record.names("theano.tensor.basic").items()}
     assert {kinds[n] for n in ("exp", "TensorType", "dot", "numpy", "NotScalarConstantError")} == {
         "Op", "class", "function", "module", "exception",
     }  # fmt: skip
@@ -88,14 +95,14 @@ def test_kinds_and_releases():
 def test_modules_that_share_their_name_with_a_function():
     """As in Theano, the attribute of the parent is the function, also after the import."""
     shared = set()
-    for module in _record.modules():
+    for module in record.modules():
         parent, _, child = module.rpartition(".")
-        known = _record.names(parent).get(child)
+        known = record.names(parent).get(child)
         if known is not None and known.kind != "module":
             shared.add(module)
             assert importlib.import_module(module).__name__ == module
             assert callable(getattr(importlib.import_module(parent), child))
-    assert shared == _aliases.HIDDEN
+    assert shared == aliases.HIDDEN
 
 
 # --- star imports ---------------------------------------------------------------------------------
@@ -106,8 +113,8 @@ def test_a_star_import_binds_what_it_bound_in_the_newest_release(module, count):
     bound: dict = {}
     exec(f"from {module} import *", bound)
     bound.pop("__builtins__")
-    recorded = _record.names(module).values()
-    genuine = {r.dotted.rpartition(".")[2] for r in recorded if r.is_in(_record.NEWEST)}
+    recorded = record.names(module).values()
+    genuine = {r.dotted.rpartition(".")[2] for r in recorded if r.is_in(record.NEWEST)}
     assert set(bound) == {name for name in genuine if name[0] != "_"}
     assert len(bound) == count
     hidden = [name for name in bound if hasattr(builtins, name)]
@@ -144,7 +151,7 @@ def test_names_of_other_packages():
 def missing():
     """A placeholder for a function that no release had."""
     return placeholder(
-        _record.Recorded("theano.scan_module.scan.scan", "function", "67891",
+        record.Recorded("theano.scan_module.scan.scan", "function", "67891",
                          "theano.scan_module.scan.scan")
     )  # fmt: skip
 
@@ -276,7 +283,7 @@ def test_exceptions_are_real_classes():
 
 def test_the_record_is_read_only_for_missing_names():
     code = (
-        "import theano, theano.tensor as T, theano._record as r\n"
+        "import theano, theano.tensor as T, opwise.names.record as r\n"
         "T.dmatrix, theano.function, theano.gof.Op\n"
         "assert r.modules.cache_info().misses == 0\n"
         "from theano import scan\n"
@@ -293,7 +300,7 @@ def test_names_that_never_were_raise_at_once():
         exec("from theano.tensor import expp", {})
 
 
-@pytest.mark.parametrize("name", sorted(set(_aliases.MADE) - _aliases.HIDDEN))
+@pytest.mark.parametrize("name", sorted(set(aliases.MADE) - aliases.HIDDEN))
 def test_modules_are_attributes_of_their_packages(name):
     """Also those that have the name of a function, such as theano.tensor.xlogx."""
     package, _, attribute = name.rpartition(".")

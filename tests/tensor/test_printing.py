@@ -7,7 +7,7 @@ import opwise.tensor as T
 from opwise.gradient import grad
 from opwise.graph.printing import PPrinter, Print, debugprint, min_informative_str, pp, pprint
 from opwise.scalar.types import get_scalar_type
-from opwise.tensor.printing import DimShufflePrinter, MakeVectorPrinter, SubtensorPrinter
+from opwise.tensor.printers import DimShufflePrinter, MakeVectorPrinter, SubtensorPrinter
 
 pytestmark = pytest.mark.null
 

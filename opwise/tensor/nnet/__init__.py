@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys as _sys
-
-from opwise.tensor import elsewhere
 from opwise.tensor.nnet import bn, nnet, sigm  # noqa: F401  (legacy names of modules)
 from opwise.tensor.nnet.bn import batch_normalization
 from opwise.tensor.nnet.nnet import (
@@ -101,8 +98,3 @@ __all__ = [
     "softsign",
     "ultra_fast_sigmoid",
 ]
-
-
-def __getattr__(name: str) -> object:
-    """Raise AttributeError that says where a name is, if it is elsewhere."""
-    raise elsewhere.no_attribute(_sys.modules[__name__], name)

@@ -7,7 +7,7 @@ from opwise import tensor as T
 from opwise.gradient import grad
 from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
-from opwise.tensor import nnet
+from opwise.tensor import elsewhere, nnet
 
 pytestmark = pytest.mark.null
 
@@ -165,8 +165,8 @@ def test_public_names():
     """.split()
     assert [name for name in names if not hasattr(nnet, name)] == []
     modules = {"bn", "nnet", "sigm"}
-    assert set(names) - modules == set(nnet.__all__)
-    for name in nnet.nnet.__all__:
+    assert set(names) - modules == set(elsewhere.public(nnet))
+    for name in elsewhere.public(nnet.nnet):
         assert hasattr(nnet.nnet, name)
 
 

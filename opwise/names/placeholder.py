@@ -14,7 +14,7 @@ from functools import cache
 from typing import NamedTuple
 
 from opwise.errors import MissingFeatureError
-from theano._record import Recorded, usual
+from opwise.names.record import Recorded, usual
 
 
 class Reason(NamedTuple):
@@ -221,6 +221,7 @@ def text(recorded: Recorded) -> str:
     )
 
 
+@cache
 def placeholder(recorded: Recorded) -> type:
     """Return what stands for a name that opwise lacks."""
     module, _, name = recorded.home.rpartition(".")

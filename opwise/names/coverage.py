@@ -7,9 +7,9 @@ import types
 from typing import NamedTuple
 
 from opwise.errors import MissingFeatureError
-from theano import _record
-from theano._modules import LegacyModule
-from theano._placeholder import Placeholder, placeholder, reason, text
+from opwise.names import record
+from opwise.names.front import LegacyModule
+from opwise.names.placeholder import Placeholder, placeholder, reason, text
 
 
 class Covered(NamedTuple):
@@ -31,14 +31,14 @@ class Covered(NamedTuple):
 def covered(module: str, releases: str | None = None) -> Covered:
     """Return how opwise has the names that a module of Theano had.
 
-    releases: digits of ``_record.RELEASES`` (default: all of them).
+    releases: digits of ``record.RELEASES`` (default: all of them).
     """
     found = Covered(module, [], {}, [])
     try:
         imported = importlib.import_module(module)
     except ImportError:  # it needs a package that is not there
         imported = None
-    for name, recorded in _record.names(module).items():
+    for name, recorded in record.names(module).items():
         if not recorded.is_in(releases):
             continue
         try:
@@ -59,8 +59,8 @@ def covered(module: str, releases: str | None = None) -> Covered:
 def modules(releases: str | None = None) -> list[str]:
     """Return the modules of Theano that have names in one of some releases (default: all)."""
     return sorted(
-        module for module in _record.modules()
-        if any(each.is_in(releases) for each in _record.names(module).values())
+        module for module in record.modules()
+        if any(each.is_in(releases) for each in record.names(module).values())
     )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def lacking(dotted: str) -> str | None:
     value: object = importlib.import_module(parts[0])
     for k, part in enumerate(parts[1:], 2):
         name = ".".join(parts[:k])
-        recorded = _record.names(getattr(value, "__name__", "")).get(part)
+        recorded = record.names(getattr(value, "__name__", "")).get(part)
         try:
             value = getattr(value, part)
         except AttributeError as error:

@@ -1,4 +1,4 @@
-"""The names that Theano's releases had: ``_recorded.json.gz``, read when a program asks for a name
+"""The names that Theano's releases had: ``recorded.json.gz``, read when a program asks for a name
 that opwise lacks. ``tests/legacy/record_names.py`` writes it and describes its form.
 """
 
@@ -41,7 +41,7 @@ def modules() -> dict[str, dict[str, str]]:
     import gzip  # few programs ask for a name that opwise lacks
     import json
 
-    with gzip.open(os.path.join(os.path.dirname(__file__), "_recorded.json.gz")) as file:
+    with gzip.open(os.path.join(os.path.dirname(__file__), "recorded.json.gz")) as file:
         return json.load(file)
 
 

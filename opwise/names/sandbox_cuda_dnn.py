@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from theano import _cudnn
+from opwise.names import cudnn
 
 
 def dnn_conv(
@@ -13,7 +13,7 @@ def dnn_conv(
     precision: Any = None,
 ) -> Any:  # fmt: skip
     """Return the convolution of images with kernels; conv_mode: 'conv' flips these, 'cross' not."""
-    return _cudnn.dnn_conv(img, kerns, border_mode, subsample, conv_mode=conv_mode)
+    return cudnn.dnn_conv(img, kerns, border_mode, subsample, conv_mode=conv_mode)
 
 
 def dnn_conv3d(
@@ -22,7 +22,7 @@ def dnn_conv3d(
     precision: Any = None,
 ) -> Any:  # fmt: skip
     """Return the convolution of volumes with kernels, as ``dnn_conv`` of images."""
-    return _cudnn.dnn_conv3d(img, kerns, border_mode, subsample, conv_mode=conv_mode)
+    return cudnn.dnn_conv3d(img, kerns, border_mode, subsample, conv_mode=conv_mode)
 
 
 def dnn_gradweight(
@@ -30,7 +30,7 @@ def dnn_gradweight(
     conv_mode: str = "conv",
 ) -> Any:  # fmt: skip
     """Return the gradient of ``dnn_conv`` by kernels of the shape ``kerns_shp``."""
-    return _cudnn.dnn_gradweight(
+    return cudnn.dnn_gradweight(
         img, topgrad, kerns_shp, border_mode, subsample, conv_mode=conv_mode
     )
 
@@ -40,9 +40,7 @@ def dnn_gradinput(
     conv_mode: str = "conv",
 ) -> Any:  # fmt: skip
     """Return the gradient of ``dnn_conv`` by images of the shape ``img_shp``."""
-    return _cudnn.dnn_gradinput(
-        kerns, topgrad, img_shp, border_mode, subsample, conv_mode=conv_mode
-    )
+    return cudnn.dnn_gradinput(kerns, topgrad, img_shp, border_mode, subsample, conv_mode=conv_mode)
 
 
 def dnn_gradweight3d(
@@ -50,7 +48,7 @@ def dnn_gradweight3d(
     conv_mode: str = "conv",
 ) -> Any:  # fmt: skip
     """Return the gradient of ``dnn_conv3d`` by kernels of the shape ``kerns_shp``."""
-    return _cudnn.dnn_gradweight3d(
+    return cudnn.dnn_gradweight3d(
         img, topgrad, kerns_shp, border_mode, subsample, conv_mode=conv_mode
     )
 
@@ -60,7 +58,7 @@ def dnn_gradinput3d(
     conv_mode: str = "conv",
 ) -> Any:  # fmt: skip
     """Return the gradient of ``dnn_conv3d`` by volumes of the shape ``img_shp``."""
-    return _cudnn.dnn_gradinput3d(
+    return cudnn.dnn_gradinput3d(
         kerns, topgrad, img_shp, border_mode, subsample, conv_mode=conv_mode
     )
 
@@ -70,10 +68,10 @@ def dnn_pool(img: Any, ws: Any, stride: Any = (1, 1), mode: str = "max", pad: An
     if len(ws) == 3:
         stride = (1, 1, 1) if stride == (1, 1) else stride
         pad = (0, 0, 0) if pad == (0, 0) else pad
-    return _cudnn.dnn_pool(img, ws, stride, mode, pad)
+    return cudnn.dnn_pool(img, ws, stride, mode, pad)
 
 
-class GpuDnnConvDesc(_cudnn.GpuDnnConvDesc):
+class GpuDnnConvDesc(cudnn.GpuDnnConvDesc):
     """How a convolution is computed; called with shapes, it returns the description."""
 
     def __init__(
