@@ -12,6 +12,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from opwise.config.registry import options
+from opwise.tensor.elsewhere import public
 
 
 class Flags(SphinxDirective):
@@ -62,8 +63,7 @@ class Names(SphinxDirective):
 
 
 def _summaries(module: Any) -> Iterator[tuple[str, str]]:
-    names = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
-    for name in sorted(set(names), key=str.lower):
+    for name in sorted(set(public(module)), key=str.lower):
         thing = getattr(module, name)
         text = _summary(thing)
         if callable(thing) and text:

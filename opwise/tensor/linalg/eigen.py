@@ -243,14 +243,14 @@ class EigvalshGrad(_LowerOrUpper):
         return shapes[:-1]
 
 
-def eigvalsh(a: TensorLike, b: Any, lower: bool = True) -> Tensor:
+def eigvalsh(a: TensorLike, b: Any = None, lower: bool = True) -> Tensor:
     """Return the eigenvalues of a symmetric matrix, or of two; see Eigvalsh.
 
-    a, b: of shape (n, n); b: None for the identity. The result is an ascending vector of shape
-    (n,), of the upcast of their dtypes (float64 for integers, that of the real parts for complex
-    numbers). lower: whether the lower half is read. Raises AssertionError unless they are matrices;
-    at run time LinAlgError if a is not square or b not positive definite, ValueError if shapes
-    differ and for infinities and NaN.
+    a, b: of shape (n, n); b: None (default) for the identity. The result is an ascending vector of
+    shape (n,), of the upcast of their dtypes (float64 for integers, that of the real parts for
+    complex numbers). lower: whether the lower half is read. Raises AssertionError unless they are
+    matrices; at run time LinAlgError if a is not square or b not positive definite, ValueError if
+    shapes differ and for infinities and NaN.
     """
     result: Tensor = Eigvalsh(lower)(a, b)
     return result
