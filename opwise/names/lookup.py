@@ -210,4 +210,4 @@ def _unknown(module, name):
     more = hint(name, module.__name__, own, known)
     if module.__name__.startswith("theano"):
         return f"opwise has no {module.__name__}.{name}, nor had Theano.{more}"
-    return f"module {module.__name__!r} has no attribute {name!r}, nor had Theano's.{more}"
+    return f"module {module.__name__!r} has no attribute {name!r}.{more}"

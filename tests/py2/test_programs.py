@@ -480,7 +480,7 @@ from __future__ import print_function
 import random, sys, opwise
 
 def show(queue):
-    queue.put([5 / 2, sys.argv[1:], __name__, type(opwise).__name__])
+    queue.put([5 / 2, sys.argv[1:], __name__, opwise.__name__])
 
 if __name__ == '__main__':
     import multiprocessing
@@ -519,7 +519,7 @@ def test_programs_see_what_python_shows_them(tmp_path, start, python, half, is_m
     assert done.stdout.splitlines() == [
         f"True ['-x', 'y'] {folder} {package}",
         "program.py module stdin",
-        *[f"[{half}, ['-x', 'y'], '__mp_main__', 'module']"] * 2,
+        *[f"[{half}, ['-x', 'y'], '__mp_main__', 'opwise']"] * 2,
     ], done.stderr
     assert done.returncode == 5
 
