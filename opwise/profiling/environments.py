@@ -13,8 +13,11 @@ Triple = tuple[str, str, str]
 #: keys of an environment, by the word for each, in the order of printing
 _KEYS = {
     "program": "program", "flags": "flags", "opwise": "opwise", "Python": "python",
-    "numpy": "numpy", "computer": "node", "system": "system",
+    "numpy": "numpy", "BLAS": "blas", "threads": "threads", "computer": "node",
+    "system": "system",
 }  # fmt: skip
+#: those that are versions
+VERSIONS = ("opwise", "Python", "numpy", "BLAS")
 #: what does not explain a difference in time
 _INNOCENT = ("files", "runs", "dates", "functions")
 #: how many functions are named

@@ -8,12 +8,13 @@ of Applys.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from opwise.profiling import aggregate, compare
+from opwise.profiling import aggregate, compare, costs
 from opwise.profiling.aggregate import GROUPINGS
 from opwise.profiling.compare import Difference
+from opwise.profiling.costs import CostRow
 from opwise.profiling.model import ApplyProfile, ArrayProfile, FunctionProfile, ProfileData
 from opwise.profiling.noise import Repeated, Runs
 
@@ -129,14 +130,21 @@ def difference(
     limit: float | None = None,
     floor_ns: float = 0.0,
     failed: Iterable[Repeated] = (),
+    of_run: Sequence[CostRow] = (),
+    limits: Mapping[str, float] | None = None,
+    failed_costs: Iterable[CostRow] = (),
+    not_judged: Sequence[str] = (),
 ) -> Document:
     """Return the document of the difference of some runs to others.
 
     by: a name of ``compare.GROUPINGS``. total, rows: all Applys together, and each row. A row fails
     if its ratio exceeds ``limit`` and its difference ``floor_ns`` nanoseconds; limit is None if no
-    row can fail. failed: those of total and rows that do.
+    row can fail. failed: those of total and rows that do. of_run: the costs of whole runs, limits
+    those of them by name, failed_costs those that exceed theirs. not_judged: sentences about limits
+    that too little is known for.
     """
-    failing = set(map(id, failed))
+    failing = {id(one) for one in (*failed, *failed_costs)}
+    limits = limits or {}
     names = Names(runs, by)
     return {
         "format": DIFFERENCE,
@@ -147,8 +155,29 @@ def difference(
         "after": _side(runs.after),
         "limit": None if limit is None else {"ratio": limit, "floor_seconds": _seconds(floor_ns)},
         "failed": bool(failing) or (limit is not None and not any(map(matches, rows))),
+        "not_judged": list(not_judged),
+        "drift": [finite(end) for end in runs.drift],
         "total": _difference(total, names, id(total) in failing),
         "rows": [_difference(row, names, id(row) in failing) for row in rows],
+        "costs": [_cost(row, limits.get(row.cost.name), id(row) in failing) for row in of_run],
+    }
+
+
+def _cost(row: CostRow, limit: float | None, failed: bool) -> Document:
+    known = row.ratio is not None and row.p is not None
+    return {
+        "name": row.cost.name,
+        "label": row.cost.label,
+        "unit": row.cost.unit,
+        "exact": row.cost.is_exact,
+        "before": finite(row.before),
+        "after": finite(row.after),
+        "ratio": finite(row.ratio),
+        "interval": [finite(end) for end in row.interval()] if known else None,
+        "p": finite(row.p),
+        "verdict": row.verdict,
+        "limit": limit,
+        "failed": failed,
     }
 
 
@@ -178,6 +207,7 @@ def _difference(repeated: Repeated, names: Names, failed: bool) -> Document:
         "interval": interval,
         "p": finite(repeated.p),
         "verdict": repeated.verdict,
+        "changes": [str(change) for change in costs.changes(row)],
         "failed": failed,
     }
 
@@ -309,6 +339,9 @@ _REPORT: Document = {
     ),
     "by": _object(**dict.fromkeys(GROUPINGS, _SUMS)),
 }  # fmt: skip
+_ENDS: Document = {
+    "type": ["array", "null"], "items": _NUMBER, "minItems": 2, "maxItems": 2,
+}  # fmt: skip
 _ROW: Document = {
     "label": _TEXT,
     "functions": _TEXTS,
@@ -320,9 +353,10 @@ _ROW: Document = {
     "seconds_a_call_before": _NUMBER,
     "seconds_a_call_after": _NUMBER,
     "ratio": _NUMBER,
-    "interval": {"type": ["array", "null"], "items": _NUMBER, "minItems": 2, "maxItems": 2},
+    "interval": _ENDS,
     "p": _NUMBER,
     "verdict": {"enum": ["", "slower", "faster", "noise"]},
+    "changes": _TEXTS,
     "failed": {"type": "boolean"},
 }  # fmt: skip
 _DIFFERENCE: Document = {
@@ -332,9 +366,18 @@ _DIFFERENCE: Document = {
     "after": _object(**_SIDE),
     "limit": {**_object(ratio=_NUMBER, floor_seconds=_NUMBER), "type": ["object", "null"]},
     "failed": {"type": "boolean"},
+    "not_judged": _TEXTS,
+    "drift": _ENDS,
     "total": _object(**_ROW),
     "rows": _rows(**_ROW),
-}
+    "costs": _rows(
+        name={"enum": [cost.name for cost in costs.COSTS]}, label=_TEXT,
+        unit={"enum": [costs.SECONDS, costs.BYTES, costs.NUMBER]}, exact={"type": "boolean"},
+        before=_NUMBER, after=_NUMBER, ratio=_NUMBER, interval=_ENDS, p=_NUMBER,
+        verdict={"enum": ["", "slower", "faster", "more", "less", "same", "noise"]},
+        limit=_NUMBER, failed={"type": "boolean"},
+    ),
+}  # fmt: skip
 
 
 def schema(format_: str) -> Document:

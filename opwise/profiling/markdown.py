@@ -11,8 +11,10 @@ from typing import Any
 
 from opwise.profiling import jsonreports
 from opwise.profiling.aggregate import GROUPINGS, NO_SCOPE
+from opwise.profiling.costs import BYTES, SECONDS
 from opwise.profiling.files import printable
 from opwise.profiling.jsonreports import Document
+from opwise.profiling.memory import readable
 from opwise.profiling.model import ProfileData
 from opwise.profiling.reports.wording import counted, short, short_place
 
@@ -75,22 +77,53 @@ def _sums(data: list[Document], name: str, n: int) -> list[str]:
 def difference(data: Document, n: int = 10) -> str:
     """Return the Markdown of the document of a difference. n: how many rows the table has."""
     lines = [f"### {_headline(data)}", "", *_failures(data, n), *_differences(data, n)]
+    if data["costs"]:
+        lines += ["", *_folded("Cost of a run", _costs(data["costs"]))]
     return _text([*lines, "", *_folded("Environment", _both_environments(data))])
 
 
+def _costs(rows: list[Document]) -> list[str]:
+    """Return the table of what whole runs cost."""
+    shown = [
+        (_amount(row["before"], row["unit"]), _amount(row["after"], row["unit"]), _ratio(row),
+         _interval(row), row["verdict"], row["label"])
+        for row in rows
+    ]  # fmt: skip
+    return _table(("before", "after", "ratio", "95 %", "verdict", ""), shown, "rrrr", len(shown))
+
+
+def _amount(value: float | None, unit: str) -> str:
+    if value is None:
+        return ""
+    if unit == SECONDS:
+        return _time(value)
+    return readable(value) if unit == BYTES else f"{value:,.0f}"
+
+
 def _failures(data: Document, n: int) -> list[str]:
-    """Return the lines about rows that exceed the limit, up to n of them."""
+    """Return the lines about what exceeds a limit, up to n rows of it, or is not judged."""
     failed = [row for row in (data["total"], *data["rows"]) if row["failed"]]
-    if not failed:
-        return []
-    rows, ratio = counted(len(failed), "row"), data["limit"]["ratio"]
-    return [
-        f"**Failed**: {rows} took more than {ratio:g} times as long:",
-        "",
-        *(f"- {_ratio(row)} {_where(row)}" for row in failed[:n]),
-        *([f"- and {len(failed) - n} more"] if len(failed) > n else []),
-        "",
-    ]
+    large = [row for row in data["costs"] if row["failed"]]
+    lines: list[str] = []
+    if failed:
+        rows, ratio = counted(len(failed), "row"), data["limit"]["ratio"]
+        lines += [
+            f"**Failed**: {rows} took more than {ratio:g} times as long:",
+            "",
+            *(f"- {_ratio(row)} {_where(row)}" for row in failed[:n]),
+            *([f"- and {len(failed) - n} more"] if len(failed) > n else []),
+            "",
+        ]
+    if large:
+        lines += [
+            f"**Failed**: {counted(len(large), 'cost')} of a run above the limit:",
+            "",
+            *(f"- {_ratio(row)} {row['label']}" for row in large),
+            "",
+        ]
+    if data["not_judged"]:
+        lines += [*(f"- {printable(line)}" for line in data["not_judged"]), ""]
+    return lines
 
 
 def _differences(data: Document, n: int) -> list[str]:

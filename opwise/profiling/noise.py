@@ -3,6 +3,10 @@
 Each run is one observation of every row. Two sides differ if a two-sided rank test (Mann and
 Whitney) says so after correction for the number of rows (Benjamini and Hochberg). The sum of all
 Applys is a single row and needs no correction.
+
+Sides that did not run in turn may have met the hardware at different speeds. Then each run has the
+times of a fixed piece of work, the control; a time differs only if it changed by more than the
+control did (``drift``).
 """
 
 from __future__ import annotations
@@ -15,10 +19,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opwise.profiling import compare
+from opwise.profiling import compare, histogram
 from opwise.profiling.compare import Comparison, Difference
 from opwise.profiling.merge import merge
-from opwise.profiling.model import ProfileData
+from opwise.profiling.model import ApplyProfile, ProfileData
 
 #: probability of taking noise for a difference, at most
 LEVEL = 0.05
@@ -28,29 +32,36 @@ WORTH = 0.01
 FEWEST = 4
 
 
-@dataclass(frozen=True)
-class Repeated:
-    """A row of a comparison of several runs with several others."""
+#: start of the names, in the environment of a run, of the seconds of the parts of the control
+CONTROL = "seconds_control_"
+#: (least, most) factor by which the hardware may have taken longer for the second side
+Drift = tuple[float, float]
+#: of sides that ran in turn
+STEADY: Drift = (1.0, 1.0)
 
-    #: the sums of all runs
-    row: Difference
-    #: nanoseconds of one call, for each run of the first side
+
+class Observed:
+    """What was observed of one quantity in the runs of two sides; the base of rows."""
+
+    #: a value for each run of the first side
     mine: tuple[float, ...]
     #: the same for each run of the other side
     theirs: tuple[float, ...]
     #: probability of so large a difference by noise alone, corrected; None with too few runs
-    p: float | None = None
+    p: float | None
     #: level that an uncorrected p would be compared with
-    level: float = LEVEL
+    level: float
+    #: factor by which the hardware alone may have changed the values
+    drift: Drift
 
     @property
     def before(self) -> float | None:
-        """The median of the first side, nanoseconds a call; None without runs."""
+        """The median of the first side; None without runs."""
         return statistics.median(self.mine) if self.mine else None
 
     @property
     def after(self) -> float | None:
-        """The median of the other side, nanoseconds a call; None without runs."""
+        """The median of the other side; None without runs."""
         return statistics.median(self.theirs) if self.theirs else None
 
     @property
@@ -60,10 +71,15 @@ class Repeated:
 
     @property
     def change(self) -> float | None:
-        """The second median minus the first, nanoseconds a call; None if a side has none."""
+        """The second median minus the first; None if a side has none."""
         if self.before is None or self.after is None:
             return None
         return self.after - self.before
+
+    @property
+    def sure_ratio(self) -> float | None:
+        """The ratio without what the hardware may have added to it; None if a side has none."""
+        return None if self.ratio is None else self.ratio / self.drift[1]
 
     @property
     def verdict(self) -> str:
@@ -77,8 +93,9 @@ class Repeated:
     def interval(self) -> tuple[float, float]:
         """Return (low, high): the confidence interval of the ratio, at the row's level.
 
-        It holds each r for which ``mine`` times r does not differ from ``theirs``; so it contains 1
-        unless the verdict is 'slower' or 'faster'. Raises ValueError if a side has no runs.
+        It holds each r for which ``mine`` times r does not differ from ``theirs``, widened by the
+        drift of the hardware; so it contains 1 unless the verdict is 'slower' or 'faster'. Raises
+        ValueError if a side has no runs.
         """
         ratios = sorted(b / a for a in self.mine for b in self.theirs if a)
         if not ratios:
@@ -89,15 +106,92 @@ class Repeated:
             between = math.sqrt(ratios[k - 1] * ratios[k])
             return _p([a * between for a in self.mine], self.theirs) < self.level
 
+        least, most = self.drift
         last = len(ratios) - 1
         if not last:
-            return ratios[0], ratios[0]
+            return ratios[0] / most, ratios[0] / least
         middle = (last + 1) // 2  # the test never rules out what lies between the middle ratios
         below = range(1, middle + 1)
         above = range(middle, last + 1)
         low = bisect_left(below, True, key=lambda k: not is_out(k))
         high = middle + bisect_left(above, True, key=is_out) - 1
-        return ratios[low], ratios[high]
+        return ratios[low] / most, ratios[high] / least
+
+
+@dataclass(frozen=True)
+class Repeated(Observed):
+    """A row of a comparison of several runs with several others."""
+
+    #: the sums of all runs
+    row: Difference
+    #: nanoseconds of one call, for each run of the first side
+    mine: tuple[float, ...]
+    #: the same for each run of the other side
+    theirs: tuple[float, ...]
+    p: float | None = None
+    level: float = LEVEL
+    drift: Drift = STEADY
+    #: whether one run each, and calls of one run alone vary enough to explain the difference
+    is_within_one_run: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """'slower', 'faster', 'noise'; '' if it is not known."""
+        return "noise" if self.is_within_one_run else super().verdict
+
+
+def is_within_one_run(row: Difference) -> bool:
+    """Return whether calls of one run alone vary enough to explain a difference of two runs.
+
+    False if not, and if the times of single calls are unknown. The spread between processes, which
+    is unknown, comes on top of that.
+    """
+    means, error = [], 0.0
+    for side in row.parts:
+        if len(side) != 1 or side[0].estimated or side[0].inner:
+            return False
+        count = sum(n for _, n in side[0].histogram)
+        if not count or not side[0].count:
+            return False
+        means.append(side[0].total / side[0].count)
+        error += _variance(side[0]) / count
+    return len(means) == 2 and abs(means[1] - means[0]) <= _ERRORS * math.sqrt(error)
+
+
+#: how many standard errors two means may differ by chance, at the level of 0.05
+_ERRORS = 1.96
+
+
+def _variance(apply: ApplyProfile) -> float:
+    """Return the variance of the times of single runs, square nanoseconds, by the histogram."""
+    middles = [(sum(histogram.bounds(bucket)) / 2, n) for bucket, n in apply.histogram]
+    count = sum(n for _, n in middles)
+    mean = sum(ns * n for ns, n in middles) / count
+    return sum(n * (ns - mean) ** 2 for ns, n in middles) / count
+
+
+def drift(mine: Sequence[ProfileData], theirs: Sequence[ProfileData]) -> Drift:
+    """Return how the hardware's speed may have changed from some runs to others, by the control.
+
+    Each part of the control asks for something else of the hardware; the extremes count.
+    """
+    least, most = STEADY
+    for name, before in _controls(mine).items():
+        after = _controls(theirs).get(name)
+        if after:
+            ratio = statistics.median(after) / statistics.median(before)
+            least, most = min(least, ratio), max(most, ratio)
+    return least, most
+
+
+def _controls(runs: Sequence[ProfileData]) -> dict[str, list[float]]:
+    """Return {part of the control: its seconds in each run}, as far as all runs have it."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for run in runs:
+        for name, seconds in run.environment.items():
+            if name.startswith(CONTROL) and seconds > 0:
+                found[name].append(seconds)
+    return {name: values for name, values in found.items() if len(values) == len(runs)}
 
 
 def repeated(
@@ -114,9 +208,18 @@ def repeated(
 class Runs:
     """The runs of two sides, merged once for all comparisons."""
 
-    def __init__(self, mine: Sequence[ProfileData], theirs: Sequence[ProfileData]) -> None:
+    def __init__(
+        self,
+        mine: Sequence[ProfileData],
+        theirs: Sequence[ProfileData],
+        is_one_machine: bool = True,
+    ) -> None:
+        #: whether the times of both sides can be compared
+        self.is_one_machine = is_one_machine
         #: number of runs of each side
         self.count = len(mine), len(theirs)
+        #: how the hardware's speed may have changed between the sides
+        self.drift = drift(mine, theirs) if is_one_machine else STEADY
         # merging orders equal Applys; scaling gives all runs as many calls as the first
         first = merge(mine[:1])
         self._mine = [compare.scaled_to(merge([run]), first) for run in mine]
@@ -135,6 +238,8 @@ class Runs:
         """Return what ``repeated`` does."""
         total = self._observed(lambda mine, theirs: [compare.total(mine, theirs)])
         rows = self._observed(comparison)
+        if not self.is_one_machine:
+            return [*total, *rows]
         return [*_judged(total), *_judged(rows, WORTH * self.before.local_ns)]
 
     def _observed(self, comparison: Comparison) -> list[Repeated]:
@@ -150,7 +255,13 @@ class Runs:
                 if row.theirs and row.theirs.calls:
                     theirs[row.key].append(row.theirs.ns / row.theirs.runs)
         rows = comparison(self.before, self.after)
-        return [Repeated(row, tuple(mine[row.key]), tuple(theirs[row.key])) for row in rows]
+        return [
+            Repeated(
+                row, tuple(mine[row.key]), tuple(theirs[row.key]), drift=self.drift,
+                is_within_one_run=not self.several and is_within_one_run(row),
+            )
+            for row in rows
+        ]  # fmt: skip
 
 
 def _judged(rows: list[Repeated], worth: float = 0.0) -> list[Repeated]:
@@ -159,34 +270,57 @@ def _judged(rows: list[Repeated], worth: float = 0.0) -> list[Repeated]:
     Rows of which a side has at least ``worth`` nanoseconds are corrected among themselves, others
     among all. p stays None if even the clearest difference could not reach the level.
     """
-    tested = [r for r in rows if min(len(r.mine), len(r.theirs)) >= FEWEST and r.ratio is not None]
+    tested = [r for r in rows if is_testable(r)]
     large = [r for r in tested if _most_ns(r.row) >= worth]
     found: dict[int, dict[str, Any]] = {}
     for family in (tested, large):
-        found.update(_corrected(family))
+        found.update(corrected(family))
     return [replace(r, **found.get(id(r), {})) for r in rows]
+
+
+def is_testable(r: Observed) -> bool:
+    """Return whether both sides have enough runs for a test."""
+    return min(len(r.mine), len(r.theirs)) >= FEWEST and r.ratio is not None
+
+
+def needed_runs(rows: int) -> int:
+    """Return how many runs a side needs for verdicts on so many rows."""
+    n = FEWEST
+    while 2 / math.comb(2 * n, n) * rows >= LEVEL:
+        n += 1
+    return n
 
 
 def _most_ns(row: Difference) -> float:
     return max(side.ns for side in (row.mine, row.theirs) if side)
 
 
-def _corrected(rows: list[Repeated]) -> dict[int, dict[str, Any]]:
+def corrected(rows: Sequence[Observed]) -> dict[int, dict[str, Any]]:
     """Return {id of a row: its p and level} of rows that are corrected together."""
     if not rows:
         return {}
     from scipy import stats  # takes a second to import
 
-    corrected = stats.false_discovery_control([_p(r.mine, r.theirs) for r in rows])
+    found = stats.false_discovery_control([_p_beyond_drift(r) for r in rows])
     # the largest uncorrected p at which a row counts as different
-    level = LEVEL * max(1, sum(p < LEVEL for p in corrected)) / len(rows)
+    level = LEVEL * max(1, sum(p < LEVEL for p in found)) / len(rows)
     return {
         id(r): {
             "p": float(p) if p < LEVEL or _least(r) * len(rows) < LEVEL else None,
             "level": level,
         }
-        for r, p in zip(rows, corrected, strict=True)
+        for r, p in zip(rows, found, strict=True)
     }
+
+
+def _p_beyond_drift(r: Observed) -> float:
+    """Return the p of a row; 1.0 if the hardware alone may have made the difference."""
+    least, most = r.drift
+    ratio = r.ratio or 1.0
+    if (least, most) != STEADY and least <= ratio <= most:
+        return 1.0
+    factor = most if ratio > 1 else least
+    return _p(r.mine, r.theirs if factor == 1 else [x / factor for x in r.theirs])
 
 
 def _p(mine: Sequence[float], theirs: Sequence[float]) -> float:
@@ -197,6 +331,6 @@ def _p(mine: Sequence[float], theirs: Sequence[float]) -> float:
     return 1.0 if math.isnan(p) else p  # NaN: all values are equal
 
 
-def _least(r: Repeated) -> float:
+def _least(r: Observed) -> float:
     """Return the smallest p that the test can give for so many runs."""
     return 2 / math.comb(len(r.mine) + len(r.theirs), len(r.mine))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,6 +65,23 @@ def system_times() -> dict[str, float]:
         "seconds_running": round(running, 6),
         "seconds_waiting": round(waiting, 6),
     }
+
+
+def peak_memory() -> int | None:
+    """Return the most bytes of this process that were in memory at once; None if unknown."""
+    try:
+        # ru_maxrss of Linux begins with that of the process that started this one
+        with open("/proc/self/status", "rb") as file:
+            lines = [line.split() for line in file if line.startswith(b"VmHWM:")]
+        return int(lines[0][1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        import resource  # Windows has none
+    except ImportError:
+        return None
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
 
 
 def start_time(process: int) -> str:

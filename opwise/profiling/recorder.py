@@ -648,6 +648,7 @@ def environment() -> dict[str, Any]:
         "seconds_since_import": process.since_import(),
         "seconds_importing": process.importing(),
         **process.system_times(),
+        **({} if (most := process.peak_memory()) is None else {"bytes_peak_memory": most}),
     }
 
 

@@ -12,6 +12,8 @@ from opwise.profiling.model import ApplyProfile, ArrayProfile, FunctionProfile, 
 
 #: an upper bound on all times in seconds, so that their sums stay numbers; 30,000 years
 _MOST_SECONDS = 1e12
+#: an upper bound on the memory of a process
+_MOST_BYTES = 1e18
 #: an upper bound on passes of the optimizer that contain each other
 _MOST_PASSES_DEEP = 50
 _DTYPE = re.compile(r"bool|(u?int|float|complex)\d{1,3}")
@@ -76,10 +78,11 @@ def _check_environment(environment: dict[str, Any]) -> None:
     for about in merged if isinstance(merged, list) else [None]:
         if not isinstance(about, dict) or any(isinstance(v, dict | list) for v in about.values()):
             raise ValueError("its environment is not that of processes")
-        numbers = [name for name in about if name.startswith("seconds_")]
+        numbers = [name for name in about if name.startswith(("seconds_", "bytes_"))]
         for name in ("grad_seconds", "process", *numbers):
             value = about.get(name, 0)
-            if not isinstance(value, int | float) or not abs(value) <= _MOST_SECONDS:
+            most = _MOST_BYTES if name.startswith("bytes_") else _MOST_SECONDS
+            if not isinstance(value, int | float) or not abs(value) <= most:
                 raise ValueError(f"{name} of its environment is not a possible number")
 
 

@@ -131,7 +131,7 @@ def test_what_one_side_lacks_has_no_verdict(build):
 def test_the_order_of_runs_makes_no_difference(order):
     first = noise.Repeated(None, tuple(range(1, 7)), tuple(range(3, 9)))
     other = noise.Repeated(None, tuple(order[i] + 1 for i in range(6)), tuple(range(3, 9)))
-    assert [*noise._corrected([first]).values()] == [*noise._corrected([other]).values()]
+    assert [*noise.corrected([first]).values()] == [*noise.corrected([other]).values()]
 
 
 def test_equal_functions_of_one_program_keep_their_runs_apart(build):

@@ -29,3 +29,18 @@ def test_where_the_system_tells_nothing_nothing_is_said(monkeypatch):
 
     monkeypatch.setattr("builtins.open", refuse)
     assert process.system_times() == {}
+
+
+def test_the_peak_of_memory_is_that_of_this_process_alone():
+    """A large process starts a small one, which then uses some memory and frees it."""
+    small = (
+        "from opwise.profiling import process; first = process.peak_memory()\n"
+        "b'x' * (64 << 20)\n"
+        "print(64 << 20 < process.peak_memory() < 200 << 20, first < process.peak_memory())"
+    )
+    large = (
+        "import subprocess, sys; held = b'x' * (300 << 20)\n"
+        f"print(subprocess.check_output([sys.executable, '-c', {small!r}], text=True))"
+    )
+    done = subprocess.run([sys.executable, "-c", large], capture_output=True, text=True)
+    assert done.stdout.split() == ["True"] * 2, done.stderr

@@ -207,6 +207,8 @@ def hostile(data, change):
         (lambda d: d["functions"][0]["applys"][0].update(count=0), "but was never run"),
         (lambda d: d["functions"][0]["compile"].update(total=1e300), "far too long"),
         (lambda d: d["environment"].update(process=1e300), "process of its environment"),
+        (lambda d: d["environment"].update(bytes_peak_memory=1e300), "bytes_peak_memory of its en"),
+        (lambda d: d["environment"].update(seconds_control_python="x"), "seconds_control_python"),
         (lambda d: d["functions"][0]["applys"][0].update(total=3.0), "3.0 is no whole number"),
         (lambda d: d["functions"][0]["applys"][1].update(reads=[0.0]), "are not whole numbers"),
         (lambda d: d["functions"][0]["applys"][0].update(total=-5), "is below zero"),
