@@ -325,6 +325,8 @@ def _explained(
             lines.append(f"Fewer than {noise.FEWEST} runs of a side: too few to estimate noise.")
         else:
             lines += _STATISTICS
+            if any(r.is_typical for r in found):
+                lines.append("(median): by the median call of each run; the means are noise")
     return lines
 
 
@@ -399,7 +401,7 @@ def _table_of_runs(
                 f"{r.change * 1e-3:+.3f}" if known and r.change is not None else "",
                 f"{r.ratio:.3f}" if known else "",
                 "%.3f-%.3f" % r.interval() if known and r.p is not None else "",
-                r.verdict,
+                f"{r.verdict} (median)" if r.is_typical else r.verdict,
                 f"{r.p:.1g}" if r.p is not None else "",
                 *_about(r.row, by, sources),
             ],

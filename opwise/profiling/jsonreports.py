@@ -207,6 +207,7 @@ def _difference(repeated: Repeated, names: Names, failed: bool) -> Document:
         "interval": interval,
         "p": finite(repeated.p),
         "verdict": repeated.verdict,
+        "of": "median" if repeated.is_typical else "mean",
         "changes": [str(change) for change in costs.changes(row)],
         "failed": failed,
     }
@@ -356,6 +357,7 @@ _ROW: Document = {
     "interval": _ENDS,
     "p": _NUMBER,
     "verdict": {"enum": ["", "slower", "faster", "noise"]},
+    "of": {"enum": ["mean", "median"]},
     "changes": _TEXTS,
     "failed": {"type": "boolean"},
 }  # fmt: skip

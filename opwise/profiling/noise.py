@@ -4,6 +4,10 @@ Each run is one observation of every row. Two sides differ if a two-sided rank t
 Whitney) says so after correction for the number of rows (Benjamini and Hochberg). The sum of all
 Applys is a single row and needs no correction.
 
+Other programs make a few calls very slow, and the mean of a run with them. So the median call of
+each run is tested as well, by a stricter level: a row for which only that differs is about medians
+(``Repeated.is_typical``). The mean goes first, since calls may be slow for a reason of the program.
+
 Sides that did not run in turn may have met the hardware at different speeds. Then each run has the
 times of a fixed piece of work, the control; a time differs only if it changed by more than the
 control did (``drift``).
@@ -32,8 +36,11 @@ WORTH = 0.01
 FEWEST = 4
 
 
-#: start of the names, in the environment of a run, of the seconds of the parts of the control
-CONTROL = "seconds_control_"
+#: factor on the p of medians: both tests together take noise for a difference hardly more often
+_STRICTER = 5
+#: starts of the names, in the environment of a run, of the seconds of parts of the control: of the
+#: mean and of the median repetition
+CONTROL, TYPICAL_CONTROL = "seconds_control_", "seconds_typical_control_"
 #: (least, most) factor by which the hardware may have taken longer for the second side
 Drift = tuple[float, float]
 #: of sides that ran in turn
@@ -133,6 +140,8 @@ class Repeated(Observed):
     drift: Drift = STEADY
     #: whether one run each, and calls of one run alone vary enough to explain the difference
     is_within_one_run: bool = False
+    #: whether the values are those of the median call, not of the mean
+    is_typical: bool = False
 
     @property
     def verdict(self) -> str:
@@ -170,26 +179,30 @@ def _variance(apply: ApplyProfile) -> float:
     return sum(n * (ns - mean) ** 2 for ns, n in middles) / count
 
 
-def drift(mine: Sequence[ProfileData], theirs: Sequence[ProfileData]) -> Drift:
+def drift(
+    mine: Sequence[ProfileData], theirs: Sequence[ProfileData], control: str = CONTROL
+) -> Drift:
     """Return how the hardware's speed may have changed from some runs to others, by the control.
 
-    Each part of the control asks for something else of the hardware; the extremes count.
+    Each part of the control asks for something else of the hardware; the extremes count. control:
+    CONTROL for means, TYPICAL_CONTROL for medians.
     """
     least, most = STEADY
-    for name, before in _controls(mine).items():
-        after = _controls(theirs).get(name)
+    controls = _controls(theirs, control)
+    for name, before in _controls(mine, control).items():
+        after = controls.get(name)
         if after:
             ratio = statistics.median(after) / statistics.median(before)
             least, most = min(least, ratio), max(most, ratio)
     return least, most
 
 
-def _controls(runs: Sequence[ProfileData]) -> dict[str, list[float]]:
+def _controls(runs: Sequence[ProfileData], control: str) -> dict[str, list[float]]:
     """Return {part of the control: its seconds in each run}, as far as all runs have it."""
     found: dict[str, list[float]] = defaultdict(list)
     for run in runs:
         for name, seconds in run.environment.items():
-            if name.startswith(CONTROL) and seconds > 0:
+            if name.startswith(control) and seconds > 0:
                 found[name].append(seconds)
     return {name: values for name, values in found.items() if len(values) == len(runs)}
 
@@ -220,6 +233,7 @@ class Runs:
         self.count = len(mine), len(theirs)
         #: how the hardware's speed may have changed between the sides
         self.drift = drift(mine, theirs) if is_one_machine else STEADY
+        self._typical_drift = drift(mine, theirs, TYPICAL_CONTROL)
         # merging orders equal Applys; scaling gives all runs as many calls as the first
         first = merge(mine[:1])
         self._mine = [compare.scaled_to(merge([run]), first) for run in mine]
@@ -236,32 +250,79 @@ class Runs:
 
     def rows(self, comparison: Comparison) -> list[Repeated]:
         """Return what ``repeated`` does."""
-        total = self._observed(lambda mine, theirs: [compare.total(mine, theirs)])
-        rows = self._observed(comparison)
+        means = self._judged(comparison, self._mine, self._theirs, self.drift)
+        if min(self.count) < FEWEST or not self.is_one_machine:
+            return means
+        mine, theirs = (list(map(_of_median_calls, side)) for side in (self._mine, self._theirs))
+        medians = self._judged(comparison, mine, theirs, self._typical_drift)
+        return list(map(_decided, means, medians))
+
+    def _judged(
+        self,
+        comparison: Comparison,
+        mine: Sequence[ProfileData],
+        theirs: Sequence[ProfileData],
+        drift: Drift,
+    ) -> list[Repeated]:
+        """Return a Repeated for all Applys together, then for each row, by these profiles."""
+        total = self._observed(lambda one, other: [compare.total(one, other)], mine, theirs, drift)
+        rows = self._observed(comparison, mine, theirs, drift)
         if not self.is_one_machine:
             return [*total, *rows]
         return [*_judged(total), *_judged(rows, WORTH * self.before.local_ns)]
 
-    def _observed(self, comparison: Comparison) -> list[Repeated]:
+    def _observed(
+        self,
+        comparison: Comparison,
+        runs_before: Sequence[ProfileData],
+        runs_after: Sequence[ProfileData],
+        drift: Drift,
+    ) -> list[Repeated]:
         """Return a Repeated for each row, without verdict."""
         mine: dict[Hashable, list[float]] = defaultdict(list)
         theirs: dict[Hashable, list[float]] = defaultdict(list)
-        for run in self._mine:
+        for run in runs_before:
             for row in comparison(run, self.after):
                 if row.mine and row.mine.calls:
                     mine[row.key].append(row.mine.ns / row.mine.runs)
-        for run in self._theirs:
+        for run in runs_after:
             for row in comparison(self.before, run):
                 if row.theirs and row.theirs.calls:
                     theirs[row.key].append(row.theirs.ns / row.theirs.runs)
         rows = comparison(self.before, self.after)
         return [
             Repeated(
-                row, tuple(mine[row.key]), tuple(theirs[row.key]), drift=self.drift,
+                row, tuple(mine[row.key]), tuple(theirs[row.key]), drift=drift,
                 is_within_one_run=not self.several and is_within_one_run(row),
             )
             for row in rows
         ]  # fmt: skip
+
+
+def _of_median_calls(profile: ProfileData) -> ProfileData:
+    """Return a profile in which each run of an Apply took the median, where that is known."""
+
+    def typical(a: ApplyProfile) -> ApplyProfile:
+        if not a.histogram or a.inner or a.estimated:
+            return a
+        return replace(a, total=round(a.count * a.quantile(0.5)))
+
+    return replace(
+        profile,
+        functions=tuple(
+            replace(f, applys=tuple(map(typical, f.applys))) for f in profile.functions
+        ),
+    )
+
+
+def _decided(mean: Repeated, median: Repeated) -> Repeated:
+    """Return the row of medians if only these differ, else that of means."""
+    if median.p is None or mean.verdict in ("slower", "faster"):
+        return mean
+    stricter = replace(
+        median, p=min(1.0, _STRICTER * median.p), level=median.level / _STRICTER, is_typical=True
+    )
+    return stricter if stricter.verdict in ("slower", "faster") else mean
 
 
 def _judged(rows: list[Repeated], worth: float = 0.0) -> list[Repeated]:

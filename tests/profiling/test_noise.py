@@ -1,5 +1,7 @@
 """Repeated runs: what differs is told from what varies."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from opwise.profiling import compare, noise
 from opwise.profiling.aggregate import SummaryRow
 from opwise.profiling.compare import Difference
+from opwise.profiling.histogram import bucket
 from opwise.profiling.profile import Profile
 
 pytestmark = pytest.mark.null
@@ -111,6 +114,43 @@ def test_other_numbers_of_calls_are_made_even(build):
         assert rows[0].ratio == pytest.approx(3, rel=0.01)
     by_apply = {r.row.label: r.ratio for r in noise.repeated(compare.by_apply, before, after)}
     assert (by_apply["dot"], by_apply["exp"]) == (pytest.approx(3, rel=0.01), pytest.approx(1))
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1, "noise"), (1.3, "slower"), (0.7, "faster")])
+def test_a_few_slow_calls_do_not_hide_what_the_others_take(build, factor, verdict):
+    """Other programs: some of 100 calls take 50 times as long, in each run another number."""
+    apply, function, _ = build
+    rng = np.random.default_rng(3)
+
+    def run(ns):
+        slow = int(rng.integers(0, 20))
+        made = apply("exp", round(ns * (100 - slow + 50 * slow)), 0, keys=["a"], count=100)
+        pairs = ((bucket(round(ns)), 100 - slow), (bucket(round(50 * ns)), slow))
+        return Profile((function(replace(made, histogram=pairs, least=500), calls=100),))
+
+    before = [run(10_000 + 100 * k) for k in range(7)]
+    after = [run(factor * (10_000 + 100 * k)) for k in range(7)]
+    for row in noise.repeated(compare.by_apply, before, after):
+        assert (row.verdict, row.is_typical) == (verdict, factor != 1)
+        if factor != 1:
+            assert row.ratio == pytest.approx(factor, rel=0.13)
+            low, high = row.interval()
+            assert low <= row.ratio <= high and not low <= 1 <= high
+
+
+def test_what_only_some_calls_show_is_found_by_the_mean(build):
+    """A tenth of the calls take three times as long as before; the median call does not."""
+    apply, function, _ = build
+
+    def run(slow, k):
+        made = apply("exp", 90 * 1000 + 10 * slow + k, 0, keys=["a"], count=100)
+        pairs = ((bucket(1000), 90), (bucket(slow), 10))
+        return Profile((function(replace(made, histogram=pairs, least=500), calls=100),))
+
+    total, row = noise.repeated(compare.by_apply, [run(9_000, k) for k in range(7)],
+                                [run(27_000, k) for k in range(7)])  # fmt: skip
+    assert row.verdict == total.verdict == "slower" and not row.is_typical
+    assert row.ratio == pytest.approx(2, rel=0.01)
 
 
 @pytest.mark.parametrize("n", [1, noise.FEWEST - 1])
