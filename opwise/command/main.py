@@ -13,6 +13,7 @@ import click
 from click import shell_completion
 
 from opwise.command.ask import ask
+from opwise.command.baseline import baseline
 from opwise.command.cache import cache
 from opwise.command.diff import diff
 from opwise.command.doctor import doctor
@@ -62,7 +63,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-for command in (ask, cache, diff, doctor, export, report, run, tune, versus):
+for command in (ask, baseline, cache, diff, doctor, export, report, run, tune, versus):
     main.add_command(command)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -71,6 +72,8 @@ class _ProgramType(click.Path):
             return value
         if ctx is not None and ctx.params.get("module"):
             return PythonProgram(value, is_module=True)
+        if _is_python(value):
+            return PythonProgram(value)
         return PythonProgram(str(super().convert(value, param, ctx)))
 
 
@@ -78,25 +81,43 @@ class _ProgramType(click.Path):
 SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
+#: what people may type before a script; it runs under the Python of opwise
+_PYTHON = re.compile(r"python[23]?")
+
+
 def program(command: Callable[..., None]) -> Callable[..., None]:
     """Add ``[--py2 | --py3] [-m] SCRIPT [ARGS]...`` to a command, as its keyword ``program``."""
+    return _with_program(command, required=True)
 
+
+def optional_program(command: Callable[..., None]) -> Callable[..., None]:
+    """As ``program``, but SCRIPT may be left out: then the keyword ``program`` is None."""
+    return _with_program(command, required=False)
+
+
+def _with_program(command: Callable[..., None], required: bool) -> Callable[..., None]:
     def run(
-        *, module: bool, program: PythonProgram, args: tuple[str, ...], py2: bool, py3: bool,
-        **options: Any,
+        *, module: bool, program: PythonProgram | None, args: tuple[str, ...], py2: bool,
+        py3: bool, **options: Any,
     ) -> None:  # fmt: skip
         if py2 and py3:
             raise click.UsageError("a program is for one Python: give --py2 or --py3")
         if py2 and not convert.is_available():
             raise click.ClickException(f"--py2 needs the package fissix: {convert.INSTALL}")
         python = 2 if py2 else 3 if py3 else None
-        command(program=replace(program, args=args, python=python), **options)
+        if program is not None:
+            program = replace(_without_python(program, args), python=python)
+        elif py2 or py3 or module:
+            raise click.UsageError("Missing argument 'SCRIPT'.")
+        command(program=program, **options)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     vars(run)["__click_params__"] = getattr(command, "__click_params__", [])
+    script = _ProgramType(exists=True, dir_okay=False)
     for part in (
         click.argument("args", nargs=-1, type=click.UNPROCESSED),
-        click.argument("program", metavar="SCRIPT", type=_ProgramType(exists=True, dir_okay=False)),
+        click.argument("program", metavar="SCRIPT" if required else "[SCRIPT]", type=script,
+                       required=required),
         click.option(
             "-m",
             "module",
@@ -115,9 +136,29 @@ def program(command: Callable[..., None]) -> Callable[..., None]:
             help="Run a program for an earlier Python 3: it gets what Python, numpy, scipy and "
             "matplotlib had then.",
         ),
-    ):
+    ):  # fmt: skip
         run = part(run)
     return run
+
+
+def _without_python(program: PythonProgram, args: tuple[str, ...]) -> PythonProgram:
+    """Return the program of ``python SCRIPT ARGS`` or ``python -m MODULE ARGS``, or as given."""
+    if not _is_python(program.name) or program.is_module:
+        return replace(program, args=args)
+    module, rest = args[:1] == ("-m",), args[args[:1] == ("-m",) :]
+    if not rest or (rest[0].startswith("-") and not module):
+        raise click.UsageError(
+            f"{program.name} is followed by no script: give SCRIPT or -m MODULE; options of Python "
+            "go into its environment variables"
+        )
+    if module:
+        return PythonProgram(rest[0], is_module=True, args=rest[1:])
+    script = click.Path(exists=True, dir_okay=False).convert(rest[0], None, None)
+    return PythonProgram(str(script), args=rest[1:])
+
+
+def _is_python(name: str) -> bool:
+    return _PYTHON.fullmatch(name) is not None and not Path(name).exists()
 
 
 # --- running --------------------------------------------------------------------------------------

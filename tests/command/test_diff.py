@@ -488,7 +488,7 @@ def test_versus_judges_whole_runs(call, repository):
     ]  # fmt: skip
     assert costs["memory"]["before"] > 1 << 20 and costs["memory"]["limit"] == 1.3
     assert 0 < costs["import"]["before"] < costs["command"]["before"]
-    assert 0 < costs["overhead"]["before"] and 0 < costs["compile"]["before"]
+    assert costs["overhead"]["before"] > 0 and costs["compile"]["before"] > 0
 
 
 def test_versus_another_program(call, repository, tmp_path):
