@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
     "README.md", "CONTRIBUTING.md", "docs/start.md", "docs/old-programs.md", "docs/modes.md",
     "docs/parallel.md", "docs/extending.md", "docs/names.md", "docs/profiling.md",
-    "docs/notebook.md", "docs/distributed.md", "docs/differences.md", "docs/gpu.md",
+    "docs/gate.md", "docs/notebook.md", "docs/distributed.md", "docs/differences.md", "docs/gpu.md",
     "docs/platforms.md", "benchmark/README.md",
 ]  # fmt: skip
 BLOCK = re.compile(
@@ -176,7 +176,7 @@ _NAME = re.compile(
     re.M,
 )
 #: commands that print some rows only, those that took longest or differ most, another set each time
-_PART = re.compile(r" (?:-n|--rows) \d|\bhead\b.* -\d|tune|versus|opwise diff")
+_PART = re.compile(r" (?:-n|--rows) \d|\bhead\b.* -\d|tune|versus|baseline|opwise diff")
 #: what readers do not type: filters at the end, and redirections without a file
 _CUT = re.compile(r"(?: [12]?>&[12])?(?: \| (?:sed|head|tail) .*)$|(?: [12]?> ?/dev/null| 2>&1)+")
 #: commands that readers do not type

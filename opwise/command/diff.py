@@ -207,6 +207,8 @@ def _print(
     for line in _explained(shown if is_matching_shown else [], runs.several, *runs.count,
                            why_unknown):  # fmt: skip
         tables.say(line)
+    if any(r.is_typical for r in (total, *shown)):
+        tables.say("(median): by the median call of each run; the means are noise")
     if by == "shapes":
         tables.say(SHAPES)
 
@@ -325,8 +327,6 @@ def _explained(
             lines.append(f"Fewer than {noise.FEWEST} runs of a side: too few to estimate noise.")
         else:
             lines += _STATISTICS
-            if any(r.is_typical for r in found):
-                lines.append("(median): by the median call of each run; the means are noise")
     return lines
 
 
