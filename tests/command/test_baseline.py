@@ -175,7 +175,7 @@ def test_names_that_are_refused(call_apart, played, command, name):
 def test_a_missing_baseline(call_apart, played):
     call_apart("baseline", "save", "main", "program.py")
     for command in ("compare", "remove"):
-        result = call_apart("baseline", command, "mian")
+        result = call_apart("baseline", command, "other")
         assert result.exit_code == 1 and "its baselines: main. To save it: " in result.stderr
 
 
