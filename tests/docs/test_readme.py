@@ -1,4 +1,4 @@
-"""What README says of names and dependencies, against the code and pyproject.toml."""
+"""What pages say of names and dependencies, against the code and pyproject.toml."""
 
 import re
 import tomllib
@@ -12,17 +12,22 @@ from opwise.names.coverage import lacking
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+OLD_PROGRAMS = (ROOT / "docs" / "old-programs.md").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def section(title):
+def section(title, page=README):
     """Return the text of a section, without those below it."""
-    return re.search(rf"^(#+) {title}\n(.*?)(?=^#+ |\Z)", README, re.S | re.M)[2]
+    return re.search(rf"^(#+) {title}\n(.*?)(?=^#+ |\Z)", page, re.S | re.M)[2]
+
+
+def test_it_is_short():
+    assert len(README.splitlines()) <= 200
 
 
 def missing():
     """Return the names that "What is missing" lists, without those of which it says "is there"."""
-    rows = re.findall(r"^\| [^|]+ \| (.*) \|$", section("What is missing"), re.M)[1:]
+    rows = re.findall(r"^\| [^|]+ \| (.*) \|$", section("What is missing", OLD_PROGRAMS), re.M)[1:]
     return [name for row in rows for name in re.findall(r"`([\w.]+)`(?! is there)", row)]
 
 
@@ -42,7 +47,7 @@ def test_what_is_missing_is_missing():
 
 
 def test_what_is_there_is_there(tmp_path):
-    there = re.findall(r"`([\w.]+)` is there", section("What is missing"))
+    there = re.findall(r"`([\w.]+)` is there", section("What is missing", OLD_PROGRAMS))
     used, found = names(program(tmp_path, *there))
     assert there and len(used) > len(there) and found == []
 
