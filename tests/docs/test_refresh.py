@@ -168,7 +168,8 @@ def test_every_block_of_the_real_pages_is_known(name):
     blocks = list(refresh.BLOCK.finditer(text))
     fences = FENCE.findall(text)
     assert set(fences[1::2]) == {""}
-    languages = fences[::2]
+    # tests/command/test_recipes.py runs the recipes
+    languages = [each for each in fences[::2] if each != "yaml" or name != "docs/gate.md"]
     assert set(languages) <= {"sh", "python", "text"}
     assert languages.count("text") == sum(block["command"] is not None for block in blocks)
     assert len(languages) == sum(block["setup"] is None for block in blocks)
