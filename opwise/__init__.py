@@ -13,9 +13,10 @@ _start = _time.perf_counter()
 _began = _time.time_ns()
 
 try:
+    import opwise.graph.callstack as _stacks  # noqa: F401
     import opwise.linkers.opwise_c as _built  # noqa: F401
 except ModuleNotFoundError as _error:
-    if _error.name != "opwise.linkers.opwise_c":
+    if _error.name not in ("opwise.graph.callstack", "opwise.linkers.opwise_c"):
         raise
     raise ImportError(
         f"The extension of opwise is not built in {__path__[0]}, from where Python takes opwise. "
