@@ -19,8 +19,8 @@ static struct {
     int internal;
 } *known;
 static size_t known_size, known_used;
-/* {hash: stack} */
-static PyObject *stacks;
+/* {hash: stack}, and {hash: (code, offset)}: stacks that differ have most frames in common */
+static PyObject *stacks, *frames;
 
 static size_t place_of(PyObject *code)
 {
@@ -88,11 +88,35 @@ static int is_stack(PyObject *stack, PyObject *const *codes, const int *offsets,
     return 1;
 }
 
+static uint64_t mixed(uint64_t hash, PyObject *code, int offset)
+{
+    return (hash ^ (uint64_t)(uintptr_t)code ^ (uint64_t)offset << 40) * 0x9E3779B97F4A7C15u;
+}
+
+/* The pair of a frame: that of an earlier call if there is one. */
+static PyObject *shared_frame(PyObject *code, int offset)
+{
+    PyObject *key = PyLong_FromUnsignedLongLong(mixed(0, code, offset) >> 2);
+    if (key == NULL)
+        return NULL;
+    PyObject *found = PyDict_GetItemWithError(frames, key);
+    if (found != NULL && PyTuple_GET_ITEM(found, 0) == code &&
+        PyLong_AsLong(PyTuple_GET_ITEM(found, 1)) == offset) {
+        Py_INCREF(found);
+    } else {
+        found = PyErr_Occurred() ? NULL : Py_BuildValue("(Oi)", code, offset);
+        if (found != NULL && PyDict_SetItem(frames, key, found) < 0)
+            Py_CLEAR(found);
+    }
+    Py_DECREF(key);
+    return found;
+}
+
 static PyObject *made_stack(PyObject *const *codes, const int *offsets, Py_ssize_t n)
 {
     PyObject *stack = PyTuple_New(n);
     for (Py_ssize_t k = 0; stack != NULL && k < n; k++) {
-        PyObject *frame = Py_BuildValue("(Oi)", codes[k], offsets[k]);
+        PyObject *frame = shared_frame(codes[k], offsets[k]);
         if (frame == NULL)
             Py_CLEAR(stack);
         else
@@ -106,8 +130,7 @@ static PyObject *shared_stack(PyObject *const *codes, const int *offsets, Py_ssi
 {
     uint64_t hash = (uint64_t)n;
     for (Py_ssize_t k = 0; k < n; k++)
-        hash = (hash ^ (uint64_t)(uintptr_t)codes[k] ^ (uint64_t)offsets[k] << 40) *
-               0x9E3779B97F4A7C15u;
+        hash = mixed(hash, codes[k], offsets[k]);
     PyObject *key = PyLong_FromUnsignedLongLong(hash >> 2);
     if (key == NULL)
         return NULL;
@@ -116,8 +139,10 @@ static PyObject *shared_stack(PyObject *const *codes, const int *offsets, Py_ssi
         Py_INCREF(found);
     } else {
         found = PyErr_Occurred() ? NULL : made_stack(codes, offsets, n);
-        if (found != NULL && PyDict_GET_SIZE(stacks) >= MOST_STACKS)
+        if (found != NULL && PyDict_GET_SIZE(stacks) >= MOST_STACKS) {
             PyDict_Clear(stacks);
+            PyDict_Clear(frames);
+        }
         if (found != NULL && PyDict_SetItem(stacks, key, found) < 0)
             Py_CLEAR(found);
     }
@@ -175,6 +200,8 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit_callstack(void)
 {
     if (stacks == NULL && (stacks = PyDict_New()) == NULL)
+        return NULL;
+    if (frames == NULL && (frames = PyDict_New()) == NULL)
         return NULL;
     return PyModule_Create(&definition);
 }

@@ -5,8 +5,7 @@ Whitney) says so after correction for the number of rows (Benjamini and Hochberg
 Applys is a single row and needs no correction.
 
 Other programs make a few calls very slow, and the mean of a run with them. So the median call of
-each run is tested as well, by a stricter level: a row for which only that differs is about medians
-(``Repeated.is_typical``). The mean goes first, since calls may be slow for a reason of the program.
+each run is tested as well, by a stricter level (``Repeated.is_typical``), after the mean.
 
 Sides that did not run in turn may have met the hardware at different speeds. Then each run has the
 times of a fixed piece of work, the control; a time differs only if it changed by more than the

@@ -79,7 +79,7 @@ def test_equal_stacks_are_one_tuple(toy):
     same = [made() for _ in range(3)]
     other = made()
     assert same[0].trace is same[1].trace is same[2].trace is not other.trace
-    assert same[0].trace[0] == other.trace[0], "the line in made()"
+    assert same[0].trace[0] is other.trace[0], "the line in made()"
 
 
 def test_the_stack_is_that_of_python():

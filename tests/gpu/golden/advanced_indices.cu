@@ -7,7 +7,7 @@ typedef unsigned short ow_u16;
 typedef unsigned int ow_u32;
 typedef unsigned long long ow_u64;
 typedef unsigned char ow_b;
-#define OW_CHECK_RANGE /* a device would give the nearest integer, and 0 for NaN */
+#define OW_CHECK_RANGE         /* a device would give the nearest integer, and 0 for NaN */
 typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
 #define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
 #ifdef __CUDACC__
@@ -32,28 +32,27 @@ OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
  * gives the least integer, which is what is wanted, unless it knows the number already. Elsewhere
  * the number is compared with the limits; ABOVE: that it is above the lower limit of int32. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(OW_CHECK_RANGE)
-#define OW_TRUNCATE(T, x, above_low, high, least) \
+#define OW_TRUNCATE(T, x, above_low, high, least)                                                  \
     (!__builtin_constant_p(x) || ((above_low) && (x) < (high)) ? (T)(x) : (least))
 #else
-#define OW_TRUNCATE(T, x, above_low, high, least) \
-    ((above_low) && (x) < (high) ? (T)(x) : (least))
+#define OW_TRUNCATE(T, x, above_low, high, least) ((above_low) && (x) < (high) ? (T)(x) : (least))
 #endif
-#define OW_OF_FLOAT(S, F, ABOVE)                                                                \
-    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                 \
-    }                                                                                           \
-    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i64, x, x >= (F)-9223372036854775808.0, (F)9223372036854775808.0, \
-                           -9223372036854775807LL - 1);                                         \
-    }                                                                                           \
-    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */ \
-    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                         \
-    {                                                                                           \
-        const int large = x >= (F)9223372036854775808.0;                                        \
-        const F rest = large ? x - (F)9223372036854775808.0 : x;                                \
-        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);              \
+#define OW_OF_FLOAT(S, F, ABOVE)                                                                   \
+    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                    \
+    }                                                                                              \
+    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i64, x, x >= (F) - 9223372036854775808.0, (F)9223372036854775808.0,  \
+                           -9223372036854775807LL - 1);                                            \
+    }                                                                                              \
+    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */  \
+    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                            \
+    {                                                                                              \
+        const int large = x >= (F)9223372036854775808.0;                                           \
+        const F rest = large ? x - (F)9223372036854775808.0 : x;                                   \
+        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);                 \
     }
 #ifndef OW_FLOATS
 #define OW_FLOATS
@@ -70,7 +69,7 @@ OW_INLINE void ow_complain(ow_u32 *wrong, ow_u64 at)
 
 struct __align__(16) ow_u64x2 { ow_u64 at[2]; };
 
-extern "C" __global__ void __launch_bounds__(256) ow_pick_88fcd6ebfbebd501(
+extern "C" __global__ void __launch_bounds__(256) ow_pick_3e79bb64e060bd79(
     const ow_u32 *x, const ow_i32 *index0, const ow_i64 *index1, ow_u32 *z, ow_u32 *wrong,
     ow_i32 n, ow_i64 length0, ow_i64 length1, ow_i64 row0, ow_i64 row1, ow_i32 i0_0,
     ow_i32 i1_0)
@@ -89,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_pick_88fcd6ebfbebd501(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_pick_a88343ea40a7c3f9(
+extern "C" __global__ void __launch_bounds__(256) ow_pick_8debe95b84793af3(
     const ow_u64x2 *x, const ow_i64 *index0, const ow_i32 *index1, ow_u64x2 *z,
     ow_u32 *wrong, ow_i32 n, ow_i64 length0, ow_i64 length1, ow_i64 row0, ow_i64 row1,
     ow_u32 n1, ow_u32 n1_times, ow_u32 n1_shift, ow_u32 n2, ow_u32 n2_times,
@@ -112,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_pick_a88343ea40a7c3f9(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_check_5bba34829c60ee91(
+extern "C" __global__ void __launch_bounds__(256) ow_check_dfa0b61a9ad39636(
     const ow_i64 *index0, const ow_i32 *index1, ow_u32 *wrong, ow_i32 n, ow_i32 places,
     ow_i64 length0, ow_i64 length1, ow_u32 n1, ow_u32 n1_times, ow_u32 n1_shift,
     ow_i32 i0_0, ow_i32 i0_1)
@@ -133,7 +132,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_check_5bba34829c60ee91(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_rows_d886aedcf82ee46c(
+extern "C" __global__ void __launch_bounds__(256) ow_rows_6d663d309ceb7a41(
     const ow_i64 *index0, const ow_i64 *index1, ow_i64 *rows, ow_i32 n, ow_i64 lowest,
     ow_i64 end, ow_i64 length0, ow_i64 length1, ow_i64 row0, ow_i64 row1, ow_u32 n1,
     ow_u32 n1_times, ow_u32 n1_shift, ow_i32 i0_0, ow_i32 i0_1, ow_i32 i1_0, ow_i32 i1_1)
@@ -152,7 +151,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_d886aedcf82ee46c(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_add_rows_d8d0812f053c4cc7(
+extern "C" __global__ void __launch_bounds__(256) ow_add_rows_d0717c6a80211ea0(
     const ow_u64 *keys, const float *y, float *z, ow_i32 count, ow_i32 n, ow_i32 inner,
     ow_i64 row, ow_u32 m1, ow_u32 m1_times, ow_u32 m1_shift, ow_i32 y0, ow_i32 y1,
     ow_u32 n1, ow_u32 n1_times, ow_u32 n1_shift, ow_i32 s0, ow_i32 s1, ow_i32 t0, ow_i32 t1)

@@ -7,7 +7,7 @@ typedef unsigned short ow_u16;
 typedef unsigned int ow_u32;
 typedef unsigned long long ow_u64;
 typedef unsigned char ow_b;
-#define OW_CHECK_RANGE /* a device would give the nearest integer, and 0 for NaN */
+#define OW_CHECK_RANGE         /* a device would give the nearest integer, and 0 for NaN */
 typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
 #define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
 #ifdef __CUDACC__
@@ -32,28 +32,27 @@ OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
  * gives the least integer, which is what is wanted, unless it knows the number already. Elsewhere
  * the number is compared with the limits; ABOVE: that it is above the lower limit of int32. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(OW_CHECK_RANGE)
-#define OW_TRUNCATE(T, x, above_low, high, least) \
+#define OW_TRUNCATE(T, x, above_low, high, least)                                                  \
     (!__builtin_constant_p(x) || ((above_low) && (x) < (high)) ? (T)(x) : (least))
 #else
-#define OW_TRUNCATE(T, x, above_low, high, least) \
-    ((above_low) && (x) < (high) ? (T)(x) : (least))
+#define OW_TRUNCATE(T, x, above_low, high, least) ((above_low) && (x) < (high) ? (T)(x) : (least))
 #endif
-#define OW_OF_FLOAT(S, F, ABOVE)                                                                \
-    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                 \
-    }                                                                                           \
-    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i64, x, x >= (F)-9223372036854775808.0, (F)9223372036854775808.0, \
-                           -9223372036854775807LL - 1);                                         \
-    }                                                                                           \
-    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */ \
-    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                         \
-    {                                                                                           \
-        const int large = x >= (F)9223372036854775808.0;                                        \
-        const F rest = large ? x - (F)9223372036854775808.0 : x;                                \
-        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);              \
+#define OW_OF_FLOAT(S, F, ABOVE)                                                                   \
+    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                    \
+    }                                                                                              \
+    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i64, x, x >= (F) - 9223372036854775808.0, (F)9223372036854775808.0,  \
+                           -9223372036854775807LL - 1);                                            \
+    }                                                                                              \
+    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */  \
+    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                            \
+    {                                                                                              \
+        const int large = x >= (F)9223372036854775808.0;                                           \
+        const F rest = large ? x - (F)9223372036854775808.0 : x;                                   \
+        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);                 \
     }
 #ifndef OW_FLOATS
 #define OW_FLOATS
@@ -72,7 +71,7 @@ template <typename T> OW_INLINE bool ow_better(T b, ow_i64 bt, T a, ow_i64 at)
     return a == a && (b > a || (b == a && bt < at));
 }
 
-OW_INLINE void ow_4bd9ae5cb2edc1dd_one(float x0, float *z0)
+OW_INLINE void ow_9afc275d8d8859ae_one(float x0, float *z0)
 {
     *z0 = x0;
 }
@@ -103,7 +102,7 @@ OW_INLINE void ow_across_35aed554731233ad(float &a0, ow_i64 &a1)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_rows_strided_a88c089107750dd8(
+extern "C" __global__ void __launch_bounds__(256) ow_rows_strided_12d032e8f5761909(
     const float *__restrict__ a0, void *z0, void *z1, ow_i32 kept, ow_i32 length,
     ow_i32 segments, ow_i32 span, ow_i32 s0_0, ow_i32 r0_0)
 {
@@ -134,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_strided_a88c089107750d
                 for (int u = 0; u < 4; u++) {
                     const auto i = j + u * step;
                     float v;
-                    ow_4bd9ae5cb2edc1dd_one(v0[u], &v);
+                    ow_9afc275d8d8859ae_one(v0[u], &v);
                     const float e0 = v;
                     const ow_i64 e1 = (ow_i64)i;
                     if (ow_better(e0, e1, s0[0], s1[0])) { s0[0] = e0; s1[0] = e1; }
@@ -144,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_strided_a88c089107750d
                 const ow_i32 j0 = j;
                 const float v0 = a0[o0 + j0 * r0_0];
                 float v;
-                ow_4bd9ae5cb2edc1dd_one(v0, &v);
+                ow_9afc275d8d8859ae_one(v0, &v);
                 const float e0 = v;
                 const ow_i64 e1 = (ow_i64)j;
                 if (ow_better(e0, e1, s0[0], s1[0])) { s0[0] = e0; s1[0] = e1; }

@@ -7,7 +7,7 @@ typedef unsigned short ow_u16;
 typedef unsigned int ow_u32;
 typedef unsigned long long ow_u64;
 typedef unsigned char ow_b;
-#define OW_CHECK_RANGE /* a device would give the nearest integer, and 0 for NaN */
+#define OW_CHECK_RANGE         /* a device would give the nearest integer, and 0 for NaN */
 typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
 #define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
 #ifdef __CUDACC__
@@ -32,28 +32,27 @@ OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
  * gives the least integer, which is what is wanted, unless it knows the number already. Elsewhere
  * the number is compared with the limits; ABOVE: that it is above the lower limit of int32. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(OW_CHECK_RANGE)
-#define OW_TRUNCATE(T, x, above_low, high, least) \
+#define OW_TRUNCATE(T, x, above_low, high, least)                                                  \
     (!__builtin_constant_p(x) || ((above_low) && (x) < (high)) ? (T)(x) : (least))
 #else
-#define OW_TRUNCATE(T, x, above_low, high, least) \
-    ((above_low) && (x) < (high) ? (T)(x) : (least))
+#define OW_TRUNCATE(T, x, above_low, high, least) ((above_low) && (x) < (high) ? (T)(x) : (least))
 #endif
-#define OW_OF_FLOAT(S, F, ABOVE)                                                                \
-    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                 \
-    }                                                                                           \
-    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i64, x, x >= (F)-9223372036854775808.0, (F)9223372036854775808.0, \
-                           -9223372036854775807LL - 1);                                         \
-    }                                                                                           \
-    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */ \
-    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                         \
-    {                                                                                           \
-        const int large = x >= (F)9223372036854775808.0;                                        \
-        const F rest = large ? x - (F)9223372036854775808.0 : x;                                \
-        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);              \
+#define OW_OF_FLOAT(S, F, ABOVE)                                                                   \
+    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                    \
+    }                                                                                              \
+    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i64, x, x >= (F) - 9223372036854775808.0, (F)9223372036854775808.0,  \
+                           -9223372036854775807LL - 1);                                            \
+    }                                                                                              \
+    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */  \
+    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                            \
+    {                                                                                              \
+        const int large = x >= (F)9223372036854775808.0;                                           \
+        const F rest = large ? x - (F)9223372036854775808.0 : x;                                   \
+        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);                 \
     }
 #ifndef OW_FLOATS
 #define OW_FLOATS
@@ -86,7 +85,7 @@ struct __align__(16) ow_f32x4 { float at[4]; };
 
 struct __align__(16) ow_f64x2 { double at[2]; };
 
-extern "C" __global__ void __launch_bounds__(256) ow_product_038292805d1b701f(
+extern "C" __global__ void __launch_bounds__(256) ow_product_ea89f65b4e1e80f7(
     const float *__restrict__ a, const float *__restrict__ x, float *__restrict__ z,
     ow_i32 m_all, ow_i32 n_all, ow_i32 r_all, ow_u32 n_1, ow_u32 n_1_times,
     ow_u32 n_1_shift, ow_u32 n_2, ow_u32 n_2_times, ow_u32 n_2_shift, ow_u32 r_1,
@@ -130,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_product_038292805d1b701f(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256, 2) ow_product_64x64_fb1706db9d1e0324(
+extern "C" __global__ void __launch_bounds__(256, 2) ow_product_64x64_f8e7adab631c43a2(
     const float *__restrict__ a, const float *__restrict__ x, void *__restrict__ z,
     ow_i32 m_all, ow_i32 n_all, ow_i32 r_all, ow_u32 n_1, ow_u32 n_1_times,
     ow_u32 n_1_shift, ow_u32 n_2, ow_u32 n_2_times, ow_u32 n_2_shift, ow_u32 r_1,
@@ -272,7 +271,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) ow_product_64x64_fb1706db9d
     }
 }
 
-extern "C" __global__ void __launch_bounds__(64, 8) ow_product_32x32_ea26e674172199a8(
+extern "C" __global__ void __launch_bounds__(64, 8) ow_product_32x32_ccf5beca8181bf80(
     const double *__restrict__ a, const double *__restrict__ x, void *__restrict__ z,
     ow_i32 m_all, ow_i32 n_all, ow_i32 r_all, ow_u32 n_1, ow_u32 n_1_times,
     ow_u32 n_1_shift, ow_u32 n_2, ow_u32 n_2_times, ow_u32 n_2_shift, ow_u32 r_1,

@@ -7,7 +7,7 @@ typedef unsigned short ow_u16;
 typedef unsigned int ow_u32;
 typedef unsigned long long ow_u64;
 typedef unsigned char ow_b;
-#define OW_CHECK_RANGE /* a device would give the nearest integer, and 0 for NaN */
+#define OW_CHECK_RANGE         /* a device would give the nearest integer, and 0 for NaN */
 typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
 #define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
 #ifdef __CUDACC__
@@ -32,28 +32,27 @@ OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
  * gives the least integer, which is what is wanted, unless it knows the number already. Elsewhere
  * the number is compared with the limits; ABOVE: that it is above the lower limit of int32. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(OW_CHECK_RANGE)
-#define OW_TRUNCATE(T, x, above_low, high, least) \
+#define OW_TRUNCATE(T, x, above_low, high, least)                                                  \
     (!__builtin_constant_p(x) || ((above_low) && (x) < (high)) ? (T)(x) : (least))
 #else
-#define OW_TRUNCATE(T, x, above_low, high, least) \
-    ((above_low) && (x) < (high) ? (T)(x) : (least))
+#define OW_TRUNCATE(T, x, above_low, high, least) ((above_low) && (x) < (high) ? (T)(x) : (least))
 #endif
-#define OW_OF_FLOAT(S, F, ABOVE)                                                                \
-    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                 \
-    }                                                                                           \
-    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i64, x, x >= (F)-9223372036854775808.0, (F)9223372036854775808.0, \
-                           -9223372036854775807LL - 1);                                         \
-    }                                                                                           \
-    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */ \
-    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                         \
-    {                                                                                           \
-        const int large = x >= (F)9223372036854775808.0;                                        \
-        const F rest = large ? x - (F)9223372036854775808.0 : x;                                \
-        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);              \
+#define OW_OF_FLOAT(S, F, ABOVE)                                                                   \
+    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                    \
+    }                                                                                              \
+    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i64, x, x >= (F) - 9223372036854775808.0, (F)9223372036854775808.0,  \
+                           -9223372036854775807LL - 1);                                            \
+    }                                                                                              \
+    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */  \
+    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                            \
+    {                                                                                              \
+        const int large = x >= (F)9223372036854775808.0;                                           \
+        const F rest = large ? x - (F)9223372036854775808.0 : x;                                   \
+        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);                 \
     }
 #ifndef OW_FLOATS
 #define OW_FLOATS
@@ -67,8 +66,8 @@ OW_INLINE ow_u32 ow_mrg_reduced(ow_u32 y, ow_u32 m)
     const ow_u32 less = y - m;
     return y < less ? y : less;
 }
-/* The next integer of a state, between 1 and 2**31 - 1. What x[n] and y[n] depend on is x2 = x[n-2],
- * x3 = x[n-3], y1 = y[n-1] and y3 = y[n-3]; x[n] and y[n] take the place of *x3 and *y3. */
+/* The next integer of a state, between 1 and 2**31 - 1. What x[n] and y[n] depend on is x2 =
+ * x[n-2], x3 = x[n-3], y1 = y[n-1] and y3 = y[n-3]; x[n] and y[n] take the place of *x3 and *y3. */
 OW_INLINE ow_i32 ow_mrg_step(ow_i32 x2, ow_i32 *x3, ow_i32 y1, ow_i32 *y3)
 {
     const ow_u32 m1 = 2147483647U, m2 = 2147462579U;
@@ -106,7 +105,7 @@ OW_INLINE float ow_round_f16(double x)
 }
 #endif
 
-extern "C" __global__ void __launch_bounds__(64) ow_uniform_5e702bc71eeab24c(
+extern "C" __global__ void __launch_bounds__(64) ow_uniform_8a77a91ed19be435(
     ow_i32 *__restrict__ states, float *__restrict__ z, ow_i32 n, ow_i32 row, ow_i32 column,
     ow_u32 streams, ow_u32 total)
 {
@@ -134,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(64) ow_uniform_5e702bc71eeab24c(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(64) ow_uniform_21456d78bf52d9b9(
+extern "C" __global__ void __launch_bounds__(64) ow_uniform_4d5a785165da29b1(
     ow_i32 *__restrict__ states, ow_f16 *__restrict__ z, ow_i32 n, ow_i32 row,
     ow_i32 column, ow_u32 streams, ow_u32 total)
 {
@@ -162,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(64) ow_uniform_21456d78bf52d9b9(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_count_8c304422432e9d26(
+extern "C" __global__ void __launch_bounds__(256) ow_count_5531e5b5f118ed3a(
     const ow_i32 *__restrict__ drawn, float *__restrict__ z, ow_i32 rows, ow_i32 columns,
     ow_i32 n)
 {
@@ -178,7 +177,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_count_8c304422432e9d26(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_draw_b042bab6520d3471(
+extern "C" __global__ void __launch_bounds__(256) ow_draw_d1c510c694f588e3(
     const double *__restrict__ pvals, const float *__restrict__ unis,
     ow_i64 *__restrict__ z, ow_i32 columns, ow_i32 rows, ow_i32 n, ow_i32 row_step,
     ow_i32 column_step, ow_i32 unis_step)
@@ -201,7 +200,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_draw_b042bab6520d3471(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_draw_without_replacement_5bc65b6962ea5c0f(
+extern "C" __global__ void __launch_bounds__(256) ow_draw_without_replacement_87095a9c7b7b37b0(
     const float *__restrict__ pvals, const float *__restrict__ unis,
     float *__restrict__ left, ow_i8 *__restrict__ z, ow_i32 columns, ow_i32 rows, ow_i32 n,
     ow_i32 row_step, ow_i32 column_step, ow_i32 unis_step)

@@ -7,7 +7,7 @@ typedef unsigned short ow_u16;
 typedef unsigned int ow_u32;
 typedef unsigned long long ow_u64;
 typedef unsigned char ow_b;
-#define OW_CHECK_RANGE /* a device would give the nearest integer, and 0 for NaN */
+#define OW_CHECK_RANGE         /* a device would give the nearest integer, and 0 for NaN */
 typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
 #define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
 #ifdef __CUDACC__
@@ -32,28 +32,27 @@ OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
  * gives the least integer, which is what is wanted, unless it knows the number already. Elsewhere
  * the number is compared with the limits; ABOVE: that it is above the lower limit of int32. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(OW_CHECK_RANGE)
-#define OW_TRUNCATE(T, x, above_low, high, least) \
+#define OW_TRUNCATE(T, x, above_low, high, least)                                                  \
     (!__builtin_constant_p(x) || ((above_low) && (x) < (high)) ? (T)(x) : (least))
 #else
-#define OW_TRUNCATE(T, x, above_low, high, least) \
-    ((above_low) && (x) < (high) ? (T)(x) : (least))
+#define OW_TRUNCATE(T, x, above_low, high, least) ((above_low) && (x) < (high) ? (T)(x) : (least))
 #endif
-#define OW_OF_FLOAT(S, F, ABOVE)                                                                \
-    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                 \
-    }                                                                                           \
-    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i64, x, x >= (F)-9223372036854775808.0, (F)9223372036854775808.0, \
-                           -9223372036854775807LL - 1);                                         \
-    }                                                                                           \
-    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */ \
-    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                         \
-    {                                                                                           \
-        const int large = x >= (F)9223372036854775808.0;                                        \
-        const F rest = large ? x - (F)9223372036854775808.0 : x;                                \
-        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);              \
+#define OW_OF_FLOAT(S, F, ABOVE)                                                                   \
+    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                    \
+    }                                                                                              \
+    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i64, x, x >= (F) - 9223372036854775808.0, (F)9223372036854775808.0,  \
+                           -9223372036854775807LL - 1);                                            \
+    }                                                                                              \
+    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */  \
+    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                            \
+    {                                                                                              \
+        const int large = x >= (F)9223372036854775808.0;                                           \
+        const F rest = large ? x - (F)9223372036854775808.0 : x;                                   \
+        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);                 \
     }
 #ifndef OW_FLOATS
 #define OW_FLOATS
@@ -65,14 +64,14 @@ OW_OF_FLOAT(f64, double, x > -2147483649.0)
 
 struct __align__(16) ow_f32x4 { float at[4]; };
 
-OW_INLINE void ow_00f6d0605d5a77b0_one(float x0, float x1, float *z0)
+OW_INLINE void ow_49508d749aa364d0_one(float x0, float x1, float *z0)
 {
     const float t0 = (x0 + x1);
     const float t1 = ow_tanh_f32(t0);
     *z0 = t1;
 }
 
-OW_INLINE void ow_225f3f59158d4ea7_one(float x0, float x1, float *z0)
+OW_INLINE void ow_1f73ee4dd2d8e1eb_one(float x0, float x1, float *z0)
 {
     const float t0 = (x0 * x1);
     *z0 = t0;
@@ -104,19 +103,19 @@ OW_INLINE float ow_round_f16(double x)
 
 struct __align__(16) ow_f16x8 { ow_f16 at[8]; };
 
-OW_INLINE void ow_f6b7d861dc4d4cfc_one(float x0, float *z0)
+OW_INLINE void ow_1c2b000662a72655_one(float x0, float *z0)
 {
     const float t0 = ow_exp_f32(x0);
     *z0 = t0;
 }
 
-OW_INLINE void ow_2d80cebad21235e9_one(float x0, float x1, float *z0)
+OW_INLINE void ow_b7150f73e8e1172f_one(float x0, float x1, float *z0)
 {
     const float t0 = (x0 + x1);
     *z0 = t0;
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_rows_ee74ff7d18433fd9(
+extern "C" __global__ void __launch_bounds__(256) ow_rows_a5c480a671ea68aa(
     const float *a0, const float *a1, float *z0, ow_i32 n, ow_u32 n1, ow_u32 n1_times,
     ow_u32 n1_shift, ow_i32 s0_0, ow_i32 s1_0, ow_i32 s2_0)
 {
@@ -129,14 +128,14 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_ee74ff7d18433fd9(
         OW_UNROLL
         for (int k = 0; k < 4; k++) {
             float r0;
-            ow_00f6d0605d5a77b0_one(v0.at[k], v1.at[k], &r0);
+            ow_49508d749aa364d0_one(v0.at[k], v1.at[k], &r0);
             w2.at[k] = r0;
         }
         *(ow_f32x4 *)(z0 + j0 * s2_0 + j1 * 4) = w2;
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_flat_b5291bffccb41424(
+extern "C" __global__ void __launch_bounds__(256) ow_flat_5ae889e3b3cbbf70(
     const float *a0, const float *a1, float *z0, ow_i32 n)
 {
     const ow_i32 threads = (ow_i32)gridDim.x * 256;
@@ -159,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_flat_b5291bffccb41424(
             OW_UNROLL
             for (int k = 0; k < 4; k++) {
                 float r0;
-                ow_225f3f59158d4ea7_one(v0[u].at[k], v1[u].at[k], &r0);
+                ow_1f73ee4dd2d8e1eb_one(v0[u].at[k], v1[u].at[k], &r0);
                 w2.at[k] = r0;
             }
             *(ow_f32x4 *)(z0 + i) = w2;
@@ -172,7 +171,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_flat_b5291bffccb41424(
         OW_UNROLL
         for (int k = 0; k < 4; k++) {
             float r0;
-            ow_225f3f59158d4ea7_one(v0.at[k], v1.at[k], &r0);
+            ow_1f73ee4dd2d8e1eb_one(v0.at[k], v1.at[k], &r0);
             w2.at[k] = r0;
         }
         *(ow_f32x4 *)(z0 + j) = w2;
@@ -181,12 +180,12 @@ extern "C" __global__ void __launch_bounds__(256) ow_flat_b5291bffccb41424(
         const float v0 = a0[i];
         const float v1 = a1[i];
         float r0;
-        ow_225f3f59158d4ea7_one(v0, v1, &r0);
+        ow_1f73ee4dd2d8e1eb_one(v0, v1, &r0);
         z0[i] = r0;
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_flat_60174eb5cf42a9a5(
+extern "C" __global__ void __launch_bounds__(256) ow_flat_0764b95be659d2eb(
     const ow_f16 *a0, ow_f16 *z0, ow_i32 n)
 {
     const ow_i32 threads = (ow_i32)gridDim.x * 256;
@@ -207,7 +206,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_flat_60174eb5cf42a9a5(
             OW_UNROLL
             for (int k = 0; k < 8; k++) {
                 float r0;
-                ow_f6b7d861dc4d4cfc_one(ow_from_f16(v0[u].at[k]), &r0);
+                ow_1c2b000662a72655_one(ow_from_f16(v0[u].at[k]), &r0);
                 w1.at[k] = ow_to_f16(r0);
             }
             *(ow_f16x8 *)(z0 + i) = w1;
@@ -219,7 +218,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_flat_60174eb5cf42a9a5(
         OW_UNROLL
         for (int k = 0; k < 8; k++) {
             float r0;
-            ow_f6b7d861dc4d4cfc_one(ow_from_f16(v0.at[k]), &r0);
+            ow_1c2b000662a72655_one(ow_from_f16(v0.at[k]), &r0);
             w1.at[k] = ow_to_f16(r0);
         }
         *(ow_f16x8 *)(z0 + j) = w1;
@@ -227,12 +226,12 @@ extern "C" __global__ void __launch_bounds__(256) ow_flat_60174eb5cf42a9a5(
     for (ow_i32 i = n - n % 8 + first; i < n; i += threads) {
         const ow_f16 v0 = a0[i];
         float r0;
-        ow_f6b7d861dc4d4cfc_one(ow_from_f16(v0), &r0);
+        ow_1c2b000662a72655_one(ow_from_f16(v0), &r0);
         z0[i] = ow_to_f16(r0);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_strided_9eca723f7f7deb2f(
+extern "C" __global__ void __launch_bounds__(256) ow_strided_39a529211e97c8d0(
     const float *a0, const float *a1, float *z0, ow_i32 n, ow_u32 n1, ow_u32 n1_times,
     ow_u32 n1_shift, ow_u32 n2, ow_u32 n2_times, ow_u32 n2_shift, ow_i32 s0_0, ow_i32 s0_1,
     ow_i32 s0_2, ow_i32 s1_0, ow_i32 s1_1, ow_i32 s1_2, ow_i32 s2_0, ow_i32 s2_1,
@@ -247,7 +246,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_strided_9eca723f7f7deb2f(
             const float v0 = a0[j0 * s0_0 + j1 * s0_1 + j2 * s0_2];
             const float v1 = a1[j0 * s1_0 + j1 * s1_1 + j2 * s1_2];
             float r0;
-            ow_2d80cebad21235e9_one(v0, v1, &r0);
+            ow_b7150f73e8e1172f_one(v0, v1, &r0);
             z0[j0 * s2_0 + j1 * s2_1 + j2 * s2_2] = r0;
         }
     }

@@ -7,7 +7,7 @@ typedef unsigned short ow_u16;
 typedef unsigned int ow_u32;
 typedef unsigned long long ow_u64;
 typedef unsigned char ow_b;
-#define OW_CHECK_RANGE /* a device would give the nearest integer, and 0 for NaN */
+#define OW_CHECK_RANGE         /* a device would give the nearest integer, and 0 for NaN */
 typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
 #define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
 #ifdef __CUDACC__
@@ -32,28 +32,27 @@ OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
  * gives the least integer, which is what is wanted, unless it knows the number already. Elsewhere
  * the number is compared with the limits; ABOVE: that it is above the lower limit of int32. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(OW_CHECK_RANGE)
-#define OW_TRUNCATE(T, x, above_low, high, least) \
+#define OW_TRUNCATE(T, x, above_low, high, least)                                                  \
     (!__builtin_constant_p(x) || ((above_low) && (x) < (high)) ? (T)(x) : (least))
 #else
-#define OW_TRUNCATE(T, x, above_low, high, least) \
-    ((above_low) && (x) < (high) ? (T)(x) : (least))
+#define OW_TRUNCATE(T, x, above_low, high, least) ((above_low) && (x) < (high) ? (T)(x) : (least))
 #endif
-#define OW_OF_FLOAT(S, F, ABOVE)                                                                \
-    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                 \
-    }                                                                                           \
-    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i64, x, x >= (F)-9223372036854775808.0, (F)9223372036854775808.0, \
-                           -9223372036854775807LL - 1);                                         \
-    }                                                                                           \
-    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */ \
-    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                         \
-    {                                                                                           \
-        const int large = x >= (F)9223372036854775808.0;                                        \
-        const F rest = large ? x - (F)9223372036854775808.0 : x;                                \
-        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);              \
+#define OW_OF_FLOAT(S, F, ABOVE)                                                                   \
+    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                    \
+    }                                                                                              \
+    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i64, x, x >= (F) - 9223372036854775808.0, (F)9223372036854775808.0,  \
+                           -9223372036854775807LL - 1);                                            \
+    }                                                                                              \
+    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */  \
+    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                            \
+    {                                                                                              \
+        const int large = x >= (F)9223372036854775808.0;                                           \
+        const F rest = large ? x - (F)9223372036854775808.0 : x;                                   \
+        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);                 \
     }
 #ifndef OW_FLOATS
 #define OW_FLOATS
@@ -70,7 +69,7 @@ OW_INLINE void ow_complain(ow_u32 *wrong, ow_u64 at)
     atomicMax(wrong, at < 0xfffffffeull ? ~(ow_u32)at : 1u);
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_take_573b680d946f02ab(
+extern "C" __global__ void __launch_bounds__(256) ow_take_2ed80c13c9599b64(
     const ow_u64x2 *x, const ow_i32 *index, ow_u64x2 *z, ow_u32 *wrong, ow_i32 n,
     ow_i32 inner, ow_i64 length, ow_i64 index_step, ow_i64 row)
 {
@@ -87,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_take_573b680d946f02ab(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_sort_rows_ce9c14f28d16c549(
+extern "C" __global__ void __launch_bounds__(256) ow_sort_rows_905e9b78870b0e39(
     const ow_i32 *index, ow_u64 *keys, ow_u32 *wrong, ow_i64 n, ow_i64 length,
     ow_i64 index_step, ow_i32 size_of_tile)
 {
@@ -123,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_sort_rows_ce9c14f28d16c549(
         keys[from + i] = tile[i];
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_add_rows_4cd8c0d9648b11cb(
+extern "C" __global__ void __launch_bounds__(256) ow_add_rows_dec94c576e7d75ca(
     const ow_u64 *keys, const float *y, float *z, ow_i32 count, ow_i32 n, ow_i32 inner,
     ow_i64 row, ow_i64 y_row, ow_i32 s0, ow_i32 t0)
 {

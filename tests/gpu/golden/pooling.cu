@@ -7,7 +7,7 @@ typedef unsigned short ow_u16;
 typedef unsigned int ow_u32;
 typedef unsigned long long ow_u64;
 typedef unsigned char ow_b;
-#define OW_CHECK_RANGE /* a device would give the nearest integer, and 0 for NaN */
+#define OW_CHECK_RANGE         /* a device would give the nearest integer, and 0 for NaN */
 typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
 #define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
 #ifdef __CUDACC__
@@ -32,28 +32,27 @@ OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
  * gives the least integer, which is what is wanted, unless it knows the number already. Elsewhere
  * the number is compared with the limits; ABOVE: that it is above the lower limit of int32. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(OW_CHECK_RANGE)
-#define OW_TRUNCATE(T, x, above_low, high, least) \
+#define OW_TRUNCATE(T, x, above_low, high, least)                                                  \
     (!__builtin_constant_p(x) || ((above_low) && (x) < (high)) ? (T)(x) : (least))
 #else
-#define OW_TRUNCATE(T, x, above_low, high, least) \
-    ((above_low) && (x) < (high) ? (T)(x) : (least))
+#define OW_TRUNCATE(T, x, above_low, high, least) ((above_low) && (x) < (high) ? (T)(x) : (least))
 #endif
-#define OW_OF_FLOAT(S, F, ABOVE)                                                                \
-    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                 \
-    }                                                                                           \
-    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i64, x, x >= (F)-9223372036854775808.0, (F)9223372036854775808.0, \
-                           -9223372036854775807LL - 1);                                         \
-    }                                                                                           \
-    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */ \
-    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                         \
-    {                                                                                           \
-        const int large = x >= (F)9223372036854775808.0;                                        \
-        const F rest = large ? x - (F)9223372036854775808.0 : x;                                \
-        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);              \
+#define OW_OF_FLOAT(S, F, ABOVE)                                                                   \
+    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                    \
+    }                                                                                              \
+    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i64, x, x >= (F) - 9223372036854775808.0, (F)9223372036854775808.0,  \
+                           -9223372036854775807LL - 1);                                            \
+    }                                                                                              \
+    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */  \
+    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                            \
+    {                                                                                              \
+        const int large = x >= (F)9223372036854775808.0;                                           \
+        const F rest = large ? x - (F)9223372036854775808.0 : x;                                   \
+        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);                 \
     }
 #ifndef OW_FLOATS
 #define OW_FLOATS
@@ -61,7 +60,7 @@ OW_OF_FLOAT(f32, float, x >= -2147483648.0f)
 OW_OF_FLOAT(f64, double, x > -2147483649.0)
 #endif
 
-extern "C" __global__ void __launch_bounds__(256) ow_max_665478029ba8fef2(
+extern "C" __global__ void __launch_bounds__(256) ow_max_69d32368b0b5e74b(
     const float *__restrict__ a0, float *__restrict__ z, ow_i32 n, ow_u32 n_1,
     ow_u32 n_1_times, ow_u32 n_1_shift, ow_u32 n_2, ow_u32 n_2_times, ow_u32 n_2_shift,
     ow_u32 n_3, ow_u32 n_3_times, ow_u32 n_3_shift, ow_i32 s0_0, ow_i32 s0_1, ow_i32 s0_2,
@@ -93,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_max_665478029ba8fef2(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_max_grad_4bd6316b9fb53be9(
+extern "C" __global__ void __launch_bounds__(256) ow_max_grad_0dda6266f7918f1d(
     const float *__restrict__ a0, const float *__restrict__ a1,
     const float *__restrict__ a2, float *__restrict__ z, ow_i32 n, ow_u32 n_1,
     ow_u32 n_1_times, ow_u32 n_1_shift, ow_u32 n_2, ow_u32 n_2_times, ow_u32 n_2_shift,
@@ -133,7 +132,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_max_grad_4bd6316b9fb53be9(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_average_inc_pad_grad_e8ead97976ed3444(
+extern "C" __global__ void __launch_bounds__(256) ow_average_inc_pad_grad_b6e5720a6d197d03(
     const float *__restrict__ a1, float *__restrict__ z, ow_i32 n, ow_u32 n_1,
     ow_u32 n_1_times, ow_u32 n_1_shift, ow_u32 n_2, ow_u32 n_2_times, ow_u32 n_2_shift,
     ow_u32 n_3, ow_u32 n_3_times, ow_u32 n_3_shift, ow_i32 s1_0, ow_i32 s1_1, ow_i32 s1_2,
@@ -174,7 +173,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_average_inc_pad_grad_e8ead9
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_average_inc_pad_a336aae551273d10(
+extern "C" __global__ void __launch_bounds__(256) ow_average_inc_pad_2df734e3f4cc287f(
     const ow_i8 *__restrict__ a0, ow_i8 *__restrict__ z, ow_i32 n, ow_u32 n_1,
     ow_u32 n_1_times, ow_u32 n_1_shift, ow_u32 n_2, ow_u32 n_2_times, ow_u32 n_2_shift,
     ow_u32 n_3, ow_u32 n_3_times, ow_u32 n_3_shift, ow_i32 s0_0, ow_i32 s0_1, ow_i32 s0_2,
@@ -206,7 +205,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_average_inc_pad_a336aae5512
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_first_of_max_8f6fba5822bed642(
+extern "C" __global__ void __launch_bounds__(256) ow_first_of_max_d5d56fbf961d2986(
     const float *__restrict__ a0, const float *__restrict__ a1, float *__restrict__ z,
     ow_i32 n, ow_u32 n_1, ow_u32 n_1_times, ow_u32 n_1_shift, ow_u32 n_2, ow_u32 n_2_times,
     ow_u32 n_2_shift, ow_u32 n_3, ow_u32 n_3_times, ow_u32 n_3_shift, ow_i32 s0_0,

@@ -7,7 +7,7 @@ typedef unsigned short ow_u16;
 typedef unsigned int ow_u32;
 typedef unsigned long long ow_u64;
 typedef unsigned char ow_b;
-#define OW_CHECK_RANGE /* a device would give the nearest integer, and 0 for NaN */
+#define OW_CHECK_RANGE         /* a device would give the nearest integer, and 0 for NaN */
 typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
 #define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
 #ifdef __CUDACC__
@@ -32,28 +32,27 @@ OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
  * gives the least integer, which is what is wanted, unless it knows the number already. Elsewhere
  * the number is compared with the limits; ABOVE: that it is above the lower limit of int32. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(OW_CHECK_RANGE)
-#define OW_TRUNCATE(T, x, above_low, high, least) \
+#define OW_TRUNCATE(T, x, above_low, high, least)                                                  \
     (!__builtin_constant_p(x) || ((above_low) && (x) < (high)) ? (T)(x) : (least))
 #else
-#define OW_TRUNCATE(T, x, above_low, high, least) \
-    ((above_low) && (x) < (high) ? (T)(x) : (least))
+#define OW_TRUNCATE(T, x, above_low, high, least) ((above_low) && (x) < (high) ? (T)(x) : (least))
 #endif
-#define OW_OF_FLOAT(S, F, ABOVE)                                                                \
-    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                 \
-    }                                                                                           \
-    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i64, x, x >= (F)-9223372036854775808.0, (F)9223372036854775808.0, \
-                           -9223372036854775807LL - 1);                                         \
-    }                                                                                           \
-    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */ \
-    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                         \
-    {                                                                                           \
-        const int large = x >= (F)9223372036854775808.0;                                        \
-        const F rest = large ? x - (F)9223372036854775808.0 : x;                                \
-        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);              \
+#define OW_OF_FLOAT(S, F, ABOVE)                                                                   \
+    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                    \
+    }                                                                                              \
+    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i64, x, x >= (F) - 9223372036854775808.0, (F)9223372036854775808.0,  \
+                           -9223372036854775807LL - 1);                                            \
+    }                                                                                              \
+    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */  \
+    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                            \
+    {                                                                                              \
+        const int large = x >= (F)9223372036854775808.0;                                           \
+        const F rest = large ? x - (F)9223372036854775808.0 : x;                                   \
+        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);                 \
     }
 #ifndef OW_FLOATS
 #define OW_FLOATS
@@ -90,7 +89,7 @@ OW_INLINE void ow_complain(ow_u32 *wrong, ow_u64 at)
     atomicMax(wrong, at < 0xfffffffeull ? ~(ow_u32)at : 1u);
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_search_right_656926a532b4cfc4(
+extern "C" __global__ void __launch_bounds__(256) ow_search_right_bea811f45dad8857(
     const ow_f16 *x, const double *v, ow_i64 *z, ow_i64 length, ow_i64 step, ow_i32 n,
     ow_u32 n1, ow_u32 n1_times, ow_u32 n1_shift, ow_i32 s0_0, ow_i32 s0_1)
 {
@@ -112,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_search_right_656926a532b4cf
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_search_left_4c7c46739d5d2d24(
+extern "C" __global__ void __launch_bounds__(256) ow_search_left_dcbd18ba26b04210(
     const float *x, const float *v, const ow_i32 *sorter, ow_u32 *wrong, ow_i64 *z,
     ow_i64 length, ow_i64 step, ow_i64 sorter_step, ow_i32 n, ow_u32 n1, ow_u32 n1_times,
     ow_u32 n1_shift, ow_i32 s0_0, ow_i32 s0_1)
@@ -139,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_search_left_4c7c46739d5d2d2
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_choose_7e610f0184caa917(
+extern "C" __global__ void __launch_bounds__(256) ow_choose_9440bde3c7f54ad6(
     const ow_i32 *number, const float *c0, const ow_f16 *c1, const float *c2, float *z,
     ow_u32 *wrong, ow_i32 n, ow_u32 n1, ow_u32 n1_times, ow_u32 n1_shift, ow_i32 s0_0,
     ow_i32 s0_1, ow_i32 s1_0, ow_i32 s1_1, ow_i32 s2_0, ow_i32 s2_1, ow_i32 s3_0,
@@ -169,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_choose_7e610f0184caa917(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_choose_64f7591863ada7d1(
+extern "C" __global__ void __launch_bounds__(256) ow_choose_f08f3656b4799a9e(
     const ow_i32 *number, const float *c0, float *z, ow_i64 length, ow_i64 row, ow_i32 n,
     ow_u32 n1, ow_u32 n1_times, ow_u32 n1_shift, ow_i32 s0_0, ow_i32 s0_1, ow_i32 s1_0,
     ow_i32 s1_1)
@@ -187,7 +186,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_choose_64f7591863ada7d1(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_ravel_63c4d774ff7471ec(
+extern "C" __global__ void __launch_bounds__(256) ow_ravel_2476ebb858689784(
     const ow_i32 *index0, const ow_i64 *index1, ow_i64 *z, ow_u32 *wrong, ow_i64 length0,
     ow_i64 length1, ow_i64 row0, ow_i64 row1, ow_i32 n, ow_u32 n1, ow_u32 n1_times,
     ow_u32 n1_shift, ow_i32 s0_0, ow_i32 s0_1, ow_i32 s1_0, ow_i32 s1_1)
@@ -209,7 +208,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_ravel_63c4d774ff7471ec(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_ravel_43207c40412ad7bd(
+extern "C" __global__ void __launch_bounds__(256) ow_ravel_373ca938e4b5513a(
     const ow_i64 *index0, const ow_i64 *index1, ow_i64 *z, ow_i64 length0, ow_i64 length1,
     ow_i64 row0, ow_i64 row1, ow_i32 n, ow_i32 s0_0, ow_i32 s1_0)
 {

@@ -7,7 +7,7 @@ typedef unsigned short ow_u16;
 typedef unsigned int ow_u32;
 typedef unsigned long long ow_u64;
 typedef unsigned char ow_b;
-#define OW_CHECK_RANGE /* a device would give the nearest integer, and 0 for NaN */
+#define OW_CHECK_RANGE         /* a device would give the nearest integer, and 0 for NaN */
 typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
 #define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
 #ifdef __CUDACC__
@@ -32,28 +32,27 @@ OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
  * gives the least integer, which is what is wanted, unless it knows the number already. Elsewhere
  * the number is compared with the limits; ABOVE: that it is above the lower limit of int32. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(OW_CHECK_RANGE)
-#define OW_TRUNCATE(T, x, above_low, high, least) \
+#define OW_TRUNCATE(T, x, above_low, high, least)                                                  \
     (!__builtin_constant_p(x) || ((above_low) && (x) < (high)) ? (T)(x) : (least))
 #else
-#define OW_TRUNCATE(T, x, above_low, high, least) \
-    ((above_low) && (x) < (high) ? (T)(x) : (least))
+#define OW_TRUNCATE(T, x, above_low, high, least) ((above_low) && (x) < (high) ? (T)(x) : (least))
 #endif
-#define OW_OF_FLOAT(S, F, ABOVE)                                                                \
-    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                 \
-    }                                                                                           \
-    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i64, x, x >= (F)-9223372036854775808.0, (F)9223372036854775808.0, \
-                           -9223372036854775807LL - 1);                                         \
-    }                                                                                           \
-    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */ \
-    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                         \
-    {                                                                                           \
-        const int large = x >= (F)9223372036854775808.0;                                        \
-        const F rest = large ? x - (F)9223372036854775808.0 : x;                                \
-        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);              \
+#define OW_OF_FLOAT(S, F, ABOVE)                                                                   \
+    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                    \
+    }                                                                                              \
+    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i64, x, x >= (F) - 9223372036854775808.0, (F)9223372036854775808.0,  \
+                           -9223372036854775807LL - 1);                                            \
+    }                                                                                              \
+    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */  \
+    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                            \
+    {                                                                                              \
+        const int large = x >= (F)9223372036854775808.0;                                           \
+        const F rest = large ? x - (F)9223372036854775808.0 : x;                                   \
+        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);                 \
     }
 #ifndef OW_FLOATS
 #define OW_FLOATS
@@ -63,7 +62,7 @@ OW_OF_FLOAT(f64, double, x > -2147483649.0)
 
 struct __align__(16) ow_f32x4 { float at[4]; };
 
-OW_INLINE void ow_15abfe500d723c27_one(float x0, float x1, float *z0)
+OW_INLINE void ow_6b016848a505f627_one(float x0, float x1, float *z0)
 {
     const float t0 = (x0 - x1);
     const float t1 = (t0 * t0);
@@ -91,12 +90,12 @@ OW_INLINE void ow_across_89b0c9c68f6ba228(double &a0)
     }
 }
 
-OW_INLINE void ow_4bd9ae5cb2edc1dd_one(float x0, float *z0)
+OW_INLINE void ow_9afc275d8d8859ae_one(float x0, float *z0)
 {
     *z0 = x0;
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_rows_vectors_8319fb8e7b0f982c(
+extern "C" __global__ void __launch_bounds__(256) ow_rows_vectors_b7676fd743e41caa(
     const float *__restrict__ a0, const float *__restrict__ a1, void *z0, ow_i32 kept,
     ow_i32 length, ow_i32 segments, ow_i32 span, ow_i32 s0_0, ow_i32 s1_0)
 {
@@ -128,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_vectors_8319fb8e7b0f98
                     OW_UNROLL
                     for (int k = 0; k < 4; k++) {
                         float v;
-                        ow_15abfe500d723c27_one(v0[u].at[k], x1, &v);
+                        ow_6b016848a505f627_one(v0[u].at[k], x1, &v);
                         const double e0 = ((double)v);
                         s0[k] = (double)(s0[k] + e0);
                     }
@@ -139,14 +138,14 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_vectors_8319fb8e7b0f98
                 OW_UNROLL
                 for (int k = 0; k < 4; k++) {
                     float v;
-                    ow_15abfe500d723c27_one(v0.at[k], x1, &v);
+                    ow_6b016848a505f627_one(v0.at[k], x1, &v);
                     const double e0 = ((double)v);
                     s0[k] = (double)(s0[k] + e0);
                 }
             }
             for (j = to - (to - from) % 4 + (ow_i32)threadIdx.x; j < to; j += blockDim.x) {
                 float v;
-                ow_15abfe500d723c27_one(a0[o0 + j], x1, &v);
+                ow_6b016848a505f627_one(a0[o0 + j], x1, &v);
                 const double e0 = ((double)v);
                 s0[0] = (double)(s0[0] + e0);
             }
@@ -163,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_vectors_8319fb8e7b0f98
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_columns_445e49ebaddead9a(
+extern "C" __global__ void __launch_bounds__(256) ow_columns_30eb70df088098af(
     const float *__restrict__ a0, void *z0, ow_i32 kept, ow_i32 length, ow_i32 segments,
     ow_i32 span, ow_u32 m1, ow_u32 m1_times, ow_u32 m1_shift, ow_u32 m2, ow_u32 m2_times,
     ow_u32 m2_shift, ow_i32 s0_0, ow_i32 r0_0, ow_i32 r0_1, ow_i32 r0_2)
@@ -196,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_columns_445e49ebaddead9a(
                 OW_UNROLL
                 for (int u = 0; u < 8; u++) {
                     float v;
-                    ow_4bd9ae5cb2edc1dd_one(v0[u], &v);
+                    ow_9afc275d8d8859ae_one(v0[u], &v);
                     const double e0 = ((double)v);
                     t0 = (double)(t0 + e0);
                 }
@@ -208,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_columns_445e49ebaddead9a(
                 const ow_i32 j1 = j_2 - j0 * m1;
                 const float v0 = a0[o0 + j0 * r0_0 + j1 * r0_1 + j2 * r0_2];
                 float v;
-                ow_4bd9ae5cb2edc1dd_one(v0, &v);
+                ow_9afc275d8d8859ae_one(v0, &v);
                 const double e0 = ((double)v);
                 t0 = (double)(t0 + e0);
             }

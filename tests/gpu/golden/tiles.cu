@@ -7,7 +7,7 @@ typedef unsigned short ow_u16;
 typedef unsigned int ow_u32;
 typedef unsigned long long ow_u64;
 typedef unsigned char ow_b;
-#define OW_CHECK_RANGE /* a device would give the nearest integer, and 0 for NaN */
+#define OW_CHECK_RANGE         /* a device would give the nearest integer, and 0 for NaN */
 typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
 #define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
 #ifdef __CUDACC__
@@ -32,28 +32,27 @@ OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
  * gives the least integer, which is what is wanted, unless it knows the number already. Elsewhere
  * the number is compared with the limits; ABOVE: that it is above the lower limit of int32. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(OW_CHECK_RANGE)
-#define OW_TRUNCATE(T, x, above_low, high, least) \
+#define OW_TRUNCATE(T, x, above_low, high, least)                                                  \
     (!__builtin_constant_p(x) || ((above_low) && (x) < (high)) ? (T)(x) : (least))
 #else
-#define OW_TRUNCATE(T, x, above_low, high, least) \
-    ((above_low) && (x) < (high) ? (T)(x) : (least))
+#define OW_TRUNCATE(T, x, above_low, high, least) ((above_low) && (x) < (high) ? (T)(x) : (least))
 #endif
-#define OW_OF_FLOAT(S, F, ABOVE)                                                                \
-    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                 \
-    }                                                                                           \
-    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                         \
-    {                                                                                           \
-        return OW_TRUNCATE(ow_i64, x, x >= (F)-9223372036854775808.0, (F)9223372036854775808.0, \
-                           -9223372036854775807LL - 1);                                         \
-    }                                                                                           \
-    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */ \
-    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                         \
-    {                                                                                           \
-        const int large = x >= (F)9223372036854775808.0;                                        \
-        const F rest = large ? x - (F)9223372036854775808.0 : x;                                \
-        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);              \
+#define OW_OF_FLOAT(S, F, ABOVE)                                                                   \
+    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                    \
+    }                                                                                              \
+    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                            \
+    {                                                                                              \
+        return OW_TRUNCATE(ow_i64, x, x >= (F) - 9223372036854775808.0, (F)9223372036854775808.0,  \
+                           -9223372036854775807LL - 1);                                            \
+    }                                                                                              \
+    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */  \
+    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                            \
+    {                                                                                              \
+        const int large = x >= (F)9223372036854775808.0;                                           \
+        const F rest = large ? x - (F)9223372036854775808.0 : x;                                   \
+        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);                 \
     }
 #ifndef OW_FLOATS
 #define OW_FLOATS
@@ -61,24 +60,24 @@ OW_OF_FLOAT(f32, float, x >= -2147483648.0f)
 OW_OF_FLOAT(f64, double, x > -2147483649.0)
 #endif
 
-OW_INLINE void ow_225f3f59158d4ea7_one(float x0, float x1, float *z0)
+OW_INLINE void ow_1f73ee4dd2d8e1eb_one(float x0, float x1, float *z0)
 {
     const float t0 = (x0 * x1);
     *z0 = t0;
 }
 
-OW_INLINE void ow_6b0f5da817e3df2c_one(ow_i8 x0, ow_i8 *z0)
+OW_INLINE void ow_d902268cef4f4229_one(ow_i8 x0, ow_i8 *z0)
 {
     *z0 = x0;
 }
 
-OW_INLINE void ow_69169dbdfb9a8b79_one(ow_i8 x0, ow_i8 x1, ow_i8 x2, ow_i8 x3, ow_i8 x4, ow_i8 *z0)
+OW_INLINE void ow_a6638c2135c8e787_one(ow_i8 x0, ow_i8 x1, ow_i8 x2, ow_i8 x3, ow_i8 x4, ow_i8 *z0)
 {
     const ow_i8 t0 = ((ow_i8)((((x0 + x1) + x2) + x3) + x4));
     *z0 = t0;
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_tiled_cff9c10902bcbd2d(
+extern "C" __global__ void __launch_bounds__(256) ow_tiled_17a180a492ff022c(
     const float *a0, const float *a1, float *z0, ow_i32 n, ow_u32 n1, ow_u32 n1_times,
     ow_u32 n1_shift, ow_i32 rows, ow_i32 columns, ow_i32 s0_0, ow_i32 s0_1, ow_i32 s1_0,
     ow_i32 s1_1, ow_i32 s2_0, ow_i32 s2_1, ow_i32 t0, ow_i32 t1)
@@ -130,14 +129,14 @@ extern "C" __global__ void __launch_bounds__(256) ow_tiled_cff9c10902bcbd2d(
                 const float e1 =
                     t1 < 0 ? v1[u] : ((float *)(ow_shared + t1))[r * 33 + x];
                 float r0;
-                ow_225f3f59158d4ea7_one(e0, e1, &r0);
+                ow_1f73ee4dd2d8e1eb_one(e0, e1, &r0);
                 z0[o2 + r * s2_0 + x * s2_1] = r0;
             }
         }
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_tiled_0ff7e4e7a6755669(
+extern "C" __global__ void __launch_bounds__(256) ow_tiled_5f23f273bae5137d(
     const ow_i8 *a0, ow_i8 *z0, ow_i32 n, ow_u32 n1, ow_u32 n1_times, ow_u32 n1_shift,
     ow_u32 n2, ow_u32 n2_times, ow_u32 n2_shift, ow_u32 n3, ow_u32 n3_times,
     ow_u32 n3_shift, ow_i32 rows, ow_i32 columns, ow_i32 s0_0, ow_i32 s0_1, ow_i32 s0_2,
@@ -183,14 +182,14 @@ extern "C" __global__ void __launch_bounds__(256) ow_tiled_0ff7e4e7a6755669(
                 const ow_i8 e0 =
                     t0 < 0 ? v0[u] : ((ow_i8 *)(ow_shared + t0))[r * 33 + x];
                 ow_i8 r0;
-                ow_6b0f5da817e3df2c_one(e0, &r0);
+                ow_d902268cef4f4229_one(e0, &r0);
                 z0[o1 + r * s1_2 + x * s1_3] = r0;
             }
         }
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_tiled_6ffdd40b89b9f984(
+extern "C" __global__ void __launch_bounds__(256) ow_tiled_5d43788eccb3da9a(
     const ow_i8 *a0, const ow_i8 *a1, const ow_i8 *a2, const ow_i8 *a3, const ow_i8 *a4,
     ow_i8 *z0, ow_i32 n, ow_u32 n1, ow_u32 n1_times, ow_u32 n1_shift, ow_u32 n2,
     ow_u32 n2_times, ow_u32 n2_shift, ow_i32 rows, ow_i32 columns, ow_i32 s0_0, ow_i32 s0_1,
@@ -247,7 +246,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_tiled_6ffdd40b89b9f984(
                 const ow_i8 e4 =
                     t4 < 0 ? a4[o4 + r * s4_1 + x * s4_2] : ((ow_i8 *)(ow_shared + t4))[r * 33 + x];
                 ow_i8 r0;
-                ow_69169dbdfb9a8b79_one(e0, e1, e2, e3, e4, &r0);
+                ow_a6638c2135c8e787_one(e0, e1, e2, e3, e4, &r0);
                 z0[o5 + r * s5_1 + x * s5_2] = r0;
             }
         }
