@@ -57,7 +57,10 @@ def step(weight: int) -> Callable[[Step], Step]:
 
 def _tensor_function(row: Any) -> str:
     name = row.tensor_name or row.name
-    return f"T.{name}" if hasattr(T, name) else f"T.nnet.{name}"
+    found = getattr(T, name, None)
+    if found is None:
+        return f"T.nnet.{name}"
+    return f"T.{name}" if callable(found) else f"T.{name}.{name}"  # xlogx is a module, as in Theano
 
 
 _BY_COUNT = {n: [r for r in ROWS.values() if r.nin == n] for n in (1, 2)}
