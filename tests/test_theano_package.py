@@ -18,7 +18,6 @@ import theano
 import theano.tensor as T
 from opwise.errors import MissingFeatureError
 from opwise.names import aliases, front, record
-from opwise.names.coverage import modules
 
 pytestmark = pytest.mark.null
 
@@ -240,7 +239,12 @@ def test_every_public_name_of_opwise_is_a_name_of_theano():
 def test_every_name_of_theano_is_a_name_of_opwise():
     """In a process of its own: what other tests import and replace is no difference."""
     here = Path(__file__)
-    program = f"import {here.stem} as tests\nfor each in tests.modules(): tests.compare(each)"
+    program = f"""
+import {here.stem} as tests
+from opwise.names.coverage import modules
+for each in modules():
+    tests.compare(each)
+"""
     done = subprocess.run(
         [sys.executable, "-W", "error::DeprecationWarning:opwise", "-c", program],
         cwd=here.parent, capture_output=True, text=True, check=False,
