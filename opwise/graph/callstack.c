@@ -1,8 +1,8 @@
 /* The calls of the user's program that are running: what provenance.py keeps of each Apply.
  *
  * Graphs are built call by call below the same callers, so a stack is a tuple that all Applys with
- * the same one share. Walking it takes some nanoseconds a frame here, and fifty times that in
- * Python: frames of code objects hash all that they contain. */
+ * the same one share. Walking it in Python takes long: to look up a code object there, all that it
+ * contains is hashed. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

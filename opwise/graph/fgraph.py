@@ -800,8 +800,9 @@ def _doing(nodes: Sequence[Apply], removed: Sequence[Apply]) -> dict[Apply, list
         fewest = min(map(len, reading))
         some = {node for those in reading if len(those) == fewest for node in those}
         shared = {node: len(operands.intersection(node.inputs)) for node in some}
+        most = max(shared.values())
         for node, count in shared.items():
-            if count == max(shared.values()):
+            if count == most:
                 found[node].append(one)
     if not all(found.values()):
         return {}

@@ -32,7 +32,7 @@ def _in_turn(
     order: list[Apply] = []
     seen: set[Apply] = set()
     # ids of tuples of origins that were gone through: many Applys may have one
-    passed: set[int] | None = {id(None)} if origins else None
+    passed: set[int] | None = set() if origins else None
     for node in nodes:
         if node in seen or done(node):
             continue
@@ -60,8 +60,8 @@ def _needed(node: Apply, passed: set[int] | None) -> Iterator[Apply]:
     for var in (*node.inputs, *getattr(node.op, "_inner_outputs", ())):
         if var.owner is not None:
             yield var.owner
-    if passed is not None and id(node._origins) not in passed:
-        yield from node._origins or ()
+    if passed is not None and node._origins and id(node._origins) not in passed:
+        yield from node._origins
         passed.add(id(node._origins))
 
 
@@ -80,7 +80,7 @@ def copied(thing: Any, node: Apply | None, memo: dict[int, Any]) -> Any:
     node: the Apply itself or that of the variable; None for a variable without an owner.
     """
     if node is not None and id(node) not in memo:
-        for needed in _in_turn(_needed(node, {id(None)}), lambda other: id(other) in memo):
+        for needed in _in_turn(_needed(node, set()), lambda other: id(other) in memo):
             if id(needed) not in memo:
                 _copy(needed, memo)
     return _copy(thing, memo)
@@ -127,7 +127,7 @@ class _Dependencies:
 
     def _items(self) -> Iterator[Any]:
         covered = _covered()
-        mine = _in_turn(_needed(self.node, {id(None)}), covered.__contains__)
+        mine = _in_turn(_needed(self.node, set()), covered.__contains__)
         taken = {*mine, self.node}
         covered |= taken
         try:

@@ -221,7 +221,7 @@ def _folders(libraries: str) -> tuple[str, ...]:
     found: list[str] = []
     for name in filter(None, libraries.split(os.pathsep)):
         if name == "installed":
-            import site  # Python has done so, unless it was told not to
+            import site  # imported already, unless Python runs with -S
 
             users = site.getusersitepackages() if site.ENABLE_USER_SITE else None
             found += [*site.getsitepackages(), *([users] if users else []), _PYTHON]

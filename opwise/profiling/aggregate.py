@@ -140,7 +140,7 @@ def calls_of(profile: ProfileData) -> Callable[[OriginProfile], CallPath]:
         known = path_of(profile.frames, key)
         if known.frames or line is None:
             return known
-        return CallPath((CallFrame(*line, "<module>"),))
+        return CallPath((CallFrame(*line, ""),))
 
     return lambda origin: path(origin.frame, line_of(origin))
 

@@ -21,9 +21,14 @@ class CallPath:
 
 
 def label(frame: CallFrame) -> str:
-    """Return the text of a call: the name of the file, line and function, or that of a library."""
+    """Return the text of a call: the name of the file, line and function, or that of a library.
+
+    A line of which nothing else is known has the text that ``aggregate.by_line`` gives it.
+    """
     if not frame.file:
         return f"[{frame.library}]"
+    if not frame.function:
+        return f"{frame.file}:{frame.line}"
     name = "" if frame.function == "<module>" else f" {frame.function}"
     return f"{os.path.basename(frame.file)}:{frame.line}{name}"
 

@@ -463,9 +463,18 @@ class CallFrames:
     def __init__(self) -> None:
         self.by_key: dict[str, CallFrame] = {}
         self._keys: dict[tuple[str, int, str, str], str] = {}
+        #: by the id of a trace, which many Applys share: the trace, so that it stays, and its key
+        self._of_trace: dict[int, tuple[provenance.Trace, str]] = {}
 
     def add(self, trace: provenance.Trace | None) -> str:
         """Add the calls of a trace; return the key of the innermost one, '' without any."""
+        if not trace:
+            return ""
+        if id(trace) not in self._of_trace:
+            self._of_trace[id(trace)] = trace, self._added(trace)
+        return self._of_trace[id(trace)][1]
+
+    def _added(self, trace: provenance.Trace) -> str:
         caller = ""
         for file, line, function in provenance.frames_of(trace):
             parts = file, line, function, caller

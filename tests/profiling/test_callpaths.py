@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from opwise.profiling import aggregate, callpaths, compare
+from opwise.profiling.html import differencedata, profiledata
 from opwise.profiling.merge import merge
 from opwise.profiling.model import CallFrame
 from opwise.profiling.profile import OriginProfile, Profile
@@ -137,3 +138,13 @@ def test_merged_profiles_have_the_calls_of_all(profile):
     one, two = dict(list(profile.frames.items())[:1]), dict(list(profile.frames.items())[1:])
     parts = [replace(profile, frames=one), replace(profile, frames=two)]
     assert merge(parts).frames == profile.frames
+
+
+def test_pages_have_a_table_of_calls_that_are_known(profile):
+    (table,) = profiledata.of_profile(profile)["tables"]
+    assert len(table["call"]["key"]) == len(aggregate.by_call(profile))
+    unknown = replace(profile, frames={})
+    (table,) = profiledata.of_profile(unknown)["tables"]
+    assert "call" not in table and "line" in table
+    assert "Call" in differencedata.tables([unknown], [profile])
+    assert "Call" not in differencedata.tables([unknown], [unknown])

@@ -237,9 +237,11 @@ class _Lines(_Numbered):
 
 
 class _Origins(_Numbered):
-    names = ("op", "line", "scope", "of", "call")
+    names: tuple[str, ...] = ("op", "line", "scope", "of")
 
     def __init__(self, texts: Texts, lines: _Lines, profile: ProfileData) -> None:
+        if profile.frames:
+            self.names = (*self.names, "call")
         super().__init__()
         self._texts, self._lines = texts, lines
         self._calls_of = aggregate.calls_of(profile)
@@ -250,7 +252,7 @@ class _Origins(_Numbered):
             self._lines((origin.file, origin.line)),
             self._texts(origin.scope),
             self._lines(origin.gradient_of),
-            self._texts(str(self._calls_of(origin))),
+            *([self._texts(str(self._calls_of(origin)))] if "call" in self.names else []),
         )
 
 
@@ -446,8 +448,9 @@ def _sums(profile: ProfileData, texts: Texts, lines: _Lines, ops: _Ops) -> Data:
     """Return the tables beside that of Applys, by name."""
     keys: dict[str, Callable[[Any], int]] = {
         "op": ops.of_key, "class": texts, "line": lines, "scope": texts,
-        "call": lambda path: texts(str(path)),
     }  # fmt: skip
+    if profile.frames:  # else the calls that are known are the lines
+        keys["call"] = lambda path: texts(str(path))
     found: Data = {}
     for name, key in keys.items():
         rows, places = _grouped(name, profile)

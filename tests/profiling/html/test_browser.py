@@ -482,8 +482,7 @@ def test_on_paper_are_all_sections_and_the_rows_of_all_tables(look, sample):
     view.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     view.emulate_media(media="print")
     paper = view.locator(".paper")
-    titles = ["Applys", "Op", "Class", "Line", "Call", "Scope"]
-    assert paper.locator("h3").all_inner_texts() == titles
+    assert paper.locator("h3").all_inner_texts() == ["Applys", "Op", "Class", "Line", "Scope"]
     assert paper.locator("section").first.locator("tbody tr").count() == 6
     assert "SortOp{quicksort}" in paper.inner_text() and "model.py:20" in paper.inner_text()
     below = paper.bounding_box()["y"] + paper.bounding_box()["height"]

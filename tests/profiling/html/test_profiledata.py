@@ -311,7 +311,7 @@ def test_the_rows_of_a_difference(build):
     before = Profile((function(apply("exp", 10, keys="a"), apply("mul", 20, 1, keys="b")),))
     after = Profile((function(apply("both", 12, keys="ab", count=2), apply("x", 1, 1)),))
     tables = differencedata.tables([before], [after])
-    assert list(tables) == ["Apply", "Op", "Class", "Line", "Call", "Op and shapes"]
+    assert list(tables) == ["Apply", "Op", "Class", "Line", "Op and shapes"]
     fused, only = tables["Apply"]
     assert (fused["before_ns"], fused["after_ns"], fused["difference_ns"]) == (30, 12, -18)
     assert (fused["relation"], fused["ratio"], fused["verdict"]) == ("fused", 0.2, "")

@@ -124,6 +124,9 @@ function applyTable() {
 
 const KINDS = { Op: "op", Class: "class", Line: "line", Call: "call", Scope: "scope" };
 
+/** The titles of tables beside that of Applys; a profile that knows no calls has no table of them. */
+const titles = () => Object.keys(KINDS).filter((title) => D.tables[state.part][KINDS[title]]);
+
 function groupTable(title) {
   const kind = KINDS[title];
   const from = D.tables[state.part][kind];
@@ -198,7 +201,7 @@ function showOnly(group) {
 function makeTables() {
   const host = byId("tables");
   const entries = [["Apply", () => makeTable(host, applyTable())],
-    ...Object.keys(KINDS).map((title) => [title, () => makeTable(host, groupTable(title))])];
+    ...titles().map((title) => [title, () => makeTable(host, groupTable(title))])];
   only = null;
   byId("chosen").hidden = true;
   tabs = makeTabs(byId("tabs"), host, entries, (name, table) => {
@@ -732,7 +735,7 @@ function start() {
     byId("part").addEventListener("change", () => showPart(Number(byId("part").value)));
   }
   makeGraphPanel();
-  printTables(byId("tables"), () => [applyTable, ...Object.keys(KINDS).map((title) => () => groupTable(title))]);
+  printTables(byId("tables"), () => [applyTable, ...titles().map((title) => () => groupTable(title))]);
   showPart(0);
   document.documentElement.dataset.ready = "yes";
 }
