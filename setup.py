@@ -157,8 +157,11 @@ def extension() -> Extension:
 
 def call_stacks() -> Extension:
     """What graphs need of C: they know nothing of linkers."""
-    source = "opwise/graph/callstack.c"
-    return Extension("opwise.graph.callstack", [source], extra_compile_args=["-O2", "-MMD"])
+    sources = found("opwise/graph", "*.c")
+    flags = ["-O2", "-pthread", "-MMD"]
+    return Extension(
+        "opwise.graph.callstack", sources, extra_compile_args=flags, extra_link_args=["-pthread"]
+    )
 
 
 def found(folder: str, pattern: str) -> list[str]:

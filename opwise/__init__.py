@@ -60,6 +60,7 @@ from opwise.modes.mode import Mode, get_default_mode, get_mode, register_mode
 from opwise.modes.profilemode import ProfileMode
 from opwise.names.front import install as _answer_to_all_names
 from opwise.profiling import process as _process
+from opwise.profiling import sampling as _sampling
 from opwise.tensor.products import dot
 from opwise.tuning.advise import advise
 from opwise.version import __version__
@@ -143,6 +144,7 @@ if _process.has_status_pipe():
     from opwise.profiling import stats as _stats  # noqa: F401
 
 _process.note_import(_start)
+_sampling.begin()
 _note_import(_began)
 
 # the other names of the theano module, and modules that most programs never use: they are imported

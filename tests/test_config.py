@@ -118,12 +118,12 @@ def test_every_flag_has_a_sentence_and_one_place(load):
     assert len(names) == len(set(names))
     assert all(param.doc.strip() and param.source == "default" for param in params)
     # Those of Theano 1.0.5, four of 0.6 for ProfileMode, two that old programs still set, and
-    # twenty of its own: background_compilation, threads, recycle_bytes, strip_bytes,
+    # twenty-one of its own: background_compilation, threads, recycle_bytes, strip_bytes,
     # tuning.functions, tuning.budget, profiling.nvtx, profiling.nvtx_library, cuda.graphs,
     # cuda.tf32, compiledir_bytes, keep_shape_checks, conv.algo, conv.winograd, conv.fft,
-    # profiling.signal, profiling.wait_for_kernels, show_progress, traceback.internal and
-    # traceback.libraries.
-    assert len(names) == 142 + 4 + 2 + 20
+    # profiling.signal, profiling.sampling, profiling.wait_for_kernels, show_progress,
+    # traceback.internal and traceback.libraries.
+    assert len(names) == 142 + 4 + 2 + 21
 
 
 def test_flags_that_count_as_used_are_read_somewhere(defaults):
@@ -145,7 +145,7 @@ def test_print_lists_each_flag_with_its_value(defaults):
         f"floatX (('float64', 'float32', 'float16')) \n    Doc:  {doc}\n    Value:  float64\n\n"
     )
     assert "\nprofiling.n_apply (<class 'int'>) \n" in text
-    assert text.count("    Value:  ") == 168
+    assert text.count("    Value:  ") == 169
     assert str(defaults.dnn.conv).count("    Value:  ") == 7
 
 

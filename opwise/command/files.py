@@ -199,6 +199,30 @@ def profiled(
     return environment
 
 
+#: the folder of what Python runs before a program that is sampled
+_STARTUP = Path(__file__).with_name("startup")
+#: milliseconds from one sample to the next
+_PERIOD = 10
+
+
+def sampled(environment: dict[str, str]) -> dict[str, str]:
+    """Return the environment in which a profiled program is also sampled, from its first line on.
+
+    A flag ``profiling.sampling`` in it decides how often; 0 means never.
+    """
+    set_ = parse_config_string(environment.get("OPWISE_FLAGS", ""), issue_warnings=False)
+    period = float(set_.get("profiling.sampling", _PERIOD))
+    if period <= 0:
+        return environment
+    path = environment.get("PYTHONPATH")
+    return {
+        **environment,
+        "OPWISE_FLAGS": f"{environment['OPWISE_FLAGS']},profiling.sampling={period:g}",
+        "OPWISE_SAMPLING_PERIOD": str(round(period * 1e6)),
+        "PYTHONPATH": os.pathsep.join([str(_STARTUP), *([path] if path else [])]),
+    }
+
+
 def _given(flags: str) -> set[str]:
     """Return the names of the flags that the environment, or the text of an option, sets."""
     texts = (os.environ.get("OPWISE_FLAGS", ""), os.environ.get("THEANO_FLAGS", ""), flags)

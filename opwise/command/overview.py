@@ -30,6 +30,7 @@ def show(profile: Profile, n: int, sort: str = "time") -> None:
     for section in (details.program(profile), device.section(profile, n)):
         for line in ("", *section) if section else ():
             tables.say(line)
+    _show_sampled(profile, n)
     _show_python(profile, n)
     _show_peak(profile)
 
@@ -79,6 +80,20 @@ def _show_python(profile: Profile, n: int) -> None:
         share = f"{100 * row.ns / profile.local_ns:.1f}%"
         table.add([f"{row.ns * 1e-6:.3f}", share, why, row.label])
     _show_table("In Python", table, len(rows), n)
+
+
+def _show_sampled(profile: Profile, n: int) -> None:
+    """Print where the program was, as a tree of lines."""
+    found = details.sampled_rows(profile)
+    if not found:
+        return
+    table = tables.Table([tables.Column("seconds"), tables.Column("share"),
+                          tables.Column("in functions", 1), tables.text("line")])  # fmt: skip
+    _, rows = found
+    for seconds, share, called, name in rows[:n]:
+        cells = [f"{seconds:.3f}", f"{share:.1f}%", called, name]
+        table.add(cells, style=tables.share_style(share / 100))
+    _show_table(details.sampled_title(profile), table, len(rows), n)
 
 
 def _show_peak(profile: Profile) -> None:

@@ -38,6 +38,10 @@ from opwise.profiling.reports import wording
     "up to three times if other programs disturb it).",
 )  # fmt: skip
 @click.option(
+    "--sampling/--no-sampling", default=True,
+    help="Look every 10 ms what the program does outside compiled functions (default: yes).",
+)  # fmt: skip
+@click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
     help="Write the profile to FILE (default: SCRIPT.profile.json, without .py).",
 )  # fmt: skip
@@ -52,6 +56,7 @@ def run(
     flags: str,
     memory: bool,
     limits: bool,
+    sampling: bool,
     output: Path | None,
     live: bool,
     program: PythonProgram,
@@ -64,6 +69,8 @@ def run(
     """
     output = (output or Path(f"{program.stem}.profile.json")).absolute()
     environment = files.profiled(output, mode, flags, memory)
+    if sampling:
+        environment = files.sampled(environment)
     files.check_output(output, *[] if program.is_module else [Path(program.name)])
     before = {path: _version(path) for path in _profiles(output)}
     ended = _run(program, environment, live)

@@ -249,6 +249,10 @@ _PROFILING = (
      "The signal upon which the program writes its profile and goes on; opwise ask sends it. The "
      "file is profiling.destination if that ends in .json, else PROGRAM.PID.profile.json in the "
      "working directory."),
+    ("profiling.sampling", FloatParam(0, at_least(0)),
+     "Look every so many milliseconds what the main thread of the program does, also outside "
+     "compiled functions (0: never). opwise run does so every 10 ms, from the start of the "
+     "program."),
     ("profiling.debugprint", BoolParam(False),
      "Print the graphs of functions, with times, after their profile when the process ends."),
     ("profiling.ignore_first_call", BoolParam(False),

@@ -4,8 +4,7 @@
  * the same one share. Walking it in Python takes long: to look up a code object there, all that it
  * contains is hashed. */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "sampler.h"
 
 /* Of deeper stacks the outer frames are left out. */
 #define MOST_FRAMES 256
@@ -203,5 +202,8 @@ PyMODINIT_FUNC PyInit_callstack(void)
         return NULL;
     if (frames == NULL && (frames = PyDict_New()) == NULL)
         return NULL;
-    return PyModule_Create(&definition);
+    PyObject *module = PyModule_Create(&definition);
+    if (module != NULL && ow_add_sampler(module) < 0)
+        Py_CLEAR(module);
+    return module;
 }

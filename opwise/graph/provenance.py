@@ -174,7 +174,12 @@ def frames_of(trace: Trace | None) -> list[tuple[str, int, str]]:
     """Return (file, line number, function) of all frames of a trace, outermost first."""
     if not trace or len(trace[0]) != 2:
         return [frame[:3] for frame in trace or ()]
-    return [(code.co_filename, _line(code, at), code.co_name) for code, at in reversed(trace)]
+    return [frame_of(code, at) for code, at in reversed(trace)]
+
+
+def frame_of(code: CodeType, offset: int) -> tuple[str, int, str]:
+    """Return (file, line number, function) of a recorded frame."""
+    return code.co_filename, _line(code, offset), code.co_name
 
 
 def resolve(trace: Trace | None) -> list[ResolvedFrame]:

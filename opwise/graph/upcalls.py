@@ -112,6 +112,21 @@ def ending() -> Any:
     return _named("opwise.linkers.opwise_c:Ending")
 
 
+def watch_main_calls() -> int:
+    """Note how long this thread is in calls of functions.
+
+    Return the address of a C function that tells it, for ``callstack.watch_calls``.
+    """
+    address: int = _named("opwise.linkers.opwise_c:watch_main_calls")()
+    return address
+
+
+def clock() -> int:
+    """Return nanoseconds by the clock of the times of Applys."""
+    now: int = _named("opwise.linkers.opwise_c:clock")()
+    return now
+
+
 def to_host(value: Any) -> Any:
     """Return an array of a device as a numpy array, and any other value as it is."""
     if isinstance(value, np.ndarray):

@@ -409,6 +409,17 @@ cdef class CallPath:
         raise NotImplementedError
 
 
+def watch_main_calls():
+    """Note how long this thread is in calls of functions; return the address of what tells it."""
+    ow_main_watch(PyThread_get_thread_ident())
+    return <uintptr_t><void *>&ow_main_called
+
+
+def clock():
+    """Return nanoseconds by the clock of the times of Applys."""
+    return ow_clock()
+
+
 # --- a call, from the slot of its type to the run and back ---------------------------------------
 
 cdef int _run_program(CallPath f) except -1:
@@ -424,8 +435,8 @@ cdef object _checked_call(CallPath f, tuple args, dict kwargs):
 
 cdef PyObject *_counted_call(CallPath f, PyObject *args, PyObject *kwargs) except NULL:
     """Call a function once nobody else calls it; count the call if that is wanted."""
-    cdef int64_t start = 0
-    cdef bint timed = f.timed
+    cdef int64_t start = 0, end
+    cdef bint timed = f.timed, noted = False
     cdef PyObject *result
     if f.running:  # before anything is touched that the call under way needs
         f._wait()
@@ -434,9 +445,13 @@ cdef PyObject *_counted_call(CallPath f, PyObject *args, PyObject *kwargs) excep
     f.generation = _claims.generation
     if timed:
         start = ow_clock()
+        noted = ow_main_enter(f.caller, start)
     result = (<_ternary>_checked_call)(<PyObject *>f, args, kwargs)
     if timed:
-        f._count(ow_clock() - start, result != NULL)
+        end = ow_clock()
+        if noted:
+            ow_main_leave(end)
+        f._count(end - start, result != NULL)
     f.running = False
     return result
 

@@ -200,6 +200,12 @@ cdef extern from "numpy/arrayobject.h":
 cdef extern from "code.h":
     int OW_MAXREG, OW_CHUNK
 
+cdef extern from "maincalls.h":
+    int64_t ow_main_called(int *under_way) noexcept
+    void ow_main_watch(unsigned long thread) noexcept
+    bint ow_main_enter(unsigned long thread, int64_t now) noexcept
+    void ow_main_leave(int64_t now) noexcept
+
 cdef extern from "clock.h":
     void ow_clock_begin()
     void ow_clock_calibrate()

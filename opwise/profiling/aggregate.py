@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import takewhile
 
 from opwise.profiling.callpaths import CallPath, path_of
 from opwise.profiling.model import ApplyProfile, CallFrame, OriginProfile, ProfileData
@@ -181,6 +182,99 @@ def call_tree(profile: ProfileData) -> CallNode:
             node.gradient += row.gradient
         node.own_ns += row.ns
     return root
+
+
+@dataclass
+class SampledNode:
+    """A line of the program, with the time that the program was there; nanoseconds."""
+
+    #: None for the root
+    frame: CallFrame | None = None
+    #: outside calls of functions that were profiled, here and in what it called
+    rest: int = 0
+    #: in these calls
+    called: int = 0
+    #: the lines that it called
+    calls: dict[CallFrame, SampledNode] = field(default_factory=dict)
+
+    @property
+    def ns(self) -> int:
+        """All of its time."""
+        return self.rest + self.called
+
+    def add(self, rest: int, called: int) -> None:
+        """Add time."""
+        self.rest += rest
+        self.called += called
+
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, SampledNode]]:
+        """Yield (depth, line) of all below it: the slowest first, each before what it called."""
+        for child in sorted(self.calls.values(), key=lambda child: -child.ns):
+            yield depth, child
+            yield from child.walk(depth + 1)
+
+
+def sampled_tree(profile: ProfileData) -> SampledNode:
+    """Return the tree of the lines where the program was; empty if it was not sampled."""
+    root = SampledNode()
+    for key, rest, called in profile.program.stacks if profile.program else ():
+        node = root
+        node.add(rest, called)
+        for frame in sampled_path(profile, key):
+            node = node.calls.setdefault(frame, SampledNode(frame))
+            node.add(rest, called)
+    return root
+
+
+def sampled_path(profile: ProfileData, key: str) -> tuple[CallFrame, ...]:
+    """Return the calls that lead to a line where the program was, each library as one frame."""
+    found: list[CallFrame] = []
+    for frame in path_of(profile.frames, key).frames:
+        folded = CallFrame("", 0, "", library=frame.library) if frame.library else frame
+        if not (folded.library and found and found[-1].library):
+            found.append(folded)
+    return tuple(found)
+
+
+@dataclass
+class SampledCall:
+    """A line of the program without a break, and what it called; nanoseconds."""
+
+    frame: CallFrame
+    #: how many lines called it, one another
+    depth: int
+    #: from the start of sampling
+    start: int
+    #: time outside calls of functions that were profiled
+    rest: int = 0
+    #: time in these calls
+    called: int = 0
+
+
+def time_line(profile: ProfileData, least: int = 0) -> Iterator[SampledCall]:
+    """Yield what the program called in the order of time, the inner calls before the outer ones.
+
+    Calls of one line below the same calls are one, if samples saw nothing in between. least: the
+    shortest time of those that are yielded.
+    """
+    if profile.program is None:
+        return
+    path = cache(lambda key: sampled_path(profile, key))
+    running: list[SampledCall] = []
+    now = 0
+    for place, rest, called in profile.program.stretches:
+        frames = path(profile.program.stacks[place][0])
+        both = zip(running, frames, strict=False)
+        same = sum(1 for _ in takewhile(lambda pair: pair[0].frame == pair[1], both))
+        yield from (call for call in reversed(running[same:]) if call.rest + call.called >= least)
+        running[same:] = [
+            SampledCall(frame, depth, now) for depth, frame in enumerate(frames[same:], same)
+        ]
+        for call in running:
+            call.rest += rest
+            call.called += called
+        now += rest + called
+    yield from (call for call in reversed(running) if call.rest + call.called >= least)
 
 
 #: the label of what is in no scope

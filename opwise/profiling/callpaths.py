@@ -6,7 +6,42 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from opwise.graph import provenance
 from opwise.profiling.model import CallFrame
+
+
+class CallFrames:
+    """Calls of the program, by key: those that wrote the Applys of a function, or were sampled."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[str, CallFrame] = {}
+        self._keys: dict[tuple[str, int, str, str], str] = {}
+        #: by the id of a trace, which many Applys share: the trace, so that it stays, and its key
+        self._of_trace: dict[int, tuple[provenance.Trace, str]] = {}
+
+    def add(self, trace: provenance.Trace | None) -> str:
+        """Add the calls of a trace; return the key of the innermost one, '' without any."""
+        if not trace:
+            return ""
+        if id(trace) not in self._of_trace:
+            self._of_trace[id(trace)] = trace, self._added(trace)
+        return self._of_trace[id(trace)][1]
+
+    def _added(self, trace: provenance.Trace) -> str:
+        caller = ""
+        for file, line, function in provenance.frames_of(trace):
+            library = provenance.library_of(file)
+            caller = self.add_frame(CallFrame(file, line, function, caller, library))
+        return caller
+
+    def add_frame(self, frame: CallFrame) -> str:
+        """Add a line that the one of key ``frame.caller`` called; return its key."""
+        parts = frame.file, frame.line, frame.function, frame.caller
+        key = self._keys.get(parts)
+        if key is None:
+            key = self._keys[parts] = provenance.digest(*map(str, parts))
+            self.by_key[key] = frame
+        return key
 
 
 @dataclass(frozen=True)

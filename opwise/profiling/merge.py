@@ -21,6 +21,7 @@ from opwise.profiling.model import (
     CompileProfile,
     FunctionProfile,
     ProfileData,
+    ProgramProfile,
     whole_ns,
 )
 
@@ -52,6 +53,24 @@ def merge(several: Iterable[P]) -> P:
         devices=_one_of_each(pair for p in profiles for pair in p.devices),
         sources=dict(max(item) for item in _by_place(profiles).values()),
         frames={key: frame for p in profiles for key, frame in p.frames.items()},
+        program=_programs([p.program for p in profiles if p.program is not None]),
+    )
+
+
+def _programs(several: list[ProgramProfile]) -> ProgramProfile | None:
+    """Return the sums of what was sampled; programs that ran apart have no common time line."""
+    if len(several) < 2:
+        return several[0] if several else None
+    sums: dict[str, tuple[int, int]] = {}
+    for program in several:
+        for key, rest, called in program.stacks:
+            before = sums.get(key, (0, 0))
+            sums[key] = before[0] + rest, before[1] + called
+    return ProgramProfile(
+        period_ns=max(p.period_ns for p in several),
+        start_ns=0,
+        before_ns=sum(p.before_ns for p in several),
+        stacks=tuple((key, *both) for key, both in sorted(sums.items())),
     )
 
 

@@ -44,7 +44,7 @@ LEFT_OUT = {"left out if empty": True}
 
 @dataclass(frozen=True)
 class CallFrame:
-    """A line of the program that was running when an Apply was written, and who called it."""
+    """A line of the program that was running, when an Apply was written or later; who called it."""
 
     file: str
     #: line in the file, from 1
@@ -343,6 +343,29 @@ class FunctionProfile:
         return sum(a.once for a in self.applys)
 
 
+@dataclass(frozen=True)
+class ProgramProfile:
+    """Where the main thread of a program was, by samples; times are nanoseconds."""
+
+    #: from one sample to the next, at least
+    period_ns: int
+    #: when sampling began, as ``CallProfile.start_ns``
+    start_ns: int
+    #: from the start of the process until then; 0 if unknown
+    before_ns: int
+    #: (key of a line in ``ProfileData.frames``, "" for none; time outside calls of functions that
+    #: were profiled; time in these calls) of each stack
+    stacks: tuple[tuple[str, int, int], ...] = ()
+    #: the time line, without gaps: (place in ``stacks`` of what took most of a stretch, time
+    #: outside calls of functions, time in them)
+    stretches: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def ns(self) -> int:
+        """Time of all samples."""
+        return sum(rest + called for _, rest, called in self.stacks)
+
+
 @dataclass(frozen=True, eq=False)
 class ProfileData:
     """What was recorded of several functions under one name.
@@ -362,8 +385,11 @@ class ProfileData:
     version: int = VERSION
     #: (name, peak rates) of each device that was measured
     devices: tuple[tuple[str, MachineLimits], ...] = ()
-    #: the calls of the program that wrote the Applys, by key; equal calls have equal keys
+    #: the calls of the program that wrote the Applys, or were sampled, by key; equal calls have
+    #: equal keys
     frames: dict[str, CallFrame] = field(default_factory=dict, metadata=LEFT_OUT)
+    #: where the program was meanwhile; None unless it was sampled
+    program: ProgramProfile | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ProfileData) and vars(self) == vars(other)

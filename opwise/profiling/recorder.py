@@ -26,7 +26,8 @@ from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.provenance import text_of
 from opwise.graph.variable import Variable
-from opwise.profiling import memory, nesting, process, traffic
+from opwise.profiling import memory, nesting, process, program, traffic
+from opwise.profiling.callpaths import CallFrames
 from opwise.profiling.model import (
     LOOP,
     ApplyProfile,
@@ -457,36 +458,6 @@ class Recorder:
         return described
 
 
-class CallFrames:
-    """The calls that wrote the Applys of a function, by key."""
-
-    def __init__(self) -> None:
-        self.by_key: dict[str, CallFrame] = {}
-        self._keys: dict[tuple[str, int, str, str], str] = {}
-        #: by the id of a trace, which many Applys share: the trace, so that it stays, and its key
-        self._of_trace: dict[int, tuple[provenance.Trace, str]] = {}
-
-    def add(self, trace: provenance.Trace | None) -> str:
-        """Add the calls of a trace; return the key of the innermost one, '' without any."""
-        if not trace:
-            return ""
-        if id(trace) not in self._of_trace:
-            self._of_trace[id(trace)] = trace, self._added(trace)
-        return self._of_trace[id(trace)][1]
-
-    def _added(self, trace: provenance.Trace) -> str:
-        caller = ""
-        for file, line, function in provenance.frames_of(trace):
-            parts = file, line, function, caller
-            key = self._keys.get(parts)
-            if key is None:
-                key = self._keys[parts] = provenance.digest(*map(str, parts))
-                library = provenance.library_of(file)
-                self.by_key[key] = CallFrame(file, line, function, caller, library)
-            caller = key
-        return caller
-
-
 class _StepCalls:
     """The steps of loops, as calls of what they repeat."""
 
@@ -692,11 +663,14 @@ def profile_of(recorders: Sequence[Recorder], message: str | None = "") -> Profi
         machine = next((r.limits() for r in recorders if r.limits is not None), None)
         measured = {r.device_limits() for r in recorders if r.device_limits is not None}
         devices = [each for each in measured if each is not None]
-        frames = {key: one for r in recorders for key, one in r.frames.by_key.items()}
+        calls = CallFrames()
+        sampled = program.recorded(calls)
+        known = (*(r.frames for r in recorders), calls)
+        frames = {key: one for each in known for key, one in each.by_key.items()}
         sources = _sources(functions, frames.values())
         return Profile(
             functions, text_of(message), _environment_of(recorders), sources, machine,
-            devices=tuple(sorted(devices, key=repr)), frames=frames,
+            devices=tuple(sorted(devices, key=repr)), frames=frames, program=sampled,
         )  # fmt: skip
 
 

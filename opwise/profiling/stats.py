@@ -18,7 +18,7 @@ from typing import Any
 from opwise.config import config
 from opwise.graph import upcalls
 from opwise.graph.provenance import text_of
-from opwise.profiling import live, process, requests
+from opwise.profiling import live, process, requests, sampling
 from opwise.profiling.files import uninterrupted, write_whole
 from opwise.profiling.methods import ProfileMethods
 from opwise.profiling.model import ApplyProfile, FunctionProfile, called, named
@@ -601,6 +601,7 @@ def _after_fork() -> None:
     upcalls.ending().after_fork_in_child()
     live.forget_after_fork()  # before the counters are reset, which are those of the parent
     process.reset_times()
+    sampling.become_main()
     for stats in _at_exit:
         stats.reset()
         for recorder in stats._recorders:

@@ -25,6 +25,7 @@ from opwise.profiling.model import (
     FunctionProfile,
     OriginProfile,
     ProfileData,
+    ProgramProfile,
 )
 from opwise.profiling.nesting import nested
 from opwise.profiling.reports.wording import counted
@@ -35,6 +36,9 @@ from opwise.version import __version__
 _LINES = 4
 _EXPORTER = f"opwise {__version__}"
 
+
+#: categories of slices of lines: that wrote what ran, that ran themselves
+_WRITTEN, _PROGRAM = "written by", "program"
 
 #: an event of the Trace Event Format
 Event = dict[str, Any]
@@ -74,7 +78,8 @@ def export_chrome_trace(profile: ProfileData, path: str | Path, max_events: int 
 
     A function is a thread; a kept call is a slice that contains its Applys without gaps, because
     the time between them is not recorded; the slice of a loop contains the Applys inside. A second
-    thread shows, at the same times, the calls of the program that wrote the Applys.
+    thread shows, at the same times, the calls of the program that wrote the Applys. If the program
+    was sampled, another thread shows what it called, at these times too.
     max_events: limit of the number of slices; the shortest Applys are left out first, then the
     shortest calls, and ``otherData`` has their number. Raises ValueError unless max_events is a
     whole number from 1, and OSError.
@@ -89,6 +94,7 @@ def export_chrome_trace(profile: ProfileData, path: str | Path, max_events: int 
             *_stack_slices(profile, function, process, thread + len(profile.functions)),
         )
     ]
+    slices += _program_slices(profile, process)
     begin = min((each["ts"] for each in slices), default=0)
     dropped = _shortest(slices, len(slices) - max_events)
     kept = [_timed(each, begin) for k, each in enumerate(slices) if k not in dropped]
@@ -98,6 +104,7 @@ def export_chrome_trace(profile: ProfileData, path: str | Path, max_events: int 
         "message": profile.message,
         "dropped Applys": kinds["C"] + kinds["Python"],
         "dropped calls": kinds["call"],
+        "dropped lines": kinds[_WRITTEN] + kinds[_PROGRAM],
     }
     events = [*_names(profile, process), *kept]
     _write({"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}, path)
@@ -119,6 +126,10 @@ def _names(profile: ProfileData, process: int) -> list[Event]:
             thread = k + 1 + place * len(profile.functions)
             rows.append(("thread_name", thread, {"name": name}))
             rows.append(("thread_sort_index", thread, {"sort_index": 2 * k + place + 1}))
+    if profile.program is not None:
+        thread = 2 * len(profile.functions) + 1
+        rows.append(("thread_name", thread, {"name": "program, by samples"}))
+        rows.append(("thread_sort_index", thread, {"sort_index": 0}))
     return [
         {"ph": "M", "name": name, "pid": process, "tid": thread, "ts": 0, "args": args}
         for name, thread, args in rows
@@ -162,7 +173,7 @@ def _stack_slices(
     def ended(frame: CallFrame, start: int, at: int) -> Event:
         source = profile.sources.get(f"{frame.file}:{frame.line}", "")
         return {
-            "ph": "X", "name": _name(frame, profile), "cat": "written by", "ts": start,
+            "ph": "X", "name": _name(frame, profile), "cat": _WRITTEN, "ts": start,
             "dur": at - start, "pid": process, "tid": thread,
             "args": {"line": f"{frame.file}:{frame.line}: {source}"} if frame.file else {},
         }  # fmt: skip
@@ -180,6 +191,24 @@ def _stack_slices(
             open_[same:] = [(frame, at) for frame in path[same:]]
         for frame, start in reversed(open_):
             yield ended(frame, start, at)
+
+
+def _program_slices(profile: ProfileData, process: int) -> Iterator[Event]:
+    """Yield the slices of what the program called, by samples."""
+    if profile.program is None:
+        return
+    thread = 2 * len(profile.functions) + 1
+    for call in aggregate.time_line(profile):
+        where = f"{call.frame.file}:{call.frame.line}" if call.frame.file else ""
+        ns = call.rest + call.called
+        args = {"line": f"{where}: {profile.sources.get(where, '')}"} if where else {}
+        if call.called:
+            args["in calls of functions"] = f"{100 * call.called / ns:.1f}%"
+        start = profile.program.start_ns + call.start
+        yield {
+            "ph": "X", "name": _name(call.frame, profile), "cat": _PROGRAM, "ts": start, "dur": ns,
+            "pid": process, "tid": thread, "args": args,
+        }  # fmt: skip
 
 
 def _is_frame(opened: tuple[CallFrame, int], frame: CallFrame) -> bool:
@@ -248,7 +277,8 @@ def export_speedscope(profile: ProfileData, path: str | Path, by: str = "call") 
     scope, the user's line and the Op; with ``by='line'`` the line, ``grad`` for a gradient, and
     the Op.
     ``aggregate.parts_of`` divides the time of an Apply. The other view has the kept calls, without
-    gaps. Raises ValueError for another ``by``, and OSError.
+    gaps. If the program was sampled, one more view has its time by lines; its last frame is
+    ``functions`` for calls of functions. Raises ValueError for another ``by``, and OSError.
     """
     if by not in _STACKS:
         raise ValueError(f"by is {by!r}; it must be one of {', '.join(map(repr, _STACKS))}")
@@ -260,6 +290,8 @@ def export_speedscope(profile: ProfileData, path: str | Path, by: str = "call") 
         views.append(_sums(function, frames, _STACKS[by]))
         if function.detail:
             views.append(_calls(function, frames))
+    if profile.program is not None:
+        views.append(_samples(profile.program, frames))
     _write(
         {
             "$schema": "https://www.speedscope.app/file-format-schema.json",
@@ -354,6 +386,24 @@ def _sums(function: FunctionProfile, frames: _Frames, stack: _Stack) -> dict[str
         "endValue": math.fsum(weights.values()),
         "samples": [list(key) for key, _ in rows],
         "weights": [weight for _, weight in rows],
+    }
+
+
+def _samples(program: ProgramProfile, frames: _Frames) -> dict[str, Any]:
+    """Return the time of the program as weighted stacks."""
+    rows: list[tuple[list[int], int]] = []
+    for key, rest, called in program.stacks:
+        stack = [frames.of_call(f) for f in aggregate.sampled_path(frames.profile, key)]
+        rows += [(stack, rest), ([*stack, frames.index("functions")], called)]
+    rows = sorted(row for row in rows if row[1])
+    return {
+        "type": "sampled",
+        "name": "program, by samples",
+        "unit": "nanoseconds",
+        "startValue": 0,
+        "endValue": sum(ns for _, ns in rows),
+        "samples": [stack for stack, _ in rows],
+        "weights": [ns for _, ns in rows],
     }
 
 

@@ -8,7 +8,13 @@ from numbers import Integral
 from typing import Any
 
 from opwise.profiling.machinelimits import MachineLimits
-from opwise.profiling.model import ApplyProfile, ArrayProfile, FunctionProfile, ProfileData
+from opwise.profiling.model import (
+    ApplyProfile,
+    ArrayProfile,
+    FunctionProfile,
+    ProfileData,
+    ProgramProfile,
+)
 
 #: an upper bound on all times in seconds, so that their sums stay numbers; 30,000 years
 _MOST_SECONDS = 1e12
@@ -38,9 +44,22 @@ def check(profile: ProfileData) -> None:
         _check_positions(f)
         if f.rewrites is not None:
             _check_rewrites(f.rewrites)
+    if profile.program is not None:
+        _check_program(profile.program)
     for limits in (profile.machine, *(limits for _, limits in profile.devices)):
         if limits is not None:
             MachineLimits.from_json(limits.to_json())
+
+
+def _check_program(program: ProgramProfile) -> None:
+    """Raise ValueError for samples that cannot be."""
+    times = [program.period_ns, program.before_ns]
+    times += (ns for _, *both in program.stacks for ns in both)
+    times += (ns for _, *both in program.stretches for ns in both)
+    if min(times) < 0:
+        raise ValueError("a time of the program is below zero")
+    if not all(0 <= place < len(program.stacks) for place, _, _ in program.stretches):
+        raise ValueError("the time line of the program names a stack that is not there")
 
 
 def _counts(f: FunctionProfile) -> list[float]:

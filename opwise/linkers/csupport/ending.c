@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "ending.h"
 
-#include "threads.h"
+#include "../../graph/onethread.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,18 +1,11 @@
 #define _GNU_SOURCE
 #include "threads.h"
 
+#include "../../graph/onethread.h"
 #include "buffers.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <time.h>
-#ifdef __linux__
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 #define OW_MAX_THREADS 256
 /* How often an idle thread looks for work before it sleeps: some tens of microseconds, enough for
@@ -60,43 +53,6 @@ static struct {
           .busy = PTHREAD_MUTEX_INITIALIZER,
           .sleep = PTHREAD_MUTEX_INITIALIZER,
           .wake = PTHREAD_COND_INITIALIZER};
-
-/* --- threads as such -------------------------------------------------------------------------- */
-
-int ow_start_thread(pthread_t *thread, void *(*run)(void *), void *arg)
-{
-    sigset_t most, before;
-    sigfillset(&most);
-    /* where these are blocked, the fault of a thread ends the process without a word of
-     * faulthandler */
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-    for (size_t k = 0; k < sizeof faults / sizeof *faults; k++)
-        sigdelset(&most, faults[k]);
-    /* the thread has this mask from its first moment */
-    pthread_sigmask(SIG_BLOCK, &most, &before);
-    int failed = pthread_create(thread, NULL, run, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed;
-}
-
-long ow_thread_id(void)
-{
-#ifdef __linux__
-    return syscall(SYS_gettid);
-#else
-    return 0;
-#endif
-}
-
-void ow_wait_until_gone(long id)
-{
-#ifdef __linux__
-    for (int k = 0; k < 10000 && syscall(SYS_tgkill, getpid(), id, 0) == 0; k++)
-        sched_yield();
-#else
-    (void)id;
-#endif
-}
 
 /* --- the team --------------------------------------------------------------------------------- */
 

@@ -32,12 +32,4 @@ int ow_threads(void);
 /* Set that number; 1 means no team at all. Threads that are too many end. */
 void ow_set_threads(int n);
 
-/* Start a thread that handles no signals of the system or of users: the program decides which of
- * its threads do that, and knows nothing of this one. Returns 0, or what pthread_create does. */
-int ow_start_thread(pthread_t *thread, void *(*run)(void *), void *arg);
-/* Wait until a thread that was joined has gone: it counts among those of the process for a moment
- * more. id: the kernel's. */
-void ow_wait_until_gone(long id);
-long ow_thread_id(void);
-
 #endif

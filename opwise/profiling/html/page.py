@@ -25,7 +25,17 @@ _HERE = Path(__file__).parent
 
 #: our scripts of a kind of page, which become one script in this order
 _SCRIPTS = {
-    "profile": ("text", "model", "tables", "graph", "charts", "cards", "details", "report"),
+    "profile": (
+        "text",
+        "model",
+        "tables",
+        "graph",
+        "charts",
+        "cards",
+        "details",
+        "program",
+        "report",
+    ),
     "difference": ("text", "tables", "charts", "difference"),
 }
 

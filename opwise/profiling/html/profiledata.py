@@ -17,6 +17,7 @@ from opwise.profiling import aggregate, histogram, roofline
 from opwise.profiling.aggregate import SummaryRow
 from opwise.profiling.callpaths import label
 from opwise.profiling.html.layout import layered
+from opwise.profiling.html.programdata import of_program
 from opwise.profiling.machinelimits import MachineLimits
 from opwise.profiling.memory import readable
 from opwise.profiling.model import (
@@ -69,7 +70,7 @@ def of_profile(
     data = {
         "kind": "profile",
         "title": texts(name(profile)),
-        "program": texts(program(profile)),
+        "name": texts(program(profile)),
         "environment": environment(profile, texts),
         "functions": [_function(f, texts) for f in profile.functions],
         "applys": _applys(profile, texts, origins, ops),
@@ -82,6 +83,7 @@ def of_profile(
         "tips": [texts(tip) for tip in tips(profile)],
         "notes": [texts(line.strip()) for line in details.busy(profile)],
         "whole": _whole(profile, texts),
+        "program": of_program(profile, texts, lines),
         "roofline": _roofline(profile, starts, texts, limits, machine),
         "devices": _devices(profile, texts),
     }  # fmt: skip

@@ -10,9 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from opwise.profiling import aggregate, callpaths
-from opwise.profiling.aggregate import SummaryRow
+from opwise.profiling.aggregate import SampledNode, SummaryRow
 from opwise.profiling.memory import readable
-from opwise.profiling.model import LOOP, ApplyProfile, FunctionProfile, ProfileData
+from opwise.profiling.model import (
+    LOOP,
+    ApplyProfile,
+    CallFrame,
+    FunctionProfile,
+    ProfileData,
+)
 from opwise.profiling.reports import device, roofline
 from opwise.profiling.reports.theanotips import without_compiler
 from opwise.profiling.reports.wording import (
@@ -53,9 +59,9 @@ def sections(profile: ProfileData, n: int, line_width: int = sys.maxsize) -> lis
     """
     without_names = calls(profile), program(profile)
     with_names = (
-        loops(profile, n), device.section(profile, n), spread(profile, n), lines(profile, n),
-        call_tree(profile, n), scopes(profile, n), fused(profile, n), algorithms(profile, n),
-        in_python(profile, n), peak(profile), limits(profile, n),
+        sampled(profile, n), loops(profile, n), device.section(profile, n), spread(profile, n),
+        lines(profile, n), call_tree(profile, n), scopes(profile, n), fused(profile, n),
+        algorithms(profile, n), in_python(profile, n), peak(profile), limits(profile, n),
     )  # fmt: skip
     found = [fitted(section, line_width, cut_rows=False) for section in without_names]
     found += [fitted(section, line_width) for section in with_names]
@@ -217,6 +223,55 @@ def program(profile: ProfileData) -> list[str]:
         f"{title}: <seconds> <share>",
         *("  %10.3f  %5.1f%%  %s" % (s, percent(s, whole), what) for s, what in rows if s >= 0),
     ]
+
+
+def sampled(profile: ProfileData, n: int) -> list[str]:
+    """Return where the program was, as a tree of lines; [] if it was not sampled."""
+    found = sampled_rows(profile)
+    if not found:
+        return []
+    _, rows = found
+    lines = [f"{sampled_title(profile)}: <seconds> <share> <of which in functions> <line>"]
+    lines += ["  %10.3f  %5.1f%%  %6s  %s" % (*row[:2], row[2] or "-", row[3]) for row in rows[:n]]
+    if len(rows) > n:
+        lines.append(_more_lines(len(rows) - n))
+    return lines
+
+
+def sampled_title(profile: ProfileData) -> str:
+    """Return what the tree of the program's lines is called."""
+    period = profile.program.period_ns * 1e-6 if profile.program else 0
+    return f"Where the program was, looked at every {period:g} ms"
+
+
+def sampled_rows(
+    profile: ProfileData,
+) -> tuple[SampledNode, list[tuple[float, float, str, str]]] | None:
+    """Return (tree, rows of its lines that took more than 1 %); None if it was not sampled.
+
+    A row is (seconds, percent, percent of these in calls of functions or "", the line and its
+    text, indented by its depth).
+    """
+    if profile.program is None:
+        return None
+    tree, rows = aggregate.sampled_tree(profile), []
+    for depth, node in tree.walk():
+        if node.frame is not None and node.ns > _WORTH_A_CALL * tree.ns:
+            part = f"{percent(node.called, node.ns):.1f}%" if node.called else ""
+            rows.append(
+                (*_share(node.ns, tree.ns), part, _name_of_call(node.frame, depth, profile))
+            )
+    return tree, rows
+
+
+def _more_lines(count: int) -> str:
+    return f"  ... and {counted(count, 'more line')} of over {_WORTH_A_CALL:.0%}"
+
+
+def _name_of_call(frame: CallFrame, depth: int, profile: ProfileData) -> str:
+    """Return the name of a line in a tree of calls, with its text."""
+    text = profile.sources.get(f"{frame.file}:{frame.line}", "")
+    return "  " * depth + callpaths.label(frame) + (f"  {text}" if text else "")
 
 
 def program_parts(profile: ProfileData) -> tuple[int, list[tuple[float, str]]] | None:
@@ -492,12 +547,10 @@ def call_tree(profile: ProfileData, n: int) -> list[str]:
     lines = ["By call: <seconds> <share> <of which in gradients> <line>, above those it called"]
     for depth, node in found[:n]:
         assert node.frame is not None
-        text = profile.sources.get(f"{node.frame.file}:{node.frame.line}", "")
-        name = "  " * depth + callpaths.label(node.frame) + (f"  {text}" if text else "")
+        name = _name_of_call(node.frame, depth, profile)
         lines.append(_row(node.ns, node.gradient, profile, name))
-    rest = len(found) - n
-    if rest > 0:
-        lines.append(f"  ... and {counted(rest, 'more line')} of over {_WORTH_A_CALL:.0%}")
+    if len(found) > n:
+        lines.append(_more_lines(len(found) - n))
     return lines
 
 

@@ -715,7 +715,7 @@ function showPart(part) {
 /** Set the title of the tab: the function and the program. */
 function titled() {
   const part = state.part ? FUNCTIONS[state.part - 1].label : text(D.title);
-  document.title = [...new Set([part, text(D.program)])].filter(Boolean).join(" · ").concat(" · opwise");
+  document.title = [...new Set([part, text(D.name)])].filter(Boolean).join(" · ").concat(" · opwise");
 }
 
 function start() {
@@ -734,6 +734,7 @@ function start() {
         `${cut(f.label, 48)} · ${plural(f.applys, "Apply")}${f.calls ? ` · ${time(f.call_ns)}` : " · never called"}`)));
     byId("part").addEventListener("change", () => showPart(Number(byId("part").value)));
   }
+  showProgram();
   makeGraphPanel();
   printTables(byId("tables"), () => [applyTable, ...titles().map((title) => () => groupTable(title))]);
   showPart(0);
