@@ -247,3 +247,30 @@ def marks(nvtx_library, flags):
 
     noted()
     return noted
+
+
+#: set to have a browser that is missing fail the tests instead of skipping them
+_REQUIRED = "OPWISE_TEST_BROWSER"
+
+
+def _missing(reason):
+    if os.environ.get(_REQUIRED) == "required":
+        pytest.fail(f"{reason}, and {_REQUIRED} is 'required'")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A headless Chromium."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        _missing("there is no Chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        _missing("playwright is not installed")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path)
+        yield started
+        started.close()

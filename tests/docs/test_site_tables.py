@@ -46,10 +46,3 @@ def test_every_page_of_errors_is_in_the_catalogue():
     assert [
         page.stem for page in pages if f"../tests/errors/pages/{page.stem}\n" not in listed
     ] == []
-
-
-def test_every_page_is_in_a_list_of_the_site():
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    for page in sorted((ROOT / "docs").rglob("*.md")):
-        name = str(page.relative_to(ROOT / "docs").with_suffix(""))
-        assert name == "index" or f"\n{name}\n" in index, name

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -168,33 +167,8 @@ def difference_rows():
 
 # --- the browser ----------------------------------------------------------------------------------
 
-#: set to have a browser that is missing fail the tests instead of skipping them
-_REQUIRED = "OPWISE_TEST_BROWSER"
 #: a folder for pictures of the pages that the tests look at
 _PICTURES = "OPWISE_TEST_PICTURES"
-
-
-def _missing(reason):
-    if os.environ.get(_REQUIRED) == "required":
-        pytest.fail(f"{reason}, and {_REQUIRED} is 'required'")
-    pytest.skip(reason)
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """A headless Chromium."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = next(filter(None, map(shutil.which, names)), None)
-    if path is None:
-        _missing("there is no Chromium")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        _missing("playwright is not installed")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path)
-        yield started
-        started.close()
 
 
 @pytest.fixture
