@@ -57,7 +57,7 @@ def main() -> None:
     """Print the list."""
     for reason, names in by_reason().items():
         print(f"{reason}:")
-        print(textwrap.fill(", ".join(names), 110, initial_indent="  ", subsequent_indent="  "))
+        print(textwrap.fill(", ".join(names), 80, initial_indent="  ", subsequent_indent="  "))
 
 
 if __name__ == "__main__":

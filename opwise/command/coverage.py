@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from opwise.command import tables
+
 #: stands for all modules of Theano
 EVERY = "all"
 _NEWEST, _SINCE = "1.0.5", "since 0.6.0"
@@ -65,17 +67,27 @@ def _every(known: Any, newest: str) -> Iterator[str]:
             counts.update({f" {what}": len(names) for what, names in found.raising.items()})
     width = max(map(len, rows))
     yield f"{'':{width}}  {_NEWEST:^16}  {_SINCE:^16}"
-    yield f"{'module':{width}}{2 * '     names  work  '}why the others raise"
+    yield from _with(f"{'module':{width}}{2 * '     names  work'}", "why the others raise")
     total = [Counter[str](), Counter[str]()]
     for module, pair in sorted(rows.items()):
         for counts, each in zip(total, pair, strict=True):
             counts.update(each)
-        yield _line(module, pair, width)
-    yield _line("all modules", total, width)
+        yield from _lines(module, pair, width)
+    yield from _lines("all modules", total, width)
     yield f"missing: {total[1]['missing']}"
 
 
-def _line(title: str, pair: list[Counter[str]], width: int) -> str:
+def _lines(title: str, pair: list[Counter[str]], width: int) -> Iterator[str]:
+    """Yield the row of a module, or of all."""
     figures = "".join(f"  {counts['names']:8}{counts['work']:6}" for counts in pair)
     why = ", ".join(f"{what.strip()} {n}" for what, n in pair[1].most_common() if what[0] == " ")
-    return f"{title:{width}}{figures}  {why}".rstrip()
+    yield from _with(f"{title:{width}}{figures}", why)
+
+
+def _with(row: str, why: str) -> Iterator[str]:
+    """Yield a row and why names raise: behind it, or below it if the line would be too long."""
+    if len(row) + 2 + len(why) <= tables.width():
+        yield f"{row}  {why}".rstrip()
+    else:
+        yield row
+        yield f"    {why}"

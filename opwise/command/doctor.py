@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from opwise.command import coverage, files
+from opwise.command import coverage, files, tables
 from opwise.command.cache import counts
 from opwise.command.coverage import covered
 from opwise.config import config
@@ -48,7 +48,8 @@ def doctor(paths: tuple[Path, ...], coverage: str | None) -> None:
     names of Theano 1.0.5 and of all its releases since 0.6.0 work, and why the others raise.
     """
     if coverage is not None:
-        click.echo("\n".join(covered(coverage)))
+        for line in covered(coverage):
+            tables.say(line)
         return
     for name, value in machine().items():
         click.echo(f"{name:12}{value}")

@@ -156,26 +156,27 @@ def _columns(with_limits: bool, longest: int, sort: str) -> list[tables.Column]:
 
     longest: the number of letters in the longest name of several functions; 0 for one function.
     """
-    gain = 0 if sort == "gain" else 5
+    gain = 0 if sort == "gain" else 6
     return [
         tables.Column("time ms"),
-        tables.Column("share", 2),
-        tables.Column("runs", 6),
-        tables.Column("µs a run", 3),
-        tables.Column("median", 1 if sort == "median" else 7),
-        tables.Column("95 %", 8),
+        tables.Column("share", 1),
+        tables.Column("runs", 7),
+        tables.Column("µs a run", 4),
+        tables.Column("median", 1 if sort == "median" else 8),
+        tables.Column("95 %", 9),
         *(
             [
-                tables.Column("GB/s", 9),
-                tables.name("from", 9),
-                tables.Column("GFLOP/s", 9),
-                tables.name("of limit", 4),
+                tables.Column("GB/s", 10),
+                tables.name("from", 10),
+                tables.Column("GFLOP/s", 10),
+                tables.Column("of limit", 2),
+                tables.name("bound by", 5),
                 tables.Column("gain ms", gain),
             ]
             if with_limits
             else []
         ),
-        tables.name("in", 2),
+        tables.name("in", 3),
         # an id alone says little if several functions count from 0
         *([tables.name("function", int(longest > _SHORT))] if longest else []),
         tables.Column("id"),
@@ -306,8 +307,8 @@ _SHORT_LEGEND = {
 _LEGEND = {
     "GB/s": "GB/s: bytes that must be read and written, per second; from: the fastest memory that "
     "holds them (L1, L2, L3: caches; RAM: main memory)",
-    "of limit": "of limit: the least time on this hardware, as a share of the time taken, and what "
-    "limits it",
+    "of limit": "of limit: the least time on this hardware, as a share of the time taken",
+    "bound by": "bound by: what sets that limit",
     "gain ms": "gain: the time taken minus the least time on this hardware",
 }
 
@@ -315,14 +316,13 @@ _LEGEND = {
 def _against(row: Any) -> tuple[str, ...]:
     """Return the cells that compare an Apply with the hardware's limit; empty if unknown."""
     if row is None:
-        return "", "", "", "", ""
+        return ("",) * 6
     return (
         f"{row.bandwidth:.1f}" if row.bandwidth else "",
         row.level if row.bandwidth else "",
         f"{row.rate:.1f}" if row.rate else "",
-        f"{'~' * row.approximate}{100 * row.share:.0f}% {row.bound}"
-        if row.share is not None
-        else "",
+        f"{'~' * row.approximate}{100 * row.share:.0f}%" if row.share is not None else "",
+        row.bound if row.share is not None else "",
         f"{row.gain * 1e3:.3f}" if row.gain is not None else "",
     )
 

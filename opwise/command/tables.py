@@ -20,7 +20,7 @@ from opwise.tuning.tips import line_width
 #: the width without a terminal, unless COLUMNS is set: nothing is cut
 _WIDE = 10_000
 #: the least width of a column whose cells may be cut
-_READABLE = 36
+_READABLE = 28
 #: blanks between two columns
 _GAP = 2
 

@@ -422,6 +422,14 @@ def test_doctor_finds_what_a_program_lacks(call, tmp_path):
     assert f"  {script}:6: opwise has no theano.tensor.nnet.no_such_function" in result.output
 
 
+def test_doctor_counts_names_in_a_narrow_terminal_too(call, monkeypatch):
+    wide = call("doctor", "--coverage").output
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = call("doctor", "--coverage").output
+    assert max(map(len, narrow.splitlines())) <= 80 < max(map(len, wide.splitlines()))
+    assert narrow.split() == wide.split()
+
+
 def test_doctor_counts_the_names_of_theano(call):
     lines = call("doctor", "--coverage").output.splitlines()
     (row,) = [line.split() for line in lines if line.startswith("theano.gof.fg ")]

@@ -1,5 +1,6 @@
 """The tables of ``opwise report``."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -61,12 +62,14 @@ def section(lines, title):
 def test_applys(shown):
     heading, *rows = section(shown(), "Applys")
     assert " ".join(heading) == (
-        "time ms share runs µs a run median 95 % GB/s from GFLOP/s of limit gain ms in id line "
-        "Apply"
+        "time ms share runs µs a run median 95 % GB/s from GFLOP/s of limit bound by gain ms in id "
+        "line Apply"
     )
     rows, legend = rows[:3], [" ".join(row) for row in rows[3:]]
     assert [row[-1] for row in rows] == ["sort(x)", "exp(x)", "mul(x)"]
-    assert [line.split(":")[0] for line in legend] == ["share", "GB/s", "of limit", "gain"]
+    assert [line.split(":")[0] for line in legend] == [
+        "share", "GB/s", "of limit", "bound by", "gain",
+    ]
     assert rows[1][-2] == "/far/a.py:3"
     assert rows[0][:4] == ["5.000", "62.5%", "4", "1250.000"] and rows[0][-3:-1] == ["Py", "2"]
     assert rows[2][:4] == ["1.000", "12.5%", "4", "250.000"]
@@ -209,9 +212,19 @@ def test_the_apply_and_its_line_stay(in_terminal, columns):
     assert not any("\N{HORIZONTAL ELLIPSIS}" in row for row in rows)
 
 
+@pytest.mark.parametrize("columns, titles", [
+    (60, ["time ms", "share", "id", "line", "Apply"]),
+    (80, ["time ms", "share", "of limit", "in", "id", "line", "Apply"]),
+])  # fmt: skip
+def test_a_narrow_terminal_shows_what_matters(in_terminal, columns, titles):
+    lines = in_terminal(columns)
+    heading = lines[lines.index("Applys") + 1]
+    assert re.split("  +", heading.strip()) == titles
+
+
 def test_what_a_narrow_terminal_leaves_out_is_named(in_terminal):
     words = " ".join(" ".join(in_terminal(60)).split())
-    assert "(not shown, at 60 columns: runs, " in words and " gain ms" in words
+    assert "(not shown, at 60 columns: runs, " in words and " of limit, bound by, gain" in words
     assert "(not shown" not in "".join(in_terminal(300))
 
 

@@ -74,8 +74,11 @@ def test_the_time_that_remains(found):
 
 
 def test_the_text(found):
-    assert sections(found) == """\
-Workers: <seconds> <computing> <receiving> <waiting> <without a task> <tasks> <calls> <seconds in calls> <worker>
+    assert (
+        sections(found)
+        == """\
+Workers: <seconds> <computing> <receiving> <waiting> <without a task> <tasks> <calls> <seconds in
+    calls> <worker>
       2.000      0.500      0.250      1.000      0.250        7        2      0.010  worker 0
       2.000      1.750      0.000      0.000      0.250        9        2      0.010  worker 1, lost
       1.000      1.500      0.000      0.000      0.000        2        2      0.010  worker 2
@@ -87,10 +90,12 @@ Who waits for whom: <seconds> <share of the worker's time> <times> <worker> <tas
       0.750   37.5%        5  worker 0 waits for worker 1: opwise-train
       0.250   12.5%        2  worker 0 waits for worker 1: opwise-train-sum
 
-Applys on each worker: <% time> <least µs a run> <median> <most> <most / least> <#workers> <#runs> <slowest worker> <line> <Apply>
+Applys on each worker: <% time> <least µs a run> <median> <most> <most / least> <#workers> <#runs>
+    <slowest worker> <line> <Apply>
     65.3%      4.000      8.000     12.000    3.00    2        4  worker 1  -  dot(x)
     34.7%      2.000      2.500      4.000    2.00    3        6  worker 1  a.py:3  exp(x)
-""".splitlines()  # noqa: E501  # fmt: skip
+""".splitlines()
+    )
 
 
 def test_rows_beyond_the_limit(found):

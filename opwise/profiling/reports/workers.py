@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from opwise.profiling.reports.wording import counted, line_of, percent, short
+from opwise.profiling.reports.wording import counted, fitted, line_of, percent, short
 
 if TYPE_CHECKING:
     from opwise.profiling.workers import Spread, Wait, WorkerProfile, WorkersProfile
 
+#: headings and sentences are wrapped at so many columns
+_WIDTH = 100
 _WORKERS = (
     "Workers: <seconds> <computing> <receiving> <waiting> <without a task> <tasks> <calls> "
     "<seconds in calls> <worker>"
@@ -28,13 +30,8 @@ _SPREAD = (
 
 def sections(found: WorkersProfile, n: int = 20) -> list[str]:
     """Return the lines about the workers of a run, with up to n rows in each table."""
-    return [
-        *times(found.workers, n),
-        "",
-        *waits(found, n),
-        "",
-        *spread(found.spread(), n),
-    ]
+    lines = [*times(found.workers, n), "", *waits(found, n), "", *spread(found.spread(), n)]
+    return list(fitted(lines, _WIDTH, cut_rows=False))
 
 
 def times(workers: Sequence[WorkerProfile], n: int) -> list[str]:
