@@ -68,7 +68,11 @@ def test_applys(shown):
     rows, legend = rows[:3], [" ".join(row) for row in rows[3:]]
     assert [row[-1] for row in rows] == ["sort(x)", "exp(x)", "mul(x)"]
     assert [line.split(":")[0] for line in legend] == [
-        "share", "GB/s", "of limit", "bound by", "gain",
+        "share",
+        "GB/s",
+        "of limit",
+        "bound by",
+        "gain",
     ]
     assert rows[1][-2] == "/far/a.py:3"
     assert rows[0][:4] == ["5.000", "62.5%", "4", "1250.000"] and rows[0][-3:-1] == ["Py", "2"]
@@ -216,15 +220,20 @@ def test_the_apply_and_its_line_stay(in_terminal, columns):
     (60, ["time ms", "share", "id", "line", "Apply"]),
     (80, ["time ms", "share", "of limit", "in", "id", "line", "Apply"]),
 ])  # fmt: skip
-def test_a_narrow_terminal_shows_what_matters(in_terminal, columns, titles):
-    lines = in_terminal(columns)
+def test_a_narrow_terminal_shows_what_matters(in_terminal, build, columns, titles):
+    apply, function, _ = build
+    here = OriginProfile("k", "exp", "/t.py", 3, "", None)
+    one = replace(apply("Composite{" + "exp, " * 9 + "}", 1_000_000, count=4), traffic=16_000,
+                  origins=(here,), shares=("c",), input_arrays=ARRAYS, output_arrays=ARRAYS,
+                  flops=80_000)  # fmt: skip
+    lines = in_terminal(columns, functions=(function(one),))
     heading = lines[lines.index("Applys") + 1]
     assert re.split("  +", heading.strip()) == titles
 
 
 def test_what_a_narrow_terminal_leaves_out_is_named(in_terminal):
     words = " ".join(" ".join(in_terminal(60)).split())
-    assert "(not shown, at 60 columns: runs, " in words and " of limit, bound by, gain" in words
+    assert "(not shown, at 60 columns: runs, " in words and " bound by, gain ms" in words
     assert "(not shown" not in "".join(in_terminal(300))
 
 
