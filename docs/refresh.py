@@ -18,12 +18,15 @@ which must print what the comments behind calls of `print` say. Comments before 
     <!-- set-up: COMMAND -->    anywhere: COMMAND runs; the page does not show it
 
 Commands find the checkout as $REPOSITORY, and `opwise` and `python` are those that run this script.
+Where a filter at the end of a command (sed, head, tail, grep) or /dev/null takes lines that the
+reader's command prints, the block has a line [...].
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import os
 import re
 import shlex
@@ -54,8 +57,13 @@ BLOCK = re.compile(
 )
 #: the command of this checkout, whether it is installed or not
 OPWISE = f'opwise() {{ "{sys.executable}" -m opwise "$@"; }}; '
-#: the width of the output in columns; longer lines are cut
-WIDTH = 200
+#: the width of the output in columns, of which a phone shows the first 55. A command that sets
+#: COLUMNS itself, which the page shows, has that width
+WIDTH = 80
+#: what does not follow COLUMNS is cut after so many characters
+CUT = 100
+#: a line that stands for lines that are not shown
+LEFT_OUT = "[...]"
 
 
 def fresh(page, folder, check=False):
@@ -79,10 +87,13 @@ def fresh(page, folder, check=False):
         where = f"{page}:{text.count(chr(10), 0, block.start()) + 1}"
         started = time.monotonic()
         if block["command"]:
-            printed = shown(bash(block["command"], where, {0, int(block["code"] or 0)}))
-            if not printed:
-                raise SystemExit(f"{where}: {block['command']}\nprinted nothing")
-            if check and not _PART.search(block["command"]):
+            command = block["command"]
+            printed = shown(kept(command, where, {0, int(block["code"] or 0)}), columns(command))
+            if not printed.replace(LEFT_OUT, "").strip():
+                raise SystemExit(f"{where}: {command}\nprinted nothing")
+            if check:
+                compare_gaps(block["old"], printed, where)
+            if check and not _PART.search(command):
                 compare_names(block["old"], printed, where)
         elif block["setup"]:
             bash(block["setup"], where)
@@ -108,6 +119,23 @@ def fresh(page, folder, check=False):
         return run(["bash", "-o", "pipefail", "-c", OPWISE + command], command, where,
                    {*allowed, 141})  # fmt: skip
 
+    def kept(command, where, allowed):
+        """Return what a command prints, with LEFT_OUT for lines that a reader would see too."""
+        whole, hidden = (Path(folder, name) for name in (".whole", ".hidden"))
+        for path in (whole, hidden):
+            path.write_text("", encoding="utf-8")
+        quoted = re.sub(r"> ?/dev/null", f">>{shlex.quote(str(hidden))}", command)
+        filters = _FILTERS.search(quoted)
+        if filters:
+            file = shlex.quote(str(whole))  # whole also if a filter stops reading early
+            quoted = f"{quoted[: filters.start()]} | {{ cat >{file}; cat {file}; }}{filters[0]}"
+        printed = bash(quoted, where, allowed)
+        if filters:
+            printed = marked(whole.read_text(encoding="utf-8"), printed)
+        if hidden.read_text(encoding="utf-8").strip():
+            printed = "\n".join([LEFT_OUT, printed.removeprefix(LEFT_OUT).removeprefix("\n")])
+        return printed
+
     def run(words, source, where, allowed=(0,)):
         finished = subprocess.run(
             words, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
@@ -125,22 +153,53 @@ def fresh(page, folder, check=False):
         if gone:
             raise SystemExit(f"{where}: recorded, but not printed now: {', '.join(sorted(gone))}")
 
+    def compare_gaps(recorded, printed, where):
+        """Raise SystemExit if lines are left out and the record has no mark, or the reverse."""
+        is_recorded, is_left_out = (LEFT_OUT in text.split("\n") for text in (recorded, printed))
+        if is_recorded != is_left_out:
+            what = "lines are left out without" if is_left_out else "nothing is left out at"
+            raise SystemExit(f"{where}: {what} the mark {LEFT_OUT}: record the page again")
+
     def compare(printed, source, where):
         lines = printed.splitlines()
         for line in _PRINTED.findall(source):
             if line not in lines:
                 raise SystemExit(f"{where}: {source}\ndid not print {line!r}, but:\n{printed}")
 
-    def shown(printed):
+    def shown(printed, longest):
         lines = [line.rstrip().expandtabs() for line in printed.splitlines()]
-        lines = [
-            f"{line[: WIDTH - 1].rpartition(' ')[0]} …" if len(line) > WIDTH else line
-            for line in lines
-        ]
+        lines = [line if len(line) <= longest else cut(line, longest) for line in lines]
         printed = "\n".join(lines).replace(f"{ROOT}/", "").replace(f"{folder}/", "").strip("\n")
         return _OWN_FLAG.sub("", _ALONE.sub(r"\1none", printed))
 
     return BLOCK.sub(done, text)
+
+
+def cut(line, longest):
+    """Return a line that is cut before a short word, or within a long one."""
+    start, _, word = line[: longest - 1].rpartition(" ")
+    return f"{start} …" if len(word) <= 4 else f"{start} {word}…"
+
+
+def columns(command):
+    """Return how many columns the output of a command may have."""
+    own = re.search(r"\bCOLUMNS=(\d+)", command)
+    return int(own[1]) if own else CUT
+
+
+def marked(whole, part):
+    """Return a part of a text, with LEFT_OUT in place of lines of the whole that it lacks.
+
+    Blank lines need no mark. Lines of the part that the whole lacks, such as errors, stay.
+    """
+    before, after = whole.splitlines(), part.splitlines()
+    lines = []
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for tag, start, end, first, last in matcher.get_opcodes():
+        if tag != "equal" and any(line.strip() for line in before[start:end]):
+            lines.append(LEFT_OUT)
+        lines += after[first:last]
+    return "\n".join(lines)
 
 
 def _names(text):
@@ -166,7 +225,7 @@ def typed(command):
 
 
 #: what reports say of the flag that every command gets here, alone and among others
-_ALONE = re.compile(r"\b((?:before|after): )cache_graphs=False\b(?!,\w)")
+_ALONE = re.compile(r"\b((?:before|after):\s+)cache_graphs=False\b(?!,\w)")
 _OWN_FLAG = re.compile(r",? ?\bcache_graphs=False")
 #: a comment behind a call of print says what it prints
 _PRINTED = re.compile(r"^ *print\(.*\)  # (.+)$", re.M)
@@ -177,8 +236,10 @@ _NAME = re.compile(
 )
 #: commands that print some rows only, those that took longest or differ most, another set each time
 _PART = re.compile(r" (?:-n|--rows) \d|\bhead\b.* -\d|tune|versus|baseline|opwise diff")
+#: filters at the end of a command, which only take lines away
+_FILTERS = re.compile(r" \| (?:sed|head|tail|grep) .*$")
 #: what readers do not type: filters at the end, and redirections without a file
-_CUT = re.compile(r"(?: [12]?>&[12])?(?: \| (?:sed|head|tail) .*)$|(?: [12]?> ?/dev/null| 2>&1)+")
+_CUT = re.compile(rf"(?: [12]?>&[12])?(?:{_FILTERS.pattern})|(?: [12]?> ?/dev/null| 2>&1)+")
 #: commands that readers do not type
 _SET_UP = ("cd", "ls")
 

@@ -69,6 +69,86 @@ def test_what_a_reader_types(command, lines):
     assert refresh.typed(command).splitlines() == lines
 
 
+@pytest.mark.parametrize("command, lines", [
+    ("seq 5", ["1", "2", "3", "4", "5"]),
+    ("seq 5 | tail -2", ["[...]", "4", "5"]),
+    ("seq 5 | head -n 2", ["1", "2", "[...]"]),
+    ("seq 100000 | head -n 1", ["1", "[...]"]),
+    ("seq 5 | sed -n '2p;4p'", ["[...]", "2", "[...]", "4", "[...]"]),
+    ("seq 5 | sed /3/d | grep -v 2", ["1", "[...]", "4", "5"]),
+    ("seq 5 | tail -n 5", ["1", "2", "3", "4", "5"]),
+    ("printf 'a\\n\\n\\nb\\n' | sed '/^$/d'", ["a", "b"]),  # blank lines need no mark
+    ("(seq 2; echo error >&2) 2>&1 | tail -n 2", ["[...]", "2", "error"]),
+    ("seq 2 > /dev/null 2>&1; echo 3", ["[...]", "3"]),
+    ("seq 2 > /dev/null; seq 3 | tail -n 1", ["[...]", "3"]),
+    ("true > /dev/null; echo 3", ["3"]),
+    ("echo 1; seq 3 | tail -n 1", ["1", "[...]", "3"]),
+])  # fmt: skip
+def test_what_a_filter_takes_is_marked(page, command, lines):
+    page.write_text(f"<!-- run: {command} -->\n```text\n```\n")
+    refresh.main([str(page)])
+    printed = [line for line in page.read_text().splitlines()[2:-1] if not line.startswith("$ ")]
+    assert printed == lines
+    refresh.main(["--check", str(page)])
+
+
+@pytest.mark.parametrize("recorded, command, said", [
+    ("2\n", "seq 2 | tail -n 1", "lines are left out without the mark"),
+    ("[...]\n2\n", "seq 2 2 | tail -n 1", "nothing is left out at the mark"),
+])  # fmt: skip
+def test_a_mark_that_is_stale_stops_a_check(page, recorded, command, said):
+    page.write_text(f"<!-- run: {command} -->\n```text\n$ seq\n{recorded}```\n")
+    with pytest.raises(SystemExit, match=said):
+        refresh.main(["--check", str(page)])
+
+
+def test_a_filter_that_leaves_nothing_stops(page):
+    page.write_text("<!-- run: seq 3 | sed -n '/x/p' -->\n```text\nold\n```\n")
+    with pytest.raises(SystemExit, match="printed nothing"):
+        refresh.main([str(page)])
+
+
+def test_output_is_as_wide_as_its_command_says(page):
+    long, wide = "word " * 30, "word " * 50
+    page.write_text(
+        f"<!-- run: echo $COLUMNS; echo {long} -->\n```text\n```\n"
+        f"<!-- run: export COLUMNS=200; echo $COLUMNS; echo {wide} -->\n```text\n```\n"
+    )
+    refresh.main([str(page)])
+    narrow, wide = re.findall(r"```text\n(.*?)```", page.read_text(), re.S)
+    narrow, wide = (text.splitlines()[-2:] for text in (narrow, wide))
+    assert narrow[0] == "80" and narrow[1].endswith(" …") and 95 < len(narrow[1]) <= 100
+    assert wide[0] == "200" and wide[1].endswith(" …") and 195 < len(wide[1]) <= 200
+
+
+def records():
+    """Yield (page, block) for each recorded output of the real pages."""
+    for name in refresh.PAGES:
+        for block in refresh.BLOCK.finditer((DOCS.parent / name).read_text(encoding="utf-8")):
+            if block["command"]:
+                yield name, block
+
+
+def test_recorded_output_is_complete_or_marked():
+    """Else: python docs/refresh.py PAGE; a filter that takes nothing is not needed."""
+    for name, block in records():
+        takes = "/dev/null" in block["command"] or refresh._FILTERS.search(block["command"])
+        assert bool(takes) == (refresh.LEFT_OUT in block["old"].split("\n")), (name, block[0])
+
+
+def test_recorded_output_fits_the_pages():
+    """Tables have 80 columns, of which a phone shows 55; only what the page shows may be wider."""
+    for name, block in records():
+        output = [line for line in block["old"].splitlines() if not line.startswith("$ ")]
+        longest = max(map(len, output))
+        assert longest <= refresh.columns(block["command"]), (name, block["command"])
+        if "opwise report" in block["command"] and "--form" not in block["command"]:
+            heading = next((line for line in output if line.startswith("time ms ")), "")
+            if heading.endswith("  Apply") and "COLUMNS" not in block["command"]:
+                assert {"share", "line"} <= set(heading.split()), (name, heading)
+                assert heading.index("Apply") < 50, (name, heading)
+
+
 def test_checking_changes_nothing(page):
     refresh.main(["--check", str(page)])
     assert page.read_text() == PAGE
@@ -229,5 +309,6 @@ $ printf
         refresh.main(["--check", str(page)])
     page.write_text(text.replace("[1]", "[0]"))
     refresh.main(["--check", str(page)])
-    page.write_text(text.replace("' -->", "' | head -n 1 -->"))  # which rows come first differs
+    # which rows come first differs
+    page.write_text(text.replace("' -->", "' | head -n 1 -->").replace("\n```\n", "\n[...]\n```\n"))
     refresh.main(["--check", str(page)])

@@ -77,3 +77,42 @@ def test_the_front_page_fits_a_screen(site, browser, width):
     assert box["y"] + box["height"] < 900, "seen without scrolling"
     assert box["x"] >= 0 and box["x"] + box["width"] <= width
     page.close()
+
+
+#: for each table of Applys on a page: whether it fits, and which headings are seen unscrolled
+_TABLES = """
+() => [...document.querySelectorAll("article pre")].filter(
+  pre => /^(?!.*COLUMNS)[^]*\\ntime ms  share.*  Apply\\n/.test(pre.textContent)
+).map(pre => {
+  const end = pre.getBoundingClientRect().left + pre.clientWidth, seen = [];
+  const walker = document.createTreeWalker(pre, NodeFilter.SHOW_TEXT);
+  const heading = /time ms  share.*  Apply/.exec(pre.textContent);
+  let before = 0;
+  for (let node; node = walker.nextNode(); before += node.data.length) {
+    for (const word of node.data.matchAll(/\\S+/g)) {
+      const place = before + word.index - heading.index;
+      if (place < 0 || place >= heading[0].length) continue;
+      const range = document.createRange();
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      if (range.getBoundingClientRect().right <= end) seen.push(word[0]);
+    }
+  }
+  return {fits: pre.scrollWidth <= pre.clientWidth, seen};
+})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["index", "docs/start", "docs/profiling"])
+def test_reports_show_what_matters_on_every_screen(site, browser, name):
+    """On a phone too: the time, its share, the line and the Apply; on a desktop, all of it."""
+    for width in (1400, 390):
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.goto((site / f"{name}.html").as_uri())
+        tables = page.evaluate(_TABLES)
+        page.close()
+        assert tables
+        for table in tables:
+            assert {"time", "share", "line", "Apply"} <= set(table["seen"]), (width, table)
+            assert table["fits"] or width < 1400
