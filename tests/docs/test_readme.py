@@ -12,7 +12,7 @@ from opwise.names.coverage import lacking
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-OLD_PROGRAMS = (ROOT / "docs" / "old-programs.md").read_text(encoding="utf-8")
+FROM_THEANO = (ROOT / "docs" / "from-theano.md").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
@@ -27,7 +27,7 @@ def test_it_is_short():
 
 def missing():
     """Return the names that "What is missing" lists, without those of which it says "is there"."""
-    rows = re.findall(r"^\| [^|]+ \| (.*) \|$", section("What is missing", OLD_PROGRAMS), re.M)[1:]
+    rows = re.findall(r"^\| [^|]+ \| (.*) \|$", section("What is missing", FROM_THEANO), re.M)[1:]
     return [name for row in rows for name in re.findall(r"`([\w.]+)`(?! is there)", row)]
 
 
@@ -47,7 +47,7 @@ def test_what_is_missing_is_missing():
 
 
 def test_what_is_there_is_there(tmp_path):
-    there = re.findall(r"`([\w.]+)` is there", section("What is missing", OLD_PROGRAMS))
+    there = re.findall(r"`([\w.]+)` is there", section("What is missing", FROM_THEANO))
     used, found = names(program(tmp_path, *there))
     assert there and len(used) > len(there) and found == []
 

@@ -8,6 +8,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+#: the pages for those who know another library, in the order of the front page
+FROM = ["From numpy and JAX", "From Theano"]
 
 
 def test_every_page_is_in_a_list_of_the_site():
@@ -61,6 +63,8 @@ def test_the_front_page_is_at_the_root_and_leads_everywhere(site):
     assert all((site / link).is_file() for link in linked)
     pages = {str(p.relative_to(site)) for p in (site / "docs").glob("*.html")}
     assert pages > {"docs/start.html", "docs/profiling.html"} and pages <= linked
+    firsts = [link for link in page.links if link.startswith("docs/from-")]
+    assert [_Page(site / link).headings[0].strip() for link in dict.fromkeys(firsts)] == FROM
     assert not (site / "README.html").exists(), "the front page is README: not twice"
 
 
