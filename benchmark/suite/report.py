@@ -258,14 +258,32 @@ def lead(run: Run) -> str:
     )
 
 
+def against(run: Run, peer: str) -> list[float]:
+    """The ratios of opwise's time to that of a peer, in the programs that both ran."""
+    both = [ratio(line.median(SUBJECT), line.median(peer)) for line in run.lines]
+    return [value for value in both if value is not None]
+
+
 def peers(run: Run) -> str:
     """A row for each peer: how many programs it ran, and how its time compares."""
     rows = [["peer", "programs", "time of opwise / time of the peer"], ["---", "---:", "---:"]]
     for name in filter(is_peer, contenders(run)):
-        both = [ratio(line.median(SUBJECT), line.median(name)) for line in run.lines]
-        if both := [value for value in both if value is not None]:
+        if both := against(run, name):
             rows.append([name, str(len(both)), mean(both)])
     return tabulated(rows)
+
+
+def pytensor(run: Run) -> str:
+    """How the time of a call compares with PyTensor's, by its linker."""
+    numba, cvm = against(run, "pytensor-numba"), against(run, "pytensor-cvm")
+    machine = run.machine
+    return (
+        f"By the geometric mean, a call of opwise takes {mean(numba)} of the time of PyTensor "
+        f"{machine['pytensor']} with Numba in the {len(numba)} programs that both ran, and "
+        f"{mean(cvm)} of that with the CVM in {len(cvm)}. The largest ratio of a program is "
+        f"{times(max(numba))} with Numba and {times(max(cvm))} with the CVM. "
+        f"Measured on {machine['date']}, on {machine['cores']} cores of an {machine['processor']}."
+    )
 
 
 def behind(run: Run) -> str:
@@ -338,6 +356,6 @@ def contenders(run: Run) -> list[str]:
 
 #: the parts of pages that are made of a run
 PARTS: dict[str, Callable[[Run], str]] = {
-    "lead": lead, "peers": peers, "behind": behind, "costs": costs, "machine": measured_on,
+    "lead": lead, "peers": peers, "pytensor": pytensor, "behind": behind, "costs": costs, "machine": measured_on,
     "table": markdown,
 }  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 #: the pages for those who know another library, in the order of the front page
-FROM = ["From numpy and JAX", "From Theano"]
+FROM = ["From numpy and JAX", "From Theano", "From PyTensor"]
 
 
 def test_every_page_is_in_a_list_of_the_site():
