@@ -275,15 +275,17 @@ def peers(run: Run) -> str:
 
 def pytensor(run: Run) -> str:
     """How the time of a call compares with PyTensor's, by its linker."""
-    numba, cvm = against(run, "pytensor-numba"), against(run, "pytensor-cvm")
+    texts = [
+        f"With {linker}, opwise takes {mean(found)} of the time of PyTensor in the {len(found)} "
+        f"programs that both ran, by the geometric mean, and {times(max(found))} in the program "
+        f"with the largest ratio."
+        for linker, peer in (("Numba", "pytensor-numba"), ("the CVM", "pytensor-cvm"))
+        if (found := against(run, peer))
+    ]
     machine = run.machine
-    return (
-        f"By the geometric mean, a call of opwise takes {mean(numba)} of the time of PyTensor "
-        f"{machine['pytensor']} with Numba in the {len(numba)} programs that both ran, and "
-        f"{mean(cvm)} of that with the CVM in {len(cvm)}. The largest ratio of a program is "
-        f"{times(max(numba))} with Numba and {times(max(cvm))} with the CVM. "
-        f"Measured on {machine['date']}, on {machine['cores']} cores of an {machine['processor']}."
-    )
+    where = f"{machine['cores']} cores of an {machine['processor']}"
+    version = f"PyTensor {machine.get('pytensor', 'unknown')}"
+    return " ".join([*texts, f"Measured on {machine['date']}, on {where}, with {version}."])
 
 
 def behind(run: Run) -> str:
@@ -356,6 +358,6 @@ def contenders(run: Run) -> list[str]:
 
 #: the parts of pages that are made of a run
 PARTS: dict[str, Callable[[Run], str]] = {
-    "lead": lead, "peers": peers, "pytensor": pytensor, "behind": behind, "costs": costs, "machine": measured_on,
-    "table": markdown,
+    "lead": lead, "peers": peers, "pytensor": pytensor, "behind": behind, "costs": costs,
+    "machine": measured_on, "table": markdown,
 }  # fmt: skip
