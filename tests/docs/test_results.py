@@ -1,9 +1,11 @@
 """What pages say of recorded results: that of the results as they are now."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from benchmark import first_result
 from benchmark.suite import report
 from benchmark.suite.results import Run
 
@@ -38,3 +40,15 @@ def test_every_recorded_result_has_a_row(run):
     assert rows[2:] == [line.name for line in run.lines]
     assert report.markdown(run) in text
     assert f"Measured on {run.machine['date']}: {run.machine['processor']}" in text
+
+
+@pytest.mark.parametrize(
+    ("page", "parts"),
+    [("README.md", ["sentence"]), ("benchmark/README.md", ["table", "machine"])],
+)
+def test_what_pages_say_of_the_first_result(page, parts):
+    """Else: python -m benchmark.first_result --from-json .../first_result.json --pages PAGE."""
+    recorded = (ROOT / "benchmark/results/first_result.json").read_text(encoding="utf-8")
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert [match[2] for match in first_result.MARKED.finditer(text)] == parts
+    assert first_result.filled(text, json.loads(recorded)) == text
