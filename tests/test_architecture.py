@@ -35,6 +35,8 @@ LAYERS = [
     ("modes",),
     ("compile",),
     ("loops",),
+    ("frontends",),
+    ("pytensor",),
     ("distributed",),
     ("tuning",),
     ("testing",),

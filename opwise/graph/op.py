@@ -98,6 +98,8 @@ class Op(_AppliedOp):
     #: how profiles group the Op: "product" for a product of matrices, "fused" for a loop over
     #: several operations, "" for any other
     profile_kind: str = ""
+    #: why it runs in Python, in a few words for a profile; "" for the reason that a linker finds
+    why_python: str = ""
     #: whether ``c_code`` may run; if not, ``perform`` does
     _op_use_c_code: bool = True
 

@@ -1100,6 +1100,7 @@ class CholeskyStep(CStep):
     nan: bool
     #: whether it takes the memory of the matrix
     overwrite: bool
+    check_finite: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1112,6 +1113,10 @@ class SolveStep(CStep):
     check_finite: bool
     #: whether the solution takes the memory of b
     overwrite: bool
+    #: whether the solution is NaN, and no error, where the matrix is singular
+    nan: bool
+    #: whether the diagonal of a triangular matrix counts as ones
+    unit_diagonal: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1144,7 +1149,10 @@ def cholesky_(node: Apply, kernels: Kernels) -> CStep | None:
     op = node.op
     if not _lapack(node):
         return None
-    return CholeskyStep(lower=op.lower, nan=op.on_error == "nan", overwrite=op.destructive)
+    return CholeskyStep(
+        lower=op.lower, nan=op.on_error == "nan", overwrite=op.destructive,
+        check_finite=op.check_finite,
+    )  # fmt: skip
 
 
 @c_lowering(Solve)
@@ -1153,7 +1161,10 @@ def solve_(node: Apply, kernels: Kernels) -> CStep | None:
     if not _lapack(node):
         return None
     structure = Structure.__members__.get(op.A_structure.upper(), Structure.GENERAL)
-    return SolveStep(structure=structure, check_finite=op.check_finite, overwrite=op.inplace)
+    return SolveStep(
+        structure=structure, check_finite=op.check_finite, overwrite=op.inplace,
+        nan=op.on_error == "nan", unit_diagonal=op.unit_diagonal,
+    )  # fmt: skip
 
 
 @c_lowering(MatrixInverse)

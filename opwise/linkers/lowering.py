@@ -157,6 +157,8 @@ def c_step(node: Apply, kernels: Kernels) -> AnyStep | None:
 def why_not(node: Apply) -> str:
     """Return why an Apply does not run in C, in a few words for a profile."""
     cls = type(node.op)
+    if node.op.why_python:
+        return str(node.op.why_python)
     if hasattr(node.op, "compile_inside"):
         return _why_not_inside(node)
     if runs_c_code(node.op):

@@ -354,7 +354,7 @@ cdef class VM:
         if rc == OW_PYTHON_ERROR:
             return _met.take()
         if rc == OW_ASSERTION_ERROR:
-            return AssertionError(self.nodes[k].op.msg)
+            return self.nodes[k].op.failure()
         message = self.error.decode(errors="replace")
         if rc == OW_INDEX_ERROR:
             return IndexError(message)

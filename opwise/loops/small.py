@@ -682,8 +682,8 @@ def _rowwise(p: _Program, node: Apply, *values: Slots) -> list[Slots]:
 
 @_on(Solve)
 def _solve(p: _Program, node: Apply, a: Slots, b: Slots) -> Slots:
-    if node.op.is_triangular:
-        raise NotSmall
+    if node.op.is_triangular or node.op.on_error == "nan":
+        raise NotSmall  # a singular matrix is left to the VM
     dtype = node.outputs[0].type.dtype
     return p.solution(p.cast(a, dtype), p.cast(b, dtype))
 

@@ -25,7 +25,7 @@ class Assert(Op):
     msg: the text of the error. A rewrite that drops the result drops the check too.
     """
 
-    __props__ = ("msg",)
+    __props__: tuple[str, ...] = ("msg",)
     view_map = {0: [0]}
 
     def __init__(self, msg: str = "Theano Assert failed!") -> None:
@@ -44,8 +44,12 @@ class Assert(Op):
     def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         value, *conds = inputs
         if not all(np.all(c) for c in conds):
-            raise AssertionError(self.msg)
+            raise self.failure()
         output_storage[0][0] = value
+
+    def failure(self) -> Exception:
+        """Return the error for a condition that is 0."""
+        return AssertionError(self.msg)
 
     infer_shape = shapes_of(0)
     connection_pattern = connects(0)

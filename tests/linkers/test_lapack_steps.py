@@ -83,6 +83,37 @@ OBLONG = [(m, n) for m in (0, 1, 3, 20) for n in (0, 1, 4, 20)]
 both = pytest.mark.parametrize("dtype", ["float64", "float32"])
 
 
+@pytest.mark.parametrize("n", [1, 5, 70])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -1e3])
+@pytest.mark.parametrize("lower", [True, False])
+def test_factors_of_what_is_not_positive_definite(n, value, lower):
+    op = Cholesky(lower, on_error="nan", check_finite=False)
+    f, _, _ = compiled(op, [(n, n)], "float64", IN_C)
+    whole = definite(np.random.default_rng(0).normal(size=(n, n)))[0]
+    assert np.isfinite(f(whole)[0]).all()
+    for at in {0, n // 2, n - 1}:
+        bad = whole.copy()
+        bad[at, at] = value
+        assert np.isnan(f(bad)[0]).all()
+
+
+@pytest.mark.parametrize("structure", ["general", "lower_triangular", "upper_triangular"])
+@pytest.mark.parametrize("right", [(5,), (5, 3)])
+def test_systems_without_a_solution(structure, right):
+    op = Solve(structure, on_error="nan", check_finite=False)
+    compare(op, [(5, 5), right], make=regular)
+    f, _, _ = compiled(op, [(5, 5), right], "float64", IN_C)
+    for b in layouts(np.ones(right)):
+        (found,) = f(np.zeros((5, 5)), b)
+        assert found.shape == right and np.isnan(found).all()
+
+
+@pytest.mark.parametrize("structure", ["lower_triangular", "upper_triangular"])
+@pytest.mark.parametrize("right", [(5,), (5, 3)])
+def test_diagonals_that_count_as_ones(structure, right):
+    compare(Solve(structure, unit_diagonal=True), [(5, 5), right])
+
+
 @both
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("lower", [True, False])

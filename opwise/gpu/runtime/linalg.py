@@ -68,7 +68,13 @@ def determinant(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray
     return [device.xp.linalg.det(inputs[0])]
 
 
-@lowers_to_cupy(Solve, unless=_other_dtype)
+def _other_solution(node: Apply) -> str | None:
+    if node.op.unit_diagonal or node.op.on_error == "nan":
+        return "a system whose solution may be NaN, or whose diagonal counts as ones"
+    return _other_dtype(node)
+
+
+@lowers_to_cupy(Solve, unless=_other_solution)
 def solve(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     op, dtype = node.op, node.outputs[0].type.numpy_dtype
     op.check_shapes(*inputs)
@@ -96,7 +102,8 @@ def _substituted(device, A, b, lower):
 def cholesky(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     (x,), op = inputs, node.op
     check_square(x)
-    _check_finite(device, x)
+    if op.check_finite:
+        _check_finite(device, x)
     try:
         with _failing(device, "The matrix is not positive definite"):
             # CuPy reads the lower half

@@ -176,7 +176,7 @@ static int OW_FN(cholesky_run)(ow_step *s)
 {
     ow_slot *x = s->in[0], *z = s->out[0];
     ow_mat from, to;
-    int rc = ow_check_finite(s, x);
+    int rc = OW_PARAMS(s, cholesky)->check_finite ? ow_check_finite(s, x) : OW_OK;
     if (rc || !ow_as_mat(z, &to) || to.rows == 0)
         return rc;
     const int64_t n = to.rows;
@@ -203,6 +203,10 @@ static int OW_FN(cholesky_run)(ow_step *s)
             memset((OW_T *)to.data + i * to.ld + i + 1, 0, sizeof(OW_T) * (size_t)(n - i - 1));
     } else
         OW_LAPACK.potrf(&uplo, &to.rows, (OW_T *)to.data, &to.ld, &info);
+    /* an infinity may pass as a pivot: then what follows is NaN */
+    for (int64_t i = 0; i < n && !info && !OW_PARAMS(s, cholesky)->check_finite; i++)
+        if (!isfinite(((OW_T *)to.data)[i * (to.ld + 1)]))
+            info = (int)i + 1;
     if (info == 0)
         return OW_OK;
     if (!OW_PARAMS(s, cholesky)->nan)
@@ -282,6 +286,21 @@ static int OW_FN(solve_prep)(ow_step *s)
     return ow_reserve(s, ow_add_size(matrix, ow_lines(n, sizeof(int))));
 }
 
+/* A singular matrix, for a triangular one the place of the zero: an error, or NaN everywhere in x */
+static int OW_FN(singular)(ow_step *s, const ow_mat *x, int64_t place)
+{
+    if (!OW_PARAMS(s, solve)->nan)
+        return place < 0 ? OW_FAIL(s, OW_LINALG_ERROR, "Singular matrix")
+                         : OW_FAIL(s, OW_LINALG_ERROR,
+                                   "singular matrix: resolution failed at diagonal %lld",
+                                   (long long)place);
+    const int64_t lines = x->by_rows ? x->rows : x->cols, length = x->by_rows ? x->cols : x->rows;
+    for (int64_t i = 0; i < lines; i++)
+        for (int64_t j = 0; j < length; j++)
+            ((OW_T *)x->data)[i * x->ld + j] = (OW_T)NAN;
+    return OW_OK;
+}
+
 static int OW_FN(solve_run)(ow_step *s)
 {
     ow_slot *A = s->in[0], *b = s->in[1], *x = s->out[0], column = ow_as_column(x);
@@ -299,12 +318,12 @@ static int OW_FN(solve_run)(ow_step *s)
     if (p->structure != OW_STRUCTURE_GENERAL) {
         if (!ow_as_mat(A, &a))
             a = ow_copied(A, memory, 0);
-        for (int64_t i = 0; i < a.rows && z.cols; i++)
+        for (int64_t i = 0; i < a.rows && z.cols && !p->unit_diagonal; i++)
             if (((OW_T *)a.data)[i * (a.ld + 1)] == 0)
-                return OW_FAIL(s, OW_LINALG_ERROR,
-                               "singular matrix: resolution failed at diagonal %lld", (long long)i);
+                return OW_FN(singular)(s, &z, i);
         const int lower = p->structure == OW_STRUCTURE_LOWER_TRIANGULAR;
-        OW_FN(substitute)(&a, lower == a.by_rows ? 'U' : 'L', a.by_rows ? 'T' : 'N', 'N', &z);
+        const char diag = p->unit_diagonal ? 'U' : 'N';
+        OW_FN(substitute)(&a, lower == a.by_rows ? 'U' : 'L', a.by_rows ? 'T' : 'N', diag, &z);
         return OW_OK;
     }
     const int64_t n = A->shape[0];
@@ -312,7 +331,7 @@ static int OW_FN(solve_run)(ow_step *s)
     a = ow_copied(A, memory, 0);
     info = OW_FN(lu)(a.rows, (OW_T *)a.data, a.ld, pivots);
     if (info > 0)
-        return OW_FAIL(s, OW_LINALG_ERROR, "Singular matrix");
+        return OW_FN(singular)(s, &z, -1);
     if (a.by_rows) { /* A' = P L U: A is U' L' P' */
         OW_FN(substitute)(&a, 'U', 'T', 'N', &z);
         OW_FN(substitute)(&a, 'L', 'T', 'U', &z);

@@ -150,7 +150,9 @@ def tag_solve_triangular(fgraph: FunctionGraph, node: Apply) -> Replacements:
     if factor is None:
         return None
     lower = bool(factor.op.lower) is (of is None)
-    triangular = solve_lower_triangular if lower else solve_upper_triangular
+    triangular = node.op.variant(
+        A_structure=f"{'lower' if lower else 'upper'}_triangular", lower=lower, inplace=False
+    )
     return for_output(node, triangular(A, b))
 
 

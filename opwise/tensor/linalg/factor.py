@@ -53,27 +53,33 @@ class Cholesky(TensorOp):
     lower: read the lower half of the matrix and return L, of the shape and dtype of the matrix;
     otherwise read the upper half and return L.T. on_error: for a matrix that is not positive
     definite, 'raise' raises LinAlgError and 'nan' returns NaN everywhere. destructive: overwrite
-    the matrix. Raises AssertionError unless x is a matrix; at run time LinAlgError, a ValueError,
-    if it is not square, ValueError for infinities and NaN.
+    the matrix. check_finite: whether infinities and NaN are errors; if not, such a matrix is not
+    positive definite. Raises AssertionError unless x is a matrix; at run time LinAlgError, a
+    ValueError, if it is not square, ValueError for infinities and NaN.
     """
 
-    __props__ = ("lower", "destructive", "on_error")
+    __props__ = ("lower", "destructive", "on_error", "check_finite")
     traffic = costs.each_once
 
     def __init__(
-        self, lower: bool = True, on_error: str = "raise", destructive: bool = False
+        self,
+        lower: bool = True,
+        on_error: str = "raise",
+        destructive: bool = False,
+        check_finite: bool = True,
     ) -> None:
         if on_error not in ("raise", "nan"):
             raise ValueError(f'on_error must be one of "raise" or "nan", got {on_error!r}')
         self.lower = lower
         self.on_error = on_error
         self.destructive = bool(destructive)
+        self.check_finite = check_finite
         if self.destructive:
             self.destroy_map = {0: [0]}
 
     def overwriting(self) -> Cholesky:
         """Return this Op as one that overwrites the matrix."""
-        return type(self)(self.lower, self.on_error, destructive=True)
+        return type(self)(self.lower, self.on_error, True, self.check_finite)
 
     def make_node(self, x: TensorLike) -> Apply:
         x = as_matrix(x, self)
@@ -87,9 +93,12 @@ class Cholesky(TensorOp):
     def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         (x,) = inputs
         check_square(x)
-        check_finite(x)
+        if self.check_finite:
+            check_finite(x)
         try:
             z = self._factor(x)
+            if not self.check_finite and not np.isfinite(z).all():
+                raise np.linalg.LinAlgError("it holds NaN or infinities")
         except np.linalg.LinAlgError as error:
             if self.on_error == "raise":
                 # some releases of scipy give only the number that LAPACK returned
@@ -103,7 +112,9 @@ class Cholesky(TensorOp):
 
     def _factor(self, x: np.ndarray) -> np.ndarray:
         if has_scipy():
-            result: np.ndarray = scipy_linalg().cholesky(x, lower=self.lower)
+            result: np.ndarray = scipy_linalg().cholesky(
+                x, lower=self.lower, check_finite=self.check_finite
+            )
             return result
         # numpy reads the lower half
         return np.linalg.cholesky(x) if self.lower else np.linalg.cholesky(x.conj().T).conj().T

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from opwise.graph.costs import ArrayShapes
 from opwise.graph.op import Lengths, Storage, Values
 from opwise.graph.variable import Var
 from opwise.tensor.creation import tril, triu
+from opwise.tensor.diagonal import diag, diagonal
 from opwise.tensor.linalg.operands import (
     as_matrix,
     check_finite,
@@ -60,13 +61,16 @@ class Solve(TensorOp):
     A_structure: one of MATRIX_STRUCTURES; the other half of a triangular matrix is not read. The
     solution has the shape of b. The dtype is that of the operands, at least float32; float64 for
     integers of 32 and 64 bits. lower, overwrite_A, overwrite_b: accepted for old programs.
-    check_finite: whether infinities and NaN are errors. inplace: overwrite b. Raises AssertionError
-    for other numbers of dimensions; at run time LinAlgError for a singular matrix, and ValueError
-    for other shapes, infinities and NaN.
+    check_finite: whether infinities and NaN are errors. inplace: overwrite b. on_error: for a
+    singular matrix, 'raise' raises LinAlgError and 'nan' returns NaN everywhere. unit_diagonal:
+    take the diagonal of a triangular matrix as ones. Raises AssertionError for other numbers of
+    dimensions; at run time LinAlgError for a singular matrix, and ValueError for other shapes,
+    infinities and NaN.
     """
 
     __props__ = (
-        "A_structure", "lower", "overwrite_A", "overwrite_b", "check_finite", "inplace"
+        "A_structure", "lower", "overwrite_A", "overwrite_b", "check_finite", "inplace",
+        "on_error", "unit_diagonal",
     )  # fmt: skip
 
     def __init__(
@@ -77,7 +81,11 @@ class Solve(TensorOp):
         overwrite_b: bool = False,
         check_finite: bool = True,
         inplace: bool = False,
+        on_error: str = "raise",
+        unit_diagonal: bool = False,
     ) -> None:
+        if on_error not in ("raise", "nan"):
+            raise ValueError(f'on_error must be one of "raise" or "nan", got {on_error!r}')
         if A_structure not in MATRIX_STRUCTURES:
             raise ValueError(
                 f"Invalid matrix structure argument; use one of {', '.join(MATRIX_STRUCTURES)}",
@@ -89,12 +97,18 @@ class Solve(TensorOp):
         self.overwrite_b = overwrite_b
         self.check_finite = check_finite
         self.inplace = inplace
+        self.on_error = on_error
+        self.unit_diagonal = unit_diagonal
         if inplace:
             self.destroy_map = {0: [1]}
 
     def overwriting(self) -> Solve:
         """Return this Op as one that overwrites b."""
-        return type(self)(**{**self._props_dict(), "inplace": True})
+        return self.variant(inplace=True)
+
+    def variant(self, **settings: Any) -> Solve:
+        """Return this Op with some other settings, arguments of the class."""
+        return type(self)(**{**self._props_dict(), **settings})
 
     @property
     def is_triangular(self) -> bool:
@@ -120,11 +134,30 @@ class Solve(TensorOp):
             check_finite(A, b)
         dtype = node.outputs[0].type.dtype
         A, b = A.astype(dtype, copy=False), b.astype(dtype, copy=False)
-        if self.is_triangular:
-            x = _substituted(A, b, self.A_structure == "lower_triangular")
-        else:
-            x = np.linalg.solve(A, b)
+        try:
+            if self.is_triangular:
+                x = self._substituted(A, b)
+            else:
+                x = np.linalg.solve(A, b)
+        except np.linalg.LinAlgError:
+            if self.on_error == "raise":
+                raise
+            x = np.full(b.shape, np.nan, dtype)
         output_storage[0][0] = x
+
+    def _substituted(self, A: np.ndarray, b: np.ndarray) -> np.ndarray:
+        lower = self.A_structure == "lower_triangular"
+        if not b.size:
+            return np.zeros_like(b)
+        if has_scipy():
+            result: np.ndarray = scipy_linalg().solve_triangular(
+                A, b, lower=lower, unit_diagonal=self.unit_diagonal, check_finite=False
+            )
+            return result
+        A = np.tril(A) if lower else np.triu(A)
+        if self.unit_diagonal:
+            np.fill_diagonal(A, 1)
+        return np.linalg.solve(A, b)
 
     def check_shapes(self, A: np.ndarray, b: np.ndarray) -> None:
         """Raise ValueError unless the matrix is square and has as many rows as b."""
@@ -147,26 +180,22 @@ class Solve(TensorOp):
     ) -> Sequence[Var]:
         # Giles, An extended collection of matrix derivative results (2008), 2.3.1
         (A, _), (x,), (gx,) = inputs, outputs, output_gradients
-        transposed = Solve(_TRANSPOSED.get(self.A_structure, self.A_structure), not self.lower)
+        structure = _TRANSPOSED.get(self.A_structure, self.A_structure)
+        transposed = Solve(
+            structure, not self.lower, on_error=self.on_error, unit_diagonal=self.unit_diagonal
+        )
         gb = transposed(A.T, gx)
         gA = -outer(gb, x) if x.type.ndim == 1 else -dot(gb, x.T)
         if self.A_structure == "lower_triangular":
             gA = tril(gA)
         elif self.A_structure == "upper_triangular":
             gA = triu(gA)
+        if self.unit_diagonal:
+            gA = gA - diag(diagonal(gA))
         return [gA, gb]
 
     def __str__(self) -> str:
         return f"{type(self).__name__}{{{self._props()[:4]}}}"
-
-
-def _substituted(A: np.ndarray, b: np.ndarray, lower: bool) -> np.ndarray:
-    if not b.size:
-        return np.zeros_like(b)
-    if has_scipy():
-        result: np.ndarray = scipy_linalg().solve_triangular(A, b, lower=lower, check_finite=False)
-        return result
-    return np.linalg.solve(np.tril(A) if lower else np.triu(A), b)
 
 
 solve = Solve()

@@ -43,6 +43,18 @@ def test_cholesky_reads_one_half(run, lower, dtype):
 
 
 @pytest.mark.usefixtures("_scipy")
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_factor_without_a_check_of_values(run, value):
+    x, bad = matrix(), DEFINITE.copy()
+    bad[-1, -1] = value
+    found = run(Cholesky(on_error="nan", check_finite=False)(x), {x: bad})
+    assert np.isnan(found).all()
+    with pytest.raises(LinAlgError, match="not positive definite"):
+        run(Cholesky(check_finite=False)(x), {x: bad})
+    assert Cholesky(check_finite=False) != cholesky
+
+
+@pytest.mark.usefixtures("_scipy")
 def test_matrices_without_a_factor(run):
     x = matrix()
     with pytest.raises(LinAlgError, match="not positive definite"):

@@ -83,6 +83,28 @@ def test_refusals(run, op):
         op(b, b)
 
 
+@pytest.mark.parametrize("structure", ["general", "lower_triangular", "upper_triangular"])
+def test_singular_systems_may_be_nan(run, structure):
+    a, b = tensor("float64", 2), tensor("float64", 2)
+    op = Solve(structure, on_error="nan", check_finite=False)
+    found = run(op(a, b), {a: np.zeros((3, 3)), b: MATRIX})
+    assert found.shape == MATRIX.shape and np.isnan(found).all()
+    expected = np.linalg.solve(read(structure), MATRIX)
+    np.testing.assert_allclose(run(op(a, b), {a: A, b: MATRIX}), expected)
+    with pytest.raises(ValueError, match="on_error must be one of"):
+        Solve(on_error="ignore")
+
+
+@pytest.mark.usefixtures("_scipy")
+@pytest.mark.parametrize("structure", ["lower_triangular", "upper_triangular"])
+def test_diagonals_may_count_as_ones(run, check_gradient, structure):
+    a, b = tensor("float64", 2), tensor("float64", 1)
+    op, ones = Solve(structure, unit_diagonal=True), read(structure).copy()
+    np.fill_diagonal(ones, 1)
+    np.testing.assert_allclose(run(op(a, b), {a: A, b: VECTOR}), np.linalg.solve(ones, VECTOR))
+    check_gradient(op, A, VECTOR)
+
+
 def test_other_structures_are_refused():
     with pytest.raises(ValueError, match="Invalid matrix structure argument"):
         Solve("sparse")

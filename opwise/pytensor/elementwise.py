@@ -1,0 +1,127 @@
+"""Translations of elementwise Ops and their scalar operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytensor.scalar.basic as ps
+import pytensor.scalar.math as psm
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+
+from opwise.frontends import Translator, Untranslated
+from opwise.graph.variable import Var
+from opwise.pytensor.frontend import translates
+from opwise.scalar import dtypes
+from opwise.scalar.op import OPS, ScalarOp
+from opwise.scalar.preferences import specific_out
+from opwise.scalar.spec import ROWS
+from opwise.scalar.types import get_scalar_type
+from opwise.tensor.dimshuffle import DimShuffle as OwnDimShuffle
+from opwise.tensor.elemwise import Elemwise as OwnElemwise
+from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.shape import addbroadcast
+from opwise.tensor.variable import constant
+
+#: PyTensor's class of scalar operations -> the name of the row of opwise's table. Classes that have
+#: the same name in both are added below
+_ROWS: dict[type, str] = {
+    ps.Sign: "sgn",
+    ps.Reciprocal: "inv",
+    psm.Sigmoid: "scalar_sigmoid",
+    psm.Softplus: "scalar_softplus",
+}
+_OF_CLASS = {row.cls: name for name, row in ROWS.items()}
+
+
+def _row_of(op: Any) -> str | None:
+    """Return the name of the row for a scalar operation of PyTensor; None if there is none."""
+    for cls in type(op).__mro__:
+        if cls in _ROWS:
+            return _ROWS[cls]
+        if cls.__module__ in (ps.__name__, psm.__name__) and cls.__name__ in _OF_CLASS:
+            return _OF_CLASS[cls.__name__]
+    return None
+
+
+def applied(name: str, dtype: str, *inputs: Var) -> Var:
+    """Apply a row of the scalar table, with the dtype that PyTensor gives the result."""
+    if name in ("true_div", "int_div", "mod") and all(x.type.dtype == "bool" for x in inputs):
+        raise Untranslated(f"{name} of booleans has no translation")
+    try:
+        own = ROWS[name].out(*[x.type.dtype for x in inputs])
+    except TypeError as error:
+        raise Untranslated(f"{name}: {error}") from None
+    if own == dtype:
+        return elemwise(name)(*inputs)
+    op: ScalarOp = type(OPS[name])(specific_out(get_scalar_type(dtype)), name)
+    return OwnElemwise(op)(*inputs)
+
+
+def _log1mexp(dtype: str, x: Var) -> Var:
+    """Return log(1 - exp(x)), exact near 0 and for large negative numbers."""
+    x = x if x.type.dtype == dtype else cast(x, dtype)
+    near = elemwise("log")(elemwise("neg")(elemwise("expm1")(x)))
+    far = elemwise("log1p")(elemwise("neg")(elemwise("exp")(x)))
+    is_far = elemwise("lt")(x, constant(np.asarray(np.log(0.5), dtype)))
+    return elemwise("switch")(is_far, far, near)
+
+
+#: scalar operations that several rows compute: (dtype of the result, operands) -> the result
+_SEVERAL: dict[type, Callable[..., Var]] = {psm.Log1mexp: _log1mexp}
+
+
+def scalar_results(op: Any, out_dtypes: Sequence[str], inputs: Sequence[Var]) -> list[Var]:
+    """Return the results of a scalar operation of PyTensor on tensors of one rank."""
+    if isinstance(op, ps.Composite):
+        return _inner(op, inputs)
+    (dtype,) = out_dtypes
+    if isinstance(op, ps.Cast):
+        (x,) = inputs
+        if x.type.dtype in dtypes.COMPLEX and dtype not in dtypes.COMPLEX:
+            raise Untranslated("a cast of complex numbers to real ones has no translation")
+        return [cast(x, dtype)]
+    for cls in type(op).__mro__:
+        if cls in _SEVERAL:
+            return [_SEVERAL[cls](dtype, *inputs)]
+    name = _row_of(op)
+    if name is None:
+        raise Untranslated(f"{type(op).__name__} is not among opwise's scalar operations")
+    return [applied(name, dtype, *inputs)]
+
+
+def _inner(op: Any, inputs: Sequence[Var]) -> list[Var]:
+    """Return the results of the graph of numbers inside a scalar operation, on tensors."""
+    values: dict[Any, Var] = dict(zip(op.fgraph.inputs, inputs, strict=True))
+
+    def value(var: Any) -> Var:
+        if var not in values:
+            values[var] = constant(np.asarray(var.data, dtype=var.type.dtype))
+        return values[var]
+
+    for node in op.fgraph.toposort():
+        results = scalar_results(
+            node.op, [out.type.dtype for out in node.outputs], [value(x) for x in node.inputs]
+        )
+        values.update(zip(node.outputs, results, strict=True))
+    return [value(var) for var in op.fgraph.outputs]
+
+
+@translates(Elemwise)
+def _elemwise(t: Translator, node: Any, *inputs: Var) -> list[Var]:
+    return scalar_results(node.op.scalar_op, [out.type.dtype for out in node.outputs], inputs)
+
+
+@translates(ps.ScalarOp)
+def _scalar(t: Translator, node: Any, *inputs: Var) -> list[Var]:
+    return scalar_results(node.op, [out.type.dtype for out in node.outputs], inputs)
+
+
+@translates(DimShuffle)
+def _dimshuffle(t: Translator, node: Any, x: Var) -> Var:
+    order = node.op.new_order
+    dropped = [d for d in range(x.type.ndim) if d not in order and not x.type.broadcastable[d]]
+    if dropped:
+        x = addbroadcast(x, *dropped)
+    return OwnDimShuffle(x.type.broadcastable, order)(x)

@@ -1,0 +1,250 @@
+"""Translations of linear algebra, of one matrix and of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.linalg.decomposition.cholesky import Cholesky as PyTensorCholesky
+from pytensor.tensor.linalg.decomposition.eigen import Eigh as PyTensorEigh
+from pytensor.tensor.linalg.decomposition.eigen import Eigvalsh as PyTensorEigvalsh
+from pytensor.tensor.linalg.decomposition.qr import QR as PyTensorQR
+from pytensor.tensor.linalg.decomposition.svd import SVD as PyTensorSVD
+from pytensor.tensor.linalg.inverse import MatrixInverse as PyTensorInverse
+from pytensor.tensor.linalg.inverse import MatrixPinv as PyTensorPinv
+from pytensor.tensor.linalg.products import Expm as PyTensorExpm
+from pytensor.tensor.linalg.solvers.general import Solve as PyTensorSolve
+from pytensor.tensor.linalg.solvers.psd import CholeskySolve
+from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
+from pytensor.tensor.linalg.summary import Det as PyTensorDet
+
+from opwise.frontends import Translator, Untranslated
+from opwise.graph.variable import Var
+from opwise.loops.layout import Parts
+from opwise.loops.op import Scan
+from opwise.pytensor.frontend import translates
+from opwise.tensor.creation import alloc
+from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.join import vector_of
+from opwise.tensor.linalg.eigen import Eigh, Eigvalsh, Expm
+from opwise.tensor.linalg.factor import SVD, Cholesky, QRFull
+from opwise.tensor.linalg.inverse import Det, MatrixInverse, MatrixPinv
+from opwise.tensor.linalg.systems import Solve
+from opwise.tensor.shape import Reshape, shape_i_op
+from opwise.tensor.variable import constant
+
+
+def _in_dtype(node: Any, *matrices: Var) -> list[Var]:
+    """Return operands in the dtype of the result, in which PyTensor computes."""
+    dtype = node.outputs[0].type.dtype
+    return [x if x.type.dtype == dtype else cast(x, dtype) for x in matrices]
+
+
+def _real(node: Any) -> None:
+    """Raise Untranslated for complex numbers."""
+    if any(var.type.dtype.startswith("complex") for var in node.inputs):
+        raise Untranslated(f"{node.op} of complex matrices has no translation")
+
+
+def _refuse(op: Any, *names: str) -> None:
+    """Raise Untranslated for an Op that overwrites operands: PyTensor's rewrites made it."""
+    if any(getattr(op, name, False) for name in names):
+        raise Untranslated(f"{op} overwrites what it is given")
+
+
+@translates(PyTensorCholesky)
+def _cholesky(t: Translator, node: Any, x: Var) -> Var:
+    _real(node)
+    _refuse(node.op, "overwrite_a")
+    (x,) = _in_dtype(node, x)
+    return Cholesky(bool(node.op.lower), on_error="nan", check_finite=False)(x)
+
+
+def _solution(structure: str, A: Var, b: Var, unit_diagonal: bool = False) -> Var:
+    lower = structure == "lower_triangular"
+    op = Solve(structure, lower, check_finite=False, on_error="nan", unit_diagonal=unit_diagonal)
+    return op(A, b)
+
+
+@translates(SolveTriangular)
+def _solve_triangular(t: Translator, node: Any, A: Var, b: Var) -> Var:
+    _real(node)
+    _refuse(node.op, "overwrite_b")
+    structure = "lower_triangular" if node.op.lower else "upper_triangular"
+    A, b = _in_dtype(node, A, b)
+    return _solution(structure, A, b, bool(node.op.unit_diagonal))
+
+
+@translates(CholeskySolve)
+def _cholesky_solve(t: Translator, node: Any, factor: Var, b: Var) -> Var:
+    _real(node)
+    _refuse(node.op, "overwrite_b")
+    factor, b = _in_dtype(node, factor, b)
+    lower, upper = "lower_triangular", "upper_triangular"
+    if node.op.lower:
+        return _solution(upper, factor.T, _solution(lower, factor, b))
+    return _solution(upper, factor, _solution(lower, factor.T, b))
+
+
+@translates(PyTensorSolve)
+def _solve(t: Translator, node: Any, A: Var, b: Var) -> Var:
+    _real(node)
+    op = node.op
+    _refuse(op, "overwrite_a", "overwrite_b")
+    A, b = _in_dtype(node, A, b)
+    if op.assume_a == "pos":
+        half = Cholesky(bool(op.lower), on_error="nan", check_finite=False)(A)
+        lower, upper = "lower_triangular", "upper_triangular"
+        if op.lower:
+            return _solution(upper, half.T, _solution(lower, half, b))
+        return _solution(upper, half, _solution(lower, half.T, b))
+    if op.assume_a != "gen":
+        raise Untranslated(f"systems whose matrix is {op.assume_a} have no translation")
+    return _solution("general", A, b)
+
+
+@translates(PyTensorInverse)
+def _inverse(t: Translator, node: Any, x: Var) -> Var:
+    return MatrixInverse()(*_in_dtype(node, x))
+
+
+@translates(PyTensorPinv)
+def _pinv(t: Translator, node: Any, x: Var) -> Var:
+    if node.op.hermitian:
+        raise Untranslated("the pseudo-inverse of a Hermitian matrix has no translation")
+    return MatrixPinv()(*_in_dtype(node, x))
+
+
+@translates(PyTensorDet)
+def _det(t: Translator, node: Any, x: Var) -> Var:
+    return Det()(*_in_dtype(node, x))
+
+
+@translates(PyTensorExpm)
+def _expm(t: Translator, node: Any, x: Var) -> Var:
+    _refuse(node.op, "overwrite_a")
+    return Expm()(*_in_dtype(node, x))
+
+
+@translates(PyTensorSVD)
+def _svd(t: Translator, node: Any, x: Var) -> list[Var]:
+    op = node.op
+    _refuse(op, "overwrite_a")
+    if node.inputs[0].type.dtype.startswith("complex"):
+        raise Untranslated("singular values of complex matrices have no translation")
+    (x,) = _in_dtype(node, x)
+    results: list[Var] = SVD(op.full_matrices, op.compute_uv)(x, return_list=True)
+    return results
+
+
+@translates(PyTensorQR)
+def _qr(t: Translator, node: Any, x: Var) -> list[Var]:
+    op = node.op
+    _real(node)
+    _refuse(op, "overwrite_a")
+    if op.pivoting or op.mode not in ("full", "economic"):
+        raise Untranslated(f"QR with mode {op.mode} or pivots has no translation")
+    (x,) = _in_dtype(node, x)
+    mode = "complete" if op.mode == "full" else "reduced"
+    results: list[Var] = QRFull(mode)(x, return_list=True)
+    return results
+
+
+@translates(PyTensorEigh)
+def _eigh(t: Translator, node: Any, *matrices: Var) -> list[Var]:
+    op = node.op
+    _real(node)
+    _refuse(op, "overwrite_a", "overwrite_b")
+    if len(matrices) > 1:
+        raise Untranslated("generalized eigenvalues have no translation")
+    results: list[Var] = Eigh("L" if op.lower else "U")(
+        *_in_dtype(node, *matrices), return_list=True
+    )
+    return results
+
+
+@translates(PyTensorEigvalsh)
+def _eigvalsh(t: Translator, node: Any, *matrices: Var) -> Var:
+    _real(node)
+    _refuse(node.op, "overwrite_a", "overwrite_b")
+    return Eigvalsh(bool(node.op.lower))(*_in_dtype(node, *matrices))
+
+
+# --- batches --------------------------------------------------------------------------------------
+
+
+@translates(Blockwise)
+def _blockwise(t: Translator, node: Any, *inputs: Var) -> list[Var]:
+    """Translate an Op over batches: a loop of independent steps over all indices of the batch."""
+    op = node.op
+    translation = t.frontend.translation_of(op.core_op)
+    if translation is None:
+        raise Untranslated(f"{type(op.core_op).__name__} has no translation")
+    core = op._create_dummy_core_node(node.inputs)
+    n_batch = node.outputs[0].type.ndim - len(op.outputs_sig[0])
+    lengths = [_batch_length(inputs, d) for d in range(n_batch)]
+    count: Var = constant(np.int64(1))
+    for length in lengths:
+        count = elemwise("mul")(count, length)
+
+    def translated(given: Sequence[Var]) -> list[Var]:
+        found: Any = translation(t, core, *given)
+        made = found if isinstance(found, list) else [found]
+        return [t.fitted(one, out.type) for one, out in zip(made, core.outputs, strict=True)]
+
+    # an operand that is the same for the whole batch is given to each step as it is
+    varying = [not all(x.type.broadcastable[:n_batch]) for x in inputs]
+    if not any(varying):
+        same = [_reshaped(x, _lengths(x)[n_batch:]) for x in inputs]
+        return [_reshaped(out, [*lengths, *_lengths(out)]) for out in translated(same)]
+    step = [t.frontend.type_of(var.type).make_variable() for var in core.inputs]
+    sequences, constants = [], []
+    for x, var, varies in zip(inputs, step, varying, strict=True):
+        own = _lengths(x)[n_batch:]
+        if not varies:
+            constants.append((var, _reshaped(x, own)))
+            continue
+        repeated = any(x.type.broadcastable[d] and not _is_one(inputs, d) for d in range(n_batch))
+        whole = alloc(x, *lengths, *own) if repeated else x
+        sequences.append((var, _reshaped(whole, [count, *own])))
+    loop = Scan.of(
+        _parts(sequences=[var for var, _ in sequences], constants=[var for var, _ in constants]),
+        _parts(results=translated(step)), [], name=str(op),
+    )  # fmt: skip
+    given = _parts(sequences=[x for _, x in sequences], constants=[x for _, x in constants])
+    rows = loop.repeat(count, given).results
+    return [_reshaped(out, [*lengths, *_lengths(out)[1:]]) for out in rows]
+
+
+def _parts(**given: Any) -> Parts[Var]:
+    empty: Any = {
+        "sequences": [], "states": [], "results": [], "objects": [], "constants": [],
+        "condition": [],
+    }  # fmt: skip
+    return Parts(**{**empty, **given})
+
+
+def _lengths(x: Var) -> list[Var]:
+    """Return the length of each dimension; 1 as a constant where it is known to be 1."""
+    return [
+        constant(np.int64(1)) if one else shape_i_op(d)(x)
+        for d, one in enumerate(x.type.broadcastable)
+    ]
+
+
+def _reshaped(x: Var, lengths: Sequence[Var]) -> Var:
+    shape = vector_of(lengths) if lengths else constant(np.zeros(0, np.int64))
+    return Reshape(len(lengths))(x, shape)
+
+
+def _is_one(inputs: Sequence[Var], axis: int) -> bool:
+    """Return whether the batch is known to have length 1 along an axis."""
+    return all(x.type.broadcastable[axis] for x in inputs)
+
+
+def _batch_length(inputs: Sequence[Var], axis: int) -> Var:
+    """Return the length of the batch along an axis."""
+    varying = [x for x in inputs if not x.type.broadcastable[axis]]
+    return shape_i_op(axis)(varying[0]) if varying else constant(np.int64(1))

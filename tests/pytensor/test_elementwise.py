@@ -1,0 +1,145 @@
+"""Elementwise Ops, reductions and DimShuffle under opwise against PyTensor's perform."""
+
+import numpy as np
+import pytest
+
+pytensor = pytest.importorskip("pytensor", reason="PyTensor is not installed")
+import pytensor.scalar as ps  # noqa: E402
+import pytensor.tensor as pt  # noqa: E402
+from pytensor.tensor.elemwise import CAReduce, Elemwise  # noqa: E402
+
+pytestmark = pytest.mark.c
+
+FLOATS = ["float32", "float64"]
+INTEGERS = ["int8", "uint8", "int32", "int64"]
+UNARY = """abs neg sign sqr exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan arcsin arccos
+arctan sinh cosh tanh arcsinh arccosh arctanh ceil floor trunc round_half_to_even
+round_half_away_from_zero erf erfc erfcx erfinv erfcinv gamma gammaln psi tri_gamma sigmoid
+softplus log1mexp j0 j1 i0 i1 isnan isinf reciprocal""".split()
+
+
+def values_of(dtype, shape, low=0.1, high=0.9, seed=0):
+    drawn = np.random.default_rng(seed).uniform(low, high, shape)
+    return (drawn * 10 if np.dtype(dtype).kind in "iu" else drawn).astype(dtype)
+
+
+def scalar_op(name):
+    import pytensor.scalar.math as psm
+
+    return getattr(ps, name, None) or getattr(psm, name)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, "int8", "int64"])
+def test_unary(same, dtype):
+    x = pt.tensor("x", dtype=dtype, shape=(None, None))
+    names = [n for n in UNARY if dtype in FLOATS or not n.startswith("round")]
+    shifted = {"log1mexp": x - np.array(2, dtype), "arccosh": x + np.array(1, dtype)}
+    outputs = [Elemwise(scalar_op(name))(shifted.get(name, x)) for name in names]
+    same([x], outputs, [values_of(dtype, (3, 4))], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtypes", [("float64", "float64"), ("float32", "int8"), ("int64", "uint8"),
+                                    ("int8", "int8"), ("bool", "int32")])  # fmt: skip
+def test_binary(same, dtypes):
+    names = """add sub mul true_div int_div mod pow maximum minimum lt gt le ge eq neq
+               arctan2""".split()
+    x, y = (pt.tensor(dtype=d, shape=(None, None)) for d in dtypes)
+    given = [values_of(d, (3, 4), seed=i) + np.asarray(1, d) for i, d in enumerate(dtypes)]
+    same([x, y], [Elemwise(scalar_op(name))(x, y) for name in names], given, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64"])
+def test_bits(same, dtype):
+    x, y = (pt.tensor(dtype=dtype, shape=(None,)) for _ in range(2))
+    a, b = np.array([1, 0, 1, 1], dtype), np.array([1, 1, 0, 5], dtype)
+    both = [Elemwise(scalar_op(name))(x, y) for name in ("and_", "or_", "xor")]
+    same([x, y], [*both, Elemwise(ps.invert)(x)], [a, b])
+
+
+def test_several_operands_and_broadcasting(same):
+    x, y, z = pt.matrix("x"), pt.row("y"), pt.scalar("z")
+    given = [values_of("float64", (3, 4)), values_of("float64", (1, 4)), np.array(2.5)]
+    same(
+        [x, y, z], [pt.switch(x > 0.5, y, z), pt.clip(x, 0.2, z), x + y + z, pt.second(x, z)], given
+    )
+
+
+def test_casts(same):
+    x = pt.vector("x")
+    given = [np.array([-1.7, 0.0, 2.5, 100.0])]
+    same([x], [x.astype(d) for d in ("int8", "int64", "float32", "bool", "complex128")], given)
+
+
+def test_complex_numbers(same):
+    x = pt.zvector("x")
+    given = [np.array([1 + 2j, -3j, 0.5])]
+    same([x], [x * x, pt.real(x), pt.imag(x), pt.conj(x), abs(x), x + 1, pt.exp(x)], given)
+
+
+def test_operands_that_broadcast_only_at_run_time_are_refused():
+    import opwise.pytensor  # noqa: F401
+
+    x, y = pt.vector("x"), pt.vector("y")
+    f = pytensor.function([x, y], x + y, mode="OPWISE")
+    with pytest.raises(ValueError, match=r"[Mm]ismatch|[Bb]roadcast"):
+        f(np.ones(1), np.ones(3))
+
+
+def test_an_operation_without_a_translation_is_performed(same):
+    x = pt.vector("x")
+    reason = "Ive is not among opwise's scalar operations"
+    (_, f) = same([x], pt.ive(0.5, x), [values_of("float64", (5,))], performed=[reason])
+    import opwise.pytensor
+
+    assert [each.reason for each in opwise.pytensor.performed(f)] == [reason]
+
+
+# --- reductions -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", [None, 1, (0, 2), ()])
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS, "bool"])
+def test_reductions(same, dtype, axis):
+    names = "sum prod max min any all".split() + ["argmax"] * (axis != ())
+    x = pt.tensor("x", dtype=dtype, shape=(None, None, None))
+    outputs = [getattr(pt, name)(x, axis=axis) for name in names]
+    same([x], outputs, [values_of(dtype, (2, 3, 4))], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64"])
+@pytest.mark.parametrize("op", [ps.and_, ps.or_])
+def test_reductions_of_bits(same, op, dtype):
+    x = pt.tensor("x", dtype=dtype, shape=(None, None))
+    given = [np.array([[1, 3, 0], [5, 7, 4]], dtype)]
+    same([x], CAReduce(op, axis=1)(x), given)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
+def test_reductions_of_nothing(same, shape):
+    x = pt.matrix("x")
+    same([x], [x.sum(), x.sum(axis=0), x.prod(axis=1)], [np.zeros(shape)])
+
+
+def test_dtypes_of_sums(same):
+    x = pt.tensor("x", dtype="float32", shape=(None, None))
+    given = [values_of("float32", (3, 4))]
+    same([x], [x.sum(dtype="float64"), x.sum(acc_dtype="float64"), x.mean(axis=0)], given)
+
+
+def test_layouts(same):
+    x = pt.tensor3("x")
+    whole = values_of("float64", (4, 6, 5))
+    for given in (whole, whole[::2], whole[:, ::-1], whole.transpose(2, 0, 1), whole[:, :, 1:3]):
+        same([x], [x.sum(axis=0), x * 2, x.dimshuffle(2, "x", 0, 1)], [given], modes=["OPWISE"])
+
+
+def test_dropped_dimensions_are_checked():
+    from pytensor.tensor.elemwise import DimShuffle
+
+    import opwise.pytensor  # noqa: F401
+
+    x = pt.matrix("x")
+    f = pytensor.function([x], DimShuffle(input_ndim=2, new_order=[1])(x), mode="OPWISE")
+    assert f(np.ones((1, 3))).shape == (3,)
+    with pytest.raises((ValueError, TypeError)):
+        f(np.ones((2, 3)))

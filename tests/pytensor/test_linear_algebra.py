@@ -1,0 +1,102 @@
+"""Products and linear algebra under opwise against PyTensor's perform."""
+
+import numpy as np
+import pytest
+
+pytensor = pytest.importorskip("pytensor", reason="PyTensor is not installed")
+import pytensor.tensor as pt  # noqa: E402
+from pytensor.tensor import linalg as pl  # noqa: E402
+
+import opwise.pytensor  # noqa: E402
+
+pytestmark = pytest.mark.c
+
+FLOATS = ["float64", "float32"]
+
+
+def positive_definite(*shape, dtype="float64"):
+    x = np.random.default_rng(0).normal(size=shape)
+    return (x @ np.swapaxes(x, -1, -2) + shape[-1] * np.eye(shape[-1])).astype(dtype)
+
+
+@pytest.mark.parametrize("dtypes", [("float64",) * 2, ("float32", "float64"), ("int64", "int8"),
+                                    ("complex128", "float64")])  # fmt: skip
+def test_products(same, dtypes):
+    x, y = (pt.tensor(dtype=d, shape=(None, None, None)) for d in dtypes)
+    outputs = [pt.dot(x[0], y[0]), pt.dot(x[0, 0], y[0]), pt.dot(x[0], y[0, :, 0]),
+               pt.dot(x[0, 0], y[0, :, 0]), x @ y, x[0] @ y, pt.tensordot(x, y, [[2], [1]]),
+               pt.einsum("bij,bjk->bk", x, y), pt.outer(x[0, 0], y[0, 0])]  # fmt: skip
+    rng = np.random.default_rng(0)
+    given = [(rng.normal(size=s) * 3).astype(d) for s, d in zip([(2, 3, 4), (2, 4, 5)], dtypes)]  # noqa: B905
+    same([x, y], outputs, given)
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_factors_and_systems(same, dtype, batch):
+    x = pt.tensor("x", dtype=dtype, shape=(None,) * (len(batch) + 2))
+    v, m = x[..., 0], x[..., :2]
+    lower, upper = pt.tril(x), pt.triu(x)
+    outputs = [
+        pl.cholesky(x), pl.cholesky(x, lower=False), pl.solve(x, m), pl.solve(x, v, b_ndim=1),
+        pl.solve(x, m, assume_a="pos"), pl.solve_triangular(lower, m, lower=True),
+        pl.solve_triangular(upper, v, b_ndim=1), pl.cho_solve((lower, True), m),
+        pl.solve_triangular(lower, m, lower=True, unit_diagonal=True),
+        pl.solve_triangular(lower, m, lower=True, trans=1), pl.inv(x), pl.det(x), pl.pinv(x),
+        pl.svd(x, compute_uv=False), *pl.slogdet(x), pl.eigvalsh(x, None), pl.expm(x / 50),
+    ]  # fmt: skip
+    reasons = ["SLogDet has no translation"]
+    same([x], outputs, [positive_definite(*batch, 4, 4, dtype=dtype)], rtol=1e-6, performed=reasons)
+
+
+def test_vectors_of_factors(same):
+    x = pt.matrix("x")
+    u, s, v = pl.svd(x)
+    q, r = pl.qr(x)
+    w, z = pl.eigh(x)
+    outputs = [pt.dot(u * s, v), pt.dot(q, r), w, pt.dot(z * w, z.T)]
+    same([x], outputs, [positive_definite(4, 4)])
+
+
+def test_one_factor_for_a_batch(same):
+    x, y = pt.matrix("x"), pt.tensor3("y")
+    outputs = [pl.solve(x, y), pl.solve_triangular(pt.tril(x), y, lower=True)]
+    given = [positive_definite(3, 3), np.random.default_rng(0).normal(size=(4, 3, 2))]
+    same([x, y], outputs, given)
+    empty = pytensor.function([x, y], outputs, mode="OPWISE")(given[0], np.zeros((0, 3, 2)))
+    assert [found.shape for found in empty] == [(0, 3, 2)] * 2
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -100.0])
+def test_what_has_no_factor_is_nan(bad):
+    x = pt.matrix("x")
+    outputs = [pl.cholesky(x), pl.cholesky(x, lower=False), pl.solve(x, x[:, 0], assume_a="pos",
+                                                                     b_ndim=1)]  # fmt: skip
+    f = pytensor.function([x], outputs, mode="OPWISE")
+    given = positive_definite(40, 40)
+    assert all(np.isfinite(found).all() for found in f(given))
+    for at in (0, 17, 39):
+        damaged = given.copy()
+        damaged[at, at] = bad
+        assert all(np.isnan(found).all() for found in f(damaged))
+
+
+@pytest.mark.parametrize("mode", ["OPWISE", "OPWISE_FAST_COMPILE"])
+def test_systems_without_a_solution_are_nan(mode):
+    x, b = pt.matrix("x"), pt.matrix("b")
+    f = pytensor.function(
+        [x, b], [pl.solve(x, b), pl.solve_triangular(x, b, lower=True)], mode=mode
+    )
+    general, triangular = f(np.zeros((3, 3)), np.ones((3, 2)))
+    assert np.isnan(general).all() and general.shape == (3, 2)
+    assert np.isnan(triangular).all()
+    general, _ = f(np.full((3, 3), np.nan), np.ones((3, 2)))
+    assert np.isnan(general).all()
+
+
+def test_structures_without_a_translation_are_named():
+    x = pt.matrix("x")
+    f = pytensor.function([x], pl.solve(x, x, assume_a="sym"), mode="OPWISE")
+    reasons = [each.reason for each in opwise.pytensor.performed(f)]
+    assert reasons == ["systems whose matrix is sym have no translation"]
+    np.testing.assert_allclose(f(positive_definite(3, 3)), np.eye(3), atol=1e-12)
