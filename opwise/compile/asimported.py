@@ -24,8 +24,8 @@ from opwise.profiling.process import pause_garbage_collection
 #: folders of opwise on whose modules no rewrite for the CPU depends
 _APART = frozenset(
     (
-        "__pycache__", "command", "distributed", "gpu", "hardware", "legacy", "names",
-        "notebook", "profiling", "py2", "testing", "tuning",
+        "__pycache__", "command", "distributed", "frontends", "gpu", "hardware", "legacy", "names",
+        "notebook", "profiling", "py2", "pytensor", "testing", "tuning",
     )
 )  # fmt: skip
 #: modules that keep files and count threads: no content of a graph is theirs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from opwise.graph.records import ByReference
 from opwise.graph.type import Type
 
 
@@ -20,7 +21,7 @@ class ForeignType(Protocol):
         """Return whether writing to one value may change the other."""
 
 
-class Opaque(Type):
+class Opaque(ByReference, Type):
     """The type of values of another library, such as generators, slices or lists.
 
     foreign: its type in that library, which checks and compares the values.
@@ -47,6 +48,9 @@ class Opaque(Type):
 
     def __hash__(self) -> int:
         return hash((Opaque, self.foreign))
+
+    def record_text(self) -> str:
+        return str(self.foreign)
 
     def __str__(self) -> str:
         return str(self.foreign)

@@ -10,6 +10,7 @@ import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op, Storage, Values
+from opwise.graph.records import ByReference
 from opwise.graph.type import Type
 from opwise.tensor.type import TensorType
 
@@ -17,7 +18,7 @@ from opwise.tensor.type import TensorType
 Run = Callable[[list[Any]], Sequence[Any]]
 
 
-class Performed(Op):
+class Performed(ByReference, Op):
     """An Op of another library, which has no translation, or none for these operands.
 
     run: computes the outputs. types: of the outputs. label: how it prints. reason: why the library
@@ -52,6 +53,9 @@ class Performed(Op):
             if isinstance(type_, TensorType) and type(result) is not np.ndarray:
                 result = np.asarray(result, dtype=type_.numpy_dtype)
             cell[0] = result
+
+    def record_text(self) -> str:
+        return f"{self.label} {self._identity()[1:]}"
 
     def do_constant_folding(self, node: Apply) -> bool:
         return False  # the library has folded what it wants folded

@@ -49,6 +49,18 @@ class Unreadable(Exception):
     """Records do not have the form that a Writer gives them."""
 
 
+class ByReference:
+    """Base of Ops and Types of a program that records refer to, but do not hold.
+
+    A graph as written may contain them: a Reader has its own. Rewrites may know of them what
+    ``record_text`` says, and which of them are equal.
+    """
+
+    def record_text(self) -> str:
+        """Return what rewrites may depend on, the same text in every process."""
+        raise NotImplementedError
+
+
 class Numbered:
     """The objects, variables and Applys that records refer to by number."""
 
@@ -90,6 +102,8 @@ class Writer:
         #: number of the first Apply with some origins by the id of their tuple
         self._same_origins: dict[int, int] = {}
         self._kept: list[Any] = []
+        #: numbers of what is not held
+        self._by_reference: dict[ByReference, int] = {}
         #: whether what is written now follows a graph as written
         self._follows = False
 
@@ -163,6 +177,8 @@ class Writer:
         number = self._objects.get(id(value))
         if number is not None:
             return number
+        if isinstance(value, ByReference):
+            return self._reference(value)
         try:
             reduced = value.__reduce_ex__(4)
         except Exception as e:  # any class may refuse
@@ -186,6 +202,20 @@ class Writer:
             self._records.append(record)
             if text:
                 self._texts[text] = number
+        self._objects[id(value)] = number
+        self._kept.append(value)
+        return number
+
+    def _reference(self, value: ByReference) -> int:
+        """Return the number of an object that is not held: one of the graph as written."""
+        number = self._by_reference.get(value)
+        if number is None:
+            if self._follows:
+                raise Unwritable(f"{value!r} is not in the graph as written")
+            number = self._by_reference[value] = len(self.numbered.objects)
+            self.numbered.objects.append(value)
+            kind = f"{type(value).__module__}.{type(value).__qualname__}"
+            self._records.append(["x", kind, value.record_text()])
         self._objects[id(value)] = number
         self._kept.append(value)
         return number

@@ -16,6 +16,7 @@ from pytensor.tensor.shape import SpecifyShape as PyTensorSpecifyShape
 from pytensor.tensor.type_other import NoneTypeT
 
 from opwise.frontends import Opaque, Translator, Untranslated
+from opwise.graph.records import ByReference
 from opwise.graph.variable import Var
 from opwise.pytensor.frontend import translates
 from opwise.tensor.assertion import Assert
@@ -141,7 +142,7 @@ def _retyped(t: Translator, node: Any, x: Var) -> Var:
     return x
 
 
-class Check(Assert):
+class Check(ByReference, Assert):
     """Its first input, unless one of the others is 0: then an error of a class of the program.
 
     error: the class. msg: the text of the error.
@@ -155,6 +156,9 @@ class Check(Assert):
 
     def failure(self) -> Exception:
         return self.error(self.msg)
+
+    def record_text(self) -> str:
+        return f"{self.error.__qualname__}: {self.msg}"
 
 
 @translates(CheckAndRaise)

@@ -196,3 +196,36 @@ def test_functions_trust_their_caller(small):
     added = Apply(Plus(), [x, x], [VECTOR])
     f, _ = compiled(small, [x], [added], added.outputs)
     assert f.trust_input
+
+
+def test_graphs_with_performed_ops_are_kept_in_the_cache():
+    """What is performed is that of the graph at hand; Ops that look alike stay apart."""
+
+    def build(factors):
+        x = dvector("x")
+        total = None
+        for key, factor in factors:
+            op = Performed(lambda v, f=factor: [f * v[0]], [x.type], "scaled", "no C", key=key)
+            term = elemwise("exp")(op.make_node(x).outputs[0])
+            total = term if total is None else elemwise("add")(total, term)
+        return compile_graph([x], [total], mode="FAST_RUN")
+
+    first = build([(1, 1.0), (2, 2.0)])
+    assert not first.compile_report.graph_cached
+    again = build([(5, 3.0), (6, -1.0)])
+    assert again.compile_report.graph_cached
+    np.testing.assert_allclose(first(np.ones(2))[0], np.exp(1) + np.exp(2))
+    np.testing.assert_allclose(again(np.ones(2))[0], np.exp(3) + np.exp(-1))
+    same = build([(1, 1.0), (1, 1.0)])  # one Op twice is another graph: its results are merged
+    assert not same.compile_report.graph_cached
+    np.testing.assert_allclose(same(np.ones(2))[0], 2 * np.exp(1))
+    assert len([n for n in same.linked.order if isinstance(n.op, Performed)]) == 1
+
+
+def test_values_of_other_libraries_do_not_hinder_the_cache(small):
+    box, x = Var(Boxes(), "box"), Var(VECTOR, "x")
+    opened = Apply(Mean(), [x], [NUMBER])
+    opened.inputs.append(box)
+    compiled(small, [box, x], [opened], [opened.outputs[0]])
+    f, _ = compiled(small, [box, x], [opened], [opened.outputs[0]])
+    assert f.compile_report.graph_cached
