@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from opwise.frontends.opaque import Opaque
 from opwise.frontends.performed import Performed
 from opwise.graph import provenance
 from opwise.graph.type import Type
@@ -44,16 +45,23 @@ class Frontend:
     def __init__(self, name: str) -> None:
         self.name = name
         self._translations: dict[type, Translation] = {}
+        #: the translations that take values of any type
+        self._of_any_type: set[Translation] = set()
 
-    def translates(self, *op_classes: type) -> Callable[[Translation], Translation]:
+    def translates(
+        self, *op_classes: type, any_type: bool = False
+    ) -> Callable[[Translation], Translation]:
         """Register a translation of Op classes; subclasses use it too unless they have their own.
 
         It is called with a Translator, the Apply and its translated inputs, and returns the
         outputs, a list or one variable. It raises Untranslated for an Apply that it does not cover.
+        any_type: it is also called for Applys with operands or results of an Opaque type.
         """
 
         def register(translation: Translation) -> Translation:
             self._translations.update(dict.fromkeys(op_classes, translation))
+            if any_type:
+                self._of_any_type.add(translation)
             return translation
 
         return register
@@ -64,6 +72,15 @@ class Frontend:
             if cls in self._translations:
                 return self._translations[cls]
         return None
+
+    def covers(self, translation: Translation, node: Foreign) -> None:
+        """Raise Untranslated if a translation takes no values of the types of an Apply."""
+        if translation in self._of_any_type:
+            return
+        for var in (*node.inputs, *node.outputs):
+            type_ = self.type_of(var.type)
+            if isinstance(type_, Opaque):
+                raise Untranslated(f"{type(node.op).__name__} of {type_} has no translation")
 
     # --- what a library defines -------------------------------------------------------------------
 
@@ -144,6 +161,7 @@ class Translator:
         results: Any = None
         if translation is not None:
             try:
+                self.frontend.covers(translation, node)
                 results = translation(self, node, *inputs)
             except Untranslated as gap:
                 reason = str(gap)

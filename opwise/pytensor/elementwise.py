@@ -76,7 +76,9 @@ def scalar_results(op: Any, out_dtypes: Sequence[str], inputs: Sequence[Var]) ->
     """Return the results of a scalar operation of PyTensor on tensors of one rank."""
     if isinstance(op, ps.Composite):
         return _inner(op, inputs)
-    (dtype,) = out_dtypes
+    dtype, *others = out_dtypes
+    if others:
+        raise Untranslated(f"{type(op).__name__} is not among opwise's scalar operations")
     if isinstance(op, ps.Cast):
         (x,) = inputs
         if x.type.dtype in dtypes.COMPLEX and dtype not in dtypes.COMPLEX:

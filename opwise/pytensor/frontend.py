@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from pytensor.scalar.basic import ScalarType
-from pytensor.tensor.type import TensorType as PyTensorType
+from pytensor.tensor.type import DenseTensorType
 
 from opwise.frontends import Frontend, Opaque, Performed
 from opwise.graph.provenance import Trace
@@ -19,7 +19,7 @@ from opwise.tensor.type import tensor_type
 
 @cache
 def _type_of(foreign: Any) -> Type:
-    if isinstance(foreign, PyTensorType):
+    if isinstance(foreign, DenseTensorType):
         return tensor_type(foreign.dtype, tuple(n == 1 for n in foreign.shape))
     if isinstance(foreign, ScalarType):  # its values are numbers of numpy, which 0-d arrays serve
         return tensor_type(foreign.dtype, ())

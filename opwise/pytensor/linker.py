@@ -11,6 +11,7 @@ from pytensor.link.basic import JITLinker
 
 from opwise.compile.executable import Function
 from opwise.frontends import Performance, Translator, compile_graph
+from opwise.graph import provenance
 from opwise.modes.mode import Mode, get_mode
 from opwise.pytensor import loaded  # noqa: F401  (translations)
 from opwise.pytensor.frontend import PYTENSOR
@@ -69,8 +70,9 @@ class OpwiseLinker(JITLinker):
         translator = Translator(PYTENSOR)
         inputs = [translator.input(var) for var in fgraph.inputs]
         outputs = translator.graph(order, fgraph.outputs)
+        name = fgraph.name or _caller()
         function = compile_graph(
-            inputs, outputs, mode=get_mode(self.own_mode), name=fgraph.name, profile=self._stats()
+            inputs, outputs, mode=get_mode(self.own_mode), name=name, profile=self._stats()
         )
         _performed[function] = tuple(translator.performed)
         return function
@@ -113,6 +115,12 @@ class OpwiseLinker(JITLinker):
 
     def __repr__(self) -> str:
         return f"OpwiseLinker({self.own_mode!r})"
+
+
+def _caller() -> str | None:
+    """Return 'file:line' of the program's line that has a function compiled."""
+    line = provenance.line_of(provenance.capture())
+    return None if line is None else f"{line[0]}:{line[1]}"
 
 
 def own_function(function: Any) -> Function:

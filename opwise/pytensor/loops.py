@@ -10,7 +10,7 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.conditional.op import IfElse
 from pytensor.graph.traversal import toposort
 from pytensor.scan.op import Scan
-from pytensor.tensor.type import TensorType as PyTensorType
+from pytensor.tensor.type import DenseTensorType
 
 from opwise.frontends import Translator, Untranslated
 from opwise.graph.variable import Var
@@ -31,7 +31,7 @@ def _order(inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
     return list(toposort(outputs, blockers=inputs))
 
 
-@translates(OpFromGraph)
+@translates(OpFromGraph, any_type=True)
 def _from_graph(t: Translator, node: Any, *inputs: Var) -> list[Var]:
     op = node.op
     if op.destroy_map:
@@ -40,7 +40,7 @@ def _from_graph(t: Translator, node: Any, *inputs: Var) -> list[Var]:
     return t.inner(op.inner_inputs, inputs, order, op.inner_outputs)
 
 
-@translates(IfElse)
+@translates(IfElse, any_type=True)
 def _ifelse(t: Translator, node: Any, condition: Var, *values: Var) -> list[Var]:
     n = node.op.n_outs
     types = [t.frontend.type_of(out.type) for out in node.outputs]
@@ -67,7 +67,7 @@ class _Trace(NamedTuple):
     first: Var
 
 
-@translates(Scan)
+@translates(Scan, any_type=True)
 def _scan(t: Translator, node: Any, *inputs: Var) -> list[Var]:
     return _Loop(t, node, inputs).outputs()
 
@@ -192,7 +192,7 @@ class _Loop:
 
     def _last_value(self, at: int, new: int, first: Var) -> Any:
         """Add a state of which only the last value is wanted."""
-        if not isinstance(self.op.inner_inputs[at].type, PyTensorType):
+        if not isinstance(self.op.inner_inputs[at].type, DenseTensorType):
             self.objects.append((at, new, first))
             o = len(self.objects) - 1
             return lambda loop: loop.objects[o]

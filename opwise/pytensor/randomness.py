@@ -11,6 +11,6 @@ from opwise.graph.variable import Var
 from opwise.pytensor.frontend import translates
 
 
-@translates(RandomVariable)
+@translates(RandomVariable, any_type=True)
 def _draw(t: Translator, node: Any, *inputs: Var) -> Var:
     raise Untranslated("numbers are drawn by numpy's Generator")

@@ -64,8 +64,10 @@ def _split_dims(t: Translator, node: Any, x: Var, shape: Var) -> Var:
     return Reshape(ndim)(x, vector_of(lengths) if lengths else constant(np.zeros(0, "int64")))
 
 
-@translates(PyTensorSpecifyShape)
+@translates(PyTensorSpecifyShape, any_type=True)
 def _specify_shape(t: Translator, node: Any, x: Var, *lengths: Var) -> Var:
+    if isinstance(x.type, Opaque):
+        raise Untranslated(f"SpecifyShape of {x.type} has no translation")
     if any(isinstance(var.type, NoneTypeT) for var in node.inputs[1:]):
         known = [
             shape_i_op(d)(x) if isinstance(var.type, NoneTypeT) else cast(length, "int64")
@@ -127,17 +129,15 @@ def _split(t: Translator, node: Any, x: Var, sizes: Var) -> list[Var]:
 
 @translates(DeepCopyOp)
 def _deep_copy(t: Translator, node: Any, x: Var) -> Var:
-    if isinstance(x.type, Opaque):
-        raise Untranslated("copies of values that opwise does not look into")
     return deep_copy_op(x)
 
 
-@translates(ViewOp)
+@translates(ViewOp, any_type=True)
 def _view(t: Translator, node: Any, x: Var) -> Var:
     return view_op(x)
 
 
-@translates(TypeCastingOp)
+@translates(TypeCastingOp, any_type=True)
 def _retyped(t: Translator, node: Any, x: Var) -> Var:
     return x
 
@@ -161,6 +161,6 @@ class Check(ByReference, Assert):
         return f"{self.error.__qualname__}: {self.msg}"
 
 
-@translates(CheckAndRaise)
+@translates(CheckAndRaise, any_type=True)
 def _check(t: Translator, node: Any, value: Var, *conditions: Var) -> Var:
     return Check(node.op.exc_type, node.op.msg)(value, *conditions)

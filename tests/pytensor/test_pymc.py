@@ -1,0 +1,79 @@
+"""Models of PyMC under opwise: log-densities, gradients, draws, samplers, profiles."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pytensor", reason="PyTensor is not installed")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # its imports warn of what its own dependencies dropped
+    pm = pytest.importorskip("pymc", reason="PyMC is not installed")
+
+import opwise.pytensor
+from benchmark.pymc.models import MODELS, eight_schools
+
+pytestmark = [pytest.mark.c, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_log_densities_and_gradients(name):
+    model = MODELS[name]()
+    functions = [
+        model.logp_dlogp_function(ravel_inputs=True, mode=mode)
+        for mode in ("OPWISE", "FAST_COMPILE")
+    ]
+    for f in functions:
+        f.set_extra_values({})
+    own, reference = (f._pytensor_function for f in functions)
+    start = pm.blocking.DictToArrayBijection.map(model.initial_point()).data
+    rng = np.random.default_rng(0)
+    for scale in (0, 0.1, 0.5):
+        point = start + scale * rng.normal(size=start.shape)
+        for found, expected in zip(own(point), reference(point), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    assert opwise.pytensor.performed(own) == ()
+    assert all(opwise.pytensor.own_function(own).linked.in_c)
+
+
+def test_what_has_no_density_is_refused_without_an_error():
+    """NUTS leaves the region where the density is defined, and wants minus infinity or NaN."""
+    model = MODELS["gaussian_process"]()
+    f = model.compile_logp(mode="OPWISE")
+    point = {k: np.full_like(v, -800.0) for k, v in model.initial_point().items()}
+    assert not np.isfinite(f(point))
+
+
+def test_draws_are_those_of_pymc():
+    shape = pm.Gamma.dist(2, 1, shape=3)
+    y = pm.Normal.dist(shape, 1)
+    own, reference = (
+        pm.draw(y, draws=5, mode=mode, random_seed=3) for mode in ("OPWISE", "FAST_COMPILE")
+    )
+    np.testing.assert_array_equal(own, reference)
+
+
+def test_a_sampler_and_predictions():
+    options = {"compile_kwargs": {"mode": "OPWISE"}, "random_seed": 1}
+    with eight_schools():
+        prior = pm.sample_prior_predictive(20, **options)
+        trace = pm.sample(
+            60, tune=60, chains=1, cores=1, progressbar=False, compute_convergence_checks=False,
+            nuts_sampler="pymc", **options,
+        )  # fmt: skip
+        after = pm.sample_posterior_predictive(trace, progressbar=False, **options)
+    assert prior.prior["theta"].shape == (1, 20, 8)
+    assert np.isfinite(trace.posterior["theta"].values).all()
+    assert -10 < float(trace.posterior["mu"].mean()) < 20
+    assert after.posterior_predictive["effect"].shape == (1, 60, 8)
+
+
+def test_profiles_name_lines_of_the_model(capsys):
+    mode = opwise.pytensor.ProfilingMode(opwise.pytensor.OpwiseLinker("PROFILE_MODE"), "fast_run")
+    model = MODELS["radon"]()
+    f = model.logp_dlogp_function(ravel_inputs=True, mode=mode)
+    f.set_extra_values({})
+    point = pm.blocking.DictToArrayBijection.map(model.initial_point()).data
+    f._pytensor_function(point)
+    mode.print_summary()
+    assert "a[county] + b[county] * floor" in capsys.readouterr().out
