@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
@@ -24,18 +24,18 @@ class Parts(Generic[T]):
     """What a step reads or returns, or what its loop does, by the part that it plays."""
 
     #: one for each sequence: the whole of it outside, a row inside
-    sequences: list[T]
+    sequences: list[T] = field(default_factory=list)
     #: by state: outside, its first rows (as an input) or all its rows (as an output), in a list of
     #: one; inside, its values some steps ago, one for each tap, or the new value
-    states: list[list[T]]
+    states: list[list[T]] = field(default_factory=list)
     #: outputs that no later step reads
-    results: list[T]
+    results: list[T] = field(default_factory=list)
     #: objects that each step hands to the next one
-    objects: list[T]
+    objects: list[T] = field(default_factory=list)
     #: what is the same in every step
-    constants: list[T]
+    constants: list[T] = field(default_factory=list)
     #: the condition that ends the loop, of a step's outputs
-    condition: list[T]
+    condition: list[T] = field(default_factory=list)
 
     def flat(self) -> list[T]:
         """Return all in the order in which the step or the loop has them."""

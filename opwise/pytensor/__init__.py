@@ -13,7 +13,8 @@ except ImportError as error:
 
 from opwise.pytensor.linker import OpwiseLinker, own_function, performed
 from opwise.pytensor.modes import ProfilingMode, register
+from opwise.pytensor.samplers import nutpie_model
 
-__all__ = ["OpwiseLinker", "ProfilingMode", "own_function", "performed"]
+__all__ = ["OpwiseLinker", "ProfilingMode", "nutpie_model", "own_function", "performed"]
 
 register()

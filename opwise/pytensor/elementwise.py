@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import pytensor.scalar.basic as ps
 import pytensor.scalar.math as psm
+from pytensor.scalar.loop import ScalarLoop
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 
 from opwise.frontends import Translator, Untranslated
 from opwise.graph.variable import Var
+from opwise.loops.layout import Parts
+from opwise.loops.op import Scan
 from opwise.pytensor.frontend import translates
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS, ScalarOp
@@ -21,7 +24,10 @@ from opwise.scalar.types import get_scalar_type
 from opwise.tensor.dimshuffle import DimShuffle as OwnDimShuffle
 from opwise.tensor.elemwise import Elemwise as OwnElemwise
 from opwise.tensor.elemwise import cast, elemwise
-from opwise.tensor.shape import addbroadcast
+from opwise.tensor.join import MakeVector, join
+from opwise.tensor.reduce import all as all_
+from opwise.tensor.reduce import max as max_
+from opwise.tensor.shape import Reshape, addbroadcast, patternbroadcast
 from opwise.tensor.variable import constant
 
 #: PyTensor's class of scalar operations -> the name of the row of opwise's table. Classes that have
@@ -76,9 +82,9 @@ def scalar_results(op: Any, out_dtypes: Sequence[str], inputs: Sequence[Var]) ->
     """Return the results of a scalar operation of PyTensor on tensors of one rank."""
     if isinstance(op, ps.Composite):
         return _inner(op, inputs)
-    dtype, *others = out_dtypes
-    if others:
-        raise Untranslated(f"{type(op).__name__} is not among opwise's scalar operations")
+    if isinstance(op, ScalarLoop):
+        return _repeated(op, out_dtypes, inputs)
+    (dtype,) = out_dtypes
     if isinstance(op, ps.Cast):
         (x,) = inputs
         if x.type.dtype in dtypes.COMPLEX and dtype not in dtypes.COMPLEX:
@@ -108,6 +114,49 @@ def _inner(op: Any, inputs: Sequence[Var]) -> list[Var]:
         )
         values.update(zip(node.outputs, results, strict=True))
     return [value(var) for var in op.fgraph.outputs]
+
+
+def _repeated(op: Any, out_dtypes: Sequence[str], inputs: Sequence[Var]) -> list[Var]:
+    """Return the results of a loop over numbers, for all elements at once.
+
+    An element keeps its values once its condition holds, or after its number of steps; the loop
+    ends when all of them do.
+    """
+    limit, *operands = inputs
+    n_states = len(out_dtypes) - op.is_while
+    whole = elemwise("add")(*[elemwise("second")(x, constant(np.int8(0))) for x in inputs])
+    limit = elemwise("second")(whole, cast(limit, "int64"))
+    never = elemwise("le")(limit, constant(np.int64(0)))
+    first = [elemwise("second")(whole, x) for x in operands[:n_states]]
+    # behind the states of the operation: whether an element's condition held (it is said to hold if
+    # there was no step), whether the element is done, and the number of the step
+    first += [never, never, constant(np.int64(0))]
+    *states, met, done, step = (x.type.make_variable() for x in first)
+    *fixed, most = (x.type.make_variable() for x in (*operands[n_states:], limit))
+    new = _inner(op, [*states, *fixed])
+    holds = new.pop() if op.is_while else constant(np.bool_(False))
+    next_step = elemwise("add")(step, constant(np.int64(1)))
+    new = [elemwise("switch")(done, old, x) for old, x in zip(states, new, strict=True)]
+    met_now = elemwise("or_")(met, elemwise("and_")(elemwise("invert")(done), holds))
+    ended = elemwise("or_")(elemwise("or_")(done, holds), elemwise("ge")(next_step, most))
+    states, new = [*states, met, done, step], [*new, met_now, ended, next_step]
+    new = [_as(x, s) for x, s in zip(new, states, strict=True)]
+    loop = Scan.of(
+        Parts(states=[[s] for s in states], constants=[*fixed, most]),
+        Parts(states=[[x] for x in new], condition=[all_(ended)]),
+        [[1]] * len(states), dict.fromkeys(range(len(states)), 1), name=op.name,
+    )  # fmt: skip
+    rows = [x.dimshuffle("x", *range(x.type.ndim)) for x in first]
+    none = MakeVector("int64")(constant(np.int64(0)))
+    count = max_(join(0, none, Reshape(1)(limit, constant(np.array([-1])))))
+    given = Parts(states=[[x] for x in rows], constants=[*operands[n_states:], limit])
+    ends = [values[-1] for (values,) in loop.repeat(count, given).states]
+    return ends[: n_states + op.is_while]
+
+
+def _as(x: Var, like: Var) -> Var:
+    """Return ``x`` as a variable of the type of another one, with the same shape."""
+    return x if x.type == like.type else patternbroadcast(x, like.type.broadcastable)
 
 
 @translates(Elemwise)

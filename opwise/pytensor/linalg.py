@@ -210,20 +210,12 @@ def _blockwise(t: Translator, node: Any, *inputs: Var) -> list[Var]:
         whole = alloc(x, *lengths, *own) if repeated else x
         sequences.append((var, _reshaped(whole, [count, *own])))
     loop = Scan.of(
-        _parts(sequences=[var for var, _ in sequences], constants=[var for var, _ in constants]),
-        _parts(results=translated(step)), [], name=str(op),
+        Parts(sequences=[var for var, _ in sequences], constants=[var for var, _ in constants]),
+        Parts(results=translated(step)), [], name=str(op),
     )  # fmt: skip
-    given = _parts(sequences=[x for _, x in sequences], constants=[x for _, x in constants])
+    given = Parts(sequences=[x for _, x in sequences], constants=[x for _, x in constants])
     rows = loop.repeat(count, given).results
     return [_reshaped(out, [*lengths, *_lengths(out)[1:]]) for out in rows]
-
-
-def _parts(**given: Any) -> Parts[Var]:
-    empty: Any = {
-        "sequences": [], "states": [], "results": [], "objects": [], "constants": [],
-        "condition": [],
-    }  # fmt: skip
-    return Parts(**{**empty, **given})
 
 
 def _lengths(x: Var) -> list[Var]:

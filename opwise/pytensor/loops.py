@@ -216,28 +216,22 @@ class _Loop:
         inside = Parts(
             sequences=[step[at] for at, _ in self.sequences],
             states=[[step[at] for at, _ in state.reads] for state in self.states],
-            results=[],
             objects=[step[at] for at, _, _ in self.objects],
             constants=[step[at] for at, _ in constants],
-            condition=[],
         )
         computed = Parts(
-            sequences=[],
             states=[
                 [t.exactly(results[state.new], types[state.reads[0][0]])] for state in self.states
             ],
             results=[results[new] for new in self.results],
             objects=[results[new] for _, new, _ in self.objects],
-            constants=[],
             condition=[results[new] for new in condition],
         )
         given = Parts(
             sequences=[self._rows(x, types[at]) for at, x in self.sequences],
             states=[[self._rows(s.first, types[s.reads[0][0]])] for s in self.states],
-            results=[],
             objects=[first for _, _, first in self.objects],
             constants=[self._as(x, types[at]) for at, x in constants],
-            condition=[],
         )
         taps = [[back for _, back in state.reads] for state in self.states]
         loop = OwnScan.of(inside, computed, taps, self.last, name=op.name)

@@ -143,3 +143,39 @@ def test_dropped_dimensions_are_checked():
     assert f(np.ones((1, 3))).shape == (3,)
     with pytest.raises((ValueError, TypeError)):
         f(np.ones((2, 3)))
+
+
+# --- loops over numbers ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_derivatives_that_are_loops(same, dtype):
+    k, x = (pt.tensor(n, dtype=dtype, shape=(None, None)) for n in "kx")
+    cost = (pt.gammainc(k, x) + pt.gammaincc(k, 2 * x)).sum()
+    given = [values_of(dtype, (3, 4), 0.5, 3, seed=i) for i in (0, 1)]
+    same([k, x], pt.grad(cost, [k, x]), given, rtol=1e-5)
+
+
+def test_derivatives_of_the_incomplete_beta_function(same):
+    a, b, x = pt.vectors("abx")
+    given = [values_of("float64", (20,), low, high, seed=i)
+             for i, (low, high) in enumerate([(0.5, 3), (0.5, 3), (0.1, 0.9)])]  # fmt: skip
+    gradients = pt.grad(pt.betainc(a, b, x).sum(), [a, b, x])
+    same([a, b, x], gradients, given, rtol=1e-5,
+         performed=["BetaInc is not among opwise's scalar operations"])  # fmt: skip
+
+
+@pytest.mark.parametrize("steps", [0, 1, 5])
+def test_numbers_of_steps(same, steps):
+    from pytensor.scalar.loop import ScalarLoop
+
+    x, y = ps.float64("x"), ps.float64("y")
+    plain = ScalarLoop([x], [x * y + 1], [y])
+    ended = ScalarLoop([x], [x * y + 1], [y], until=ps.gt(x * y + 1, 50.0))
+    a, b, n = pt.vector("a"), pt.scalar("b"), pt.lscalar("n")
+    several = pt.stack([n, 2 * n, n - 1])
+    outputs = [Elemwise(plain)(n, a, b), Elemwise(ended)(several, a, b)[0]]
+    outputs.append(Elemwise(ended)(n, b, b)[0])
+    if steps:  # PyTensor's Python and C disagree about the condition without a step
+        outputs.append(Elemwise(ended)(n, a, b)[1])
+    same([n, a, b], outputs, [np.array(steps), np.array([1.0, 3, 40]), np.array(2.0)])

@@ -1,4 +1,4 @@
-"""What functions of PyTensor do under opwise besides computing: updates, copies, errors, profiles."""
+"""What functions do under opwise besides computing: updates, copies, errors, profiles."""
 
 import pickle
 import threading
@@ -280,13 +280,6 @@ def test_signals(same):
     x, y = pt.vector("x"), pt.vector("y")
     reasons = ["Convolve1d has no translation"]
     same([x, y], convolve1d(x, y, mode="full"), [np.arange(5.0), np.ones(3)], performed=reasons)
-
-
-def test_loops_inside_scalar_operations(same):
-    k, x = pt.vector("k"), pt.vector("x")
-    cost = pt.gammainc(k, x).sum()
-    same([k, x], [cost, *pt.grad(cost, [k, x])], [np.array([0.5, 2]), np.array([1.0, 3])],
-         rtol=1e-6, performed=["ScalarLoop is not among opwise's scalar operations"])  # fmt: skip
 
 
 # --- profiles -------------------------------------------------------------------------------------

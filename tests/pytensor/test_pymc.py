@@ -68,6 +68,19 @@ def test_a_sampler_and_predictions():
     assert after.posterior_predictive["effect"].shape == (1, 60, 8)
 
 
+def test_nutpie_samples_models():
+    nutpie = pytest.importorskip("nutpie", reason="nutpie is not installed")
+    model = opwise.pytensor.nutpie_model(eight_schools())
+    trace = nutpie.sample(model, draws=60, tune=60, chains=2, seed=1, progress_bar=False)
+    assert set(trace.posterior.data_vars) == {"mu", "tau", "theta"}
+    assert trace.posterior["theta"].shape == (2, 60, 8)
+    assert (trace.posterior["tau"].values > 0).all()
+    with pm.Model() as counted:
+        pm.Poisson("n", 3)
+    with pytest.raises(ValueError, match="n are discrete"):
+        opwise.pytensor.nutpie_model(counted)
+
+
 def test_profiles_name_lines_of_the_model(capsys):
     mode = opwise.pytensor.ProfilingMode(opwise.pytensor.OpwiseLinker("PROFILE_MODE"), "fast_run")
     model = MODELS["radon"]()
