@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 import re
@@ -39,6 +40,8 @@ class PythonProgram:
     args: tuple[str, ...] = ()
     #: the Python that it was written for, if its text and names are to be converted: 2 or 3
     python: int | None = None
+    #: whether functions of PyTensor that name no mode are compiled by opwise
+    pytensor: bool = False
 
     @property
     def stem(self) -> str:
@@ -61,6 +64,8 @@ class PythonProgram:
             from opwise.py2 import hook  # most programs are not converted
 
             start = hook.command(self.python)
+        elif self.pytensor:
+            start += ["-m", "opwise.pytensor"]
         return [*start, *words, *self.args]
 
 
@@ -86,7 +91,10 @@ _PYTHON = re.compile(r"python[23]?")
 
 
 def program(command: Callable[..., None]) -> Callable[..., None]:
-    """Add ``[--py2 | --py3] [-m] SCRIPT [ARGS]...`` to a command, as its keyword ``program``."""
+    """Add ``[--py2 | --py3 | --pytensor] [-m] SCRIPT [ARGS]...`` to a command.
+
+    The command has it as its keyword ``program``.
+    """
     return _with_program(command, required=True)
 
 
@@ -98,16 +106,22 @@ def optional_program(command: Callable[..., None]) -> Callable[..., None]:
 def _with_program(command: Callable[..., None], required: bool) -> Callable[..., None]:
     def run(
         *, module: bool, program: PythonProgram | None, args: tuple[str, ...], py2: bool,
-        py3: bool, **options: Any,
+        py3: bool, pytensor: bool, **options: Any,
     ) -> None:  # fmt: skip
         if py2 and py3:
             raise click.UsageError("a program is for one Python: give --py2 or --py3")
+        if pytensor and (py2 or py3):
+            raise click.UsageError("programs for an earlier Python cannot use PyTensor")
+        if pytensor and importlib.util.find_spec("pytensor") is None:
+            raise click.ClickException(
+                "--pytensor needs PyTensor: pip install 'opwise[pytensor]'"
+            )
         if py2 and not convert.is_available():
             raise click.ClickException(f"--py2 needs the package fissix: {convert.INSTALL}")
         python = 2 if py2 else 3 if py3 else None
         if program is not None:
-            program = replace(_without_python(program, args), python=python)
-        elif py2 or py3 or module:
+            program = replace(_without_python(program, args), python=python, pytensor=pytensor)
+        elif py2 or py3 or pytensor or module:
             raise click.UsageError("Missing argument 'SCRIPT'.")
         command(program=program, **options)
 
@@ -135,6 +149,11 @@ def _with_program(command: Callable[..., None], required: bool) -> Callable[...,
             is_flag=True,
             help="Run a program for an earlier Python 3: it gets what Python, numpy, scipy and "
             "matplotlib had then.",
+        ),
+        click.option(
+            "--pytensor",
+            is_flag=True,
+            help="Compile functions of PyTensor, and so of PyMC, by opwise unless they name a mode.",
         ),
     ):  # fmt: skip
         run = part(run)

@@ -42,7 +42,11 @@ MAX_DIMENSIONS = 8
 
 
 class AddMulFusion(Optimizer):
-    """Flattens sums of sums, and products of products, into one Apply with all the terms."""
+    """Flattens sums of sums, and products of products, into one Apply with all the terms.
+
+    A loop in C has so many operands at most: longer sums, and products, become several Applys. Each
+    goes on where the one before it ends, so the terms are added up in the same order.
+    """
 
     name = "local_add_mul_fusion"
 
@@ -53,8 +57,11 @@ class AddMulFusion(Optimizer):
             if node not in fgraph.apply_nodes or not _is_associative(node):
                 continue
             flat = self._flat(node)
-            if len(flat) > len(node.inputs):
-                new = Elemwise(node.op.scalar_op, name=node.op.name)(*flat)
+            if len(flat) > len(node.inputs) or len(flat) >= MAX_OPERANDS:
+                op = Elemwise(node.op.scalar_op, name=node.op.name)
+                new = op(*flat[: MAX_OPERANDS - 1])
+                for start in range(MAX_OPERANDS - 1, len(flat), MAX_OPERANDS - 2):
+                    new = op(new, *flat[start : start + MAX_OPERANDS - 2])
                 fgraph.replace_all([(node.outputs[0], new)], reason=self.name)
 
     @staticmethod

@@ -359,6 +359,17 @@ def test_a_sum_that_others_read_stays_apart():
     assert len(flat([a, b, c], [s + c, T.sort(s)]).apply_nodes) == 3
 
 
+@pytest.mark.parametrize("n", [31, 32, 33, 61, 62, 100])
+@pytest.mark.parametrize("op", [T.add, T.mul])
+def test_what_has_too_many_terms_for_a_loop_becomes_several(op, n):
+    xs = [T.dvector() for _ in range(n)]
+    graph = flat(xs, op(*xs))
+    assert max(len(one.inputs) for one in graph.apply_nodes) < MAX_OPERANDS
+    assert sum(len(one.inputs) - 1 for one in graph.apply_nodes) == n - 1
+    values = list(np.random.default_rng(0).uniform(0.5, 1.5, (n, 3)))
+    same_values(graph, xs, op(*xs), values)
+
+
 def test_a_long_sum_stays_within_limits():
     xs = [T.dvector() for _ in range(200)]
     out = xs[0]
