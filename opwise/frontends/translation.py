@@ -97,12 +97,21 @@ class Frontend:
         return var.owner is None and hasattr(var, "data")
 
     def trace_of(self, node: Foreign) -> provenance.Trace:
-        """Return the frames of the user's program that made an Apply; () if they are not known."""
+        """Return the frames that made an Apply, resolved, outermost first; () if not known."""
         return ()
 
     def performed(self, node: Foreign, reason: str) -> Performed:
         """Return the Op that performs an Apply as the library does."""
         raise NotImplementedError
+
+
+#: an Apply that reads what more lines of the program compute belongs to none of them
+_MOST_LINES = 4
+
+
+def _of_program(trace: provenance.Trace) -> bool:
+    """Return whether a frame, outermost first and resolved, is of the user's program."""
+    return any(not provenance.library_of(frame[0]) for frame in trace)
 
 
 class Translator:
@@ -116,6 +125,8 @@ class Translator:
         self.frontend = frontend
         self.variables: dict[Foreign, Variable] = {}
         self.performed: list[Performance] = []
+        #: {variable: the frames of the Apply that computes it, where one is of the user's program}
+        self._traces: dict[Foreign, provenance.Trace] = {}
 
     def input(self, var: Foreign) -> Variable:
         """Return a new variable for an input of the graph."""
@@ -137,7 +148,10 @@ class Translator:
     def graph(self, order: Iterable[Foreign], outputs: Sequence[Foreign]) -> list[Variable]:
         """Translate Applys, each after those that it depends on; return the outputs."""
         for node in order:
-            with provenance.located(self.frontend.trace_of(node)):
+            trace = self._trace(node)
+            if _of_program(trace):
+                self._traces.update(dict.fromkeys(node.outputs, trace))
+            with provenance.located(trace):
                 self._apply(node)
         return [self[var] for var in outputs]
 
@@ -151,8 +165,27 @@ class Translator:
         """Translate a graph inside an Op, for the inputs that are given; return its outputs."""
         translator = Translator(self.frontend)
         translator.performed = self.performed
+        translator._traces = self._traces
         translator.variables.update(zip(inputs, given, strict=True))
         return translator.graph(order, outputs)
+
+    def _trace(self, node: Foreign) -> provenance.Trace:
+        """Return the frames that made an Apply.
+
+        If none is of the user's program, as of an Apply that a rewrite or a library made, they
+        follow those of what it reads: of several lines the last one of a file, unless they are many.
+        """
+        own = self.frontend.trace_of(node)
+        if _of_program(own):
+            return own
+        read = [self._traces[var] for var in node.inputs if var in self._traces]
+        lines = {provenance.line_of(trace): trace for trace in read}
+        if not lines or len(lines) > _MOST_LINES:
+            return own
+        trace = list(lines[max(lines, key=lambda line: line or ("", 0))])
+        while trace and provenance.library_of(trace[-1][0]):
+            trace.pop()
+        return (*trace, *own[-1:])
 
     def _apply(self, node: Foreign) -> None:
         inputs = [self[var] for var in node.inputs]

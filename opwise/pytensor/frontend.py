@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -11,10 +12,13 @@ from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.type import DenseTensorType
 
 from opwise.frontends import Frontend, Opaque, Performed
-from opwise.graph.provenance import Trace
+from opwise.graph.provenance import Trace, library_of
 from opwise.graph.type import Type
 from opwise.graph.variable import Variable
 from opwise.tensor.type import tensor_type
+
+#: files of PyMC that make densities of the variables of a model
+_DENSITY = re.compile(r"[/\\]pymc[/\\](logprob|model)[/\\]")
 
 
 @cache
@@ -44,12 +48,21 @@ class PyTensor(Frontend):
         return constant
 
     def trace_of(self, node: Any) -> Trace:
-        """Return the frames that PyTensor keeps with the outputs of an Apply."""
+        """Return the frames that PyTensor keeps with the outputs of an Apply.
+
+        Those of what PyMC makes when a density is asked for, in ``pymc.logprob`` and
+        ``pymc.model``, say who asked: they begin behind that line.
+        """
         for var in node.outputs:
             traces = getattr(var.tag, "trace", None)
             if traces:
-                return tuple((file or "", line, function, text or "")
-                             for file, line, function, text in traces[0])  # fmt: skip
+                frames = tuple(
+                    (file or "", line, function, text or "")
+                    for file, line, function, text in traces[0]
+                )
+                if any(_DENSITY.search(frame[0]) for frame in frames):
+                    frames = tuple(frame for frame in frames if library_of(frame[0]))
+                return frames
         return ()
 
     def performed(self, node: Any, reason: str) -> Performed:

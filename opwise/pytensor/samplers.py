@@ -49,8 +49,7 @@ def nutpie_model(model: Any, mode: Any = "OPWISE") -> Any:
         return np.concatenate([np.ravel(values[var.name]) for var in free]).astype("float64")
 
     def make_density() -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-        # each chain has a function of its own, since calls of one wait for each other
-        evaluate = _evaluating(density.copy())
+        evaluate = _evaluating(density)
 
         def logp(x: np.ndarray) -> tuple[float, np.ndarray]:
             value, by_x = evaluate(x)
@@ -59,7 +58,7 @@ def nutpie_model(model: Any, mode: Any = "OPWISE") -> Any:
         return logp
 
     def make_expand(seed1: int, seed2: int, chain: int) -> Callable[[np.ndarray], dict[str, Any]]:
-        evaluate = _evaluating(expand.copy())
+        evaluate = _evaluating(expand)
 
         def values(x: np.ndarray) -> dict[str, Any]:
             found = evaluate(x)
@@ -88,8 +87,12 @@ def nutpie_model(model: Any, mode: Any = "OPWISE") -> Any:
 
 
 def _evaluating(function: Any) -> Callable[[np.ndarray], list[np.ndarray]]:
-    """Return a call of the function of opwise behind one of PyTensor, without PyTensor's own."""
-    own = own_function(function)
+    """Return a call of the function of opwise behind one of PyTensor, without PyTensor's own.
+
+    It is a copy: calls of one function wait for each other, and each chain has a thread.
+    """
+    own = own_function(function).copy()
+    own.trust_input = True
     shared = [container.storage for container in function.input_storage[1:]]
 
     def evaluate(x: np.ndarray) -> list[np.ndarray]:

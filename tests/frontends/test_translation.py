@@ -1,11 +1,13 @@
 """Graphs of a small library of its own, translated to opwise: what another front end would do."""
 
+import sysconfig
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from opwise.frontends import Frontend, Opaque, Performed, Translator, Untranslated, compile_graph
+from opwise.graph.provenance import line_of
 from opwise.graph.type import Generic
 from opwise.tensor import constant, dvector
 from opwise.tensor.elemwise import elemwise
@@ -50,7 +52,9 @@ class Small(Frontend):
         return constant(var.data)
 
     def trace_of(self, node):
-        return () if node.line is None else (("model.py", node.line, "model", "y = x + 1"),)
+        if node.line is None:
+            return getattr(node, "trace", ())
+        return (("model.py", node.line, "model", "y = x + 1"),)
 
     def performed(self, node, reason):
         def run(values):
@@ -147,6 +151,27 @@ def test_lines_of_the_program_are_those_of_the_applys(small):
     f(np.ones(2))
     (row,) = [a for a in f.profile.profile().functions[0].applys if "add" in a.op]
     assert [(one.file, one.line) for one in row.origins] == [("model.py", 17)]
+
+
+def test_applys_of_a_library_have_the_line_of_what_they_read(small):
+    """Those that a rewrite or a library made do not know the line of the program."""
+    x, library = Var(VECTOR, "x"), sysconfig.get_path("stdlib")
+    written = [Apply(Plus(), [x, x], [VECTOR], line=k) for k in range(1, 6)]
+    outs = [node.outputs[0] for node in written]
+    made = Apply(Plus(), [outs[1], x, outs[0]], [VECTOR])
+    made.trace = ((f"{library}/library.py", 7, "density", "z = y + x"),)
+    again = Apply(Twice(), made.outputs, [VECTOR])
+    many = Apply(Plus(), outs, [VECTOR])
+    order = [*written, made, again, many]
+    translator = Translator(small)
+    translator.input(x)
+    translator.graph(order, [])
+    of_made, of_again, of_many = (
+        translator[node.outputs[0]].owner.trace for node in (made, again, many)
+    )
+    assert line_of(of_made) == line_of(of_again) == ("model.py", 2)
+    assert [frame[1] for frame in of_made] == [2, 7]
+    assert of_many == ()
 
 
 def test_results_have_the_types_of_the_library(small):

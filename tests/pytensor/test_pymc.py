@@ -90,3 +90,10 @@ def test_profiles_name_lines_of_the_model(capsys):
     f._pytensor_function(point)
     mode.print_summary()
     assert "a[county] + b[county] * floor" in capsys.readouterr().out
+    (profile,) = mode.recorded().functions
+    of_model = [
+        any(one.file.endswith("benchmark/pymc/models.py") for one in a.origins)
+        for a in profile.applys
+    ]
+    # the rest is of parameters that no line computes, and of PyMC's flat vector of all of them
+    assert sum(of_model) > 0.5 * len(of_model)
