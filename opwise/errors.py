@@ -26,6 +26,7 @@ of old programs keep working.
           +-- InvalidValueError
     TypeError
      +-- AsTensorError                 a value cannot become a tensor variable
+     +-- TracingError                  a function of numpy does what cannot be traced
     ValueError
      +-- DisconnectedInputError        the cost does not depend on a variable of the gradient
      +-- ProfileFormatError            a file or text is not a profile that this version can read
@@ -203,6 +204,13 @@ class InvalidValueError(DebugModeError):
 
 class AsTensorError(TypeError):
     """A value cannot be converted into a tensor variable."""
+
+
+class TracingError(TypeError):
+    """A function that is traced does something that opwise cannot turn into a program.
+
+    The text names the line of the function, the reason, and what to write instead.
+    """
 
 
 class DisconnectedInputError(ValueError):

@@ -46,6 +46,7 @@ LAYERS = [
     ("legacy",),
     ("names",),
     ("nn", "linalg", "random"),
+    ("tracing",),
     ("opwise", "__main__"),
     ("theano",),
 ]

@@ -355,3 +355,8 @@ PYTHON_2 = {
     "six": "opwise.names.py2",
     "six.moves": "opwise.names.py2",
 }
+
+#: names of the package opwise alone: functions of numpy, and functions of functions
+TRACING = {
+    name: f"opwise.tracing.{name}" for name in ("jit",)
+}  # fmt: skip

@@ -18,7 +18,7 @@ import warnings
 
 from opwise.errors import MissingFeatureError
 from opwise.names import record
-from opwise.names.aliases import HIDDEN, MADE, NAMES, NEEDS, PYTHON_2
+from opwise.names.aliases import HIDDEN, MADE, NAMES, NEEDS, PYTHON_2, TRACING
 from opwise.names.placeholder import missing, placeholder
 from opwise.tensor.elsewhere import hint
 from opwise.tensor.elsewhere import public as public_names
@@ -166,6 +166,8 @@ def _search(module, name, dotted):
         return _recorded(recorded[name], module)
     if dotted in record.modules():
         return importlib.import_module(f"{module.__name__}.{name}")
+    if module.__name__ == "opwise" and name in TRACING:
+        return _named(TRACING[name])
     if name == module.__name__.partition(".")[0]:  # Theano's modules have its package
         return sys.modules[name]
     # without the module, of whose names Python would propose those that are spelled alike

@@ -1,0 +1,13 @@
+"""numpy functions compiled as they are: ``jit``, and functions of functions.
+
+``values`` has the traced arrays and numbers with which a function is run once, the modules
+``ufuncs``, ``indexing``, ``shaping``, ``reducing`` and ``linear`` what numpy's functions do with
+them, ``jitted`` the signatures and the call path.
+"""
+
+from __future__ import annotations
+
+from opwise.tracing import linear, reducing, shaping, ufuncs  # noqa: F401  (they register)
+from opwise.tracing.jitted import Jit, Signature, jit
+
+__all__ = ["Jit", "Signature", "jit"]

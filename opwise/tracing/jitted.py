@@ -1,0 +1,569 @@
+"""``jit``: functions of numpy that are traced, compiled and kept for each kind of arguments."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import linecache
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opwise import tensor as T
+from opwise.compile.executable import Function
+from opwise.compile.function import function as compile_function
+from opwise.tensor.type import tensor_type
+from opwise.tracing import trees
+from opwise.tracing.calling import convert_function
+from opwise.tracing.trace import Demand, Trace, current, tracing, untraceable
+from opwise.tracing.values import (
+    NUMBER_DTYPES,
+    PYTHON_TYPES,
+    Number,
+    Root,
+    Traced,
+    array,
+    check_dtype,
+    is_one,
+    kind_of,
+)
+
+#: what the fast path of a signature returns for arguments of another one
+MISS = object()
+
+#: types whose values are compared by ``==``; those of others by ``is``
+_COMPARED = (bool, str, bytes, type(None), int, float, complex, frozenset)
+
+
+@dataclasses.dataclass
+class _Leaf:
+    """What a signature says of one leaf of the arguments."""
+
+    #: 'array', 'scalar' (of numpy), 'number' (of Python) or 'constant'
+    sort: str
+    #: the dtype of arrays and scalars, the kind of a number, the value of a constant
+    what: Any
+    #: of an array: for each axis whether its length is 1
+    ones: tuple[bool, ...] = ()
+    #: the number of an earlier leaf that is the same array, or None
+    same_as: int | None = None
+
+    def key(self) -> Any:
+        what = self.what
+        if self.sort == "constant":
+            what = (type(what), what if isinstance(what, _COMPARED) else id(what))
+        return self.sort, what, self.ones, self.same_as
+
+    def condition(self, name: str, given: dict[str, Any]) -> str:
+        """Return a Python expression that is true for leaves of this kind."""
+        constant = f"c_{name}"
+        if self.same_as is not None:
+            return f"{name} is v{self.same_as}"
+        if self.sort == "array":
+            given[constant] = self.what
+            text = f"type({name}) is ndarray and {name}.dtype == {constant}"
+            shape = f"{name}.shape"
+            if not self.ones:
+                return f"{text} and not {shape}"
+            text += f" and len({shape}) == {len(self.ones)}"
+            if not any(self.ones):
+                return f"{text} and 1 not in {shape}"
+            tests = (
+                f"{shape}[{k}] {'==' if one else '!='} 1" for k, one in enumerate(self.ones)
+            )
+            return " and ".join((text, *tests))
+        if self.sort == "scalar":
+            given[constant] = self.what.type
+            return f"type({name}) is {constant}"
+        if self.sort == "number":
+            given[constant] = PYTHON_TYPES[self.what]
+            return f"type({name}) is {constant}"
+        given[constant] = self.what
+        if isinstance(self.what, _COMPARED):
+            given[f"t_{name}"] = type(self.what)
+            return f"type({name}) is t_{name} and {name} == {constant}"
+        return f"{name} is {constant}"
+
+    def __str__(self) -> str:
+        if self.same_as is not None:
+            return f"the same as v{self.same_as}"
+        if self.sort == "array":
+            return f"{self.what}[{', '.join('1' if one else ':' for one in self.ones)}]"
+        if self.sort == "scalar":
+            return f"{self.what}"
+        return PYTHON_TYPES[self.what].__name__ if self.sort == "number" else repr(self.what)
+
+
+class Signature:
+    """One kind of arguments, and the function that was compiled for it."""
+
+    def __init__(self, structure: Any, leaves: list[_Leaf], names: list[str], trace: Trace) -> None:
+        self._structure, self._leaves, self._names = structure, leaves, names
+        self._trace = trace
+        #: the function of opwise that calls run
+        self.compiled: Function
+        #: what the call path returns for arguments; MISS for those of another signature
+        self.attempt: Callable[..., Any]
+        #: the text of ``attempt``
+        self.text = ""
+
+    @property
+    def demands(self) -> list[Demand]:
+        """What must hold of the arguments besides dtypes and ranks, and the lines that need it."""
+        return list(self._trace.demands.values())
+
+    def __str__(self) -> str:
+        named = ", ".join(f"{n}: {leaf}" for n, leaf in zip(self._names, self._leaves, strict=True))
+        lines = [f"({named})"]
+        for demand in self.demands:
+            text = str(demand)
+            for k, name in reversed(list(enumerate(self._names))):
+                text = text.replace(f"v{k}.shape", f"{name}.shape")
+            lines.append(f"    {text}")
+        lines += [f"    in numpy: {what} (line {line})" for _, line, what in self._trace.fallbacks]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+class Signatures(list[Signature]):
+    """The signatures of a function, in the order in which they were compiled."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self)) or "no call yet"
+
+    __repr__ = __str__
+
+
+class Jit:
+    """A function of numpy that is compiled for each kind of arguments; what ``jit`` returns."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        static: Sequence[str] = (),
+        fallback: bool = False,
+        mode: Any = None,
+        profile: Any = None,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        #: the function of the program
+        self.function = function
+        #: names of arguments whose values are constants
+        self.static = (static,) if isinstance(static, str) else tuple(static)
+        self.fallback = fallback
+        self._mode, self._profile = mode, profile
+        self._parameters = inspect.signature(function)
+        unknown = set(self.static) - set(self._parameters.parameters)
+        if unknown:
+            raise TypeError(
+                f"static= names {', '.join(sorted(unknown))}, which {function.__name__} does not "
+                "take as an argument"
+            )
+        self._by_key: dict[Any, list[Signature]] = {}
+        self._last: Callable[..., Any] | None = None
+        #: the kinds of arguments that calls had: what decides, and which line needs it
+        self.signatures = Signatures()
+        self._stats: Any = None
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<opwise.jit of {self.function!r}>"
+
+    @property
+    def converted(self) -> str:
+        """The text of the function as it is traced: with its loops and branches as calls."""
+        return convert_function(self.function).text
+
+    @property
+    def profile(self) -> Any:
+        """Where the time of calls went, by line of the function: a ProfileStats.
+
+        Recording begins with ``jit(profile=True)``, or the flag profile. Raises AttributeError if
+        nothing is recorded.
+        """
+        if self._stats is None:
+            raise AttributeError(
+                f"The calls of {self.function.__name__} are not recorded: write "
+                "opwise.jit(profile=True), or set the flag profile=True."
+            )
+        return self._stats
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        last = self._last
+        if last is not None and not kwargs:
+            result = last(*args)
+            if result is not MISS:
+                return result
+        return self._general(args, kwargs)
+
+    # --- calls that the last signature does not fit
+
+    def _general(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        bound = self._parameters.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = list(bound.arguments.values())
+        leaves, structure = trees.flatten(given)
+        if current() is not None and any(type(x) in (Traced, Number) for x in leaves):
+            return convert_function(self.function).call(*bound.args, **bound.kwargs)
+        if current() is not None:
+            # inside another function that is traced: a call like any other
+            return convert_function(self.function).call(*bound.args, **bound.kwargs)
+        kinds = self._kinds(bound, leaves)
+        key = structure, tuple(kind.key() for kind in kinds)
+        for signature in self._by_key.get(key, ()):
+            result = signature.attempt(*given)
+            if result is not MISS:
+                self._last = signature.attempt if self._is_plain(args, kwargs, given) else None
+                return result
+        signature = self._traced(bound, structure, leaves, kinds)
+        self._by_key.setdefault(key, []).append(signature)
+        self.signatures.append(signature)
+        if self._is_plain(args, kwargs, given):
+            self._last = signature.attempt
+        result = signature.attempt(*given)
+        if result is MISS:
+            raise AssertionError(f"A new signature refuses its own arguments:\n{signature.text}")
+        return result
+
+    def _is_plain(self, args: Sequence[Any], kwargs: dict[str, Any], given: list[Any]) -> bool:
+        """Return whether the arguments of a call are those that the call path takes."""
+        return not kwargs and len(args) == len(given) and all(
+            p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+            for p in self._parameters.parameters.values()
+        )
+
+    def _kinds(self, bound: inspect.BoundArguments, leaves: list[Any]) -> list[_Leaf]:
+        static: list[bool] = []
+        for name, value in bound.arguments.items():
+            static += [name in self.static] * len(trees.flatten(value)[0])
+        seen: dict[int, int] = {}
+        kinds = []
+        for k, (leaf, fixed) in enumerate(zip(leaves, static, strict=True)):
+            kinds.append(_kind(leaf, fixed))
+            if kinds[-1].sort == "array":
+                if id(leaf) in seen:
+                    kinds[-1].same_as = seen[id(leaf)]
+                else:
+                    seen[id(leaf)] = k
+        return kinds
+
+    def _traced(
+        self,
+        bound: inspect.BoundArguments,
+        structure: Any,
+        leaves: list[Any],
+        kinds: list[_Leaf],
+    ) -> Signature:
+        """Trace the function with arguments like these, and compile it."""
+        trace = Trace()
+        inputs: list[Any] = []
+        numbers: list[int] = []
+        traced: list[Any] = []
+        paths = _paths(list(bound.arguments), structure)
+        for k, (leaf, kind) in enumerate(zip(leaves, kinds, strict=True)):
+            if kind.same_as is not None:
+                traced.append(traced[kind.same_as])
+                continue
+            if kind.sort == "array":
+                trace.orders[_order_text(k)] = leaf.flags.c_contiguous
+            made, variable = _argument(k, leaf, kind, paths[k][1])
+            traced.append(made)
+            if variable is not None:
+                inputs.append(variable)
+                numbers.append(k)
+        arguments = trees.unflatten(structure, traced)
+        call = inspect.BoundArguments(
+            self._parameters,
+            dict(zip(bound.arguments, arguments, strict=True)),  # type: ignore[arg-type]
+        )
+        with tracing(trace):
+            result = convert_function(self.function).call(*call.args, **call.kwargs)
+        signature = Signature(structure, kinds, [shown for _, shown in paths], trace)
+        writer = _Writer(signature, structure, kinds, traced, result, paths, len(bound.arguments))
+        stats = self._recording()
+        signature.compiled = compile_function(
+            inputs,
+            writer.outputs,
+            mode=self._mode,
+            name=self.function.__name__,
+            profile=stats,
+            on_unused_input="ignore",
+        )
+        writer.finish(signature.compiled, numbers)
+        return signature
+
+    def _recording(self) -> Any:
+        """Return the ProfileStats of all compiled functions, or what function() takes."""
+        if self._stats is None and self._profile:
+            from opwise.profiling.stats import ProfileStats
+
+            self._stats = ProfileStats(message=self.function.__name__)
+        return self._stats if self._stats is not None else self._profile
+
+
+def _paths(names: list[str], structure: Any) -> list[tuple[str, str]]:
+    """Return (Python expression, the same with the argument's name) for each leaf."""
+    found: list[tuple[str, str]] = []
+
+    def visit(part: Any, text: str, shown: str) -> None:
+        if part is trees.LEAF:
+            found.append((text, shown))
+            return
+        fields = hasattr(part.cls, "__dataclass_fields__")
+        for k, each in enumerate(part.parts):
+            if fields:
+                step = f".{part.keys[k]}"
+            else:
+                step = f"[{part.keys[k]!r}]" if part.keys else f"[{k}]"
+            visit(each, text + step, shown + step)
+
+    for k, (name, part) in enumerate(zip(names, structure.parts, strict=True)):
+        visit(part, f"a{k}", name)
+    return found
+
+
+def _kind(leaf: Any, fixed: bool) -> _Leaf:
+    """Return what a signature says of a leaf."""
+    if fixed:
+        if isinstance(leaf, np.ndarray):
+            raise TypeError("An array cannot be static: its values may change")
+        return _Leaf("constant", leaf)
+    if type(leaf) is np.ndarray:
+        check_dtype(leaf.dtype)
+        return _Leaf("array", leaf.dtype, tuple([n == 1 for n in leaf.shape]))
+    if isinstance(leaf, np.ndarray):
+        raise TypeError(
+            f"opwise.jit takes plain arrays, not {type(leaf).__name__}, whose operators may mean "
+            "something else: pass numpy.asarray(value)"
+        )
+    if isinstance(leaf, np.generic):
+        check_dtype(leaf.dtype)
+        return _Leaf("scalar", leaf.dtype)
+    kind = kind_of(leaf)
+    if kind is not None and kind != "b":
+        if kind == "i" and not -(2**63) <= leaf < 2**63:
+            return _Leaf("constant", leaf)
+        return _Leaf("number", kind)
+    return _Leaf("constant", leaf)
+
+
+def _argument(k: int, leaf: Any, kind: _Leaf, name: str) -> tuple[Any, Any]:
+    """Return (the traced value of an argument's leaf, its input variable or None)."""
+    if kind.sort == "constant":
+        return leaf, None
+    if kind.sort == "number":
+        variable = tensor_type(NUMBER_DTYPES[kind.what], ())(name)
+        return Number(kind.what, variable, leaf, f"v{k}"), variable
+    variable = tensor_type(kind.what.name, kind.ones)(name)
+    if kind.sort == "scalar":
+        return array(variable, (), True), variable
+    dims = tuple(
+        1 if one else Number("i", lambda j=j: variable.shape[j], n, f"v{k}.shape[{j}]", True)
+        for j, (one, n) in enumerate(zip(kind.ones, leaf.shape, strict=True))
+    )
+    readonly = "" if leaf.flags.writeable else "assignment destination is read-only"
+    root = Root(variable, k, readonly)
+    order = leaf.ndim == 0 or frozenset((_order_text(k),))
+    return Traced(root, dims, (), False, order), variable
+
+
+def _order_text(k: int) -> str:
+    """Return the expression that says that an argument lies in C's order."""
+    return f"v{k}.flags.c_contiguous"
+
+
+class _Writer:
+    """Writes the call path of a signature: checks, the compiled function's call, results."""
+
+    def __init__(
+        self,
+        signature: Signature,
+        structure: Any,
+        kinds: list[_Leaf],
+        traced: list[Any],
+        result: Any,
+        paths: list[tuple[str, str]],
+        count: int,
+    ) -> None:
+        self._signature, self._structure, self._kinds = signature, structure, kinds
+        self._paths, self._count = paths, count
+        #: the variables that the compiled function returns
+        self.outputs: list[Any] = []
+        self._places: dict[Any, int] = {}
+        self._given: dict[str, Any] = {"ndarray": np.ndarray, "MISS": MISS}
+        self._changed: dict[int, int] = {}
+        for k, value in enumerate(traced):
+            if type(value) is Traced and kinds[k].same_as is None and value.root.version:
+                self._changed[k] = self._output(value.root.variable)
+        self._result = self._text_of(result)
+
+    def _output(self, variable: Any) -> int:
+        if variable not in self._places:
+            self._places[variable] = len(self.outputs)
+            self.outputs.append(variable)
+        return self._places[variable]
+
+    def _text_of(self, value: Any) -> str:
+        """Return the expression of a part of the result."""
+        if type(value) is Traced:
+            root = value.root
+            if root.origin is not None and not value._path and not value.scalar:
+                return f"v{root.origin}"
+            place = f"r[{self._output(value.variable)}]"
+            return f"{place}[()]" if value.scalar else place
+        if type(value) is Number:
+            return f"r[{self._output(value.variable)}].item()"
+        leaves, structure = trees.flatten(value)
+        if structure is not trees.LEAF:
+            texts = [self._text_of(leaf) for leaf in leaves]
+            return self._tree_text(structure, iter(texts))
+        if isinstance(value, np.ndarray):
+            # a new array each time, as the function would make one
+            name = self._constant(value.copy())
+            return f"{name}.copy()"
+        if isinstance(value, int | float | bool | str | type(None)) and value == value:
+            return repr(value) if not isinstance(value, np.generic) else self._constant(value)
+        return self._constant(value)
+
+    def _constant(self, value: Any) -> str:
+        name = f"k{len(self._given)}"
+        self._given[name] = value
+        return name
+
+    def _tree_text(self, structure: Any, texts: Any) -> str:
+        if structure is trees.LEAF:
+            return str(next(texts))
+        parts = [self._tree_text(part, texts) for part in structure.parts]
+        if structure.cls is tuple:
+            return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+        if structure.cls is list:
+            return f"[{', '.join(parts)}]"
+        if structure.cls is dict:
+            keys = [self._constant(key) for key in structure.keys]
+            return f"{{{', '.join(f'{k}: {p}' for k, p in zip(keys, parts, strict=True))}}}"
+        shallow = trees.Node(structure.cls, structure.keys, (trees.LEAF,) * len(parts))
+        self._given["unflatten"] = trees.unflatten
+        return f"unflatten({self._constant(shallow)}, [{', '.join(parts)}])"
+
+    def finish(self, compiled: Function, numbers: list[int]) -> None:
+        """Write the call path and compile it."""
+        signature, given = self._signature, self._given
+        given["compiled"] = compiled
+        checks = self._structure_checks()
+        lines = []
+        for k, (path, _) in enumerate(self._paths):
+            lines.append(f"v{k} = {path}")
+        conditions = [
+            kind.condition(f"v{k}", given) for k, kind in enumerate(self._kinds)
+        ]
+        conditions += list(signature._trace.demands)
+        if self._changed:
+            given["may_share"] = np.may_share_memory
+            for k in self._changed:
+                conditions.append(f"v{k}.flags.writeable")
+        parameters = ", ".join(f"a{k}" for k in range(self._count))
+        body = [f"def attempt({parameters}):"]
+        if checks:
+            body.append(f"    if not ({' and '.join(checks)}): return MISS")
+        body += [f"    {line}" for line in lines]
+        if conditions:
+            body.append(f"    if not ({' and '.join(conditions)}): return MISS")
+        arrays = [k for k, kind in enumerate(self._kinds) if kind.sort == "array"]
+        for k in self._changed:
+            for other in arrays:
+                if other != k and self._kinds[other].same_as is None:
+                    body.append(f"    if may_share(v{k}, v{other}): raise overlap(v{k}, v{other})")
+        given["overlap"] = _overlap
+        arguments = ", ".join(f"v{k}" for k in numbers)
+        call = f"compiled({arguments})"
+        assumed = [each for each in signature._trace.assumed if "UNKNOWN" not in each]
+        if assumed:
+            given["failed"] = signature
+            body += [
+                "    try:",
+                f"        r = {call}",
+                "    except Exception:",
+                f"        if not ({' and '.join(assumed)}): return MISS",
+                "        raise",
+            ]
+        else:
+            body.append(f"    r = {call}")
+        body += [f"    v{k}[...] = r[{place}]" for k, place in self._changed.items()]
+        body.append(f"    return {self._result}")
+        text = signature.text = "\n".join(body) + "\n"
+        name = f"<opwise.jit {compiled.name}>"
+        exec(compile(text, name, "exec"), given)
+        signature.attempt = given["attempt"]
+
+    def _structure_checks(self) -> list[str]:
+        """Return conditions for arguments that are containers of the same structure."""
+        checks: list[str] = []
+
+        def visit(part: Any, text: str) -> None:
+            if part is trees.LEAF:
+                self._leaf_checks(checks, text)
+                return
+            fields = hasattr(part.cls, "__dataclass_fields__")
+            checks.append(f"type({text}) is {self._constant(part.cls)}")
+            if not fields:
+                checks.append(f"len({text}) == {len(part.parts)}")
+            if part.keys and not fields:
+                checks.append(f"tuple({text}) == {self._constant(part.keys)}")
+            for k, each in enumerate(part.parts):
+                if fields:
+                    visit(each, f"{text}.{part.keys[k]}")
+                else:
+                    visit(each, f"{text}[{self._constant(part.keys[k])}]" if part.keys else
+                          f"{text}[{k}]")  # fmt: skip
+
+        for k, part in enumerate(self._structure.parts):
+            if part is not trees.LEAF:
+                visit(part, f"a{k}")
+        return checks
+
+    def _leaf_checks(self, checks: list[str], text: str) -> None:
+        """Leaves are checked when they have names."""
+
+
+def _overlap(x: np.ndarray, y: np.ndarray) -> Exception:
+    return untraceable(
+        "The function changes an argument in place that shares memory with another argument.",
+        "Pass a copy of one of them.",
+    )
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    static: Sequence[str] | str = (),
+    fallback: bool = False,
+    mode: Any = None,
+    profile: Any = None,
+) -> Any:
+    """Compile a function of numpy as it is; a decorator.
+
+    function: takes and returns arrays, numbers, and lists, tuples, dicts and dataclasses of them.
+    static: names of arguments whose values are constants: a new value compiles again. fallback:
+    whether parts that cannot be traced run in numpy. mode: a Mode or its name (default: the flag
+    mode). profile: whether to record where the time of calls goes (default: the flag profile).
+
+    Returns a Jit, which is called like the function. The first call with arguments of other dtypes
+    or ranks runs the function once with traced arrays, and compiles what it did. ``signatures`` of
+    it says what decides, ``converted`` shows the text that is traced.
+
+    Raises TypeError for a name in ``static`` that is no argument. Calls raise TracingError, with
+    the line, for what cannot be traced.
+    """
+    if function is None:
+        return lambda f: jit(f, static=static, fallback=fallback, mode=mode, profile=profile)
+    if isinstance(function, Jit):
+        function = function.function
+    if not callable(function):
+        raise TypeError(f"jit takes a function, not {function!r}")
+    return Jit(function, static, fallback, mode, profile)  # type: ignore[arg-type]

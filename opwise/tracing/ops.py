@@ -1,0 +1,72 @@
+"""``NumpyCall``: an Op that lets numpy compute what opwise has no Op for."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opwise.errors import GradNotDefined
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op
+from opwise.tensor.type import tensor_type
+from opwise.tensor.variable import Tensor, as_tensor_variable
+
+
+class NumpyCall(Op):
+    """A function of numpy, called with arrays and constants.
+
+    name: dotted, such as 'linalg.eigh', in the module numpy. types: (dtype, broadcastable) of each
+    result. constants: (keyword, value) pairs, hashable.
+    """
+
+    __props__ = ("name", "types", "constants")
+
+    def __init__(
+        self,
+        name: str,
+        types: tuple[tuple[str, tuple[bool, ...]], ...],
+        constants: tuple[tuple[str, Any], ...] = (),
+    ) -> None:
+        self.name, self.types, self.constants = name, types, constants
+
+    def make_node(self, *inputs: Any) -> Apply:
+        made = [as_tensor_variable(x) for x in inputs]
+        return Apply(self, made, [tensor_type(dtype, ones)() for dtype, ones in self.types])
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        with np.errstate(all="ignore"):
+            results = numpy_function(self.name)(*inputs, **dict(self.constants))
+        if len(self.types) == 1 and not isinstance(results, tuple):
+            results = (results,)
+        for storage, value, (dtype, _) in zip(output_storage, results, self.types, strict=True):
+            storage[0] = np.asarray(value, dtype)
+
+    def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Any:
+        raise GradNotDefined(f"numpy.{self.name} has no derivative in opwise")
+
+    def __str__(self) -> str:
+        return f"numpy.{self.name}"
+
+
+def numpy_function(name: str) -> Any:
+    """Return the function of numpy with a dotted name."""
+    module, _, function = name.rpartition(".")
+    return getattr(importlib.import_module(f"numpy.{module}" if module else "numpy"), function)
+
+
+def numpy_call(
+    name: str,
+    inputs: Sequence[Any],
+    types: Sequence[tuple[Any, Sequence[bool]]],
+    **constants: Any,
+) -> list[Tensor]:
+    """Return the variables of the results of a function of numpy.
+
+    types: (dtype, which axes have the length 1 in all calls) of each result.
+    """
+    made = tuple((np.dtype(dtype).name, tuple(map(bool, ones))) for dtype, ones in types)
+    op = NumpyCall(name, made, tuple(sorted(constants.items())))
+    return op(*inputs, return_list=True)

@@ -1,0 +1,956 @@
+"""Functions of numpy that reduce axes, accumulate along them, sort them, or choose elements."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opwise import tensor as T
+from opwise.tensor.variable import Tensor
+from opwise.tracing.indexing import broadcast, converted
+from opwise.tracing.ops import numpy_call
+from opwise.tracing.shaping import (
+    _stored,
+    arange,
+    asarray,
+    astype,
+    axes_of,
+    axis_of,
+    broadcast_to,
+    concatenate,
+    copied,
+    expand_dims,
+    implements,
+    moveaxis,
+    ravel,
+    reshape,
+    result_dtype,
+    swapaxes,
+)
+from opwise.tracing.trace import demand, untraceable
+from opwise.tracing.ufuncs import dtype_entry, operand_as
+from opwise.tracing.values import (
+    HANDLERS,
+    UNKNOWN,
+    Dim,
+    Number,
+    Root,
+    Traced,
+    array,
+    as_traced,
+    common_order,
+    dim_variable,
+    fitted,
+    hint_of,
+    is_one,
+    number_of,
+    number_text,
+    product,
+)
+
+_NO_VALUE = np._NoValue  # type: ignore[attr-defined]
+
+
+def _reduced(x: Traced, made: Tensor, axes: Sequence[int], keepdims: bool) -> Traced:
+    """Return the result of a reduction, whose variable lacks the axes."""
+    dims = tuple(d for k, d in enumerate(x.dims) if k not in axes)
+    result = array(fitted(made, dims), dims, not dims, len(dims) <= 1 or x.contiguous)
+    if keepdims and keepdims is not _NO_VALUE:
+        if not x.ndim:
+            return result
+        result.scalar = False
+        return expand_dims(result, tuple(axes)) if axes else result
+    return result
+
+
+def _finish(result: Traced, out: Any) -> Any:
+    return result if out is None else _stored(result, out)
+
+
+def _only(out: Any) -> Any:
+    return out[0] if isinstance(out, tuple) else out
+
+
+def _masked(x: Traced, where: Any, neutral: Any) -> Traced:
+    """Return the array with a neutral value where a reduction leaves elements out."""
+    if where is True or where is _NO_VALUE:
+        return x
+    mask = broadcast_to(where, x.dims)
+    return np.where(mask, x, np.asarray(neutral, x.dtype))  # type: ignore[call-overload, no-any-return]
+
+
+def _sum_dtype(x: Traced, dtype: Any) -> np.dtype[Any]:
+    if dtype is not None:
+        return np.dtype(dtype)
+    return np.add.reduce(np.ones(1, x.dtype)).dtype
+
+
+@implements(np.sum, method="sum")
+def sum_(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False,
+    initial: Any = _NO_VALUE, where: Any = True,
+) -> Any:  # fmt: skip
+    x = as_traced(a)
+    axes = axes_of(axis, x.ndim)
+    made = _sum_dtype(x, dtype if dtype is not None or out is None else _only(out).dtype)
+    x = _masked(astype(x, made, copy=False), where, 0)
+    if made == np.bool:
+        return any_(x, axis, out, keepdims)
+    variable = x.variable
+    if axes:
+        variable = _wide_float16(variable, lambda v: T.sum(v, axis=list(axes), dtype=v.type.dtype))
+    result = _reduced(x, converted(variable, made), axes, keepdims)
+    if initial is not _NO_VALUE:
+        result = astype(np.add(result, initial), made, copy=False)  # type: ignore[call-overload]
+    return _finish(result, out)
+
+
+def _wide_float16(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return what a function gives for float32, if a variable is of float16."""
+    if x.type.dtype != "float16":
+        return function(x)
+    return T.cast(function(T.cast(x, "float32")), "float16")
+
+
+@implements(np.prod, method="prod")
+def prod(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False,
+    initial: Any = _NO_VALUE, where: Any = True,
+) -> Any:  # fmt: skip
+    x = as_traced(a)
+    axes = axes_of(axis, x.ndim)
+    made = _sum_dtype(x, dtype if dtype is not None or out is None else _only(out).dtype)
+    x = _masked(astype(x, made, copy=False), where, 1)
+    if made == np.bool:
+        return all_(x, axis, out, keepdims)
+    variable = x.variable
+    if axes:
+        variable = _wide_float16(
+            variable, lambda v: T.prod(v, axis=list(axes), dtype=v.type.dtype)
+        )
+    result = _reduced(x, converted(variable, made), axes, keepdims)
+    if initial is not _NO_VALUE:
+        result = astype(np.multiply(result, initial), made, copy=False)  # type: ignore[call-overload]
+    return _finish(result, out)
+
+
+def _extreme(name: str) -> Callable[..., Any]:
+    largest = name == "maximum"
+
+    def reduce(
+        a: Any, axis: Any = None, out: Any = None, keepdims: Any = False,
+        initial: Any = _NO_VALUE, where: Any = True, dtype: Any = None,
+    ) -> Any:  # fmt: skip
+        x = as_traced(a)
+        axes = axes_of(axis, x.ndim)
+        ufunc = getattr(np, name)
+        if where is not True and where is not _NO_VALUE:
+            if initial is _NO_VALUE:
+                raise ValueError(
+                    f"reduction operation '{name}' does not have an identity, so to use a where "
+                    "mask one has to specify 'initial'"
+                )
+            x = _masked(x, where, initial)
+        if initial is _NO_VALUE:
+            _require_elements(x, axes, name)
+        elif any(hint_of(x.dims[k]) == 0 for k in axes):
+            for k in axes:
+                if type(x.dims[k]) is Number and x.dims[k].known:
+                    demand(f"{x.dims[k].text} == {x.dims[k].hint}")
+            shape = tuple(d for k, d in enumerate(x.dims) if k not in axes)
+            made = astype(broadcast_to(np.asarray(initial), shape), x.dtype)
+            return _finish(_reduced(x, made.variable, axes, keepdims), out)
+        variable = x.variable
+        if x.dtype.kind == "b":
+            if axes:
+                variable = (T.any if largest else T.all)(variable, axis=list(axes))
+        elif axes:
+            variable = _extreme_variable(x, axes, largest)
+        result = _reduced(x, converted(variable, x.dtype), axes, keepdims)
+        if initial is not _NO_VALUE:
+            result = astype(ufunc(result, initial), x.dtype, copy=False)
+        return _finish(result, out)
+
+    return reduce
+
+
+def _extreme_variable(x: Traced, axes: Sequence[int], largest: bool) -> Tensor:
+    if x.dtype.kind == "c":
+        kept = [b for k, b in enumerate(x.variable.type.broadcastable) if k not in axes]
+        (made,) = numpy_call(
+            "max" if largest else "min", [x.variable], [(x.dtype, kept)], axis=tuple(axes)
+        )
+        return made
+    return (T.max if largest else T.min)(x.variable, axis=list(axes))
+
+
+def _require_elements(x: Traced, axes: Sequence[int], name: str) -> None:
+    """Raise numpy's error if axes without elements are reduced by what has no neutral element."""
+    for k in axes:
+        if hint_of(x.dims[k]) == 0:
+            raise ValueError(
+                f"zero-size array to reduction operation {name} which has no identity"
+            )
+
+
+amax = implements(np.max, np.amax, method="max")(_extreme("maximum"))
+amin = implements(np.min, np.amin, method="min")(_extreme("minimum"))
+
+
+@implements(np.ptp)
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    made = np.subtract(amax(a, axis, None, keepdims), amin(a, axis, None, keepdims))
+    return _finish(made, out)
+
+
+@implements(np.any, method="any")
+def any_(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    x = astype(as_traced(a), bool, copy=False)
+    x = _masked(x, where, False)
+    axes = axes_of(axis, x.ndim)
+    variable = T.any(x.variable, axis=list(axes)) if axes else x.variable
+    return _finish(_reduced(x, converted(variable, bool), axes, keepdims), out)
+
+
+@implements(np.all, method="all")
+def all_(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    x = astype(as_traced(a), bool, copy=False)
+    x = _masked(x, where, True)
+    axes = axes_of(axis, x.ndim)
+    variable = T.all(x.variable, axis=list(axes)) if axes else x.variable
+    return _finish(_reduced(x, converted(variable, bool), axes, keepdims), out)
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    return sum_(astype(as_traced(a), bool, copy=False), axis, np.intp, None, keepdims)
+
+
+def _count(x: Traced, axes: Sequence[int], where: Any) -> Any:
+    if where is True or where is _NO_VALUE:
+        return product(x.dims[k] for k in axes)
+    return sum_(broadcast_to(where, x.dims), tuple(axes), np.intp)
+
+
+def _mean_dtype(x: Traced, dtype: Any) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    """Return the dtypes in which numpy computes a mean, and of its result."""
+    if dtype is not None:
+        return np.dtype(dtype), np.dtype(dtype)
+    if x.dtype.kind in "iub":
+        return np.dtype(float), np.dtype(float)
+    if x.dtype == np.float16:
+        return np.dtype(np.float32), np.dtype(np.float16)
+    return x.dtype, x.dtype
+
+
+@implements(np.mean, method="mean")
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *,
+    where: Any = True,
+) -> Any:  # fmt: skip
+    x = as_traced(a)
+    axes = axes_of(axis, x.ndim)
+    inside, outside = _mean_dtype(x, dtype)
+    if inside.kind not in "fc":
+        raise untraceable(f"A mean in {inside} cannot be traced.", "Leave dtype out.")
+    count = _count(x, axes, where)
+    total = sum_(x, axis, inside, None, keepdims, _NO_VALUE, where)
+    divided = np.true_divide(total, astype(count, inside) if type(count) is Traced else count)
+    made = astype(divided, outside, copy=False)
+    return _finish(made, out)
+
+
+@implements(np.average)
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
+) -> Any:
+    if returned:
+        raise untraceable("numpy.average with returned=True cannot be traced.", "Sum the weights.")
+    if weights is None:
+        return mean(a, axis, None, None, keepdims)
+    x, w = as_traced(a), as_traced(weights)
+    kind = np.result_type(x.dtype, w.dtype, np.float64 if x.dtype.kind in "iub" else x.dtype)
+    if w.ndim != x.ndim:
+        where = axis_of(axis, x.ndim)
+        w = reshape(w, tuple(d if k == where else 1 for k, d in enumerate(x.dims)))
+    total = sum_(astype(w, kind, copy=False) * broadcast_to(np.ones((), kind), x.dims), axis,
+                 None, None, keepdims)  # fmt: skip
+    return sum_(np.multiply(x, w, dtype=kind), axis, None, None, keepdims) / total
+
+
+@implements(np.var, method="var")
+def var(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+    keepdims: Any = False, *, where: Any = True, mean: Any = _NO_VALUE,
+    correction: Any = _NO_VALUE,
+) -> Any:  # fmt: skip
+    x = as_traced(a)
+    if correction is not _NO_VALUE:
+        ddof = correction
+    axes = axes_of(axis, x.ndim)
+    inside, outside = _mean_dtype(x, dtype)
+    count = _count(x, axes, where)
+    x = astype(x, inside, copy=False)
+    if mean is _NO_VALUE:
+        total = sum_(x, tuple(axes), inside, None, True, _NO_VALUE, where)
+        divisor = count
+        if type(count) is Traced:
+            divisor = expand_dims(count, axes)
+        mean = np.true_divide(total, divisor)
+    centred = np.subtract(x, astype(mean, inside, copy=False))
+    if inside.kind == "c":
+        squares = centred.real * centred.real + centred.imag * centred.imag
+        inside = squares.dtype
+        outside = squares.dtype
+    else:
+        squares = centred * centred
+    total = sum_(squares, axis, inside, None, keepdims, _NO_VALUE, where)
+    rest = np.maximum(count - ddof, 0) if type(count) is Traced else _at_least_zero(count - ddof)
+    if type(rest) is Traced:
+        rest = astype(rest, inside)
+    made = astype(np.true_divide(total, rest), outside, copy=False)
+    return _finish(made, out)
+
+
+def _at_least_zero(value: Any) -> Any:
+    if type(value) is Number:
+        if value.known and value.hint < 0:
+            demand(f"{value.text} < 0")
+            return 0
+        if value.known:
+            demand(f"{value.text} >= 0") if False else None
+            return Number(
+                value.kind,
+                lambda: T.maximum(value.variable, 0),
+                value.hint,
+                f"max({value.text}, 0)",
+                value.of_lengths,
+            )
+        return value
+    return max(value, 0)
+
+
+@implements(np.std, method="std")
+def std(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+    keepdims: Any = False, *, where: Any = True, mean: Any = _NO_VALUE,
+    correction: Any = _NO_VALUE,
+) -> Any:  # fmt: skip
+    variance = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean,
+                   correction=correction)  # fmt: skip
+    return _finish(np.sqrt(variance), out)
+
+
+# --- positions ------------------------------------------------------------------------------------
+
+
+def _positions(name: str) -> Callable[..., Any]:
+    def find(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        x = as_traced(a)
+        if axis is None:
+            flat, where, axes = ravel(x), 0, tuple(range(x.ndim))
+        else:
+            flat, where = x, axis_of(axis, x.ndim)
+            axes = (where,)
+        if hint_of(flat.dims[where]) == 0:
+            raise ValueError(f"attempt to get {name} of an empty sequence")
+        kept = [b for k, b in enumerate(flat.variable.type.broadcastable) if k != where]
+        if x.dtype.kind in "bc" or x.dtype == np.float16:
+            (made,) = numpy_call(name, [flat.variable], [(np.intp, kept)], axis=where)
+        else:
+            made = getattr(T, name)(flat.variable, axis=where)
+        result = _reduced(flat, converted(made, np.intp), (where,), False)
+        if keepdims and keepdims is not _NO_VALUE:
+            result = reshape(result, tuple(1 if k in axes else d for k, d in enumerate(x.dims)))
+        return _finish(result, out)
+
+    return find
+
+
+argmax = implements(np.argmax, method="argmax")(_positions("argmax"))
+argmin = implements(np.argmin, method="argmin")(_positions("argmin"))
+
+
+@implements(np.nonzero, method="nonzero")
+def nonzero(a: Any) -> tuple[Traced, ...]:
+    x = as_traced(a)
+    if not x.ndim:
+        raise ValueError("Calling nonzero on 0d arrays is not allowed.")
+    variables = T.nonzero(astype(x, bool, copy=False).variable, return_matrix=False)
+    length = Number("i", lambda: variables[0].shape[0])
+    return tuple(array(converted(v, np.intp), (length,)) for v in variables)
+
+
+@implements(np.flatnonzero)
+def flatnonzero(a: Any) -> Traced:
+    return nonzero(ravel(a))[0]
+
+
+@implements(np.argwhere)
+def argwhere(a: Any) -> Traced:
+    return swapaxes(np.stack(nonzero(a)), 0, 1)  # type: ignore[call-overload]
+
+
+@implements(np.where)
+def where(condition: Any, x: Any = _NO_VALUE, y: Any = _NO_VALUE, /) -> Any:
+    if x is _NO_VALUE:
+        return nonzero(condition)
+    if all(type(v) in (Traced, np.ndarray) or isinstance(v, np.generic) for v in (x, y)):
+        made = np.result_type(as_traced(x).dtype, as_traced(y).dtype)
+    else:
+        made = result_type_of(x, y)
+    # Python's ints wrap here, as numpy casts them without a check
+    chosen = [operand_as(_array_like(v), made) for v in (x, y)]
+    mask = astype(as_traced(condition), bool, copy=False)
+    variables, dims = broadcast([mask, *chosen])
+    variable = T.switch(*variables)
+    order = common_order((mask, *chosen), len(dims))
+    return array(converted(variable, made), dims, False, order)
+
+
+def _array_like(value: Any) -> Any:
+    return as_traced(value) if isinstance(value, list | tuple | int | float | complex) else value
+
+
+def result_type_of(*values: Any) -> np.dtype[Any]:
+    """Return the dtype of arrays and weak Python numbers together, as NEP 50 says."""
+    samples = []
+    for value in values:
+        entry = dtype_entry(value)
+        if isinstance(entry, type):
+            samples.append(entry(0) if type(value) is Number else value)
+        else:
+            samples.append(entry)
+    return np.result_type(*samples)
+
+
+@implements(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Traced:
+    made = result_type_of(*choicelist, default)
+    result: Any = operand_as(_array_like(default), made)
+    for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
+        result = where(condition, operand_as(_array_like(choice), made), result)
+    return result
+
+
+@implements(np.clip, method="clip")
+def clip(
+    a: Any, a_min: Any = _NO_VALUE, a_max: Any = _NO_VALUE, out: Any = None, *,
+    min: Any = _NO_VALUE, max: Any = _NO_VALUE, **keywords: Any,
+) -> Any:  # fmt: skip
+    low = min if a_min is _NO_VALUE else a_min
+    high = max if a_max is _NO_VALUE else a_max
+    x = as_traced(a)
+    operands = [v for v in (x, low, high) if v is not None and v is not _NO_VALUE]
+    made = result_type_of(*operands)
+    for bound in operands[1:]:
+        if type(bound) is int and made.kind in "iu":
+            np.asarray(bound, made)
+    result: Any = x
+    if low is not None and low is not _NO_VALUE:
+        result = np.maximum(result, low)
+    if high is not None and high is not _NO_VALUE:
+        result = np.minimum(result, high)
+    if result is x:
+        result = copied(x)
+    return _finish(result, out)
+
+
+HANDLERS.methods["round"] = lambda x, decimals=0, out=None: around(x, decimals, out)
+
+
+@implements(np.round, np.around)
+def around(a: Any, decimals: int = 0, out: Any = None) -> Any:
+    x = as_traced(a)
+    decimals = operator.index(decimals)
+    if x.dtype.kind == "b":
+        if decimals:
+            raise TypeError("numpy.round of booleans takes no decimals")
+        x = astype(x, np.float16)
+    if x.dtype.kind in "iu":
+        if decimals >= 0:
+            return _finish(copied(x), out)
+        ones = x.variable.type.broadcastable
+        (made,) = numpy_call("round", [x.variable], [(x.dtype, ones)], decimals=decimals)
+        return _finish(array(made, x.dims, x.scalar, x.contiguous), out)
+    if decimals == 0:
+        return _finish(np.rint(x), out)
+    factor = 10.0 ** abs(decimals)
+    if decimals > 0:
+        made = np.true_divide(np.rint(np.multiply(x, factor)), factor)
+    else:
+        made = np.multiply(np.rint(np.true_divide(x, factor)), factor)
+    return _finish(made, out)
+
+
+@implements(np.fix)
+def fix(x: Any, out: Any = None) -> Any:
+    return _finish(np.trunc(as_traced(x)), out)
+
+
+# --- accumulation and order -----------------------------------------------------------------------
+
+
+def _accumulated(name: str) -> Callable[..., Any]:
+    def accumulate(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        x = as_traced(a)
+        if axis is None:
+            x, axis = ravel(x), 0
+        axis = axis_of(axis, x.ndim)
+        made = _sum_dtype(x, dtype if dtype is not None or out is None else _only(out).dtype)
+        x = astype(x, made, copy=False)
+        ones = x.variable.type.broadcastable
+        if made.kind in "fiu" and made != np.float16:
+            variable = getattr(T, name)(x.variable, axis=axis)
+        else:
+            (variable,) = numpy_call(name, [x.variable], [(made, ones)], axis=axis)
+        variable = converted(fitted(variable, x.dims), made)
+        return _finish(array(variable, x.dims, False, x.contiguous), out)
+
+    return accumulate
+
+
+cumsum = implements(np.cumsum, method="cumsum")(_accumulated("cumsum"))
+cumprod = implements(np.cumprod, method="cumprod")(_accumulated("cumprod"))
+
+
+@implements(np.cumulative_sum)
+def cumulative_sum(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+) -> Any:
+    x = as_traced(x)
+    if axis is None and x.ndim > 1:
+        raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+    axis = 0 if axis is None else axis_of(axis, x.ndim)
+    made = cumsum(x, axis, dtype)
+    if include_initial:
+        first = np.zeros_like(made[(*[slice(None)] * axis, slice(0, 1))])
+        if hint_of(x.dims[axis]) == 0:
+            raise untraceable("A sum of an empty axis with include_initial cannot be traced.", "")
+        made = concatenate((first, made), axis)
+    return _finish(made, out)
+
+
+@implements(np.diff)
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NO_VALUE, append: Any = _NO_VALUE) -> Any:
+    x = as_traced(a)
+    axis = axis_of(axis, x.ndim)
+    parts = [x]
+    for value, first in ((prepend, True), (append, False)):
+        if value is not _NO_VALUE:
+            more = as_traced(value)
+            if not more.ndim:
+                more = broadcast_to(more, tuple(1 if k == axis else d for k, d in enumerate(x.dims)))
+            parts = [more, *parts] if first else [*parts, more]
+    if len(parts) > 1:
+        x = concatenate(parts, axis)
+    before = (slice(None),) * axis
+    for _ in range(n):
+        ufunc = np.not_equal if x.dtype.kind == "b" else np.subtract
+        x = ufunc(x[(*before, slice(1, None))], x[(*before, slice(None, -1))])  # type: ignore[index]
+    return x
+
+
+@implements(np.ediff1d)
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    x = ravel(ary)
+    parts = [np.subtract(x[1:], x[:-1])]
+    if to_begin is not None:
+        parts = [ravel(to_begin), *parts]
+    if to_end is not None:
+        parts = [*parts, ravel(to_end)]
+    return concatenate(parts) if len(parts) > 1 else parts[0]
+
+
+def _sorted(x: Traced, axis: Any) -> Traced:
+    if axis is None:
+        x, axis = ravel(x), -1
+    axis = axis_of(axis, x.ndim)
+    if x.dtype.kind in "fiu" and x.dtype != np.float16:
+        made = T.sort(x.variable, axis=axis)
+    else:
+        ones = x.variable.type.broadcastable
+        (made,) = numpy_call("sort", [x.variable], [(x.dtype, ones)], axis=axis)
+    return array(fitted(converted(made, x.dtype), x.dims), x.dims, False, x.contiguous)
+
+
+@implements(np.sort)
+def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    return _sorted(as_traced(a), axis)
+
+
+@implements(np.partition)
+def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = None, order: Any = None) -> Any:
+    return _sorted(as_traced(a), axis)  # an order that fulfils what a partition promises
+
+
+def _sort_method(x: Traced, axis: int = -1, kind: Any = None, order: Any = None, **_: Any) -> None:
+    x[...] = _sorted(x, axis)
+
+
+HANDLERS.methods["sort"] = _sort_method
+HANDLERS.methods["partition"] = lambda x, kth, axis=-1: _sort_method(x, axis)
+
+
+@implements(np.argsort, method="argsort")
+def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    x = as_traced(a)
+    if axis is None:
+        x, axis = ravel(x), -1
+    if not x.ndim:
+        raise untraceable("argsort of a scalar cannot be traced.", "It is 0.")
+    axis = axis_of(axis, x.ndim)
+    ones = x.variable.type.broadcastable
+    # equal elements have the order that numpy gives them
+    kind = "stable" if stable else kind
+    (made,) = numpy_call("argsort", [x.variable], [(np.intp, ones)], axis=axis, kind=kind)
+    return array(fitted(made, x.dims), x.dims, False, x.contiguous)
+
+
+@implements(np.searchsorted)
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    x, values = as_traced(a), as_traced(v)
+    if sorter is not None:
+        x = x[sorter]
+    common = result_type_of(a if type(a) is not list else x, v if type(v) is not list else values)
+    x, values = operand_as(x, common), operand_as(values, common)
+    ones = values.variable.type.broadcastable
+    (made,) = numpy_call(
+        "searchsorted", [x.variable, values.variable], [(np.intp, ones)], side=side
+    )
+    return array(made, values.dims, not values.ndim)
+
+
+HANDLERS.methods["searchsorted"] = searchsorted
+
+
+@implements(np.digitize)
+def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    values, edges = as_traced(x), as_traced(bins)
+    ones = values.variable.type.broadcastable
+    (made,) = numpy_call(
+        "digitize", [values.variable, edges.variable], [(np.intp, ones)], right=bool(right)
+    )
+    return array(made, values.dims, not values.ndim)
+
+
+@implements(np.bincount)
+def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Traced:
+    values = as_traced(x)
+    if type(minlength) is Number:
+        minlength = operator.index(minlength)
+    inputs, kind = [values.variable], np.dtype(np.intp)
+    if weights is not None:
+        inputs.append(astype(as_traced(weights), float, casting="safe", copy=False).variable)
+        kind = np.dtype(float)
+    (made,) = numpy_call("bincount", inputs, [(kind, (False,))], minlength=int(minlength))
+    return array(made, (Number("i", lambda: made.shape[0]),))
+
+
+@implements(np.histogram)
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    if weights is not None or density:
+        raise untraceable("numpy.histogram with weights= or density= cannot be traced.", "")
+    x = as_traced(a)
+    if isinstance(bins, int | np.integer | Number):
+        count = operator.index(bins)
+        constants = {"bins": count}
+        if range is not None:
+            if any(type(v) in (Traced, Number) for v in range):
+                raise untraceable("numpy.histogram needs the numbers of its range.", "")
+            constants["range"] = tuple(range)
+        kind = np.dtype(float) if x.dtype.kind in "iub" else np.result_type(x.dtype, np.float32)
+        kind = np.histogram(np.ones(1, x.dtype), bins=1)[1].dtype
+        counts, edges = numpy_call(
+            "histogram", [x.variable],
+            [(np.int64, (count == 1,)), (kind, (False,))], **constants,
+        )  # fmt: skip
+        return array(counts, (count,)), array(edges, (count + 1,))
+    edges_ = as_traced(bins)
+    counts, made = numpy_call(
+        "histogram", [x.variable, edges_.variable],
+        [(np.int64, (False,)), (edges_.dtype, (False,))],
+    )  # fmt: skip
+    length = edges_.dims[0] - 1
+    return array(counts, (length,)), array(made, edges_.dims)
+
+
+@implements(np.unique)
+def unique(
+    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    axis: Any = None, *, equal_nan: bool = True, sorted: bool = True,
+) -> Any:  # fmt: skip
+    if axis is not None:
+        raise untraceable("numpy.unique along an axis cannot be traced.", "Leave axis out.")
+    x = as_traced(ar)
+    ones = x.variable.type.broadcastable
+    types: list[Any] = [(x.dtype, (False,))]
+    dims: list[Any] = [None]
+    for wanted, shape_, dims_ in (
+        (return_index, (False,), None), (return_inverse, ones, x.dims), (return_counts, (False,), None),
+    ):  # fmt: skip
+        if wanted:
+            types.append((np.intp, shape_))
+            dims.append(dims_)
+    made = numpy_call(
+        "unique", [x.variable], types, return_index=return_index, return_inverse=return_inverse,
+        return_counts=return_counts, equal_nan=equal_nan,
+    )  # fmt: skip
+    length = Number("i", lambda: made[0].shape[0])
+    results = [array(v, d or (length,)) for v, d in zip(made, dims, strict=True)]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+# --- elements by positions ------------------------------------------------------------------------
+
+
+@implements(np.take, method="take")
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    x = as_traced(a)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = axis_of(axis, x.ndim)
+    where_ = indices
+    if mode != "raise":
+        length = x.dims[axis]
+        where_ = np.remainder(indices, length) if mode == "wrap" else clip(indices, 0, length - 1)
+    if isinstance(where_, list | tuple):
+        where_ = as_traced(where_)
+    return _finish(x[(*[slice(None)] * axis, where_)], out)
+
+
+@implements(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+    x, where_ = as_traced(arr), as_traced(indices)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = axis_of(axis, x.ndim)
+    key = []
+    for k, dim in enumerate(x.dims):
+        if k == axis:
+            key.append(where_)
+        else:
+            rows = arange(dim)
+            key.append(reshape(rows, tuple(dim if j == k else 1 for j in range(x.ndim))))
+    return x[tuple(key)]
+
+
+@implements(np.put_along_axis)
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    x, where_ = as_traced(arr), as_traced(indices)
+    axis = axis_of(axis, x.ndim)
+    key = [
+        where_ if k == axis else reshape(arange(d), tuple(d if j == k else 1 for j in range(x.ndim)))
+        for k, d in enumerate(x.dims)
+    ]
+    x[tuple(key)] = values
+
+
+@implements(np.compress, method="compress")
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+    x = as_traced(a)
+    if axis is None:
+        x, axis = ravel(x), 0
+    return _finish(take(x, nonzero(astype(as_traced(condition), bool))[0], axis), out)
+
+
+HANDLERS.methods["compress"] = lambda x, condition, axis=None, out=None: compress(
+    condition, x, axis, out
+)
+
+
+@implements(np.extract)
+def extract(condition: Any, arr: Any) -> Any:
+    return ravel(arr)[ravel(astype(as_traced(condition), bool))]
+
+
+@implements(np.trace, method="trace")
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+) -> Any:
+    x = np.diagonal(as_traced(a), offset, axis1, axis2)  # type: ignore[call-overload]
+    return _finish(sum_(x, -1, dtype), out)
+
+
+def _quantiles(x: Traced, q: np.ndarray, single: bool, axes: Sequence[int], keepdims: Any) -> Any:
+    """Return quantiles as numpy's method 'linear' gives them; single: q is a Python number."""
+    kept = [k for k in range(x.ndim) if k not in axes]
+    flat = moveaxis(x, list(axes), list(range(len(kept), x.ndim)))
+    size = product(x.dims[k] for k in axes)
+    flat = reshape(flat, (*[x.dims[k] for k in kept], size))
+    ones = [is_one(x.dims[k]) for k in kept]
+    kind = np.quantile(np.ones(1, x.dtype), float(q) if single else q).dtype
+    shape_ = [(kind, [*[n == 1 for n in q.shape], *ones])]
+    if single:
+        (made,) = numpy_call("quantile", [flat.variable], shape_, axis=-1, q=float(q))
+    else:
+        (made,) = numpy_call("quantile", [flat.variable, q], shape_, axis=-1)
+    dims = (*q.shape, *[x.dims[k] for k in kept])
+    result = array(made, dims, not dims)
+    if keepdims and keepdims is not _NO_VALUE:
+        full = (*q.shape, *[1 if k in axes else d for k, d in enumerate(x.dims)])
+        result = reshape(result, full)
+    return result
+
+
+def _quantile_function(scale: float) -> Callable[..., Any]:
+    def quantile(
+        a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+        method: str = "linear", keepdims: Any = False, **more: Any,
+    ) -> Any:  # fmt: skip
+        if method != "linear" or more:
+            raise untraceable("Quantiles of other methods than 'linear' cannot be traced.", "")
+        x = as_traced(a)
+        if type(q) in (Traced, Number):
+            raise untraceable("Quantiles need the number q.", "Write the number, or static=.")
+        return _finish(
+            _quantiles(
+                x, np.asarray(q, float) / scale, isinstance(q, int | float),
+                axes_of(axis, x.ndim), keepdims,
+            ), out,
+        )
+
+    return quantile
+
+
+implements(np.quantile)(_quantile_function(1.0))
+implements(np.percentile)(_quantile_function(100.0))
+
+
+@implements(np.median)
+def median(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
+) -> Any:
+    x = as_traced(a)
+    axes = axes_of(axis, x.ndim)
+    kept = [is_one(d) for k, d in enumerate(x.dims) if k not in axes]
+    kind = np.median(np.ones(1, x.dtype)).dtype
+    (made,) = numpy_call("median", [x.variable], [(kind, kept)], axis=tuple(axes))
+    return _finish(_reduced(x, made, axes, keepdims), out)
+
+
+@implements(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    x, y = as_traced(a), as_traced(b)
+    if y.dtype.kind not in "fc":
+        y = astype(y, np.result_type(y.dtype, 1.0))
+    near = np.less_equal(np.abs(x - y), atol + rtol * np.abs(y))  # type: ignore[operator]
+    made = (near & np.isfinite(y)) | (x == y)
+    if equal_nan:
+        made = made | (np.isnan(x) & np.isnan(y))
+    return made
+
+
+@implements(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    return number_from(all_(isclose(a, b, rtol, atol, equal_nan)))
+
+
+@implements(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    x, y = as_traced(a1), as_traced(a2)
+    if x.ndim != y.ndim:
+        return False
+    for a, b in zip(x.dims, y.dims, strict=True):
+        if hint_of(a) != hint_of(b):
+            if UNKNOWN in (hint_of(a), hint_of(b)):
+                raise untraceable("array_equal needs the lengths of its arguments.", "")
+            demand(f"{number_text(a)} != {number_text(b)}")
+            return False
+        demand(f"{number_text(a)} == {number_text(b)}") if a is not b else None
+    return number_from(all_(np.equal(x, y)))
+
+
+@implements(np.nan_to_num)
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    a = as_traced(x)
+    if a.dtype.kind not in "f":
+        if a.dtype.kind == "c":
+            raise untraceable("nan_to_num of complex numbers cannot be traced.", "")
+        return copied(a)
+    info = np.finfo(a.dtype)
+    made = where(np.isnan(a), a.dtype.type(nan), a)
+    made = where(np.equal(a, np.inf), a.dtype.type(info.max if posinf is None else posinf), made)
+    made = where(np.equal(a, -np.inf), a.dtype.type(info.min if neginf is None else neginf), made)
+    if not copy:
+        a[...] = made
+        return a
+    made.scalar = not made.ndim
+    return made
+
+
+def _without_nans(name: str, neutral: Any) -> Callable[..., Any]:
+    def reduce(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+        x = as_traced(a)
+        if x.dtype.kind == "f":
+            x = where(np.isnan(x), x.dtype.type(neutral), x)
+        return HANDLERS.functions[getattr(np, name)](x, axis, *args, **kwargs)
+
+    return reduce
+
+
+implements(np.nansum)(_without_nans("sum", 0))
+implements(np.nanprod)(_without_nans("prod", 1))
+
+
+@implements(np.nanmean)
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    x = as_traced(a)
+    if x.dtype.kind != "f":
+        return mean(x, axis, dtype, out, keepdims)
+    return mean(x, axis, dtype, out, keepdims, where=np.logical_not(np.isnan(x)))
+
+
+@implements(np.interp)
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    if period is not None or left is not None or right is not None:
+        raise untraceable("numpy.interp with left, right or period cannot be traced.", "")
+    values = [as_traced(v) for v in (x, xp, fp)]
+    if any(v.dtype.kind == "c" for v in values):
+        raise untraceable("numpy.interp of complex numbers cannot be traced.", "Use two calls.")
+    values = [astype(v, float, copy=False) for v in values]
+    ones = values[0].variable.type.broadcastable
+    (made,) = numpy_call("interp", [v.variable for v in values], [(np.float64, ones)])
+    return array(made, values[0].dims, not values[0].ndim)
+
+
+def _item(x: Traced, *index: Any) -> Any:
+    """Return ``x.item()``: a Python number."""
+    if index:
+        x = x[index[0] if len(index) == 1 and x.ndim == 1 else tuple(index)]
+    if x.ndim:
+        for d in x.dims:
+            if not is_one(d):
+                if hint_of(d) != 1:
+                    raise ValueError("can only convert an array of size 1 to a Python scalar")
+                demand(f"{number_text(d)} == 1")
+        x = reshape(x, ())
+    return number_from(x)
+
+
+def number_from(x: Traced) -> Any:
+    """Return the Number that a scalar is."""
+    kind = {"b": "b", "i": "i", "u": "i", "f": "f", "c": "c"}[x.dtype.kind]
+    return Number(kind, x.variable)
+
+
+HANDLERS.methods["item"] = _item
+HANDLERS.methods["conj"] = HANDLERS.methods["conjugate"] = lambda x: (
+    np.conjugate(x) if x.dtype.kind == "c" else x
+)
+HANDLERS.methods["ptp"] = ptp
+
+__all__ = ["Dim", "Root", "asarray", "dim_variable", "number_of", "result_dtype"]

@@ -1,0 +1,117 @@
+"""One run of a function with traced values: what it found out, and what it demanded to know."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from opwise.errors import TracingError
+from opwise.graph.provenance import is_internal
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+
+class Demand(NamedTuple):
+    """Something that the function needed to know of its arguments while it was traced."""
+
+    #: a Python expression over the names of the arguments' leaves; a signature holds where it is
+    #: true
+    text: str
+    #: the file and the line of the user's program that needed it
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        source = linecache.getline(self.file, self.line).strip()
+        return f"{self.text}  (line {self.line}: {source})"
+
+
+@dataclass
+class Trace:
+    """What one run of a function with traced values has found."""
+
+    #: {expression: Demand}, in the order in which they were made
+    demands: dict[str, Demand] = field(default_factory=dict)
+    #: expressions that hold for these arguments and that the program may rely on: lengths other
+    #: than 1. A call for which one does not hold fails, and is then traced again
+    assumed: set[str] = field(default_factory=set)
+    #: counts the writes to arrays; loops and branches see by it what they change
+    written: list[Any] = field(default_factory=list)
+    #: parts that run in numpy, as (file, line, what)
+    fallbacks: list[tuple[str, int, str]] = field(default_factory=list)
+    #: {an expression that says that an argument lies in C's order: whether it does}
+    orders: dict[str, bool] = field(default_factory=dict)
+    #: how many branches and loops that may not run are being traced: errors that depend on the
+    #: arguments of this call must not be raised in them
+    speculative: int = 0
+
+    def demand(self, text: str) -> None:
+        """Make a Python expression over the arguments a condition of the signature."""
+        if text not in self.demands:
+            self.demands[text] = Demand(text, *user_line())
+
+
+_current: ContextVar[Trace | None] = ContextVar("opwise_trace", default=None)
+#: current() -> the Trace of the function that is being traced in this thread, or None
+current = _current.get
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[Trace]:
+    """Make a Trace the current one within a ``with`` block."""
+    token = _current.set(trace)
+    try:
+        yield trace
+    finally:
+        _current.reset(token)
+
+
+def demand(text: str) -> None:
+    """Make an expression a condition of the current signature."""
+    trace = current()
+    if trace is not None:
+        trace.demand(text)
+
+
+def assume(text: str) -> None:
+    """Note an expression on which the program relies, and whose failure is an error of its own."""
+    trace = current()
+    if trace is not None:
+        trace.assumed.add(text)
+
+
+def is_speculative() -> bool:
+    """Return whether what is traced may not run for the present arguments."""
+    trace = current()
+    return trace is not None and trace.speculative > 0
+
+
+def user_frame() -> FrameType | None:
+    """Return the innermost frame of the user's program, or None."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not is_internal(code) and "/numpy/" not in code.co_filename:
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def user_line() -> tuple[str, int]:
+    """Return (file, line) of the innermost frame of the user's program."""
+    frame = user_frame()
+    return ("<unknown>", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def untraceable(what: str, remedy: str) -> TracingError:
+    """Return the error for something that cannot be traced, with the user's line."""
+    file, line = user_line()
+    source = linecache.getline(file, line).strip()
+    where = f'\n  File "{file}", line {line}' + (f"\n    {source}" if source else "")
+    return TracingError(f"{what}{where}\n{remedy}")

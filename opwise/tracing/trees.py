@@ -1,0 +1,94 @@
+"""Lists, tuples, dicts and dataclasses of values: their leaves, and their structure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+
+class Leaf:
+    """The structure of a value that is no container."""
+
+    def __repr__(self) -> str:
+        return "*"
+
+
+LEAF = Leaf()
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """The structure of a container: its class, what tells its parts apart, and their structures."""
+
+    cls: type
+    keys: tuple[Any, ...]
+    parts: tuple[Any, ...]
+
+
+#: a structure: LEAF or a Node
+Structure = Any
+
+
+def flatten(tree: Any) -> tuple[list[Any], Structure]:
+    """Return (the leaves of a tree in order, its structure, which is hashable).
+
+    Containers are lists, tuples, named tuples, dicts and dataclasses; all else is a leaf. Dicts
+    keep their order.
+    """
+    leaves: list[Any] = []
+    return leaves, _flatten(tree, leaves)
+
+
+def _flatten(tree: Any, leaves: list[Any]) -> Structure:
+    cls = type(tree)
+    if cls is tuple or cls is list or (isinstance(tree, tuple) and hasattr(cls, "_fields")):
+        return Node(cls, (), tuple([_flatten(each, leaves) for each in tree]))
+    if isinstance(tree, dict):
+        return Node(cls, tuple(tree), tuple([_flatten(each, leaves) for each in tree.values()]))
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        names = tuple(f.name for f in dataclasses.fields(tree))
+        return Node(cls, names, tuple([_flatten(getattr(tree, n), leaves) for n in names]))
+    leaves.append(tree)
+    return LEAF
+
+
+def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
+    """Return the tree of a structure with these leaves."""
+    return _unflatten(structure, iter(leaves))
+
+
+def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
+    if structure is LEAF:
+        return next(leaves)
+    parts = [_unflatten(part, leaves) for part in structure.parts]
+    cls = structure.cls
+    if cls is tuple or cls is list:
+        return cls(parts)
+    if hasattr(cls, "_fields"):
+        return cls(*parts)
+    if issubclass(cls, dict):
+        if cls is dict:
+            return dict(zip(structure.keys, parts, strict=True))
+        made = cls()
+        made.update(zip(structure.keys, parts, strict=True))
+        return made
+    made = object.__new__(cls)
+    for name, part in zip(structure.keys, parts, strict=True):
+        object.__setattr__(made, name, part)
+    return made
+
+
+def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+    """Return the tree of what a function returns for each leaf of trees of one structure.
+
+    Raises ValueError if the structures differ.
+    """
+    leaves, structure = flatten(tree)
+    columns = [leaves]
+    for other in others:
+        more, own = flatten(other)
+        if own != structure:
+            raise ValueError(f"The structures of two trees differ: {structure} and {own}")
+        columns.append(more)
+    return unflatten(structure, [function(*row) for row in zip(*columns, strict=True)])

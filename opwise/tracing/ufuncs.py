@@ -1,0 +1,467 @@
+"""numpy's ufuncs on traced arrays: dtypes as numpy resolves them, values by opwise's Ops."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opwise import tensor as T
+from opwise.tensor.variable import Tensor
+from opwise.tracing.indexing import add_at, broadcast, cast_into, converted, write_broadcast
+from opwise.tracing.ops import numpy_call
+from opwise.tracing.trace import untraceable
+from opwise.tracing.values import (
+    HANDLERS,
+    PYTHON_TYPES,
+    UNKNOWN,
+    Number,
+    Traced,
+    array,
+    as_traced,
+    check_dtype,
+    common_order,
+    constant,
+    hint_of,
+    number_operation,
+    same_dim,
+    shape_text,
+)
+
+#: an implementation: variables of the loop's dtypes, broadcast to one rank -> the result
+Implementation = Callable[..., Tensor]
+
+
+def _by_two_dtypes(on_bool: Any, on_others: Any) -> Implementation:
+    return lambda *xs: (on_bool if xs[0].type.dtype == "bool" else on_others)(*xs)
+
+
+def _is_float(x: Tensor) -> bool:
+    return x.type.dtype.startswith(("float", "complex"))
+
+
+def _finite(x: Tensor) -> Tensor:
+    if not _is_float(x):
+        return T.eq(x, x)
+    if x.type.dtype.startswith("complex"):
+        return T.and_(_finite(T.real(x)), _finite(T.imag(x)))
+    return T.invert(T.or_(T.isnan(x), T.isinf(x)))
+
+
+def _truth(x: Tensor) -> Tensor:
+    return x if x.type.dtype == "bool" else T.neq(x, np.zeros((), x.type.dtype))
+
+
+def _sign(x: Tensor) -> Tensor:
+    if x.type.dtype.startswith("float"):
+        return T.switch(T.isnan(x), x, T.sgn(x))
+    return T.sgn(x)
+
+
+def _hypot(x: Tensor, y: Tensor) -> Tensor:
+    return numpy_elementwise("hypot", x.type.dtype, x, y)
+
+
+def numpy_elementwise(name: str, dtype: Any, *inputs: Tensor) -> Tensor:
+    """Return the variable of what a ufunc of numpy computes."""
+    ones = [all(column) for column in zip(*(x.type.broadcastable for x in inputs), strict=True)]
+    return numpy_call(name, inputs, [(dtype, ones)])[0]
+
+
+def _power(x: Tensor, y: Tensor) -> Tensor:
+    if _is_float(x):
+        return T.pow(x, y)
+    value = T.extract_constant(y)
+    if isinstance(value, np.ndarray | np.generic) and np.asarray(value).ndim == 0:
+        if value < 0:
+            raise ValueError("Integers to negative integer powers are not allowed.")
+        if value == 2:
+            return x * x
+        if value <= 62:
+            return T.cast(T.pow(x, y), x.type.dtype)
+    return numpy_elementwise("power", x.type.dtype, x, y)
+
+
+def _shift(name: str) -> Implementation:
+    def shifted(x: Tensor, by: Tensor) -> Tensor:
+        count = T.extract_constant(by)
+        dtype = np.dtype(x.type.dtype)
+        if not isinstance(count, np.ndarray | np.generic) or np.asarray(count).ndim:
+            return numpy_elementwise(name, dtype, x, by)
+        bits = 8 * dtype.itemsize - (dtype.kind == "i")
+        if not 0 <= int(count) < bits:
+            return numpy_elementwise(name, dtype, x, by)
+        factor = np.asarray(1 << int(count), dtype)
+        return x * factor if name == "left_shift" else T.int_div(x, factor)
+
+    return shifted
+
+
+def _logaddexp(x: Tensor, y: Tensor) -> Tensor:
+    # equal infinities have no difference
+    gap = T.switch(T.eq(x, y), np.zeros((), x.type.dtype), x - y)
+    return T.maximum(x, y) + T.log1p(T.exp(T.neg(T.abs_(gap))))
+
+
+def _reciprocal(x: Tensor) -> Tensor:
+    if _is_float(x):
+        return T.true_div(np.ones((), x.type.dtype), x)
+    return numpy_elementwise("reciprocal", x.type.dtype, x)
+
+
+def _only_floats(name: str, made: Implementation) -> Implementation:
+    """Return an implementation for real floats; numpy computes the rest."""
+
+    def computed(*xs: Tensor) -> Tensor:
+        if all(x.type.dtype in ("float32", "float64") for x in xs):
+            return made(*xs)
+        return numpy_elementwise(name, xs[0].type.dtype, *xs)
+
+    return computed
+
+
+def _guarded_division(name: str, made: Implementation) -> Implementation:
+    """Return a division of integers for divisors that are constants other than 0 and -1.
+
+    numpy gives 0 for a division by 0; opwise raises an error.
+    """
+
+    def divided(x: Tensor, y: Tensor) -> Tensor:
+        dtype = x.type.dtype
+        if _is_float(x):
+            return numpy_elementwise(name, dtype, x, y) if name != "remainder" else made(x, y)
+        value = T.extract_constant(y)
+        if isinstance(value, np.ndarray | np.generic) and np.all(np.asarray(value) > 0):
+            return made(x, y)
+        zero, one = np.zeros((), dtype), np.ones((), dtype)
+        is_zero = T.eq(y, zero)
+        result = made(x, T.switch(is_zero, one, y))
+        if dtype.startswith("int"):
+            least = np.iinfo(dtype).min
+            minus = T.eq(y, np.asarray(-1, dtype))
+            whole = T.neg(x) if name == "floor_divide" else T.zeros_like(x)
+            safe = made(x, T.switch(T.or_(is_zero, minus), one, y))
+            result = T.switch(minus, whole, safe)
+            del least
+        return T.switch(is_zero, zero, result)
+
+    return divided
+
+
+def _identity(x: Tensor) -> Tensor:
+    return x
+
+
+def _conjugate(x: Tensor) -> Tensor:
+    return T.conj(x) if x.type.dtype.startswith("complex") else x
+
+
+def _compared(name: str, made: Implementation) -> Implementation:
+    def compare(x: Tensor, y: Tensor) -> Tensor:
+        if x.type.dtype.startswith("complex") and name not in ("equal", "not_equal"):
+            return numpy_elementwise(name, "bool", x, y)
+        if x.type.dtype == y.type.dtype:
+            return made(x, y)
+        return numpy_elementwise(name, "bool", x, y)  # int64 with uint64
+
+    return compare
+
+
+#: what computes each ufunc; numpy itself the others
+TABLE: dict[str, Implementation] = {
+    "add": _by_two_dtypes(T.or_, T.add),
+    "subtract": T.sub,
+    "multiply": _by_two_dtypes(T.and_, T.mul),
+    "divide": T.true_div,
+    "floor_divide": _guarded_division("floor_divide", T.int_div),
+    "remainder": _guarded_division("remainder", T.mod),
+    "power": _power,
+    "float_power": T.pow,
+    "negative": T.neg,
+    "positive": _identity,
+    "absolute": _by_two_dtypes(_identity, T.abs_),
+    "fabs": T.abs_,
+    "sign": _sign,
+    "square": lambda x: x * x,
+    "sqrt": T.sqrt,
+    "exp": T.exp,
+    "exp2": T.exp2,
+    "expm1": T.expm1,
+    "log": T.log,
+    "log2": T.log2,
+    "log10": T.log10,
+    "log1p": T.log1p,
+    "sin": T.sin,
+    "cos": T.cos,
+    "tan": T.tan,
+    "arcsin": T.arcsin,
+    "arccos": T.arccos,
+    "arctan": T.arctan,
+    "sinh": T.sinh,
+    "cosh": T.cosh,
+    "tanh": T.tanh,
+    "arcsinh": T.arcsinh,
+    "arccosh": T.arccosh,
+    "arctanh": T.arctanh,
+    "arctan2": T.arctan2,
+    "logaddexp": _logaddexp,
+    "maximum": _by_two_dtypes(T.or_, T.maximum),
+    "minimum": _by_two_dtypes(T.and_, T.minimum),
+    "less": _compared("less", T.lt),
+    "less_equal": _compared("less_equal", T.le),
+    "equal": _compared("equal", T.eq),
+    "not_equal": _compared("not_equal", T.neq),
+    "greater": _compared("greater", T.gt),
+    "greater_equal": _compared("greater_equal", T.ge),
+    "logical_and": lambda x, y: T.and_(_truth(x), _truth(y)),
+    "logical_or": lambda x, y: T.or_(_truth(x), _truth(y)),
+    "logical_xor": lambda x, y: T.xor(_truth(x), _truth(y)),
+    "logical_not": lambda x: T.invert(_truth(x)),
+    "bitwise_and": T.and_,
+    "bitwise_or": T.or_,
+    "bitwise_xor": T.xor,
+    "invert": T.invert,
+    "left_shift": _shift("left_shift"),
+    "right_shift": _shift("right_shift"),
+    "isnan": lambda x: T.isnan(x) if _is_float(x) else T.neq(x, x),
+    "isinf": lambda x: T.isinf(x) if _is_float(x) else T.neq(x, x),
+    "isfinite": _finite,
+    "floor": _by_two_dtypes(_identity, lambda x: T.floor(x) if _is_float(x) else x),
+    "ceil": _by_two_dtypes(_identity, lambda x: T.ceil(x) if _is_float(x) else x),
+    "trunc": _by_two_dtypes(_identity, lambda x: T.trunc(x) if _is_float(x) else x),
+    "rint": T.round_half_to_even,
+    "conjugate": _conjugate,
+    "reciprocal": _reciprocal,
+    "deg2rad": T.deg2rad,
+    "radians": T.deg2rad,
+    "rad2deg": T.rad2deg,
+    "degrees": T.rad2deg,
+}
+
+#: ufuncs whose results for complex numbers, or for another dtype, are numpy's own
+_ONLY_BY_NUMPY = {
+    (name, dtype) for name in ("sign", "rint") for dtype in ("complex64", "complex128")
+}
+
+_COMPARISONS = {
+    np.less: "lt", np.less_equal: "le", np.equal: "eq", np.not_equal: "ne", np.greater: "gt",
+    np.greater_equal: "ge",
+}  # fmt: skip
+
+
+def dtype_entry(value: Any) -> Any:
+    """Return what ``resolve_dtypes`` takes for an operand: a dtype, or int, float or complex."""
+    if type(value) is Traced:
+        return value.dtype
+    if type(value) is Number:
+        return np.dtype(bool) if value.kind == "b" else PYTHON_TYPES[value.kind]
+    if isinstance(value, bool):
+        return np.dtype(bool)
+    if type(value) in (int, float, complex):
+        return type(value)
+    return np.asarray(value).dtype
+
+
+def _operand(value: Any) -> Any:
+    """Return an operand as a Traced, a Number, or a Python number."""
+    if type(value) in (Traced, Number, int, float, complex, bool):
+        return value
+    return as_traced(value)
+
+
+def operand_as(value: Any, dtype: np.dtype[Any]) -> Traced:
+    """Return an operand of a ufunc as a traced array of the loop's dtype."""
+    if type(value) in (int, float, complex, bool):
+        return constant(np.asarray(value, dtype))
+    traced = as_traced(value)
+    if traced.dtype == dtype:
+        return traced
+    return Traced(
+        array(converted(traced.variable, dtype), traced.dims).root, traced.dims, (), traced.scalar,
+        traced.contiguous,
+    )  # fmt: skip
+
+
+def _out_of_range(ufunc: Any, inputs: Sequence[Any], loop: Sequence[Any]) -> Any:
+    """Return the result of the comparison of an integer array with a Python int that is beyond its
+    dtype, or None if it is within."""
+    for k in (0, 1):
+        value, dtype = inputs[k], loop[k]
+        if type(value) is int and dtype.kind in "iu":
+            info = np.iinfo(dtype)
+            if not info.min <= value <= info.max:
+                sides = [0, 0]
+                sides[k] = 1 if value > info.max else -1
+                return bool(getattr(operator, _COMPARISONS[ufunc])(*sides))
+    return None
+
+
+def elementwise(ufunc: Any, inputs: Sequence[Any], dtype: Any = None) -> list[Traced]:
+    """Return the results of a ufunc, as new arrays."""
+    operands = [_operand(x) for x in inputs]
+    entries = (*map(dtype_entry, operands), *[None] * ufunc.nout)
+    keywords = {}
+    if dtype is not None:
+        keywords["signature"] = (*[None] * ufunc.nin, *[np.dtype(dtype)] * ufunc.nout)
+    loop = ufunc.resolve_dtypes(entries, **keywords)
+    for each in loop:
+        check_dtype(each)
+    if ufunc in _COMPARISONS and any(type(x) is int for x in operands):
+        known = _out_of_range(ufunc, operands, loop)
+        if known is not None:
+            shaped = next(x for x in operands if type(x) is Traced)
+            made = T.fill(T.eq(shaped.variable, shaped.variable), np.asarray(known))
+            return [array(made, shaped.dims, not shaped.ndim)]
+    given = [operand_as(x, d) for x, d in zip(operands, loop, strict=False)]
+    variables, dims = broadcast(given)
+    contiguous = common_order(given, len(dims))
+    results = loop[ufunc.nin :]
+    made_variables: Sequence[Tensor]
+    implementation = TABLE.get(ufunc.__name__) if ufunc.nout == 1 else None
+    names = {(ufunc.__name__, each.name) for each in loop}
+    if implementation is None or names & _ONLY_BY_NUMPY:
+        ones = [
+            all(column)
+            for column in zip(*(v.type.broadcastable for v in variables), strict=True)
+        ]
+        made_variables = numpy_call(
+            ufunc.__name__, variables, [(each.name, ones) for each in results]
+        )
+    else:
+        made_variables = [implementation(*variables)]
+    return [
+        array(converted(v, d), dims, not dims, contiguous)
+        for v, d in zip(made_variables, results, strict=True)
+    ]
+
+
+def check_casting(ufunc: Any, made: np.dtype[Any], out: np.dtype[Any]) -> None:
+    """Raise numpy's error if a result cannot be stored in an array given as ``out``."""
+    if not np.can_cast(made, out, "same_kind"):
+        raise np._core._exceptions._UFuncOutputCastingError(ufunc, "same_kind", made, out, 0)
+
+
+def store(ufunc: Any, result: Traced, out: Any, where: Any = True) -> Any:
+    """Put a result into the array that is given as ``out``, and return that."""
+    if type(out) is not Traced:
+        raise untraceable(
+            "An array that the function did not make, and that is no argument, is changed in place.",
+            "Pass it to the function as an argument.",
+        )
+    if out.scalar:
+        raise TypeError("return arrays must be of ArrayType")
+    check_casting(ufunc, result.dtype, out.dtype)
+    cast = result
+    if result.dtype != out.dtype:
+        cast = array(cast_into(result, out.dtype), result.dims)
+    if len(result.dims) > len(out.dims):
+        raise ValueError(_out_error(out, result))
+    for own, wanted in zip(reversed(result.dims), reversed(out.dims), strict=False):
+        if not same_dim(own, wanted):
+            one, two = hint_of(own), hint_of(wanted)
+            if UNKNOWN not in (one, two) and one != two and (one != 1 or True):
+                if one != 1:
+                    raise ValueError(_out_error(out, result))
+    if where is not True:
+        chosen = HANDLERS.functions[np.where](where, cast, out)
+        write_broadcast(out, chosen, _out_error(out, result))
+    else:
+        write_broadcast(out, cast, _out_error(out, result))
+    return out
+
+
+def _out_error(out: Traced, result: Traced) -> str:
+    return (
+        f"non-broadcastable output operand with shape {shape_text(out.dims)} doesn't match the "
+        f"broadcast shape {shape_text(result.dims)}"
+    )
+
+
+def apply(ufunc: Any, method: str, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    """Do what numpy's protocol ``__array_ufunc__`` asks for."""
+    if ufunc.signature is not None:
+        own = HANDLERS.functions.get(ufunc)
+        if own is None or method != "__call__":
+            raise untraceable(
+                f"numpy.{ufunc.__name__} cannot be traced yet.", "Write it with other functions."
+            )
+        return own(*inputs, **keywords)
+    if method == "__call__":
+        return _call(ufunc, inputs, **keywords)
+    if method == "at":
+        return _at(ufunc, *inputs)
+    if method == "outer":
+        a, b = (as_traced(x) if not isinstance(x, int | float | complex) else x for x in inputs)
+        if type(a) is Traced and a.ndim and type(b) is Traced and b.ndim:
+            a = a[(..., *[None] * b.ndim)]
+        return _call(ufunc, (a, b), **keywords)
+    if method in ("reduce", "accumulate"):
+        function = _BY_METHOD[method].get(ufunc)
+        if function is not None:
+            keywords.setdefault("axis", 0)
+            out = keywords.pop("out", None)
+            if isinstance(out, tuple):
+                (out,) = out
+            return HANDLERS.functions[function](*inputs, out=out, **keywords)
+    raise untraceable(
+        f"numpy.{ufunc.__name__}.{method} cannot be traced yet.", "Write it with other functions."
+    )
+
+
+_BY_METHOD: dict[str, dict[Any, Any]] = {
+    "reduce": {
+        np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min,
+        np.logical_and: np.all, np.logical_or: np.any,
+    },
+    "accumulate": {np.add: np.cumsum, np.multiply: np.cumprod},
+}  # fmt: skip
+
+
+def _call(
+    ufunc: Any,
+    inputs: Sequence[Any],
+    out: Any = None,
+    where: Any = True,
+    dtype: Any = None,
+    casting: str = "same_kind",
+    order: str = "K",
+    subok: bool = True,
+) -> Any:
+    if casting != "same_kind":
+        raise untraceable("The argument casting= cannot be traced.", "Convert by .astype first.")
+    if all(type(x) in (Number, int, float, complex, bool) for x in inputs):
+        if ufunc in _COMPARISONS and len(inputs) == 2 and dtype is None and out is None:
+            compared = number_operation(_COMPARISONS[ufunc], *inputs)
+            return array(compared.variable, (), True)
+    outs = list(out) if isinstance(out, tuple) else [out] * 1
+    outs += [None] * (ufunc.nout - len(outs))
+    results = elementwise(ufunc, inputs, dtype)
+    if where is not True and None in [o if o is None else 0 for o in outs]:
+        raise untraceable(
+            f"numpy.{ufunc.__name__} with where= leaves elements without a value.",
+            "Give out= too, or use numpy.where.",
+        )
+    finished = [
+        result if o is None else store(ufunc, result, o, where)
+        for result, o in zip(results, outs, strict=True)
+    ]
+    return finished[0] if ufunc.nout == 1 else tuple(finished)
+
+
+def _at(ufunc: Any, x: Any, key: Any, value: Any = None) -> None:
+    if type(x) is not Traced:
+        raise untraceable(
+            "An array that the function did not make, and that is no argument, is changed in place.",
+            "Pass it to the function as an argument.",
+        )
+    if ufunc is np.add or ufunc is np.subtract:
+        add_at(x, key, value, ufunc is np.subtract)
+        return
+    raise untraceable(
+        f"numpy.{ufunc.__name__}.at cannot be traced yet.", "numpy.add.at can; or write a loop."
+    )
+
+
+HANDLERS.ufunc = staticmethod(apply)

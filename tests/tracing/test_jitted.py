@@ -1,0 +1,274 @@
+"""Signatures: what makes a function compile again, and what a call gives back."""
+
+import dataclasses
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+import opwise
+from opwise.errors import TracingError
+
+pytestmark = pytest.mark.null
+
+
+def jit(function, **options):
+    return opwise.jit(function, mode="FAST_COMPILE", **options)
+
+
+def ones(*shape):
+    return np.ones(shape)
+
+
+def test_one_compilation_for_all_lengths():
+    f = jit(lambda x, y: (x[:, None] - y[None]).sum(-1) + len(x.shape))
+    for m, n in ((2, 3), (5, 4), (7, 7)):
+        assert np.array_equal(f(ones(m, 2), ones(n, 2)), np.full((m, n), 2.0))
+    assert len(f.signatures) == 1
+
+
+def test_dtypes_ranks_and_lengths_of_1_make_signatures():
+    f = jit(lambda x, y: x + y)
+    f(ones(2, 3), ones(2, 3))
+    f(ones(2, 3), ones(4, 3)[:2])
+    assert len(f.signatures) == 1
+    assert f(ones(2, 3), ones(1, 3)).shape == (2, 3)
+    assert f(ones(2, 3), ones(3)).shape == (2, 3)
+    assert f(ones(2, 3).astype("float32"), ones(2, 3)).dtype == "float64"
+    assert f(1, ones(3)).dtype == "float64"
+    assert f(np.float32(1), np.float32(2)) == np.float32(3)
+    assert isinstance(f(np.float32(1), np.float32(2)), np.float32)
+    assert f(1, 2) == 3 and type(f(1, 2)) is int
+    assert len(f.signatures) == 7
+
+
+def test_a_demanded_length_is_a_condition():
+    def f(x):
+        total = 0
+        for k in range(x.shape[0]):
+            total = total + x[k]
+        return total
+
+    f = opwise.jit(f.__code__ and f, mode="FAST_COMPILE") if False else jit(lambda x: sum(list(x)))
+    assert f(ones(3)) == 3
+    assert f(ones(4)) == 4
+    assert f(ones(3) * 2) == 6
+    assert len(f.signatures) == 2
+    assert "x.shape[0] == 3" in str(f.signatures)
+    assert "sum(list(x))" in str(f.signatures)
+
+
+def test_conditions_are_as_wide_as_what_was_asked():
+    f = jit(lambda x: x * 2 if x.shape[0] > 3 else -x)
+    assert f(ones(2))[0] == -1 and f(ones(3))[0] == -1
+    assert f(ones(4))[0] == 2 and f(ones(9))[0] == 2
+    assert len(f.signatures) == 2
+
+
+def test_numbers_are_values():
+    f = jit(lambda x, n, c: x[:n] * c)
+    assert np.array_equal(f(np.arange(5.0), 3, 2.5), [0, 2.5, 5])
+    assert np.array_equal(f(np.arange(5.0), 4, 1.5), [0, 1.5, 3, 4.5])
+    assert len(f.signatures) == 1
+    assert np.array_equal(f(np.arange(5.0), 1, 1.5), [0])
+    f = jit(lambda n: (n // 2, n % 3, n / 2, n**2, -n, abs(n), n << 2, n >> 1, n & 6, ~n, n > 3))
+    g = f.function
+    for n in (7, -7, 0, 12345):
+        assert f(n) == g(n)
+        assert [type(a) for a in f(n)] == [type(a) for a in g(n)]
+    f = jit(lambda a: (a // 0.75, a % 0.75, a / 2, a**2, -a, abs(a), a + 1, a > 3, 1 - a))
+    for a in (7.5, -7.25, 0.0):
+        assert f(a) == f.function(a)
+
+
+def test_static_numbers_are_constants():
+    f = jit(lambda x, n: sum(x[k] for k in range(n)), static="n")
+    assert f(ones(5), 3) == 3 and f(ones(5), 4) == 4
+    assert len(f.signatures) == 2
+    with pytest.raises(TypeError, match="static= names m"):
+        jit(lambda x: x, static="m")
+    with pytest.raises(TypeError, match="cannot be static"):
+        jit(lambda x: x, static="x")(ones(2))
+
+
+def test_other_constants_are_compared():
+    f = jit(lambda x, how="sum", flag=True, none=None: getattr(x, how)() * (2 if flag else 1))
+    assert f(ones(3)) == 6
+    assert f(ones(3), "prod") == 2
+    assert f(ones(3), flag=False) == 3
+    assert f(x=ones(3), how="max") == 2
+
+
+Pair = namedtuple("Pair", "first second")
+
+
+@dataclasses.dataclass
+class Layer:
+    w: np.ndarray
+    b: np.ndarray
+    name: str = "layer"
+
+
+def test_trees_of_arrays():
+    def f(params, layers, pair):
+        out = params["x"] @ layers[0].w + layers[0].b
+        return {"out": out, "pair": Pair(pair.second, pair.first + 1), "n": (params["n"] + 1, [])}
+
+    f = jit(f)
+    layer = Layer(ones(3, 2), ones(2))
+    for rows in (4, 5):
+        result = f({"x": ones(rows, 3), "n": 3}, [layer], Pair(1.5, ones(2)))
+        assert result["out"].shape == (rows, 2) and result["n"] == (4, [])
+        assert type(result["pair"]) is Pair and result["pair"].second == 2.5
+    assert len(f.signatures) == 1
+    result = jit(lambda layer: dataclasses.replace(layer, w=layer.w * 2))(layer)
+    assert type(result) is Layer and result.w[0, 0] == 2 and result.name == "layer"
+
+
+def test_results_are_scalars_where_those_of_numpy_are():
+    f = jit(lambda x: (x.sum(), x[0], x.reshape(-1)[0], x.sum(keepdims=True), x * 1, x[0].shape))
+    total, first, _, kept, same, shape = f(ones(3))
+    assert type(total) is np.float64 and type(first) is np.float64 and shape == ()
+    assert kept.shape == (1,) and same.shape == (3,)
+    zero_d = jit(lambda x: (x, x[()], x[...], x + 1, x.reshape(1)))(np.array(2.0))
+    assert [type(r) for r in zero_d] == [np.ndarray, np.float64, np.ndarray, np.float64, np.ndarray]
+
+
+def test_an_argument_that_is_returned_is_the_same_array():
+    x, y = ones(3), ones(3)
+
+    def f(x, y):
+        y += 1
+        return x, y, x[:], None, 1.5, "text"
+
+    result = jit(f)(x, y)
+    assert result[0] is x and result[1] is y and result[3:] == (None, 1.5, "text")
+    assert np.array_equal(y, [2, 2, 2])
+
+
+def test_a_failing_call_changes_no_argument():
+    def f(x, i):
+        x += 1
+        x[i] = 0
+
+    x = ones(3)
+    f = jit(f)
+    f(x, np.array([1]))
+    assert np.array_equal(x, [2, 0, 2])
+    with pytest.raises(IndexError):
+        f(x, np.array([7]))
+    assert np.array_equal(x, [2, 0, 2])
+
+
+def test_read_only_arguments():
+    def f(x):
+        x[0] = 1
+
+    f, x, y = jit(f), ones(3), ones(3)
+    f(x)
+    y.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        f(y)
+    f(x)
+
+
+def test_arguments_that_share_memory():
+    def f(x, y):
+        x += y
+        return y
+
+    f = jit(f)
+    x = ones(4)
+    assert np.array_equal(f(x, x), [2, 2, 2, 2])
+    assert np.array_equal(f(ones(4), ones(4)), [1, 1, 1, 1])
+    with pytest.raises(TracingError, match="shares memory with another argument"):
+        f(x[:3], x[1:])
+    assert np.array_equal(f(x[:2], x[2:]), [2, 2])
+
+
+def test_a_length_that_becomes_1_is_traced_again():
+    f = jit(lambda x, y: x[1:] + y)
+    assert f(ones(4), ones(3)).shape == (3,)
+    assert f(ones(2), ones(3)).shape == (3,)
+    assert f(ones(4), ones(3)).shape == (3,)
+    with pytest.raises(ValueError, match="broadcast"):
+        f(ones(4), ones(2))
+    assert f(ones(4), ones(3)).shape == (3,)
+
+
+def test_shape_errors_are_raised_at_the_line():
+    def f(x, y):
+        z = x + 1
+        return z @ y
+
+    with pytest.raises(ValueError, match="mismatch in its core dimension") as caught:
+        jit(f)(ones(2, 3), ones(2, 3))
+    assert caught.traceback[-1].path.name != "x" and any(
+        str(entry.statement).strip() == "return z @ y" for entry in caught.traceback
+    )
+
+
+def test_what_cannot_be_traced_names_the_line():
+    def f(x):
+        if x.sum() > 2:
+            return x
+        return -x
+
+    def g(x):
+        return float(x[0])
+
+    for function, line in ((g, "return float(x[0])"),):
+        with pytest.raises(TracingError) as caught:
+            opwise.jit(eval("lambda x: g(x)", {"g": function}))(ones(3))
+        assert line in str(caught.value) and "test_jitted.py" in str(caught.value)
+
+
+def test_other_arrays_are_refused():
+    f = jit(lambda x: x + 1)
+    with pytest.raises(TypeError, match="plain arrays, not matrix"):
+        f(np.asmatrix(ones(2, 2)))
+    with pytest.raises(TypeError, match="not with dtype object"):
+        f(np.array([None]))
+    with pytest.raises(TypeError, match="not with dtype datetime64"):
+        f(np.array(["2020-01-01"], "datetime64[D]"))
+
+
+def test_byte_orders_and_strides():
+    f = jit(lambda x: (x * 2, x.reshape(-1)))
+    x = np.arange(6.0).reshape(2, 3)
+    for each in (x, x.T, x[:, ::-1], np.asfortranarray(x), x.astype(">f8")):
+        twice, flat = f(each)
+        assert np.array_equal(twice, each * 2) and np.array_equal(flat, each.reshape(-1))
+        assert twice.dtype.isnative
+
+
+def test_arrays_that_the_function_holds_are_constants():
+    table = np.arange(4.0)
+    f = jit(lambda x, i: x + table[i] + table)
+    assert np.array_equal(f(ones(4), np.array([3])), 1 + 3 + table)
+
+
+def test_functions_that_call_others():
+    inner = jit(lambda x: x.sum() * 2)
+    outer = jit(lambda x: inner(x) + 1)
+    assert outer(ones(3)) == 7
+    assert len(inner.signatures) == 0
+
+
+def test_methods():
+    class Model:
+        def __init__(self):
+            self.scale = 2.0
+
+        @opwise.jit
+        def apply(self, x):
+            return x * self.scale
+
+    assert np.array_equal(Model().apply(ones(2)), [2, 2])
+
+
+def test_the_names_of_opwise():
+    assert callable(opwise.jit)
+    with pytest.raises(TypeError, match="takes a function"):
+        opwise.jit(3)
+    assert opwise.jit(static="n")(lambda x, n: x * n)(ones(2), 3)[0] == 3
