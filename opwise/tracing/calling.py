@@ -1,21 +1,552 @@
-"""Calls of functions that are traced: of their converted text where there is one."""
+"""Calls in converted text: of the program's own functions, of numpy, of Python's builtins."""
 
 from __future__ import annotations
 
+import builtins
+import copy
+import functools
+import math
+import operator
+import sys
+import types
+import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
+
+from opwise import tensor as T
+from opwise.graph.provenance import is_internal, library_of
+from opwise.tracing import control, convert, shaping
+from opwise.tracing.control import LoopError, Steps, if_expression
+from opwise.tracing.indexing import converted
+from opwise.tracing.reducing import number_from
+from opwise.tracing.trace import current, untraceable
+from opwise.tracing.values import (
+    HANDLERS,
+    PYTHON_TYPES,
+    Number,
+    Traced,
+    array,
+    as_traced,
+    constant,
+    is_one,
+    is_traced,
+    kind_of,
+    number_operation,
+)
+
+#: {a function of Python or numpy that does not dispatch on its arguments: what is called instead}
+TABLE: dict[Any, Callable[..., Any]] = {}
+
+
+def instead_of(*functions: Any) -> Callable[[Any], Any]:
+    """Register what is called instead of functions."""
+
+    def register(own: Callable[..., Any]) -> Callable[..., Any]:
+        for function in functions:
+            TABLE[function] = own
+        return own
+
+    return register
+
+
+# --- functions of the program ---------------------------------------------------------------------
 
 
 class Converted:
     """A function as it is traced."""
 
-    def __init__(self, call: Callable[..., Any], text: str) -> None:
+    def __init__(self, call: Callable[..., Any], text: str, why: str = "") -> None:
         #: the function to call
         self.call = call
         #: its text
         self.text = text
+        #: why it could not be converted; '' if it was
+        self.why = why
+
+
+_converted: weakref.WeakKeyDictionary[Any, Converted] = weakref.WeakKeyDictionary()
+#: the code objects in converted text: functions made there are converted already
+_own_codes: set[types.CodeType] = set()
 
 
 def convert_function(function: Callable[..., Any]) -> Converted:
-    """Return a function as it is traced."""
-    return Converted(function, "")
+    """Return a function as it is traced: converted, if it is Python code with source."""
+    if not isinstance(function, types.FunctionType) or function.__code__ in _own_codes:
+        return Converted(function, "", "it is no Python function")
+    made = _converted.get(function)
+    if made is None:
+        try:
+            call, text, codes = convert.convert(function, HOOKS)
+        except convert.Unconvertible as error:
+            made = Converted(function, "", str(error))
+        else:
+            _own_codes.update(codes)
+            made = Converted(call, text)
+        _converted[function] = made
+    return made
+
+
+def _is_convertible(function: types.FunctionType) -> bool:
+    code = function.__code__
+    return (
+        code not in _own_codes
+        and not is_internal(code)
+        and library_of(code.co_filename) not in ("python", "numpy", "scipy")
+    )
+
+
+def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Call a function, as converted text does."""
+    try:
+        own = TABLE.get(function)
+    except TypeError:  # it has no hash
+        own = None
+    if own is not None:
+        return own(*args, **kwargs)
+    if isinstance(function, types.FunctionType):
+        if _is_convertible(function):
+            return convert_function(function).call(*args, **kwargs)
+        return _made(function, function(*args, **kwargs), args, kwargs)
+    if isinstance(function, types.MethodType):
+        inner = function.__func__
+        if isinstance(inner, types.FunctionType) and _is_convertible(inner):
+            return convert_function(inner).call(function.__self__, *args, **kwargs)
+        return _made(function, function(*args, **kwargs), args, kwargs)
+    if isinstance(function, functools.partial):
+        return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
+    if isinstance(function, types.BuiltinMethodType | types.BuiltinFunctionType):
+        _check_builtin(function)
+    return _made(function, function(*args, **kwargs), args, kwargs)
+
+
+_MUTATORS = frozenset(
+    "append extend insert pop remove clear sort reverse add discard update setdefault popitem "
+    "appendleft popleft".split()
+)
+
+
+def _check_builtin(function: Any) -> None:
+    """Refuse what must not happen while a function is traced."""
+    owner = getattr(function, "__self__", None)
+    name = getattr(function, "__name__", "")
+    if name in _MUTATORS and isinstance(owner, list | dict | set) or type(owner).__name__ == "deque":
+        trace = current()
+        if trace is not None and trace.loops:
+            raise LoopError(
+                f"it calls {name} of a {type(owner).__name__}",
+                "Make an array before the loop, and assign its elements.",
+            )
+        if trace is not None and trace.speculative:
+            raise LoopError(f"one of them calls {name} of a {type(owner).__name__}")
+    module = type(owner).__module__ if not isinstance(owner, types.ModuleType) else owner.__name__
+    if module.startswith("numpy.random") or module in ("random", "_random", "time"):
+        raise untraceable(
+            f"{module}.{name} gives another value in each call, and a traced function would keep "
+            "the first one.",
+            "Pass the value as an argument.",
+        )
+
+
+def _made(function: Any, result: Any, args: Any, kwargs: Any) -> Any:
+    """Return a result; an array that a function made is one of the traced function."""
+    if type(result) is np.ndarray and current() is not None:
+        # the variable here, the parameter here, and the argument of getrefcount
+        if result.base is None and sys.getrefcount(result) <= 4 and result.dtype.kind in "biufc":
+            return constant(result)
+    return result
+
+
+# --- items ----------------------------------------------------------------------------------------
+
+
+def getitem(container: Any, key: Any) -> Any:
+    """Return ``container[key]``."""
+    if type(container) is np.ndarray and is_traced(_flat(key)):
+        return constant(container, _CAPTURED)[key]
+    if isinstance(container, list | tuple) and type(key) is Traced:
+        return container[operator.index(key)]
+    return container[key]
+
+
+_CAPTURED = "assignment destination is read-only"
+
+
+def _flat(key: Any) -> Any:
+    parts = key if isinstance(key, tuple) else (key,)
+    found: list[Any] = []
+    for part in parts:
+        if isinstance(part, builtins.slice):
+            found += [part.start, part.stop, part.step]
+        else:
+            found.append(part)
+    return found
+
+
+def setitem(container: Any, key: Any, value: Any) -> None:
+    """Do ``container[key] = value``."""
+    trace = current()
+    if trace is not None and type(container) is not Traced:
+        if isinstance(container, np.ndarray):
+            raise untraceable(
+                "An array that the function did not make, and that is no argument, is changed in "
+                "place.",
+                "Pass it to the function as an argument, or copy it: numpy.array(a).",
+            )
+        if isinstance(container, list | dict) and trace.speculative:
+            raise LoopError(f"it changes an item of a {type(container).__name__}")
+    container[key] = value
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "Div": operator.itruediv,
+    "FloorDiv": operator.ifloordiv, "Mod": operator.imod, "Pow": operator.ipow,
+    "LShift": operator.ilshift, "RShift": operator.irshift, "BitOr": operator.ior,
+    "BitXor": operator.ixor, "BitAnd": operator.iand, "MatMult": operator.imatmul,
+}  # fmt: skip
+
+
+def augmented(value: Any, name: str, other: Any) -> Any:
+    """Return what ``value += other`` gives its variable."""
+    trace = current()
+    if trace is not None:
+        if type(value) is np.ndarray:
+            setitem(value, Ellipsis, other)
+        if isinstance(value, list | dict | set) and trace.speculative:
+            raise LoopError(f"it changes a {type(value).__name__} in place")
+    return _OPERATORS[name](value, other)
+
+
+def augmented_item(container: Any, key: Any, name: str, other: Any) -> None:
+    """Do ``container[key] += other``."""
+    value = getitem(container, key)
+    setitem(container, key, augmented(value, name, other))
+
+
+# --- Python's builtins ----------------------------------------------------------------------------
+
+
+@instead_of(range)
+def range_(*args: Any) -> Any:
+    """Return ``range``; one whose length calls decide is a Steps."""
+    if not any(type(a) in (Number, Traced) for a in args):
+        return range(*args)
+    given = [_integer(a) for a in args]
+    start, stop, step = (0, given[0], 1) if len(given) == 1 else (*given, 1)[:3]
+    if type(step) is Number:
+        step = operator.index(step)
+    if step == 0:
+        raise ValueError("range() arg 3 must not be zero")
+    length = _range_length(start, stop, step)
+    return Steps(length, lambda k: _added(start, _times(k, step)))
+
+
+def _integer(value: Any) -> Any:
+    if type(value) is Traced:
+        if value.ndim or value.dtype.kind not in "iu":
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+        return Number("i", value.variable)
+    if type(value) is Number and value.kind not in "ib":
+        raise TypeError(f"'{PYTHON_TYPES[value.kind].__name__}' object cannot be interpreted as an "
+                        "integer")  # fmt: skip
+    return value if type(value) is Number else operator.index(value)
+
+
+def _times(k: Any, step: int) -> Any:
+    return k if step == 1 else k * step
+
+
+def _added(start: Any, k: Any) -> Any:
+    return k if type(start) is int and start == 0 else start + k
+
+
+def _range_length(start: Any, stop: Any, step: int) -> Any:
+    if type(start) is int and start == 0 and step == 1 and type(stop) is Number and stop.known and (
+        stop.of_lengths
+    ):
+        return stop
+    rest = (stop - start) if step > 0 else (start - stop)
+    size = abs(step)
+    count = rest if size == 1 else (rest + (size - 1)) // size
+    if type(count) is not Number:
+        return max(count, 0)
+    hint = max(count.hint, 0) if count.known else count.hint
+    text = f"max({count.text}, 0)" if count.known else None
+    return Number("i", lambda: T.maximum(count.variable, 0), hint, text, count.of_lengths)
+
+
+@instead_of(len)
+def len_(value: Any) -> Any:
+    """Return ``len``; that of a traced array may be a Number."""
+    if type(value) is Traced:
+        if not value.ndim:
+            raise TypeError("len() of unsized object")
+        return value.dims[0]
+    if isinstance(value, Steps):
+        return value.length
+    return len(value)
+
+
+def _conversion(kind: str) -> Callable[..., Any]:
+    python = PYTHON_TYPES[kind]
+
+    def convert_to(value: Any = 0, *more: Any) -> Any:
+        if type(value) is Traced:
+            if value.ndim and not all(is_one(d) for d in value.dims):
+                return python(value)
+            value = number_from(shaping.reshape(value, ()))
+        if type(value) is not Number or more:
+            return python(value, *more)
+        if value.kind == kind:
+            return value
+        if kind == "b":
+            return number_operation("ne", value, 0)
+        if value.kind == "c" and kind != "c":
+            return python(complex())
+        hint, text = value.hint, value.text
+        if value.known:
+            hint, text = python(value.hint), f"{python.__name__}({value.text})"
+        return Number(kind, lambda: value.variable, hint, text, value.of_lengths)
+
+    return convert_to
+
+
+for _kind in "bifc":
+    TABLE[PYTHON_TYPES[_kind]] = _conversion(_kind)
+
+
+def _least(name: str) -> Callable[..., Any]:
+    python = getattr(builtins, name)
+
+    def choose(*args: Any, **keywords: Any) -> Any:
+        if keywords or not is_traced(list(args)):
+            return python(*args, **keywords)
+        values = list(args)
+        if len(values) == 1:
+            (only,) = values
+            if type(only) is Traced and only.ndim == 1 and only.dtype.kind in "biu":
+                return getattr(np, name)(only)
+            values = list(only)
+        result = values[0]
+        for value in values[1:]:
+            better = value < result if name == "min" else value > result
+            result = if_expression(better, lambda v=value: v, lambda r=result: r)
+        return result
+
+    return choose
+
+
+TABLE[min], TABLE[max] = _least("min"), _least("max")
+
+
+@instead_of(sum)
+def sum_(values: Any, start: Any = 0) -> Any:
+    """Return ``sum``; of the rows of a traced array as one reduction."""
+    if type(values) is Traced and values.ndim and type(start) is int and start == 0:
+        kind = np.dtype(np.int64) if values.dtype.kind == "b" else values.dtype
+        return np.sum(values, axis=0, dtype=kind)
+    return sum(values, start)
+
+
+@instead_of(enumerate)
+def enumerate_(values: Any, start: Any = 0) -> Any:
+    """Return ``enumerate``."""
+    steps = _lazy(values)
+    if steps is None:
+        return enumerate(values, start)
+    return Steps(steps.length, lambda k: (_added(start, k), steps.item(k)))
+
+
+def _lazy(values: Any) -> Steps | None:
+    if isinstance(values, Steps):
+        return values
+    if type(values) is Traced and values.ndim and type(values.dims[0]) is Number:
+        return Steps(values.dims[0], lambda k: values[k])
+    return None
+
+
+@instead_of(zip)
+def zip_(*values: Any, strict: bool = False) -> Any:
+    """Return ``zip``."""
+    lazy = [_lazy(v) for v in values]
+    if not lazy or not any(lazy):
+        return zip(*values, strict=strict)
+    if any(s is None for s in lazy):
+        return zip(*values, strict=strict)
+    length = lazy[0].length  # type: ignore[union-attr]
+    for steps in lazy[1:]:
+        other = steps.length  # type: ignore[union-attr]
+        length = length if bool(length <= other) else other
+    return Steps(length, lambda k: tuple(s.item(k) for s in lazy))  # type: ignore[union-attr]
+
+
+@instead_of(reversed)
+def reversed_(values: Any) -> Any:
+    """Return ``reversed``."""
+    steps = _lazy(values)
+    if steps is None:
+        return reversed(values)
+    return Steps(steps.length, lambda k: steps.item(steps.length - 1 - k))
+
+
+@instead_of(isinstance)
+def isinstance_(value: Any, classes: Any) -> bool:
+    """Return ``isinstance``, with what a traced value stands for."""
+    if type(value) is Number:
+        return issubclass(PYTHON_TYPES[value.kind], classes)
+    if type(value) is Traced:
+        return issubclass(value.dtype.type if value.scalar else np.ndarray, classes)
+    return isinstance(value, classes)
+
+
+@instead_of(copy.copy, copy.deepcopy)
+def copy_(value: Any, *memo: Any) -> Any:
+    """Return a copy."""
+    if type(value) is Traced:
+        return HANDLERS.methods["copy"](value)
+    return copy.copy(value) if type(value) is Number else copy.deepcopy(value, *memo)
+
+
+# --- the module math ------------------------------------------------------------------------------
+
+
+def _of_math(name: str, ufunc: Any) -> None:
+    python = getattr(math, name)
+
+    def compute(*args: Any) -> Any:
+        if not any(type(a) in (Number, Traced) for a in args):
+            return python(*args)
+        floats = [as_traced(TABLE[float](a)) if type(a) in (Number, Traced) else float(a)
+                  for a in args]  # fmt: skip
+        return number_from(ufunc(*floats))
+
+    TABLE[python] = compute
+
+
+for _name, _ufunc in {
+    "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "log2": np.log2, "log10": np.log10,
+    "log1p": np.log1p, "expm1": np.expm1, "sin": np.sin, "cos": np.cos, "tan": np.tan,
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
+    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
+    "atanh": np.arctanh, "fabs": np.fabs, "pow": np.float_power, "isnan": np.isnan,
+    "isinf": np.isinf, "isfinite": np.isfinite, "radians": np.radians, "degrees": np.degrees,
+    "copysign": np.copysign, "fmod": np.fmod, "cbrt": np.cbrt,
+}.items():  # fmt: skip
+    _of_math(_name, _ufunc)
+
+
+def _rounded(name: str, ufunc: Any) -> None:
+    python = getattr(math, name)
+
+    def compute(value: Any) -> Any:
+        if type(value) not in (Number, Traced):
+            return python(value)
+        made = ufunc(as_traced(TABLE[float](value)))
+        return Number("i", converted(made.variable, np.int64))
+
+    TABLE[python] = compute
+
+
+for _name, _ufunc in {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}.items():
+    _rounded(_name, _ufunc)
+
+
+@instead_of(math.hypot)
+def hypot(*args: Any) -> Any:
+    """Return ``math.hypot``."""
+    if not is_traced(list(args)) or len(args) != 2:
+        return math.hypot(*args)
+    return number_from(np.hypot(*[as_traced(TABLE[float](a)) for a in args]))
+
+
+# --- numpy's functions that make arrays -----------------------------------------------------------
+
+
+def _filled(value: Any) -> Callable[..., Any]:
+    def make(shape: Any, dtype: Any = float, order: str = "C", **more: Any) -> Any:
+        if dtype is None:
+            dtype = float
+        return shaping.full(shape, value, dtype, order)
+
+    return make
+
+
+TABLE[np.zeros] = TABLE[np.empty] = _filled(0)
+TABLE[np.ones] = _filled(1)
+TABLE[np.full] = shaping.full
+TABLE[np.arange] = shaping.arange
+TABLE[np.linspace] = lambda *args, **kwargs: _own_array(HANDLERS.functions[np.linspace], np.linspace, args, kwargs)
+TABLE[np.eye] = shaping.eye
+TABLE[np.identity] = lambda n, dtype=float, *, like=None: shaping.eye(n, dtype=dtype or float)
+TABLE[np.tri] = shaping.tri
+TABLE[np.asarray] = TABLE[np.asanyarray] = lambda a, dtype=None, order=None, **more: (
+    _asarray(a, dtype, order, **more)
+)
+TABLE[np.array] = lambda object, dtype=None, **more: _array(object, dtype, **more)
+TABLE[np.ascontiguousarray] = lambda a, dtype=None, **more: shaping._contiguous(a, dtype)
+TABLE[np.isscalar] = lambda value: (
+    value.scalar if type(value) is Traced else type(value) is Number or np.isscalar(value)
+)
+
+
+def _own_array(own: Any, python: Any, args: Any, kwargs: Any) -> Any:
+    if is_traced([*args, *kwargs.values()]):
+        return own(*args, **kwargs)
+    result = python(*args, **kwargs)
+    return constant(result) if type(result) is np.ndarray else result
+
+
+def _array(value: Any, dtype: Any, **more: Any) -> Any:
+    if not is_traced(value):
+        made = np.array(value, dtype, **{**more, "copy": True})
+        return constant(made) if made.dtype.kind in "biufc" else made
+    return shaping.make_array(value, dtype, **more)
+
+
+def _asarray(value: Any, dtype: Any, order: Any, **more: Any) -> Any:
+    if type(value) is np.ndarray:
+        return np.asarray(value, dtype)  # an array of the program's, not a new one
+    if not is_traced(value):
+        made = np.asarray(value, dtype)
+        return constant(made) if made.dtype.kind in "biufc" else made
+    return shaping.asarray(value, dtype)
+
+
+def _scalar_type(kind: Any) -> None:
+    def make(value: Any = 0, *more: Any) -> Any:
+        if not is_traced(value):
+            return kind(value, *more)
+        made = shaping.astype(as_traced(value), kind)
+        if not made.ndim:
+            made.scalar = True
+        return made
+
+    TABLE[kind] = make
+
+
+for _scalar in (
+    np.bool, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64,
+    np.float16, np.float32, np.float64, np.complex64, np.complex128,
+):  # fmt: skip
+    _scalar_type(_scalar)
+
+
+HOOKS = types.SimpleNamespace(
+    call=call,
+    getitem=getitem,
+    setitem=setitem,
+    augmented=augmented,
+    augmented_item=augmented_item,
+    slice=builtins.slice,
+    **{
+        name: getattr(control, name)
+        for name in (
+            "and_", "or_", "not_", "chained", "if_expression", "if_statement", "for_statement",
+            "while_statement", "undefined", "returned",
+        )
+    },
+)  # fmt: skip
+
+__all__ = ["array", "convert_function", "kind_of", "warnings"]

@@ -111,6 +111,12 @@ def result_dtype(*values: Any) -> np.dtype[Any]:
     return np.result_type(*entries)
 
 
+#: why an array cannot be changed after a reshape of it
+RESHAPED = (
+    "after a reshape of it, which numpy makes a view or a copy, depending on the strides of an "
+    "argument"
+)
+
 # --- views ----------------------------------------------------------------------------------------
 
 
@@ -297,7 +303,7 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: Any = None)
         made = x.view(step, dims, True)
     else:
         made = array(step.read(x.variable), dims)
-        made.root.uncertain = x.root.uncertain = True
+        made.root.uncertain = x.root.uncertain = RESHAPED
     if copy:
         return copied(made)
     return made
@@ -820,7 +826,7 @@ def _contiguous(a: Any, dtype: Any) -> Traced:
     if is_in_order(x):
         return x
     made = Traced(Root(x.variable), x.dims, (), False, True)
-    made.root.uncertain = x.root.uncertain = True
+    made.root.uncertain = x.root.uncertain = RESHAPED
     return made
 
 

@@ -50,6 +50,8 @@ class Trace:
     #: how many branches and loops that may not run are being traced: errors that depend on the
     #: arguments of this call must not be raised in them
     speculative: int = 0
+    #: how many loops around what is being traced become loops of opwise
+    loops: int = 0
 
     def demand(self, text: str) -> None:
         """Make a Python expression over the arguments a condition of the signature."""

@@ -6,6 +6,7 @@ scalar. What numpy's functions do with them is registered in ``HANDLERS`` by the
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -427,18 +428,23 @@ Order = bool | frozenset[str]
 class Root:
     """The memory of an array, or of several that share it: a variable that writes replace."""
 
-    __slots__ = ("origin", "readonly", "trace", "uncertain", "variable", "version")
+    __slots__ = ("origin", "readonly", "serial", "uncertain", "variable", "version")
+
+    #: counts all of them
+    serials = itertools.count()
 
     def __init__(self, variable: Tensor, origin: int | None = None, readonly: str = "") -> None:
         self.variable = variable
+        #: its number: later ones have larger numbers
+        self.serial = next(Root.serials)
         #: counts the writes
         self.version = 0
         #: the number of the argument whose memory it is, or None
         self.origin = origin
         #: why it may not be written; '' if it may
         self.readonly = readonly
-        #: whether numpy may or may not make a view where a copy was made
-        self.uncertain = False
+        #: why numpy might also change another array with it, or not; '' if that is known
+        self.uncertain = ""
 
     def write(self, variable: Tensor) -> None:
         """Give the memory another value. Raises ValueError if it is read-only."""
@@ -446,9 +452,8 @@ class Root:
             raise ValueError(self.readonly)
         if self.uncertain:
             raise untraceable(
-                "An array is changed in place after a reshape of it, which numpy makes a view or a "
-                "copy, depending on the strides of its argument.",
-                "Write .copy() behind the reshape, or change the array before it.",
+                f"An array is changed in place {self.uncertain}.",
+                "Write .copy() there, or change the array before.",
             )
         trace = current()
         if trace is not None:

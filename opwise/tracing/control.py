@@ -1,0 +1,1220 @@
+"""What converted text calls: loops, branches, and calls of functions that do not dispatch.
+
+On Python's values all of it does what Python does. On traced values a loop becomes ``scan``, a
+branch ``ifelse``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+import sys
+import types
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from opwise import tensor as T
+from opwise.errors import TracingError
+from opwise.graph.provenance import is_internal, library_of
+from opwise.graph.traversal import ancestors, clone_replace
+from opwise.graph.variable import Variable
+from opwise.loops.build import scan
+from opwise.loops.returned import until
+from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.ifelse import ifelse
+from opwise.tensor.subtensor import Subtensor
+from opwise.tensor.type import tensor_type
+from opwise.tracing import shaping, trees
+from opwise.tracing.indexing import converted
+from opwise.tracing.reducing import number_from
+from opwise.tracing.trace import current, demand, untraceable, user_line
+from opwise.tracing.values import (
+    HANDLERS,
+    NUMBER_DTYPES,
+    UNKNOWN,
+    Number,
+    Root,
+    Traced,
+    array,
+    as_traced,
+    constant,
+    hint_of,
+    is_one,
+    is_traced,
+    kind_of,
+    number_operation,
+    number_text,
+    number_variable,
+)
+
+#: loops over a known number of items, up to this number, are written out
+UNROLLED = 8
+#: loops that cannot become a scan are written out up to this number of steps
+MOST_UNROLLED = 2000
+
+slice = builtins.slice
+
+
+class Undefined:
+    """The value of a variable that has none: every use is an error."""
+
+    def __init__(self, name: str, why: str = "") -> None:
+        object.__setattr__(self, "_why", (name, why))
+
+    def _fail(self, *args: Any, **kwargs: Any) -> Any:
+        name, why = object.__getattribute__(self, "_why")
+        if why:
+            raise untraceable(f"{name} {why}", f"Give {name} a value before.")
+        raise UnboundLocalError(
+            f"cannot access local variable '{name}' where it is not associated with a value"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._fail()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._fail()
+
+    __call__ = __bool__ = __iter__ = __len__ = __getitem__ = __setitem__ = _fail
+    __index__ = __float__ = __int__ = _fail
+    __array_ufunc__ = _fail
+
+
+for _name in (
+    "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift radd rsub rmul rtruediv "
+    "rfloordiv rmod rpow rmatmul rand ror rxor neg pos abs invert lt le gt ge iadd isub imul"
+).split():
+    setattr(Undefined, f"__{_name}__", Undefined._fail)
+
+
+def undefined(name: str) -> Any:
+    """Return the value of a variable before it has one."""
+    return Undefined(name)
+
+
+def returned(value: Any) -> Any:
+    """Return the value of a function."""
+    return None if isinstance(value, Undefined) else value
+
+
+class LoopError(Exception):
+    """A loop or branch cannot be one of opwise; the text says why."""
+
+    def __init__(self, why: str, remedy: str = "") -> None:
+        super().__init__(why)
+        self.why, self.remedy = why, remedy
+
+
+# --- conditions -----------------------------------------------------------------------------------
+
+
+def condition(value: Any) -> Any:
+    """Return a condition as a Python bool, or as a scalar variable if calls decide it.
+
+    What follows from the lengths of arguments is a Python bool, and a condition of the signature.
+    """
+    if type(value) is Number:
+        if value.of_lengths or isinstance(value._variable, T.TensorConstant):
+            return bool(value)
+        if value.kind != "b":
+            return T.neq(value.variable, 0)
+        return value.variable
+    if type(value) is Traced:
+        if isinstance(value.variable, T.TensorConstant):
+            return bool(value)
+        if any(hint_of(d) not in (1, UNKNOWN) for d in value.dims):
+            return bool(value)  # numpy's error
+        scalar = number_from(_single(value))
+        return condition(scalar)
+    return bool(value)
+
+
+def _single(x: Traced) -> Traced:
+    if not x.ndim:
+        return x
+    for d in x.dims:
+        if type(d) is Number and not is_one(d):
+            d.value("A condition")
+    return shaping.reshape(x, ())
+
+
+def _decided(value: Any) -> bool:
+    """Return a condition as a Python bool, which becomes a condition of the signature."""
+    return bool(value)
+
+
+def not_(value: Any) -> Any:
+    """Return ``not value``."""
+    if type(value) not in (Number, Traced):
+        return not value
+    made = condition(value)
+    if isinstance(made, bool):
+        return not made
+    hint, text = UNKNOWN, None
+    if type(value) is Number and value.known:
+        hint, text = not value.hint, f"(not {value.text})"
+    return Number("b", T.invert(T.cast(made, "bool")), hint, text)
+
+
+def _is_bool(value: Any) -> bool:
+    if type(value) is Number:
+        return value.kind == "b"
+    if type(value) is Traced:
+        return value.dtype.kind == "b"
+    return isinstance(value, bool | np.bool)
+
+
+def _joined(value: Any, rest: Callable[[], Any], both: bool) -> Any:
+    if type(value) not in (Number, Traced):
+        if both:
+            return value and rest()
+        return value or rest()
+    made = condition(value)
+    if isinstance(made, bool):
+        return rest() if made is both else value
+    with _speculative():
+        other = rest()
+    if not (_is_bool(value) and _is_bool(other)):
+        return if_expression(value, *((lambda: other, lambda: value) if both else
+                                      (lambda: value, lambda: other)))  # fmt: skip
+    two = condition(other)
+    if isinstance(two, bool):
+        if two is both:
+            return value
+        return other
+    joined = T.and_ if both else T.or_
+    if not _is_safe([two], []):
+        pair = (two, T.constant(False)) if both else (T.constant(True), two)
+        return _bool_like(ifelse(made, *map(_as_bool, pair)), value, other, both)
+    return _bool_like(joined(_as_bool(made), _as_bool(two)), value, other, both)
+
+
+def _bool_like(variable: Any, value: Any, other: Any, both: bool) -> Any:
+    hint, text = UNKNOWN, None
+    if all(type(v) is Number and v.known for v in (value, other)):
+        word = "and" if both else "or"
+        hint = (value.hint and other.hint) if both else (value.hint or other.hint)
+        text = f"({value.text} {word} {other.text})"
+    if type(other) is Traced and type(value) is Traced:
+        return array(variable, (), True)
+    return Number("b", variable, hint, text)
+
+
+def _as_bool(variable: Any) -> Any:
+    return converted(T.as_tensor_variable(variable), "bool")
+
+
+def and_(value: Any, rest: Callable[[], Any]) -> Any:
+    """Return ``value and rest()``."""
+    return _joined(value, rest, True)
+
+
+def or_(value: Any, rest: Callable[[], Any]) -> Any:
+    """Return ``value or rest()``."""
+    return _joined(value, rest, False)
+
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge,
+    "Eq": operator.eq, "NotEq": operator.ne, "Is": operator.is_, "IsNot": operator.is_not,
+    "In": lambda a, b: a in b, "NotIn": lambda a, b: a not in b,
+}  # fmt: skip
+
+
+def chained(operators: Sequence[str], left: Any, *rest: Callable[[], Any]) -> Any:
+    """Return ``left < a <= b``: each operand is computed once, if it is needed."""
+    right = rest[0]()
+    result = _COMPARE[operators[0]](left, right)
+    if len(rest) == 1:
+        return result
+    return and_(result, lambda: chained(operators[1:], right, *rest[1:]))
+
+
+@contextmanager
+def _speculative() -> Iterator[None]:
+    trace = current()
+    if trace is None:
+        yield
+        return
+    trace.speculative += 1
+    try:
+        yield
+    finally:
+        trace.speculative -= 1
+
+
+@contextmanager
+def _watched() -> Iterator[dict[Root, Any]]:
+    """Give a dict of the arrays that a block writes, with their variables before."""
+    trace = current()
+    log: dict[Root, Any] = {}
+    if trace is None:
+        yield log
+        return
+    trace.written.append(log)
+    try:
+        yield log
+    finally:
+        trace.written.pop()
+
+
+def _undo(log: dict[Root, Any]) -> dict[Root, Any]:
+    """Give arrays the variables that they had; return those that they have."""
+    after = {root: root.variable for root in log}
+    for root, variable in log.items():
+        _rewrite(root, variable)
+    return after
+
+
+def _rewrite(root: Root, variable: Any) -> None:
+    root.variable = variable
+    root.version += 1
+
+
+# --- branches -------------------------------------------------------------------------------------
+
+
+def if_expression(test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
+    """Return ``then() if test else other()``."""
+    made = condition(test)
+    if isinstance(made, bool):
+        return then() if made else other()
+    box: list[Any] = [None]
+
+    def get() -> tuple[Any, ...]:
+        return (box[0],)
+
+    def set_(values: tuple[Any, ...]) -> None:
+        box[0] = values[0]
+
+    def first() -> None:
+        box[0] = then()
+
+    def second() -> None:
+        box[0] = other()
+
+    if_statement(test, first, second, get, set_, ("the value of the expression",))
+    return box[0]
+
+
+def if_statement(
+    test: Any,
+    then: Callable[[], None],
+    other: Callable[[], None],
+    get: Callable[[], tuple[Any, ...]],
+    set_: Callable[[tuple[Any, ...]], None],
+    names: tuple[str, ...],
+) -> None:
+    """Do ``if test: then() else: other()``; both are traced if calls decide."""
+    made = condition(test)
+    if isinstance(made, bool):
+        (then if made else other)()
+        return
+    before = get()
+    first = next(Root.serials)
+    try:
+        one = _branch(then, get, set_, before)
+        two = _branch(other, get, set_, before)
+        _join_branches(made, one, two, set_, names, first)
+    except LoopError as error:
+        known = type(test) is Number and test.known
+        if not known:
+            raise untraceable(
+                f"The branches of this if cannot be one program: {error.why}.",
+                error.remedy or "Give both branches the same variables, with the same dtypes and shapes.",
+            ) from error
+        set_(before)
+        (then if _decided(test) else other)()
+
+
+def _branch(
+    run: Callable[[], None],
+    get: Callable[[], tuple[Any, ...]],
+    set_: Callable[[tuple[Any, ...]], None],
+    before: tuple[Any, ...],
+) -> tuple[tuple[Any, ...], dict[Root, Any]]:
+    """Trace a branch; return (the variables after it, what it wrote), and take both back."""
+    set_(before)
+    with _watched() as log, _speculative():
+        try:
+            run()
+            after = get()
+            for leaf in (leaf for v in after for leaf in trees.flatten(v)[0]):
+                if type(leaf) is Traced:
+                    leaf.variable  # noqa: B018  (views are read before memory is taken back)
+        except (TracingError, LoopError):
+            _undo(log)
+            set_(before)
+            raise
+        except Exception as error:
+            _undo(log)
+            set_(before)
+            raise LoopError(f"one raises {type(error).__name__}: {error}") from error
+    written = _undo(log)
+    set_(before)
+    return after, written
+
+
+def _join_branches(
+    test: Any,
+    one: tuple[tuple[Any, ...], dict[Root, Any]],
+    two: tuple[tuple[Any, ...], dict[Root, Any]],
+    set_: Callable[[tuple[Any, ...]], None],
+    names: tuple[str, ...],
+    first: int,
+) -> None:
+    pairs: list[tuple[Any, Any]] = []
+    makers: list[Callable[[list[Any]], Any]] = []
+    for name, a, b in zip(names, one[0], two[0], strict=True):
+        makers.append(_joiner(name, a, b, pairs))
+    roots = list({**one[1], **two[1]})
+    places = []
+    for root in roots:
+        places.append(len(pairs))
+        pairs.append((one[1].get(root, root.variable), two[1].get(root, root.variable)))
+    chosen = _choose(test, pairs)
+    values = tuple(make(chosen) for make in makers)
+    for value, a, b in zip(values, one[0], two[0], strict=True):
+        if type(value) is Traced and not value.scalar and value is not a:
+            if any(type(x) is Traced and x.root.serial < first for x in (a, b)):
+                value.root.uncertain = "after an if that gave its variable another array"
+    for root, place in zip(roots, places, strict=True):
+        root.write(chosen[place])
+    set_(values)
+
+
+def _choose(test: Any, pairs: list[tuple[Any, Any]]) -> list[Any]:
+    """Return variables that have the first value of each pair if the test holds."""
+    if not pairs:
+        return []
+    chosen: list[Any] = [None] * len(pairs)
+    lazy = []
+    for k, (a, b) in enumerate(pairs):
+        if a is b:
+            chosen[k] = a
+        elif a.type.ndim == 0 and _is_safe([a, b], [test]):
+            chosen[k] = T.switch(_as_bool(test), a, b)
+        else:
+            lazy.append(k)
+    if lazy:
+        results = ifelse(_as_bool(test), [pairs[k][0] for k in lazy], [pairs[k][1] for k in lazy])
+        for k, result in zip(lazy, results, strict=True):
+            chosen[k] = result
+    return chosen
+
+
+def _is_safe(variables: Sequence[Any], known: Sequence[Any], most: int = 30) -> bool:
+    """Return whether computing variables is cheap and cannot fail: numbers and elementwise work.
+
+    Reading an element may fail, so it is not.
+    """
+    pending, seen = list(variables), set()
+    while pending:
+        variable = pending.pop()
+        if variable in seen or variable.owner is None:
+            continue
+        seen.add(variable)
+        if len(seen) > most:
+            return False
+        if not isinstance(variable.owner.op, Elemwise) or variable.type.ndim:
+            return False
+        pending += variable.owner.inputs
+    return True
+
+
+def _joiner(name: str, a: Any, b: Any, pairs: list[tuple[Any, Any]]) -> Callable[[list[Any]], Any]:
+    """Return a function from the chosen variables to the value of a variable after a branch."""
+    if a is b:
+        return lambda chosen: a
+    if isinstance(a, Undefined) and isinstance(b, Undefined):
+        return lambda chosen: a
+    if isinstance(a, Undefined) or isinstance(b, Undefined):
+        if name == "ow_value":  # a flag says whether it is used
+            value = b if isinstance(a, Undefined) else a
+            return lambda chosen: value
+        why = "has a value in one branch of an if only."
+        return lambda chosen: Undefined(name, why)
+    if isinstance(a, list | tuple | dict) or (hasattr(a, "__dataclass_fields__")):
+        leaves, structure = trees.flatten(a)
+        more, same = trees.flatten(b)
+        if structure != same:
+            raise LoopError(f"{name} is a {type(a).__name__} of another structure in each")
+        made = [_joiner(f"a part of {name}", x, y, pairs) for x, y in zip(leaves, more, strict=True)]
+        return lambda chosen: trees.unflatten(structure, [each(chosen) for each in made])
+    if not (_is_numeric(a) and _is_numeric(b)):
+        try:
+            same_value = type(a) is type(b) and bool(a == b)
+        except Exception:
+            same_value = False
+        if same_value:
+            return lambda chosen: a
+        raise LoopError(f"{name} is {_what(a)} in one and {_what(b)} in the other")
+    kind = _unified(name, [a, b])
+    place = len(pairs)
+    pairs.append((kind.variable(a), kind.variable(b)))
+    return lambda chosen: kind.value(chosen[place])
+
+
+def _what(value: Any) -> str:
+    if type(value) is Traced:
+        return f"an array of {value.dtype} with {value.ndim} dimensions"
+    return repr(value) if isinstance(value, str | int | float | type(None)) else type(value).__name__
+
+
+def _is_numeric(value: Any) -> bool:
+    return (
+        type(value) in (Traced, Number)
+        or kind_of(value) is not None
+        or isinstance(value, np.generic | np.ndarray)
+    )
+
+
+class _Kind:
+    """What a variable of the program is after a branch, or in all steps of a loop."""
+
+    def __init__(self, sort: str, what: Any, dims: tuple[Any, ...] = (), order: Any = True) -> None:
+        #: 'number' with its kind, or 'array' or 'scalar' with its dtype
+        self.sort, self.what, self.dims = sort, what, dims
+        self._order = order
+
+    @property
+    def type(self) -> Any:
+        """The type of its variables."""
+        if self.sort == "number":
+            return tensor_type(NUMBER_DTYPES[self.what], ())
+        return tensor_type(np.dtype(self.what).name, tuple(map(is_one, self.dims)))
+
+    def variable(self, value: Any) -> Any:
+        """Return a value as a variable of the type."""
+        if self.sort == "number":
+            return number_variable(value, self.what)
+        if kind_of(value) is not None and type(value) is not Number:
+            return T.constant(np.asarray(value, self.what))
+        traced = as_traced(value)
+        made = converted(traced.variable, self.what)
+        wanted = self.type.broadcastable
+        if tuple(made.type.broadcastable) != tuple(wanted):
+            made = T.patternbroadcast(made, wanted)
+        return made
+
+    def value(self, variable: Any) -> Any:
+        """Return the value that a variable of the type stands for."""
+        if self.sort == "number":
+            return Number(self.what, variable)
+        return array(variable, self.dims, self.sort == "scalar", self._order)
+
+    def same(self, other: _Kind) -> bool:
+        return (self.sort, self.what) == (other.sort, other.what) and self.type == other.type
+
+
+def _kind(value: Any) -> _Kind:
+    own = kind_of(value)
+    if own is not None:
+        return _Kind("number", own)
+    traced = as_traced(value)
+    return _Kind("scalar" if traced.scalar else "array", traced.dtype, traced.dims, traced.contiguous)
+
+
+def _unified(name: str, values: Sequence[Any]) -> _Kind:
+    """Return what values of a variable have in common.
+
+    Raises LoopError if there is nothing that keeps what each of them is.
+    """
+    result = _kind(values[0])
+    for value in values[1:]:
+        other = _kind(value)
+        if result.sort == "number" and other.sort == "number":
+            if "b" in (result.what, other.what) and result.what != other.what:
+                raise LoopError(f"{name} is a bool in one and a number in the other")
+            result = max(result, other, key=lambda k: "bifc".index(k.what))
+            continue
+        if "number" in (result.sort, other.sort):
+            number, strong = (result, other) if result.sort == "number" else (other, result)
+            python = values[0] if number is result else value
+            # a Python number becomes what it is beside the other
+            common = np.result_type(strong.what, {"b": np.bool, "i": 0, "f": 0.0, "c": 0j}[number.what])
+            if common != strong.what or strong.dims:
+                raise LoopError(
+                    f"{name} is {_what(python)} in one and {strong.what} in the other"
+                )
+            result = strong
+            continue
+        if result.what != other.what:
+            raise LoopError(f"{name} has dtype {result.what} in one and {other.what} in the other")
+        if len(result.dims) != len(other.dims):
+            raise LoopError(
+                f"{name} has {len(result.dims)} dimensions in one and {len(other.dims)} in the other"
+            )
+        dims = []
+        for a, b in zip(result.dims, other.dims, strict=True):
+            one, two = hint_of(a), hint_of(b)
+            if UNKNOWN not in (one, two) and one != two:
+                raise LoopError(f"{name} has another shape in each")
+            if a is not b and type(a) is Number and type(b) is Number and a.known and b.known:
+                demand(f"{a.text} == {b.text}") if a.text != b.text else None
+            elif (type(a) is Number) != (type(b) is Number):
+                number = a if type(a) is Number else b
+                if not number.known:
+                    dims.append(a if type(a) is Number else b)
+                    continue
+                demand(f"{number_text(a)} == {number_text(b)}")
+            dims.append(a if type(a) is not Number else b)
+        sort = "scalar" if result.sort == other.sort == "scalar" else "array"
+        if not dims:
+            sort = "scalar" if "scalar" in (result.sort, other.sort) else "array"
+        result = _Kind(sort, result.what, tuple(dims), False if dims else True)
+    return result
+
+
+# --- loops ----------------------------------------------------------------------------------------
+
+
+class Steps:
+    """What a loop goes through if calls decide how long it is: a number of items, and each."""
+
+    def __init__(self, length: Any, item: Callable[[Any], Any]) -> None:
+        self.length, self.item = length, item
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.item(k) for k in builtins.range(operator.index(self.length)))
+
+    def __len__(self) -> int:
+        return operator.index(self.length)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.item(index)
+
+
+def _steps(iterated: Any) -> Steps | None:
+    """Return what a loop goes through as Steps, or None for what Python goes through itself."""
+    if isinstance(iterated, Steps):
+        return iterated
+    if isinstance(iterated, builtins.range):
+        start, step = iterated.start, iterated.step
+        return Steps(len(iterated), lambda k: start + k * step)
+    if type(iterated) is Traced and iterated.ndim:
+        return Steps(iterated.dims[0], lambda k: iterated[k])
+    return None
+
+
+def for_statement(
+    iterated: Any,
+    step: Callable[[Any], None],
+    get: Callable[[], tuple[Any, ...]],
+    set_: Callable[[tuple[Any, ...]], None],
+    names: tuple[str, ...],
+    used: tuple[str, ...],
+    stop: str | None,
+) -> None:
+    """Do ``for item in iterated: step(item)``."""
+    trace = current()
+    steps = _steps(iterated) if trace is not None else None
+    if steps is None:
+        _python_loop(iterated, step, get, set_, names, stop)
+        return
+    short = type(steps.length) is not Number and steps.length <= UNROLLED
+    if short:
+        _python_loop(steps, step, get, set_, names, stop)
+        return
+    before = get()
+    loop = _Loop(get, set_, names, used, stop)
+    try:
+        loop.build(steps, step)
+    except LoopError as error:
+        set_(before)
+        known = type(steps.length) is not Number or steps.length.known
+        if not known or hint_of(steps.length) > MOST_UNROLLED:
+            raise untraceable(
+                f"This loop cannot be one of opwise: {error.why}.",
+                error.remedy or "Let each step give every variable the dtype and the shape that it "
+                "had before.",
+            ) from error
+        _python_loop(steps, step, get, set_, names, stop)
+
+
+def _python_loop(
+    iterated: Any,
+    step: Callable[[Any], None],
+    get: Callable[[], tuple[Any, ...]],
+    set_: Callable[[tuple[Any, ...]], None],
+    names: tuple[str, ...],
+    stop: str | None,
+) -> None:
+    """Go through a loop in Python; steps after one that calls decide to stop change nothing."""
+    if stop is None:
+        for item in iterated:
+            step(item)
+        return
+    at = names.index(stop)
+    items = iter(iterated)
+    for item in items:
+        step(item)
+        flag = get()[at]
+        if flag is True:
+            return
+        if flag is False:
+            continue
+        made = condition(flag)
+        if isinstance(made, bool):
+            if made:
+                return
+            continue
+        rest = list(items)
+
+        def go_on(rest: list[Any] = rest) -> None:
+            _python_loop(rest, step, get, set_, names, stop)
+
+        def nothing() -> None:
+            pass
+
+        if rest:
+            if_statement(flag, nothing, go_on, get, set_, names)
+        return
+
+
+def while_statement(
+    test: Callable[[], Any],
+    step: Callable[[], None],
+    get: Callable[[], tuple[Any, ...]],
+    set_: Callable[[tuple[Any, ...]], None],
+    names: tuple[str, ...],
+    used: tuple[str, ...],
+    stop: str | None,
+) -> None:
+    """Do ``while test(): step()``."""
+    count = 0
+    while True:
+        value = test()
+        traced = type(value) in (Number, Traced)
+        if traced:
+            break
+        if not value:
+            return
+        step()
+        if stop is not None:
+            flag = get()[names.index(stop)]
+            if flag is True:
+                return
+            if type(flag) in (Number, Traced):
+                made = condition(flag)
+                if isinstance(made, bool):
+                    if made:
+                        return
+                    continue
+                if_statement(
+                    flag,
+                    lambda: None,
+                    lambda: while_statement(test, step, get, set_, names, used, stop),
+                    get, set_, names,
+                )  # fmt: skip
+                return
+        count += 1
+        if count > 10 * MOST_UNROLLED and current() is not None:
+            raise untraceable(
+                "A while loop whose condition does not depend on arguments takes too many steps.",
+                "Let it depend on an argument, or compute before the function.",
+            )
+    before = get()
+    loop = _Loop(get, set_, names, used, stop)
+    try:
+        loop.build_while(test, step)
+    except LoopError as error:
+        set_(before)
+        if not (type(value) is Number and value.known):
+            raise untraceable(
+                f"This loop cannot be one of opwise: {error.why}.",
+                error.remedy or "Let each step give every variable the dtype and the shape that it "
+                "had before.",
+            ) from error
+        count = 0
+        while _decided(value):
+            step()
+            count += 1
+            if count > MOST_UNROLLED:
+                raise untraceable(
+                    f"This loop cannot be one of opwise: {error.why}; and it is too long to be "
+                    "written out.", error.remedy,
+                ) from error  # fmt: skip
+            if stop is not None and _decided(get()[names.index(stop)]):
+                return
+            value = test()
+
+
+class _Leaf:
+    """A number or an array in a variable that a loop assigns."""
+
+    def __init__(self, value: Any) -> None:
+        #: its value before the loop
+        self.before = value
+        self.kind = _kind(value)
+        #: whether each step gets it as a value; arrays that only their memory changes are not
+        self.by_value = not (type(value) is Traced and not value.scalar)
+        #: the variable that stands for it in the step, and the value with it
+        self.place: Any = None
+        self.given: Any = value
+        self.after: Any = value
+
+    def put(self) -> Any:
+        """Return the value with which a step is traced."""
+        if self.by_value:
+            self.place = self.kind.type()
+            self.given = self.kind.value(self.place)
+        return self.given
+
+    @property
+    def is_array(self) -> bool:
+        return type(self.before) is Traced and not self.before.scalar
+
+    @property
+    def changes(self) -> bool:
+        return self.after is not self.given
+
+
+class _Loop:
+    """Makes a loop of the program a loop of opwise.
+
+    A step is traced with placeholders for the variables and arrays that it changes, again until it
+    changes nothing else, and no dtypes. What it computed then is the step of a ``scan``.
+    """
+
+    def __init__(
+        self,
+        get: Callable[[], tuple[Any, ...]],
+        set_: Callable[[tuple[Any, ...]], None],
+        names: tuple[str, ...],
+        used: tuple[str, ...],
+        stop: str | None,
+    ) -> None:
+        self._get, self._set, self._names, self._used, self._stop = get, set_, names, used, stop
+        self._before = get()
+        #: {index of a name: its leaves}, and the structures in which they are
+        self._leaves: dict[int, list[_Leaf]] = {}
+        self._structures: dict[int, Any] = {}
+        #: arrays whose memory steps change, and what stands for it in the step
+        self._roots: dict[Root, Any] = {}
+        self._written: dict[Root, Any] = {}
+        self._after: tuple[Any, ...] = ()
+        for k, value in enumerate(self._before):
+            leaves, structure = trees.flatten(value)
+            if leaves and all(map(_is_numeric, leaves)):
+                self._leaves[k] = [_Leaf(leaf) for leaf in leaves]
+                self._structures[k] = structure
+
+    def build(self, steps: Steps, step: Callable[[Any], None]) -> None:
+        """Make a loop over items."""
+        number = tensor_type("int64", ())("step")
+        self._settle(lambda: step(steps.item(Number("i", number))), steps.length)
+        length = steps.length.variable if type(steps.length) is Number else steps.length
+        self._scan(number, length, None, steps.length)
+
+    def build_while(self, test: Callable[[], Any], step: Callable[[], None]) -> None:
+        """Make a loop with a condition."""
+        start = condition(test())
+        held: list[Any] = []
+
+        def once() -> None:
+            step()
+            held[:] = [condition(test())]
+
+        self._settle(once, None)
+        if isinstance(held[0], bool):
+            raise LoopError("its condition does not change")
+        length = T.switch(_as_bool(start), np.int64(2**62), np.int64(0))
+        self._scan(tensor_type("int64", ())("step"), length, _as_bool(held[0]), None)
+
+    # --- one step
+
+    def _settle(self, run: Callable[[], None], length: Any) -> None:
+        """Trace the step until it is known what it changes."""
+        for _ in range(8):
+            if self._once(run):
+                break
+        else:
+            raise LoopError("the dtypes of its variables change in every step")
+        for leaves in self._leaves.values():
+            for leaf in leaves:
+                if leaf.changes and not _kind(leaf.before).same(leaf.kind):
+                    # a Python number that becomes another type does so in the first step
+                    if type(length) is Number and length.known and length.hint > 0:
+                        demand(f"{length.text} > 0")
+
+    def _once(self, run: Callable[[], None]) -> bool:
+        """Trace a step; return whether it changed only what was known to change."""
+        values = list(self._before)
+        for k, leaves in self._leaves.items():
+            values[k] = trees.unflatten(self._structures[k], [leaf.put() for leaf in leaves])
+        first = next(Root.serials)
+        with _watched() as log, _speculative(), _in_loop():
+            for root in self._roots:
+                log[root] = root.variable
+                self._roots[root] = root.variable.type()
+                _rewrite(root, self._roots[root])
+            self._set(tuple(values))
+            try:
+                run()
+                self._after = self._get()
+                # views are read now: their memory gets its former variable back
+                for leaf in (leaf for v in self._after for leaf in trees.flatten(v)[0]):
+                    if type(leaf) is Traced:
+                        leaf.variable  # noqa: B018
+                known = self._note(log, first)
+                if known:
+                    self._outputs = self._collect()
+            finally:
+                _undo(log)
+                self._set(self._before)
+        return known
+
+    def _note(self, log: dict[Root, Any], first: int) -> bool:
+        """Note what the step changed; return whether that was known."""
+        known = True
+        self._written = {}
+        for root, before in log.items():
+            place = self._roots.get(root, before)
+            if root.serial < first and root.variable is not place:
+                if root not in self._roots:
+                    self._roots[root] = None
+                    known = False
+                self._written[root] = root.variable
+        for k, name in enumerate(self._names):
+            value = self._after[k]
+            if k not in self._leaves:
+                if value is not self._before[k] and not isinstance(self._before[k], Undefined):
+                    if not _equal(value, self._before[k]):
+                        raise LoopError(
+                            f"{name} is {_what(self._before[k])} before and {_what(value)} after a "
+                            "step"
+                        )
+                continue
+            if isinstance(value, Undefined):
+                raise LoopError(f"{name} may have no value after a step")
+            parts, structure = trees.flatten(value)
+            if structure != self._structures[k]:
+                raise LoopError(f"{name} has another structure after a step")
+            for leaf, part in zip(self._leaves[k], parts, strict=True):
+                leaf.after = part
+                if not leaf.changes:
+                    continue
+                if not _is_numeric(part):
+                    raise LoopError(
+                        f"{name} is {_what(leaf.before)} before and {_what(part)} after a step"
+                    )
+                kind = _stepped(name, leaf.kind, part)
+                if not leaf.by_value or not kind.same(leaf.kind):
+                    known = False
+                leaf.by_value, leaf.kind = True, kind
+        return known
+
+    def _collect(self) -> dict[Any, Any]:
+        """Return the variables of all that the step made: {a leaf, a root or a name: variable}."""
+        made: dict[Any, Any] = dict(self._written)
+        for k, name in enumerate(self._names):
+            if k in self._leaves:
+                for leaf in self._leaves[k]:
+                    if leaf.changes:
+                        made[leaf] = leaf.kind.variable(leaf.after)
+            elif isinstance(self._before[k], Undefined) and (
+                name in self._used or name == self._stop
+            ):
+                made[name] = self._after[k]
+        return made
+
+    # --- the scan
+
+    def _scan(self, number: Any, length: Any, go_on: Any, dim: Any) -> None:
+        ends = go_on if go_on is None else T.invert(go_on)
+        if self._stop is not None:
+            flag = self._after[self._names.index(self._stop)]
+            stopped = flag if isinstance(flag, bool) else condition(flag)
+            if stopped is not False:
+                stopped = _as_bool(T.as_tensor_variable(np.asarray(True)) if stopped is True else stopped)
+                ends = stopped if ends is None else T.or_(ends, stopped)
+        states: list[tuple[Any, Any, Any]] = []  # (placeholder, initial, after)
+        fixed: dict[Any, Any] = {}
+        targets: list[Any] = []
+        cycles = self._cycles()
+        for root, place in self._roots.items():
+            after = self._outputs.get(root, place)
+            states.append((place, root.variable, self._fit(after, place.type)))
+            targets.append(root)
+        every = [leaf for leaves in self._leaves.values() for leaf in leaves]
+        read = set(ancestors([*self._variables(), *([] if ends is None else [ends])]))
+        dropped = set()
+        for k, leaves in self._leaves.items():
+            for leaf in leaves:
+                if not leaf.by_value:
+                    continue
+                if not leaf.changes and leaf.given.root.version == 0 if leaf.is_array else not leaf.changes:
+                    fixed[leaf.place] = leaf.kind.variable(leaf.before)
+                    continue
+                if self._names[k] not in self._used and leaf.place not in read:
+                    dropped.add(k)
+                    fixed[leaf.place] = leaf.kind.variable(leaf.before)
+                    continue
+                states.append(
+                    (leaf.place, leaf.kind.variable(leaf.before), self._outputs[leaf])
+                )
+                targets.append(leaf)
+        fresh: dict[int, list[_Kind]] = {}
+        for k, name in enumerate(self._names):
+            if name in self._outputs:
+                parts = self._fresh(name, self._outputs[name], dim)
+                fresh[k] = [kind for kind, _ in parts]
+                for j, (kind, variable) in enumerate(parts):
+                    zero = T.zeros([variable_length(d) for d in kind.dims], dtype=kind.type.dtype)
+                    states.append((kind.type(), self._fit(zero, kind.type), variable))
+                    targets.append((k, j))
+        counted = bool(cycles) and ends is not None
+        if counted:
+            count = tensor_type("int64", ())()
+            states.append((count, T.constant(np.int64(0)), count + 1))
+            targets.append("count")
+        results = dict(zip(targets, self._run(number, length, states, fixed, ends), strict=True))
+        for root in self._roots:
+            root.write(self._fit(results[root], root.variable.type))
+        steps = results["count"] if counted else length
+        for cycle in cycles:
+            self._write_back(cycle, results, steps)
+        values = list(self._before)
+        for k, leaves in self._leaves.items():
+            if k in dropped:
+                values[k] = Undefined(self._names[k], "is not kept after the loop.")
+                continue
+            made = [
+                leaf.kind.value(self._fit(results[leaf], leaf.kind.type)) if leaf in results
+                else leaf.before
+                for leaf in leaves
+            ]  # fmt: skip
+            for leaf, value in zip(leaves, made, strict=True):
+                if any(leaf in cycle for cycle in cycles):
+                    value.root.uncertain = "after a loop that lets variables exchange their arrays"
+            if any(leaf in results for leaf in leaves):
+                values[k] = trees.unflatten(self._structures[k], made)
+        for k, kinds in fresh.items():
+            made = [
+                kind.value(self._fit(results[k, j], kind.type)) for j, kind in enumerate(kinds)
+            ]
+            values[k] = trees.unflatten(trees.flatten(self._after[k])[1], made)
+        self._set(tuple(values))
+        del every
+
+    def _variables(self) -> Iterator[Any]:
+        for value in self._outputs.values():
+            for leaf in trees.flatten(value)[0]:
+                if isinstance(leaf, Variable):
+                    yield leaf
+                elif type(leaf) in (Traced, Number):
+                    yield leaf.variable
+
+    def _cycles(self) -> list[list[_Leaf]]:
+        """Return the groups of variables that exchange arrays that steps change in place.
+
+        Raises LoopError if a changed array is left behind by its variable, or shared.
+        """
+        leaves = [leaf for each in self._leaves.values() for leaf in each if leaf.by_value]
+        arrays = [leaf for leaf in leaves if leaf.is_array]
+        by_root = {leaf.given.root: leaf for leaf in arrays}
+        written = [leaf for leaf in arrays if leaf.given.root.version]
+        if not written:
+            return []
+        roots = [leaf.before.root for leaf in arrays]
+        if len(set(roots)) < len(roots) or set(roots) & set(self._roots):
+            raise LoopError("variables share an array that it changes", "Copy the array.")
+        next_: dict[_Leaf, _Leaf] = {}
+        for leaf in arrays:
+            after = leaf.after
+            if type(after) is Traced and not after._path and after.root in by_root:
+                next_[leaf] = by_root[after.root]
+        cycles: list[list[_Leaf]] = []
+        for leaf in written:
+            if any(leaf in cycle for cycle in cycles):
+                continue
+            cycle, at = [leaf], next_.get(leaf)
+            while at is not None and at is not leaf and at not in cycle:
+                cycle.append(at)
+                at = next_.get(at)
+            if at is not leaf or any(each.before._path for each in cycle):
+                raise LoopError(
+                    "a step changes an array in place and then gives its variable another one",
+                    "Write the array whole (a[...] = values), or copy it before it is changed.",
+                )
+            cycles.append(cycle)
+        if len({id(next_[leaf]) for cycle in cycles for leaf in cycle}) < sum(map(len, cycles)):
+            raise LoopError("two variables have the same array after a step", "Copy the array.")
+        return cycles
+
+    def _write_back(self, cycle: list[_Leaf], results: dict[Any, Any], steps: Any) -> None:
+        """Write what the arrays of a cycle hold after a number of steps.
+
+        The variable cycle[j] has in a step the array that cycle[j + 1] had before it.
+        """
+        order = len(cycle)
+        phase = T.mod(T.as_tensor_variable(steps), order)
+        contents = []
+        for i in range(order):
+            # after n steps, variable j has the array of j + n
+            value = results[cycle[i]]
+            for r in range(1, order):
+                value = ifelse(T.eq(phase, r), results[cycle[(i - r) % order]], value)
+            contents.append(value)
+        for leaf, value in zip(cycle, contents, strict=True):
+            root = leaf.before.root
+            root.write(self._fit(value, root.variable.type))
+
+    def _fresh(self, name: str, value: Any, dim: Any) -> list[tuple[_Kind, Any]]:
+        """Return what a variable is that has no value before the loop."""
+        if isinstance(value, Undefined):
+            return []
+        leaves = trees.flatten(value)[0]
+        if not all(map(_is_numeric, leaves)):
+            raise LoopError(f"{name} has no value before it and is no number after it")
+        if not name.startswith("ow_"):
+            if dim is None or hint_of(dim) is UNKNOWN or hint_of(dim) < 1:
+                raise LoopError(
+                    f"{name} has no value if the loop takes no step",
+                    f"Give {name} a value before the loop.",
+                )
+            if type(dim) is Number:
+                demand(f"{dim.text} > 0")
+        kinds = [_kind(leaf) for leaf in leaves]
+        for kind in kinds:
+            for d in kind.dims:
+                if type(d) is Number and not d.known:
+                    raise LoopError(
+                        f"the shape of {name} is decided inside",
+                        f"Give {name} a value before the loop.",
+                    )
+        return [(kind, kind.variable(leaf)) for kind, leaf in zip(kinds, leaves, strict=True)]
+
+    @staticmethod
+    def _fit(variable: Any, wanted: Any) -> Any:
+        if variable.type == wanted:
+            return variable
+        if variable.type.dtype != wanted.dtype:
+            variable = converted(variable, wanted.dtype)
+        return T.patternbroadcast(variable, wanted.broadcastable)
+
+    def _run(
+        self,
+        number: Any,
+        length: Any,
+        states: list[tuple[Any, Any, Any]],
+        fixed: dict[Any, Any],
+        ends: Any,
+    ) -> list[Any]:
+        """Return the last values of the states."""
+        if not states:
+            return []
+        outputs = [after for _, _, after in states]
+        if ends is not None:
+            outputs.append(ends)
+        places = [p for p, _, _ in states]
+        initial = [self._fit(first, p.type) for p, first, _ in states]
+
+        def step(count: Any, *values: Any) -> list[Any]:
+            replacements = {**fixed, **dict(zip(places, values, strict=True)), number: count}
+            made = list(clone_replace(outputs, replacements))
+            fitted = [self._fit(m, p.type) for m, p in zip(made, places, strict=False)]
+            return [*fitted, *made[len(places) :]]
+
+        if ends is None:
+            rows, _ = scan(
+                step, sequences=[T.arange(length)], outputs_info=initial, return_list=True
+            )
+            return [_last(each) for each in rows]
+
+        def counting(count: Any, *values: Any) -> Any:
+            *made, stop = step(count, *values)
+            return [count + 1, *made], until(stop)
+
+        rows, _ = scan(
+            counting,
+            outputs_info=[T.constant(np.int64(0)), *initial],
+            n_steps=length,
+            return_list=True,
+        )
+        # the length of the rows is known after the loop only, so that -1 needs a step
+        some = T.gt(T.as_tensor_variable(length), 0)
+        return list(ifelse(some, [self._fit(r[-1], p.type) for r, p in zip(rows[1:], places, strict=True)], initial))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    try:
+        return type(a) is type(b) and bool(a == b)
+    except Exception:
+        return False
+
+
+def variable_length(dim: Any) -> Any:
+    return dim.variable if type(dim) is Number else dim
+
+
+def _last(rows: Any) -> Any:
+    """Return the last value of a state; the one before the loop if it takes no step."""
+    node = rows.owner
+    if node is not None and isinstance(node.op, Subtensor):
+        return node.inputs[0][-1]
+    return rows[-1]
+
+
+def _stepped(name: str, kind: _Kind, value: Any) -> _Kind:
+    """Return what a variable is, of which one step makes this of that."""
+    other = _kind(value)
+    if kind.sort == "number" and other.sort != "number":
+        if other.dims:
+            raise LoopError(f"{name} is a number before and {_what(value)} after a step")
+        return other
+    if kind.sort != "number" and other.sort == "number":
+        common = np.result_type(kind.what, {"b": np.bool, "i": 0, "f": 0.0, "c": 0j}[other.what])
+        if kind.dims or common != kind.what:
+            raise LoopError(f"{name} is {kind.what} before and {_what(value)} after a step")
+        return kind
+    if kind.sort == "number":
+        if kind.what == other.what:
+            return kind
+        if "b" in (kind.what, other.what):
+            raise LoopError(f"{name} is a bool before and a number after a step, or the other way")
+        return max(kind, other, key=lambda k: "bifc".index(k.what))
+    if kind.what != other.what:
+        if not kind.dims and not other.dims:
+            return other
+        raise LoopError(f"{name} has dtype {kind.what} before and {other.what} after a step")
+    if len(kind.dims) != len(other.dims):
+        raise LoopError(
+            f"{name} has {len(kind.dims)} dimensions before and {len(other.dims)} after a step"
+        )
+    dims = []
+    for a, b in zip(kind.dims, other.dims, strict=True):
+        one, two = hint_of(a), hint_of(b)
+        if UNKNOWN in (one, two):
+            if a is not b:
+                raise LoopError(f"the shape of {name} is decided inside")
+        elif one != two:
+            raise LoopError(f"{name} has another shape after a step")
+        elif type(a) is Number or type(b) is Number:
+            if number_text(a) != number_text(b):
+                demand(f"{number_text(a)} == {number_text(b)}")
+            if is_one(b):
+                a = b
+        dims.append(a)
+    sort = "scalar" if "scalar" in (kind.sort, other.sort) and not dims else "array"
+    return _Kind(sort, kind.what, tuple(dims), False if dims else True)
+
+
+@contextmanager
+def _in_loop() -> Iterator[None]:
+    trace = current()
+    if trace is None:
+        yield
+        return
+    trace.loops += 1
+    try:
+        yield
+    finally:
+        trace.loops -= 1

@@ -1,0 +1,801 @@
+"""The text of a function with its loops, branches and calls turned into calls of ``control``.
+
+The converted text has the file and the lines of the function, so errors and profiles name these.
+Every name that a loop or a branch assigns becomes a variable that its parts share (``nonlocal``);
+break, continue and early returns become flags. What is left alone: generators, coroutines, classes
+and functions without source.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import linecache
+import types
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+#: the name by which converted text reaches ``control``
+HOOKS = "ow"
+
+
+class Unconvertible(Exception):
+    """A function cannot be converted; the text says why."""
+
+
+def source_tree(function: types.FunctionType) -> ast.FunctionDef | ast.Lambda:
+    """Return the syntax tree of a function, with the lines and columns of its file.
+
+    Raises Unconvertible if there is no source.
+    """
+    code = function.__code__
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines or code.co_firstlineno > len(lines):
+        raise Unconvertible("its source is not known")
+    if code.co_name == "<lambda>":
+        return _lambda_tree(code, "".join(lines))
+    try:
+        block = inspect.getblock(lines[code.co_firstlineno - 1 :])
+    except (SyntaxError, IndentationError) as error:
+        raise Unconvertible("its source cannot be read") from error
+    indent = len(block[0]) - len(block[0].lstrip())
+    text = "".join(line[indent:] if line[:indent].isspace() else line for line in block)
+    try:
+        (tree,) = ast.parse(text).body
+    except (SyntaxError, ValueError) as error:
+        raise Unconvertible("its source cannot be read") from error
+    if not isinstance(tree, ast.FunctionDef) or tree.name != code.co_name:
+        raise Unconvertible("its source is not that of a function")
+    for node in ast.walk(tree):
+        if hasattr(node, "lineno"):
+            node.lineno += code.co_firstlineno - 1
+            node.col_offset += indent
+            node.end_lineno += code.co_firstlineno - 1
+            node.end_col_offset += indent
+    return tree
+
+
+def _lambda_tree(code: types.CodeType, text: str) -> ast.Lambda:
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno:
+            given = node.args
+            own = [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+            if tuple(own) == tuple(names):
+                found.append(node)
+    if len(found) > 1:
+        places = [p for p in code.co_positions() if p[0] and p[2] is not None and p[3]]
+        first = min((p[0], p[2]) for p in places)  # type: ignore[type-var]
+        inside = [
+            n for n in found
+            if (n.body.lineno, n.body.col_offset) <= first  # type: ignore[operator]
+            <= (n.body.end_lineno, n.body.end_col_offset)  # type: ignore[operator]
+        ]  # fmt: skip
+        found = inside[-1:] or found
+    if len(found) != 1:
+        raise Unconvertible("its source is not clear: several lambdas are on its line")
+    return found[0]
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+class _Stores(ast.NodeVisitor):
+    """Collects the names that statements assign, not those of functions inside them."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, None] = {}
+        self.declared: dict[str, str] = {}
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Store | ast.Del):
+            self.names[node.id] = None
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self.names[node.name] = None
+
+    visit_ClassDef = visit_FunctionDef  # type: ignore[assignment]
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        pass
+
+    def _comprehension(self, node: ast.AST) -> None:
+        for each in ast.walk(node):
+            if isinstance(each, ast.NamedExpr):
+                self.names[each.target.id] = None
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension  # type: ignore[assignment]
+
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        for alias in node.names:
+            self.names[(alias.asname or alias.name).partition(".")[0]] = None
+
+    visit_ImportFrom = visit_Import
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        if node.name:
+            self.names[node.name] = None
+        self.generic_visit(node)
+
+    def visit_Global(self, node: ast.Global) -> None:
+        self.declared.update(dict.fromkeys(node.names, "global"))
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
+        self.declared.update(dict.fromkeys(node.names, "nonlocal"))
+
+
+def stores(statements: Iterable[ast.AST]) -> _Stores:
+    """Return the names that statements assign, and those that they declare."""
+    found = _Stores()
+    for statement in statements:
+        found.visit(statement)
+    return found
+
+
+def _loads(nodes: Iterable[ast.AST], skipped: ast.AST | None = None) -> set[str]:
+    """Return the names that nodes read, those in functions inside them too."""
+    found: set[str] = set()
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        if node is skipped:
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            found.add(node.id)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+        pending.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def _has(node: ast.AST | Sequence[ast.AST], kinds: tuple[type, ...], stop: tuple[type, ...] = ()) -> bool:
+    """Return whether statements contain nodes of some kinds, outside functions and ``stop``."""
+    pending = list(node) if isinstance(node, list | tuple) else [node]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, kinds):
+            return True
+        if isinstance(each, ast.FunctionDef | ast.Lambda | ast.ClassDef | ast.AsyncFunctionDef):
+            continue
+        if isinstance(each, stop):
+            # the else part of a loop belongs to what is around it
+            pending.extend(getattr(each, "orelse", ()))
+            continue
+        pending.extend(ast.iter_child_nodes(each))
+    return False
+
+
+_LOOPS = (ast.For, ast.While)
+
+
+# --- jumps ----------------------------------------------------------------------------------------
+
+
+class _Jumps:
+    """Replaces break, continue and return by flags and branches, in one function."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        #: names of flags, which are False at the start of the function
+        self.flags: list[str] = []
+        self.returns = False
+
+    def function(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Return the statements of a function; its value is in ``ow_value`` if it has returns that
+        are not at its end."""
+        nested = any(
+            _has(s, (ast.Return,)) and not isinstance(s, ast.Return) for s in body
+        )
+        if nested:
+            self.returns = True
+            if not _returns(body):
+                body = [*body, _located(ast.Return(ast.Constant(None)), body[-1])]
+            body = self._block(body, None, None)
+        return self._loops(body)
+
+    def _loops(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Replace break and continue of all loops in statements."""
+        made: list[ast.stmt] = []
+        for statement in body:
+            for name in ("body", "orelse", "finalbody"):
+                if getattr(statement, name, None) and not isinstance(
+                    statement, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef
+                ):
+                    setattr(statement, name, self._loops(getattr(statement, name)))
+            for handler in getattr(statement, "handlers", ()):
+                handler.body = self._loops(handler.body)
+            for case in getattr(statement, "cases", ()):
+                case.body = self._loops(case.body)
+            if isinstance(statement, _LOOPS):
+                made += self._loop(statement)
+            else:
+                made.append(statement)
+        return made
+
+    def _flag(self, name: str) -> str:
+        self._count += 1
+        flag = f"ow_{name}_{self._count}"
+        self.flags.append(flag)
+        return flag
+
+    def _loop(self, loop: Any) -> list[ast.stmt]:
+        made: list[ast.stmt] = []
+        broken = _has(loop.body, (ast.Break,), _LOOPS)
+        continued = _has(loop.body, (ast.Continue,), _LOOPS)
+        stop = self._flag("stop") if broken else None
+        skip = self._flag("skip") if continued else None
+        loop.stop = stop
+        if stop:
+            made.append(_assign(stop, ast.Constant(False), loop))
+        if stop or skip:
+            loop.body = self._guarded(loop.body, stop, skip)
+            if skip:
+                loop.body.insert(0, _assign(skip, ast.Constant(False), loop))
+        after = loop.orelse
+        loop.orelse = []
+        made.append(loop)
+        if after:
+            if stop:
+                made.append(_located(ast.If(_not(stop), after, []), loop))
+            else:
+                made += after
+        return made
+
+    def _guarded(self, body: list[ast.stmt], stop: str | None, skip: str | None) -> list[ast.stmt]:
+        """Replace break and continue in the body of a loop by flags."""
+        made: list[ast.stmt] = []
+        for k, statement in enumerate(body):
+            if isinstance(statement, ast.Break):
+                made.append(_assign(str(stop), ast.Constant(True), statement))
+                return made
+            if isinstance(statement, ast.Continue):
+                made.append(_assign(str(skip), ast.Constant(True), statement))
+                return made
+            jumps = _has(statement, (ast.Break, ast.Continue), _LOOPS)
+            if not jumps:
+                made.append(statement)
+                continue
+            rest = body[k + 1 :]
+            if isinstance(statement, ast.If):
+                first, second = statement.body, statement.orelse
+                # what follows a branch that jumps goes into the other one
+                if rest and _ends(first) and not _has(second, (ast.Break, ast.Continue), _LOOPS):
+                    second, rest = second + rest, []
+                elif rest and second and _ends(second) and not _has(
+                    first, (ast.Break, ast.Continue), _LOOPS
+                ):
+                    first, rest = first + rest, []
+                statement.body = self._guarded(first, stop, skip)
+                statement.orelse = self._guarded(second, stop, skip)
+            else:
+                for name in ("body", "orelse", "finalbody"):
+                    if getattr(statement, name, None):
+                        setattr(
+                            statement, name, self._guarded(getattr(statement, name), stop, skip)
+                        )
+                for handler in getattr(statement, "handlers", ()):
+                    handler.body = self._guarded(handler.body, stop, skip)
+            made.append(statement)
+            if rest:
+                inner = self._guarded(rest, stop, skip)
+                flags = [flag for flag in (stop, skip) if flag and _assigns(statement, flag)]
+                test = _neither(flags)
+                made.append(_located(ast.If(test, inner, []), rest[0]))
+                return made
+            return made
+        return made
+
+    def _block(self, body: list[ast.stmt], done: str | None, loop: Any) -> list[ast.stmt]:
+        """Replace returns by assignments to ``ow_value``; done: the flag that says so, in a loop or
+        where both may happen."""
+        made: list[ast.stmt] = []
+        for k, statement in enumerate(body):
+            if isinstance(statement, ast.Return):
+                value = statement.value or ast.Constant(None)
+                made.append(_assign("ow_value", value, statement))
+                if done:
+                    made.append(_assign(done, ast.Constant(True), statement))
+                if loop is not None:
+                    made.append(_located(ast.Break(), statement))
+                return made
+            if not _has(statement, (ast.Return,)) or isinstance(
+                statement, ast.FunctionDef | ast.ClassDef
+            ):
+                made.append(statement)
+                continue
+            rest = body[k + 1 :]
+            if isinstance(statement, ast.If):
+                first, second = statement.body, statement.orelse
+                if _returns(first) and not (second and _returns(second)):
+                    second, rest = second + rest, []
+                elif second and _returns(second) and not _returns(first):
+                    first, rest = first + rest, []
+                elif second and _returns(first) and _returns(second):
+                    rest = []
+                own = done
+                if rest and not done:
+                    own = self._flag("done")
+                    made.append(_assign(own, ast.Constant(False), statement))
+                statement.body = self._block(first, own, loop)
+                statement.orelse = self._block(second, own, loop)
+                made.append(statement)
+                if rest:
+                    inner = self._block(rest, done, loop)
+                    made.append(_located(ast.If(_not(str(own)), inner, []), rest[0]))
+                return made
+            own = done
+            if not own:
+                own = self._flag("done")
+                made.append(_assign(own, ast.Constant(False), statement))
+            if isinstance(statement, _LOOPS):
+                statement.body = self._block(statement.body, own, statement)
+                after = statement.orelse
+                if after:
+                    statement.orelse = self._block(after, own, loop)
+                made.append(statement)
+            else:
+                for name in ("body", "orelse", "finalbody"):
+                    if getattr(statement, name, None):
+                        setattr(statement, name, self._block(getattr(statement, name), own, loop))
+                for handler in getattr(statement, "handlers", ()):
+                    handler.body = self._block(handler.body, own, loop)
+                for case in getattr(statement, "cases", ()):
+                    case.body = self._block(case.body, own, loop)
+                made.append(statement)
+            if loop is not None and isinstance(statement, _LOOPS):
+                made.append(
+                    _located(ast.If(_name(own), [_located(ast.Break(), statement)], []), statement)
+                )
+            if rest:
+                inner = self._block(rest, done, loop)
+                made.append(_located(ast.If(_not(own), inner, []), rest[0]))
+            return made
+        return made
+
+
+def _assigns(statement: ast.AST, name: str) -> bool:
+    return name in stores([statement]).names
+
+
+def _ends(body: list[ast.stmt]) -> bool:
+    """Return whether statements always end with a break or continue."""
+    if not body:
+        return False
+    last = body[-1]
+    if isinstance(last, ast.Break | ast.Continue):
+        return not _has(body[:-1], (ast.Break, ast.Continue), _LOOPS)
+    return False
+
+
+def _returns(body: list[ast.stmt]) -> bool:
+    """Return whether statements always return, or raise."""
+    if not body:
+        return False
+    last = body[-1]
+    if isinstance(last, ast.Return | ast.Raise):
+        return True
+    return isinstance(last, ast.If) and _returns(last.body) and _returns(last.orelse)
+
+
+def _name(name: str, store: bool = False) -> ast.Name:
+    return ast.Name(name, ast.Store() if store else ast.Load())
+
+
+def _not(name: str) -> ast.expr:
+    return ast.UnaryOp(ast.Not(), _name(name))
+
+
+def _neither(flags: list[str]) -> ast.expr:
+    tests = [_not(flag) for flag in flags]
+    return tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
+
+
+def _located(node: Any, place: ast.AST) -> Any:
+    """Give a node, and all nodes in it that have none, the line of another."""
+    for each in ast.walk(node):
+        if "lineno" in each._attributes and not hasattr(each, "lineno"):
+            ast.copy_location(each, place)
+            each.end_lineno = each.lineno  # type: ignore[attr-defined]
+            each.end_col_offset = each.col_offset + 1  # type: ignore[attr-defined]
+    return node
+
+
+def _assign(name: str, value: ast.expr, place: ast.AST) -> ast.stmt:
+    made: ast.stmt = _located(ast.Assign([_name(name, True)], value), place)
+    return made
+
+
+# --- statements and expressions -------------------------------------------------------------------
+
+
+class _Converter(ast.NodeTransformer):
+    """Turns the loops, branches and calls of one function into calls of ``control``."""
+
+    def __init__(self, function: ast.FunctionDef | ast.Lambda, enclosing: _Converter | None) -> None:
+        self._function = function
+        self._declared: dict[str, str] = {}
+        self._count = enclosing._count if enclosing is not None else [0]
+        #: names that need a value before a part can share them
+        self.shared: dict[str, None] = {}
+
+    # --- functions
+
+    def convert(self) -> Any:
+        function = self._function
+        if isinstance(function, ast.Lambda):
+            function.body = self.visit(function.body)
+            return function
+        if _has(function.body, (ast.Yield, ast.YieldFrom, ast.Await)):
+            raise Unconvertible("it is a generator or a coroutine")
+        arguments = function.args
+        own = {
+            a.arg
+            for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        } | {a.arg for a in (arguments.vararg, arguments.kwarg) if a is not None}
+        self._declared = stores(function.body).declared
+        jumps = _Jumps()
+        body = jumps.function(function.body)
+        self._all = body
+        self._arguments = own
+        statements: list[ast.stmt] = []
+        for statement in body:
+            made = self.visit(statement)
+            statements += made if isinstance(made, list) else [made]
+        first = body[0] if body else function
+        before: list[ast.stmt] = []
+        needed = [n for n in self.shared if n not in own and n not in self._declared]
+        for flag in (*jumps.flags, *(("ow_value",) if jumps.returns else ())):
+            if flag in needed:
+                needed.remove(flag)
+        for flag in jumps.flags:
+            before.append(_assign(flag, ast.Constant(False), first))
+        if jumps.returns:
+            before.append(_assign("ow_value", _call("undefined", [ast.Constant("ow_value")]), first))
+            statements.append(
+                _located(ast.Return(_call("returned", [_name("ow_value")])), body[-1])
+            )
+        for name in needed:
+            before.append(
+                _assign(name, _call("undefined", [ast.Constant(name)]), first)
+            )
+        documented = (
+            statements[:1]
+            if statements and isinstance(statements[0], ast.Expr)
+            and isinstance(statements[0].value, ast.Constant) else []
+        )  # fmt: skip
+        function.body = [*documented, *before, *statements[len(documented) :]]
+        return function
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        node.args = self.visit(node.args)
+        try:
+            return _Converter(node, self).convert()
+        except Unconvertible:
+            return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        return _Converter(node, self).convert()
+
+    # --- parts that share variables
+
+    def _next(self) -> int:
+        self._count[0] += 1
+        return self._count[0]
+
+    def _parts(
+        self, node: ast.stmt, parts: dict[str, tuple[list[str], list[ast.stmt]]], assigned: list[str]
+    ) -> tuple[list[ast.stmt], str, list[str]]:
+        """Return (definitions of functions, the name of the last number, the shared names)."""
+        number = self._next()
+        local = [n for n in assigned if self._declared.get(n) != "global"]
+        world = [n for n in assigned if self._declared.get(n) == "global"]
+        self.shared.update(dict.fromkeys(local))
+        definitions: list[ast.stmt] = []
+
+        def define(name: str, arguments: list[str], body: list[ast.stmt]) -> None:
+            header: list[ast.stmt] = []
+            if local:
+                header.append(ast.Nonlocal(list(local)))
+            if world:
+                header.append(ast.Global(list(world)))
+            given = ast.arguments([], [ast.arg(a) for a in arguments], None, [], [], None, [])
+            definition = ast.FunctionDef(
+                f"ow_{name}_{number}", given, [*header, *(body or [ast.Pass()])], [], None, None
+            )
+            if hasattr(definition, "type_params"):
+                definition.type_params = []
+            definitions.append(_located(definition, node))
+
+        for name, (arguments, body) in parts.items():
+            define(name, arguments, body)
+        values = ast.Tuple([_name(n) for n in local], ast.Load())
+        define("get", [], [ast.Return(values)])
+        if local:
+            target = ast.Tuple([_name(n, True) for n in local], ast.Store())
+            define("set", ["ow_values"], [ast.Assign([target], _name("ow_values"))])
+        else:
+            define("set", ["ow_values"], [])
+        return definitions, str(number), local
+
+    def _visited(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        made: list[ast.stmt] = []
+        for statement in body:
+            each = self.visit(statement)
+            made += each if isinstance(each, list) else [each]
+        return made
+
+    def _outside(self, node: ast.stmt) -> set[str]:
+        """Return the names that are read anywhere but in a statement."""
+        return _loads(self._all, node)
+
+    def visit_If(self, node: ast.If) -> Any:
+        assigned = list(stores([*node.body, *node.orelse]).names)
+        test = self.visit(node.test)
+        body, orelse = self._visited(node.body), self._visited(node.orelse)
+        parts: dict[str, Any] = {"then": ([], body), "other": ([], orelse)}
+        definitions, number, names = self._parts(node, parts, assigned)
+        call = _call(
+            "if_statement",
+            [
+                test, *(_name(f"ow_{p}_{number}") for p in ("then", "other", "get", "set")),
+                _strings(names),
+            ],
+        )  # fmt: skip
+        return [*definitions, _located(ast.Expr(call), node)]
+
+    def visit_For(self, node: ast.For) -> Any:
+        if _has(node, (ast.Yield, ast.YieldFrom, ast.Await)):
+            return self.generic_visit(node)
+        assigned = list(stores([node.target, *node.body]).names)
+        outside = self._outside(node)
+        used = [n for n in assigned if n in outside or n.startswith("ow_")]
+        iterated = self.visit(node.iter)
+        body = self._visited(node.body)
+        target = copy.deepcopy(node.target)
+        # a target may be a part of an array
+        head = self._visited([_located(ast.Assign([target], _name("ow_item")), node)])
+        parts: dict[str, Any] = {"step": (["ow_item"], [*head, *body])}
+        definitions, number, names = self._parts(node, parts, assigned)
+        call = _call(
+            "for_statement",
+            [
+                iterated, *(_name(f"ow_{p}_{number}") for p in ("step", "get", "set")),
+                _strings(names), _strings(used),
+                ast.Constant(getattr(node, "stop", None)),
+            ],
+        )  # fmt: skip
+        return [*definitions, _located(ast.Expr(call), node)]
+
+    def visit_While(self, node: ast.While) -> Any:
+        assigned = list(stores([node.test, *node.body]).names)
+        outside = self._outside(node)
+        used = [n for n in assigned if n in outside or n.startswith("ow_")]
+        test = self.visit(node.test)
+        body = self._visited(node.body)
+        parts: dict[str, Any] = {
+            "test": ([], [_located(ast.Return(test), node)]),
+            "step": ([], body),
+        }
+        definitions, number, names = self._parts(node, parts, assigned)
+        call = _call(
+            "while_statement",
+            [
+                *(_name(f"ow_{p}_{number}") for p in ("test", "step", "get", "set")),
+                _strings(names), _strings(used), ast.Constant(getattr(node, "stop", None)),
+            ],
+        )  # fmt: skip
+        return [*definitions, _located(ast.Expr(call), node)]
+
+    # --- expressions
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Name) and node.func.id in ("super", "locals", "globals", "vars"):
+            return self.generic_visit(node)
+        node = self.generic_visit(node)  # type: ignore[assignment]
+        made = ast.Call(_hook("call"), [node.func, *node.args], node.keywords)
+        return _located(ast.copy_location(made, node), node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        node = self.generic_visit(node)  # type: ignore[assignment]
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        made = _call("getitem", [node.value, _key(node.slice)])
+        return _located(ast.copy_location(made, node), node)
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        if not any(_has(t, (ast.Subscript,)) for t in node.targets):
+            return self.generic_visit(node)
+        value = self.visit(node.value)
+        number = self._next()
+        made: list[ast.stmt] = []
+        source: ast.expr = value
+        if len(node.targets) > 1 or not isinstance(node.targets[0], ast.Subscript):
+            made.append(_assign(f"ow_value_{number}", value, node))
+            source = _name(f"ow_value_{number}")
+        for target in node.targets:
+            made += self._stored(target, source, node)
+        return made
+
+    def _stored(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> list[ast.stmt]:
+        """Return statements that assign a value to a target."""
+        if isinstance(target, ast.Subscript):
+            call = _call(
+                "setitem", [self.visit(target.value), _key(self.visit(target.slice)), value]
+            )
+            return [_located(ast.Expr(call), node)]
+        if isinstance(target, ast.Tuple | ast.List) and _has(target, (ast.Subscript,)) and not any(
+            isinstance(t, ast.Starred) for t in target.elts
+        ):
+            number = self._next()
+            names = [f"ow_part_{number}_{k}" for k in range(len(target.elts))]
+            unpacked = ast.Tuple([_name(n, True) for n in names], ast.Store())
+            made: list[ast.stmt] = [_located(ast.Assign([unpacked], value), node)]
+            for name, each in zip(names, target.elts, strict=True):
+                made += self._stored(each, _name(name), node)
+            return made
+        return [_located(ast.Assign([target], value), node)]
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        if node.value is None:
+            return _located(ast.Pass(), node)
+        return self.visit_Assign(_located(ast.Assign([node.target], node.value), node))
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        operator = ast.Constant(type(node.op).__name__)
+        value = self.visit(node.value)
+        if isinstance(node.target, ast.Subscript):
+            target = node.target
+            call = _call(
+                "augmented_item",
+                [self.visit(target.value), _key(self.visit(target.slice)), operator, value],
+            )
+            return _located(ast.Expr(call), node)
+        if isinstance(node.target, ast.Name):
+            call = _call("augmented", [_name(node.target.id), operator, value])
+            return _located(ast.Assign([node.target], call), node)
+        node.value = value
+        node.target = self.visit(node.target)
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        if _has(node, (ast.NamedExpr,)):
+            return self.generic_visit(node)
+        node = self.generic_visit(node)  # type: ignore[assignment]
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        made = node.values[-1]
+        for value in reversed(node.values[:-1]):
+            made = _located(_call(name, [value, _thunk(made)]), node)
+        return made
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        node = self.generic_visit(node)  # type: ignore[assignment]
+        if not isinstance(node.op, ast.Not):
+            return node
+        return _located(_call("not_", [node.operand]), node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        if _has(node, (ast.NamedExpr,)):
+            return self.generic_visit(node)
+        node = self.generic_visit(node)  # type: ignore[assignment]
+        made = _call("if_expression", [node.test, _thunk(node.body), _thunk(node.orelse)])
+        return _located(made, node)
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        node = self.generic_visit(node)  # type: ignore[assignment]
+        if len(node.ops) == 1 or _has(node, (ast.NamedExpr,)):
+            return node
+        operators = ast.Tuple([ast.Constant(type(op).__name__) for op in node.ops], ast.Load())
+        made = _call("chained", [operators, node.left, *map(_thunk, node.comparators)])
+        return _located(made, node)
+
+
+def _hook(name: str) -> ast.expr:
+    return ast.Attribute(_name(HOOKS), name, ast.Load())
+
+
+def _call(name: str, arguments: list[ast.expr]) -> ast.Call:
+    return ast.Call(_hook(name), arguments, [])
+
+
+def _thunk(expression: ast.expr) -> ast.Lambda:
+    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), expression)
+
+
+def _strings(names: Iterable[str]) -> ast.expr:
+    return ast.Tuple([ast.Constant(n) for n in names], ast.Load())
+
+
+def _key(key: ast.expr) -> ast.expr:
+    """Return an expression for an index: slices are calls there."""
+    if isinstance(key, ast.Slice):
+        parts = [p if p is not None else ast.Constant(None) for p in (key.lower, key.upper, key.step)]
+        return ast.Call(_hook("slice"), parts, [])
+    if isinstance(key, ast.Tuple):
+        return ast.Tuple(
+            [
+                ast.Starred(_key(e.value), ast.Load()) if isinstance(e, ast.Starred) else _key(e)
+                for e in key.elts
+            ],
+            ast.Load(),
+        )
+    return key
+
+
+def convert(function: types.FunctionType, hooks: Any) -> tuple[Callable[..., Any], str, list[Any]]:
+    """Return (the converted function, its text, the code objects in it).
+
+    hooks: what the name ``ow`` stands for in it. Raises Unconvertible if it cannot be.
+    """
+    tree = source_tree(function)
+    code = function.__code__
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise Unconvertible("it is a generator or a coroutine")
+    if "__class__" in code.co_freevars:
+        raise Unconvertible("it calls super()")
+    if any("__" in n[1:] and not n.endswith("__") and n.startswith("_") for n in code.co_names):
+        raise Unconvertible("it uses private names of a class")
+    if isinstance(tree, ast.FunctionDef):
+        tree.decorator_list = []
+        tree.returns = None
+        for argument in ast.walk(tree.args):
+            if isinstance(argument, ast.arg):
+                argument.annotation = None
+        # defaults are those of the function, not computed again
+        tree.args.defaults = [_located(ast.Constant(None), tree) for _ in tree.args.defaults]
+        tree.args.kw_defaults = [
+            d and _located(ast.Constant(None), tree) for d in tree.args.kw_defaults
+        ]
+    else:
+        tree.args.defaults = [_located(ast.Constant(None), tree) for _ in tree.args.defaults]
+    converted = _Converter(tree, None).convert()
+    if isinstance(converted, ast.Lambda):
+        body: list[ast.stmt] = [_located(ast.Return(converted), tree)]
+    else:
+        body = [converted, _located(ast.Return(_name(converted.name)), tree)]
+    outer = ast.FunctionDef(
+        "outer",
+        ast.arguments([], [ast.arg(n) for n in (HOOKS, *code.co_freevars)], None, [], [], None, []),
+        body, [], None, None,
+    )  # fmt: skip
+    if hasattr(outer, "type_params"):
+        outer.type_params = []
+    module = ast.Module([_located(outer, tree)], [])
+    ast.fix_missing_locations(module)
+    text = ast.unparse(converted)
+    space: dict[str, Any] = {}
+    exec(compile(module, code.co_filename, "exec", dont_inherit=True), space)
+    inner = _inner_code(space["outer"].__code__, code.co_name)
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    cells[HOOKS] = types.CellType(hooks)
+    made = types.FunctionType(
+        inner,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        tuple(cells[name] for name in inner.co_freevars),
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made, text, _codes(inner)
+
+
+def _inner_code(outer: types.CodeType, name: str) -> types.CodeType:
+    for constant in outer.co_consts:
+        if isinstance(constant, types.CodeType) and constant.co_name == name:
+            return constant
+    raise Unconvertible("its source is not that of a function")
+
+
+def _codes(code: types.CodeType) -> list[types.CodeType]:
+    found = [code]
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found += _codes(constant)
+    return found
