@@ -30,6 +30,7 @@ from opwise.tracing.values import (
     Traced,
     array,
     as_traced,
+    captured,
     constant,
     is_one,
     is_traced,
@@ -58,13 +59,24 @@ def instead_of(*functions: Any) -> Callable[[Any], Any]:
 class Converted:
     """A function as it is traced."""
 
-    def __init__(self, call: Callable[..., Any], text: str, why: str = "") -> None:
-        #: the function to call
-        self.call = call
+    def __init__(self, function: Any, make: Any, text: str, why: str = "") -> None:
+        self._function, self._make = function, make
         #: its text
         self.text = text
         #: why it could not be converted; '' if it was
         self.why = why
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it, with the arrays that it holds as traced ones."""
+        if self._make is None:
+            return self._function(*args, **kwargs)
+        return self._make(self._outside)(*args, **kwargs)
+
+    def _outside(self, owner: Any, name: str) -> Any:
+        """Return what a global or closed-over variable holds while the function is traced."""
+        value = owner.cell_contents if isinstance(owner, types.CellType) else owner[name]
+        note_read(owner, name, value)
+        return captured(value) if type(value) is np.ndarray and current() is not None else value
 
 
 _converted: weakref.WeakKeyDictionary[Any, Converted] = weakref.WeakKeyDictionary()
@@ -75,16 +87,16 @@ _own_codes: set[types.CodeType] = set()
 def convert_function(function: Callable[..., Any]) -> Converted:
     """Return a function as it is traced: converted, if it is Python code with source."""
     if not isinstance(function, types.FunctionType) or function.__code__ in _own_codes:
-        return Converted(function, "", "it is no Python function")
+        return Converted(function, None, "", "it is no Python function")
     made = _converted.get(function)
     if made is None:
         try:
-            call, text, codes = convert.convert(function, HOOKS)
+            make, text, codes = convert.convert(function, HOOKS)
         except convert.Unconvertible as error:
-            made = Converted(function, "", str(error))
+            made = Converted(function, None, "", str(error))
         else:
             _own_codes.update(codes)
-            made = Converted(call, text)
+            made = Converted(function, make, text)
         _converted[function] = made
     return made
 
@@ -114,11 +126,14 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         inner = function.__func__
         if isinstance(inner, types.FunctionType) and _is_convertible(inner):
             return convert_function(inner).call(function.__self__, *args, **kwargs)
+        _check_builtin(function)
         return _made(function, function(*args, **kwargs), args, kwargs)
     if isinstance(function, functools.partial):
         return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
-    if isinstance(function, types.BuiltinMethodType | types.BuiltinFunctionType):
-        _check_builtin(function)
+    _check_builtin(function)
+    owner = getattr(function, "__self__", None)
+    if type(owner) is np.ndarray and current() is not None:
+        return getattr(captured(owner), function.__name__)(*args, **kwargs)
     return _made(function, function(*args, **kwargs), args, kwargs)
 
 
@@ -164,25 +179,42 @@ def _made(function: Any, result: Any, args: Any, kwargs: Any) -> Any:
 
 def getitem(container: Any, key: Any) -> Any:
     """Return ``container[key]``."""
-    if type(container) is np.ndarray and is_traced(_flat(key)):
-        return constant(container, _CAPTURED)[key]
+    if type(container) is np.ndarray and current() is not None:
+        return captured(container)[key]
     if isinstance(container, list | tuple) and type(key) is Traced:
         return container[operator.index(key)]
-    return container[key]
+    value = container[key]
+    return captured(value) if type(value) is np.ndarray and current() is not None else value
 
 
-_CAPTURED = "assignment destination is read-only"
+def attribute(owner: Any, name: str) -> Any:
+    """Return an attribute; data in it becomes a condition of the signature."""
+    value = getattr(owner, name)
+    trace = current()
+    if trace is None or type(owner) in (Traced, Number) or isinstance(owner, types.ModuleType):
+        return value
+    note_read(owner, name, value)
+    return captured(value) if type(value) is np.ndarray else value
 
 
-def _flat(key: Any) -> Any:
-    parts = key if isinstance(key, tuple) else (key,)
-    found: list[Any] = []
-    for part in parts:
-        if isinstance(part, builtins.slice):
-            found += [part.start, part.stop, part.step]
-        else:
-            found.append(part)
-    return found
+#: types of data whose changes outside a function must be noticed
+_DATA = (np.ndarray, np.generic, int, float, complex, str, tuple, type(None))
+
+
+def note_read(owner: Any, name: Any, value: Any) -> None:
+    """Make what the function reads from outside a condition of the signature."""
+    trace = current()
+    if trace is None or not isinstance(value, (*_DATA, types.FunctionType)):
+        return
+    if is_traced(value):
+        return
+    if isinstance(value, np.ndarray) and not isinstance(owner, dict | types.CellType):
+        if getattr(owner, name, None) is not value:
+            raise untraceable(
+                f"The attribute {name} gives another array each time it is read.",
+                "Pass the array as an argument.",
+            )
+    trace.reads.setdefault((id(owner), name), (owner, name, value))
 
 
 def setitem(container: Any, key: Any, value: Any) -> None:
@@ -537,6 +569,7 @@ HOOKS = types.SimpleNamespace(
     call=call,
     getitem=getitem,
     setitem=setitem,
+    attribute=attribute,
     augmented=augmented,
     augmented_item=augmented_item,
     slice=builtins.slice,

@@ -190,8 +190,13 @@ def _joined(value: Any, rest: Callable[[], Any], both: bool) -> Any:
         return other
     joined = T.and_ if both else T.or_
     if not _is_safe([two], []):
-        pair = (two, T.constant(False)) if both else (T.constant(True), two)
-        return _bool_like(ifelse(made, *map(_as_bool, pair)), value, other, both)
+        pair = (two, np.asarray(False)) if both else (np.asarray(True), two)
+        made = _as_bool(made)
+        chosen = ifelse(made, *map(_as_bool, pair))
+        trace = current()
+        if trace is not None:
+            trace.lazy[chosen] = both, made, _as_bool(two)
+        return _bool_like(chosen, value, other, both)
     return _bool_like(joined(_as_bool(made), _as_bool(two)), value, other, both)
 
 
@@ -403,10 +408,25 @@ def _choose(test: Any, pairs: list[tuple[Any, Any]]) -> list[Any]:
         else:
             lazy.append(k)
     if lazy:
-        results = ifelse(_as_bool(test), [pairs[k][0] for k in lazy], [pairs[k][1] for k in lazy])
+        results = _if(_as_bool(test), [pairs[k][0] for k in lazy], [pairs[k][1] for k in lazy])
         for k, result in zip(lazy, results, strict=True):
             chosen[k] = result
     return chosen
+
+
+def _if(test: Any, ones: list[Any], others: list[Any]) -> list[Any]:
+    """Return the first variables if a test holds, else the others.
+
+    A test of two parts becomes two choices: what the second part and a branch both compute, such as
+    an element, may then be left out together.
+    """
+    trace = current()
+    parts = None if trace is None else trace.lazy.get(test)
+    if parts is None:
+        return list(ifelse(test, ones, others))
+    both, first, second = parts
+    inner = _if(second, ones, others)
+    return _if(first, inner, others) if both else _if(first, ones, inner)
 
 
 def _is_safe(variables: Sequence[Any], known: Sequence[Any], most: int = 30) -> bool:
@@ -846,10 +866,10 @@ class _Loop:
 
     def _once(self, run: Callable[[], None]) -> bool:
         """Trace a step; return whether it changed only what was known to change."""
+        first = next(Root.serials)
         values = list(self._before)
         for k, leaves in self._leaves.items():
             values[k] = trees.unflatten(self._structures[k], [leaf.put() for leaf in leaves])
-        first = next(Root.serials)
         with _watched() as log, _speculative(), _in_loop():
             for root in self._roots:
                 log[root] = root.variable
@@ -939,8 +959,12 @@ class _Loop:
         fixed: dict[Any, Any] = {}
         targets: list[Any] = []
         cycles = self._cycles()
-        for root, place in self._roots.items():
-            after = self._outputs.get(root, place)
+        for root, place in list(self._roots.items()):
+            if root not in self._written:  # another step than the last one wrote it
+                fixed[place] = root.variable
+                del self._roots[root]
+                continue
+            after = self._outputs[root]
             states.append((place, root.variable, self._fit(after, place.type)))
             targets.append(root)
         every = [leaf for leaves in self._leaves.values() for leaf in leaves]
@@ -1024,7 +1048,7 @@ class _Loop:
         if not written:
             return []
         roots = [leaf.before.root for leaf in arrays]
-        if len(set(roots)) < len(roots) or set(roots) & set(self._roots):
+        if len(set(roots)) < len(roots) or set(roots) & set(self._written):
             raise LoopError("variables share an array that it changes", "Copy the array.")
         next_: dict[_Leaf, _Leaf] = {}
         for leaf in arrays:

@@ -413,8 +413,15 @@ def _assign(name: str, value: ast.expr, place: ast.AST) -> ast.stmt:
 class _Converter(ast.NodeTransformer):
     """Turns the loops, branches and calls of one function into calls of ``control``."""
 
-    def __init__(self, function: ast.FunctionDef | ast.Lambda, enclosing: _Converter | None) -> None:
+    def __init__(
+        self,
+        function: ast.FunctionDef | ast.Lambda,
+        enclosing: _Converter | None,
+        modules: frozenset[str] = frozenset(),
+    ) -> None:
         self._function = function
+        #: global names of modules, whose attributes are no data
+        self._modules = modules if enclosing is None else enclosing._modules
         self._declared: dict[str, str] = {}
         self._count = enclosing._count if enclosing is not None else [0]
         #: names that need a value before a part can share them
@@ -596,7 +603,28 @@ class _Converter(ast.NodeTransformer):
 
     # --- expressions
 
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        node = self.generic_visit(node)  # type: ignore[assignment]
+        first = node.value
+        while isinstance(first, ast.Attribute):
+            first = first.value
+        if not isinstance(node.ctx, ast.Load) or (
+            isinstance(first, ast.Name) and first.id in self._modules
+        ):
+            return node
+        if node.attr in _ARRAY_ATTRIBUTES:
+            return node
+        return _located(_call("attribute", [node.value, ast.Constant(node.attr)]), node)
+
     def visit_Call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Attribute):
+            # the function itself is no data
+            node.func.value = self.visit(node.func.value)
+            node.args = [self.visit(a) for a in node.args]
+            for keyword in node.keywords:
+                keyword.value = self.visit(keyword.value)
+            made = ast.Call(_hook("call"), [node.func, *node.args], node.keywords)
+            return _located(ast.copy_location(made, node), node)
         if isinstance(node.func, ast.Name) and node.func.id in ("super", "locals", "globals", "vars"):
             return self.generic_visit(node)
         node = self.generic_visit(node)  # type: ignore[assignment]
@@ -697,6 +725,10 @@ class _Converter(ast.NodeTransformer):
         return _located(made, node)
 
 
+#: attributes of arrays, which need no hook
+_ARRAY_ATTRIBUTES = frozenset("shape T ndim size dtype real imag mT flat itemsize nbytes".split())
+
+
 def _hook(name: str) -> ast.expr:
     return ast.Attribute(_name(HOOKS), name, ast.Load())
 
@@ -729,8 +761,8 @@ def _key(key: ast.expr) -> ast.expr:
     return key
 
 
-def convert(function: types.FunctionType, hooks: Any) -> tuple[Callable[..., Any], str, list[Any]]:
-    """Return (the converted function, its text, the code objects in it).
+def convert(function: types.FunctionType, hooks: Any) -> tuple[Callable[..., Any], str, list[types.CodeType]]:
+    """Return (a function that makes the converted function, its text, the code objects in it).
 
     hooks: what the name ``ow`` stands for in it. Raises Unconvertible if it cannot be.
     """
@@ -755,14 +787,24 @@ def convert(function: types.FunctionType, hooks: Any) -> tuple[Callable[..., Any
         ]
     else:
         tree.args.defaults = [_located(ast.Constant(None), tree) for _ in tree.args.defaults]
-    converted = _Converter(tree, None).convert()
+    known = function.__globals__
+    modules = frozenset(
+        n for n in _loads([tree]) if isinstance(known.get(n), types.ModuleType)
+    )
+    # data of the program that the function reads from outside
+    outside = [
+        n for n in sorted(_loads([tree]))
+        if n in known and n not in modules and n not in code.co_freevars
+        and n not in _globals_of(tree) and not isinstance(known[n], type)
+    ]  # fmt: skip
+    converted = _Converter(tree, None, modules).convert()
     if isinstance(converted, ast.Lambda):
         body: list[ast.stmt] = [_located(ast.Return(converted), tree)]
     else:
         body = [converted, _located(ast.Return(_name(converted.name)), tree)]
     outer = ast.FunctionDef(
         "outer",
-        ast.arguments([], [ast.arg(n) for n in (HOOKS, *code.co_freevars)], None, [], [], None, []),
+        ast.arguments([], [ast.arg(n) for n in (HOOKS, *code.co_freevars, *outside)], None, [], [], None, []),
         body, [], None, None,
     )  # fmt: skip
     if hasattr(outer, "type_params"):
@@ -774,16 +816,46 @@ def convert(function: types.FunctionType, hooks: Any) -> tuple[Callable[..., Any
     exec(compile(module, code.co_filename, "exec", dont_inherit=True), space)
     inner = _inner_code(space["outer"].__code__, code.co_name)
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    cells[HOOKS] = types.CellType(hooks)
-    made = types.FunctionType(
-        inner,
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        tuple(cells[name] for name in inner.co_freevars),
-    )
-    made.__kwdefaults__ = function.__kwdefaults__
-    return made, text, _codes(inner)
+    own = types.CellType(hooks)
+    written = {n for n, kind in stores([converted]).declared.items() if kind == "nonlocal"}
+
+    def make(read: Callable[[Any, str], Any]) -> types.FunctionType:
+        """Return the function; read: gives what a cell or the globals hold under a name."""
+        found = {HOOKS: own}
+        for name in inner.co_freevars:
+            if name == HOOKS:
+                continue
+            cell = cells.get(name)
+            if cell is None:
+                found[name] = types.CellType(read(known, name))
+            elif name in written or not _is_filled(cell):
+                found[name] = cell
+            else:
+                value = read(cell, name)
+                found[name] = cell if value is cell.cell_contents else types.CellType(value)
+        made = types.FunctionType(
+            inner,
+            known,
+            function.__name__,
+            function.__defaults__,
+            tuple(found[name] for name in inner.co_freevars),
+        )
+        made.__kwdefaults__ = function.__kwdefaults__
+        return made
+
+    return make, text, _codes(inner)
+
+
+def _is_filled(cell: types.CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
+
+
+def _globals_of(tree: ast.AST) -> set[str]:
+    return {n for node in ast.walk(tree) if isinstance(node, ast.Global) for n in node.names}
 
 
 def _inner_code(outer: types.CodeType, name: str) -> types.CodeType:

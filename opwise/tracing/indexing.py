@@ -530,6 +530,8 @@ def written_value(value: Any, dtype: np.dtype[Any]) -> Traced:
     if not is_traced(value):
         if isinstance(value, int) and not isinstance(value, bool) and dtype.kind in "iu":
             np.asarray(value, dtype)  # OverflowError if it does not fit
+        if type(value) is np.ndarray and value.dtype == dtype:
+            return as_traced(value)
         made = np.asarray(value)
         if made.dtype == object or made.dtype.kind not in "biufc":
             made = np.asarray(value, dtype)

@@ -284,6 +284,8 @@ class Jit:
         )
         with tracing(trace):
             result = convert_function(self.function).call(*call.args, **call.kwargs)
+        for array_, held in trace.captured.values():
+            inputs.append(held.root.variable)
         signature = Signature(structure, kinds, [shown for _, shown in paths], trace)
         writer = _Writer(signature, structure, kinds, traced, result, paths, len(bound.arguments))
         stats = self._recording()
@@ -463,6 +465,7 @@ class _Writer:
             kind.condition(f"v{k}", given) for k, kind in enumerate(self._kinds)
         ]
         conditions += list(signature._trace.demands)
+        conditions += [self._read(*read) for read in signature._trace.reads.values()]
         if self._changed:
             given["may_share"] = np.may_share_memory
             for k in self._changed:
@@ -480,7 +483,8 @@ class _Writer:
                 if other != k and self._kinds[other].same_as is None:
                     body.append(f"    if may_share(v{k}, v{other}): raise overlap(v{k}, v{other})")
         given["overlap"] = _overlap
-        arguments = ", ".join(f"v{k}" for k in numbers)
+        held = [self._constant(array_) for array_, _ in signature._trace.captured.values()]
+        arguments = ", ".join([*(f"v{k}" for k in numbers), *held])
         call = f"compiled({arguments})"
         assumed = [each for each in signature._trace.assumed if "UNKNOWN" not in each]
         if assumed:
@@ -500,6 +504,20 @@ class _Writer:
         name = f"<opwise.jit {compiled.name}>"
         exec(compile(text, name, "exec"), given)
         signature.attempt = given["attempt"]
+
+    def _read(self, owner: Any, name: Any, value: Any) -> str:
+        """Return the condition that the function still reads the same from outside."""
+        where = self._constant(owner)
+        if isinstance(owner, types.CellType):
+            text = f"{where}.cell_contents"
+        elif isinstance(owner, dict):
+            text = f"{where}.get({name!r})"
+        else:
+            text = f"{where}.{name}"
+        if isinstance(value, int | float | complex | str) and value == value:
+            kind = self._constant(type(value))
+            return f"type({text}) is {kind} and {text} == {self._constant(value)}"
+        return f"{text} is {self._constant(value)}"
 
     def _structure_checks(self) -> list[str]:
         """Return conditions for arguments that are containers of the same structure."""

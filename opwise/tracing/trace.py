@@ -52,6 +52,14 @@ class Trace:
     speculative: int = 0
     #: how many loops around what is being traced become loops of opwise
     loops: int = 0
+    #: {a condition that is an ``and`` or ``or``: (whether it is an ``and``, its parts)}
+    lazy: dict[Any, tuple[bool, Any, Any]] = field(default_factory=dict)
+
+    #: {id of an array that the function holds: (the array, its traced array)}
+    captured: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    #: {(id of an object, attribute or key): (the object, that, the value)} for data that the
+    #: function reads from globals, closures and objects; they are conditions of the signature
+    reads: dict[tuple[int, Any], tuple[Any, Any, Any]] = field(default_factory=dict)
 
     def demand(self, text: str) -> None:
         """Make a Python expression over the arguments a condition of the signature."""

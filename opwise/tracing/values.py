@@ -16,6 +16,7 @@ import numpy as np
 
 from opwise import tensor as T
 from opwise.graph.variable import Constant
+from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import Tensor
 from opwise.tracing.trace import assume, current, demand, untraceable
 
@@ -173,6 +174,11 @@ class Number:
     def __round__(self, digits: int | None = None) -> Any:
         if self.kind in "bi" and digits is None:
             return self
+        if self.kind == "f" and digits is None:
+            hint = round(self.hint) if self.known else UNKNOWN
+            text = f"round({self.text})" if self.known else None
+            variable = T.cast(T.round_half_to_even(self.variable), "int64")
+            return Number("i", variable, hint, text, self.of_lengths)
         return round(self.value("round()"), digits)  # type: ignore[call-overload]
 
     def __trunc__(self) -> int:
@@ -453,7 +459,7 @@ class Root:
         if self.uncertain:
             raise untraceable(
                 f"An array is changed in place {self.uncertain}.",
-                "Write .copy() there, or change the array before.",
+                "Write .copy() there, change the array before, or pass it as an argument.",
             )
         trace = current()
         if trace is not None:
@@ -860,6 +866,29 @@ def constant(value: Any, readonly: str = "") -> Traced:
     return made
 
 
+def captured(value: np.ndarray) -> Traced:
+    """Return an array that the function holds, in a global or an object, as a traced one.
+
+    Each call reads its present elements: it is an argument that no caller gives.
+    """
+    trace = current()
+    if trace is None:
+        return constant(value)
+    known = trace.captured.get(id(value))
+    if known is not None:
+        return known[1]  # type: ignore[no-any-return]
+    check_dtype(value.dtype)
+    if not value.dtype.isnative:
+        return constant(value)
+    ones = tuple(n == 1 for n in value.shape)
+    variable = tensor_type(value.dtype.name, ones)()
+    root = Root(variable)
+    root.uncertain = "that the function did not make, and that is no argument"
+    made = Traced(root, value.shape, (), False, bool(value.flags.c_contiguous))
+    trace.captured[id(value)] = value, made
+    return made
+
+
 def check_dtype(dtype: np.dtype[Any]) -> None:
     """Raise TypeError if opwise does not compute with a dtype."""
     if dtype.name not in DTYPES:
@@ -877,6 +906,8 @@ def as_traced(value: Any) -> Traced:
         return Traced(Root(value.variable), (), (), False)
     if isinstance(value, list | tuple) and _holds_traced(value):
         return HANDLERS.functions[np.stack]([as_traced(each) for each in value])
+    if type(value) is np.ndarray:
+        return captured(value)
     return constant(np.asarray(value) if not isinstance(value, np.generic) else value)
 
 

@@ -43,19 +43,13 @@ def test_dtypes_ranks_and_lengths_of_1_make_signatures():
 
 
 def test_a_demanded_length_is_a_condition():
-    def f(x):
-        total = 0
-        for k in range(x.shape[0]):
-            total = total + x[k]
-        return total
-
-    f = opwise.jit(f.__code__ and f, mode="FAST_COMPILE") if False else jit(lambda x: sum(list(x)))
+    f = jit(lambda x: sum([x[k] for k in range(x.shape[0])]))
     assert f(ones(3)) == 3
     assert f(ones(4)) == 4
     assert f(ones(3) * 2) == 6
     assert len(f.signatures) == 2
     assert "x.shape[0] == 3" in str(f.signatures)
-    assert "sum(list(x))" in str(f.signatures)
+    assert "sum([x[k]" in str(f.signatures)
 
 
 def test_conditions_are_as_wide_as_what_was_asked():
@@ -209,15 +203,10 @@ def test_shape_errors_are_raised_at_the_line():
 
 
 def test_what_cannot_be_traced_names_the_line():
-    def f(x):
-        if x.sum() > 2:
-            return x
-        return -x
-
     def g(x):
-        return float(x[0])
+        return "%f" % x[0]
 
-    for function, line in ((g, "return float(x[0])"),):
+    for function, line in ((g, 'return "%f" % x[0]'),):
         with pytest.raises(TracingError) as caught:
             opwise.jit(eval("lambda x: g(x)", {"g": function}))(ones(3))
         assert line in str(caught.value) and "test_jitted.py" in str(caught.value)
@@ -225,8 +214,8 @@ def test_what_cannot_be_traced_names_the_line():
 
 def test_other_arrays_are_refused():
     f = jit(lambda x: x + 1)
-    with pytest.raises(TypeError, match="plain arrays, not matrix"):
-        f(np.asmatrix(ones(2, 2)))
+    with pytest.raises(TypeError, match="plain arrays, not MaskedArray"):
+        f(np.ma.masked_array(ones(2, 2)))
     with pytest.raises(TypeError, match="not with dtype object"):
         f(np.array([None]))
     with pytest.raises(TypeError, match="not with dtype datetime64"):
@@ -242,10 +231,36 @@ def test_byte_orders_and_strides():
         assert twice.dtype.isnative
 
 
-def test_arrays_that_the_function_holds_are_constants():
-    table = np.arange(4.0)
-    f = jit(lambda x, i: x + table[i] + table)
-    assert np.array_equal(f(ones(4), np.array([3])), 1 + 3 + table)
+class Holder:
+    table = None
+
+
+def test_what_the_function_holds_is_read_in_each_call():
+    table, scale, holder = np.arange(4.0), 2.0, Holder()
+    holder.table = np.ones(4)
+
+    def helper(x):
+        return x * scale
+
+    def f(x, i):
+        return helper(x) + table[i] + table.sum() * table + holder.table.T
+
+    g = jit(f)
+    i = np.array([3])
+    assert np.array_equal(g(ones(4), i), f(ones(4), i))
+    table[3] = 30
+    holder.table[:] = 5
+    assert np.array_equal(g(ones(4), i), f(ones(4), i))
+    assert len(g.signatures) == 1
+    scale = 3.0
+    assert np.array_equal(g(ones(4), i), f(ones(4), i))
+    table = np.zeros(4)
+    assert np.array_equal(g(ones(4), i), f(ones(4), i))
+    holder.table = np.full(4, 7.0)
+    assert np.array_equal(g(ones(4), i), f(ones(4), i))
+    assert len(g.signatures) == 4
+    helper = lambda x: -x  # noqa: E731
+    assert np.array_equal(g(ones(4), i), f(ones(4), i))
 
 
 def test_functions_that_call_others():

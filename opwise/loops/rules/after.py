@@ -270,6 +270,10 @@ def scan_push_out_sums(fgraph: FunctionGraph, node: Apply) -> list[Var | None] |
     """loop of s_t = s_t-1 + outer(x_t, g_t) -> s + dot(rows of x transposed, rows of g)"""
     if not node.op.layout.only_last or not node.op.layout.keeps_results:
         return None
+    if node.op.layout.until:
+        # the number of steps, and the rows that a sum needs, would be known from rows that are
+        # kept for all steps that the loop may take
+        return None
     loop = _Loop(node)
     sums = {
         k: _of_all_steps(loop, terms, loop.computed.states[k][0].type.dtype)

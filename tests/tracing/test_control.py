@@ -1,0 +1,449 @@
+"""Loops and branches of Python on traced values."""
+
+import math
+
+import numpy as np
+import pytest
+
+import opwise
+from opwise.errors import TracingError
+
+pytestmark = pytest.mark.null
+
+
+def check(function, *cases, signatures=None, **options):
+    """Compare a function and its compiled form for several lists of arguments."""
+    jitted = opwise.jit(function, **options)
+    for case in cases:
+        expected_args = [np.copy(a) if isinstance(a, np.ndarray) else a for a in case]
+        given = [np.copy(a) if isinstance(a, np.ndarray) else a for a in case]
+        expected, result = function(*expected_args), jitted(*given)
+        same(expected, result)
+        for one, two in zip(expected_args, given, strict=True):
+            if isinstance(one, np.ndarray):
+                np.testing.assert_allclose(two, one)
+    if signatures is not None:
+        assert len(jitted.signatures) == signatures, str(jitted.signatures)
+    return jitted
+
+
+def same(expected, result):
+    if isinstance(expected, tuple | list):
+        assert len(expected) == len(result)
+        for one, two in zip(expected, result, strict=True):
+            same(one, two)
+        return
+    if expected is None:
+        assert result is None
+        return
+    assert type(result) is type(expected), (type(result), type(expected))
+    assert np.shape(result) == np.shape(expected)
+    assert np.asarray(result).dtype == np.asarray(expected).dtype
+    np.testing.assert_allclose(result, expected)
+
+
+def normal(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def test_for_over_range():
+    def f(x):
+        s = 0
+        for i in range(len(x)):
+            s += x[i] * i
+        return s
+
+    check(f, [normal(20)], [normal(31)], signatures=1)
+
+
+def test_for_over_rows_and_their_writes():
+    def f(x):
+        s = np.zeros(x.shape[1])
+        for row in x:
+            row *= 2
+            s += row
+        return s
+
+    check(f, [normal(12, 3)], [normal(9, 4)], signatures=1)
+
+
+def test_enumerate_zip_and_reversed():
+    def f(x, y):
+        s = 0.0
+        for i, (a, b) in enumerate(zip(x, y)):
+            s += i * a - b
+        for a in reversed(x):
+            s = s * 0.5 + a
+        for i in range(len(x) - 1, -1, -2):
+            s += x[i]
+        return s
+
+    check(f, [normal(20), normal(20, seed=1)], [normal(21), normal(25, seed=1)])
+
+
+def test_while():
+    def collatz(n):
+        steps = 0
+        while n != 1:
+            if n % 2 == 0:
+                n = n // 2
+            else:
+                n = 3 * n + 1
+            steps += 1
+        return steps
+
+    check(collatz, [27], [1], [97], signatures=1)
+
+
+def test_break_continue_and_else():
+    def f(x, limit):
+        s, found = 0.0, -1
+        for i in range(len(x)):
+            if x[i] < 0:
+                continue
+            s += x[i]
+            if s > limit:
+                found = i
+                break
+        else:
+            s = -s
+        return s, found
+
+    check(f, [normal(50), 4.0], [normal(50), 1e9], [normal(50), -1.0], signatures=1)
+
+
+def test_early_returns():
+    def f(x):
+        if x.sum() > 100:
+            return 0
+        for i in range(len(x)):
+            if x[i] > 1:
+                return i
+            for j in range(i):
+                if x[j] + x[i] > 1.5:
+                    return i * j
+        return -1
+
+    check(f, [normal(30)], [np.zeros(30)], [np.full(30, 50.0)], [-np.ones(10)])
+
+
+def test_writes_in_loops():
+    def f(x):
+        for i in range(1, len(x)):
+            x[i] += x[i - 1] * 0.5
+
+    check(f, [normal(30)], [normal(11)])
+
+
+def test_variables_that_exchange_arrays():
+    def heat(u, n):
+        v = u.copy()
+        for _ in range(n):
+            v[1:-1] = u[1:-1] + 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
+            u, v = v, u
+        return u * 1
+
+    # the argument holds the last values or those before, as numpy leaves it
+    check(heat, *[[normal(30), n] for n in (0, 1, 9, 10)], signatures=1)
+
+    def three(a, n):
+        b, c = a * 2, a * 3
+        for _ in range(n):
+            a[0] += b[1]
+            b[1] -= c[0]
+            a, b, c = b, c, a
+        return a * 1, b * 1, c * 1
+
+    check(three, *[[normal(4), n] for n in range(9)], signatures=1)
+
+
+def test_an_exchanged_array_may_not_be_changed_afterwards():
+    def f(u, n):
+        v = u * 0
+        for _ in range(n):
+            v[0] = u[1]
+            u, v = v, u
+        u[2] = 7
+        return u
+
+    with pytest.raises(TracingError, match="after a loop that lets variables exchange"):
+        opwise.jit(f)(normal(10), 20)
+
+
+def test_an_array_that_is_changed_and_left_behind():
+    def f(x, n):
+        for _ in range(n):
+            x[0] = 1
+            x = x * 2
+        return x
+
+    check(f, [normal(4), 3])  # written out
+    with pytest.raises(TracingError, match="and then gives its variable another one"):
+        opwise.jit(f)(normal(4), 3000)
+
+
+def test_nested_loops_with_branches():
+    def lcs(a, b):
+        n, m = len(a), len(b)
+        table = np.zeros((n + 1, m + 1), dtype=np.int64)
+        for i in range(1, n + 1):
+            for j in range(1, m + 1):
+                if a[i - 1] == b[j - 1]:
+                    table[i, j] = table[i - 1, j - 1] + 1
+                else:
+                    table[i, j] = max(table[i - 1, j], table[i, j - 1])
+        return table[n, m]
+
+    rng = np.random.default_rng(0)
+    check(lcs, [rng.integers(0, 4, 20), rng.integers(0, 4, 25)])
+
+
+def test_numbers_of_python_in_loops():
+    def crc(data):
+        crc = 0xFFFFFFFF
+        for byte in data:
+            crc = crc ^ int(byte)
+            for _ in range(8):
+                if crc & 1:
+                    crc = (crc >> 1) ^ 0xEDB88320
+                else:
+                    crc >>= 1
+        return crc ^ 0xFFFFFFFF
+
+    check(crc, [np.random.default_rng(0).integers(0, 256, 30).astype("uint8")])
+
+
+def test_complex_numbers_and_while_in_for():
+    def mandelbrot(re, im, most):
+        out = np.zeros((len(re), len(im)), dtype=np.int64)
+        for i in range(len(re)):
+            for j in range(len(im)):
+                z, c, n = 0j, re[i] + 1j * im[j], 0
+                while abs(z) <= 2 and n < most:
+                    z = z * z + c
+                    n += 1
+                out[i, j] = n
+        return out
+
+    check(mandelbrot, [np.linspace(-2, 1, 12), np.linspace(-1, 1, 11), 30])
+
+
+def test_branches():
+    def f(x, y):
+        z = x if x.sum() > y.sum() else y
+        if z[0] > 0 and z[1] > 0 or not z[2] > 0:
+            z = z + 1
+            part = z[:2]
+        elif 0 < z[1] < 2:
+            z = z * 2
+            part = z[:2]
+        else:
+            part = x[:2]
+            z = -z
+        return z, part
+
+    cases = [[normal(3, seed=k), normal(3, seed=k + 9)] for k in range(8)]
+    check(f, *cases, signatures=1)
+
+
+def test_branches_write_arrays():
+    def f(x, flag):
+        if flag > 0:
+            x[0] = 5
+        else:
+            x[1:] *= 2
+        return x.sum()
+
+    check(f, [normal(4), 1.0], [normal(4), -1.0], signatures=1)
+
+
+def test_conditions_on_lengths_are_decided_when_tracing():
+    def f(x):
+        if x.shape[0] > 3:
+            return x[:3]
+        return x
+
+    def g(x):
+        return f(x) * 1
+
+    check(g, [normal(5)], [normal(2)], [normal(7)], signatures=2)
+
+
+def test_only_the_taken_branch_runs():
+    def f(x, i):
+        if i < len(x):
+            return x[i]
+        return x[0]
+
+    check(f, [normal(4), 2], [normal(4), 7], signatures=1)
+
+    def g(x, i):
+        return x[i] if i < len(x) and x[i] > 0 else 0.0
+
+    for i in (2, 9):
+        assert opwise.jit(g)(normal(4), i) == g(normal(4), i)
+
+
+def test_helpers_are_converted():
+    def clipped(a, low):
+        if a < low:
+            return low * 1.0
+        return a
+
+    def f(x, low):
+        s = 0.0
+        for a in x:
+            s += clipped(a, low)
+        return s
+
+    check(f, [normal(20), 0.1], [normal(30), -0.5])
+
+
+def test_closures_and_lambdas():
+    scale = 3.0
+
+    def f(x):
+        def g(a):
+            if a > 0:
+                return a * scale
+            return a
+
+        h = lambda a: a + 1 if a > 0 else a - 1  # noqa: E731
+        return g(x[0]) + h(x[1])
+
+    check(f, [normal(3)], [-normal(3)])
+
+
+def test_functions_of_math():
+    def f(x):
+        s = 0.0
+        for i in range(len(x)):
+            s += math.sqrt(abs(x[i])) + math.exp(-i) * math.sin(x[i])
+        return s, math.floor(s), int(s), float(x[0]), round(s)
+
+    jitted = opwise.jit(lambda x: f(x)[:4])
+    same(f(normal(20))[:4], jitted(normal(20)))
+
+
+def test_arrays_that_the_function_makes():
+    def f(n, x):
+        a = np.zeros(n)
+        b = np.ones((n, 2), dtype=np.int32)
+        c = np.arange(n)
+        d = np.array([x, 1.0, 2])
+        e = np.eye(3)
+        e[0, 1] = d[0]
+        a[1:] = c[:-1]
+        return a, b, c, d, e, np.full(2, x), np.arange(0, n, 2), np.empty(3).shape, np.linspace(0, 1, 5)
+
+    check(f, [5, 2.5], [7, 1.5])
+
+
+def test_lists_are_written_out():
+    def f(x):
+        parts = []
+        for i in range(len(x)):
+            parts.append(x[i] * i)
+        return np.array(parts)
+
+    check(f, [normal(12)], [normal(13)], signatures=2)
+
+
+def test_a_variable_of_one_branch():
+    def f(x):
+        if x.sum() > 0:
+            y = x
+        return y
+
+    with pytest.raises(TracingError, match="y has a value in one branch of an if only"):
+        opwise.jit(lambda x: f(x) + 1)(normal(3))
+
+
+def test_branches_that_differ_are_an_error_with_the_line():
+    def f(x):
+        if x.sum() > 0:
+            y = x
+        else:
+            y = x[:1]
+        return y
+
+    with pytest.raises(TracingError, match="y has another shape in each") as caught:
+        opwise.jit(f)(normal(3))
+    assert "if x.sum() > 0:" in str(caught.value)
+
+    def g(x):
+        if x.sum() > 0:
+            raise ValueError("no")
+        return x
+
+    with pytest.raises(TracingError, match="one raises ValueError: no"):
+        opwise.jit(g)(normal(3))
+
+
+def test_loops_that_change_shapes():
+    def f(x, n):
+        for _ in range(n):
+            x = np.concatenate([x, x[:1]])
+        return x
+
+    check(f, [normal(3), 4])
+    with pytest.raises(TracingError, match="x has another shape after a step"):
+        opwise.jit(f)(normal(3), 5000)
+
+
+def test_random_functions_are_refused():
+    def f(x):
+        return x + np.random.rand()
+
+    with pytest.raises(TracingError, match="gives another value in each call"):
+        opwise.jit(f)(normal(3))
+
+
+def test_arrays_of_others_are_read_only():
+    table = np.arange(5.0)
+
+    def f(x, i):
+        return x + table[i] + table[:1]
+
+    check(f, [normal(3), np.array([1, 0, 4])], [normal(3), 2])
+
+    def g(x):
+        table[0] = x[0]
+        return x
+
+    with pytest.raises(TracingError, match="did not make, and that is no argument"):
+        opwise.jit(g)(normal(3))
+
+
+def test_the_text_that_is_traced():
+    def f(x):
+        for i in range(len(x)):
+            if x[i] > 0:
+                x[i] = 0
+        return x
+
+    text = opwise.jit(f).converted
+    assert "ow.for_statement" in text and "ow.if_statement" in text
+
+
+def test_errors_name_the_lines_of_the_function():
+    def f(x, i):
+        y = x + 1
+        for k in range(len(x)):
+            y[k] = x[i]
+        return y
+
+    with pytest.raises(IndexError) as caught:
+        opwise.jit(f)(normal(20), 40)
+    assert "y[k] = x[i]" in str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
+
+
+def test_while_over_arrays():
+    def newton(a):
+        x, n = a, 0
+        while np.abs(x * x - a).max() > 1e-10 and n < 50:
+            x = 0.5 * (x + a / x)
+            n += 1
+        return x, n
+
+    check(newton, [np.array([2.0, 3.0, 100.0])], [np.array([1.0, 1.0, 1.0])])
