@@ -185,16 +185,20 @@ class _Disconnected:
 
 
 def grad(
-    cost: Variable | None,
-    wrt: Variable | Sequence[Variable],
+    cost: Any,
+    wrt: Any = None,
     consider_constant: Sequence[Variable] | None = None,
     disconnected_inputs: str = "raise",
     add_names: bool = True,
     known_grads: Mapping[Variable, Variable] | None = None,
     return_disconnected: str = "zero",
     null_gradients: str = "raise",
+    **of_function: Any,
 ) -> Any:
     """Return the symbolic gradient of ``cost`` by ``wrt``.
+
+    Of a function of numpy, return the function that computes its gradient: ``grad(f, argnums=0,
+    has_aux=False)``; see ``opwise.value_and_grad``.
 
     cost: a scalar variable, or None if ``known_grads`` is given. wrt: a variable, or a list or
     tuple of them; the result has the same form. consider_constant: variables not to differentiate
@@ -208,6 +212,12 @@ def grad(
     a float. Raises TypeError unless the cost is a real scalar, DisconnectedInputError,
     NullTypeGradError.
     """
+    if callable(cost) and not isinstance(cost, Variable):
+        if wrt is not None:
+            of_function["argnums"] = wrt
+        return upcalls.gradient_of_function(cost, **of_function)
+    if of_function:
+        raise TypeError(f"grad got an unexpected keyword argument {next(iter(of_function))!r}")
     wrt_list = _variables(wrt, "wrt")
     disconnected = _Disconnected(
         disconnected_inputs,

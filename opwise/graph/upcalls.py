@@ -76,6 +76,11 @@ def make_thunk(
     return made
 
 
+def gradient_of_function(function: Any, **options: Any) -> Any:
+    """Return the function that computes the gradient of a function of numpy."""
+    return _named("opwise.tracing.transforms:grad")(function, **options)
+
+
 def advise(f: Any, *args: Any, **options: Any) -> Any:
     """Return the Advice on a call of a function; see ``opwise.advise``."""
     return _named("opwise.tuning.advise:advise")(f, *args, **options)

@@ -358,5 +358,6 @@ PYTHON_2 = {
 
 #: names of the package opwise alone: functions of numpy, and functions of functions
 TRACING = {
-    name: f"opwise.tracing.{name}" for name in ("jit",)
-}  # fmt: skip
+    name: f"opwise.tracing.{name}"
+    for name in "jit value_and_grad jacobian hessian jvp vjp vmap".split()
+}

@@ -9,5 +9,9 @@ from __future__ import annotations
 
 from opwise.tracing import linear, reducing, shaping, ufuncs  # noqa: F401  (they register)
 from opwise.tracing.jitted import Jit, Signature, jit
+from opwise.tracing.transforms import grad, hessian, jacobian, jvp, value_and_grad, vjp, vmap
 
-__all__ = ["Jit", "Signature", "jit"]
+__all__ = [
+    "Jit", "Signature", "grad", "hessian", "jacobian", "jit", "jvp", "value_and_grad", "vjp",
+    "vmap",
+]  # fmt: skip

@@ -86,7 +86,11 @@ _own_codes: set[types.CodeType] = set()
 
 def convert_function(function: Callable[..., Any]) -> Converted:
     """Return a function as it is traced: converted, if it is Python code with source."""
-    if not isinstance(function, types.FunctionType) or function.__code__ in _own_codes:
+    if (
+        not isinstance(function, types.FunctionType)
+        or function.__code__ in _own_codes
+        or is_internal(function.__code__)
+    ):
         return Converted(function, None, "", "it is no Python function")
     made = _converted.get(function)
     if made is None:
