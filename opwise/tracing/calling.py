@@ -333,6 +333,9 @@ def _conversion(kind: str) -> Callable[..., Any]:
             if value.ndim and not all(is_one(d) for d in value.dims):
                 return python(value)
             value = number_from(shaping.reshape(value, ()))
+        if kind == "c" and more and is_traced([value, *more]):
+            real, imaginary = (as_traced(_conversion("f")(v)).variable for v in (value, *more))
+            return Number("c", T.complex(real, imaginary))
         if type(value) is not Number or more:
             return python(value, *more)
         if value.kind == kind:

@@ -212,6 +212,8 @@ def _bool_like(variable: Any, value: Any, other: Any, both: bool) -> Any:
 
 
 def _as_bool(variable: Any) -> Any:
+    if isinstance(variable, bool):
+        variable = np.asarray(variable)
     return converted(T.as_tensor_variable(variable), "bool")
 
 
@@ -836,6 +838,8 @@ class _Loop:
     def build_while(self, test: Callable[[], Any], step: Callable[[], None]) -> None:
         """Make a loop with a condition."""
         start = condition(test())
+        if isinstance(start, bool):
+            start = np.asarray(start)
         held: list[Any] = []
 
         def once() -> None:

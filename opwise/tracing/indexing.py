@@ -234,22 +234,26 @@ def _slice_of(item: slice, dim: Dim) -> tuple[slice, Any]:
     start, stop, step = (
         None if part is None else number_of(part) for part in (item.start, item.stop, item.step)
     )
-    if type(step) is Number:
+    if type(step) is Number and step.known:
         step = operator.index(step)
-    if step == 0:
+    if type(step) is not Number and step == 0:
         raise ValueError("slice step cannot be zero")
     return slice(start, stop, step), dim
 
 
 def _is_whole(item: slice) -> bool:
-    return item.start is None and item.stop is None and item.step is None
+    return (
+        item.start is None and item.stop is None
+        and (item.step is None or (type(item.step) is int and item.step == 1))
+    )  # fmt: skip
 
 
 def _sliced_dim(item: slice, dim: Dim, index: int, owner: list[Tensor]) -> Dim:
     """Return the length of a slice of an axis; owner: holds the variable of the result later."""
-    if _is_whole(item) or (item.start is None and item.stop is None and item.step in (1, -1)):
+    step = None if type(item.step) is Number else item.step or 1
+    if item.start is None and item.stop is None and step in (1, -1):
         return dim
-    if type(item.start) is not Number and item.start in (None, 0) and item.step in (None, 1):
+    if type(item.start) is not Number and item.start in (None, 0) and step == 1:
         if item.stop is not None and same_dim(item.stop, dim):
             return dim
     parts = (item.start, item.stop, item.step)
@@ -323,7 +327,8 @@ def _viewed(x: Traced, items: list[Any]) -> Traced:
     for axis, (item, dim) in enumerate(zip(items, x.dims, strict=True)):
         if isinstance(item, slice):
             item, dim = _slice_of(item, dim)
-            if not _is_whole(item) and (item.step not in (None, 1) or result):
+            unit = type(item.step) is not Number and item.step in (None, 1)
+            if not _is_whole(item) and (not unit or result):
                 contiguous = False
             result.append(_sliced_dim(item, dim, len(result), owner))
         else:
