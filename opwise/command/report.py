@@ -85,10 +85,10 @@ def _show(profile: Profile, form: str, by: str, sort: str, rows: int) -> None:
     elif form == "markdown":
         click.echo(markdown.report(profile, by, rows), nl=False)
     elif form == "text":
-        # in Theano's form, names begin up to 4 columns behind their header, where they are cut
-        width = min(tables.width() - 4, _TEXT_WIDTH)
+        width = min(tables.width(), _TEXT_WIDTH)
         for part in _parts(profile):
-            click.echo(profilestats.summary(part, rows, rows, width), nl=False)
+            text = profilestats.summary(part, rows, rows, width, marks_cuts=width < _TEXT_WIDTH)
+            click.echo(text, nl=False)
     elif by == "apply":
         overview.show(profile, rows, sort)
     else:

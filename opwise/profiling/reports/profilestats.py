@@ -6,6 +6,8 @@ tips.
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 
 from opwise.graph.costs import is_contiguous
@@ -39,15 +41,30 @@ def summary(
     n_apply: int = 20,
     line_width: int = 512,
     min_memory_size: int = 1024,
+    marks_cuts: bool = False,
 ) -> str:
     """Return the text of a profile, which ends with a newline: Theano's form, then our sections.
 
     n_ops, n_apply: how many rows are shown of Ops and of Applys. line_width: where names are cut.
     min_memory_size: the section about memory shows Applys with outputs of at least so many bytes.
+    marks_cuts: True to end rows that are cut in an ellipsis, which those of Theano do not have.
     """
-    lines = classic(profile, n_ops, n_apply, line_width, min_memory_size)
+    if marks_cuts:
+        lines = classic(profile, n_ops, n_apply, sys.maxsize, min_memory_size)
+        lines = [_marked(line, line_width) for line in lines]
+    else:
+        lines = classic(profile, n_ops, n_apply, line_width, min_memory_size)
     lines += details.sections(profile, min(n_apply, _DETAILS), line_width)
     return "\n".join(lines) + "\n"
+
+
+#: a row of the tables of classes, Ops and Applys
+_NAMED = re.compile(r" +[\d.]+% +[\d.]+% ")
+
+
+def _marked(line: str, width: int) -> str:
+    """Return a line; a row with a name that is longer than ``width`` ends in an ellipsis."""
+    return f"{line[: width - 1]}…" if len(line) > width and _NAMED.match(line) else line
 
 
 def classic(
