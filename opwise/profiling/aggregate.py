@@ -227,11 +227,15 @@ def sampled_tree(profile: ProfileData) -> SampledNode:
 
 
 def sampled_path(profile: ProfileData, key: str) -> tuple[CallFrame, ...]:
-    """Return the calls that lead to a line where the program was, each library as one frame."""
+    """Return the calls that lead to a line where the program was.
+
+    Each library is one frame, and so is a line that called itself again and again.
+    """
     found: list[CallFrame] = []
     for frame in path_of(profile.frames, key).frames:
         folded = CallFrame("", 0, "", library=frame.library) if frame.library else frame
-        if not (folded.library and found and found[-1].library):
+        last = found[-1] if found else None
+        if folded != last and not (folded.library and last and last.library):
             found.append(folded)
     return tuple(found)
 

@@ -238,6 +238,12 @@ def test_the_time_line(made):
     assert len(list(aggregate.time_line(made, least=4 * second))) == 3
 
 
+def test_recursion_is_one_line(made):
+    again = CallFrame("a.py", 7, "load", "load")
+    frames = {**made.frames, "again": again, "numpy": replace(made.frames["numpy"], caller="again")}
+    assert aggregate.sampled_tree(replace(made, frames=frames)) == aggregate.sampled_tree(made)
+
+
 def test_the_data_of_the_page(made):
     data = profiledata.of_profile(made)
     program, texts = data["program"], data["texts"]
