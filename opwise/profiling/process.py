@@ -96,6 +96,24 @@ def start_time(process: int) -> str:
         return ""
 
 
+def worker_name() -> str | None:
+    """Return the name of this process if multiprocessing started it for another one, else None."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is None or process.parent_process() is None:
+        return None
+    return str(process.current_process().name)
+
+
+def is_first(owner: str) -> bool:
+    """Return whether this is the process of the program that asked first.
+
+    owner: the environment variable that tells the processes that it starts. A worker that
+    multiprocessing started is not the first one, even if its parent has not asked yet.
+    """
+    own = str(os.getpid())
+    return worker_name() is None and os.environ.setdefault(owner, own) == own
+
+
 def grad_seconds() -> float:
     """Return the seconds spent building gradients."""
     return _times.grad

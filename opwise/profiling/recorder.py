@@ -634,10 +634,8 @@ def environment() -> dict[str, Any]:
 
 def _process_name() -> dict[str, str]:
     """Return {"process_name": name} if multiprocessing started this process, else {}."""
-    process = sys.modules.get("multiprocessing.process")
-    if process is None or process.parent_process() is None:
-        return {}
-    return {"process_name": text_of(process.current_process().name)}
+    name = process.worker_name()
+    return {} if name is None else {"process_name": text_of(name)}
 
 
 def _flags() -> str:

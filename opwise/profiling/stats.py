@@ -487,9 +487,7 @@ def _requested() -> tuple[Profile, Path]:
 
 
 def _first_process() -> bool:
-    if _process.is_forked:
-        return False
-    return os.environ.setdefault(_OWNER, str(os.getpid())) == str(os.getpid())
+    return not _process.is_forked and process.is_first(_OWNER)
 
 
 class _Process:
@@ -616,7 +614,7 @@ def _watch_multiprocessing() -> None:
     if util is not None:
         # a child that starts drops the finalizers of its parent, then calls these
         util.register_after_fork(_finalize_child, lambda finalize: finalize(util))
-        if sys.modules["multiprocessing.process"].parent_process() is not None:
+        if process.worker_name() is not None:
             _finalize_child(util)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from opwise.compile.executable import Function
 from opwise.config import change_flags, config
+from opwise.profiling.process import is_first
 from opwise.profiling.streams import show
 from opwise.tuning.copies import fresh
 from opwise.tuning.progress import shown
@@ -58,11 +59,7 @@ _kept: list[Remembered] = []
 
 def class_of_functions() -> type[Function]:
     """Return ``Remembered`` in the program's first process, ``Function`` in others."""
-    return Remembered if _first_process() else Function
-
-
-def _first_process() -> bool:
-    return os.environ.setdefault(_OWNER, str(os.getpid())) == str(os.getpid())
+    return Remembered if is_first(_OWNER) else Function
 
 
 def _keep(function: Remembered, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -85,7 +82,7 @@ def _keep(function: Remembered, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 def _at_end() -> None:
     """Print the advice on the slowest functions."""
     n = config.tuning.functions
-    if not n or not _first_process():
+    if not n or not is_first(_OWNER):
         return
     _set_status("advised")
     most = sorted(_kept, key=lambda f: -f.seconds)[:n]

@@ -288,6 +288,18 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.parametrize("how", ["fork", "spawn", "forkserver"])
+def test_a_worker_that_compiles_first_has_a_file_of_its_own(script, how):
+    text = CHILDREN.replace("    work(0)\n", "").replace('"spawn"', f'"{how}"')
+    text = text.replace('subprocess.run([sys.executable, "beside.py"], check=True)', "work(0)")
+    done = opwise("run", "--no-limits", script(text))
+    assert done.returncode == 0, done.stderr
+    own = Profile.load("program.profile.json")
+    (file,) = re.findall(r"Applys: (program\.profile\.\d+\.json)$", done.stderr, re.M)
+    assert own.environment["process"] != Profile.load(file).environment["process"]
+    assert [f.calls for f in own.functions] == [3]
+
+
 def test_files_below_the_folder_have_short_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"a.json": "a.json", "b/c d.json": "'b/c d.json'", "-o": str(tmp_path / "-o")}
