@@ -27,6 +27,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import importlib.util
 import os
 import re
 import shlex
@@ -42,9 +43,12 @@ PAGES = [
     "README.md", "CONTRIBUTING.md", "docs/start.md", "docs/from-numpy.md", "docs/from-theano.md",
     "docs/from-pytensor.md", "docs/modes.md", "docs/parallel.md", "docs/extending.md",
     "docs/names.md", "docs/profiling.md", "docs/gate.md", "docs/notebook.md",
-    "docs/distributed.md", "docs/differences.md", "docs/gpu.md", "docs/platforms.md",
-    "benchmark/README.md",
+    "docs/distributed.md", "docs/pytensor.md", "docs/differences.md", "docs/gpu.md",
+    "docs/platforms.md", "benchmark/README.md",
 ]  # fmt: skip
+#: what the commands of a page need besides opwise: without it, or under a Python that is older than
+#: what it supports, the page is not run
+NEEDED = {"docs/pytensor.md": ("pytensor", "pymc")}
 BLOCK = re.compile(
     r"""
     ^<!--\ run(?:\ \((?P<code>\d+)\))?:\ (?P<command>(?:(?!-->).)*)\ -->\n
@@ -245,6 +249,18 @@ _CUT = re.compile(rf"(?: [12]?>&[12])?(?:{_FILTERS.pattern})|(?: [12]?> ?/dev/nu
 _SET_UP = ("cd", "ls")
 
 
+def missing_for(page):
+    """Return what a page needs and is not installed."""
+    name = Path(page).resolve()
+    return [
+        each
+        for known, needed in NEEDED.items()
+        if name == ROOT / known
+        for each in needed
+        if importlib.util.find_spec(each) is None
+    ]
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pages", nargs="*", type=Path)
@@ -254,6 +270,10 @@ def main(argv=None):
     if not args.pages and not args.check:
         parser.error("name the pages to record")
     for page in args.pages or [ROOT / name for name in PAGES]:
+        missing = missing_for(page)
+        if missing:
+            print(f"{page}: not run: {' and '.join(missing)} not installed", flush=True)
+            continue
         with contextlib.ExitStack() as stack:
             folder = args.folder or stack.enter_context(tempfile.TemporaryDirectory())
             text = fresh(page, folder, args.check)

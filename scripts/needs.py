@@ -28,7 +28,8 @@ def groups():
 
 def lowest(requirement):
     """Return a constraint that holds the package of a requirement at its lower bound."""
-    match = re.fullmatch(r"([\w.-]+)(?:\[.*\])? *[>~]=([\w.]+)", requirement)
+    pattern = r"([\w.-]+)(?:\[.*\])? *[>~]=([\w.]+)(?:,<[\w.]+)?(?:; .*)?"
+    match = re.fullmatch(pattern, requirement)
     if match is None:
         raise SystemExit(f"pyproject.toml: {requirement!r} has no lower bound: write NAME>=VERSION")
     return f"{match[1]}=={match[2]}"

@@ -3,6 +3,9 @@
     python scripts/pythons.py --list        only says what would be run
     python scripts/pythons.py               runs the quick tests (-m null)
     python scripts/pythons.py --without 3.11 --only newest tests/linkers -x
+    python scripts/pythons.py --extra pymc tests/pytensor
+                                            the same with an extra, on the Pythons that it allows:
+                                            of the oldest run, only its packages are old
 
 Every run has a copy of the sources and a virtual environment of its own, which are removed after
 it. Runs install the newest dependencies; one more run, on the oldest Python that opwise supports,
@@ -94,6 +97,12 @@ def minimum():
     return tuple(map(int, project["requires-python"].removeprefix(">=").split(".")))
 
 
+def allowed(extra):
+    """Return the lowest Python for which an extra has requirements, as (3, 12)."""
+    marks = re.findall(r"python_version >= '(\d+)\.(\d+)'", needs(extra))
+    return max([minimum(), *(tuple(map(int, mark)) for mark in marks)])
+
+
 def interpreters():
     """Yield the paths of everything that is called like a Python 3: PATH first, then pyenv."""
     named = re.compile(r"python3(\.\d+)?")
@@ -113,16 +122,20 @@ class Run:
     oldest: bool
     #: the flag that is off, "" for none
     off: str = ""
+    #: the extra that is installed as well, "" for none
+    extra: str = ""
     outcome: str = "not run"
     seconds: float = 0.0
 
 
-def runs(found, without=()):
+def runs(found, without=(), extra=""):
     """Return the runs: "newest" on each Python but some, then "oldest".
 
     The oldest dependencies have no wheels for later Pythons than the first that opwise supports.
+    extra: one that is installed as well; its lowest Python counts then.
     """
-    usable = [python for python in found if not python.lacks]
+    lowest = allowed(extra) if extra else minimum()
+    usable = [python for python in found if not python.lacks and python.version >= lowest]
     newest = [
         Run(f"Python {python.minor}, newest dependencies", python, False)
         for python in usable
@@ -131,8 +144,13 @@ def runs(found, without=()):
     oldest = [
         Run(f"Python {python.minor}, oldest dependencies", python, True)
         for python in usable
-        if python.version[:2] == minimum()
+        if python.version[:2] == lowest
     ]
+    if extra:
+        for run in newest + oldest:
+            run.extra = extra
+            run.name += f", with {extra}"
+        return newest + oldest
     for run, off in zip(newest + oldest, OFF, strict=False):
         run.off = off
         run.name += f", {off} off"
@@ -146,7 +164,8 @@ def perform(run, arguments):
         tree, venv = Path(folder, "opwise"), Path(folder, "venv")
         shutil.copytree(ROOT, tree, ignore=BUILT)
         constraints = Path(folder, "constraints.txt")
-        constraints.write_text(needs("--lowest") if run.oldest else "")
+        old = [run.extra] if run.extra else []
+        constraints.write_text(needs(*old, "--lowest") if run.oldest else "")
         python = venv / "bin" / "python"
         install = [python, "-m", "pip", "install", "--quiet", "--constraint", constraints]
         environment = {
@@ -157,6 +176,8 @@ def perform(run, arguments):
             "OPWISE_TEST_FLAGS": f"{run.off}=False" if run.off else "",
         }  # fmt: skip
         environment.pop("PYTHONPATH", None)
+
+        extras = ",".join(filter(None, ["test", run.extra]))
 
         def step(what, command):
             print(f"+ {shlex.join(map(str, command))}", flush=True)
@@ -170,7 +191,8 @@ def perform(run, arguments):
             step("making the environment", [run.python.path, "-m", "venv", venv])
             and step("installing what builds", [*install, *needs("build").split()])
             and step(
-                "installing opwise", [*install, "--no-build-isolation", "--editable", ".[test]"]
+                "installing opwise",
+                [*install, "--no-build-isolation", "--editable", f".[{extras}]"],
             )
             and step("listing versions", [python, "-c", VERSIONS])
             and step("pytest", [python, "-m", "pytest", "-n", "logical", "-q", *arguments])
@@ -195,6 +217,7 @@ def main(argv=None):
         "--without", action="append", default=[], metavar="3.X",
         help="no run with the newest dependencies on this Python",
     )  # fmt: skip
+    parser.add_argument("--extra", default="", help="install this extra too")
     parser.add_argument("--only", choices=["newest", "oldest"], help="only these runs")
     args, arguments = parser.parse_known_args(argv)
     arguments = arguments or ["-m", "null"]
@@ -205,7 +228,7 @@ def main(argv=None):
         print(f"found Python {'.'.join(map(str, python.version))}: {python.path}{lacks}")
     planned = [
         run
-        for run in runs(found, args.without)
+        for run in runs(found, args.without, args.extra)
         if args.only in (None, "oldest" if run.oldest else "newest")
     ]
     if not any(run.oldest for run in planned) and args.only != "newest":

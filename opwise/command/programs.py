@@ -151,7 +151,8 @@ def _with_program(command: Callable[..., None], required: bool) -> Callable[...,
         click.option(
             "--pytensor",
             is_flag=True,
-            help="Compile functions of PyTensor, and so of PyMC, by opwise unless they name a mode.",
+            help="Compile functions of PyTensor, and so of PyMC, by opwise unless they name a "
+            "mode.",
         ),
     ):  # fmt: skip
         run = part(run)

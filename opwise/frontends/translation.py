@@ -173,7 +173,7 @@ class Translator:
         """Return the frames that made an Apply.
 
         If none is of the user's program, as of an Apply that a rewrite or a library made, they
-        follow those of what it reads: of several lines the last one of a file, unless they are many.
+        follow those of what it reads: of several lines the last one of a file, if they are few.
         """
         own = self.frontend.trace_of(node)
         if _of_program(own):

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from pytensor.compile.builders import OpFromGraph
-from pytensor.conditional.op import IfElse
 from pytensor.graph.traversal import toposort
 from pytensor.scan.op import Scan
 from pytensor.tensor.type import DenseTensorType
@@ -24,6 +23,11 @@ from opwise.tensor.join import join
 from opwise.tensor.shape import shape_i_op
 from opwise.tensor.subtensor import set_subtensor
 from opwise.tensor.variable import constant
+
+try:
+    from pytensor.conditional.op import IfElse
+except ImportError:  # of earlier releases
+    from pytensor.ifelse import IfElse
 
 
 def _order(inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:

@@ -20,16 +20,21 @@ from opwise.tensor.variable import constant
 
 
 @translates(PyTensorSort)
-def _sort(t: Translator, node: Any, x: Var) -> Var:
-    return SortOp("quicksort", None)(x, constant(np.int64(node.op.axis)))
+def _sort(t: Translator, node: Any, x: Var, *axis: Var) -> Var:
+    return SortOp("quicksort", None)(x, _axis(node, axis))
+
+
+def _axis(node: Any, given: tuple[Var, ...]) -> Var:
+    """Return the axis of an Apply, which is an input in earlier releases of PyTensor 3.3."""
+    return given[0] if given else constant(np.int64(node.op.axis))
 
 
 @translates(PyTensorArgSort)
-def _argsort(t: Translator, node: Any, x: Var) -> Var:
+def _argsort(t: Translator, node: Any, x: Var, *axis: Var) -> Var:
     if node.op.kind not in ("stable", "mergesort"):
         # which of two equal elements comes first depends on numpy's algorithm
         raise Untranslated(f"argsort of kind {node.op.kind} is numpy's")
-    return ArgSortOp(node.op.kind, None)(x, constant(np.int64(node.op.axis)))
+    return ArgSortOp(node.op.kind, None)(x, _axis(node, axis))
 
 
 @translates(px.SearchsortedOp)

@@ -458,3 +458,13 @@ def test_limits_that_cannot_be_kept_say_so(script, measured, call_apart, monkeyp
     measured(1.0)
     monkeypatch.setattr(cpu, "write", lambda path, text: None)
     assert "they cannot be kept, because " in call_apart("run", script(FUNCTION)).stderr
+
+
+def test_pytensor_is_needed_for_its_programs(script, call, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *a: None if name == "pytensor" else find(name, *a)
+    )
+    result = call("run", "--pytensor", script("print(1)"))
+    assert result.exit_code == 1
+    assert "--pytensor needs PyTensor: pip install 'opwise[pytensor]'" in result.output

@@ -312,3 +312,11 @@ $ printf
     # which rows come first differs
     page.write_text(text.replace("' -->", "' | head -n 1 -->").replace("\n```\n", "\n[...]\n```\n"))
     refresh.main(["--check", str(page)])
+
+
+def test_a_page_is_not_run_without_what_it_needs(capsys, monkeypatch):
+    for page, needed in refresh.NEEDED.items():
+        monkeypatch.setattr(refresh.importlib.util, "find_spec", lambda name: None)
+        refresh.main(["--check", str(DOCS.parent / page)])
+        assert f"{page}: not run: {' and '.join(needed)} not installed" in capsys.readouterr().out
+    assert refresh.missing_for(DOCS.parent / "README.md") == []

@@ -1,7 +1,14 @@
 """Compares functions of PyTensor under opwise with PyTensor's own ``perform``."""
 
+import os
+import tempfile
+
 import numpy as np
 import pytest
+
+# PyTensor reads this when it is imported: no files of the user, and no compiler for what opwise's
+# results are compared with
+os.environ["PYTENSOR_FLAGS"] = f"base_compiledir={tempfile.mkdtemp(prefix='opwise-tests-')},cxx="
 
 pytensor = pytest.importorskip("pytensor", reason="PyTensor is not installed")
 

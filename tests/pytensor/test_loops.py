@@ -6,12 +6,16 @@ import pytest
 pytensor = pytest.importorskip("pytensor", reason="PyTensor is not installed")
 import pytensor.tensor as pt  # noqa: E402
 from pytensor.compile.builders import OpFromGraph  # noqa: E402
-from pytensor.conditional.op import ifelse  # noqa: E402
 from pytensor.scan import until  # noqa: E402
 
 import opwise.pytensor  # noqa: E402
 
 pytestmark = pytest.mark.c
+
+try:
+    from pytensor.conditional.op import ifelse
+except ImportError:
+    from pytensor.ifelse import ifelse
 
 
 def scan(*args, **kwargs):

@@ -46,6 +46,14 @@ def test_each_flag_is_off_in_one_run():
     ]  # fmt: skip
 
 
+def test_an_extra_has_pythons_of_its_own():
+    assert pythons.allowed("pymc") == (3, 12) and pythons.allowed("test") == (3, 11)
+    planned = pythons.runs([python(11), python(12), python(13)], extra="pymc")
+    assert [(run.python.minor, run.oldest, run.extra, run.off) for run in planned] == [
+        ("3.12", False, "pymc", ""), ("3.13", False, "pymc", ""), ("3.12", True, "pymc", ""),
+    ]  # fmt: skip
+
+
 def folder(tmp_path, name, programs):
     """Make a folder with programs that answer the probe as given, {file name: answer}."""
     made = tmp_path / name
@@ -99,7 +107,8 @@ def test_every_requirement_has_a_lower_bound(capsys):
 @pytest.mark.parametrize(
     ("requirement", "constraint"),
     [("numpy>=2.0.0", "numpy==2.0.0"), ("ruff~=0.17.5", "ruff==0.17.5"),
-     ("cupy-cuda13x[ctk]>=14", "cupy-cuda13x==14")],
+     ("cupy-cuda13x[ctk]>=14", "cupy-cuda13x==14"),
+     ("pytensor>=3.3,<3.4; python_version >= '3.12'", "pytensor==3.3")],
 )  # fmt: skip
 def test_lower_bounds(requirement, constraint):
     assert needs.lowest(requirement) == constraint
