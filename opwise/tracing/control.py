@@ -26,8 +26,8 @@ from opwise.loops.build import scan
 from opwise.loops.returned import until
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.ifelse import ifelse
-from opwise.tensor.subtensor import Subtensor
-from opwise.tensor.type import tensor_type
+from opwise.tensor.subtensor import IncSubtensor, Subtensor
+from opwise.tensor.type import TensorType, tensor_type
 from opwise.tracing import shaping, trees
 from opwise.tracing.indexing import converted
 from opwise.tracing.reducing import number_from
@@ -381,19 +381,100 @@ def _join_branches(
     for name, a, b in zip(names, one[0], two[0], strict=True):
         makers.append(_joiner(name, a, b, pairs))
     roots = list({**one[1], **two[1]})
-    places = []
+    places = {}
+    joined: dict[Root, Any] = {}
+    instead: tuple[dict[Any, Any], dict[Any, Any]] = ({}, {})
     for root in roots:
-        places.append(len(pairs))
-        pairs.append((one[1].get(root, root.variable), two[1].get(root, root.variable)))
+        a, b = (each.get(root, root.variable) for each in (one[1], two[1]))
+        made = _joined_writes(test, root.variable, a, b, instead)
+        if made is None:
+            places[root] = len(pairs)
+            pairs.append((a, b))
+        else:
+            joined[root] = made
+    for k in (0, 1):
+        if instead[k]:
+            # what a branch reads of an array that it has changed is there in the joined one too
+            kept = clone_replace([pair[k] for pair in pairs], instead[k])
+            pairs[:] = [
+                (new, pair[1]) if k == 0 else (pair[0], new)
+                for new, pair in zip(kept, pairs, strict=True)
+            ]
     chosen = _choose(test, pairs)
     values = tuple(make(chosen) for make in makers)
     for value, a, b in zip(values, one[0], two[0], strict=True):
         if type(value) is Traced and not value.scalar and value is not a:
             if any(type(x) is Traced and x.root.serial < first for x in (a, b)):
                 value.root.uncertain = "after an if that gave its variable another array"
-    for root, place in zip(roots, places, strict=True):
-        root.write(chosen[place])
+    for root in roots:
+        root.write(joined[root] if root in joined else chosen[places[root]])
     set_(values)
+
+
+def _element_writes(variable: Any, x: Any, most: int = 4) -> list[Any] | None:
+    """Return the Applys that make a variable of x by writes of single elements, the first first."""
+    nodes: list[Any] = []
+    while variable is not x:
+        node = variable.owner
+        if node is None or not isinstance(node.op, IncSubtensor) or len(nodes) == most:
+            return None
+        if not node.op.set_instead_of_inc or any(isinstance(i, slice) for i in node.op.idx_list):
+            return None
+        if len(node.op.idx_list) != node.outputs[0].type.ndim:
+            return None
+        nodes.append(node)
+        variable = node.inputs[0]
+    return nodes[::-1]
+
+
+def _joined_writes(
+    test: Any, x: Any, a: Any, b: Any, instead: tuple[dict[Any, Any], dict[Any, Any]]
+) -> Any:
+    """Return an array as branches leave it, if they write single elements in a loop; else None.
+
+    A choice between two arrays would copy one in each step. Instead each element is written, with
+    its own value if its branch is not taken. instead: gets, for each branch, the arrays that take
+    the place of those that it made.
+    """
+    trace = current()
+    if trace is None or not trace.loops:
+        return None
+    ones, others = _element_writes(a, x), _element_writes(b, x)
+    if ones is None or others is None:
+        return None
+    if len(ones) == len(others) == 1 and ones[0].op == others[0].op and all(
+        map(_same_graph, ones[0].inputs[2:], others[0].inputs[2:])
+    ):
+        value = _select(test, ones[0].inputs[1], others[0].inputs[1])
+        made = T.set_subtensor(x[_element(ones[0].inputs[2:])], value)
+        instead[0][ones[0].outputs[0]] = instead[1][others[0].outputs[0]] = made
+        return made
+    result = x
+    for nodes, taken, known in ((ones, True, instead[0]), (others, False, instead[1])):
+        for node in nodes:
+            value, *indices = clone_replace(list(node.inputs[1:]), known) if known else node.inputs[1:]
+            place = [
+                _select(test, i, zero) if taken else _select(test, zero, i)
+                for i in _element(indices)
+                for zero in [T.constant(np.asarray(0, i.type.dtype))]
+            ]
+            part = result[tuple(place)]
+            value = converted(value, part.type.dtype)
+            pair = (value, part) if taken else (part, value)
+            result = T.set_subtensor(part, _select(test, *pair))
+            known[node.outputs[0]] = result
+    return result
+
+
+def _element(indices: Sequence[Any]) -> tuple[Any, ...]:
+    """Return scalar indices as tensors."""
+    return tuple(
+        i if isinstance(i.type, TensorType) else T.tensor_from_scalar(i) for i in indices
+    )
+
+
+def _select(test: Any, one: Any, other: Any) -> Any:
+    return _choose(test, [(one, other)])[0]
 
 
 def _choose(test: Any, pairs: list[tuple[Any, Any]]) -> list[Any]:
@@ -1145,24 +1226,36 @@ class _Loop:
         places = [p for p, _, _ in states]
         initial = [self._fit(first, p.type) for p, first, _ in states]
 
+        rows_of = _sequences(outputs, number, length, {*places, *fixed}, ends is None)
+        elements = list(rows_of)
+
         def step(count: Any, *values: Any) -> list[Any]:
-            replacements = {**fixed, **dict(zip(places, values, strict=True)), number: count}
+            given, values = values[: len(elements)], values[len(elements) :]
+            replacements = {
+                **fixed, **dict(zip(places, values, strict=True)),
+                **dict(zip(elements, given, strict=True)), number: count,
+            }  # fmt: skip
             made = list(clone_replace(outputs, replacements))
             fitted = [self._fit(m, p.type) for m, p in zip(made, places, strict=False)]
             return [*fitted, *made[len(places) :]]
 
         if ends is None:
             rows, _ = scan(
-                step, sequences=[T.arange(length)], outputs_info=initial, return_list=True
+                step,
+                sequences=[T.arange(length), *rows_of.values()],
+                outputs_info=initial,
+                return_list=True,
             )
             return [_last(each) for each in rows]
 
-        def counting(count: Any, *values: Any) -> Any:
-            *made, stop = step(count, *values)
+        def counting(*values: Any) -> Any:
+            given, (count, *values) = values[: len(elements)], values[len(elements) :]  # type: ignore[assignment]
+            *made, stop = step(count, *given, *values)
             return [count + 1, *made], until(stop)
 
         rows, _ = scan(
             counting,
+            sequences=list(rows_of.values()),
             outputs_info=[T.constant(np.int64(0)), *initial],
             n_steps=length,
             return_list=True,
@@ -1170,6 +1263,127 @@ class _Loop:
         # the length of the rows is known after the loop only, so that -1 needs a step
         some = T.gt(T.as_tensor_variable(length), 0)
         return list(ifelse(some, [self._fit(r[-1], p.type) for r, p in zip(rows[1:], places, strict=True)], initial))
+
+
+def _affine(variable: Any, number: Any) -> tuple[int, int] | None:
+    """Return (a, b) if a variable is a * number + b, and None otherwise."""
+    if variable is number:
+        return 1, 0
+    value = T.extract_constant(variable, only_process_constants=True)
+    if isinstance(value, np.ndarray | np.generic) and np.asarray(value).ndim == 0:
+        return 0, int(value)
+    node = variable.owner
+    if node is None:
+        return None
+    if isinstance(node.op, T.ScalarFromTensor | T.TensorFromScalar):
+        return _affine(node.inputs[0], number)
+    if not isinstance(node.op, Elemwise) or len(node.inputs) > 3:
+        return None
+    parts = [_affine(x, number) for x in node.inputs]
+    if None in parts:
+        return None
+    name = type(node.op.scalar_op).__name__
+    if name == "Add":
+        return sum(p[0] for p in parts), sum(p[1] for p in parts)  # type: ignore[index]
+    if name == "Sub":
+        (a, b), (c, d) = parts  # type: ignore[misc]
+        return a - c, b - d
+    if name == "Mul" and len(parts) == 2:
+        (a, b), (c, d) = parts  # type: ignore[misc]
+        return (a * d + b * c, b * d) if a == 0 or c == 0 else None
+    if name == "Cast" or name.startswith("Cast"):
+        return parts[0]
+    return None
+
+
+def _sequences(
+    outputs: Sequence[Any], number: Any, length: Any, inner: set[Any], whole: bool
+) -> dict[Any, Any]:
+    """Return {an element that each step reads: the array of the elements of all steps}.
+
+    An element ``x[..., k, ...]`` of an array from outside becomes a sequence of the loop, which it
+    hands to its steps without indexing. whole: the loop takes all steps, so all are read.
+    """
+    if not whole:
+        return {}
+    needed: list[Any] = []
+    pending, seen = list(outputs), set()
+    while pending:  # what each step computes, whatever branches it takes
+        variable = pending.pop()
+        if variable in seen or variable.owner is None:
+            continue
+        seen.add(variable)
+        node = variable.owner
+        if node.op.branches:
+            pending.append(node.inputs[0])
+            continue
+        pending += node.inputs
+        if isinstance(node.op, Subtensor):
+            needed.append(variable)
+    varying = {number, *inner}
+    found: dict[Any, Any] = {}
+    for variable in needed:
+        x, *indices = variable.owner.inputs
+        items = variable.owner.op.idx_list
+        if not indices or any(isinstance(item, slice) and item != slice(None) for item in items):
+            continue
+        if varying & set(ancestors([x])):
+            continue
+        places = [k for k, item in enumerate(items) if not isinstance(item, slice)]
+        moving = [k for k, index in enumerate(indices) if varying & set(ancestors([index]))]
+        if len(moving) != 1:
+            continue
+        rule = _affine(indices[moving[0]], number)
+        if rule is None or rule[0] == 0:
+            continue
+        key: list[Any] = [slice(None)] * len(items)
+        for k, index in enumerate(indices):
+            if k != moving[0]:
+                key[places[k]] = index
+        axis = sum(1 for item in key[: places[moving[0]]] if isinstance(item, slice))
+        part = x[tuple(key)] if len(indices) > 1 else x
+        order = [axis, *(k for k in range(part.ndim) if k != axis)]
+        part = part.dimshuffle(order) if axis else part
+        a, b = rule
+        steps = T.arange(length)
+        if (a, b) != (1, 0):
+            steps = steps * np.int64(a) + np.int64(b)
+            part = part[steps]
+        elif not _has_length(part, length):
+            part = part[steps]
+        if variable.type.broadcastable != part.type.broadcastable[1:]:
+            continue
+        if part.type.broadcastable[0]:
+            part = T.unbroadcast(part, 0)
+        found[variable] = part
+    return found
+
+
+def _has_length(part: Any, length: Any) -> bool:
+    """Return whether the number of rows is surely the number of steps."""
+    if not isinstance(length, Variable) or length.owner is None:
+        return False
+    own = part.shape[0]
+    return _same_graph(own, length)
+
+
+def _same_graph(a: Any, b: Any, depth: int = 6) -> bool:
+    if a is b:
+        return True
+    if a.owner is None or b.owner is None or depth == 0:
+        one, two = (T.extract_constant(v, only_process_constants=True) for v in (a, b))
+        return all(isinstance(v, np.ndarray | np.generic) for v in (one, two)) and bool(
+            np.asarray(one).ndim == 0 and one == two
+        )
+    return (
+        a.owner.op == b.owner.op
+        and len(a.owner.inputs) == len(b.owner.inputs)
+        and a.owner.outputs.index(a) == b.owner.outputs.index(b)
+        and all(
+            _same_graph(x, y, depth - 1)
+            for x, y in zip(a.owner.inputs, b.owner.inputs, strict=True)
+        )
+    )
 
 
 def _equal(a: Any, b: Any) -> bool:
