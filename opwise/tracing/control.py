@@ -81,6 +81,7 @@ class Undefined:
     def __setattr__(self, name: str, value: Any) -> None:
         self._fail()
 
+    fail = _fail
     __call__ = __bool__ = __iter__ = __len__ = __getitem__ = __setitem__ = _fail
     __index__ = __float__ = __int__ = _fail
     __array_ufunc__ = _fail
@@ -178,8 +179,16 @@ def _joined(value: Any, rest: Callable[[], Any], both: bool) -> Any:
     made = condition(value)
     if isinstance(made, bool):
         return rest() if made is both else value
-    with _speculative():
-        other = rest()
+    try:
+        with _speculative():
+            other = rest()
+    except TracingError:
+        raise
+    except Exception:
+        if type(value) is not Number or not value.known:
+            raise
+        # it may fail because it is not computed for these arguments
+        return rest() if bool(value) is both else value
     if not (_is_bool(value) and _is_bool(other)):
         return if_expression(value, *((lambda: other, lambda: value) if both else
                                       (lambda: value, lambda: other)))  # fmt: skip
@@ -271,12 +280,26 @@ def _watched() -> Iterator[dict[Root, Any]]:
         trace.written.pop()
 
 
-def _undo(log: dict[Root, Any]) -> dict[Root, Any]:
-    """Give arrays the variables that they had; return those that they have."""
-    after = {root: root.variable for root in log}
-    for root, variable in log.items():
-        _rewrite(root, variable)
+def _undo(log: dict[Root, Any], first: int) -> dict[Root, Any]:
+    """Give arrays that are older than a number the variables that they had; return those that they
+    have. Arrays that a part has made itself keep theirs."""
+    after = {root: root.variable for root in log if root.serial < first}
+    for root in after:
+        _rewrite(root, log[root])
     return after
+
+
+def _frozen(value: Any, log: dict[Root, Any], first: int) -> Any:
+    """Return a value without views of arrays that a branch has written, and that are older."""
+    leaves, structure = trees.flatten(value)
+    made = []
+    for leaf in leaves:
+        if type(leaf) is Traced and leaf.root in log and leaf.root.serial < first:
+            root = Root(leaf.variable)
+            root.uncertain = "after an if that gave its variable a part of it"
+            leaf = Traced(root, leaf.dims, (), leaf.scalar, leaf.contiguous)
+        made.append(leaf)
+    return trees.unflatten(structure, made)
 
 
 def _rewrite(root: Root, variable: Any) -> None:
@@ -348,22 +371,23 @@ def _branch(
 ) -> tuple[tuple[Any, ...], dict[Root, Any]]:
     """Trace a branch; return (the variables after it, what it wrote), and take both back."""
     set_(before)
+    first = next(Root.serials)
     with _watched() as log, _speculative():
         try:
             run()
-            after = get()
-            for leaf in (leaf for v in after for leaf in trees.flatten(v)[0]):
-                if type(leaf) is Traced:
-                    leaf.variable  # noqa: B018  (views are read before memory is taken back)
+            after = tuple(
+                new if new is old else _frozen(new, log, first)
+                for new, old in zip(get(), before, strict=True)
+            )
         except (TracingError, LoopError):
-            _undo(log)
+            _undo(log, first)
             set_(before)
             raise
         except Exception as error:
-            _undo(log)
+            _undo(log, first)
             set_(before)
             raise LoopError(f"one raises {type(error).__name__}: {error}") from error
-    written = _undo(log)
+    written = _undo(log, first)
     set_(before)
     return after, written
 
@@ -404,8 +428,12 @@ def _join_branches(
     values = tuple(make(chosen) for make in makers)
     for value, a, b in zip(values, one[0], two[0], strict=True):
         if type(value) is Traced and not value.scalar and value is not a:
-            if any(type(x) is Traced and x.root.serial < first for x in (a, b)):
-                value.root.uncertain = "after an if that gave its variable another array"
+            sources = [x.root for x in (a, b) if type(x) is Traced and x.root.serial < first]
+            for root in (*sources, *([value.root] if sources else ())):
+                # they share memory in calls that take the branch
+                root.uncertain = root.uncertain or (
+                    "that a variable may share with another one since an if"
+                )
     for root in roots:
         root.write(joined[root] if root in joined else chosen[places[root]])
     set_(values)
@@ -642,7 +670,7 @@ def _unified(name: str, values: Sequence[Any]) -> _Kind:
             python = values[0] if number is result else value
             # a Python number becomes what it is beside the other
             common = np.result_type(strong.what, {"b": np.bool, "i": 0, "f": 0.0, "c": 0j}[number.what])
-            if common != strong.what or strong.dims:
+            if common != strong.what or strong.dims or not _is_exact(python, strong.what):
                 raise LoopError(
                     f"{name} is {_what(python)} in one and {strong.what} in the other"
                 )
@@ -673,6 +701,22 @@ def _unified(name: str, values: Sequence[Any]) -> _Kind:
             sort = "scalar" if "scalar" in (result.sort, other.sort) else "array"
         result = _Kind(sort, result.what, tuple(dims), False if dims else True)
     return result
+
+
+def _is_exact(value: Any, dtype: Any) -> bool:
+    """Return whether a Python number keeps its value in a dtype."""
+    if np.dtype(dtype).name in NUMBER_DTYPES.values():
+        return True
+    if type(value) is Number:
+        trace = current()
+        weak = {} if trace is None else trace.weak
+        if type(value._variable) is not type(None) and value._variable in weak:
+            value = weak[value._variable]
+        else:
+            return False
+    with np.errstate(all="ignore"):
+        made = np.asarray(value).astype(dtype)
+    return bool(made == value)
 
 
 # --- loops ----------------------------------------------------------------------------------------
@@ -729,8 +773,15 @@ def for_statement(
     loop = _Loop(get, set_, names, used, stop)
     try:
         loop.build(steps, step)
-    except LoopError as error:
+    except Exception as error:
         set_(before)
+        if hint_of(steps.length) == 0:
+            # it takes no step for these arguments, so what fails in it does not matter
+            if type(steps.length) is Number:
+                demand(f"{steps.length.text} == 0")
+            return
+        if not isinstance(error, LoopError):
+            raise
         known = type(steps.length) is not Number or steps.length.known
         if not known or hint_of(steps.length) > MOST_UNROLLED:
             raise untraceable(
@@ -849,6 +900,10 @@ def while_statement(
             value = test()
 
 
+#: why an array cannot be changed after a loop
+SHARED = "that a variable may share with another one since a loop"
+
+
 class _Leaf:
     """A number or an array in a variable that a loop assigns."""
 
@@ -862,12 +917,17 @@ class _Leaf:
         self.place: Any = None
         self.given: Any = value
         self.after: Any = value
+        #: whether it may share memory with another variable after the loop
+        self.shared = False
 
     def put(self) -> Any:
         """Return the value with which a step is traced."""
         if self.by_value:
             self.place = self.kind.type()
             self.given = self.kind.value(self.place)
+            trace = current()
+            if trace is not None and type(self.before) in (int, float, complex):
+                trace.weak[self.place] = self.before
         return self.given
 
     @property
@@ -946,12 +1006,14 @@ class _Loop:
             for leaf in leaves:
                 if leaf.changes and not _kind(leaf.before).same(leaf.kind):
                     # a Python number that becomes another type does so in the first step
-                    if type(length) is Number and length.known and length.hint > 0:
+                    if type(length) is Number and length.known:
+                        if length.hint == 0:
+                            raise LoopError("it takes no step")
                         demand(f"{length.text} > 0")
 
     def _once(self, run: Callable[[], None]) -> bool:
         """Trace a step; return whether it changed only what was known to change."""
-        first = next(Root.serials)
+        first = self._first = next(Root.serials)
         values = list(self._before)
         for k, leaves in self._leaves.items():
             values[k] = trees.unflatten(self._structures[k], [leaf.put() for leaf in leaves])
@@ -964,15 +1026,11 @@ class _Loop:
             try:
                 run()
                 self._after = self._get()
-                # views are read now: their memory gets its former variable back
-                for leaf in (leaf for v in self._after for leaf in trees.flatten(v)[0]):
-                    if type(leaf) is Traced:
-                        leaf.variable  # noqa: B018
                 known = self._note(log, first)
                 if known:
                     self._outputs = self._collect()
             finally:
-                _undo(log)
+                _undo(log, first)
                 self._set(self._before)
         return known
 
@@ -1011,6 +1069,13 @@ class _Loop:
                         f"{name} is {_what(leaf.before)} before and {_what(part)} after a step"
                     )
                 kind = _stepped(name, leaf.kind, part)
+                if leaf.kind.sort == "number" != kind.sort and not _is_exact(
+                    leaf.before, kind.what
+                ):
+                    raise LoopError(
+                        f"{name} is {_what(leaf.before)} before and {_what(part)} after a step",
+                        f"Begin with {kind.what}: {name} = numpy.{kind.what}(...).",
+                    )
                 if not leaf.by_value or not kind.same(leaf.kind):
                     known = False
                 leaf.by_value, leaf.kind = True, kind
@@ -1052,7 +1117,6 @@ class _Loop:
             after = self._outputs[root]
             states.append((place, root.variable, self._fit(after, place.type)))
             targets.append(root)
-        every = [leaf for leaves in self._leaves.values() for leaf in leaves]
         read = set(ancestors([*self._variables(), *([] if ends is None else [ends])]))
         dropped = set()
         for k, leaves in self._leaves.items():
@@ -1066,6 +1130,7 @@ class _Loop:
                     dropped.add(k)
                     fixed[leaf.place] = leaf.kind.variable(leaf.before)
                     continue
+                self._check_sharing(leaf, cycles)
                 states.append(
                     (leaf.place, leaf.kind.variable(leaf.before), self._outputs[leaf])
                 )
@@ -1103,15 +1168,40 @@ class _Loop:
             for leaf, value in zip(leaves, made, strict=True):
                 if any(leaf in cycle for cycle in cycles):
                     value.root.uncertain = "after a loop that lets variables exchange their arrays"
+                elif leaf.shared and type(value) is Traced and leaf in results:
+                    value.root.uncertain = SHARED
             if any(leaf in results for leaf in leaves):
                 values[k] = trees.unflatten(self._structures[k], made)
         for k, kinds in fresh.items():
             made = [
                 kind.value(self._fit(results[k, j], kind.type)) for j, kind in enumerate(kinds)
             ]
+            for old, new in zip(trees.flatten(self._after[k])[0], made, strict=True):
+                if type(old) is Traced and not old.scalar and old.root.serial < self._first:
+                    old.root.uncertain = old.root.uncertain or SHARED
+                    new.root.uncertain = SHARED
             values[k] = trees.unflatten(trees.flatten(self._after[k])[1], made)
         self._set(tuple(values))
-        del every
+
+    def _check_sharing(self, leaf: _Leaf, cycles: list[list[_Leaf]]) -> None:
+        """Check a variable to which a step gives an array that is older than the step.
+
+        Raises LoopError if steps change that array in place.
+        """
+        after = leaf.after
+        if type(after) is not Traced or after.scalar or any(leaf in cycle for cycle in cycles):
+            return
+        for other in (each for leaves in self._leaves.values() for each in leaves):
+            if other.is_array and other.by_value and after.root is other.given.root:
+                # it has the array that another variable had before
+                other.before.root.uncertain = other.before.root.uncertain or SHARED
+                leaf.shared = True
+        if after.root.serial > self._first:
+            return
+        if after.root in self._written:
+            raise LoopError("two variables have an array that its steps change", "Copy the array.")
+        after.root.uncertain = after.root.uncertain or SHARED
+        leaf.shared = True
 
     def _variables(self) -> Iterator[Any]:
         for value in self._outputs.values():

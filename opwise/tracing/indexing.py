@@ -11,7 +11,7 @@ import numpy as np
 from opwise import tensor as T
 from opwise.graph.variable import Constant
 from opwise.tensor.variable import Tensor
-from opwise.tracing.trace import assume, demand, is_speculative
+from opwise.tracing.trace import assume, demand, is_speculative, untraceable
 from opwise.tracing.values import (
     HANDLERS,
     UNKNOWN,
@@ -434,7 +434,9 @@ def _advanced(x: Traced, items: list[Any]) -> tuple[Traced, list[Any], tuple[Dim
     for item in items:
         if _is_mask(item):
             if item.ndim == 0:
-                raise IndexError("a single boolean as an index cannot be traced: use numpy.where")
+                raise untraceable(
+                    "A single boolean as an index cannot be traced.", "Use numpy.where or an if."
+                )
             parts += _nonzero_of(item, x, axis)
             axis += item.ndim
         else:
@@ -564,7 +566,7 @@ def setitem(x: Traced, key: Any, value: Any) -> None:
         write_broadcast(part, given, error)
         return
     masks = [item for item in items if _is_mask(item)]
-    if len(masks) == 1 and _is_mask(items[0]) and given.ndim == 0 and masks[0].ndim > 0 and all(
+    if len(masks) == 1 and _is_mask(items[0]) and given.ndim == 0 and all(
         isinstance(item, slice) and _is_whole(item) for item in items[1:]
     ):
         mask = masks[0]
@@ -657,10 +659,12 @@ def add_at(x: Traced, key: Any, value: Any, negate: bool = False) -> None:
     """Do ``np.add.at(x, key, value)``: elements that an index names twice are added to twice."""
     items = normalized(x, key)
     given = as_traced(value)
-    if not np.can_cast(given.dtype, x.dtype, "same_kind") and is_traced(value):
-        raise TypeError(
-            f"Cannot cast ufunc 'add' input from {given.dtype!r} to {x.dtype!r} with casting rule "
-            "'same_kind'"
+    weak = type(value) in (int, float, complex)
+    made = np.result_type(x.dtype, value) if weak else given.dtype
+    if not np.can_cast(made, x.dtype, "same_kind"):
+        raise untraceable(
+            f"numpy.add.at of {given.dtype} into an array of {x.dtype} rounds every sum.",
+            f"Convert the values first: values.astype({x.dtype.name!r}).",
         )
     given = written_value(value, x.dtype)
     if negate:

@@ -15,9 +15,11 @@ import numpy as np
 from opwise import tensor as T
 from opwise.compile.executable import Function
 from opwise.compile.function import function as compile_function
+from opwise.errors import TracingError
 from opwise.tensor.type import tensor_type
 from opwise.tracing import trees
 from opwise.tracing.calling import convert_function
+from opwise.tracing.control import Undefined
 from opwise.tracing.trace import Demand, Trace, current, tracing, untraceable
 from opwise.tracing.values import (
     NUMBER_DTYPES,
@@ -64,11 +66,15 @@ class _Leaf:
             return f"{name} is v{self.same_as}"
         if self.sort == "array":
             given[constant] = self.what
-            text = f"type({name}) is ndarray and {name}.dtype == {constant}"
-            shape = f"{name}.shape"
+            # the dtypes of numpy are single objects; those of a structure or byte order are not
+            text = (
+                f"type({name}) is ndarray and ({name}.dtype is {constant} or "
+                f"{name}.dtype == {constant})"
+            )
             if not self.ones:
-                return f"{text} and not {shape}"
-            text += f" and len({shape}) == {len(self.ones)}"
+                return f"{text} and not {name}.shape"
+            shape = f"s{name[1:]}"
+            text += f" and len({shape} := {name}.shape) == {len(self.ones)}"
             if not any(self.ones):
                 return f"{text} and 1 not in {shape}"
             tests = (
@@ -221,7 +227,12 @@ class Jit:
             if result is not MISS:
                 self._last = signature.attempt if self._is_plain(args, kwargs, given) else None
                 return result
-        signature = self._traced(bound, structure, leaves, kinds)
+        try:
+            signature = self._traced(bound, structure, leaves, kinds)
+        except TracingError as error:
+            if not self.fallback:
+                raise
+            signature = self._in_numpy(structure, kinds, list(bound.arguments), error)
         self._by_key.setdefault(key, []).append(signature)
         self.signatures.append(signature)
         if self._is_plain(args, kwargs, given):
@@ -298,6 +309,20 @@ class Jit:
             on_unused_input="ignore",
         )
         writer.finish(signature.compiled, numbers)
+        return signature
+
+    def _in_numpy(
+        self, structure: Any, kinds: list[_Leaf], names: list[str], error: TracingError
+    ) -> Signature:
+        """Return a signature whose calls run the function in Python and numpy."""
+        trace = Trace()
+        what, *rest = str(error).split("\n")
+        line = int(rest[0].rpartition("line ")[2]) if rest and "line " in rest[0] else 0
+        trace.fallbacks.append(("", line, what))
+        paths = _paths(names, structure)
+        signature = Signature(structure, kinds, [shown for _, shown in paths], trace)
+        writer = _Writer(signature, structure, kinds, [], None, paths, len(names))
+        writer.finish_in_numpy(self.function, self._parameters)
         return signature
 
     def _recording(self) -> Any:
@@ -421,6 +446,8 @@ class _Writer:
             return f"{place}[()]" if value.scalar else place
         if type(value) is Number:
             return f"r[{self._output(value.variable)}].item()"
+        if isinstance(value, Undefined):
+            value.fail()
         leaves, structure = trees.flatten(value)
         if structure is not trees.LEAF:
             texts = [self._text_of(leaf) for leaf in leaves]
@@ -470,13 +497,7 @@ class _Writer:
             given["may_share"] = np.may_share_memory
             for k in self._changed:
                 conditions.append(f"v{k}.flags.writeable")
-        parameters = ", ".join(f"a{k}" for k in range(self._count))
-        body = [f"def attempt({parameters}):"]
-        if checks:
-            body.append(f"    if not ({' and '.join(checks)}): return MISS")
-        body += [f"    {line}" for line in lines]
-        if conditions:
-            body.append(f"    if not ({' and '.join(conditions)}): return MISS")
+        body = self._head(checks, lines, conditions)
         arrays = [k for k, kind in enumerate(self._kinds) if kind.sort == "array"]
         for k in self._changed:
             for other in arrays:
@@ -500,10 +521,38 @@ class _Writer:
             body.append(f"    r = {call}")
         body += [f"    v{k}[...] = r[{place}]" for k, place in self._changed.items()]
         body.append(f"    return {self._result}")
-        text = signature.text = "\n".join(body) + "\n"
-        name = f"<opwise.jit {compiled.name}>"
-        exec(compile(text, name, "exec"), given)
-        signature.attempt = given["attempt"]
+        self._compile(body, str(compiled.name))
+
+    def _head(self, checks: list[str], lines: list[str], conditions: list[str]) -> list[str]:
+        """Return the first lines of the call path: the checks of its arguments."""
+        parameters = ", ".join(f"a{k}" for k in range(self._count))
+        body = [f"def attempt({parameters}):"]
+        if checks:
+            body.append(f"    if not ({' and '.join(checks)}): return MISS")
+        body += [f"    {line}" for line in lines]
+        if conditions:
+            body.append(f"    if not ({' and '.join(conditions)}): return MISS")
+        return body
+
+    def _compile(self, body: list[str], name: str) -> None:
+        text = self._signature.text = "\n".join(body) + "\n"
+        exec(compile(text, f"<opwise.jit {name}>", "exec"), self._given)
+        self._signature.attempt = self._given["attempt"]
+
+    def finish_in_numpy(self, function: Callable[..., Any], parameters: inspect.Signature) -> None:
+        """Write a call path that runs a function in Python."""
+        conditions = [k.condition(f"v{j}", self._given) for j, k in enumerate(self._kinds)]
+        lines = [f"v{k} = {path}" for k, (path, _) in enumerate(self._paths)]
+        body = self._head(self._structure_checks(), lines, conditions)
+        names = list(parameters.parameters)[: self._count]
+
+        def run(*args: Any) -> Any:
+            call = inspect.BoundArguments(parameters, dict(zip(names, args, strict=True)))  # type: ignore[arg-type]
+            return function(*call.args, **call.kwargs)
+
+        self._given["run"] = run
+        body.append(f"    return run({', '.join(f'a{k}' for k in range(self._count))})")
+        self._compile(body, function.__name__)
 
     def _read(self, owner: Any, name: Any, value: Any) -> str:
         """Return the condition that the function still reads the same from outside."""
@@ -568,7 +617,8 @@ def jit(
 
     function: takes and returns arrays, numbers, and lists, tuples, dicts and dataclasses of them.
     static: names of arguments whose values are constants: a new value compiles again. fallback:
-    whether parts that cannot be traced run in numpy. mode: a Mode or its name (default: the flag
+    whether a function that cannot be traced runs in numpy, for the arguments that lead there;
+    ``signatures`` says so, and why. mode: a Mode or its name (default: the flag
     mode). profile: whether to record where the time of calls goes (default: the flag profile).
 
     Returns a Jit, which is called like the function. The first call with arguments of other dtypes

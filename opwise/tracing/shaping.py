@@ -75,6 +75,8 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     """Return axes as ints from 0; None for all."""
     if axis is None:
         return tuple(range(ndim))
+    if ndim == 0 and type(axis) is int and axis in (0, -1):
+        return ()  # numpy lets a scalar be reduced along its only axis
     axes = tuple(axis_of(a, ndim) for a in (axis if isinstance(axis, tuple | list) else (axis,)))
     if len(set(axes)) != len(axes):
         raise ValueError("duplicate value in 'axis'")

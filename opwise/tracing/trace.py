@@ -55,6 +55,8 @@ class Trace:
     #: {a condition that is an ``and`` or ``or``: (whether it is an ``and``, its parts)}
     lazy: dict[Any, tuple[bool, Any, Any]] = field(default_factory=dict)
 
+    #: {the variable of a Python number in a step of a loop: its value before the loop}
+    weak: dict[Any, Any] = field(default_factory=dict)
     #: {id of an array that the function holds: (the array, its traced array)}
     captured: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     #: {(id of an object, attribute or key): (the object, that, the value)} for data that the

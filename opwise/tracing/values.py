@@ -667,7 +667,7 @@ class Traced:
             raise untraceable(
                 f"A function that knows nothing of traced arrays was given {self!r}.",
                 "Call a function of numpy that dispatches on its arguments, or use "
-                "opwise.jit(fallback=True), which lets numpy run such functions.",
+                "opwise.jit(fallback=True), which runs such functions in numpy.",
             )
         return np.array(value, dtype)
 

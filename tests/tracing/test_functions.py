@@ -133,8 +133,11 @@ def test_lengths_of_0_and_1(shape):
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float32", "float64", "complex128"])
 def test_writes(dtype):
+    texts = cases.WRITES
+    if dtype == "bool":  # numpy adds booleans to 1 as integers, and rounds each sum
+        texts = [t for t in texts if ".at(" not in t]
     found = oracle.check_statements(
-        cases.WRITES, x=sample(dtype, 4, 4), y=sample(dtype, 4, 4, seed=1), v=sample(dtype, 4),
+        texts, x=sample(dtype, 4, 4), y=sample(dtype, 4, 4, seed=1), v=sample(dtype, 4),
         i=np.array([0, 2, 1, 2]),
     )  # fmt: skip
     report(found)

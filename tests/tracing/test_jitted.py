@@ -287,3 +287,16 @@ def test_the_names_of_opwise():
     with pytest.raises(TypeError, match="takes a function"):
         opwise.jit(3)
     assert opwise.jit(static="n")(lambda x, n: x * n)(ones(2), 3)[0] == 3
+
+
+def test_a_function_that_cannot_be_traced_runs_in_numpy():
+    def f(x, flag):
+        if flag:
+            return "%.1f" % x[0]
+        return x * 2
+
+    g = jit(f, fallback=True, static="flag")
+    assert g(ones(3), True) == "1.0" and g(ones(3), flag=True) == "1.0"
+    assert np.array_equal(g(ones(3), False), [2, 2, 2])
+    assert len(g.signatures) == 2
+    assert "in numpy: " in str(g.signatures[0]) and "in numpy: " not in str(g.signatures[1])
