@@ -198,7 +198,7 @@ def _joined(value: Any, rest: Callable[[], Any], both: bool) -> Any:
             return value
         return other
     joined = T.and_ if both else T.or_
-    if not _is_safe([two], []):
+    if not _is_safe([two], [made]):
         pair = (two, np.asarray(False)) if both else (np.asarray(True), two)
         made = _as_bool(made)
         chosen = ifelse(made, *map(_as_bool, pair))
@@ -543,12 +543,13 @@ def _if(test: Any, ones: list[Any], others: list[Any]) -> list[Any]:
 def _is_safe(variables: Sequence[Any], known: Sequence[Any], most: int = 30) -> bool:
     """Return whether computing variables is cheap and cannot fail: numbers and elementwise work.
 
-    Reading an element may fail, so it is not.
+    Reading an element may fail, so it is not. known: variables that are computed anyway.
     """
+    computed = set(known) | set(ancestors([v for v in known if isinstance(v, Variable)]))
     pending, seen = list(variables), set()
     while pending:
         variable = pending.pop()
-        if variable in seen or variable.owner is None:
+        if variable in seen or variable in computed or variable.owner is None:
             continue
         seen.add(variable)
         if len(seen) > most:
