@@ -41,7 +41,7 @@ def doctor(paths: tuple[Path, ...], coverage: str | None) -> None:
     """Show the compiler, BLAS, processors, cache and GPU that opwise finds.
 
     With FILES (programs, or folders of programs), also list, for each and for the modules beside
-    it that it imports, the names of theano that they use and
+    it that it imports, the names of theano and opwise that they use and
     opwise lacks, and what they use that has gone from Python, numpy and other libraries; the exit
     status is 1 if there is any. What is wrong only for some values, such as files that Python 2
     wrote, is a note. Programs for Python 2 are examined too. With --coverage, show which
@@ -62,7 +62,9 @@ def doctor(paths: tuple[Path, ...], coverage: str | None) -> None:
     without = found.count(None)
     if without:
         uses = "uses" if without == 1 else "use"
-        click.echo(f"{without} of {counted(len(programs), 'file')} {uses} no name of theano")
+        click.echo(
+            f"{without} of {counted(len(programs), 'file')} {uses} no name of theano or opwise"
+        )
     if False in found + followed:
         sys.exit(1)
 
@@ -103,7 +105,8 @@ def _examined(
     """Print what a program lacks; return whether it lacks nothing.
 
     tree: returns the syntax tree of a module beside it. is_named: whether the user named it; a file
-    of a folder that uses no name of theano and lacks nothing is not printed, and None returned.
+    of a folder that uses no name of theano or opwise and lacks nothing is not printed, and None
+    returned.
     program: what imports it (default: it is one).
     """
     name = printable(str(script))
@@ -113,7 +116,7 @@ def _examined(
         what = "is not Python" if isinstance(error, SyntaxError) else "cannot be read"
         click.echo(f"{name} {what}: {printable(str(error))}", err=True)
         return False
-    used, missing = theano_names(parsed)
+    used, missing = names_of(parsed)
     breaking, is_python2 = breakages.find(
         parsed.tree, parsed.rewritten,
         lambda: [t for t in beside.imported(script, parsed.tree, tree).values() if t is not None],
@@ -124,7 +127,8 @@ def _examined(
     language = " is Python 2" if is_python2 else ""
     old = f", {len(broken)} that Python or libraries have given up" if broken else ""
     names = counted(len(used), "name")
-    click.echo(f"{name}{language}: {names} of theano, {len(missing)} missing{old}")
+    packages = " and ".join(sorted({used_.partition(".")[0] for used_ in used}, reverse=True))
+    click.echo(f"{name}{language}: {names} of {packages or 'theano'}, {len(missing)} missing{old}")
     lacking = [(line, text) for text, line in missing]
     _list(name, lacking + [(finding.line, finding.text) for finding in broken])
     perhaps = [(f.line, f.text) for f in breaking if not f.certain]
@@ -240,20 +244,17 @@ def _tree(script: Path) -> ast.Module | None:
 
 
 def names(script: Path) -> tuple[set[str], list[tuple[str, int]]]:
-    """Return (the names of theano that a script uses, (text, line) of those that opwise lacks).
-
-    Raises what ``parse`` raises.
-    """
-    return theano_names(parse(script))
+    """Return what ``names_of`` returns of a script. Raises what ``parse`` raises."""
+    return names_of(parse(script))
 
 
-def theano_names(parsed: Parsed) -> tuple[set[str], list[tuple[str, int]]]:
-    """Return (the names of theano that a module uses, (text, line) of those that opwise lacks)."""
+def names_of(parsed: Parsed) -> tuple[set[str], list[tuple[str, int]]]:
+    """Return (names of theano and opwise that a module uses, (text, line) of the missing ones)."""
     found = DottedNames()
     found.visit(parsed.tree)
     used: dict[str, int] = {}
     for name, line in found.used:
-        if name.partition(".")[0] == "theano":
+        if name.partition(".")[0] in ("theano", "opwise"):
             used.setdefault(name, line)
     lacking = importlib.import_module("opwise.names.coverage").lacking
     texts = {(lacking(name), line) for name, line in used.items()}

@@ -77,14 +77,17 @@ def lacking(dotted: str) -> str | None:
         recorded = record.names(getattr(value, "__name__", "")).get(part)
         try:
             value = getattr(value, part)
-        except AttributeError as error:
+        except AttributeError as missing:
             if not isinstance(value, types.ModuleType):
                 return f"opwise has no {name}." if isinstance(value, type) else None
             try:
                 value = importlib.import_module(name)
             except ImportError:
-                own = isinstance(value, LegacyModule)
-                return str(error) if own else f"opwise has no {name}."
+                if isinstance(value, LegacyModule) and parts[0] != "opwise":
+                    return str(missing)
+                # a module may know where it is
+                hint = str(missing).partition("'. ")[2]
+                return f"opwise has no {name}.{hint and ' '}{hint}"
         if isinstance(value, Placeholder):
             return text(recorded or value.recorded)
     return None

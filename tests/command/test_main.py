@@ -459,6 +459,20 @@ def test_doctor_of_files_that_are_not_python(call, tmp_path, text):
     assert result.exit_code == 1 and "is not Python" in result.output
 
 
+def test_doctor_knows_programs_of_today(call, tmp_path):
+    lines = [
+        "import opwise, opwise.tensor as T", 'x = T.dmatrix("x")', "y = opwise.softmax(x)",
+        "z = opwise.nn.softmax(x) + opwise.no_such_name", "f = opwise.jit(opwise.grad)",
+    ]  # fmt: skip
+    (tmp_path / "new.py").write_text("\n".join(lines))
+    result = call("doctor", tmp_path / "new.py")
+    assert result.exit_code == 1
+    said = result.output.partition("new.py: ")[2]
+    assert said.startswith("8 names of opwise, 2 missing\n")
+    assert "new.py:3: opwise has no opwise.softmax. softmax is opwise.nn.softmax.\n" in said
+    assert "new.py:4: opwise has no opwise.no_such_name.\n" in said
+
+
 def test_doctor_of_a_folder_and_several_files(call, tmp_path):
     inside = tmp_path / "project"
     for name, text in {
@@ -477,7 +491,7 @@ def test_doctor_of_a_folder_and_several_files(call, tmp_path):
     result = call("doctor", inside, tmp_path / "own.py", inside / "good.py")
     assert result.exit_code == 1
     assert len(re.findall("names? of theano, ", result.output)) == 4
-    assert "1 of 5 files uses no name of theano" in result.output
+    assert "1 of 5 files uses no name of theano or opwise" in result.output
     assert f"{inside}/part/bad.py:2: opwise has no theano.no_such_name" in result.output
     assert f"{inside}/part/old.py is Python 2: 0 names of theano" in result.output
     assert "not_mine" not in result.output
