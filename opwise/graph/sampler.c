@@ -49,9 +49,9 @@ static struct {
     int64_t last, last_called; /* when it was looked at, and the time in calls up to then */
     /* time of calls of compiled functions, and other time, that no node has yet */
     int64_t open_called, open_rest;
-    int call_node; /* the last one that was found in such a call; -1: none */
-    /* nanoseconds in these calls, and whether one is under way; NULL: not known */
-    int64_t (*called)(int *under_way);
+    int call_node;           /* the last one that was found in such a call; -1: none */
+    int64_t (*called)(void); /* nanoseconds in these calls; NULL: not known */
+    int (*is_called)(void);  /* whether one is under way */
     Node *nodes;
     int n_nodes, nodes_room;
     int *places; /* nodes by what they are: a table with open addressing; -1: free */
@@ -181,11 +181,7 @@ static void add_stretch(int64_t rest, int64_t called, int node)
 
 /* --- looking ---------------------------------------------------------------------------------- */
 
-static int64_t called_ns(int *under_way)
-{
-    *under_way = 0;
-    return s.called == NULL ? 0 : s.called(under_way);
-}
+static int64_t called_ns(void) { return s.called == NULL ? 0 : s.called(); }
 
 /* Add the time since the last look to what the main thread is in now; called by that thread. A short
  * call and what is between two of them may both fall between two looks. So each time goes to those
@@ -195,8 +191,8 @@ static int look(int in_call)
 {
     PyObject *codes[MOST_FRAMES];
     int offsets[MOST_FRAMES];
-    int n = 0, under_way;
-    const int64_t now = now_ns(), called_now = called_ns(&under_way);
+    int n = 0;
+    const int64_t now = now_ns(), called_now = called_ns();
     const int64_t past = now - s.last;
     int64_t called = called_now - s.last_called;
     called = called < 0 ? 0 : called > past ? past : called;
@@ -288,9 +284,7 @@ static void *run(void *unused)
     s.id = ow_thread_id();
     for (int64_t ns = s.period; !sleep_for(ns);) {
         if (!atomic_exchange(&s.asked, 1)) {
-            int under_way;
-            called_ns(&under_way);
-            atomic_store(&s.in_call, under_way);
+            atomic_store(&s.in_call, s.is_called != NULL && s.is_called());
             if (Py_AddPendingCall(look_once, NULL) < 0)
                 atomic_store(&s.asked, 0); /* too many others wait */
             interrupt_main();
@@ -327,7 +321,7 @@ static int begin(void)
     s.main = PyThreadState_Get();
     s.shortest = s.period / 2;
     s.last = now_ns();
-    s.last_called = called_ns(&(int){0});
+    s.last_called = called_ns();
     s.open_called = s.open_rest = 0;
     s.call_node = -1;
     return 0;
@@ -386,13 +380,14 @@ static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static PyObject *watch_calls(PyObject *module, PyObject *address)
+static PyObject *watch_calls(PyObject *module, PyObject *addresses)
 {
-    void *called = PyLong_AsVoidPtr(address);
-    if (called == NULL && PyErr_Occurred())
+    unsigned long long called, is_called;
+    if (!PyArg_ParseTuple(addresses, "KK", &called, &is_called))
         return NULL;
-    memcpy(&s.called, &called, sizeof s.called);
-    s.last_called = called_ns(&(int){0});
+    s.called = (int64_t (*)(void))(uintptr_t)called;
+    s.is_called = (int (*)(void))(uintptr_t)is_called;
+    s.last_called = called_ns();
     Py_RETURN_NONE;
 }
 
@@ -464,11 +459,13 @@ static PyMethodDef methods[] = {
      "Return whether it is looked at. Later calls change nothing."},
     {"stop_sampling", stop_sampling, METH_NOARGS,
      "stop_sampling()\n--\n\nEnd the thread that looks; what it found stays."},
-    {"watch_calls", watch_calls, METH_O,
-     "watch_calls(address)\n--\n\n"
+    {"watch_calls", watch_calls, METH_VARARGS,
+     "watch_calls(called, is_called)\n--\n\n"
      "Tell calls of compiled functions apart from other time.\n\n"
-     "address: of a C function that returns the nanoseconds in all calls so far, that under way\n"
-     "included, and sets an int to whether there is one; 0 for none. Other threads call it too."},
+     "called, is_called: addresses of C functions without arguments: of one that returns the\n"
+     "nanoseconds in all calls so far, that under way included, and of one that says whether "
+     "there\n"
+     "is one, which another thread calls."},
     {"is_sampling", is_sampling, METH_NOARGS,
      "is_sampling()\n--\n\nReturn whether sampling has begun."},
     {"samples", samples, METH_NOARGS,

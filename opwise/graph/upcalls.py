@@ -117,13 +117,13 @@ def ending() -> Any:
     return _named("opwise.linkers.opwise_c:Ending")
 
 
-def watch_main_calls() -> int:
+def watch_main_calls() -> tuple[int, int]:
     """Note how long this thread is in calls of functions.
 
-    Return the address of a C function that tells it, for ``callstack.watch_calls``.
+    Return the addresses of C functions that tell it, for ``callstack.watch_calls``.
     """
-    address: int = _named("opwise.linkers.opwise_c:watch_main_calls")()
-    return address
+    addresses: tuple[int, int] = _named("opwise.linkers.opwise_c:watch_main_calls")()
+    return addresses
 
 
 def clock() -> int:

@@ -410,9 +410,11 @@ cdef class CallPath:
 
 
 def watch_main_calls():
-    """Note how long this thread is in calls of functions; return the address of what tells it."""
+    """Note how long this thread is in calls of functions.
+
+    Return the addresses of two C functions: of the nanoseconds, and of whether it is in a call."""
     ow_main_watch(PyThread_get_thread_ident())
-    return <uintptr_t><void *>&ow_main_called
+    return <uintptr_t><void *>&ow_main_called, <uintptr_t><void *>&ow_main_is_called
 
 
 def clock():

@@ -201,7 +201,8 @@ cdef extern from "code.h":
     int OW_MAXREG, OW_CHUNK
 
 cdef extern from "maincalls.h":
-    int64_t ow_main_called(int *under_way) noexcept
+    int64_t ow_main_called() noexcept
+    int ow_main_is_called() noexcept
     void ow_main_watch(unsigned long thread) noexcept
     bint ow_main_enter(unsigned long thread, int64_t now) noexcept
     void ow_main_leave(int64_t now) noexcept

@@ -18,4 +18,4 @@ def begin() -> None:
 def become_main() -> None:
     """Note that this thread is the one that is sampled, in a forked process for example."""
     if callstack.is_sampling() and threading.current_thread() is threading.main_thread():
-        callstack.watch_calls(upcalls.watch_main_calls())
+        callstack.watch_calls(*upcalls.watch_main_calls())

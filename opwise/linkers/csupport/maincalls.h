@@ -1,5 +1,5 @@
 /* How long one thread has been in calls of functions: the sampler of a program tells this time apart
- * from that of its other lines. That thread writes it, others read it. */
+ * from that of its other lines. That thread writes it. */
 #ifndef OW_MAINCALLS_H
 #define OW_MAINCALLS_H
 
@@ -11,13 +11,17 @@ static unsigned long ow_main_thread;  /* Python's number of it; 0: nobody asks *
 static int64_t ow_main_total;         /* nanoseconds in calls that have ended */
 static _Atomic int64_t ow_main_since; /* when the call under way began; 0: there is none */
 
-/* Return the nanoseconds in all calls, and set whether there is one under way. Another thread may
- * find a call that has just ended counted twice; it asks for `under_way` alone. */
-static int64_t ow_main_called(int *under_way)
+/* Return the nanoseconds in all calls; asked by that thread. */
+static int64_t ow_main_called(void)
 {
     const int64_t since = atomic_load_explicit(&ow_main_since, memory_order_relaxed);
-    *under_way = since != 0;
     return ow_main_total + (since ? ow_clock() - since : 0);
+}
+
+/* Return whether there is a call under way; asked by any thread. */
+static int ow_main_is_called(void)
+{
+    return atomic_load_explicit(&ow_main_since, memory_order_relaxed) != 0;
 }
 
 static void ow_main_watch(unsigned long thread)
