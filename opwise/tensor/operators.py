@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 import numpy as np
 
 import opwise.tensor.shape as shaping
-from opwise.errors import AsTensorError, ComplexError, with_message
+from opwise.errors import AsTensorError, ComplexError
 from opwise.graph.variable import Constant, Var, Variable
 from opwise.scalar import dtypes
-from opwise.tensor import reduce
+from opwise.tensor import fromnumpy, reduce
 from opwise.tensor.convert import tensor_copy
 from opwise.tensor.creation import fill, ones_like, zeros_like
 from opwise.tensor.diagonal import diagonal
 from opwise.tensor.dimshuffle import dimshuffle_op
 from opwise.tensor.elemwise import FUNCTIONS, cast, elemwise
-from opwise.tensor.elsewhere import method_hint, numpy_hint
+from opwise.tensor.elsewhere import method_hint
 from opwise.tensor.extra_ops import cumprod, cumsum, repeat, searchsorted
 from opwise.tensor.functions import mod_check
 from opwise.tensor.knownvalues import get_scalar_constant_value, get_vector_length
@@ -220,19 +220,11 @@ class _tensor_py_operators(_Base):
     def __array_function__(
         self, function: Any, types: Iterable[Any], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> Any:
-        """Do what numpy does without this method; if that fails, name the function of tensors."""
+        """Return what a function of numpy is for variables; see ``tensor/fromnumpy.py``."""
         known = (Variable, np.ndarray)
         if not all(issubclass(each, known) for each in types):
             return NotImplemented
-        try:
-            return function._implementation(*args, **kwargs)
-        except (TypeError, ValueError) as error:
-            name = f"{function.__module__}.{function.__name__}"
-            text = (
-                f"{name} computes with values, and {self} has none before a function runs."
-                f"{numpy_hint(name)} numpy said: {error}"
-            )
-            raise with_message(error, text, text) from None
+        return fromnumpy.call(function, self, args, kwargs)
 
     def __setitem__(self, args: Any, value: Any) -> NoReturn:
         raise TypeError(

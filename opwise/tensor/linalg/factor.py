@@ -77,6 +77,9 @@ class Cholesky(TensorOp):
         if self.destructive:
             self.destroy_map = {0: [0]}
 
+    def __str__(self) -> str:
+        return super().__str__().replace(", check_finite=True", "")  # as in Theano
+
     def overwriting(self) -> Cholesky:
         """Return this Op as one that overwrites the matrix."""
         return type(self)(self.lower, self.on_error, True, self.check_finite)
