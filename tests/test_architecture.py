@@ -374,6 +374,9 @@ SET_ON_CLASSES = {
     ("opwise/py2/builtin.py", "ByteString"): "a class of the same file, of which methods differ "
     "in the name alone",
     ("opwise/names/placeholder.py", "Placeholder"): "likewise",
+    ("opwise/tracing/values.py", "Number"): "likewise",
+    ("opwise/tracing/values.py", "Traced"): "likewise",
+    ("opwise/tracing/control.py", "Undefined"): "likewise",
 }
 
 

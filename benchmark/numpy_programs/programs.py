@@ -166,7 +166,12 @@ def lu(a):
     return a
 
 
-@program("loops", lambda rng, n: (np.tril(rng.normal(size=(n, n))) + n * np.eye(n), rng.normal(size=n)), 12, 300)  # noqa: E501
+@program(
+    "loops",
+    lambda rng, n: (np.tril(rng.normal(size=(n, n))) + n * np.eye(n), rng.normal(size=n)),
+    12,
+    300,
+)
 def forward_substitution(low, b):
     x = np.zeros_like(b)
     for i in range(len(b)):
@@ -251,10 +256,12 @@ def edit_distance(a, b):
     return before[-1]
 
 
-@program("dynamic", lambda rng, n: (rng.integers(1, 20, n), rng.integers(1, 50, n), 10 * n), 10, 100)  # noqa: E501
+@program(
+    "dynamic", lambda rng, n: (rng.integers(1, 20, n), rng.integers(1, 50, n), 10 * n), 10, 100
+)
 def knapsack(weights, values, capacity):
     best = np.zeros(capacity + 1, dtype=np.int64)
-    for w, v in zip(weights, values):
+    for w, v in zip(weights, values):  # noqa: B905 (Numba knows no strict=)
         for c in range(capacity, w - 1, -1):
             if best[c - w] + v > best[c]:
                 best[c] = best[c - w] + v
@@ -278,7 +285,12 @@ def largest_subarray(x):
     return best
 
 
-@program("dynamic", lambda rng, n: (rng.random((5, 5)), rng.random((5, 4)), rng.integers(0, 4, n)), 15, 1000)  # noqa: E501
+@program(
+    "dynamic",
+    lambda rng, n: (rng.random((5, 5)), rng.random((5, 4)), rng.integers(0, 4, n)),
+    15,
+    1000,
+)
 def viterbi(transition, emission, seen):
     score = np.log(emission[:, seen[0]])
     log_transition = np.log(transition)
@@ -290,7 +302,12 @@ def viterbi(transition, emission, seen):
 # --- physics --------------------------------------------------------------------------------------
 
 
-@program("physics", lambda rng, n: (rng.normal(size=(n, 3)), rng.normal(size=(n, 3)), rng.random(n), 5), 8, 100)  # noqa: E501
+@program(
+    "physics",
+    lambda rng, n: (rng.normal(size=(n, 3)), rng.normal(size=(n, 3)), rng.random(n), 5),
+    8,
+    100,
+)
 def n_body(position, velocity, mass, steps):
     for _ in range(steps):
         gap = position[None, :, :] - position[:, None, :]
@@ -338,7 +355,9 @@ def lorenz(state, steps):
     return path
 
 
-@program("physics", lambda rng, n: (rng.choice(np.array([-1, 1]), (n, n)), rng.random((n, n))), 10, 120)  # noqa: E501
+@program(
+    "physics", lambda rng, n: (rng.choice(np.array([-1, 1]), (n, n)), rng.random((n, n))), 10, 120
+)
 def ising_sweep(spins, chance):
     n, m = spins.shape
     for i in range(n):
@@ -444,7 +463,9 @@ def floyd_steinberg(image, level):
 # --- statistics and learning ----------------------------------------------------------------------
 
 
-@program("statistics", lambda rng, n: (rng.normal(size=(n, 2)), rng.normal(size=(4, 2)), 5), 30, 3000)  # noqa: E501
+@program(
+    "statistics", lambda rng, n: (rng.normal(size=(n, 2)), rng.normal(size=(4, 2)), 5), 30, 3000
+)
 def k_means(points, centers, steps):
     centers = centers.copy()
     for _ in range(steps):
@@ -512,11 +533,25 @@ def monte_carlo_pi(x, y):
     return 4 * np.count_nonzero(x * x + y * y < 1) / len(x)
 
 
-@program("statistics", lambda rng, n: (rng.random(n) * 50 + 50, rng.random(n) * 50 + 50, rng.random(n) * 2 + 0.1, 0.02, 0.3), 20, 50_000)  # noqa: E501
+@program(
+    "statistics",
+    lambda rng, n: (
+        rng.random(n) * 50 + 50,
+        rng.random(n) * 50 + 50,
+        rng.random(n) * 2 + 0.1,
+        0.02,
+        0.3,
+    ),
+    20,
+    50_000,
+)
 def black_scholes(spot, strike, time, rate, volatility):
     def normal_cdf(x):
         t = 1 / (1 + 0.2316419 * np.abs(x))
-        poly = t * (0.31938153 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))  # noqa: E501
+        poly = t * (
+            0.31938153
+            + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429)))
+        )
         tail = np.exp(-x * x / 2) / math.sqrt(2 * math.pi) * poly
         return np.where(x >= 0, 1 - tail, tail)
 
@@ -580,7 +615,12 @@ def insertion_sort(x):
     return x
 
 
-@program("integers", lambda rng, n: (np.sort(rng.integers(0, 10 * n, n)), rng.integers(0, 10 * n, n)), 20, 2000)  # noqa: E501
+@program(
+    "integers",
+    lambda rng, n: (np.sort(rng.integers(0, 10 * n, n)), rng.integers(0, 10 * n, n)),
+    20,
+    2000,
+)
 def binary_searches(table, wanted):
     found = np.zeros(len(wanted), dtype=np.int64)
     for k in range(len(wanted)):
@@ -601,7 +641,12 @@ def binary_searches(table, wanted):
 def _csr(rng, n):
     counts = rng.integers(0, 8, n)
     pointers = np.concatenate([[0], np.cumsum(counts)])
-    return rng.normal(size=pointers[-1]), rng.integers(0, n, pointers[-1]), pointers, rng.normal(size=n)
+    return (
+        rng.normal(size=pointers[-1]),
+        rng.integers(0, n, pointers[-1]),
+        pointers,
+        rng.normal(size=n),
+    )
 
 
 @program("sparse", _csr, 15, 2000)
@@ -615,14 +660,26 @@ def csr_product(values, columns, pointers, x):
     return y
 
 
-@program("sparse", lambda rng, n: (rng.normal(size=5 * n), rng.integers(0, n, 5 * n), rng.integers(0, n, 5 * n), rng.normal(size=n)), 12, 5000)  # noqa: E501
+@program(
+    "sparse",
+    lambda rng, n: (
+        rng.normal(size=5 * n),
+        rng.integers(0, n, 5 * n),
+        rng.integers(0, n, 5 * n),
+        rng.normal(size=n),
+    ),
+    12,
+    5000,
+)
 def coo_product(values, rows, columns, x):
     y = np.zeros(len(x))
     np.add.at(y, rows, values * x[columns])
     return y
 
 
-@program("sparse", lambda rng, n: (rng.integers(0, n, 4 * n), rng.integers(0, n, 4 * n), n, 20), 15, 3000)  # noqa: E501
+@program(
+    "sparse", lambda rng, n: (rng.integers(0, n, 4 * n), rng.integers(0, n, 4 * n), n, 20), 15, 3000
+)
 def page_rank(source, target, n, steps):
     out = np.maximum(np.bincount(source, minlength=n), 1)
     rank = np.full(n, 1.0 / n)

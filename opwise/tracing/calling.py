@@ -151,7 +151,9 @@ def _check_builtin(function: Any) -> None:
     """Refuse what must not happen while a function is traced."""
     owner = getattr(function, "__self__", None)
     name = getattr(function, "__name__", "")
-    if name in _MUTATORS and isinstance(owner, list | dict | set) or type(owner).__name__ == "deque":
+    if (name in _MUTATORS and isinstance(owner, list | dict | set)) or type(
+        owner
+    ).__name__ == "deque":
         trace = current()
         if trace is not None and trace.loops:
             raise LoopError(
@@ -227,8 +229,8 @@ def setitem(container: Any, key: Any, value: Any) -> None:
     if trace is not None and type(container) is not Traced:
         if isinstance(container, np.ndarray):
             raise untraceable(
-                "An array that the function did not make, and that is no argument, is changed in "
-                "place.",
+                "An array is changed in place that the function did not make, and that is no "
+                "argument.",
                 "Pass it to the function as an argument, or copy it: numpy.array(a).",
             )
         if isinstance(container, list | dict) and trace.speculative:
@@ -299,8 +301,13 @@ def _added(start: Any, k: Any) -> Any:
 
 
 def _range_length(start: Any, stop: Any, step: int) -> Any:
-    if type(start) is int and start == 0 and step == 1 and type(stop) is Number and stop.known and (
-        stop.of_lengths
+    if (
+        type(start) is int
+        and start == 0
+        and step == 1
+        and type(stop) is Number
+        and stop.known
+        and (stop.of_lengths)
     ):
         return stop
     rest = (stop - start) if step > 0 else (start - stop)
@@ -343,7 +350,7 @@ def _conversion(kind: str) -> Callable[..., Any]:
         if kind == "b":
             return number_operation("ne", value, 0)
         if value.kind == "c" and kind != "c":
-            return python(complex())
+            return python(0j)
         hint, text = value.hint, value.text
         if value.known:
             hint, text = python(value.hint), f"{python.__name__}({value.text})"
@@ -516,12 +523,14 @@ TABLE[np.zeros] = TABLE[np.empty] = _filled(0)
 TABLE[np.ones] = _filled(1)
 TABLE[np.full] = shaping.full
 TABLE[np.arange] = shaping.arange
-TABLE[np.linspace] = lambda *args, **kwargs: _own_array(HANDLERS.functions[np.linspace], np.linspace, args, kwargs)
+TABLE[np.linspace] = lambda *args, **kwargs: _own_array(
+    HANDLERS.functions[np.linspace], np.linspace, args, kwargs
+)
 TABLE[np.eye] = shaping.eye
 TABLE[np.identity] = lambda n, dtype=float, *, like=None: shaping.eye(n, dtype=dtype or float)
 TABLE[np.tri] = shaping.tri
-TABLE[np.asarray] = TABLE[np.asanyarray] = lambda a, dtype=None, order=None, **more: (
-    _asarray(a, dtype, order, **more)
+TABLE[np.asarray] = TABLE[np.asanyarray] = lambda a, dtype=None, order=None, **more: _asarray(
+    a, dtype, order, **more
 )
 TABLE[np.array] = lambda object, dtype=None, **more: _array(object, dtype, **more)
 TABLE[np.ascontiguousarray] = lambda a, dtype=None, **more: shaping._contiguous(a, dtype)

@@ -7,10 +7,7 @@ branch ``ifelse``.
 from __future__ import annotations
 
 import builtins
-import math
 import operator
-import sys
-import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,7 +16,6 @@ import numpy as np
 
 from opwise import tensor as T
 from opwise.errors import TracingError
-from opwise.graph.provenance import is_internal, library_of
 from opwise.graph.traversal import ancestors, clone_replace
 from opwise.graph.variable import Variable
 from opwise.loops.build import scan
@@ -31,9 +27,8 @@ from opwise.tensor.type import TensorType, tensor_type
 from opwise.tracing import shaping, trees
 from opwise.tracing.indexing import converted
 from opwise.tracing.reducing import number_from
-from opwise.tracing.trace import current, demand, untraceable, user_line
+from opwise.tracing.trace import current, demand, untraceable
 from opwise.tracing.values import (
-    HANDLERS,
     NUMBER_DTYPES,
     UNKNOWN,
     Number,
@@ -41,12 +36,9 @@ from opwise.tracing.values import (
     Traced,
     array,
     as_traced,
-    constant,
     hint_of,
     is_one,
-    is_traced,
     kind_of,
-    number_operation,
     number_text,
     number_variable,
 )
@@ -357,7 +349,8 @@ def if_statement(
         if not known:
             raise untraceable(
                 f"The branches of this if cannot be one program: {error.why}.",
-                error.remedy or "Give both branches the same variables, with the same dtypes and shapes.",
+                error.remedy
+                or "Give both branches the same variables, with the same dtypes and shapes.",
             ) from error
         set_(before)
         (then if _decided(test) else other)()
@@ -470,8 +463,10 @@ def _joined_writes(
     ones, others = _element_writes(a, x), _element_writes(b, x)
     if ones is None or others is None:
         return None
-    if len(ones) == len(others) == 1 and ones[0].op == others[0].op and all(
-        map(_same_graph, ones[0].inputs[2:], others[0].inputs[2:])
+    if (
+        len(ones) == len(others) == 1
+        and ones[0].op == others[0].op
+        and all(map(_same_graph, ones[0].inputs[2:], others[0].inputs[2:]))
     ):
         value = _select(test, ones[0].inputs[1], others[0].inputs[1])
         made = T.set_subtensor(x[_element(ones[0].inputs[2:])], value)
@@ -480,7 +475,9 @@ def _joined_writes(
     result = x
     for nodes, taken, known in ((ones, True, instead[0]), (others, False, instead[1])):
         for node in nodes:
-            value, *indices = clone_replace(list(node.inputs[1:]), known) if known else node.inputs[1:]
+            value, *indices = (
+                clone_replace(list(node.inputs[1:]), known) if known else node.inputs[1:]
+            )
             place = [
                 _select(test, i, zero) if taken else _select(test, zero, i)
                 for i in _element(indices)
@@ -496,9 +493,7 @@ def _joined_writes(
 
 def _element(indices: Sequence[Any]) -> tuple[Any, ...]:
     """Return scalar indices as tensors."""
-    return tuple(
-        i if isinstance(i.type, TensorType) else T.tensor_from_scalar(i) for i in indices
-    )
+    return tuple(i if isinstance(i.type, TensorType) else T.tensor_from_scalar(i) for i in indices)
 
 
 def _select(test: Any, one: Any, other: Any) -> Any:
@@ -577,7 +572,9 @@ def _joiner(name: str, a: Any, b: Any, pairs: list[tuple[Any, Any]]) -> Callable
         more, same = trees.flatten(b)
         if structure != same:
             raise LoopError(f"{name} is a {type(a).__name__} of another structure in each")
-        made = [_joiner(f"a part of {name}", x, y, pairs) for x, y in zip(leaves, more, strict=True)]
+        made = [
+            _joiner(f"a part of {name}", x, y, pairs) for x, y in zip(leaves, more, strict=True)
+        ]
         return lambda chosen: trees.unflatten(structure, [each(chosen) for each in made])
     if not (_is_numeric(a) and _is_numeric(b)):
         try:
@@ -596,7 +593,9 @@ def _joiner(name: str, a: Any, b: Any, pairs: list[tuple[Any, Any]]) -> Callable
 def _what(value: Any) -> str:
     if type(value) is Traced:
         return f"an array of {value.dtype} with {value.ndim} dimensions"
-    return repr(value) if isinstance(value, str | int | float | type(None)) else type(value).__name__
+    return (
+        repr(value) if isinstance(value, str | int | float | type(None)) else type(value).__name__
+    )
 
 
 def _is_numeric(value: Any) -> bool:
@@ -650,7 +649,9 @@ def _kind(value: Any) -> _Kind:
     if own is not None:
         return _Kind("number", own)
     traced = as_traced(value)
-    return _Kind("scalar" if traced.scalar else "array", traced.dtype, traced.dims, traced.contiguous)
+    return _Kind(
+        "scalar" if traced.scalar else "array", traced.dtype, traced.dims, traced.contiguous
+    )
 
 
 def _unified(name: str, values: Sequence[Any]) -> _Kind:
@@ -670,18 +671,19 @@ def _unified(name: str, values: Sequence[Any]) -> _Kind:
             number, strong = (result, other) if result.sort == "number" else (other, result)
             python = values[0] if number is result else value
             # a Python number becomes what it is beside the other
-            common = np.result_type(strong.what, {"b": np.bool, "i": 0, "f": 0.0, "c": 0j}[number.what])
+            common = np.result_type(
+                strong.what, {"b": np.bool, "i": 0, "f": 0.0, "c": 0j}[number.what]
+            )
             if common != strong.what or strong.dims or not _is_exact(python, strong.what):
-                raise LoopError(
-                    f"{name} is {_what(python)} in one and {strong.what} in the other"
-                )
+                raise LoopError(f"{name} is {_what(python)} in one and {strong.what} in the other")
             result = strong
             continue
         if result.what != other.what:
             raise LoopError(f"{name} has dtype {result.what} in one and {other.what} in the other")
         if len(result.dims) != len(other.dims):
             raise LoopError(
-                f"{name} has {len(result.dims)} dimensions in one and {len(other.dims)} in the other"
+                f"{name} has {len(result.dims)} dimensions in one and {len(other.dims)} in the "
+                "other"
             )
         dims = []
         for a, b in zip(result.dims, other.dims, strict=True):
@@ -691,8 +693,8 @@ def _unified(name: str, values: Sequence[Any]) -> _Kind:
             if a is not b and type(a) is Number and type(b) is Number and a.known and b.known:
                 demand(f"{a.text} == {b.text}") if a.text != b.text else None
             elif (type(a) is Number) != (type(b) is Number):
-                number = a if type(a) is Number else b
-                if not number.known:
+                length = a if type(a) is Number else b
+                if not length.known:
                     dims.append(a if type(a) is Number else b)
                     continue
                 demand(f"{number_text(a)} == {number_text(b)}")
@@ -700,7 +702,7 @@ def _unified(name: str, values: Sequence[Any]) -> _Kind:
         sort = "scalar" if result.sort == other.sort == "scalar" else "array"
         if not dims:
             sort = "scalar" if "scalar" in (result.sort, other.sort) else "array"
-        result = _Kind(sort, result.what, tuple(dims), False if dims else True)
+        result = _Kind(sort, result.what, tuple(dims), not dims)
     return result
 
 
@@ -787,8 +789,8 @@ def for_statement(
         if not known or hint_of(steps.length) > MOST_UNROLLED:
             raise untraceable(
                 f"This loop cannot be one of opwise: {error.why}.",
-                error.remedy or "Let each step give every variable the dtype and the shape that it "
-                "had before.",
+                error.remedy
+                or "Let each step give every variable the dtype and the shape that it had before.",
             ) from error
         _python_loop(steps, step, get, set_, names, stop)
 
@@ -884,8 +886,8 @@ def while_statement(
         if not (type(value) is Number and value.known):
             raise untraceable(
                 f"This loop cannot be one of opwise: {error.why}.",
-                error.remedy or "Let each step give every variable the dtype and the shape that it "
-                "had before.",
+                error.remedy
+                or "Let each step give every variable the dtype and the shape that it had before.",
             ) from error
         count = 0
         while _decided(value):
@@ -1104,7 +1106,9 @@ class _Loop:
             flag = self._after[self._names.index(self._stop)]
             stopped = flag if isinstance(flag, bool) else condition(flag)
             if stopped is not False:
-                stopped = _as_bool(T.as_tensor_variable(np.asarray(True)) if stopped is True else stopped)
+                stopped = _as_bool(
+                    T.as_tensor_variable(np.asarray(True)) if stopped is True else stopped
+                )
                 ends = stopped if ends is None else T.or_(ends, stopped)
         states: list[tuple[Any, Any, Any]] = []  # (placeholder, initial, after)
         fixed: dict[Any, Any] = {}
@@ -1124,7 +1128,11 @@ class _Loop:
             for leaf in leaves:
                 if not leaf.by_value:
                     continue
-                if not leaf.changes and leaf.given.root.version == 0 if leaf.is_array else not leaf.changes:
+                if (
+                    not leaf.changes and leaf.given.root.version == 0
+                    if leaf.is_array
+                    else not leaf.changes
+                ):
                     fixed[leaf.place] = leaf.kind.variable(leaf.before)
                     continue
                 if self._names[k] not in self._used and leaf.place not in read:
@@ -1132,9 +1140,7 @@ class _Loop:
                     fixed[leaf.place] = leaf.kind.variable(leaf.before)
                     continue
                 self._check_sharing(leaf, cycles)
-                states.append(
-                    (leaf.place, leaf.kind.variable(leaf.before), self._outputs[leaf])
-                )
+                states.append((leaf.place, leaf.kind.variable(leaf.before), self._outputs[leaf]))
                 targets.append(leaf)
         fresh: dict[int, list[_Kind]] = {}
         for k, name in enumerate(self._names):
@@ -1174,9 +1180,7 @@ class _Loop:
             if any(leaf in results for leaf in leaves):
                 values[k] = trees.unflatten(self._structures[k], made)
         for k, kinds in fresh.items():
-            made = [
-                kind.value(self._fit(results[k, j], kind.type)) for j, kind in enumerate(kinds)
-            ]
+            made = [kind.value(self._fit(results[k, j], kind.type)) for j, kind in enumerate(kinds)]
             for old, new in zip(trees.flatten(self._after[k])[0], made, strict=True):
                 if type(old) is Traced and not old.scalar and old.root.serial < self._first:
                     old.root.uncertain = old.root.uncertain or SHARED
@@ -1353,7 +1357,13 @@ class _Loop:
         )
         # the length of the rows is known after the loop only, so that -1 needs a step
         some = T.gt(T.as_tensor_variable(length), 0)
-        return list(ifelse(some, [self._fit(r[-1], p.type) for r, p in zip(rows[1:], places, strict=True)], initial))
+        return list(
+            ifelse(
+                some,
+                [self._fit(r[-1], p.type) for r, p in zip(rows[1:], places, strict=True)],
+                initial,
+            )
+        )
 
 
 def _affine(variable: Any, number: Any) -> tuple[int, int] | None:
@@ -1537,7 +1547,7 @@ def _stepped(name: str, kind: _Kind, value: Any) -> _Kind:
                 a = b
         dims.append(a)
     sort = "scalar" if "scalar" in (kind.sort, other.sort) and not dims else "array"
-    return _Kind(sort, kind.what, tuple(dims), False if dims else True)
+    return _Kind(sort, kind.what, tuple(dims), not dims)
 
 
 @contextmanager

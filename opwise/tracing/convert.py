@@ -150,7 +150,9 @@ def _loads(nodes: Iterable[ast.AST], skipped: ast.AST | None = None) -> set[str]
     return found
 
 
-def _has(node: ast.AST | Sequence[ast.AST], kinds: tuple[type, ...], stop: tuple[type, ...] = ()) -> bool:
+def _has(
+    node: ast.AST | Sequence[ast.AST], kinds: tuple[type, ...], stop: tuple[type, ...] = ()
+) -> bool:
     """Return whether statements contain nodes of some kinds, outside functions and ``stop``."""
     pending = list(node) if isinstance(node, list | tuple) else [node]
     while pending:
@@ -185,9 +187,7 @@ class _Jumps:
     def function(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Return the statements of a function; its value is in ``ow_value`` if it has returns that
         are not at its end."""
-        nested = any(
-            _has(s, (ast.Return,)) and not isinstance(s, ast.Return) for s in body
-        )
+        nested = any(_has(s, (ast.Return,)) and not isinstance(s, ast.Return) for s in body)
         if nested:
             self.returns = True
             if not _returns(body):
@@ -263,8 +263,11 @@ class _Jumps:
                 # what follows a branch that jumps goes into the other one
                 if rest and _ends(first) and not _has(second, (ast.Break, ast.Continue), _LOOPS):
                     second, rest = second + rest, []
-                elif rest and second and _ends(second) and not _has(
-                    first, (ast.Break, ast.Continue), _LOOPS
+                elif (
+                    rest
+                    and second
+                    and _ends(second)
+                    and not _has(first, (ast.Break, ast.Continue), _LOOPS)
                 ):
                     first, rest = first + rest, []
                 statement.body = self._guarded(first, stop, skip)
@@ -437,10 +440,9 @@ class _Converter(ast.NodeTransformer):
         if _has(function.body, (ast.Yield, ast.YieldFrom, ast.Await)):
             raise Unconvertible("it is a generator or a coroutine")
         arguments = function.args
-        own = {
-            a.arg
-            for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-        } | {a.arg for a in (arguments.vararg, arguments.kwarg) if a is not None}
+        own = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)} | {
+            a.arg for a in (arguments.vararg, arguments.kwarg) if a is not None
+        }
         self._declared = stores(function.body).declared
         jumps = _Jumps()
         body = jumps.function(function.body)
@@ -459,14 +461,14 @@ class _Converter(ast.NodeTransformer):
         for flag in jumps.flags:
             before.append(_assign(flag, ast.Constant(False), first))
         if jumps.returns:
-            before.append(_assign("ow_value", _call("undefined", [ast.Constant("ow_value")]), first))
+            before.append(
+                _assign("ow_value", _call("undefined", [ast.Constant("ow_value")]), first)
+            )
             statements.append(
                 _located(ast.Return(_call("returned", [_name("ow_value")])), body[-1])
             )
         for name in needed:
-            before.append(
-                _assign(name, _call("undefined", [ast.Constant(name)]), first)
-            )
+            before.append(_assign(name, _call("undefined", [ast.Constant(name)]), first))
         documented = (
             statements[:1]
             if statements and isinstance(statements[0], ast.Expr)
@@ -498,7 +500,10 @@ class _Converter(ast.NodeTransformer):
         return self._count[0]
 
     def _parts(
-        self, node: ast.stmt, parts: dict[str, tuple[list[str], list[ast.stmt]]], assigned: list[str]
+        self,
+        node: ast.stmt,
+        parts: dict[str, tuple[list[str], list[ast.stmt]]],
+        assigned: list[str],
     ) -> tuple[list[ast.stmt], str, list[str]]:
         """Return (definitions of functions, the name of the last number, the shared names)."""
         number = self._next()
@@ -625,7 +630,12 @@ class _Converter(ast.NodeTransformer):
                 keyword.value = self.visit(keyword.value)
             made = ast.Call(_hook("call"), [node.func, *node.args], node.keywords)
             return _located(ast.copy_location(made, node), node)
-        if isinstance(node.func, ast.Name) and node.func.id in ("super", "locals", "globals", "vars"):
+        if isinstance(node.func, ast.Name) and node.func.id in (
+            "super",
+            "locals",
+            "globals",
+            "vars",
+        ):
             return self.generic_visit(node)
         node = self.generic_visit(node)  # type: ignore[assignment]
         made = ast.Call(_hook("call"), [node.func, *node.args], node.keywords)
@@ -659,8 +669,10 @@ class _Converter(ast.NodeTransformer):
                 "setitem", [self.visit(target.value), _key(self.visit(target.slice)), value]
             )
             return [_located(ast.Expr(call), node)]
-        if isinstance(target, ast.Tuple | ast.List) and _has(target, (ast.Subscript,)) and not any(
-            isinstance(t, ast.Starred) for t in target.elts
+        if (
+            isinstance(target, ast.Tuple | ast.List)
+            and _has(target, (ast.Subscript,))
+            and not any(isinstance(t, ast.Starred) for t in target.elts)
         ):
             number = self._next()
             names = [f"ow_part_{number}_{k}" for k in range(len(target.elts))]
@@ -748,7 +760,9 @@ def _strings(names: Iterable[str]) -> ast.expr:
 def _key(key: ast.expr) -> ast.expr:
     """Return an expression for an index: slices are calls there."""
     if isinstance(key, ast.Slice):
-        parts = [p if p is not None else ast.Constant(None) for p in (key.lower, key.upper, key.step)]
+        parts = [
+            p if p is not None else ast.Constant(None) for p in (key.lower, key.upper, key.step)
+        ]
         return ast.Call(_hook("slice"), parts, [])
     if isinstance(key, ast.Tuple):
         return ast.Tuple(
@@ -761,7 +775,9 @@ def _key(key: ast.expr) -> ast.expr:
     return key
 
 
-def convert(function: types.FunctionType, hooks: Any) -> tuple[Callable[..., Any], str, list[types.CodeType]]:
+def convert(
+    function: types.FunctionType, hooks: Any
+) -> tuple[Callable[..., Any], str, list[types.CodeType]]:
     """Return (a function that makes the converted function, its text, the code objects in it).
 
     hooks: what the name ``ow`` stands for in it. Raises Unconvertible if it cannot be.
@@ -788,9 +804,7 @@ def convert(function: types.FunctionType, hooks: Any) -> tuple[Callable[..., Any
     else:
         tree.args.defaults = [_located(ast.Constant(None), tree) for _ in tree.args.defaults]
     known = function.__globals__
-    modules = frozenset(
-        n for n in _loads([tree]) if isinstance(known.get(n), types.ModuleType)
-    )
+    modules = frozenset(n for n in _loads([tree]) if isinstance(known.get(n), types.ModuleType))
     # data of the program that the function reads from outside
     outside = [
         n for n in sorted(_loads([tree]))
@@ -804,7 +818,9 @@ def convert(function: types.FunctionType, hooks: Any) -> tuple[Callable[..., Any
         body = [converted, _located(ast.Return(_name(converted.name)), tree)]
     outer = ast.FunctionDef(
         "outer",
-        ast.arguments([], [ast.arg(n) for n in (HOOKS, *code.co_freevars, *outside)], None, [], [], None, []),
+        ast.arguments(
+            [], [ast.arg(n) for n in (HOOKS, *code.co_freevars, *outside)], None, [], [], None, []
+        ),
         body, [], None, None,
     )  # fmt: skip
     if hasattr(outer, "type_params"):

@@ -45,7 +45,9 @@ def broadcast_dims(shapes: Sequence[Sequence[Dim]]) -> tuple[tuple[Dim, ...], li
     own = [list(shape) for shape in shapes]
     result: list[Dim] = []
     for axis in range(-ndim, 0):
-        there = [k for k, shape in enumerate(own) if len(shape) >= -axis and not is_one(shape[axis])]
+        there = [
+            k for k, shape in enumerate(own) if len(shape) >= -axis and not is_one(shape[axis])
+        ]
         longer = [k for k in there if hint_of(own[k][axis]) != 1]
         if longer and len(longer) < len(there):
             for k in there:
@@ -339,9 +341,7 @@ def _viewed(x: Traced, items: list[Any]) -> Traced:
     variable = viewed.variable
     owner.append(variable)
     if any(b and not is_one(d) for b, d in zip(variable.type.broadcastable, result, strict=True)):
-        dims = [
-            1 if b else d for b, d in zip(variable.type.broadcastable, result, strict=True)
-        ]
+        dims = [1 if b else d for b, d in zip(variable.type.broadcastable, result, strict=True)]
         viewed = x.view(Index(tuple(key)), tuple(dims), contiguous)
     if any(is_one(d) and not b for b, d in zip(variable.type.broadcastable, result, strict=True)):
         viewed = x.view(Narrow(tuple(key), tuple(map(is_one, result))), tuple(result), contiguous)
@@ -385,7 +385,7 @@ def _without_new_axes(x: Traced, items: list[Any]) -> tuple[Traced, list[Any]]:
 
 def _nonzero_of(mask: Traced, x: Traced, axis: int) -> list[Traced]:
     """Return the arrays of ints that a mask stands for, whose length calls decide."""
-    for k, dim in enumerate(mask.dims):
+    for k in range(mask.ndim):
         require_mask(mask, x, k, axis + k)
     count: list[Any] = []
     arrays = T.nonzero(_as_wide(mask, x, axis), return_matrix=False)
@@ -454,8 +454,7 @@ def _advanced(x: Traced, items: list[Any]) -> tuple[Traced, list[Any], tuple[Dim
     except ValueError as error:
         shapes = " ".join(shape_text(a.dims) for a in arrays.values())
         raise IndexError(
-            "shape mismatch: indexing arrays could not be broadcast together with shapes "
-            f"{shapes} "
+            f"shape mismatch: indexing arrays could not be broadcast together with shapes {shapes} "
         ) from error
     key: list[Any] = []
     dims: list[Dim] = []
@@ -566,15 +565,16 @@ def setitem(x: Traced, key: Any, value: Any) -> None:
         write_broadcast(part, given, error)
         return
     masks = [item for item in items if _is_mask(item)]
-    if len(masks) == 1 and _is_mask(items[0]) and given.ndim == 0 and all(
-        isinstance(item, slice) and _is_whole(item) for item in items[1:]
+    if (
+        len(masks) == 1
+        and _is_mask(items[0])
+        and given.ndim == 0
+        and all(isinstance(item, slice) and _is_whole(item) for item in items[1:])
     ):
         mask = masks[0]
         for k in range(mask.ndim):
             require_mask(mask, x, k, k)
-        variable = mask.variable.dimshuffle(
-            list(range(mask.ndim)) + ["x"] * (x.ndim - mask.ndim)
-        )
+        variable = mask.variable.dimshuffle(list(range(mask.ndim)) + ["x"] * (x.ndim - mask.ndim))
         wide = given.variable.dimshuffle(["x"] * x.ndim)
         x.write(_like(T.switch(variable, wide, x.variable), x))
         return
@@ -640,9 +640,11 @@ def _is_own_part(x: Traced, items: list[Any], value: Traced) -> bool:
     if len(path) <= len(before) or any(a is not b for a, b in zip(before, path, strict=False)):
         return False
     rest = path[len(before) :]
-    if len(rest) != 1 or not isinstance(rest[0], Index) or None in [
-        i if i is None else 0 for i in items
-    ]:
+    if (
+        len(rest) != 1
+        or not isinstance(rest[0], Index)
+        or None in [i if i is None else 0 for i in items]
+    ):
         return False
     return all(_same_item(a, b) for a, b in zip(rest[0].key, items, strict=True))
 
@@ -683,5 +685,4 @@ def add_at(x: Traced, key: Any, value: Any, negate: bool = False) -> None:
     _write_part(inner, parts, expanded(given, dims, error), T.inc_subtensor)
 
 
-HANDLERS.getitem = staticmethod(getitem)
-HANDLERS.setitem = staticmethod(setitem)
+HANDLERS.register(getitem=getitem, setitem=setitem)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import linecache
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from opwise import tensor as T
 from opwise.compile.executable import Function
 from opwise.compile.function import function as compile_function
 from opwise.errors import TracingError
@@ -29,7 +27,6 @@ from opwise.tracing.values import (
     Traced,
     array,
     check_dtype,
-    is_one,
     kind_of,
 )
 
@@ -77,9 +74,7 @@ class _Leaf:
             text += f" and len({shape} := {name}.shape) == {len(self.ones)}"
             if not any(self.ones):
                 return f"{text} and 1 not in {shape}"
-            tests = (
-                f"{shape}[{k}] {'==' if one else '!='} 1" for k, one in enumerate(self.ones)
-            )
+            tests = (f"{shape}[{k}] {'==' if one else '!='} 1" for k, one in enumerate(self.ones))
             return " and ".join((text, *tests))
         if self.sort == "scalar":
             given[constant] = self.what.type
@@ -244,9 +239,13 @@ class Jit:
 
     def _is_plain(self, args: Sequence[Any], kwargs: dict[str, Any], given: list[Any]) -> bool:
         """Return whether the arguments of a call are those that the call path takes."""
-        return not kwargs and len(args) == len(given) and all(
-            p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-            for p in self._parameters.parameters.values()
+        return (
+            not kwargs
+            and len(args) == len(given)
+            and all(
+                p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+                for p in self._parameters.parameters.values()
+            )
         )
 
     def _kinds(self, bound: inspect.BoundArguments, leaves: list[Any]) -> list[_Leaf]:
@@ -295,7 +294,7 @@ class Jit:
         )
         with tracing(trace):
             result = convert_function(self.function).call(*call.args, **call.kwargs)
-        for array_, held in trace.captured.values():
+        for _, held in trace.captured.values():
             inputs.append(held.root.variable)
         signature = Signature(structure, kinds, [shown for _, shown in paths], trace)
         writer = _Writer(signature, structure, kinds, traced, result, paths, len(bound.arguments))
@@ -488,9 +487,7 @@ class _Writer:
         lines = []
         for k, (path, _) in enumerate(self._paths):
             lines.append(f"v{k} = {path}")
-        conditions = [
-            kind.condition(f"v{k}", given) for k, kind in enumerate(self._kinds)
-        ]
+        conditions = [kind.condition(f"v{k}", given) for k, kind in enumerate(self._kinds)]
         conditions += list(signature._trace.demands)
         conditions += [self._read(*read) for read in signature._trace.reads.values()]
         if self._changed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -42,6 +43,12 @@ from opwise.tracing.values import (
     require_equal,
     shape_text,
 )
+
+
+SlogdetResult = namedtuple("SlogdetResult", ["sign", "logabsdet"])
+QRResult = namedtuple("QRResult", ["Q", "R"])
+EighResult = namedtuple("EighResult", ["eigenvalues", "eigenvectors"])
+SVDResult = namedtuple("SVDResult", ["U", "S", "Vh"])
 
 
 def _no_float16(*arrays: Traced) -> None:
@@ -105,8 +112,8 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, **keywords: Any) -> Any:
         x.dims[i],
         y.dims[j],
         lambda: ValueError(
-            f"matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature "
-            f"(n?,k),(k,m?)->(n?,m?) (size {hint_of(y.dims[j])} is different from "
+            "matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc "
+            f"signature (n?,k),(k,m?)->(n?,m?) (size {hint_of(y.dims[j])} is different from "
             f"{hint_of(x.dims[i])})"
         ),
     )
@@ -271,15 +278,14 @@ def _without_ellipses(
         most = max(most, count)
     letters = "".join(free[:most])
     made = [
-        term.replace("...", letters[most - count :]) for term, count in zip(terms, counts, strict=True)
+        term.replace("...", letters[most - count :])
+        for term, count in zip(terms, counts, strict=True)
     ]
     if arrow:
         return made, result.replace("...", letters), arrow
     if most:
         plain = "".join(made)
-        named = "".join(
-            c for c in sorted(set(plain) - set(letters)) if plain.count(c) == 1
-        )
+        named = "".join(c for c in sorted(set(plain) - set(letters)) if plain.count(c) == 1)
         return made, letters + named, "->"
     return made, result, arrow
 
@@ -306,9 +312,7 @@ def _contracted(one: tuple[Traced, str], two: tuple[Traced, str], rest: str) -> 
     if y_gone:
         y, b = sum_(y, y_gone, y.dtype), "".join(c for c in b if c in a or c in rest)
     batch = [c for c in a if c in b and c in rest]
-    unequal = any(
-        is_one(x.dims[a.index(c)]) != is_one(y.dims[b.index(c)]) for c in (*sums, *batch)
-    )
+    unequal = any(is_one(x.dims[a.index(c)]) != is_one(y.dims[b.index(c)]) for c in (*sums, *batch))
     if not batch and sums and not unequal and x.dtype.kind in "fc":
         made = tensordot(x, y, ([a.index(c) for c in sums], [b.index(c) for c in sums]))
         return made, "".join(c for c in a if c not in sums) + "".join(c for c in b if c not in sums)
@@ -386,7 +390,11 @@ def _real(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _by_numpy(
-    name: str, x: Traced, results: Sequence[tuple[Any, Sequence[Dim]]], *more: Tensor, **constants: Any
+    name: str,
+    x: Traced,
+    results: Sequence[tuple[Any, Sequence[Dim]]],
+    *more: Tensor,
+    **constants: Any,
 ) -> list[Traced]:
     """Return results of a function of numpy.linalg, with their dtypes and shapes."""
     types = [(dtype, [is_one(d) for d in dims]) for dtype, dims in results]
@@ -416,11 +424,9 @@ def det(a: Any) -> Any:
 
 @implements(np.linalg.slogdet)
 def slogdet(a: Any) -> Any:
-    from collections import namedtuple
-
     x = _matrix(a)
     sign, log = _by_numpy("slogdet", x, [(x.dtype, x.dims[:-2]), (_real(x.dtype), x.dims[:-2])])
-    return namedtuple("SlogdetResult", ["sign", "logabsdet"])(sign, log)
+    return SlogdetResult(sign, log)
 
 
 @implements(np.linalg.solve)
@@ -460,8 +466,6 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Traced:
 
 @implements(np.linalg.qr)
 def qr(a: Any, mode: str = "reduced") -> Any:
-    from collections import namedtuple
-
     x = _matrix(a, False)
     rows, columns = x.dims[-2:]
     if mode == "complete":
@@ -474,10 +478,11 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     else:
         raise untraceable(f"numpy.linalg.qr with mode={mode!r} cannot be traced.", "")
     q, r = _by_numpy(
-        "qr", x, [(x.dtype, (*x.dims[:-2], rows, least)), (x.dtype, (*x.dims[:-2], least, columns))],
+        "qr", x,
+        [(x.dtype, (*x.dims[:-2], rows, least)), (x.dtype, (*x.dims[:-2], least, columns))],
         mode=mode,
     )  # fmt: skip
-    return namedtuple("QRResult", ["Q", "R"])(q, r)
+    return QRResult(q, r)
 
 
 def _least(a: Dim, b: Dim) -> Dim:
@@ -494,13 +499,11 @@ def number_less(a: Dim, b: Dim) -> bool:
 
 @implements(np.linalg.eigh)
 def eigh(a: Any, UPLO: str = "L") -> Any:
-    from collections import namedtuple
-
     x = _matrix(a)
     values, vectors = _by_numpy(
         "eigh", x, [(_real(x.dtype), x.dims[:-1]), (x.dtype, x.dims)], UPLO=UPLO
     )
-    return namedtuple("EighResult", ["eigenvalues", "eigenvectors"])(values, vectors)
+    return EighResult(values, vectors)
 
 
 @implements(np.linalg.eigvalsh)
@@ -510,9 +513,9 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
 
 
 @implements(np.linalg.svd)
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    from collections import namedtuple
-
+def svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
     x = _matrix(a, False)
     rows, columns = x.dims[-2:]
     least = _least(rows, columns)
@@ -525,7 +528,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
         "svd", x, [(x.dtype, left), (_real(x.dtype), (*before, least)), (x.dtype, right)],
         full_matrices=full_matrices,
     )  # fmt: skip
-    return namedtuple("SVDResult", ["U", "S", "Vh"])(u, s, v)
+    return SVDResult(u, s, v)
 
 
 @implements(np.linalg.svdvals)
@@ -663,7 +666,9 @@ def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
 
 
 def _transform(name: str) -> Callable[..., Any]:
-    def transformed(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+    def transformed(
+        a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None
+    ) -> Any:
         x = as_traced(a)
         axis = axis_of(axis, x.ndim)
         length = x.dims[axis] if n is None else number_of(n)
@@ -691,7 +696,9 @@ for _name in ("fft", "ifft", "rfft", "irfft"):
 
 
 def _transform2(name: str, one: str) -> Callable[..., Any]:
-    def transformed(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
+    def transformed(
+        a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None
+    ) -> Any:
         if s is not None:
             raise untraceable(f"numpy.fft.{name} with s= cannot be traced.", "Pad the array.")
         x = as_traced(a)
@@ -745,9 +752,7 @@ def _convolution(name: str, a: Any, v: Any, mode: str) -> Any:
     length = {"full": m + n - 1, "same": longest, "valid": longest - shortest + 1}[mode]
     if type(length) is Number and length.hint == 1:
         length = operator.index(length)
-    (made,) = numpy_call(
-        name, [x.variable, y.variable], [(dtype, [is_one(length)])], mode=mode
-    )
+    (made,) = numpy_call(name, [x.variable, y.variable], [(dtype, [is_one(length)])], mode=mode)
     return array(made, (length,))
 
 

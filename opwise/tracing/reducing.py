@@ -128,9 +128,7 @@ def prod(
         return all_(x, axis, out, keepdims)
     variable = x.variable
     if axes:
-        variable = _wide_float16(
-            variable, lambda v: T.prod(v, axis=list(axes), dtype=v.type.dtype)
-        )
+        variable = _wide_float16(variable, lambda v: T.prod(v, axis=list(axes), dtype=v.type.dtype))
     result = _reduced(x, converted(variable, made), axes, keepdims)
     if initial is not _NO_VALUE:
         result = astype(np.multiply(result, initial), made, copy=False)  # type: ignore[call-overload]
@@ -191,9 +189,7 @@ def _require_elements(x: Traced, axes: Sequence[int], name: str) -> None:
     """Raise numpy's error if axes without elements are reduced by what has no neutral element."""
     for k in axes:
         if hint_of(x.dims[k]) == 0:
-            raise ValueError(
-                f"zero-size array to reduction operation {name} which has no identity"
-            )
+            raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
 
 
 amax = implements(np.max, np.amax, method="max")(_extreme("maximum"))
@@ -525,11 +521,19 @@ cumprod = implements(np.cumprod, method="cumprod")(_accumulated("cumprod"))
 
 @implements(np.cumulative_sum)
 def cumulative_sum(
-    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+    x: Any,
+    /,
+    *,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    include_initial: bool = False,
 ) -> Any:
     x = as_traced(x)
     if axis is None and x.ndim > 1:
-        raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+        raise ValueError(
+            "For arrays which have more than one dimension ``axis`` argument is required."
+        )
     axis = 0 if axis is None else axis_of(axis, x.ndim)
     made = cumsum(x, axis, dtype)
     if include_initial:
@@ -541,7 +545,9 @@ def cumulative_sum(
 
 
 @implements(np.diff)
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NO_VALUE, append: Any = _NO_VALUE) -> Any:
+def diff(
+    a: Any, n: int = 1, axis: int = -1, prepend: Any = _NO_VALUE, append: Any = _NO_VALUE
+) -> Any:
     x = as_traced(a)
     axis = axis_of(axis, x.ndim)
     parts = [x]
@@ -549,7 +555,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NO_VALUE, append: A
         if value is not _NO_VALUE:
             more = as_traced(value)
             if not more.ndim:
-                more = broadcast_to(more, tuple(1 if k == axis else d for k, d in enumerate(x.dims)))
+                more = broadcast_to(
+                    more, tuple(1 if k == axis else d for k, d in enumerate(x.dims))
+                )
             parts = [more, *parts] if first else [*parts, more]
     if len(parts) > 1:
         x = concatenate(parts, axis)
@@ -602,7 +610,9 @@ HANDLERS.methods["partition"] = lambda x, kth, axis=-1: _sort_method(x, axis)
 
 
 @implements(np.argsort, method="argsort")
-def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+def argsort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> Any:
     x = as_traced(a)
     if axis is None:
         x, axis = ravel(x), -1
@@ -698,7 +708,8 @@ def unique(
     types: list[Any] = [(x.dtype, (False,))]
     dims: list[Any] = [None]
     for wanted, shape_, dims_ in (
-        (return_index, (False,), None), (return_inverse, ones, x.dims), (return_counts, (False,), None),
+        (return_index, (False,), None), (return_inverse, ones, x.dims),
+        (return_counts, (False,), None),
     ):  # fmt: skip
         if wanted:
             types.append((np.intp, shape_))
@@ -751,7 +762,9 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     x, where_ = as_traced(arr), as_traced(indices)
     axis = axis_of(axis, x.ndim)
     key = [
-        where_ if k == axis else reshape(arange(d), tuple(d if j == k else 1 for j in range(x.ndim)))
+        where_
+        if k == axis
+        else reshape(arange(d), tuple(d if j == k else 1 for j in range(x.ndim)))
         for k, d in enumerate(x.dims)
     ]
     x[tuple(key)] = values
@@ -816,9 +829,13 @@ def _quantile_function(scale: float) -> Callable[..., Any]:
             raise untraceable("Quantiles need the number q.", "Write the number, or static=.")
         return _finish(
             _quantiles(
-                x, np.asarray(q, float) / scale, isinstance(q, int | float),
-                axes_of(axis, x.ndim), keepdims,
-            ), out,
+                x,
+                np.asarray(q, float) / scale,
+                isinstance(q, int | float),
+                axes_of(axis, x.ndim),
+                keepdims,
+            ),
+            out,
         )
 
     return quantile
@@ -907,7 +924,9 @@ implements(np.nanprod)(_without_nans("prod", 1))
 
 
 @implements(np.nanmean)
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False
+) -> Any:
     x = as_traced(a)
     if x.dtype.kind != "f":
         return mean(x, axis, dtype, out, keepdims)
@@ -915,7 +934,9 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
 
 
 @implements(np.interp)
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
     if period is not None or left is not None or right is not None:
         raise untraceable("numpy.interp with left, right or period cannot be traced.", "")
     values = [as_traced(v) for v in (x, xp, fp)]

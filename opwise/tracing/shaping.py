@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -218,7 +219,9 @@ def squeeze(a: Any, axis: Any = None) -> Traced:
         axes = tuple(k for k, d in enumerate(x.dims) if hint_of(d) == 1)
     else:
         axes = axes_of(axis, x.ndim)
-    x = _with_ones_at(x, axes, "cannot select an axis to squeeze out which has size not equal to one")
+    x = _with_ones_at(
+        x, axes, "cannot select an axis to squeeze out which has size not equal to one"
+    )
     order = [k for k in range(x.ndim) if k not in axes]
     return reordered(x, order, [x.dims[k] for k in order])
 
@@ -382,9 +385,7 @@ def broadcast_to(a: Any, shape: Any, subok: bool = False) -> Traced:
     x = as_traced(a)
     dims = shape_of(shape)
     if len(dims) < x.ndim:
-        raise ValueError(
-            "input operand has more dimensions than allowed by the axis remapping"
-        )
+        raise ValueError("input operand has more dimensions than allowed by the axis remapping")
     error = (
         "operands could not be broadcast together with remapped shapes [original->remapped]: "
         f"{shape_text(x.dims)}  and requested shape {shape_text(dims)}"
@@ -471,9 +472,7 @@ def concatenate(
     variables = []
     for p in parts:
         variable = converted(p.variable, made)
-        own = [d if is_one(dims[j]) or not is_one(d) or j == axis else d for j, d in
-               enumerate(p.dims)]  # fmt: skip
-        variables.append(_loosened(variable, own, dims, axis))
+        variables.append(_loosened(variable, dims, axis))
     joined = variables[0] if len(variables) == 1 else T.join(axis, *variables)
     in_order = common_order(parts, ndim)
     result = array(fitted(joined, dims), dims, False, in_order)
@@ -482,7 +481,7 @@ def concatenate(
     return result
 
 
-def _loosened(variable: Tensor, own: Sequence[Dim], dims: Sequence[Dim], axis: int) -> Tensor:
+def _loosened(variable: Tensor, dims: Sequence[Dim], axis: int) -> Tensor:
     """Return a variable whose other axes are as those of the result."""
     wrong = [
         k for k, b in enumerate(variable.type.broadcastable)
@@ -501,7 +500,7 @@ def _stored(result: Traced, out: Any) -> Any:
         (out,) = out
     if type(out) is not Traced:
         raise untraceable(
-            "An array that the function did not make, and that is no argument, is changed in place.",
+            "An array is changed in place that the function did not make, and is no argument.",
             "Pass it to the function as an argument.",
         )
     if not np.can_cast(result.dtype, out.dtype, "same_kind"):
@@ -525,7 +524,9 @@ def stack(
     parts = list(arrays)
     if not parts:
         raise ValueError("need at least one array to stack")
-    if all(isinstance(p, int | float | complex | Number) and not isinstance(p, bool) for p in parts):
+    if all(
+        isinstance(p, int | float | complex | Number) and not isinstance(p, bool) for p in parts
+    ):
         common = result_dtype(*[0 if isinstance(p, Number) and p.kind == "i" else
                                 0.0 if isinstance(p, Number) and p.kind == "f" else
                                 p for p in parts])  # fmt: skip
@@ -574,7 +575,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Trace
         each, extra = divmod(length, int(indices_or_sections))
         sizes = [each + 1] * extra + [each] * (int(indices_or_sections) - extra)
         points = list(np.cumsum([0, *sizes]))
-        bounds = [(int(a), int(b)) for a, b in zip(points, points[1:], strict=False)]
+        bounds = [(int(a), int(b)) for a, b in itertools.pairwise(points)]
     else:
         inner = [number_of(i) for i in indices_or_sections]
         starts, stops = [0, *inner], [*inner, None]
@@ -634,7 +635,11 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Traced:
         if hint_of(length) == 0:
             demand(f"{number_text(length)} == 0")
             continue
-        n = number_of(s) % length if not isinstance(s, int) or s < 0 or isinstance(length, int) else s
+        n = (
+            number_of(s) % length
+            if not isinstance(s, int) or s < 0 or isinstance(length, int)
+            else s
+        )
         if isinstance(n, int) and isinstance(length, int) and n == 0:
             continue
         if isinstance(n, int) and isinstance(length, Number):
@@ -656,7 +661,9 @@ def tile(A: Any, reps: Any) -> Traced:
     order = [item for k in range(ndim) for item in (1, dims[k])]
     wide = reshape(x, tuple(order))
     full = tuple(item for k in range(ndim) for item in (counts[k], dims[k]))
-    result = reshape(broadcast_to(wide, full), tuple(c * d for c, d in zip(counts, dims, strict=True)))
+    result = reshape(
+        broadcast_to(wide, full), tuple(c * d for c, d in zip(counts, dims, strict=True))
+    )
     return copied(result)
 
 
@@ -685,9 +692,7 @@ def pad(array_: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> T
     x = as_traced(array_)
     widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
     if mode == "constant":
-        values = np.broadcast_to(
-            np.asarray(kwargs.pop("constant_values", 0)), (x.ndim, 2)
-        ).tolist()
+        values = np.broadcast_to(np.asarray(kwargs.pop("constant_values", 0)), (x.ndim, 2)).tolist()
         for k, ((before, after), (low, high)) in enumerate(zip(widths, values, strict=True)):
             parts = [x]
             for width, value, first in ((before, low, True), (after, high, False)):
@@ -970,8 +975,11 @@ def arange(*args: Any, dtype: Any = None, like: Any = None, device: Any = None) 
         length: Dim
         if UNKNOWN in hints:
             length = Number("i", lambda: variable.shape[0])
-        elif numbers[0] == 0 and type(numbers[0]) is int and type(numbers[2]) is int and (
-            numbers[2] == 1 and hints[1] >= 0
+        elif (
+            numbers[0] == 0
+            and type(numbers[0]) is int
+            and type(numbers[2]) is int
+            and (numbers[2] == 1 and hints[1] >= 0)
         ):
             length = numbers[1]
         else:
@@ -1012,9 +1020,11 @@ def linspace(
             "numpy.linspace between arrays, and with retstep=, cannot be traced.",
             "Write start + numpy.arange(num) * step.",
         )
-    made_dtype = np.result_type(result_dtype(start, stop), np.float64) if not any(
-        type(v) is Traced for v in (start, stop)
-    ) else np.result_type(*[v.dtype for v in (start, stop) if type(v) is Traced], 1.0)
+    made_dtype = (
+        np.result_type(result_dtype(start, stop), np.float64)
+        if not any(type(v) is Traced for v in (start, stop))
+        else np.result_type(*[v.dtype for v in (start, stop) if type(v) is Traced], 1.0)
+    )
     if made_dtype.kind not in "fc":
         made_dtype = np.dtype(float)
     a, b = (operand_as(v, made_dtype) for v in (start, stop))

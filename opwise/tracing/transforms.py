@@ -286,7 +286,7 @@ def jacobian(function: Any, argnums: Any = 0, *args: Any, **kwargs: Any) -> Any:
         trees_ = []
         start = 0
         for n in numbers:
-            parts = []
+            parts: list[Any] = []
             for leaf in cut.leaves[start : start + _count(cut.structures[n])]:
                 own = leaf.dims if type(leaf) is Traced else ()
                 variable = found[start + len(parts)]
@@ -434,9 +434,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> A
                     raise AssertionError(row.type)
                 sequences.append(T.unbroadcast(variable, 0) if is_one(rows.dims[0]) else variable)
                 places.append(row)
-                parts.append(
-                    Traced(Root(row), rows.dims[1:], (), rows.ndim == 1, rows.contiguous)
-                )
+                parts.append(Traced(Root(row), rows.dims[1:], (), rows.ndim == 1, rows.contiguous))
             inner.append(trees.unflatten(structure, parts))
         if not sequences:
             raise ValueError("vmap needs an argument with rows")
@@ -447,6 +445,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> A
         outputs = [values[k].variable for k in depending]
         stacked: dict[int, Any] = {}
         if outputs:
+
             def step(*rows: Any) -> Any:
                 return list(clone_replace(outputs, dict(zip(places, rows, strict=False))))
 

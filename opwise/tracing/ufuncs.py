@@ -323,8 +323,7 @@ def elementwise(ufunc: Any, inputs: Sequence[Any], dtype: Any = None) -> list[Tr
     names = {(ufunc.__name__, each.name) for each in loop}
     if implementation is None or names & _ONLY_BY_NUMPY:
         ones = [
-            all(column)
-            for column in zip(*(v.type.broadcastable for v in variables), strict=True)
+            all(column) for column in zip(*(v.type.broadcastable for v in variables), strict=True)
         ]
         made_variables = numpy_call(
             ufunc.__name__, variables, [(each.name, ones) for each in results]
@@ -347,7 +346,7 @@ def store(ufunc: Any, result: Traced, out: Any, where: Any = True) -> Any:
     """Put a result into the array that is given as ``out``, and return that."""
     if type(out) is not Traced:
         raise untraceable(
-            "An array that the function did not make, and that is no argument, is changed in place.",
+            "An array is changed in place that the function did not make, and is no argument.",
             "Pass it to the function as an argument.",
         )
     if out.scalar:
@@ -361,9 +360,8 @@ def store(ufunc: Any, result: Traced, out: Any, where: Any = True) -> Any:
     for own, wanted in zip(reversed(result.dims), reversed(out.dims), strict=False):
         if not same_dim(own, wanted):
             one, two = hint_of(own), hint_of(wanted)
-            if UNKNOWN not in (one, two) and one != two and (one != 1 or True):
-                if one != 1:
-                    raise ValueError(_out_error(out, result))
+            if UNKNOWN not in (one, two) and one not in (1, two):
+                raise ValueError(_out_error(out, result))
     if where is not True:
         chosen = HANDLERS.functions[np.where](where, cast, out)
         write_broadcast(out, chosen, _out_error(out, result))
@@ -453,7 +451,7 @@ def _call(
 def _at(ufunc: Any, x: Any, key: Any, value: Any = None) -> None:
     if type(x) is not Traced:
         raise untraceable(
-            "An array that the function did not make, and that is no argument, is changed in place.",
+            "An array is changed in place that the function did not make, and is no argument.",
             "Pass it to the function as an argument.",
         )
     if ufunc is np.add or ufunc is np.subtract:
@@ -464,4 +462,4 @@ def _at(ufunc: Any, x: Any, key: Any, value: Any = None) -> None:
     )
 
 
-HANDLERS.ufunc = staticmethod(apply)
+HANDLERS.register(ufunc=apply)

@@ -39,12 +39,19 @@ class Handlers:
     getitem: Callable[..., Any]
     setitem: Callable[..., Any]
     #: {a function of numpy: what it does with traced arrays}
-    functions: dict[Any, Callable[..., Any]] = {}
+    functions: dict[Any, Callable[..., Any]]
     #: {name of a method: function of the array and the arguments}
-    methods: dict[str, Callable[..., Any]] = {}
+    methods: dict[str, Callable[..., Any]]
+
+    def __init__(self) -> None:
+        self.functions, self.methods = {}, {}
+
+    def register(self, **functions: Callable[..., Any]) -> None:
+        """Set what indexing and ufuncs do."""
+        vars(self).update(functions)
 
 
-HANDLERS = Handlers
+HANDLERS = Handlers()
 
 #: the operators of ndarray, and their ufuncs
 _BINARY = {
@@ -278,7 +285,7 @@ def number_operation(name: str, a: Any, b: Any) -> Any:
     kind = max(kinds, key=lambda k: _RANK[k or "b"]) or "b"
     compares = name in _COMPARE
     if "c" in kinds and (name in ("floordiv", "mod") or (compares and name not in ("eq", "ne"))):
-        python(complex(), complex())  # Python's own error
+        python(0j, 0j)  # Python's own error
     if kind in "fc" and name in ("lshift", "rshift", *_BITWISE):
         python(1.0, 1.0)
     if kind == "b" and not compares and name not in _BITWISE:
@@ -539,7 +546,9 @@ class Traced:
         before = [self.root.variable]
         for step in self._path[:-1]:
             before.append(step.read(before[-1]))
-        for step, x in zip(reversed(self._path), reversed(before), strict=True) if self._path else ():
+        for step, x in (
+            zip(reversed(self._path), reversed(before), strict=True) if self._path else ()
+        ):
             value = step.write(x, value)
         self.root.write(value)
 
@@ -659,6 +668,16 @@ class Traced:
     def __setitem__(self, key: Any, value: Any) -> None:
         HANDLERS.setitem(self, key, value)
 
+    def __pow__(self, other: Any) -> Any:
+        if not _may_be_operand(other):
+            return NotImplemented
+        if not self.scalar and type(other) in (int, float):  # arrays have other ways for these
+            if other == 2 and (type(other) is int or self.dtype.kind in "fc"):
+                return np.square(self)  # type: ignore[call-overload]
+            if type(other) is float and other == 0.5 and self.dtype.kind in "fc":
+                return np.sqrt(self)  # type: ignore[call-overload]
+        return np.power(self, other)  # type: ignore[call-overload]
+
     # --- numpy
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
@@ -741,24 +760,12 @@ def _unary_method(ufunc: Any) -> Callable[[Traced], Any]:
 
 
 for _name, _ufunc in _BINARY.items():
-    setattr(Traced, f"__{_name}__", _binary_method(_ufunc, False))
+    if _name != "pow":
+        setattr(Traced, f"__{_name}__", _binary_method(_ufunc, False))
     setattr(Traced, f"__r{_name}__", _binary_method(_ufunc, True))
     if _name != "divmod":
         setattr(Traced, f"__i{_name}__", _in_place_method(_ufunc))
 
-
-def _power_method(self: Traced, other: Any) -> Any:
-    if not _may_be_operand(other):
-        return NotImplemented
-    if not self.scalar and type(other) in (int, float) and other == 2:
-        if type(other) is int or self.dtype.kind in "fc":
-            return np.square(self)  # type: ignore[call-overload]
-    if not self.scalar and type(other) is float and other == 0.5 and self.dtype.kind in "fc":
-        return np.sqrt(self)  # type: ignore[call-overload]
-    return np.power(self, other)
-
-
-Traced.__pow__ = _power_method  # type: ignore[attr-defined]
 for _name, _ufunc in _COMPARE.items():
     setattr(Traced, f"__{_name}__", _binary_method(_ufunc, False))
 for _name, _ufunc in _UNARY.items():

@@ -21,8 +21,11 @@ class Case:
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                self.expected = evaluate(self.code, [np.copy(v) if isinstance(v, np.ndarray) else v
-                                                     for v in values], self.names)
+                self.expected = evaluate(
+                    self.code,
+                    [np.copy(v) if isinstance(v, np.ndarray) else v for v in values],
+                    self.names,
+                )
         except Exception as error:
             self.error = error
 

@@ -70,7 +70,7 @@ def test_for_over_rows_and_their_writes():
 def test_enumerate_zip_and_reversed():
     def f(x, y):
         s = 0.0
-        for i, (a, b) in enumerate(zip(x, y)):
+        for i, (a, b) in enumerate(zip(x, y, strict=False)):
             s += i * a - b
         for a in reversed(x):
             s = s * 0.5 + a
@@ -231,7 +231,7 @@ def test_complex_numbers_and_while_in_for():
 def test_branches():
     def f(x, y):
         z = x if x.sum() > y.sum() else y
-        if z[0] > 0 and z[1] > 0 or not z[2] > 0:
+        if (z[0] > 0 and z[1] > 0) or not z[2] > 0:
             z = z + 1
             part = z[:2]
         elif 0 < z[1] < 2:
@@ -334,7 +334,17 @@ def test_arrays_that_the_function_makes():
         e = np.eye(3)
         e[0, 1] = d[0]
         a[1:] = c[:-1]
-        return a, b, c, d, e, np.full(2, x), np.arange(0, n, 2), np.empty(3).shape, np.linspace(0, 1, 5)
+        return (
+            a,
+            b,
+            c,
+            d,
+            e,
+            np.full(2, x),
+            np.arange(0, n, 2),
+            np.empty(3).shape,
+            np.linspace(0, 1, 5),
+        )
 
     check(f, [5, 2.5], [7, 1.5])
 

@@ -239,8 +239,7 @@ def test_what_the_function_holds_is_read_in_each_call():
     table, scale, holder = np.arange(4.0), 2.0, Holder()
     holder.table = np.ones(4)
 
-    def helper(x):
-        return x * scale
+    helper = lambda x: x * scale  # noqa: E731
 
     def f(x, i):
         return helper(x) + table[i] + table.sum() * table + holder.table.T

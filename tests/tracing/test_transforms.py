@@ -113,9 +113,13 @@ def test_gradients_of_trees():
     assert np.isclose(gradient["decay"], (params["layers"][0].w ** 2).sum())
 
     def of_w(w):
-        return loss({**params, "layers": [Layer(w, params["layers"][0].b), params["layers"][1]]}, x, y)
+        return loss(
+            {**params, "layers": [Layer(w, params["layers"][0].b), params["layers"][1]]}, x, y
+        )
 
-    np.testing.assert_allclose(gradient["layers"][0].w, numeric(of_w, params["layers"][0].w), rtol=1e-4)
+    np.testing.assert_allclose(
+        gradient["layers"][0].w, numeric(of_w, params["layers"][0].w), rtol=1e-4
+    )
 
 
 def test_arguments_and_results():
@@ -207,7 +211,7 @@ def test_what_has_no_gradient():
         opwise.grad(lambda x: x * 2)(normal(3))
     with pytest.raises(TypeError, match="the function returned complex128"):
         opwise.grad(lambda x: (x * 1j).sum())(normal(3))
-    with pytest.raises(GradNotDefined, match="numpy.median has no derivative"):
+    with pytest.raises(GradNotDefined, match="median has no derivative"):
         opwise.grad(lambda x: np.median(x))(normal(3))
 
     def changes(x):
