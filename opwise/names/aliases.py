@@ -360,4 +360,4 @@ PYTHON_2 = {
 TRACING = {
     name: f"opwise.tracing.{name}"
     for name in "jit value_and_grad jacobian hessian jvp vjp vmap".split()
-}
+} | {"numpy": "opwise.tracing.namespace"}

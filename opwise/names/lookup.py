@@ -159,6 +159,8 @@ def _search(module, name, dotted):
                 return vars(source)[name]
     if _is_attribute(module, name):  # not the module of opwise that has the name
         return importlib.import_module(f"{module.__name__}.{name}")
+    if module.__name__ == "opwise" and name in TRACING:
+        return _named(TRACING[name])
     recorded = record.names(in_theano(module.__name__))
     if dotted in NAMES:
         return _named(in_package(NAMES[dotted], module))
@@ -166,8 +168,6 @@ def _search(module, name, dotted):
         return _recorded(recorded[name], module)
     if dotted in record.modules():
         return importlib.import_module(f"{module.__name__}.{name}")
-    if module.__name__ == "opwise" and name in TRACING:
-        return _named(TRACING[name])
     if name == module.__name__.partition(".")[0]:  # Theano's modules have its package
         return sys.modules[name]
     # without the module, of whose names Python would propose those that are spelled alike

@@ -7,7 +7,13 @@ them, ``jitted`` the signatures and the call path.
 
 from __future__ import annotations
 
-from opwise.tracing import linear, reducing, shaping, ufuncs  # noqa: F401  (they register)
+from opwise.tracing import (  # noqa: F401  (they register)
+    linear,
+    namespace,
+    reducing,
+    shaping,
+    ufuncs,
+)
 from opwise.tracing.jitted import Jit, Signature, jit
 from opwise.tracing.transforms import grad, hessian, jacobian, jvp, value_and_grad, vjp, vmap
 

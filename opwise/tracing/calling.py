@@ -539,6 +539,22 @@ TABLE[np.isscalar] = lambda value: (
 )
 
 
+def _frequencies(name: str) -> Callable[..., Any]:
+    python = getattr(np.fft, name)
+
+    def make(n: Any, d: Any = 1.0, device: Any = None) -> Any:
+        if not is_traced([n, d]):
+            return constant(python(n, d))
+        if name == "rfftfreq":
+            return shaping.arange(n // 2 + 1) / (n * d)
+        return (shaping.arange(n) + n // 2) % n / (n * d) - (n // 2) / (n * d)
+
+    return make
+
+
+TABLE[np.fft.fftfreq], TABLE[np.fft.rfftfreq] = _frequencies("fftfreq"), _frequencies("rfftfreq")
+
+
 def _own_array(own: Any, python: Any, args: Any, kwargs: Any) -> Any:
     if is_traced([*args, *kwargs.values()]):
         return own(*args, **kwargs)

@@ -13,6 +13,7 @@ import numpy as np
 
 from opwise.compile.executable import Function
 from opwise.compile.function import function as compile_function
+from opwise.config import config
 from opwise.errors import TracingError
 from opwise.tensor.type import tensor_type
 from opwise.tracing import trees
@@ -326,7 +327,8 @@ class Jit:
 
     def _recording(self) -> Any:
         """Return the ProfileStats of all compiled functions, or what function() takes."""
-        if self._stats is None and self._profile:
+        wanted = config.profile if self._profile is None else self._profile
+        if self._stats is None and wanted:
             from opwise.profiling.stats import ProfileStats
 
             self._stats = ProfileStats(message=self.function.__name__)

@@ -44,7 +44,6 @@ from opwise.tracing.values import (
     shape_text,
 )
 
-
 SlogdetResult = namedtuple("SlogdetResult", ["sign", "logabsdet"])
 QRResult = namedtuple("QRResult", ["Q", "R"])
 EighResult = namedtuple("EighResult", ["eigenvalues", "eigenvectors"])
@@ -98,7 +97,7 @@ def _product2(x: Traced, y: Traced) -> Tensor:
     return T.dot(x.variable, y.variable)
 
 
-@implements(np.matmul)
+@implements(np.matmul, np.linalg.matmul)
 def matmul(x1: Any, x2: Any, /, out: Any = None, **keywords: Any) -> Any:
     x, y = as_traced(x1), as_traced(x2)
     if not x.ndim or not y.ndim:
@@ -544,6 +543,15 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NO_
     return _by_numpy("pinv", x, [(x.dtype, dims)], **constants)[0]
 
 
+@implements(np.linalg.matrix_rank)
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+    x = as_traced(A)
+    if x.ndim < 2 or hermitian or tol is not None or rtol is not None:
+        raise untraceable("numpy.linalg.matrix_rank of a matrix alone can be traced.", "")
+    x = _matrix(x, False)
+    return _by_numpy("matrix_rank", x, [(np.intp, x.dims[:-2])])[0]
+
+
 @implements(np.linalg.matrix_power)
 def matrix_power(a: Any, n: int) -> Any:
     x = as_traced(a)
@@ -714,6 +722,55 @@ def _transform2(name: str, one: str) -> Callable[..., Any]:
 
 for _name, _one in (("fft2", "fft"), ("ifft2", "ifft"), ("fftn", "fft"), ("ifftn", "ifft")):
     implements(getattr(np.fft, _name))(_transform2(_name, _one))
+
+
+def _real_transform(name: str, one: str, rest: str) -> Callable[..., Any]:
+    """Return a transform over several axes, of which that of the last one is real."""
+
+    def transformed(
+        a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None
+    ) -> Any:
+        if s is not None:
+            raise untraceable(f"numpy.fft.{name} with s= cannot be traced.", "Pad the array.")
+        x = as_traced(a)
+        last = HANDLERS.functions[getattr(np.fft, one)]
+        each = HANDLERS.functions[getattr(np.fft, rest)]
+        if axes is None:
+            axes = (-2, -1) if name.endswith("2") else range(x.ndim)
+        axes = list(axes)
+        if one == "rfft":
+            x = last(x, None, axes[-1], norm)
+            for axis in axes[-2::-1]:
+                x = each(x, None, axis, norm)
+            return _finish(x, out)
+        for axis in axes[:-1]:
+            x = each(x, None, axis, norm)
+        return _finish(last(x, None, axes[-1], norm), out)
+
+    return transformed
+
+
+for _name, _one, _rest in (
+    ("rfftn", "rfft", "fft"),
+    ("rfft2", "rfft", "fft"),
+    ("irfftn", "irfft", "ifft"),
+    ("irfft2", "irfft", "ifft"),
+):
+    implements(getattr(np.fft, _name))(_real_transform(_name, _one, _rest))
+
+_OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+@implements(np.fft.hfft)
+def hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+    conjugate = np.conjugate(as_traced(a))
+    return HANDLERS.functions[np.fft.irfft](conjugate, n, axis, _OPPOSITE[norm], out)
+
+
+@implements(np.fft.ihfft)
+def ihfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+    made = HANDLERS.functions[np.fft.rfft](a, n, axis, _OPPOSITE[norm])
+    return _finish(np.conjugate(made), out)
 
 
 def _shifted(sign: int) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -50,6 +51,10 @@ from opwise.tracing.values import (
     number_text,
     product,
 )
+
+UniqueCountsResult = namedtuple("UniqueCountsResult", ["values", "counts"])
+UniqueInverseResult = namedtuple("UniqueInverseResult", ["values", "inverse_indices"])
+UniqueAllResult = namedtuple("UniqueAllResult", ["values", "indices", "inverse_indices", "counts"])
 
 _NO_VALUE = np._NoValue  # type: ignore[attr-defined]
 
@@ -544,6 +549,31 @@ def cumulative_sum(
     return _finish(made, out)
 
 
+@implements(np.cumulative_prod)
+def cumulative_prod(
+    x: Any,
+    /,
+    *,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    include_initial: bool = False,
+) -> Any:
+    x = as_traced(x)
+    if axis is None and x.ndim > 1:
+        raise ValueError(
+            "For arrays which have more than one dimension ``axis`` argument is required."
+        )
+    axis = 0 if axis is None else axis_of(axis, x.ndim)
+    made = cumprod(x, axis, dtype)
+    if include_initial:
+        if hint_of(x.dims[axis]) == 0:
+            raise untraceable("A product of an empty axis with an initial one.", "Leave it out.")
+        first = np.ones_like(made[(*[slice(None)] * axis, slice(0, 1))])
+        made = concatenate((first, made), axis)
+    return _finish(made, out)
+
+
 @implements(np.diff)
 def diff(
     a: Any, n: int = 1, axis: int = -1, prepend: Any = _NO_VALUE, append: Any = _NO_VALUE
@@ -721,6 +751,29 @@ def unique(
     length = Number("i", lambda: made[0].shape[0])
     results = [array(v, d or (length,)) for v, d in zip(made, dims, strict=True)]
     return results[0] if len(results) == 1 else tuple(results)
+
+
+@implements(np.unique_values)
+def unique_values(x: Any) -> Any:
+    # in an order of its own
+    (made,) = numpy_call("unique_values", [as_traced(x).variable], [(as_traced(x).dtype, (False,))])
+    return array(made, (Number("i", lambda: made.shape[0]),))
+
+
+@implements(np.unique_counts)
+def unique_counts(x: Any) -> Any:
+    return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False))
+
+
+@implements(np.unique_inverse)
+def unique_inverse(x: Any) -> Any:
+    return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False))
+
+
+@implements(np.unique_all)
+def unique_all(x: Any) -> Any:
+    made = unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
+    return UniqueAllResult(*made)
 
 
 # --- elements by positions ------------------------------------------------------------------------

@@ -593,6 +593,14 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Traced]:
     return array_split(x, indices_or_sections, axis)
 
 
+@implements(np.unstack)
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Traced, ...]:
+    x = as_traced(x)
+    if not x.ndim:
+        raise ValueError("Input array must be at least 1-d.")
+    return tuple(moveaxis(x, axis, 0))
+
+
 @implements(np.flip)
 def flip(m: Any, axis: Any = None) -> Traced:
     x = as_traced(m)

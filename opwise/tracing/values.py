@@ -35,6 +35,8 @@ class Handlers:
 
     #: (ufunc, method, inputs, keywords) -> result
     ufunc: Callable[..., Any]
+    #: () -> the namespace of the array API standard
+    namespace: Callable[..., Any]
     #: (array, key) -> array; (array, key, value) -> None
     getitem: Callable[..., Any]
     setitem: Callable[..., Any]
@@ -697,7 +699,7 @@ class Traced:
         return call_function(func, args, kwargs)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        return np
+        return HANDLERS.namespace()
 
     @property
     def device(self) -> str:

@@ -125,6 +125,13 @@ np.argwhere(m)
 np.flatnonzero(x)
 np.select([x > 2, x > 1], [x, y], 7)
 np.unique(x)
+np.unique_values(x)
+np.unique_counts(x)
+np.unique_all(x)
+np.unique_inverse(x)
+np.cumulative_prod(x, axis=0)
+np.cumulative_prod(x[0], include_initial=True)
+np.unstack(x, axis=1)
 np.unique(x, return_counts=True)
 np.unique(x, return_inverse=True, return_index=True)
 np.searchsorted(np.sort(x[0]), y)
@@ -508,8 +515,8 @@ np.clip(x, 0, 1, out=x)
 """.strip().splitlines(),
 ]
 
-#: of matrices a (3, 4), b (4, 5), a square matrix s, a positive definite matrix p, vectors v (4) and
-#: w (3), a stack t (2, 3, 3)
+#: of matrices a (3, 4), b (4, 5), a square matrix s, a positive definite matrix p, vectors v (4)
+#: and w (3), a stack t (2, 3, 3)
 LINEAR = [
     *"""
 a @ b
@@ -630,5 +637,12 @@ np.trace(s)
 np.linalg.matrix_transpose(t)
 (a @ b).sum(0)
 np.outer(a, v)
+np.linalg.matmul(a, b)
+np.linalg.matrix_rank(a)
+np.fft.rfftn(a)
+np.fft.rfft2(t)
+np.fft.irfftn(np.fft.rfftn(a))
+np.fft.hfft(v)
+np.fft.ihfft(v)
 """.strip().splitlines(),
 ]
