@@ -41,8 +41,8 @@ ROOT = Path(__file__).resolve().parent.parent
 #: every page that shows commands or snippets
 PAGES = [
     "README.md", "CONTRIBUTING.md", "docs/start.md", "docs/from-numpy.md", "docs/from-theano.md",
-    "docs/from-pytensor.md", "docs/modes.md", "docs/parallel.md", "docs/extending.md",
-    "docs/names.md", "docs/profiling.md", "docs/gate.md", "docs/notebook.md",
+    "docs/from-pytensor.md", "docs/jit.md", "docs/modes.md", "docs/parallel.md",
+    "docs/extending.md", "docs/names.md", "docs/profiling.md", "docs/gate.md", "docs/notebook.md",
     "docs/distributed.md", "docs/pytensor.md", "docs/differences.md", "docs/gpu.md",
     "docs/platforms.md", "benchmark/README.md",
 ]  # fmt: skip

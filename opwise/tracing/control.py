@@ -719,7 +719,7 @@ def _is_exact(value: Any, dtype: Any) -> bool:
             return False
     with np.errstate(all="ignore"):
         made = np.asarray(value).astype(dtype)
-    return bool(made == value)
+    return bool(made.item() == value)
 
 
 # --- loops ----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import re
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -121,10 +122,8 @@ class Signature:
         named = ", ".join(f"{n}: {leaf}" for n, leaf in zip(self._names, self._leaves, strict=True))
         lines = [f"({named})"]
         for demand in self.demands:
-            text = str(demand)
-            for k, name in reversed(list(enumerate(self._names))):
-                text = text.replace(f"v{k}.shape", f"{name}.shape")
-            lines.append(f"    {text}")
+            shown = re.sub(r"\bv(\d+)\b", lambda m: self._names[int(m[1])], demand.text)
+            lines.append(f"    {demand._replace(text=shown)}")
         lines += [f"    in numpy: {what} (line {line})" for _, line, what in self._trace.fallbacks]
         return "\n".join(lines)
 

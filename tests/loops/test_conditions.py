@@ -113,3 +113,17 @@ def test_an_update_of_a_step_that_is_taken_sometimes(mode):
     f(VALUES)
     f(VALUES)
     assert np.isclose(total.get_value(), 2 * 3.5)
+
+
+def test_a_counter_keeps_no_rows():
+    """The number of steps is not taken from rows that are kept for all steps it may take."""
+    n = T.lscalar()
+
+    def step(count, value):
+        value = T.switch(T.eq(value % 2, 0), value // 2, 3 * value + 1)
+        return [count + 1, value], until(T.eq(value, 1))
+
+    (counts, _), _ = scan(
+        step, outputs_info=[T.constant(np.int64(0)), n], n_steps=T.constant(np.int64(2**62))
+    )
+    assert function([n], counts[-1])(27) == 111

@@ -457,3 +457,117 @@ def test_while_over_arrays():
         return x, n
 
     check(newton, [np.array([2.0, 3.0, 100.0])], [np.array([1.0, 1.0, 1.0])])
+
+
+def test_a_branch_changes_an_array_that_it_made():
+    def f(y, v, s):
+        if s > 1:
+            y = np.negative(y)
+            y[::-1, ::-1] += y
+        return y * 1, y + v
+
+    check(f, [normal(4, 4), normal(4), 2.0], [normal(4, 4), normal(4), 0.0], signatures=1)
+
+
+def test_arrays_that_may_be_shared_since_a_branch():
+    def f(x, v):
+        a = x * 1
+        if x[0] > 0:
+            a = v
+        v[0] = 7
+        return a
+
+    with pytest.raises(TracingError, match="may share with another one since an if"):
+        opwise.jit(f)(normal(3), normal(3))
+
+    def g(x, v):
+        part = x[:2] * 1
+        if x[0] > 0:
+            x[0] = 5
+            part = x[:2]
+        return part + x[1:]
+
+    check(g, [normal(3), normal(3)], [-normal(3), normal(3)])
+
+
+def test_arrays_that_may_be_shared_since_a_loop():
+    def f(x, y, n):
+        for _ in range(n):
+            x, y = y, x
+        y[0] = 1
+        return y
+
+    with pytest.raises(TracingError, match="may share with another one since a loop"):
+        opwise.jit(f)(normal(3), normal(3), 20)
+
+    def g(x, n):
+        y = x * 1
+        for k in range(n):
+            x[k % 3] = y[0] + 1
+            y = x
+        return y * 1
+
+    with pytest.raises(TracingError, match="two variables have an array that its steps change"):
+        opwise.jit(g)(normal(3), 3000)
+    check(g, [normal(3), 9])
+
+
+def test_a_loop_without_steps_need_not_fit():
+    def f(x, n):
+        for _ in range(n):
+            x = x[:, 0] + x[5]
+        return x * 1
+
+    check(f, [normal(3), 0])
+
+
+def test_element_writes_in_branches():
+    def f(x, y):
+        for i in range(1, len(x)):
+            if x[i] > 0:
+                y[i] = x[i]
+                y[i - 1] = y[i] + y[0]
+            elif x[i] < -1:
+                y[i] = -1
+            else:
+                y[0] += x[i - 1]
+        return y.sum()
+
+    check(f, [normal(40), normal(40, seed=1)], [normal(23), normal(23, seed=1)], signatures=1)
+
+
+def test_numbers_of_python_in_float32_loops():
+    def f(x):
+        s, t = 0.0, 0.1
+        for v in x:
+            if v > 0:
+                s += v
+            t = t * v
+        return s, t
+
+    jitted = opwise.jit(f)
+    with pytest.raises(TracingError, match=r"t is 0\.1 before"):
+        jitted(normal(3000).astype("float32"))
+
+    def g(x):
+        s = 0.0
+        for v in x:
+            if v > 0:
+                s += v
+        return s
+
+    check(g, [np.abs(normal(20)).astype("float32")])
+
+
+def test_profile_by_line(tmp_path):
+    def f(x):
+        y = np.tanh(x) * 2
+        return np.sort(y).sum()
+
+    jitted = opwise.jit(f, profile=True)
+    jitted(normal(30))
+    jitted.profile.report(str(tmp_path / "page.html"))
+    text = (tmp_path / "page.html").read_text("utf-8")
+    assert "return np.sort(y).sum()" in text and "y = np.tanh(x) * 2" in text
+    with pytest.raises(AttributeError, match=r"write opwise\.jit\(profile=True\)"):
+        opwise.jit(f).profile  # noqa: B018
