@@ -30,6 +30,7 @@ from opwise.tracing.reducing import number_from
 from opwise.tracing.trace import current, demand, untraceable
 from opwise.tracing.values import (
     NUMBER_DTYPES,
+    PYTHON_TYPES,
     UNKNOWN,
     Number,
     Root,
@@ -343,7 +344,7 @@ def if_statement(
     try:
         one = _branch(then, get, set_, before)
         two = _branch(other, get, set_, before)
-        _join_branches(made, one, two, set_, names, first)
+        _join_branches(made, test, one, two, set_, names, first)
     except LoopError as error:
         known = type(test) is Number and test.known
         if not known:
@@ -387,6 +388,7 @@ def _branch(
 
 def _join_branches(
     test: Any,
+    given: Any,
     one: tuple[tuple[Any, ...], dict[Root, Any]],
     two: tuple[tuple[Any, ...], dict[Root, Any]],
     set_: Callable[[tuple[Any, ...]], None],
@@ -396,7 +398,7 @@ def _join_branches(
     pairs: list[tuple[Any, Any]] = []
     makers: list[Callable[[list[Any]], Any]] = []
     for name, a, b in zip(names, one[0], two[0], strict=True):
-        makers.append(_joiner(name, a, b, pairs))
+        makers.append(_joiner(name, given, a, b, pairs))
     roots = list({**one[1], **two[1]})
     places = {}
     joined: dict[Root, Any] = {}
@@ -555,7 +557,9 @@ def _is_safe(variables: Sequence[Any], known: Sequence[Any], most: int = 30) -> 
     return True
 
 
-def _joiner(name: str, a: Any, b: Any, pairs: list[tuple[Any, Any]]) -> Callable[[list[Any]], Any]:
+def _joiner(
+    name: str, given: Any, a: Any, b: Any, pairs: list[tuple[Any, Any]]
+) -> Callable[[list[Any]], Any]:
     """Return a function from the chosen variables to the value of a variable after a branch."""
     if a is b:
         return lambda chosen: a
@@ -573,7 +577,8 @@ def _joiner(name: str, a: Any, b: Any, pairs: list[tuple[Any, Any]]) -> Callable
         if structure != same:
             raise LoopError(f"{name} is a {type(a).__name__} of another structure in each")
         made = [
-            _joiner(f"a part of {name}", x, y, pairs) for x, y in zip(leaves, more, strict=True)
+            _joiner(f"a part of {name}", given, x, y, pairs)
+            for x, y in zip(leaves, more, strict=True)
         ]
         return lambda chosen: trees.unflatten(structure, [each(chosen) for each in made])
     if not (_is_numeric(a) and _is_numeric(b)):
@@ -587,6 +592,14 @@ def _joiner(name: str, a: Any, b: Any, pairs: list[tuple[Any, Any]]) -> Callable
     kind = _unified(name, [a, b])
     place = len(pairs)
     pairs.append((kind.variable(a), kind.variable(b)))
+    parts = [x for x in (given, a, b) if type(x) is Number]
+    if kind.sort == "number" and type(given) is Number and all(x.known for x in parts):
+        if given.kind == "b":
+            hint = hint_of(a) if given.hint else hint_of(b)
+            text = f"({number_text(a)} if {given.text} else {number_text(b)})"
+            python = PYTHON_TYPES[kind.what]
+            if type(hint) is python:
+                return lambda chosen: Number(kind.what, chosen[place], hint, text)
     return lambda chosen: kind.value(chosen[place])
 
 

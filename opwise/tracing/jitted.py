@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import math
 import re
 import types
 from collections.abc import Callable, Sequence
@@ -423,7 +424,9 @@ class _Writer:
         #: the variables that the compiled function returns
         self.outputs: list[Any] = []
         self._places: dict[Any, int] = {}
-        self._given: dict[str, Any] = {"ndarray": np.ndarray, "MISS": MISS}
+        self._given: dict[str, Any] = {
+            "ndarray": np.ndarray, "MISS": MISS, "inf": math.inf, "nan": math.nan
+        }  # fmt: skip
         self._changed: dict[int, int] = {}
         for k, value in enumerate(traced):
             if type(value) is Traced and kinds[k].same_as is None and value.root.version:
@@ -456,9 +459,13 @@ class _Writer:
             # a new array each time, as the function would make one
             name = self._constant(value.copy())
             return f"{name}.copy()"
-        if isinstance(value, int | float | bool | str | type(None)) and value == value:
-            return repr(value) if not isinstance(value, np.generic) else self._constant(value)
-        return self._constant(value)
+        if isinstance(value, str) and "<traced " in value:
+            raise untraceable(
+                "A text that the function returns would hold a value that is not known while it is "
+                "traced.",
+                "Return the value, and make the text of it outside.",
+            )
+        return repr(value) if value is None or type(value) in (int, bool) else self._constant(value)
 
     def _constant(self, value: Any) -> str:
         name = f"k{len(self._given)}"
@@ -523,8 +530,10 @@ class _Writer:
 
     def _head(self, checks: list[str], lines: list[str], conditions: list[str]) -> list[str]:
         """Return the first lines of the call path: the checks of its arguments."""
-        parameters = ", ".join(f"a{k}" for k in range(self._count))
-        body = [f"def attempt({parameters}):"]
+        # calls with fewer or more arguments are left to the general path, which knows defaults
+        parameters = ", ".join(f"a{k}=MISS" for k in range(self._count))
+        separator = ", " if parameters else ""
+        body = [f"def attempt({parameters}{separator}*more):", "    if more: return MISS"]
         if checks:
             body.append(f"    if not ({' and '.join(checks)}): return MISS")
         body += [f"    {line}" for line in lines]

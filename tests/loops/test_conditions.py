@@ -10,6 +10,7 @@ from opwise.gradient import grad
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.loops import scan
+from opwise.loops.returned import until
 from opwise.tensor.ifelse import ifelse
 
 pytestmark = pytest.mark.null

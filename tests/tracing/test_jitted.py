@@ -299,3 +299,33 @@ def test_a_function_that_cannot_be_traced_runs_in_numpy():
     assert np.array_equal(g(ones(3), False), [2, 2, 2])
     assert len(g.signatures) == 2
     assert "in numpy: " in str(g.signatures[0]) and "in numpy: " not in str(g.signatures[1])
+
+
+def test_defaults_and_wrong_numbers_of_arguments():
+    f = jit(lambda x, y=2.0, *, z=1.0: x * y + z)
+    assert f(ones(2), 3.0)[0] == 4 and f(ones(2))[0] == 3 and f(ones(2), z=5.0)[0] == 7
+    g = jit(lambda x, y=2.0: x * y)
+    assert g(ones(2), 3.0)[0] == 3 and g(ones(2))[0] == 2 and g(y=1.0, x=ones(2))[0] == 1
+    with pytest.raises(TypeError, match="too many positional arguments"):
+        g(ones(2), 3.0, 4)
+    with pytest.raises(TypeError, match="missing a required argument: 'x'"):
+        g()
+    h = jit(lambda *xs, **named: sum(xs) + named.get("c", 0))
+    assert h(1.0, 2.0) == 3 and h(1.0) == 1 and h(1.0, 2.0, c=4.0) == 7
+    assert jit(lambda: np.arange(3) * 2)().tolist() == [0, 2, 4]
+
+
+def test_results_that_are_no_arrays():
+    f = jit(lambda x: (np.inf, -0.0, np.nan, "text", x.dtype, 2, True, None, 1e300, {"a": [x]}))
+    got = f(ones(1))
+    assert got[0] == np.inf and str(got[1]) == "-0.0" and got[2] != got[2]
+    assert got[3:9] == ("text", np.dtype(float), 2, True, None, 1e300)
+    with pytest.raises(TracingError, match="A text that the function returns"):
+        jit(lambda x: f"{x.sum()}")(ones(2))
+
+
+def test_conditions_on_numbers_that_are_not_finite():
+    f = jit(lambda x, c: 1 if c < np.inf else 0, static=())
+    assert f(ones(2), 3.0) == 1 and f(ones(2), np.inf) == 0
+    g = jit(lambda x, c: [x[0]] * (2 if bool(c == c) else 3))
+    assert len(g(ones(2), np.nan)) == 3 and len(g(ones(2), 1.0)) == 2
