@@ -17,10 +17,12 @@ from opwise.compile.executable import Function
 from opwise.compile.function import function as compile_function
 from opwise.config import config
 from opwise.errors import TracingError
+from opwise.graph.type import generic
 from opwise.tensor.type import tensor_type
 from opwise.tracing import trees
 from opwise.tracing.calling import convert_function
 from opwise.tracing.control import Undefined
+from opwise.tracing.generators import TracedGenerator
 from opwise.tracing.trace import Demand, Trace, current, tracing, untraceable
 from opwise.tracing.values import (
     NUMBER_DTYPES,
@@ -82,6 +84,9 @@ class _Leaf:
         if self.sort == "scalar":
             given[constant] = self.what.type
             return f"type({name}) is {constant}"
+        if self.sort == "generator":
+            given[constant] = np.random.Generator
+            return f"type({name}) is {constant}"
         if self.sort == "number":
             given[constant] = PYTHON_TYPES[self.what]
             return f"type({name}) is {constant}"
@@ -98,6 +103,8 @@ class _Leaf:
             return f"{self.what}[{', '.join('1' if one else ':' for one in self.ones)}]"
         if self.sort == "scalar":
             return f"{self.what}"
+        if self.sort == "generator":
+            return "Generator"
         return PYTHON_TYPES[self.what].__name__ if self.sort == "number" else repr(self.what)
 
 
@@ -211,8 +218,6 @@ class Jit:
         bound.apply_defaults()
         given = list(bound.arguments.values())
         leaves, structure = trees.flatten(given)
-        if current() is not None and any(type(x) in (Traced, Number) for x in leaves):
-            return convert_function(self.function).call(*bound.args, **bound.kwargs)
         if current() is not None:
             # inside another function that is traced: a call like any other
             return convert_function(self.function).call(*bound.args, **bound.kwargs)
@@ -257,7 +262,7 @@ class Jit:
         kinds = []
         for k, (leaf, fixed) in enumerate(zip(leaves, static, strict=True)):
             kinds.append(_kind(leaf, fixed))
-            if kinds[-1].sort == "array":
+            if kinds[-1].sort in ("array", "generator"):
                 if id(leaf) in seen:
                     kinds[-1].same_as = seen[id(leaf)]
                 else:
@@ -373,6 +378,8 @@ def _kind(leaf: Any, fixed: bool) -> _Leaf:
     if isinstance(leaf, np.generic):
         check_dtype(leaf.dtype)
         return _Leaf("scalar", leaf.dtype)
+    if type(leaf) is np.random.Generator:
+        return _Leaf("generator", None)
     kind = kind_of(leaf)
     if kind is not None and kind != "b":
         if kind == "i" and not -(2**63) <= leaf < 2**63:
@@ -385,6 +392,9 @@ def _argument(k: int, leaf: Any, kind: _Leaf, name: str) -> tuple[Any, Any]:
     """Return (the traced value of an argument's leaf, its input variable or None)."""
     if kind.sort == "constant":
         return leaf, None
+    if kind.sort == "generator":
+        variable = generic(name)
+        return TracedGenerator(variable), variable
     if kind.sort == "number":
         variable = tensor_type(NUMBER_DTYPES[kind.what], ())(name)
         return Number(kind.what, variable, leaf, f"v{k}"), variable
@@ -431,6 +441,8 @@ class _Writer:
         for k, value in enumerate(traced):
             if type(value) is Traced and kinds[k].same_as is None and value.root.version:
                 self._changed[k] = self._output(value.root.variable)
+            if type(value) is TracedGenerator and value.draws:
+                self._output(value.variable)  # all draws are made, used or not
         self._result = self._text_of(result)
 
     def _output(self, variable: Any) -> int:
@@ -451,6 +463,8 @@ class _Writer:
             return f"r[{self._output(value.variable)}].item()"
         if isinstance(value, Undefined):
             value.fail()
+        if type(value) is TracedGenerator:
+            raise untraceable("A Generator cannot be returned.", "The caller has it already.")
         leaves, structure = trees.flatten(value)
         if structure is not trees.LEAF:
             texts = [self._text_of(leaf) for leaf in leaves]
@@ -498,6 +512,11 @@ class _Writer:
         conditions = [kind.condition(f"v{k}", given) for k, kind in enumerate(self._kinds)]
         conditions += list(signature._trace.demands)
         conditions += [self._read(*read) for read in signature._trace.reads.values()]
+        assumed = sorted(signature._trace.assumed)
+        if any(kind.sort == "generator" for kind in self._kinds):
+            # a call that fails has drawn already: it cannot be made again
+            conditions += assumed
+            assumed = []
         if self._changed:
             given["may_share"] = np.may_share_memory
             for k in self._changed:
@@ -512,7 +531,6 @@ class _Writer:
         held = [self._constant(array_) for array_, _ in signature._trace.captured.values()]
         arguments = ", ".join([*(f"v{k}" for k in numbers), *held])
         call = f"compiled({arguments})"
-        assumed = [each for each in signature._trace.assumed if "UNKNOWN" not in each]
         if assumed:
             given["failed"] = signature
             body += [
