@@ -1188,8 +1188,14 @@ class _Loop:
             for leaf, value in zip(leaves, made, strict=True):
                 if any(leaf in cycle for cycle in cycles):
                     value.root.uncertain = "after a loop that lets variables exchange their arrays"
-                elif leaf.shared and type(value) is Traced and leaf in results:
-                    value.root.uncertain = SHARED
+                elif leaf.is_array and type(value) is Traced and leaf in results:
+                    marks = [SHARED] if leaf.shared else []
+                    if type(leaf.after) is Traced:
+                        marks.append(leaf.after.root.uncertain)
+                    value.root.uncertain = next(filter(None, marks), "")
+                if leaf.is_array and leaf.by_value and type(leaf.given) is Traced:
+                    before = leaf.before.root
+                    before.uncertain = before.uncertain or leaf.given.root.uncertain
             if any(leaf in results for leaf in leaves):
                 values[k] = trees.unflatten(self._structures[k], made)
         for k, kinds in fresh.items():
@@ -1368,15 +1374,7 @@ class _Loop:
             n_steps=length,
             return_list=True,
         )
-        # the length of the rows is known after the loop only, so that -1 needs a step
-        some = T.gt(T.as_tensor_variable(length), 0)
-        return list(
-            ifelse(
-                some,
-                [self._fit(r[-1], p.type) for r, p in zip(rows[1:], places, strict=True)],
-                initial,
-            )
-        )
+        return [_last(each) for each in rows[1:]]
 
 
 def _affine(variable: Any, number: Any) -> tuple[int, int] | None:

@@ -571,3 +571,32 @@ def test_profile_by_line(tmp_path):
     assert "return np.sort(y).sum()" in text and "y = np.tanh(x) * 2" in text
     with pytest.raises(AttributeError, match=r"write opwise\.jit\(profile=True\)"):
         opwise.jit(f).profile  # noqa: B018
+
+
+def test_a_loop_without_steps_in_a_branch():
+    def f(x, a):
+        if x[0] > 0:
+            a = a + 1
+        else:
+            c = 0
+            while c < 7 and x[c] < a:
+                c += 1
+                a = a * 0.5
+            if x[1] < a:
+                return a
+        return a + x[2]
+
+    cases = [[normal(9, seed=k), -1.0 + 0.5 * k] for k in range(6)]
+    check(f, *cases, signatures=1)
+
+
+def test_arrays_that_are_exchanged_in_a_branch_of_a_loop():
+    def f(x, y):
+        for i in range(len(x)):
+            if x[i] > 0:
+                x, y = y, x
+        x[0] = 7.0
+        return y * 1
+
+    with pytest.raises(TracingError, match="may share with another one since an if"):
+        opwise.jit(f)(normal(12), normal(12, seed=1))
