@@ -66,7 +66,7 @@ from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromU
 from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.reduce import Argmax, CAReduce, FirstAlong, MaxAndArgmax
 from opwise.tensor.selection import Choose, Nonzero
-from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i
+from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i, SpecifyShape
 from opwise.tensor.slices import NoneTypeT, SliceConstant
 from opwise.tensor.sort import ArgSortOp, SortOp, TopKOp
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
@@ -202,6 +202,11 @@ def rebroadcast(node: Apply, kernels: Kernels) -> CStep | None:
 @c_lowering(Reshape)
 def reshape(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("reshape") if node.inputs[1].type.dtype.startswith("int") else None
+
+
+@c_lowering(SpecifyShape)
+def specify_shape(node: Apply, kernels: Kernels) -> CStep | None:
+    return CStep("specify_shape") if node.inputs[1].type.dtype.startswith("int") else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -353,9 +353,10 @@ cdef class VM:
     cdef object _exception(self, int rc, int k=-1):
         if rc == OW_PYTHON_ERROR:
             return _met.take()
-        if rc == OW_ASSERTION_ERROR:
-            return self.nodes[k].op.failure()
         message = self.error.decode(errors="replace")
+        if rc == OW_ASSERTION_ERROR:
+            op = self.nodes[k].op
+            return op.failure() if hasattr(op, "failure") else AssertionError(message)
         if rc == OW_INDEX_ERROR:
             return IndexError(message)
         if rc == OW_TYPE_ERROR:

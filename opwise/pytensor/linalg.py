@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from pytensor.tensor.linalg.decomposition.svd import SVD as PyTensorSVD
 from pytensor.tensor.linalg.inverse import MatrixInverse as PyTensorInverse
 from pytensor.tensor.linalg.inverse import MatrixPinv as PyTensorPinv
 from pytensor.tensor.linalg.products import Expm as PyTensorExpm
+from pytensor.tensor.linalg.solvers.core import SolveBase
 from pytensor.tensor.linalg.solvers.general import Solve as PyTensorSolve
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
@@ -185,9 +187,7 @@ def _blockwise(t: Translator, node: Any, *inputs: Var) -> list[Var]:
     core = op._create_dummy_core_node(node.inputs)
     n_batch = node.outputs[0].type.ndim - len(op.outputs_sig[0])
     lengths = [_batch_length(inputs, d) for d in range(n_batch)]
-    count: Var = constant(np.int64(1))
-    for length in lengths:
-        count = elemwise("mul")(count, length)
+    count = _product(lengths)
 
     def translated(given: Sequence[Var]) -> list[Var]:
         found: Any = translation(t, core, *given)
@@ -199,6 +199,8 @@ def _blockwise(t: Translator, node: Any, *inputs: Var) -> list[Var]:
     if not any(varying):
         same = [_reshaped(x, _lengths(x)[n_batch:]) for x in inputs]
         return [_reshaped(out, [*lengths, *_lengths(out)]) for out in translated(same)]
+    if isinstance(op.core_op, SolveBase) and varying == [False, True]:
+        return [_solved_together(t, node, core, *inputs, [*lengths])]
     step = [t.frontend.type_of(var.type).make_variable() for var in core.inputs]
     sequences, constants = [], []
     for x, var, varies in zip(inputs, step, varying, strict=True):
@@ -216,6 +218,37 @@ def _blockwise(t: Translator, node: Any, *inputs: Var) -> list[Var]:
     given = Parts(sequences=[x for _, x in sequences], constants=[x for _, x in constants])
     rows = loop.repeat(count, given).results
     return [_reshaped(out, [*lengths, *_lengths(out)[1:]]) for out in rows]
+
+
+def _solved_together(
+    t: Translator, node: Any, core: Any, A: Var, b: Var, lengths: Sequence[Var]
+) -> Var:
+    """Return the solutions of systems with one matrix: their right-hand sides are columns of one.
+
+    lengths: of the batch.
+    """
+    op = node.op.core_op
+    one = type(op)(**{**op._props_dict(), "b_ndim": 2})
+    n_batch = len(lengths)
+    own = _lengths(b)[n_batch:]
+    # the dimension of the equations first, then the batch, then the columns
+    order = (n_batch, *range(n_batch), *range(n_batch + 1, b.type.ndim))
+    columns = _product([*lengths, *own[1:]])
+    flat = _reshaped(b.dimshuffle(*order), [own[0], columns])
+    matrix = _reshaped(A, _lengths(A)[n_batch:])
+    translation = t.frontend.translation_of(one)
+    assert translation is not None
+    joined = SimpleNamespace(op=one, inputs=core.inputs, outputs=core.outputs)
+    solved = _reshaped(translation(t, joined, matrix, flat), [own[0], *lengths, *own[1:]])
+    back = (*range(1, n_batch + 1), 0, *range(n_batch + 1, b.type.ndim))
+    return solved.dimshuffle(*back)
+
+
+def _product(lengths: Sequence[Var]) -> Var:
+    product: Var = constant(np.int64(1))
+    for length in lengths:
+        product = elemwise("mul")(product, length)
+    return product
 
 
 def _lengths(x: Var) -> list[Var]:

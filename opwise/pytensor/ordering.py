@@ -31,9 +31,6 @@ def _axis(node: Any, given: tuple[Var, ...]) -> Var:
 
 @translates(PyTensorArgSort)
 def _argsort(t: Translator, node: Any, x: Var, *axis: Var) -> Var:
-    if node.op.kind not in ("stable", "mergesort"):
-        # which of two equal elements comes first depends on numpy's algorithm
-        raise Untranslated(f"argsort of kind {node.op.kind} is numpy's")
     return ArgSortOp(node.op.kind, None)(x, _axis(node, axis))
 
 

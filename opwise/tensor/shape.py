@@ -615,8 +615,13 @@ class SpecifyShape(TensorOp):
 
     def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         x, shape = inputs
-        if x.ndim != len(shape) or x.shape != tuple(shape.tolist()):
-            raise AssertionError(f"the shape is {x.shape}, not {tuple(shape)} as specified")
+        if x.ndim != len(shape):
+            raise AssertionError(f"there are {x.ndim} dimensions, not {len(shape)} as specified")
+        for d, (length, wanted) in enumerate(zip(x.shape, shape.tolist(), strict=True)):
+            if length != wanted:
+                raise AssertionError(
+                    f"dimension {d} has length {length}, not {wanted} as specified"
+                )
         output_storage[0][0] = x
 
     def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:

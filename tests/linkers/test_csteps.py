@@ -148,6 +148,12 @@ def rebroadcast(dtype):
     return [x], [T.addbroadcast(x, 0), T.patternbroadcast(x, (True, False))]
 
 
+@case("specify_shape", [(3, 4)], dtypes=NUMBERS + WIDE)
+def specify_shape(dtype):
+    x = var(dtype, 2)
+    return [x], [T.specify_shape(x, (3, 4)), T.specify_shape(x.T, (4, 3))]
+
+
 @case("deepcopy", [(3, 4)], [(0, 4)], [(1, 7)], dtypes=NUMBERS + WIDE)
 def deep_copy(dtype):
     x = var(dtype, 2)
@@ -1343,6 +1349,11 @@ def _failures():
         "inc_parts": ([x, v, i, j], advanced_inc_subtensor(x, v, i, j),
                       [m, np.ones(2), np.array([0, 1]), np.array([0, -9])],
                       IndexError, "index -9 is out of bounds for axis 1"),
+        "specify_shape": ([x, i], T.specify_shape(x, i), [m, np.array([3, 5])], AssertionError,
+                          "dimension 1 has length 4, not 5 as specified"),
+        "specify_shape of other dimensions": (
+            [x, i], T.specify_shape(x, i), [m, np.array([3])], AssertionError,
+            "there are 2 dimensions, not 1 as specified"),
         "rebroadcast": ([x], T.addbroadcast(x, 0), [m], ValueError,
                         r"Dimension 0 in Rebroadcast's input was supposed to be 1 \(got 3"),
     }  # fmt: skip

@@ -178,8 +178,8 @@ def test_c_takes_the_parameters_of_each_kind():
 
 @pytest.mark.parametrize("params", [b"", bytes(8)])
 def test_the_vm_refuses_other_parameters(params):
-    """``solve`` has three of them, ``shape`` none."""
-    kind, size = ("solve", 24) if not params else ("shape", 0)
+    """``solve`` has five of them, ``shape`` none."""
+    kind, size = ("solve", 40) if not params else ("shape", 0)
     x = T.dvector()
     fgraph = FunctionGraph([x], [x + 1], clone=False)
     program = make_program(fgraph)

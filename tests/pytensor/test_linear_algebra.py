@@ -60,9 +60,18 @@ def test_vectors_of_factors(same):
 
 def test_one_factor_for_a_batch(same):
     x, y = pt.matrix("x"), pt.tensor3("y")
-    outputs = [pl.solve(x, y), pl.solve_triangular(pt.tril(x), y, lower=True)]
+    lower = pt.tril(x)
+    outputs = [pl.solve(x, y), pl.solve_triangular(lower, y, lower=True)]
     given = [positive_definite(3, 3), np.random.default_rng(0).normal(size=(4, 3, 2))]
     same([x, y], outputs, given)
+    vectors = [pl.solve(x, y, b_ndim=1), pl.solve(x, y, b_ndim=1, assume_a="pos"),
+               pl.solve_triangular(lower, y[0], lower=True, b_ndim=1)]  # fmt: skip
+    given[1] = np.moveaxis(given[1], 1, 2)
+    compiled = same([x, y], vectors, given)
+    for f in compiled:  # the right-hand sides are columns of one system: there is no loop
+        ops = [type(n.op).__name__ for n in opwise.pytensor.own_function(f).linked.order]
+        assert "Scan" not in ops
+    given[1] = np.moveaxis(given[1], 1, 2)
     empty = pytensor.function([x, y], outputs, mode="OPWISE")(given[0], np.zeros((0, 3, 2)))
     assert [found.shape for found in empty] == [(0, 3, 2)] * 2
 

@@ -337,9 +337,9 @@ def test_a_specified_shape(run, check_forward):
     specified = specify_shape(x, [2, n])
     assert specified.type == x.type
     assert run(specified, {x: MATRIX, n: 3}).shape == (2, 3)
-    with pytest.raises(AssertionError, match=r"the shape is \(2, 3\), not"):
+    with pytest.raises(AssertionError, match="dimension 1 has length 3, not 4 as specified"):
         run(specified, {x: MATRIX, n: 4})
-    with pytest.raises(AssertionError, match=r"the shape is \(2, 3\), not"):
+    with pytest.raises(AssertionError, match="as specified"):
         run(SpecifyShape()(x, lv), {x: MATRIX, lv: [2]})
     known = specify_shape(x, [2, 3]).owner
     assert [m.data for m in known.op.infer_shape(known, [(n, n), (n,)])[0]] == [2, 3]

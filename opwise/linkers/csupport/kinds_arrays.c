@@ -14,6 +14,7 @@ const ow_kind ow_kinds_of_arrays[] = {
     {"alias", 0, ow_alias_prep, ow_run_nothing, OW_STATIC | OW_TOTAL},
     {"rebroadcast", sizeof(ow_rebroadcast_params), ow_rebroadcast_prep, ow_run_nothing,
      OW_STATIC | OW_TOTAL},
+    {"specify_shape", 0, ow_specify_shape_prep, ow_run_nothing, OW_STATIC | OW_TOTAL, .reads = 1},
     {"deepcopy", 0, ow_deepcopy_prep, ow_deepcopy_run, OW_STATIC | OW_TOTAL},
     {"reshape", 0, ow_reshape_prep, ow_reshape_run, OW_STATIC | OW_TOTAL, .reads = 1},
     {"shape_i", sizeof(ow_axis_params), ow_shape_i_prep, ow_run_nothing, OW_STATIC | OW_TOTAL},

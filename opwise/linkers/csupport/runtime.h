@@ -43,7 +43,7 @@ enum {
     OW_MEMORY_ERROR,
     OW_ZERO_DIVISION,
     OW_LINALG_ERROR,
-    OW_ASSERTION_ERROR, /* its text is that of the Op */
+    OW_ASSERTION_ERROR, /* the Op makes it if it has a method failure */
     OW_PYTHON_ERROR,    /* an exception that Python code raised and the VM keeps */
 };
 

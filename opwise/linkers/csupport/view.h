@@ -39,6 +39,25 @@ static int ow_rebroadcast_prep(ow_step *s)
     return ow_alias_prep(s);
 }
 
+/* in: x, the shape that it must have (a vector of int64); out: x */
+static int ow_specify_shape_prep(ow_step *s)
+{
+    const ow_slot *x = s->in[0], *shape = s->in[1];
+    int same = shape->shape[0] == x->ndim;
+    for (int d = 0; d < x->ndim && same; d++) {
+        ow_slot item = *shape;
+        item.data = shape->data + d * shape->strides[0];
+        if (x->shape[d] != ow_int(&item))
+            return OW_FAIL(s, OW_ASSERTION_ERROR,
+                           "dimension %d has length %lld, not %lld as specified", d,
+                           (long long)x->shape[d], (long long)ow_int(&item));
+    }
+    if (!same)
+        return OW_FAIL(s, OW_ASSERTION_ERROR, "there are %d dimensions, not %lld as specified",
+                       x->ndim, (long long)shape->shape[0]);
+    return ow_alias_prep(s);
+}
+
 static int ow_deepcopy_prep(ow_step *s)
 {
     ow_set_shape(s->out[0], s->in[0]->ndim, s->in[0]->shape);
