@@ -200,7 +200,7 @@ def _blockwise(t: Translator, node: Any, *inputs: Var) -> list[Var]:
         same = [_reshaped(x, _lengths(x)[n_batch:]) for x in inputs]
         return [_reshaped(out, [*lengths, *_lengths(out)]) for out in translated(same)]
     if isinstance(op.core_op, SolveBase) and varying == [False, True]:
-        return [_solved_together(t, node, core, *inputs, [*lengths])]
+        return [_solved_together(t, node, core, inputs[0], inputs[1], lengths)]
     step = [t.frontend.type_of(var.type).make_variable() for var in core.inputs]
     sequences, constants = [], []
     for x, var, varies in zip(inputs, step, varying, strict=True):
