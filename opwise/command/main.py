@@ -57,7 +57,7 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="opwise")
 def main() -> None:
-    """Profile and tune array programs written in Theano's language."""
+    """Run, profile, compare and tune array programs."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a name that cannot be encoded is escaped
             stream.reconfigure(errors="backslashreplace")

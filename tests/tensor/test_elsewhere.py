@@ -50,7 +50,6 @@ def said(place, name):
         (TT, "scan", "scan is theano.scan."),
         (opwise, "matrix", "matrix is opwise.tensor.matrix."),
         (opwise, "concat", "Write T.concatenate([x, y], axis), where T is opwise.tensor."),
-        (opwise, "jit", "Write opwise.function(inputs, outputs)."),
         (TT, "jit", "Write theano.function(inputs, outputs)."),
         (opwise.nn, "relu6", "Write T.clip(x, 0, 6), where T is opwise.tensor."),
         (opwise.linalg, "cond", "Write s[0] / s[-1] with s = T.nlinalg.svd("),
