@@ -365,6 +365,8 @@ PATCHES = {
     ("opwise/command/main.py", "sys.stdout"): _RUNNER,
     ("opwise/distributed/remote.py", "config.threads"): _RUNNER,
     ("opwise/testing/fuzz/__main__.py", "config.cache_graphs"): _RUNNER,
+    ("opwise/pytensor/__main__.py", "pytensor.config.mode"): _RUNNER,
+    ("opwise/pytensor/__main__.py", "sys.argv"): _RUNNER,
     ("opwise/py2/hook.py", "sys.excepthook"): _PYTHON2,
     ("opwise/py2/hook.py", "multiprocessing.spawn.get_preparation_data"): _PYTHON2,
 }
