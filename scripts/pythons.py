@@ -176,6 +176,8 @@ def perform(run, arguments):
             "OPWISE_TEST_FLAGS": f"{run.off}=False" if run.off else "",
         }  # fmt: skip
         environment.pop("PYTHONPATH", None)
+        if run.extra:  # then it is an error if its tests cannot run
+            environment[f"OPWISE_TEST_{run.extra.upper()}"] = "required"
 
         extras = ",".join(filter(None, ["test", run.extra]))
 

@@ -1,6 +1,9 @@
 """Compares functions of PyTensor under opwise with PyTensor's own ``perform``."""
 
+import atexit
+import importlib.util
 import os
+import shutil
 import tempfile
 
 import numpy as np
@@ -8,9 +11,13 @@ import pytest
 
 # PyTensor reads this when it is imported: no files of the user, and no compiler for what opwise's
 # results are compared with
-os.environ["PYTENSOR_FLAGS"] = f"base_compiledir={tempfile.mkdtemp(prefix='opwise-tests-')},cxx="
+_FILES = tempfile.mkdtemp(prefix="opwise-tests-")
+atexit.register(shutil.rmtree, _FILES, ignore_errors=True)
+os.environ["PYTENSOR_FLAGS"] = f"base_compiledir={_FILES},cxx="
 
-pytensor = pytest.importorskip("pytensor", reason="PyTensor is not installed")
+if os.environ.get("OPWISE_TEST_PYMC") == "required":
+    for _name in ("pytensor", "pymc", "nutpie"):
+        assert importlib.util.find_spec(_name), f"{_name} is not installed: its tests are required"
 
 
 @pytest.fixture
@@ -18,31 +25,26 @@ def same():
     """Return a function that compiles a graph under opwise and under PyTensor's Python linker.
 
     It compares the results, their dtypes and shapes, without PyTensor's rewrites and with them, and
-    returns the functions of opwise.
+    returns the functions of opwise. performed: reasons why PyTensor may perform Ops.
     """
+    import pytensor
     from pytensor.compile.mode import Mode
 
     import opwise.pytensor
 
     def check(inputs, outputs, values, modes=(None, "OPWISE"), rtol=1e-7, performed=()):
-        reference = pytensor.function(
-            inputs, outputs, mode=Mode("py", None), on_unused_input="ignore"
-        )
-        expected = reference(*values)
-        compiled = []
-        for mode in modes:
-            f = pytensor.function(
-                inputs, outputs, mode=mode or Mode("opwise", None), on_unused_input="ignore"
-            )
-            compiled.append(f)
-            found = f(*values)
-            if not isinstance(expected, list):
-                expected, found = [expected], [found]
-            for one, other in zip(found, expected, strict=True):
+        outputs = outputs if isinstance(outputs, list) else [outputs]
+
+        def compiled(mode):
+            return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore")
+
+        expected = compiled(Mode("py", None))(*values)
+        functions = [compiled(mode or Mode("opwise", None)) for mode in modes]
+        for f in functions:
+            for one, other in zip(f(*values), expected, strict=True):
                 alike(one, other, rtol)
             assert {each.reason for each in opwise.pytensor.performed(f)} <= set(performed)
-            expected = expected if len(expected) > 1 or isinstance(outputs, list) else expected[0]
-        return compiled
+        return functions
 
     return check
 
