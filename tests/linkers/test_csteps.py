@@ -311,6 +311,13 @@ def take_pages(dtype):
     return [x, i], [x[i]]
 
 
+@case("take_parts", [(3, 2, 1), ((4,), "int64", -1, 1)], dtypes=NUMBERS + WIDE)
+def take_the_only_page(dtype):
+    """The step between pages is that of an axis of length 1, which may be any."""
+    x, i = var(dtype, 3), var("int64", 1)
+    return [x, i], [x.dimshuffle(2, 0, 1)[i], x.dimshuffle(2, 1, 0)[i]]
+
+
 # --- several indices ----------------------------------------------------------------------------
 
 #: functions of a tensor of 3 dimensions, matrices i and j that broadcast, a mask of its first two

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("pytensor", reason="PyTensor is not installed")
-import pytensor.tensor as pt  # noqa: E402
+import pytensor.tensor as pt
 
 pytestmark = pytest.mark.c
 

@@ -458,8 +458,11 @@ static int ow_take_parts_run(ow_step *s)
 {
     ow_slot *x = s->in[0], *z = s->out[0];
     ow_take_job j = {.s = s, .chunks = 1};
+    ow_slot to;
     ow_part_layout(s, &j.from, x, 1);
-    j.whole = ow_is_c_contiguous(&j.from);
+    ow_row(&to, z, 0);
+    /* steps of x may be those of an axis of length 1, which say nothing about the parts of z */
+    j.whole = ow_is_c_contiguous(&j.from) && ow_is_c_contiguous(&to);
     j.bytes = ow_size(&j.from) * x->itemsize;
     j.across = !j.whole && z->shape[0] > 1 && z->strides[0] == z->itemsize && j.bytes;
     const double size = (double)ow_size(z), n = (double)z->shape[0];
