@@ -201,6 +201,16 @@ def test_only_the_gpu_layer_knows_cupy(path):
     assert not [name for _, name in imports(ROOT / path) if name.split(".")[0] == "cupy"]
 
 
+@pytest.mark.parametrize("path", modules(), ids=str)
+def test_only_its_folder_knows_pytensor(path):
+    if path.parts[:2] == ("opwise", "pytensor"):
+        return
+    names = [name for _, name in imports(ROOT / path)]
+    assert not [
+        n for n in names if n.split(".")[0] == "pytensor" or n.startswith("opwise.pytensor")
+    ]
+
+
 def test_nobody_imports_the_gpu_layer():
     """Only modules of upper layers that this layer loads itself may."""
     loaded = set(lowering.UPPER_MODULES.values())
@@ -242,7 +252,8 @@ def test_import_is_light(package):
         f"import {package}\n"
         "print(*sorted({'cupy', 'scipy.linalg', 'scipy.special', 'scipy.sparse', 'pdb', 'yaml',\n"
         "               'opwise.testing', 'hypothesis', 'json', 'shutil',\n"
-        "               'multiprocessing', 'IPython', 'pytest', 'jinja2', 'dask', 'distributed'}\n"
+        "               'multiprocessing', 'IPython', 'pytest', 'jinja2', 'dask', 'distributed',\n"
+        "               'pytensor', 'opwise.frontends'}\n"
         "              & set(sys.modules)))\n"
     )
     done = subprocess.run(
