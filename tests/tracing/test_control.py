@@ -583,7 +583,7 @@ def test_a_loop_without_steps_in_a_branch():
                 c += 1
                 a = a * 0.5
             if x[1] < a:
-                return a
+                return a * x[1]
         return a + x[2]
 
     cases = [[normal(9, seed=k), -1.0 + 0.5 * k] for k in range(6)]
