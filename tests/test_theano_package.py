@@ -267,7 +267,8 @@ def compare(module):
         if not same(found(ours, "opwise" if name == "theano" else name), found(theirs, name))
     }  # fmt: skip
     # opwise.tensor.random draws numbers, opwise.numpy is the namespace of the array API
-    assert different == {"theano.tensor": {"random"}, "theano": {"numpy"}}.get(module, set()), module
+    expected = {"theano.tensor": {"random"}, "theano": {"numpy"}}
+    assert different == expected.get(module, set()), module
     bound, genuine = star(replaced), star(module)
     assert {"opwise" if name == "theano" else name for name in genuine} <= bound
     if replaced in front.SHARED:
