@@ -3,15 +3,13 @@
     python scripts/pythons.py --list        only says what would be run
     python scripts/pythons.py               runs the quick tests (-m null)
     python scripts/pythons.py --without 3.11 --only newest tests/linkers -x
-    python scripts/pythons.py --extra pymc tests/pytensor
-                                            the same with an extra, on the Pythons that it allows:
-                                            of the oldest run, only its packages are old
 
 Every run has a copy of the sources and a virtual environment of its own, which are removed after
 it. Runs install the newest dependencies; one more run, on the oldest Python that opwise supports,
-installs each at the lower bound that pyproject.toml gives. The first runs have a flag off that
-users have on, one each; the others have opwise's defaults. What is behind the options goes to
-pytest.
+installs each at the lower bound that pyproject.toml gives. Pythons that the extra "pymc" allows get
+it as well, and run the tests that need it; one more run has the oldest versions of what it names.
+The first runs have a flag off that users have on, one each; the others have opwise's defaults. What
+is behind the options goes to pytest.
 
 Pythons are those of PATH and of pyenv, one of each minor version, the newest. A Python that cannot
 build extensions in a virtual environment is left out, with the reason.
@@ -39,6 +37,8 @@ NEEDS = ROOT / "scripts" / "needs.py"
 BUILT = shutil.ignore_patterns(
     ".git", ".venv", "build", "dist", "__pycache__", "*.so", "*.egg-info", ".*_cache", ".hypothesis"
 )
+#: the extra that not every Python allows, and the tests that need it
+EXTRA, OF_EXTRA = "pymc", ("tests/pytensor", "tests/frontends")
 #: flags of opwise that a run has off
 OFF = ("cache_graphs", "background_compilation")
 #: asked of each Python: what it is, and what it lacks for building opwise
@@ -128,36 +128,43 @@ class Run:
     seconds: float = 0.0
 
 
-def runs(found, without=(), extra=""):
-    """Return the runs: "newest" on each Python but some, then "oldest".
+def runs(found, without=()):
+    """Return the runs: "newest" on each Python but some, then those with the oldest dependencies.
 
-    The oldest dependencies have no wheels for later Pythons than the first that opwise supports.
-    extra: one that is installed as well; its lowest Python counts then.
+    These have no wheels for later Pythons than the first that is supported.
     """
-    lowest = allowed(extra) if extra else minimum()
-    usable = [python for python in found if not python.lacks and python.version >= lowest]
+    usable = [python for python in found if not python.lacks]
+    first = allowed(EXTRA)
     newest = [
-        Run(f"Python {python.minor}, newest dependencies", python, False)
-        for python in usable
-        if python.minor not in without
-    ]
+        Run(
+            f"Python {python.minor}, newest dependencies", python, False,
+            extra=EXTRA if python.version[:2] >= first else "",
+        )
+        for python in usable if python.minor not in without
+    ]  # fmt: skip
     oldest = [
         Run(f"Python {python.minor}, oldest dependencies", python, True)
-        for python in usable
-        if python.version[:2] == lowest
-    ]
-    if extra:
-        for run in newest + oldest:
-            run.extra = extra
-            run.name += f", with {extra}"
-        return newest + oldest
+        for python in usable if python.version[:2] == minimum()
+    ]  # fmt: skip
     for run, off in zip(newest + oldest, OFF, strict=False):
         run.off = off
         run.name += f", {off} off"
-    return newest + oldest
+    of_extra = [
+        Run(f"Python {python.minor}, oldest {EXTRA}", python, True, extra=EXTRA)
+        for python in usable if python.version[:2] == first and first > minimum()
+    ]  # fmt: skip
+    return newest + oldest + of_extra
 
 
-def perform(run, arguments):
+def tests(run, arguments=()):
+    """Return the arguments of each pytest of a run. arguments: those of the only one."""
+    if arguments:
+        return [list(arguments)]
+    of_extra = [[*OF_EXTRA]] if run.extra else []
+    return of_extra if run.oldest and run.extra else [["-m", "null"], *of_extra]
+
+
+def perform(run, arguments=()):
     """Make an environment and run the tests in it; sets the outcome of the run."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="opwise-tests-") as folder:
@@ -197,7 +204,10 @@ def perform(run, arguments):
                 [*install, "--no-build-isolation", "--editable", f".[{extras}]"],
             )
             and step("listing versions", [python, "-c", VERSIONS])
-            and step("pytest", [python, "-m", "pytest", "-n", "logical", "-q", *arguments])
+            and all(
+                step("pytest", [python, "-m", "pytest", "-n", "logical", "-q", *each])
+                for each in tests(run, arguments)
+            )
         )
         if ok:
             run.outcome = "passed"
@@ -219,10 +229,8 @@ def main(argv=None):
         "--without", action="append", default=[], metavar="3.X",
         help="no run with the newest dependencies on this Python",
     )  # fmt: skip
-    parser.add_argument("--extra", default="", help="install this extra too")
     parser.add_argument("--only", choices=["newest", "oldest"], help="only these runs")
     args, arguments = parser.parse_known_args(argv)
-    arguments = arguments or ["-m", "null"]
 
     found = pythons()
     for python in found:
@@ -230,19 +238,20 @@ def main(argv=None):
         print(f"found Python {'.'.join(map(str, python.version))}: {python.path}{lacks}")
     planned = [
         run
-        for run in runs(found, args.without, args.extra)
+        for run in runs(found, args.without)
         if args.only in (None, "oldest" if run.oldest else "newest")
     ]
     if not any(run.oldest for run in planned) and args.only != "newest":
         print("the oldest dependencies are not tried: there is no Python {}.{}".format(*minimum()))
     for run in planned:
-        print(f"planned: {run.name}: pytest {shlex.join(arguments)}", flush=True)
+        for each in tests(run, arguments):
+            print(f"planned: {run.name}: pytest {shlex.join(each)}", flush=True)
     if args.list or not planned:
         return
     for run in planned:
         print(f"\n=== {run.name} ===", flush=True)
         perform(run, arguments)
-    print(f"\npytest {shlex.join(arguments)}:")
+    print()
     for run in planned:
         print(f"  {run.name}: {run.outcome}, {run.seconds:.0f} s")
     if any(run.outcome != "passed" for run in planned):

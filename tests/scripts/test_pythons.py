@@ -27,7 +27,7 @@ def python(minor, *lacks):
 def test_every_python_and_the_oldest_dependencies_on_the_first():
     planned = pythons.runs([python(11), python(12), python(13, "venv")])
     assert [(run.python.minor, run.oldest) for run in planned] == [
-        ("3.11", False), ("3.12", False), ("3.11", True),
+        ("3.11", False), ("3.12", False), ("3.11", True), ("3.12", True),
     ]  # fmt: skip
 
 
@@ -43,15 +43,22 @@ def test_each_flag_is_off_in_one_run():
     planned = pythons.runs([python(11), python(12), python(13), python(14)], without=["3.11"])
     assert [(run.python.minor, run.off) for run in planned] == [
         ("3.12", "cache_graphs"), ("3.13", "background_compilation"), ("3.14", ""), ("3.11", ""),
+        ("3.12", ""),
     ]  # fmt: skip
 
 
 def test_an_extra_has_pythons_of_its_own():
     assert pythons.allowed("pymc") == (3, 12) and pythons.allowed("test") == (3, 11)
-    planned = pythons.runs([python(11), python(12), python(13)], extra="pymc")
-    assert [(run.python.minor, run.oldest, run.extra, run.off) for run in planned] == [
-        ("3.12", False, "pymc", ""), ("3.13", False, "pymc", ""), ("3.12", True, "pymc", ""),
+    planned = pythons.runs([python(11), python(12), python(13)])
+    assert [(run.python.minor, run.oldest, run.extra) for run in planned] == [
+        ("3.11", False, ""), ("3.12", False, "pymc"), ("3.13", False, "pymc"),
+        ("3.11", True, ""), ("3.12", True, "pymc"),
     ]  # fmt: skip
+    quick, of_extra = ["-m", "null"], ["tests/pytensor", "tests/frontends"]
+    assert [pythons.tests(run) for run in planned] == [
+        [quick], [quick, of_extra], [quick, of_extra], [quick], [of_extra],
+    ]  # fmt: skip
+    assert [pythons.tests(run, ["-x"]) for run in planned] == 5 * [[["-x"]]]
 
 
 def folder(tmp_path, name, programs):
