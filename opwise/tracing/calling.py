@@ -9,7 +9,6 @@ import math
 import operator
 import sys
 import types
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -28,13 +27,11 @@ from opwise.tracing.values import (
     PYTHON_TYPES,
     Number,
     Traced,
-    array,
     as_traced,
     captured,
     constant,
     is_one,
     is_traced,
-    kind_of,
     number_operation,
 )
 
@@ -613,5 +610,3 @@ HOOKS = types.SimpleNamespace(
         )
     },
 )  # fmt: skip
-
-__all__ = ["array", "convert_function", "kind_of", "warnings"]

@@ -25,7 +25,6 @@ from opwise.tracing.shaping import (
     moveaxis,
     ravel,
     reshape,
-    swapaxes,
     transpose,
 )
 from opwise.tracing.trace import untraceable
@@ -811,6 +810,3 @@ def _convolution(name: str, a: Any, v: Any, mode: str) -> Any:
         length = operator.index(length)
     (made,) = numpy_call(name, [x.variable, y.variable], [(dtype, [is_one(length)])], mode=mode)
     return array(made, (length,))
-
-
-__all__ = ["swapaxes"]

@@ -16,7 +16,6 @@ from opwise.tracing.ops import numpy_call
 from opwise.tracing.shaping import (
     _stored,
     arange,
-    asarray,
     astype,
     axes_of,
     axis_of,
@@ -28,7 +27,6 @@ from opwise.tracing.shaping import (
     moveaxis,
     ravel,
     reshape,
-    result_dtype,
     swapaxes,
 )
 from opwise.tracing.trace import demand, untraceable
@@ -36,18 +34,14 @@ from opwise.tracing.ufuncs import dtype_entry, operand_as
 from opwise.tracing.values import (
     HANDLERS,
     UNKNOWN,
-    Dim,
     Number,
-    Root,
     Traced,
     array,
     as_traced,
     common_order,
-    dim_variable,
     fitted,
     hint_of,
     is_one,
-    number_of,
     number_text,
     product,
 )
@@ -1026,5 +1020,3 @@ HANDLERS.methods["conj"] = HANDLERS.methods["conjugate"] = lambda x: (
     np.conjugate(x) if x.dtype.kind == "c" else x
 )
 HANDLERS.methods["ptp"] = ptp
-
-__all__ = ["Dim", "Root", "asarray", "dim_variable", "number_of", "result_dtype"]

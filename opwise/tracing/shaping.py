@@ -13,11 +13,9 @@ from opwise import tensor as T
 from opwise.tensor.variable import Tensor
 from opwise.tracing.indexing import (
     Reorder,
-    broadcast,
     broadcast_dims,
     converted,
     expanded,
-    with_ones,
     write_broadcast,
     written_value,
 )
@@ -1149,6 +1147,3 @@ def result_type(*values: Any) -> np.dtype[Any]:
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     to = to.dtype if type(to) is Traced else to
     return np.can_cast(from_.dtype if type(from_) is Traced else from_, to, casting)
-
-
-__all__ = ["broadcast", "implements", "with_ones"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 
@@ -77,18 +77,3 @@ def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
     for name, part in zip(structure.keys, parts, strict=True):
         object.__setattr__(made, name, part)
     return made
-
-
-def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
-    """Return the tree of what a function returns for each leaf of trees of one structure.
-
-    Raises ValueError if the structures differ.
-    """
-    leaves, structure = flatten(tree)
-    columns = [leaves]
-    for other in others:
-        more, own = flatten(other)
-        if own != structure:
-            raise ValueError(f"The structures of two trees differ: {structure} and {own}")
-        columns.append(more)
-    return unflatten(structure, [function(*row) for row in zip(*columns, strict=True)])

@@ -1,6 +1,8 @@
 """Signatures: what makes a function compile again, and what a call gives back."""
 
 import dataclasses
+import subprocess
+import sys
 from collections import namedtuple
 
 import numpy as np
@@ -329,3 +331,11 @@ def test_conditions_on_numbers_that_are_not_finite():
     assert f(ones(2), 3.0) == 1 and f(ones(2), np.inf) == 0
     g = jit(lambda x, c: [x[0]] * (2 if bool(c == c) else 3))
     assert len(g(ones(2), np.nan)) == 3 and len(g(ones(2), 1.0)) == 2
+
+
+def test_the_layer_is_loaded_when_it_is_used():
+    program = (
+        "import sys, opwise; assert 'opwise.tracing' not in sys.modules; opwise.jit; "
+        "assert 'opwise.tracing' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
