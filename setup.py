@@ -245,12 +245,14 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-setup(
-    # One folder of C text per Cython version: what another version wrote is not taken for current.
-    ext_modules=cythonize(
-        [extension(), call_stacks()],
-        build_dir=f"build/cython-{Cython.__version__}",
-        include_path=[GENERATED],
-    ),
-    cmdclass={"build_ext": ParallelBuild},
-)
+if __name__ == "__main__":  # processes that compile bytecode import this file too
+    setup(
+        # One folder of C text per Cython version: what another version wrote is not taken for
+        # current.
+        ext_modules=cythonize(
+            [extension(), call_stacks()],
+            build_dir=f"build/cython-{Cython.__version__}",
+            include_path=[GENERATED],
+        ),
+        cmdclass={"build_ext": ParallelBuild},
+    )
