@@ -43,7 +43,7 @@ _TENSOR = {
     "prod": ("", "a", "axis dtype keepdims"),
     "ptp": ("", "a", "axis"),
     "ravel": ("flatten", "a", ""),
-    "reshape": ("", "a shape", ""),
+    "reshape": ("", "a shape newshape", ""),  # the name in old releases
     "roll": ("", "a shift", "axis"),
     "round": ("", "a", ""),
     "sort": ("", "a", "axis"),
@@ -84,7 +84,10 @@ def call(function: Any, variable: Any, args: Sequence[Any], kwargs: Mapping[str,
 def _of_tensors(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call the function of tensors with arguments of numpy's; raise TypeError for others."""
     own, first, known = _TENSOR[function.__name__]
-    bound = inspect.signature(function).bind(*args, **kwargs).arguments
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs).arguments
+    except ValueError:  # before 2.4 numpy's functions in C do not tell what they take
+        bound = dict(zip(f"{first} {known}".split(), args, strict=False)) | dict(kwargs)
     given = {key: value for key, value in bound.items() if value is not None}
     positional = [given.pop(key) for key in first.split() if key in given]
     if unknown := sorted(set(given) - set(known.split())):

@@ -74,12 +74,15 @@ def _module(name: str, source: Any, functions: list[str]) -> types.ModuleType:
 
 
 globals().update({name: getattr(np, name) for name in _VALUES})
-globals().update({name: _traced_too(getattr(np, name)) for name in _FUNCTIONS})
+#: those of the standard that this release of numpy has; the oldest lack three
+_THERE = [name for name in _FUNCTIONS if hasattr(np, name)]
+globals().update({name: _traced_too(getattr(np, name)) for name in _THERE})
 #: linear algebra and Fourier transforms, the extensions of the standard
 linalg = _module("linalg", np.linalg, _LINALG)
 fft = _module("fft", np.fft, _FFT)
-__array_namespace_info__ = np.__array_namespace_info__
+# numpy 2.1 has it
+__array_namespace_info__ = getattr(np, "__array_namespace_info__", None)
 
-__all__ = [*_VALUES, *_FUNCTIONS, "__array_namespace_info__", "fft", "linalg"]
+__all__ = [*_VALUES, *_THERE, "__array_namespace_info__", "fft", "linalg"]
 
 HANDLERS.register(namespace=lambda: sys.modules[__name__])

@@ -403,7 +403,9 @@ def where(condition: Any, x: Any = _NO_VALUE, y: Any = _NO_VALUE, /) -> Any:
         made = np.result_type(as_traced(x).dtype, as_traced(y).dtype)
     else:
         made = result_type_of(x, y)
-    # Python's ints wrap here, as numpy casts them without a check
+        for number in (v for v in (x, y) if type(v) is int):
+            np.where(True, number, np.zeros((), made))  # since 2.5 numpy refuses what does not fit
+    # before, Python's ints wrap
     chosen = [operand_as(_array_like(v), made) for v in (x, y)]
     mask = astype(as_traced(condition), bool, copy=False)
     variables, dims = broadcast([mask, *chosen])
@@ -518,7 +520,7 @@ cumsum = implements(np.cumsum, method="cumsum")(_accumulated("cumsum"))
 cumprod = implements(np.cumprod, method="cumprod")(_accumulated("cumprod"))
 
 
-@implements(np.cumulative_sum)
+@implements(getattr(np, "cumulative_sum", None))
 def cumulative_sum(
     x: Any,
     /,
@@ -543,7 +545,7 @@ def cumulative_sum(
     return _finish(made, out)
 
 
-@implements(np.cumulative_prod)
+@implements(getattr(np, "cumulative_prod", None))
 def cumulative_prod(
     x: Any,
     /,

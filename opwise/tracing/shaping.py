@@ -50,11 +50,15 @@ from opwise.tracing.values import (
 
 
 def implements(*functions: Any, method: str | None = None) -> Callable[[Any], Any]:
-    """Register what functions of numpy, and a method of arrays, do with traced arrays."""
+    """Register what functions of numpy, and a method of arrays, do with traced arrays.
+
+    functions: None for one that this release of numpy lacks.
+    """
 
     def register(own: Callable[..., Any]) -> Callable[..., Any]:
         for function in functions:
-            HANDLERS.functions[function] = own
+            if function is not None:
+                HANDLERS.functions[function] = own
         if method is not None:
             HANDLERS.methods[method] = own
         return own
@@ -591,7 +595,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Traced]:
     return array_split(x, indices_or_sections, axis)
 
 
-@implements(np.unstack)
+@implements(getattr(np, "unstack", None))
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Traced, ...]:
     x = as_traced(x)
     if not x.ndim:

@@ -73,6 +73,7 @@ def test_no_result_is_wrong(name):
 
 
 @pytest.mark.parametrize("name", sorted(fromnumpy._TENSOR))
+@pytest.mark.filterwarnings("ignore")
 def test_functions_of_tensors_take_their_place(name):
     x, w = T.dmatrix("x"), T.dvector("w")
     results = []

@@ -1,5 +1,7 @@
 """Expressions of numpy that are compared with numpy itself, by what they are about."""
 
+import numpy as np
+
 UNARY = """
 negative positive absolute fabs sign square sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan
 arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh logical_not invert isnan isinf
@@ -174,6 +176,9 @@ np.conj(x)
 x.conj()
 """.strip().splitlines(),
 ]
+# an int of Python in old releases of numpy, where a traced function returns numpy's
+if type(np.count_nonzero(np.ones(1))) is int:
+    REDUCTIONS = [text for text in REDUCTIONS if "count_nonzero" not in text]
 #: of a matrix x, a matrix y of its shape, a vector v as long as its rows, and an array z of rank 3
 SHAPES = [
     *"""
