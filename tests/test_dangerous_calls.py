@@ -42,6 +42,9 @@ ALLOWED = {
     ("opwise/testing/stateful/__main__.py", "repeat"): "what its own process wrote",
     ("opwise/notebook/extension.py", "_run"): "the cell of the user, as IPython runs it",
     ("opwise/distributed/recipe.py", "_Reader"): "functions on a cluster (SECURITY.md)",
+    ("opwise/pytensor/__main__.py", "main"): "runs the program of the user",
+    ("opwise/tracing/convert.py", "convert"): "the function of the user, its loops as calls",
+    ("opwise/tracing/jitted.py", "_compile"): "the checks of a signature, without texts of others",
     ("benchmark/leaks.py", "step"): "a pickle that it has just written",
     ("benchmark/graph_cache.py", "load"): "a pickle that it has just written",
 }

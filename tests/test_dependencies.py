@@ -16,8 +16,10 @@ GROUPS = {
     "opwise": ABOUT["project"]["dependencies"],
     **ABOUT["project"]["optional-dependencies"],
 }
-#: name, extras, bound
-FORM = re.compile(r"([\w-]+)(\[[\w,]+\])?(>=|~=)([\d.]+)")
+#: name, extras, bound; at most an upper bound and the oldest Python behind it
+FORM = re.compile(
+    r"([\w-]+)(\[[\w,]+\])?(>=|~=)([\d.]+)(?:,<[\d.]+)?(?:; python_version >= '[\d.]+')?"
+)
 
 
 @pytest.mark.parametrize("group", GROUPS)

@@ -77,6 +77,8 @@ def lacking(dotted: str) -> str | None:
         recorded = record.names(getattr(value, "__name__", "")).get(part)
         try:
             value = getattr(value, part)
+        except ImportError:  # it is there, and needs another package
+            return None
         except AttributeError as missing:
             if not isinstance(value, types.ModuleType):
                 return f"opwise has no {name}." if isinstance(value, type) else None

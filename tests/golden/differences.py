@@ -1414,6 +1414,11 @@ DIFFERENCES = (
         },
     ),
     Difference(
+        "Functions of numpy do with variables what those of tensors do, not what numpy does with "
+        "objects that it does not know.",
+        {"broadcast.variable_protocol:np.dot": "TensorVariable"},
+    ),
+    Difference(
         "relu of integers and bools does not overflow",
         {
             f"values.nnet.relu:{dtype_}/{mode}": values({position: value})
