@@ -223,7 +223,7 @@ def test_functions_trust_their_caller(small):
     assert f.trust_input
 
 
-@pytest.mark.usefixtures("only_own_rewrites", "cached")
+@pytest.mark.usefixtures("only_own_rewrites")
 def test_graphs_with_performed_ops_are_kept_in_the_cache():
     """What is performed is that of the graph at hand; Ops that look alike stay apart."""
 
@@ -248,7 +248,7 @@ def test_graphs_with_performed_ops_are_kept_in_the_cache():
     assert len([n for n in same.linked.order if isinstance(n.op, Performed)]) == 1
 
 
-@pytest.mark.usefixtures("only_own_rewrites", "cached")
+@pytest.mark.usefixtures("only_own_rewrites")
 def test_values_of_other_libraries_do_not_hinder_the_cache(small):
     box, x = Var(Boxes(), "box"), Var(VECTOR, "x")
     opened = Apply(Mean(), [x], [NUMBER])
