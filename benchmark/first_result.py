@@ -123,7 +123,7 @@ w = w.get_value()
 {SHOWN}
 """,
 }
-#: how libraries with a cache on disk are told its folder
+#: environment variables that tell a library the folder of its cache on disk
 CACHES = {
     "opwise": {"OPWISE_FLAGS": "base_compiledir={}"},
     "numba": {"NUMBA_CACHE_DIR": "{}"},

@@ -1,9 +1,10 @@
-"""What ``opwise run --live`` costs: calls of a small function per second, with and without it.
+"""What ``opwise run --live``, and its samples of the program, cost: calls per second of a small
+function with the table, without it, and without samples.
 
     python -m benchmark.live_cost [--rounds N] [--calls N]
 
 Each figure comes from a program of its own in a terminal of its own, and is the best of twelve
-parts of its calls. The two ways take turns; medians and extremes are printed.
+parts of its calls. The three ways take turns; medians and extremes are printed.
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ for _ in range(12):
 open("rate", "w").write(str(best))
 """
 #: the options of opwise run, by way
-WAYS: dict[str, list[str]] = {"without": [], "--live": ["--live"]}
+WAYS: dict[str, list[str]] = {
+    "without": [],
+    "--live": ["--live"],
+    "--no-sampling": ["--no-sampling"],
+}
 
 
 def rate(way: str, calls: int) -> float:
@@ -77,14 +82,14 @@ def measure(rounds: int, calls: int) -> dict[str, list[float]]:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Measure what opwise run --live and samples cost.")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--calls", type=int, default=200_000, help="in each of the twelve parts")
     args = parser.parse_args(argv)
     print("; ".join(f"{name} {value}" for name, value in machine(()).items()))
     for way, rates in measure(args.rounds, args.calls).items():
         print(
-            f"{way:8} {statistics.median(rates):12,.0f} calls per second, "
+            f"{way:13} {statistics.median(rates):12,.0f} calls per second, "
             f"from {min(rates):,.0f} to {max(rates):,.0f}"
         )
 

@@ -113,7 +113,9 @@ def _with_program(command: Callable[..., None], required: bool) -> Callable[...,
         if pytensor and (py2 or py3):
             raise click.UsageError("programs for an earlier Python cannot use PyTensor")
         if pytensor and importlib.util.find_spec("pytensor") is None:
-            raise click.ClickException("--pytensor needs PyTensor: pip install 'opwise[pytensor]'")
+            raise click.ClickException(
+                "--pytensor needs PyTensor: pip install 'opwise[pytensor]' (Python 3.12 or later)"
+            )
         if py2 and not convert.is_available():
             raise click.ClickException(f"--py2 needs the package fissix: {convert.INSTALL}")
         python = 2 if py2 else 3 if py3 else None

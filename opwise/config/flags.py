@@ -24,6 +24,7 @@ from opwise.config.values import (
     StrParam,
     at_least,
     is_device,
+    not_negative,
     up_to,
 )
 
@@ -249,7 +250,7 @@ _PROFILING = (
      "The signal upon which the program writes its profile and goes on; opwise ask sends it. The "
      "file is profiling.destination if that ends in .json, else PROGRAM.PID.profile.json in the "
      "working directory."),
-    ("profiling.sampling", FloatParam(0, at_least(0)),
+    ("profiling.sampling", FloatParam(0, not_negative()),
      "Look every so many milliseconds what the main thread of the program does, also outside "
      "compiled functions (0: never). opwise run does so every 10 ms, from the start of the "
      "program."),

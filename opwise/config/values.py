@@ -296,6 +296,11 @@ def at_least(low: int) -> Condition:
     return Condition(f"integers >= {low}", lambda value: value >= low)
 
 
+def not_negative() -> Condition:
+    """Return the condition that a number, whole or not, is 0 or more."""
+    return Condition("numbers >= 0", lambda value: value >= 0)
+
+
 def up_to(high: int) -> Condition:
     """Return the condition that a number is in 0 to ``high``."""
     return Condition(f"integers from 0 to {high}", lambda value: 0 <= value <= high)

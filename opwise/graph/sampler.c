@@ -20,12 +20,12 @@
 
 /* Of deeper stacks the outer frames are left out. */
 #define MOST_FRAMES 256
-/* So many different stacks are told apart; later ones count for what called them. */
+/* At most so many different calls are kept; the time of a further one goes to its caller. */
 #define MOST_NODES (1 << 16)
-/* So many stretches of the time line are kept: then each becomes twice as long. */
+/* At most so many stretches of the time line are kept; beyond that, neighbours are joined in pairs. */
 #define MOST_STRETCHES 4096
-/* So many times as long as the last look took is the least time until the next: looking takes less
- * than 1 % of the time of a program with very deep stacks too. */
+/* The thread sleeps at least this many times as long as the last look took, so that looking takes
+ * less than 1 % of the time even where stacks are very deep. */
 #define REST_FACTOR 150
 
 /* A running call and those above it; times are nanoseconds. */
@@ -58,9 +58,9 @@ static struct {
     int places_room;
     Stretch *stretches;
     int n_stretches;
-    int64_t shortest;        /* a shorter stretch takes in what follows */
-    _Atomic int asked;       /* whether the main thread is to look and has not yet */
-    _Atomic int in_call;     /* whether it was in a call of a compiled function when it was asked */
+    int64_t shortest;    /* a shorter stretch takes in what follows */
+    _Atomic int asked;   /* whether the main thread is to look and has not yet */
+    _Atomic int in_call; /* whether it looks within, or at the end of, a call of such a function */
     _Atomic int64_t resting; /* nanoseconds */
     int running, stopping;
     pthread_t thread;
@@ -267,13 +267,13 @@ static int look_once(void *unused)
  * whether there is anything. Without that function of Python it sees it later. */
 static void interrupt_main(void)
 {
-    static void (*signal)(PyInterpreterState *);
-    if (signal == NULL) {
+    static void (*interrupt)(PyInterpreterState *);
+    if (interrupt == NULL) {
         void *found = dlsym(RTLD_DEFAULT, "_PyEval_SignalAsyncExc");
-        memcpy(&signal, &found, sizeof signal);
+        memcpy(&interrupt, &found, sizeof interrupt);
     }
-    if (signal != NULL)
-        signal(PyInterpreterState_Main());
+    if (interrupt != NULL)
+        interrupt(PyInterpreterState_Main());
 }
 #else
 static void interrupt_main(void) {}
@@ -284,10 +284,13 @@ static void *run(void *unused)
     s.id = ow_thread_id();
     for (int64_t ns = s.period; !sleep_for(ns);) {
         if (!atomic_exchange(&s.asked, 1)) {
-            atomic_store(&s.in_call, s.is_called != NULL && s.is_called());
+            atomic_store(&s.in_call, 0);
             if (Py_AddPendingCall(look_once, NULL) < 0)
                 atomic_store(&s.asked, 0); /* too many others wait */
             interrupt_main();
+            /* from now on the main thread looks as soon as a call ends: it is still at its line */
+            if (s.is_called != NULL && s.is_called())
+                atomic_store(&s.in_call, 1);
         }
         const int64_t resting = atomic_load(&s.resting);
         ns = resting > s.period ? resting : s.period;

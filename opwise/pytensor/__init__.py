@@ -8,7 +8,8 @@ try:
     import pytensor as _pytensor  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "opwise.pytensor needs PyTensor, which is not installed: pip install 'opwise[pytensor]'"
+        "opwise.pytensor needs PyTensor, which is not installed: pip install 'opwise[pytensor]' "
+        "(in Python 3.12 or later)"
     ) from error
 
 from opwise.pytensor.linker import OpwiseLinker, own_function, performed

@@ -87,26 +87,6 @@ def _sum_dtype(x: Traced, dtype: Any) -> np.dtype[Any]:
     return np.add.reduce(np.ones(1, x.dtype)).dtype
 
 
-@implements(np.sum, method="sum")
-def sum_(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False,
-    initial: Any = _NO_VALUE, where: Any = True,
-) -> Any:  # fmt: skip
-    x = as_traced(a)
-    axes = axes_of(axis, x.ndim)
-    made = _sum_dtype(x, dtype if dtype is not None or out is None else _only(out).dtype)
-    x = _masked(astype(x, made, copy=False), where, 0)
-    if made == np.bool:
-        return any_(x, axis, out, keepdims)
-    variable = x.variable
-    if axes:
-        variable = _wide_float16(variable, lambda v: T.sum(v, axis=list(axes), dtype=v.type.dtype))
-    result = _reduced(x, converted(variable, made), axes, keepdims)
-    if initial is not _NO_VALUE:
-        result = astype(np.add(result, initial), made, copy=False)  # type: ignore[call-overload]
-    return _finish(result, out)
-
-
 def _wide_float16(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
     """Return what a function gives for float32, if a variable is of float16."""
     if x.type.dtype != "float16":
@@ -114,24 +94,34 @@ def _wide_float16(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
     return T.cast(function(T.cast(x, "float32")), "float16")
 
 
-@implements(np.prod, method="prod")
-def prod(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False,
-    initial: Any = _NO_VALUE, where: Any = True,
-) -> Any:  # fmt: skip
-    x = as_traced(a)
-    axes = axes_of(axis, x.ndim)
-    made = _sum_dtype(x, dtype if dtype is not None or out is None else _only(out).dtype)
-    x = _masked(astype(x, made, copy=False), where, 1)
-    if made == np.bool:
-        return all_(x, axis, out, keepdims)
-    variable = x.variable
-    if axes:
-        variable = _wide_float16(variable, lambda v: T.prod(v, axis=list(axes), dtype=v.type.dtype))
-    result = _reduced(x, converted(variable, made), axes, keepdims)
-    if initial is not _NO_VALUE:
-        result = astype(np.multiply(result, initial), made, copy=False)  # type: ignore[call-overload]
-    return _finish(result, out)
+def _total(ufunc: Any, fold: Callable[..., Tensor], neutral: int) -> Callable[..., Any]:
+    """Return the reduction by ``ufunc``, which ``fold`` computes: a sum, or a product."""
+
+    def reduce(
+        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False,
+        initial: Any = _NO_VALUE, where: Any = True,
+    ) -> Any:  # fmt: skip
+        x = as_traced(a)
+        axes = axes_of(axis, x.ndim)
+        made = _sum_dtype(x, dtype if dtype is not None or out is None else _only(out).dtype)
+        x = _masked(astype(x, made, copy=False), where, neutral)
+        if made == np.bool:
+            return (all_ if neutral else any_)(x, axis, out, keepdims)
+        variable = x.variable
+        if axes:
+            variable = _wide_float16(
+                variable, lambda v: fold(v, axis=list(axes), dtype=v.type.dtype)
+            )
+        result = _reduced(x, converted(variable, made), axes, keepdims)
+        if initial is not _NO_VALUE:
+            result = astype(ufunc(result, initial), made, copy=False)
+        return _finish(result, out)
+
+    return reduce
+
+
+sum_ = implements(np.sum, method="sum")(_total(np.add, T.sum, 0))
+implements(np.prod, method="prod")(_total(np.multiply, T.prod, 1))
 
 
 def _extreme(name: str) -> Callable[..., Any]:
