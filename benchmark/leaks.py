@@ -24,7 +24,7 @@ import numpy as np
 
 import opwise
 import opwise.tensor as T
-from opwise.config import config
+from opwise.config import change_flags
 from opwise.errors import UnusedInputError
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
@@ -324,7 +324,7 @@ def _threads():
 
 def calls(times: int, names=None) -> Iterator[Growth]:
     """Run each case of calls, ``times`` divided by its cost."""
-    for name in names or CALLS:
+    for name in CALLS if names is None else names:
         step, watched = CALLS[name].make()
         yield growth(name, step, max(1, times // CALLS[name].cost), watched)
         del step, watched
@@ -405,7 +405,7 @@ COMPILATIONS: dict[str, Callable[[], Callable]] = {
 
 def compilations(times: int, names=None, warm: int = 2 * REMEMBERED + 50) -> Iterator[Growth]:
     """Run each case of compilations so many times, and ``warm`` times before."""
-    for name in names or COMPILATIONS:
+    for name in COMPILATIONS if names is None else names:
         slack = times // 4 if "each" in name else 0
         yield growth(f"compile: {name}", COMPILATIONS[name](), times, ALWAYS, warm, slack)
 
@@ -420,16 +420,15 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     wanted = args.only or [*CALLS, *COMPILATIONS]
     print(TITLE)
-    config.cache_graphs = False  # each compilation rewrites
     failed = False
-    for found in (
-        *([] if not (names := [n for n in wanted if n in CALLS]) else [calls(args.calls, names)]),
-        *([] if not (names := [n for n in wanted if n in COMPILATIONS])
-          else [compilations(args.compilations, names)]),
-    ):  # fmt: skip
-        for grown in found:
-            print(grown, flush=True)
-            failed |= bool(grown.grew)
+    with change_flags(cache_graphs=False):  # each compilation rewrites
+        for found in (
+            calls(args.calls, [n for n in wanted if n in CALLS]),
+            compilations(args.compilations, [n for n in wanted if n in COMPILATIONS]),
+        ):
+            for grown in found:
+                print(grown, flush=True)
+                failed |= bool(grown.grew)
     return int(failed)
 
 

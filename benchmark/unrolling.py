@@ -15,7 +15,7 @@ import numpy as np
 
 import opwise.tensor as T
 from opwise import Mode, function
-from opwise.config import config
+from opwise.config import change_flags
 from opwise.loops import scan
 from opwise.loops.rules import unrolling
 
@@ -59,7 +59,12 @@ def seconds_of_a_call(f, value):
 def main(numbers):
     """Print a line for each step, number of steps and graph."""
     unrolling.MOST_APPLYS = sys.maxsize
-    config.cache_graphs = False  # rewriting is timed, and its limit is another than opwise's
+    with change_flags(cache_graphs=False):  # rewriting is timed, and its limit is another
+        measure(numbers)
+
+
+def measure(numbers):
+    """Print the lines of ``main``."""
     for name, (step, shape) in STEPS.items():
         value = np.random.default_rng(0).uniform(0.1, 0.9, shape)
         for n in numbers:
