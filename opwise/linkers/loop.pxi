@@ -6,6 +6,10 @@ cdef enum:
     # why it ended, as opwise.scalar.recurrence has it
     SMALL_ENDED = 1
     SMALL_LEFT = 2
+    SMALL_FAILED = 3
+
+
+FAILED_STEP = "a step of the loop reads or writes an element that its array does not have"
 
 
 @cython.final
@@ -23,6 +27,8 @@ cdef class Loop(Runner):
     cdef int64_t done
     cdef int nsequences, nstates, ntaps, nresults, nobjects, nconstants
     cdef bint until
+    # the C function has met an error in a step, which the VM is to raise
+    cdef bint failed
     # by tap: its state, and how many steps back
     cdef int *tap_state
     cdef int *tap_back
@@ -69,14 +75,14 @@ cdef class Loop(Runner):
         shapes = recurrence.shapes
         lengths = [n for shape in shapes for n in shape]
         self.operands = <char **>calloc(len(shapes) + 2, sizeof(char *))
-        self.strides = <int64_t *>calloc(3 * len(shapes) + len(lengths) + 1, sizeof(int64_t))
+        self.strides = <int64_t *>calloc(3 * len(shapes) + 2 * len(lengths) + 1, sizeof(int64_t))
         self.lengths = <int64_t *>calloc(len(lengths) + 1, sizeof(int64_t))
         if not (self.operands and self.strides and self.lengths):
             raise MemoryError()
         for i, n in enumerate(lengths):
             self.lengths[i] = n
         self.small, self.keep = <ow_loop><uintptr_t>loop.address, loop
-        self.chunk = max(1, int(SMALL_NS / recurrence.nanoseconds))
+        self.chunk = max(1, <int64_t>(SMALL_NS / <double>recurrence.nanoseconds))
 
     def __dealloc__(self):
         free(self.operands)
@@ -120,7 +126,7 @@ cdef class Loop(Runner):
         cdef int64_t n, t = 0
         cdef bint started = False, started_small
         cdef int i
-        self.done = 0
+        self.done, self.failed = 0, False
         n = self._start_rows(outer, s)
         if n > 0 and self.small != NULL and self._fits_small(s):
             self._start_small_results(outer, s, n)
@@ -146,6 +152,8 @@ cdef class Loop(Runner):
                 vm.slots.own(self._object(i),
                              vm.slots.value(vm.output_slot[self._row_outputs() + i]))
             t += 1
+            if self.failed:
+                raise IndexError(FAILED_STEP)
             if self.until and self._ends():
                 break
             if t & 15 == 0:
@@ -182,7 +190,7 @@ cdef class Loop(Runner):
 
         Returns the next step, which the VM has to do, or -1 minus the number of steps at the end.
         """
-        cdef int64_t m
+        cdef int64_t m, start, taken
         cdef int64_t done[2]
         cdef int i
         cdef int last = self.nsequences + self._row_outputs() + self.nconstants
@@ -194,13 +202,20 @@ cdef class Loop(Runner):
             if m < self.chunk:
                 self.small(NULL, self.operands, self.strides, m)
             else:
+                start = ow_clock()
                 with nogil:
                     self.small(NULL, self.operands, self.strides, m)
+                taken = ow_clock() - start
+                if taken < SMALL_NS // 4:
+                    self.chunk = min(2 * self.chunk, INT64_MAX // 4)
+                elif taken > 4 * SMALL_NS:
+                    self.chunk = max(1, self.chunk // 2)
                 PyErr_CheckSignals()
             t += done[0]
             if done[1] == SMALL_ENDED:
                 return -1 - t
-            if done[1] == SMALL_LEFT:
+            if done[1] == SMALL_LEFT or done[1] == SMALL_FAILED:
+                self.failed = done[1] == SMALL_FAILED
                 return t
         return -1 - t
 
@@ -231,7 +246,8 @@ cdef class Loop(Runner):
         for i in range(self.nsequences):
             c = s.in_[1 + i]
             p[i] = ow_at(c.data, t, c.strides[0])
-            st = _copy_strides(st, c, 0)
+            st[0] = c.strides[0]
+            st = _copy_strides(st + 1, c, 1)
         p += self.nsequences
         for i in range(self._row_outputs()):
             p[i] = s.out[i].data
@@ -423,18 +439,22 @@ cdef void _become_row(ow_slot *row, const ow_slot *rows) noexcept:
 
 
 cdef inline bint _has_lengths(const ow_slot *c, int first, int64_t **lengths) noexcept:
-    """Return whether the dimensions of a slot from ``first`` on have some lengths; go past them."""
+    """Return whether the dimensions of a slot from ``first`` on have some lengths; go past them.
+
+    A length of -1 stands for any.
+    """
     cdef int d
     for d in range(first, c.ndim):
-        if c.shape[d] != lengths[0][0]:
+        if c.shape[d] != lengths[0][0] and lengths[0][0] >= 0:
             return False
         lengths[0] += 1
     return True
 
 
 cdef inline int64_t *_copy_strides(int64_t *to, const ow_slot *c, int first) noexcept:
-    """Copy the strides of the dimensions from ``first`` on; return where the next ones go."""
-    cdef int d
-    for d in range(first, c.ndim):
-        to[d - first] = c.strides[d]
-    return to + c.ndim - first
+    """Copy the strides and lengths of the dimensions from ``first`` on; return where others go."""
+    cdef int d, n = c.ndim - first
+    for d in range(n):
+        to[d] = c.strides[first + d]
+        to[n + d] = c.shape[first + d]
+    return to + 2 * n

@@ -7,7 +7,9 @@ step makes of numbers; ``Loop`` checks that they are the same in each call.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
+from math import inf
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,19 +17,34 @@ from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Constant, Var
 from opwise.linkers.lowering import C_DTYPES
+from opwise.loops import memory
 from opwise.loops.layout import Layout, Parts
+from opwise.loops.memory import Held, NotSmall, Range
 from opwise.loops.op import Scan
 from opwise.modes.mode import get_mode
 from opwise.scalar.composite import Composite, Instruction, Literal, append_inlined
 from opwise.scalar.loops import slot_dtype
 from opwise.scalar.op import OPS, Cast, ScalarOp, cast_op
-from opwise.scalar.recurrence import Carried, Closes, Opens, Recurrence
+from opwise.scalar.recurrence import (
+    Branches,
+    Carried,
+    Chosen,
+    Closes,
+    Fails,
+    Joins,
+    Opens,
+    Otherwise,
+    Recurrence,
+    in_memory,
+    size,
+)  # fmt: skip
 from opwise.tensor.blas import Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.convert import DeepCopyOp, ScalarFromTensor, TensorFromScalar, ViewOp
-from opwise.tensor.creation import Alloc, AllocEmpty
+from opwise.tensor.creation import Alloc, AllocEmpty, ARange
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.ifelse import IfElse
 from opwise.tensor.join import Join, MakeVector
 from opwise.tensor.linalg.inverse import MatrixInverse
 from opwise.tensor.linalg.systems import Solve
@@ -53,10 +70,8 @@ MAX_SYSTEM = 3
 Lengths = tuple[int | None, ...]
 #: the slots of the elements of an array
 Slots = np.ndarray
-
-
-class NotSmall(Exception):
-    """A step is no program of few scalar operations."""
+#: an Apply of IfElse, and which of its branches; None where all is computed
+_Branch = tuple[Apply, int] | None
 
 
 def recurrence(node: Apply, step: FunctionGraph) -> Recurrence | None:
@@ -65,45 +80,83 @@ def recurrence(node: Apply, step: FunctionGraph) -> Recurrence | None:
     step: the compiled graph.
     """
     layout: Layout = node.op.layout
-    n_steps = node.inputs[0]
     variables = (*step.inputs, *step.outputs)
     if (
         layout.objects
         or len(step.inputs) != len(node.op.inputs)
         or any(max(taps) > MAX_TAP for taps in layout.taps)
-        or (isinstance(n_steps, Constant) and n_steps.data <= FEW_STEPS)
         or not layout.taps
         or any(getattr(var.type, "dtype", None) not in C_DTYPES for var in variables)
         or not all(isinstance(n.op, ScalarOp) or _handler(n.op) for n in step.apply_nodes)
     ):
         return None
-    shapes = _shapes(node, layout, step)
-    if shapes is None:
-        return None
-    try:
-        return _program(layout, step, shapes)
-    except NotSmall:
-        return None
+    n_steps = node.inputs[0]
+    few = isinstance(n_steps, Constant) and n_steps.data <= FEW_STEPS
+    known = _shapes(node, layout, step)
+    for shapes in (known, *_in_memory(known)):
+        loops = any(isinstance(n.op, Scan) for n in step.apply_nodes)
+        if few and not (loops and any(-1 in shape for shape in shapes)):
+            continue
+        try:
+            return _program(layout, step, layout.step_inputs(shapes))
+        except NotSmall:
+            continue
+    return None
+
+
+def _in_memory(known: list[Lengths]) -> list[list[Lengths]]:
+    """Return ways to put arrays into memory: those of unknown lengths alone, and all."""
+    every: list[Lengths] = [(-1,) * len(shape) for shape in known]
+    long = [
+        other if None in shape or size(cast("tuple[int, ...]", shape)) > MAX_ELEMENTS else shape
+        for shape, other in zip(known, every, strict=True)
+    ]
+    return [long, every] if long != every else [every]
 
 
 def _program(layout: Layout, step: FunctionGraph, shapes: Parts[Any]) -> Recurrence:
     flat = shapes.flat()
-    sizes = [int(np.prod(shape, dtype=np.int64)) for shape in flat]
-    if max(sizes, default=0) > MAX_ELEMENTS:
+    if any(None in shape or size(shape) > MAX_ELEMENTS for shape in flat):
         raise NotSmall
     in_dtypes = [
-        var.type.dtype for var, n in zip(step.inputs, sizes, strict=True) for _ in range(n)
+        var.type.dtype
+        for var, shape in zip(step.inputs, flat, strict=True)
+        for _ in range(size(shape))
     ]
-    program = _Program(in_dtypes)
-    inputs: list[Slots] = []
+    program = Program(in_dtypes)
+    operand_of = [
+        *range(len(shapes.sequences)),
+        *(len(shapes.sequences) + k for k, taps in enumerate(layout.taps) for _ in taps),
+        *(len(shapes.sequences) + len(layout.taps) + layout.results + k
+          for k in range(len(shapes.constants))),
+    ]  # fmt: skip
+    inputs: list[Any] = []
     start = 0
-    for shape, size in zip(flat, sizes, strict=True):
-        inputs.append(np.arange(start, start + size).reshape(shape))
-        start += size
+    for var, shape, operand in zip(step.inputs, flat, operand_of, strict=True):
+        if in_memory(shape):
+            inputs.append(program.held(operand, var.type.dtype, len(shape)))
+            continue
+        inputs.append(np.arange(start, start + size(shape)).reshape(shape))
+        start += size(shape)
+    for k, taps in enumerate(shapes.states):
+        if in_memory(taps[0]):
+            if layout.taps[k] != (1,) or layout.kept[k] != 1:
+                raise NotSmall
+            program.writable.add(len(shapes.sequences) + k)
     outputs = layout.step_outputs(program.graph(step, inputs))
-    for taps, (new,) in zip(shapes.states, outputs.states, strict=True):
-        if any(shape != new.shape for shape in taps):
+    new: list[tuple[int, ...]] = []
+    for k, (taps, (value,)) in enumerate(zip(shapes.states, outputs.states, strict=True)):
+        if in_memory(taps[0]):
+            program.check_in_place(value, len(shapes.sequences) + k)
+            new.append(())
+        elif not isinstance(value, np.ndarray) or any(shape != value.shape for shape in taps):
             raise NotSmall
+        else:
+            new.append(_flat(value))
+    if not all(isinstance(row, np.ndarray) for row in (*outputs.results, *outputs.condition)):
+        raise NotSmall
+    if program.leaves and program.writable:
+        raise NotSmall  # the VM would do a step again of which a part is done
     found = Recurrence(
         in_dtypes=tuple(in_dtypes),
         instructions=tuple(program.instructions),
@@ -111,12 +164,12 @@ def _program(layout: Layout, step: FunctionGraph, shapes: Parts[Any]) -> Recurre
         states=tuple(taps[0] for taps in shapes.states),
         constants=tuple(shapes.constants),
         taps=layout.taps,
-        new=tuple(_flat(new) for (new,) in outputs.states),
+        new=tuple(new),
         results=tuple((row.shape, _flat(row)) for row in outputs.results),
         ends=int(outputs.condition[0]) if layout.until else None,
         leaves=tuple(program.leaves),
     )
-    if found.nanoseconds > MAX_NS:
+    if MAX_NS < found.nanoseconds < inf:
         raise NotSmall
     return found
 
@@ -142,8 +195,8 @@ def _flat(slots: Slots) -> tuple[int, ...]:
 _Dimension = tuple[Var, int]
 
 
-def _shapes(node: Apply, layout: Layout, step: FunctionGraph) -> Parts[Any] | None:
-    """Return the shapes of the inputs of a step; None if some cannot be known beforehand."""
+def _shapes(node: Apply, layout: Layout, step: FunctionGraph) -> list[Lengths]:
+    """Return the lengths of the inputs of a step, as far as they are known beforehand."""
     lengths = _Lengths()
     lengths.loop(node, step)
     pending = [var.owner for var in node.inputs[1:]]
@@ -156,10 +209,7 @@ def _shapes(node: Apply, layout: Layout, step: FunctionGraph) -> Parts[Any] | No
             pending += [var.owner for var in apply.inputs]
     for var in node.inputs[1:]:
         lengths.note(var)
-    shapes = [lengths.of(var) for var in step.inputs]
-    if any(n is None for shape in shapes for n in shape):
-        return None
-    return layout.step_inputs(shapes)
+    return [lengths.of(var) for var in step.inputs]
 
 
 #: Ops whose outputs have lengths of their inputs, of those around a loop
@@ -289,7 +339,7 @@ class _Lengths:
 # --- operations -----------------------------------------------------------------------------------
 
 
-class _Program:
+class Program:
     """A scalar program that grows by the operations of one Apply after the other."""
 
     def __init__(self, in_dtypes: Sequence[str]) -> None:
@@ -297,9 +347,41 @@ class _Program:
         self.instructions: list[Instruction] = []
         #: the slots of conditions that leave a step to the VM
         self.leaves: list[int] = []
+        #: the operands in memory -> how often they were written
+        self.versions: dict[int, int] = {}
+        #: those that may be written
+        self.writable: set[int] = set()
 
-    def run(self, node: Apply, values: list[Slots]) -> list[Slots]:
-        """Append the operations of an Apply; return the slots of its outputs."""
+    def held(self, operand: int, dtype: str, ndim: int) -> Held:
+        """Return a view of all of an operand in memory."""
+        version = self.versions.setdefault(operand, 0)
+        return Held(operand, dtype, version, (None,) * ndim, tuple(range(ndim)))
+
+    def written(self, operand: int) -> int:
+        """Note that an operand in memory was written; return its version."""
+        if operand not in self.writable:
+            raise NotSmall
+        self.versions[operand] += 1
+        return self.versions[operand]
+
+    def check_in_place(self, value: Any, operand: int) -> None:
+        """Raise NotSmall unless a value is what stands in an operand now."""
+        if not (
+            isinstance(value, Held)
+            and value.operand == operand
+            and value.version == self.versions[operand]
+            and value.is_whole
+        ):
+            raise NotSmall
+
+    def run(self, node: Apply, values: list[Any]) -> list[Any]:
+        """Append the operations of an Apply; return its outputs: slots, or what is in memory."""
+        if not all(isinstance(value, np.ndarray) for value in values):
+            in_memory = memory.handler(node.op) or _structure(node.op)
+            if in_memory is None:
+                raise NotSmall
+            found = in_memory(self, node, *values)
+            return found if isinstance(found, list) else [found]
         if isinstance(node.op, ScalarOp):
             return self.elementwise(node.op, [v.type.dtype for v in node.outputs], values)
         handler = _handler(node.op)
@@ -308,22 +390,9 @@ class _Program:
         found = handler(self, node, *values)
         return found if isinstance(found, list) else [found]
 
-    def graph(self, graph: FunctionGraph, inputs: Sequence[Slots]) -> list[Slots]:
-        """Append the operations of a graph; return the slots of its outputs."""
-        values: dict[Var, Slots] = dict(zip(graph.inputs, inputs, strict=True))
-
-        def value(var: Var) -> Slots:
-            if var not in values and isinstance(var, Constant):
-                values[var] = self.constant(np.asarray(var.data))
-            return values[var]
-
-        for apply in graph.toposort():
-            found = self.run(apply, [value(var) for var in apply.inputs])
-            for var, slots in zip(apply.outputs, found, strict=True):
-                if slots.size > MAX_ELEMENTS:
-                    raise NotSmall
-                values[var] = slots
-        return [value(var) for var in graph.outputs]
+    def graph(self, graph: FunctionGraph, inputs: Sequence[Any]) -> list[Any]:
+        """Append the operations of a graph; return its outputs: slots, or what is in memory."""
+        return _Run(self, graph, inputs).outputs()
 
     def mark(self, op: ScalarOp, args: Sequence[int], dtype: str) -> int:
         """Append a part of an inner loop; return its slot."""
@@ -346,6 +415,10 @@ class _Program:
     def dtype(self, slot: int) -> str:
         return slot_dtype(slot, self.instructions, self.in_dtypes)
 
+    def literal(self, n: int) -> int:
+        """Append an integer; return its slot."""
+        return int(self.constant(np.array(n, np.int64)))
+
     def constant(self, data: np.ndarray) -> Slots:
         if data.size > MAX_ELEMENTS or data.dtype.name not in C_DTYPES:
             raise NotSmall
@@ -362,6 +435,11 @@ class _Program:
                 raise NotSmall
             found.append(op.value)
         return np.array(found, np.int64).reshape(slots.shape)
+
+    def has_number(self, slot: Any) -> bool:
+        """Return whether a slot holds a constant."""
+        k = int(slot) - len(self.in_dtypes)
+        return k >= 0 and isinstance(self.instructions[k].op, Literal)
 
     def is_number(self, slot: Any, value: float) -> bool:
         k = int(slot) - len(self.in_dtypes)
@@ -504,6 +582,116 @@ class _Program:
         return np.array(found, np.int64)
 
 
+class _Run:
+    """Appends a graph to a program: what only a branch needs stands in the branch."""
+
+    def __init__(self, p: Program, graph: FunctionGraph, inputs: Sequence[Any]) -> None:
+        self.p, self.graph = p, graph
+        self.values: dict[Var, Any] = {}
+        self.give(graph.inputs, inputs)
+        order = graph.toposort()
+        #: by Apply, the branch (an Apply of IfElse, and 0 or 1) that alone needs it, or None
+        self.home: dict[Apply, _Branch] = {}
+        for node in reversed(order) if any(n.op.branches for n in order) else ():
+            uses = [
+                None if client == "output" else self._use(client, i)
+                for out in node.outputs
+                for client, i in graph.clients(out)
+            ]
+            self.home[node] = self._common(uses)
+        self.nodes: dict[_Branch, list[Apply]] = {}
+        for node in order:
+            self.nodes.setdefault(self.home.get(node), []).append(node)
+
+    def _use(self, client: Apply, i: int) -> _Branch:
+        if client.op.branches:
+            for b, positions in enumerate(client.op.branches):
+                if i in positions:
+                    return client, b
+        return self.home[client]
+
+    def _around(self, branch: _Branch) -> list[_Branch]:
+        """Return a branch and those around it, the innermost first; the last is None."""
+        found = [branch]
+        while branch is not None:
+            branch = self.home[branch[0]]
+            found.append(branch)
+        return found
+
+    def _common(self, uses: list[_Branch]) -> _Branch:
+        first, *others = uses or [None]
+        for branch in self._around(first):
+            if all(branch in self._around(other) for other in others):
+                return branch
+        return None
+
+    def outputs(self) -> list[Any]:
+        self.block(None)
+        return [self.value(var) for var in self.graph.outputs]
+
+    def value(self, var: Var) -> Any:
+        if var not in self.values and isinstance(var, Constant):
+            self.values[var] = self.p.constant(np.asarray(var.data))
+        return self.values[var]
+
+    def block(self, branch: _Branch) -> None:
+        """Append the Applys that a branch alone needs."""
+        for node in self.nodes.get(branch, ()):
+            if node.op.branches:
+                found = self.choice(node)
+            else:
+                found = self.p.run(node, [self.value(var) for var in node.inputs])
+            self.give(node.outputs, found)
+
+    def give(self, variables: Sequence[Var], values: Sequence[Any]) -> None:
+        """Note what stands for variables."""
+        for var, value in zip(variables, values, strict=True):
+            # what numpy takes from an array of slots is a number
+            self.values[var] = slots = np.asarray(value) if isinstance(value, np.integer) else value
+            if isinstance(slots, np.ndarray) and slots.size > MAX_ELEMENTS:
+                raise NotSmall
+
+    def choice(self, node: Apply) -> list[Any]:
+        """Append both branches of an IfElse; return what they give."""
+        p = self.p
+        condition = self.value(node.inputs[0])
+        if not isinstance(node.op, IfElse) or not isinstance(condition, np.ndarray):
+            raise NotSmall
+        before, after, values = p.versions, [], []
+        marks = (Branches(), Otherwise())
+        for b, given in enumerate(node.op.values(node.inputs)):
+            p.mark(marks[b], [] if b else [int(condition)], "bool")
+            p.versions = dict(before)
+            self.block((node, b))
+            values.append([self.value(var) for var in given])
+            after.append(p.versions)
+        p.mark(Joins(), (), "bool")
+        p.versions = {
+            k: version if {version} == {of[k] for of in after} else max(of[k] for of in after) + 1
+            for k, version in before.items()
+        }
+        return [self._chosen(x, y, after) for x, y in zip(*values, strict=True)]
+
+    def _chosen(self, x: Any, y: Any, after: Sequence[dict[int, int]]) -> Any:
+        """Return what stands for values of both branches. after: the versions at their ends."""
+        p = self.p
+        if isinstance(x, Held) and isinstance(y, Held):
+            if [x.version, y.version] != [of[x.operand] for of in after]:
+                raise NotSmall
+            x, y = (replace(one, version=p.versions[x.operand]) for one in (x, y))
+            return x if x == y else _refused()
+        if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape == y.shape):
+            raise NotSmall
+        slots = [
+            p.mark(Chosen(), [int(a), int(b)], p.dtype(a)) for a, b in zip(*map(np.ravel, (x, y)), strict=True)
+        ]
+        return np.array(slots, np.int64).reshape(x.shape)
+
+
+def _refused() -> Any:
+    raise NotSmall
+
+
 _Handler = Callable[..., Any]
 _handlers: dict[type, _Handler] = {}
 
@@ -522,7 +710,7 @@ def _on(*op_classes: type) -> Callable[[_Handler], _Handler]:
 
 
 @_on(Elemwise)
-def _elemwise(p: _Program, node: Apply, *values: Slots) -> list[Slots]:
+def _elemwise(p: Program, node: Apply, *values: Slots) -> list[Slots]:
     for shape in zip(
         *(
             [None if one else n for n, one in zip(v.shape, var.type.broadcastable, strict=True)]
@@ -537,7 +725,7 @@ def _elemwise(p: _Program, node: Apply, *values: Slots) -> list[Slots]:
 
 
 @_on(DimShuffle, Rebroadcast)
-def _moved(p: _Program, node: Apply, x: Slots) -> Slots:
+def _moved(p: Program, node: Apply, x: Slots) -> Slots:
     storage: list[Any] = [None]
     node.op.perform(node, [x], [storage])
     moved: Slots = storage[0]
@@ -545,12 +733,12 @@ def _moved(p: _Program, node: Apply, x: Slots) -> Slots:
 
 
 @_on(DeepCopyOp, ViewOp, ScalarFromTensor, TensorFromScalar)
-def _same(p: _Program, node: Apply, x: Slots) -> Slots:
+def _same(p: Program, node: Apply, x: Slots) -> Slots:
     return x
 
 
 @_on(Subtensor, Reshape)
-def _part(p: _Program, node: Apply, x: Slots, *numbers: Slots) -> Slots:
+def _part(p: Program, node: Apply, x: Slots, *numbers: Slots) -> Slots:
     storage: list[Any] = [None]
     try:
         node.op.perform(node, [x, *map(p.number, numbers)], [storage])
@@ -561,7 +749,7 @@ def _part(p: _Program, node: Apply, x: Slots, *numbers: Slots) -> Slots:
 
 
 @_on(IncSubtensor)
-def _changed(p: _Program, node: Apply, x: Slots, y: Slots, *indices: Slots) -> Slots:
+def _changed(p: Program, node: Apply, x: Slots, y: Slots, *indices: Slots) -> Slots:
     positions = np.arange(x.size).reshape(x.shape)
     places = _part(p, Subtensor(node.op.idx_list).make_node(node.inputs[0], *node.inputs[2:]),
                    positions, *indices)  # fmt: skip
@@ -575,12 +763,12 @@ def _changed(p: _Program, node: Apply, x: Slots, y: Slots, *indices: Slots) -> S
 
 
 @_on(MakeVector)
-def _vector(p: _Program, node: Apply, *values: Slots) -> Slots:
+def _vector(p: Program, node: Apply, *values: Slots) -> Slots:
     return p.cast(np.array(values, np.int64), node.outputs[0].type.dtype)
 
 
 @_on(Join)
-def _join(p: _Program, node: Apply, axis: Slots, *values: Slots) -> Slots:
+def _join(p: Program, node: Apply, axis: Slots, *values: Slots) -> Slots:
     dtype = node.outputs[0].type.dtype
     try:
         return np.concatenate([p.cast(x, dtype) for x in values], axis=int(p.number(axis)))
@@ -589,7 +777,7 @@ def _join(p: _Program, node: Apply, axis: Slots, *values: Slots) -> Slots:
 
 
 @_on(Alloc)
-def _alloc(p: _Program, node: Apply, value: Slots, *lengths: Slots) -> Slots:
+def _alloc(p: Program, node: Apply, value: Slots, *lengths: Slots) -> Slots:
     try:
         return np.broadcast_to(value, [int(p.number(n)) for n in lengths]).copy()
     except ValueError:
@@ -597,7 +785,7 @@ def _alloc(p: _Program, node: Apply, value: Slots, *lengths: Slots) -> Slots:
 
 
 @_on(AllocEmpty)
-def _alloc_empty(p: _Program, node: Apply, *lengths: Slots) -> Slots:
+def _alloc_empty(p: Program, node: Apply, *lengths: Slots) -> Slots:
     shape = [int(p.number(n)) for n in lengths]
     if int(np.prod(shape)) > MAX_ELEMENTS:
         raise NotSmall
@@ -605,47 +793,47 @@ def _alloc_empty(p: _Program, node: Apply, *lengths: Slots) -> Slots:
 
 
 @_on(Shape_i)
-def _length(p: _Program, node: Apply, x: Slots) -> Slots:
+def _length(p: Program, node: Apply, x: Slots) -> Slots:
     return p.constant(np.array(x.shape[node.op.i]))
 
 
 @_on(Shape)
-def _shape(p: _Program, node: Apply, x: Slots) -> Slots:
+def _shape(p: Program, node: Apply, x: Slots) -> Slots:
     return p.constant(np.array(x.shape, np.int64))
 
 
 @_on(Dot, Dot22)
-def _dot(p: _Program, node: Apply, x: Slots, y: Slots) -> Slots:
+def _dot(p: Program, node: Apply, x: Slots, y: Slots) -> Slots:
     dtype = node.outputs[0].type.dtype
     return p.product(p.cast(x, dtype), p.cast(y, dtype))
 
 
 @_on(Dot22Scalar)
-def _dot_scaled(p: _Program, node: Apply, x: Slots, y: Slots, a: Slots) -> Slots:
+def _dot_scaled(p: Program, node: Apply, x: Slots, y: Slots, a: Slots) -> Slots:
     return p.scaled(a, p.product(x, y))
 
 
 @_on(Gemv)
 def _gemv(
-    p: _Program, node: Apply, y: Slots, alpha: Slots, a: Slots, x: Slots, beta: Slots
+    p: Program, node: Apply, y: Slots, alpha: Slots, a: Slots, x: Slots, beta: Slots
 ) -> Slots:
     return p.added(y, beta, p.scaled(alpha, p.product(a, x)))
 
 
 @_on(Gemm)
-def _gemm(p: _Program, node: Apply, z: Slots, a: Slots, x: Slots, y: Slots, b: Slots) -> Slots:
+def _gemm(p: Program, node: Apply, z: Slots, a: Slots, x: Slots, y: Slots, b: Slots) -> Slots:
     return p.added(z, b, p.scaled(a, p.product(x, y)))
 
 
 @_on(Ger)
-def _ger(p: _Program, node: Apply, a: Slots, alpha: Slots, x: Slots, y: Slots) -> Slots:
+def _ger(p: Program, node: Apply, a: Slots, alpha: Slots, x: Slots, y: Slots) -> Slots:
     one = p.constant(np.ones((), node.outputs[0].type.dtype))
     outer = p.product(p.scaled(alpha, x)[:, None], y[None, :])
     return p.added(a, one, outer)
 
 
 @_on(CAReduceDtype)
-def _reduced(p: _Program, node: Apply, x: Slots) -> Slots:
+def _reduced(p: Program, node: Apply, x: Slots) -> Slots:
     op, out = node.op, node.outputs[0]
     row = op.scalar_op.row
     if row is None or row.name not in ("add", "mul") or not x.size:
@@ -661,7 +849,7 @@ def _reduced(p: _Program, node: Apply, x: Slots) -> Slots:
 
 
 @_on(MapReduce)
-def _map_reduced(p: _Program, node: Apply, *values: Slots) -> Slots:
+def _map_reduced(p: Program, node: Apply, *values: Slots) -> Slots:
     mapped, every = node.op.parts(node)
     if len(every) > 1:
         raise NotSmall
@@ -670,7 +858,7 @@ def _map_reduced(p: _Program, node: Apply, *values: Slots) -> Slots:
 
 
 @_on(Rowwise)
-def _rowwise(p: _Program, node: Apply, *values: Slots) -> list[Slots]:
+def _rowwise(p: Program, node: Apply, *values: Slots) -> list[Slots]:
     slots = list(values)
     for args, applys in node.op.parts(node):
         given = [slots[a] for a in args]
@@ -681,7 +869,7 @@ def _rowwise(p: _Program, node: Apply, *values: Slots) -> list[Slots]:
 
 
 @_on(Solve)
-def _solve(p: _Program, node: Apply, a: Slots, b: Slots) -> Slots:
+def _solve(p: Program, node: Apply, a: Slots, b: Slots) -> Slots:
     if node.op.is_triangular or node.op.on_error == "nan":
         raise NotSmall  # a singular matrix is left to the VM
     dtype = node.outputs[0].type.dtype
@@ -689,7 +877,7 @@ def _solve(p: _Program, node: Apply, a: Slots, b: Slots) -> Slots:
 
 
 @_on(MatrixInverse)
-def _inverse(p: _Program, node: Apply, x: Slots) -> Slots:
+def _inverse(p: Program, node: Apply, x: Slots) -> Slots:
     if x.shape[0] > MAX_SYSTEM:
         raise NotSmall
     return p.solution(x, p.constant(np.eye(len(x), dtype=node.outputs[0].type.dtype)))
@@ -698,15 +886,36 @@ def _inverse(p: _Program, node: Apply, x: Slots) -> Slots:
 # --- inner loops ----------------------------------------------------------------------------------
 
 
+#: what builds and changes whole values: it takes arrays in memory and in registers alike
+_structures: dict[type, _Handler] = {}
+
+
+def _structure(op: Any) -> _Handler | None:
+    return _structures.get(type(op))
+
+
+@_on(ARange)
+def _arange(p: Program, node: Apply, *numbers: Slots) -> Any:
+    return memory.arange(p, node, *numbers)
+
+
+@_on(IfElse)
+def _choice(p: Program, node: Apply, *values: Any) -> Any:
+    raise AssertionError("branches are appended by _Run")
+
+
 @_on(Scan)
-def _inner_loop(p: _Program, node: Apply, n_steps: Slots, *given: Slots) -> list[Slots]:
+def _inner_loop(p: Program, node: Apply, n_steps: Slots, *given: Any) -> list[Any]:
     layout: Layout = node.op.layout
-    step, n, parts = inner_step(node), int(p.number(n_steps)), layout.loop_inputs(given)
+    step, parts = inner_step(node), layout.loop_inputs(given)
+    if step is None or layout.objects or len(step.inputs) != len(node.op.inputs):
+        raise NotSmall
+    held = any(not isinstance(value, np.ndarray) for value in given)
+    if held or not p.has_number(n_steps):
+        return _repeated(p, layout, step, node.inputs[0], n_steps, parts)
+    n = int(p.number(n_steps))
     if (
-        step is None
-        or layout.objects
-        or len(step.inputs) != len(node.op.inputs)
-        or n < 1
+        n < 1
         or any(len(rows) != n for rows in parts.sequences)
         or any(
             len(first) != before
@@ -720,11 +929,14 @@ def _inner_loop(p: _Program, node: Apply, n_steps: Slots, *given: Slots) -> list
             return _unrolled(p, layout, step, n, parts)
         except NotSmall:
             del p.instructions[before:], p.leaves[leaves:]
-    return _repeated(p, layout, step, n, parts)
+    return _repeated(p, layout, step, node.inputs[0], n_steps, parts)
+
+
+_structures[Scan] = _inner_loop
 
 
 def _unrolled(
-    p: _Program, layout: Layout, step: FunctionGraph, n: int, parts: Parts[Slots]
+    p: Program, layout: Layout, step: FunctionGraph, n: int, parts: Parts[Slots]
 ) -> list[Slots]:
     """Append the steps of an inner loop one after the other."""
     rows = [list(first) for (first,) in parts.states]
@@ -746,27 +958,62 @@ def _unrolled(
 
 
 def _repeated(
-    p: _Program, layout: Layout, step: FunctionGraph, n: int, parts: Parts[Slots]
-) -> list[Slots]:
+    p: Program, layout: Layout, step: FunctionGraph, count: Var, n_steps: Slots, parts: Parts[Any]
+) -> list[Any]:
     """Append a loop that hands the last rows of states, and nothing else, to what follows."""
-    if layout.sequences or layout.results or list(layout.kept) != layout.rows_before:
+    if layout.results or list(layout.kept) != layout.rows_before:
         raise NotSmall
-    p.mark(Opens(n), (), "int64")
-    carried = [
-        np.vectorize(lambda s: p.mark(Carried(), [s], p.dtype(s)), otypes=[np.int64])(first)
-        for (first,) in parts.states
-    ]
-    old = [of[-tap] for of, taps in zip(carried, layout.taps, strict=True) for tap in taps]
-    leaves = len(p.leaves)
-    out = layout.step_outputs(p.graph(step, [*old, *parts.constants]))
-    after: list[Slots] = []
-    for rows, (value,) in zip(carried, out.states, strict=True):
-        if rows.shape[1:] != value.shape or not rows.size:
+    n = memory.index_slot(p, n_steps, count.type.dtype)
+    for rows in parts.sequences:
+        if not isinstance(rows, Held | Range):
             raise NotSmall
-        after += [*rows[1:], value]
-    if len(p.leaves) > leaves:
+        length = rows.length(p, 0)
+        if length != n and not (p.has_number(n) and p.is_number(length, int(p.number(n_steps)))):
+            p.mark(Fails(), [p.one("neq", length, n, dtype="bool")], "bool")
+    carried: list[Any] = []
+    for (first,), taps in zip(parts.states, layout.taps, strict=True):
+        if isinstance(first, Held):
+            if taps != (1,) or not first.is_whole or first.dims[:1] != (None,):
+                raise NotSmall
+            p.check_in_place(first, first.operand)
+            carried.append(replace(first, version=p.written(first.operand)))
+        elif isinstance(first, np.ndarray) and len(first) == max(taps):
+            slots = [p.mark(Carried(), [s], p.dtype(s)) for s in _flat(first)]
+            carried.append(np.array(slots, np.int64).reshape(first.shape))
+        else:
+            raise NotSmall
+    known = int(p.number(n_steps)) if p.has_number(n) else None
+    t = p.mark(Opens(known), [] if known is not None else [n], "int64")
+    zero = p.literal(0)
+    old = [
+        of.at(p, 0, zero) if isinstance(of, Held) else of[-tap]
+        for of, taps in zip(carried, layout.taps, strict=True)
+        for tap in taps
+    ]
+    rows = [_element(p, of.at(p, 0, t)) for of in parts.sequences]
+    leaves = len(p.leaves)
+    out = layout.step_outputs(p.graph(step, [*rows, *old, *parts.constants]))
+    after: list[Slots] = []
+    for of, (value,) in zip(carried, out.states, strict=True):
+        if isinstance(of, Held):
+            p.check_in_place(value, of.operand)
+        elif not isinstance(value, np.ndarray) or of.shape[1:] != value.shape or not of.size:
+            raise NotSmall
+        else:
+            after += [*of[1:], value]
+    if len(p.leaves) > leaves or not all(isinstance(c, np.ndarray) for c in out.condition):
         raise NotSmall
-    flat = [s for rows in carried for s in _flat(rows)]
+    flat = [s for of in carried if isinstance(of, np.ndarray) for s in _flat(of)]
     args = [*flat, *(s for value in after for s in _flat(value)), *map(int, out.condition)]
     p.mark(Closes(len(flat)), args, "int64")
-    return carried
+    return [
+        replace(of, version=p.versions[of.operand]) if isinstance(of, Held) else of
+        for of in carried
+    ]
+
+
+def _element(p: Program, row: Any) -> Any:
+    """Return a number of a sequence in a slot."""
+    if isinstance(row, Held) and not row.dims:
+        return np.array(row.element(p), np.int64)
+    return row

@@ -1,22 +1,30 @@
-"""C text of a recurrence: a scalar program that is repeated, with its states in registers.
+"""C text of a recurrence: a scalar program that is repeated.
+
+Numbers and small arrays are in registers. Arrays of any length stay in memory, where instructions
+read and write their elements. Loops and branches inside a step are instructions that open and close
+blocks.
 
 The function has the form of other loops, ``void name(const void *ctx, char **p, const ow_i64 *st,
 ow_i64 n)``, and repeats the program at most n times. The operands at ``p`` are the sequences from
 the row of the first step on, the states and the results from their first rows on, the constants,
-and two integers to write: how many steps were done, and why they ended (see ``ENDED`` and
-``LEFT``). ``st`` has for each sequence the bytes from row to row; for each state and result also
+and two integers to write: how many steps were done, and why they ended (see ``ENDED``, ``LEFT`` and
+``FAILED``). ``st`` has for each sequence the bytes from row to row; for each state and result also
 the number of the row that the first step writes, and how many rows there are: a row is written at
-its number modulo that. Behind these, and for each constant, are the bytes along each dimension.
+its number modulo that. Behind these, and for each constant, are the bytes along each dimension, and
+the length of each.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
+from typing import Any, cast
 
 import numpy as np
 
 from opwise.scalar import csource
-from opwise.scalar.composite import Instruction
+from opwise.scalar.composite import Instruction, Literal
 from opwise.scalar.loops import slot_dtype
 from opwise.scalar.op import ScalarOp
 
@@ -30,41 +38,85 @@ _SEPARATE = '__asm__ volatile("");'
 ENDED = 1
 #: the next step is one that the VM has to run
 LEFT = 2
+#: the VM has to run the next step, which fails; parts of it have been done
+FAILED = 3
 
 
 class _Mark(ScalarOp):
-    """What begins, or is part of, a loop among the instructions of a recurrence."""
+    """An instruction that computes no scalar operation.
 
-    #: how many steps the loop has, or what else tells marks of a class from each other
-    count = 0
+    Those of one class with equal ``of`` are equal.
+    """
 
-    def __init__(self, count: int = 0) -> None:
+    def __init__(self, *of: int | None) -> None:
         super().__init__()
-        self.count = count
+        self.of = of
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.count == getattr(other, "count", None)
+        return type(self) is type(other) and self.of == getattr(other, "of", None)
 
     def __hash__(self) -> int:
-        return hash((type(self), self.count))
+        return hash((type(self), self.of))
+
+    def has_cost(self) -> bool:
+        return True
 
 
 class Opens(_Mark):
-    """Begins an inner loop of ``count`` steps: the instructions up to its ``Closes``."""
+    """Begins an inner loop: the instructions up to its ``Closes``; its value counts the steps.
+
+    ``Opens(n)`` has n steps, ``Opens(None)`` as many as the number that it reads.
+    """
 
 
 class Carried(_Mark):
-    """A value that each inner step hands to the next one; reads the first one.
+    """A value that may change: each inner step hands it to the next one.
 
+    It stands before the block that is opened next, and begins as what it reads, if anything.
     After the loop it is that of the last step. Nothing else of the loop may be read there.
     """
 
 
 class Closes(_Mark):
-    """Ends an inner loop; reads ``count`` carried values, their new ones, and perhaps a condition.
+    """Ends an inner loop; reads n carried values, their new ones, and perhaps a condition.
 
     If the condition holds after a step, that one is the last.
     """
+
+
+class Branches(_Mark):
+    """Begins a branch, which is run if the condition that it reads holds."""
+
+
+class Otherwise(_Mark):
+    """Ends that branch and begins the other one."""
+
+
+class Joins(_Mark):
+    """Ends the other branch. What stands right behind it are ``Chosen``."""
+
+
+class Chosen(_Mark):
+    """A value of the branch that was run; reads that of each."""
+
+
+class Length(_Mark):
+    """The length of an operand, ``Length(operand, dimension)``."""
+
+
+class Read(_Mark):
+    """An element of an operand in memory, ``Read(operand)``; reads an index for each dimension.
+
+    A negative index counts from the end. The step fails where there is no such element.
+    """
+
+
+class Write(_Mark):
+    """Writes an element of a state in memory; reads what ``Read`` reads, and the new value."""
+
+
+class Fails(_Mark):
+    """The step fails if the condition that it reads holds."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +124,8 @@ class Recurrence:
     """A scalar program that is repeated.
 
     Its input slots are the elements of rows and constants in C order: a row of each sequence, a row
-    of each tap of each state, each constant.
+    of each tap of each state, each constant. Those in memory have no slots: their lengths are -1. A
+    state in memory has the tap of one step, and keeps one row.
     """
 
     in_dtypes: tuple[str, ...]
@@ -101,11 +154,12 @@ class Recurrence:
 
     @property
     def nanoseconds(self) -> float:
-        """About how long a step takes."""
-        total, times = 1.0, [1]
+        """About how long a step takes; infinite if that is known only when it runs."""
+        total, times = 1.0, [1.0]
         for one in self.instructions:
             if isinstance(one.op, Opens):
-                times.append(times[-1] * one.op.count)
+                count = one.op.of[0]
+                times.append(times[-1] * (inf if count is None else count))
             elif isinstance(one.op, Closes):
                 total += times.pop()
             elif one.op.row is not None:
@@ -118,8 +172,14 @@ class Recurrence:
         return ["\n".join(lines.function())] if lines.program() else None
 
 
-def _size(shape: Shape) -> int:
-    return int(np.prod(shape, dtype=np.int64))
+def in_memory(shape: Shape) -> bool:
+    """Return whether the elements of an operand with these lengths are in memory."""
+    return -1 in shape
+
+
+def size(shape: Shape) -> int:
+    """Return how many elements of an operand with these lengths are in registers."""
+    return 0 if in_memory(shape) else int(np.prod(shape, dtype=np.int64))
 
 
 class _Lines:
@@ -130,8 +190,8 @@ class _Lines:
         #: C expression of each slot
         self.slots = [f"x{i}" for i in range(len(recurrence.in_dtypes))]
         #: the statements that set variables before all steps, and in each
-        self.before: list[str] = []
-        self.each: list[str] = []
+        self.before: list[Any] = []
+        self.each: list[Any] = []
         self.after: list[str] = []
         #: those of ``after`` that let values be a step older
         self.shifts: list[str] = []
@@ -143,68 +203,134 @@ class _Lines:
         for shape, count in zip(recurrence.shapes, numbers, strict=True):
             self._strides.append(place)
             self._dimensions.append(place + count)
-            place += count + len(shape)
+            place += count + 2 * len(shape)
+        #: whether a step may fail
+        self.fails = False
 
     def program(self) -> bool:
         """Make the statements of the program; return whether all operations have C."""
         of = self.of
         self._inputs()
-        #: the statements of each loop around an instruction, after those before all of them
+        #: the statements of each block around an instruction, after those before all steps
         bodies = [self.before, self.each]
-        counts: list[int] = []
-        # by slot, in how many loops its value changes
+        #: by block, the first one that its operations may be moved to: no branch is left
+        floors = [0, 0]
+        heads: list[str] = []
+        #: where values of the last choice are declared, and its branches
+        choice: list[list[Any]] = []
+        # by slot, in how many blocks its value changes
         depths = [1] * len(of.in_dtypes)
-        for slot in range(len(depths) - sum(map(_size, of.constants)), len(depths)):
+        for slot in range(len(depths) - sum(map(size, of.constants)), len(depths)):
             depths[slot] = 0
         for k, one in enumerate(of.instructions):
+            op, here = one.op, len(bodies) - 1
             args = [self.slots[a] for a in one.args]
             depth, type_ = max((depths[a] for a in one.args), default=0), csource.c_type(one.dtype)
             self.slots.append(f"t{k}")
-            if isinstance(one.op, Opens):
-                bodies.append([])
-                counts.append(one.op.count)
-            elif isinstance(one.op, Carried):
-                depth = len(bodies) - 1
-                bodies[-2].append(f"{type_} t{k} = {args[0]};")
-            elif isinstance(one.op, Closes):
-                body, depth = bodies.pop(), len(bodies) - 1
-                for slot in one.args[: one.op.count]:
+            if isinstance(op, Opens):
+                count = args[0] if op.of[0] is None else str(op.of[0])
+                # what is the same in all steps goes before the loop, while its body is made
+                heads.append(f"for (ow_i64 t{k} = 0; t{k} < {count}; t{k}++) {{")
+                bodies.append([_SEPARATE])
+                floors.append(floors[-1])
+                depth = here + 1
+            elif isinstance(op, Carried):
+                depth = here + 1
+                bodies[-1].append(f"{type_} t{k} = {args[0]};")
+            elif isinstance(op, Closes):
+                body, depth = bodies.pop(), here - 1
+                floors.pop()
+                for slot in one.args[: op.of[0]]:
                     depths[slot] = depth
-                bodies[-1] += self._loop(one, args, body, counts.pop())
+                bodies[-1] += [heads.pop(), [*body, *self._handed_on(one, args)], "}"]
+            elif isinstance(op, Branches):
+                branch: list[Any] = []
+                bodies[-1] += [[], f"if ({args[0]}) {{", branch]
+                bodies.append(branch)
+                floors.append(here + 1)
+            elif isinstance(op, Otherwise):
+                branch = []
+                bodies[-2] += ["} else {", branch]
+                bodies[-1] = branch
+            elif isinstance(op, Joins):
+                bodies.pop()
+                floors.pop()
+                choice = [bodies[-1][-5], bodies[-1][-3], bodies[-1][-1]]
+                bodies[-1].append("}")
+            elif isinstance(op, Chosen):
+                depth = here
+                choice[0].append(f"{type_} t{k};")
+                for branch, arg in zip(choice[1:], args, strict=True):
+                    branch.append(f"t{k} = {arg};")
+            elif isinstance(op, Length):
+                operand, d = cast(tuple[int, int], op.of)
+                self.slots[-1] = f"l{operand}_{d}"
+            elif isinstance(op, Read | Write):
+                depth = here
+                bodies[-1] += self._access(k, one, args)
+            elif isinstance(op, Fails):
+                self.fails = True
+                bodies[-1].append(f"if ({args[0]}) goto failed;")
             else:
                 dtypes = [slot_dtype(a, of.instructions, of.in_dtypes) for a in one.args]
-                text = csource.step_c(one.op, args, dtypes, one.dtype)
+                text = csource.step_c(op, args, dtypes, one.dtype)
                 if text is None:
                     return False
+                depth = max(depth, 0 if isinstance(op, Literal) else floors[-1])
                 bodies[depth].append(f"const {type_} t{k} = {text};")
             depths.append(depth)
         self._outputs()
         return True
 
-    def _loop(self, closes: Instruction, args: list[str], body: list[str], count: int) -> list[str]:
-        """Return the statements of an inner loop. args: C expressions of what ``closes`` reads."""
-        assert isinstance(closes.op, Closes)
-        of, n = self.of, closes.op.count
-        types = [
-            csource.c_type(slot_dtype(a, of.instructions, of.in_dtypes)) for a in closes.args[:n]
-        ]
+    def _handed_on(self, one: Instruction, args: list[str]) -> list[str]:
+        """Return the statements at the end of a block. args: C expressions of what it reads."""
+        assert isinstance(one.op, _Mark) and one.op.of[0] is not None
+        of, n = self.of, one.op.of[0]
+        types = [csource.c_type(slot_dtype(a, of.instructions, of.in_dtypes)) for a in one.args[:n]]
         # a new value may be an old one of another carried one, which is about to change
         new = [
             f"const {type_} new_{a} = {b};"
             for type_, a, b in zip(types, args, args[n:], strict=False)
         ]
         ends = [f"const int last = {text} != 0;" for text in args[2 * n :]]
-        stop = ["if (last) break;" for _ in ends]
-        u = f"u_{args[0]}"
         return [
-            f"for (ow_i64 {u} = 0; {u} < {count}; {u}++) {{",
-            f"    {_SEPARATE}",
-            *(
-                f"    {line}"
-                for line in (*body, *new, *ends, *(f"{a} = new_{a};" for a in args[:n]), *stop)
-            ),
-            "}",
+            *new,
+            *ends,
+            *(f"{a} = new_{a};" for a in args[:n]),
+            *("if (last) break;" for _ in ends),
         ]
+
+    def _access(self, k: int, one: Instruction, args: list[str]) -> list[str]:
+        """Return the statements that read or write an element of an operand in memory."""
+        assert isinstance(one.op, _Mark)
+        (operand,) = one.op.of
+        assert operand is not None
+        self.fails = True
+        shape, type_ = self.of.shapes[operand], csource.c_type(one.dtype)
+        lines, place = [], f"m{operand}"
+        for d, index in enumerate(args[: len(shape)]):
+            length = f"l{operand}_{d}"
+            lines += [
+                f"const ow_i64 j{k}_{d} = {index} + ({index} < 0 ? {length} : 0);",
+                f"if ((ow_u64)j{k}_{d} >= (ow_u64){length}) goto failed;",
+            ]
+            place += f" + j{k}_{d} * s{operand}_{d}"
+        if isinstance(one.op, Read):
+            return [*lines, f"const {type_} t{k} = *(const {type_} *)({place});"]
+        return [*lines, f"*({type_} *)({place}) = {args[-1]};"]
+
+    def _memory(self, operand: int, place: str, moves: bool) -> None:
+        """Name the place, the strides and the lengths of an operand in memory.
+
+        moves: each step has another row of it.
+        """
+        first, shape = self._dimensions[operand], self.of.shapes[operand]
+        (self.each if moves else self.before).append(f"char *const m{operand} = {place};")
+        for d in range(len(shape)):
+            self.before += [
+                f"const ow_i64 s{operand}_{d} = st[{first + d}];",
+                f"const ow_i64 l{operand}_{d} = st[{first + len(shape) + d}];",
+            ]
 
     def _elements(self, operand: int, shape: Shape) -> list[str]:
         """Return the C expressions of the bytes from a row's start to each of its elements."""
@@ -218,6 +344,9 @@ class _Lines:
         of = self.of
         slot = 0
         for k, shape in enumerate(of.sequences):
+            if in_memory(shape):
+                self._memory(k, f"p[{k}] + t * st[{self._strides[k]}]", True)
+                continue
             for at in self._elements(k, shape):
                 self.before.append(f"const char *const a{slot} = p[{k}] + {at};")
                 self.before.append(f"const ow_i64 d{slot} = st[{self._strides[k]}];")
@@ -225,8 +354,11 @@ class _Lines:
                 slot += 1
         for k, (shape, taps) in enumerate(zip(of.states, of.taps, strict=True)):
             self._state(k, slot, shape, taps)
-            slot += len(taps) * _size(shape)
+            slot += len(taps) * size(shape)
         for k, shape in enumerate(of.constants, len(of.shapes) - len(of.constants)):
+            if in_memory(shape):
+                self._memory(k, f"p[{k}]", False)
+                continue
             for at in self._elements(k, shape):
                 self.before.append(self._loaded(slot, f"p[{k}] + {at}"))
                 slot += 1
@@ -241,9 +373,11 @@ class _Lines:
 
         first: the slot of its first element.
         """
-        if not _size(shape):
-            return
         operand = len(self.of.sequences) + k
+        if in_memory(shape):
+            self._memory(operand, f"p[{operand}]", False)
+        if not size(shape):
+            return
         most, type_ = max(taps), csource.c_type(self.of.in_dtypes[first])
         for e, at in enumerate(self._elements(operand, shape)):
             names = [f"s{k}_{e}_{back}" for back in range(1, most + 1)]
@@ -251,7 +385,7 @@ class _Lines:
                 place = f"p[{operand}] + {self._row(operand, back)} + {at}"
                 self.before.append(f"{type_} {name} = *(const {type_} *)({place});")
             for j, tap in enumerate(taps):
-                self.slots[first + j * _size(shape) + e] = names[tap - 1]
+                self.slots[first + j * size(shape) + e] = names[tap - 1]
             self.shifts += [f"{a} = {b};" for a, b in zip(names[:0:-1], names[-2::-1], strict=True)]
 
     def _row(self, operand: int, back: int) -> str:
@@ -264,6 +398,8 @@ class _Lines:
         for k, (shape, slots) in enumerate(
             [*zip(of.states, of.new, strict=True), *of.results], len(of.sequences)
         ):
+            if in_memory(shape):
+                continue
             place = self._strides[k]
             self.before += [
                 f"const ow_i64 y{k} = st[{place}], rows{k} = st[{place + 2}];",
@@ -290,13 +426,23 @@ class _Lines:
         return [
             f"void {self.name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)",
             "{",
-            *(f"    {line}" for line in self.before),
+            *_indented(self.before, 1),
             "    ow_i64 t = 0, why = 0;",
             "    for (; t < n; t++) {",
             f"        {_SEPARATE}",
-            *(f"        {line}" for line in (*self.each, *leaves, *ends, *self.after, *stop)),
+            *_indented([*self.each, *leaves, *ends, *self.after, *stop], 2),
             "    }",
+            *([f"    if (0) failed: why = {FAILED};"] if self.fails else []),
             f"    *(ow_i64 *)p[{result}] = t;",
             f"    *(ow_i64 *)p[{result + 1}] = why;",
             "}",
         ]
+
+
+def _indented(lines: list[Any], depth: int) -> Iterator[str]:
+    """Yield statements, and those of the blocks among them, a list each."""
+    for line in lines:
+        if isinstance(line, str):
+            yield "    " * depth + line
+        else:
+            yield from _indented(line, depth + 1)
