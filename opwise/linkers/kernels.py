@@ -10,6 +10,7 @@ import atexit
 import os
 import weakref
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from opwise.errors import CompileError
@@ -91,6 +92,10 @@ class Compiled(Protocol):
     def finish(self) -> cbuild.BuildReport: ...
 
 
+#: whether kernels of functions that are compiled now wait for the first run that needs them
+demanded: ContextVar[bool] = ContextVar("opwise_kernels_demanded", default=False)
+
+
 class Kernels:
     """Gives loops to the lowerings of one function; ``finish`` compiles those that were given."""
 
@@ -101,6 +106,8 @@ class Kernels:
         self._loops: dict[tuple[Any, ...], Loop] = {}
         #: loops that the interpreter cannot run
         self._special: dict[Recurrence | RowProgram, Loop] = {}
+        #: whether the function runs only where the C function of a loop around it does not
+        self.demanded = demanded.get()
         self._builds: Builds | None = None
         #: what is compiled later, after ``start``
         self.pending: Pending | None = None
@@ -156,7 +163,11 @@ class Kernels:
 
     def recurrence(self, repeated: Recurrence) -> Loop | None:
         """Return a Loop that repeats a scalar program; None if no kernels are generated."""
-        return self._special_loop(repeated, repeated.instructions)
+        loop = self._special_loop(repeated, repeated.instructions)
+        if loop is not None and self.demanded and loop.on_demand is None:
+            loop.on_demand = opwise_c.OnDemand(_compiling(loop))
+            loop.definitions = None
+        return loop
 
     def rows(self, program: RowProgram) -> Loop | None:
         """Return a Loop that runs a row program; None if no kernels are generated.
@@ -249,11 +260,13 @@ class Kernels:
         builds = [(loops, cbuild.Build(source_text(loops), start=False)) for loops in shares]
         users = [loop for loop in generated if loop.functions]
         known = all(build.is_known for _, build in builds)
-        others = users or self._special  # the interpreter cannot run these
+        # the interpreter cannot run these
+        others = users or [loop for loop in self._special.values() if loop.definitions is not None]
         later = later and not known and not others
-        if later and not cbuild.may_change_bits(cbuild.extra_flags()):
-            if all(map(_has_same_bits, generated)):
-                self.pending, builds = Pending(builds), []
+        if later and not (self.demanded or cbuild.may_change_bits(cbuild.extra_flags())):
+            later = all(map(_has_same_bits, generated))
+        if later:
+            self.pending, builds = Pending(builds), []
         for _, build in builds:
             build.start()
         if users:

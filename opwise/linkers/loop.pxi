@@ -37,9 +37,11 @@ cdef class Loop(Runner):
     cdef int *before
     cdef int64_t *kept
     cdef object perform, note_step
-    # the C function that repeats the step, or NULL; how many steps it may do between two looks for
+    # the C function that repeats the step, or NULL; what compiles it, if that is for its first run;
+    # how many steps it may do between two looks for
     # signals; its operands, their strides and the lengths that those have to have
     cdef ow_loop small
+    cdef OnDemand demand
     cdef int64_t chunk
     cdef char **operands
     cdef int64_t *strides
@@ -67,8 +69,10 @@ cdef class Loop(Runner):
                 tap += 1
         for i in range(self._row_outputs()):
             self.kept[i] = layout.kept[i] or 0
-        if small is not None and small[1].address:
-            self._set_small(small[0], small[1])
+        if small is not None:
+            self.demand = small[1].on_demand
+            if small[1].address or self.demand is not None:
+                self._set_small(small[0], small[1])
 
     cdef _set_small(self, recurrence, loop):
         cdef int i
@@ -128,6 +132,9 @@ cdef class Loop(Runner):
         cdef int i
         self.done, self.failed = 0, False
         n = self._start_rows(outer, s)
+        if self.demand is not None and n > 0 and self._fits_small(s):
+            self.demand.load()
+            self.small, self.demand = self.demand.demanded.loop, None
         if n > 0 and self.small != NULL and self._fits_small(s):
             self._start_small_results(outer, s, n)
             started = True
@@ -135,6 +142,8 @@ cdef class Loop(Runner):
             if t < 0:
                 return -1 - t
         started_small = started
+        if vm.waiting.pending is not None and n > 0 and not self.failed:
+            vm.waiting.take(vm, True)
         if n > 0:
             self._start(outer, s)
         while t < n:
@@ -441,11 +450,12 @@ cdef void _become_row(ow_slot *row, const ow_slot *rows) noexcept:
 cdef inline bint _has_lengths(const ow_slot *c, int first, int64_t **lengths) noexcept:
     """Return whether the dimensions of a slot from ``first`` on have some lengths; go past them.
 
-    A length of -1 stands for any.
+    A length of -1 stands for any, one of -1 - n for at most n.
     """
     cdef int d
     for d in range(first, c.ndim):
-        if c.shape[d] != lengths[0][0] and lengths[0][0] >= 0:
+        if c.shape[d] != lengths[0][0] and (
+                lengths[0][0] >= 0 or -1 - lengths[0][0] < c.shape[d] and lengths[0][0] < -1):
             return False
         lengths[0] += 1
     return True

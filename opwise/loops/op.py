@@ -21,6 +21,7 @@ from opwise.graph.traversal import (
     own_copy,
 )
 from opwise.graph.variable import Var
+from opwise.linkers import kernels
 from opwise.loops import derivatives
 from opwise.loops.layout import Layout, Parts, layout_of
 from opwise.loops.run import run
@@ -277,11 +278,15 @@ class Scan(Op):
             Out(var, borrow=k in oldest and var not in self.inputs, place=oldest.get(k))
             for k, var in enumerate(self.outputs)
         ]
-        with thread_flags(compute_test_value="off", warn_float64="ignore"):
-            compiled = function(
-                inputs, outputs, mode=self.mode or mode, name=str(self), profile=self._stats(),
-                on_unused_input="ignore",
-            )  # fmt: skip
+        token = kernels.demanded.set(True)
+        try:
+            with thread_flags(compute_test_value="off", warn_float64="ignore"):
+                compiled = function(
+                    inputs, outputs, mode=self.mode or mode, name=str(self), profile=self._stats(),
+                    on_unused_input="ignore",
+                )  # fmt: skip
+        finally:
+            kernels.demanded.reset(token)
         compiled.trust_input = True
         if hasattr(compiled.fn, "timing"):  # DebugMode times nothing
             compiled.fn.timing.inside = True

@@ -16,7 +16,7 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Constant, Var
-from opwise.linkers.lowering import C_DTYPES
+from opwise.linkers.lowering import LOOP_DTYPES
 from opwise.loops import memory
 from opwise.loops.layout import Layout, Parts
 from opwise.loops.memory import Held, NotSmall, Range
@@ -66,6 +66,9 @@ FEW_STEPS = 16
 MAX_NS = 1e6
 #: the largest systems of equations: with more, a choice of the pivot takes too many operations
 MAX_SYSTEM = 3
+
+#: dtypes of numbers that C computes with as they are
+C_DTYPES = LOOP_DTYPES - {"float16"}
 
 Lengths = tuple[int | None, ...]
 #: the slots of the elements of an array
@@ -683,7 +686,8 @@ class _Run:
         if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape == y.shape):
             raise NotSmall
         slots = [
-            p.mark(Chosen(), [int(a), int(b)], p.dtype(a)) for a, b in zip(*map(np.ravel, (x, y)), strict=True)
+            p.mark(Chosen(), [int(a), int(b)], p.dtype(a))
+            for a, b in zip(*map(np.ravel, (x, y)), strict=True)
         ]
         return np.array(slots, np.int64).reshape(x.shape)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opwise.compile.executable import Function
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.linkers import opwise_c
@@ -20,8 +21,10 @@ def _scan(node: Apply, kernels: Kernels) -> LoopStep | None:
     vm = getattr(step, "fn", None)
     if not isinstance(vm, opwise_c.VM) or not all(step.linked.in_c):
         return None
-    vm.wait_for_kernels()  # calls of the loop do not call this VM
-    return LoopStep(vm, node.op.layout, _small(node, step.linked.program.fgraph, kernels))
+    node.tag.repeated = small = _small(node, step.linked.program.fgraph, kernels)
+    if small is None and not kernels.demanded:
+        _compile_steps(step)
+    return LoopStep(vm, node.op.layout, small)
 
 
 def _small(node: Apply, step: FunctionGraph, kernels: Kernels) -> tuple[Recurrence, Loop] | None:
@@ -30,3 +33,15 @@ def _small(node: Apply, step: FunctionGraph, kernels: Kernels) -> tuple[Recurren
     repeated = small.recurrence(node, step) if given else None
     loop = kernels.recurrence(repeated) if repeated is not None else None
     return None if repeated is None or loop is None else (repeated, loop)
+
+
+def _compile_steps(step: Any) -> None:
+    """Compile what waits for its first run: the kernels of a step, and of loops in it."""
+    step.fn.wait_for_kernels()  # calls of the loop do not call this VM
+    for node in step.linked.program.fgraph.apply_nodes:
+        if isinstance(node.op, Scan) and isinstance(getattr(node.tag, "inside", None), Function):
+            repeated = node.tag.repeated
+            if repeated is None:
+                _compile_steps(node.tag.inside)
+            elif repeated[1].on_demand is not None:
+                repeated[1].on_demand.load()
