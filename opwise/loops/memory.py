@@ -2,7 +2,9 @@
 
 ``Held`` is a view of an operand of the C function. Elements that a step reads and writes are
 instructions; so nothing of an array is copied from step to step, however many loops are around the
-step.
+step. ``Each`` is an array whose elements are computed where they are read: in a loop that folds
+them, or that writes them to an operand. As the VM's kernels compute long rows faster, such loops
+are only for operands with ``short`` dimensions, which each call checks.
 
 What one Apply writes, an Apply before it may not read afterwards. Each write makes a new version of
 its operand, and what is a view of an earlier one is of no use from there on.
@@ -12,16 +14,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from opwise.graph.apply import Apply
-from opwise.graph.variable import Constant
-from opwise.scalar.recurrence import Fails, Length, Read, Write
+from opwise.scalar.composite import Composite, Instruction
+from opwise.scalar.op import OPS, ScalarOp
+from opwise.scalar.recurrence import Read, Write
+from opwise.tensor.advanced_subtensor import AdvancedSubtensor1
+from opwise.tensor.blas import Dot22
 from opwise.tensor.convert import DeepCopyOp, ViewOp
-from opwise.tensor.creation import ARange
+from opwise.tensor.creation import Alloc, ARange
 from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.dot import Dot
+from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.mapreduce import MapReduce
+from opwise.tensor.reduce import CAReduce
 from opwise.tensor.shape import Rebroadcast, Shape, Shape_i
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 
@@ -45,16 +55,22 @@ class Held:
     fixed: tuple[int | None, ...]
     #: the operand's dimension for each of the view's; None for one of length 1
     dims: tuple[int | None, ...]
+    #: by dimension of the operand, the slots (start, step, length) of what the view has of it
+    parts: tuple[tuple[int, int, int] | None, ...]
 
     @property
     def is_whole(self) -> bool:
         """Whether it has the elements of the operand, in their order."""
-        return [d for d in self.dims if d is not None] == list(range(len(self.fixed)))
+        dims = [d for d in self.dims if d is not None]
+        return dims == list(range(len(self.fixed))) and not any(self.parts)
 
     def length(self, p: Program, d: int) -> int:
         """Append the length of a dimension; return its slot."""
         dim = self.dims[d]
-        return p.literal(1) if dim is None else p.mark(Length(self.operand, dim), (), "int64")
+        if dim is None:
+            return p.literal(1)
+        part = self.parts[dim]
+        return p.length(self.operand, dim) if part is None else part[2]
 
     def at(self, p: Program, d: int, index: int) -> Held:
         """Return the part of a dimension at an index; p fails where it is out of bounds."""
@@ -63,10 +79,22 @@ class Held:
         if dim is None:
             if not p.is_number(index, 0) and not p.is_number(index, -1):
                 zero = p.literal(0)
-                p.mark(Fails(), [p.one("neq", index, zero, dtype="bool")], "bool")
+                p.fail_if(p.one("neq", index, zero, dtype="bool"))
             return replace(self, dims=dims)
+        part = self.parts[dim]
+        if part is not None:
+            index = p.affine(part[0], index, part[1])
         fixed = (*self.fixed[:dim], index, *self.fixed[dim + 1 :])
         return replace(self, fixed=fixed, dims=dims)
+
+    def part(self, p: Program, d: int, start: int, step: int, length: int) -> Held:
+        """Return the view of a part of a dimension, which the operand has."""
+        dim = self.dims[d]
+        if dim is None or self.parts[dim] is not None:
+            raise NotSmall
+        parts = (*self.parts[:dim], (start, step, length), *self.parts[dim + 1 :])
+        p.bounds[length] = {(self.operand, dim)}
+        return replace(self, parts=parts)
 
     def element(self, p: Program) -> int:
         """Append the reading of the one element of a view; return its slot."""
@@ -82,37 +110,139 @@ class Held:
         index = [slot for slot in self.fixed if slot is not None]
         if len(index) < len(self.fixed):
             raise NotSmall
+        if p.written_now is not None and p.written_now[0] == self.operand:
+            # of what a loop writes, a step may read what it writes itself, or nothing
+            if any(
+                own not in (None, slot) for slot, own in zip(index, p.written_now[1], strict=True)
+            ):
+                raise NotSmall
         return index
 
 
 @dataclass(frozen=True)
-class Range:
-    """The numbers of a range."""
+class Each:
+    """An array whose elements are computed where they are read."""
 
-    start: int
-    step: int
-    count: int
     dtype: str
+    #: the slots of its lengths
+    lengths: tuple[int, ...]
+    #: appends an element, from the slots of its indices; returns its slot
+    computed: Callable[[Sequence[int]], int]
 
     @property
-    def dims(self) -> tuple[None]:
-        return (None,)
+    def dims(self) -> tuple[int, ...]:
+        return self.lengths
 
     def length(self, p: Program, d: int) -> int:
-        return self.count
+        return self.lengths[d]
 
-    def at(self, p: Program, d: int, index: int) -> Slots:
-        """Return a number of the range; the index is one that it has."""
-        times = p.one("mul", index, self.step, dtype="int64")
-        slot = p.one("add", self.start, times, dtype="int64")
-        return p.cast(np.array(slot, np.int64), self.dtype)
+
+def element(p: Program, x: Any, index: Sequence[int]) -> int:
+    """Append an element of an array; return its slot. index: slots of indices that it has."""
+    if isinstance(x, Each):
+        return x.computed(index)
+    if isinstance(x, np.ndarray):
+        known = [
+            0 if n == 1 else int(p.number(np.array(i))) for n, i in zip(x.shape, index, strict=True)
+        ]
+        return int(x[tuple(known)])
+    for one in index:
+        x = x.at(p, 0, one)
+    found: int = x.element(p)
+    return found
+
+
+def row(p: Program, x: Any, index: int) -> Any:
+    """Return the part of an array at an index of its first dimension, which it has."""
+    if isinstance(x, Held):
+        return x.at(p, 0, index)
+    return replace(
+        x, lengths=x.lengths[1:], computed=lambda given: x.computed([index, *given])
+    )  # fmt: skip
+
+
+def lengths(p: Program, x: Any) -> list[int]:
+    """Append the lengths of an array; return their slots."""
+    if isinstance(x, np.ndarray):
+        return [p.literal(n) for n in x.shape]
+    return [x.length(p, d) for d in range(len(x.dims))]
+
+
+def whole_range(p: Program, start: int, step: int, count: int, dtype: str) -> Each:
+    """Return the numbers of a range."""
+    return Each(dtype, (count,), lambda index: converted(p, p.affine(start, index[0], step), dtype))
+
+
+def converted(p: Program, slot: int, dtype: str) -> int:
+    """Append a conversion where one is needed; return its slot."""
+    return int(p.cast(np.array(slot, np.int64), dtype))
 
 
 def index_slot(p: Program, value: Any, dtype: str) -> int:
     """Return the slot of an index as int64."""
     if not isinstance(value, np.ndarray) or value.ndim or not dtype.startswith(("int", "uint")):
         raise NotSmall
-    return int(p.cast(value, "int64"))
+    return converted(p, int(value), "int64")
+
+
+def fill(p: Program, place: Held, value: Any) -> None:
+    """Append the writing of all elements of a view; value broadcasts."""
+    behind = len(place.dims) - (value.ndim if isinstance(value, np.ndarray) else len(value.dims))
+    if behind < 0:
+        raise NotSmall
+    given = lengths(p, value)
+    wanted = lengths(p, place)[behind:]
+    ones = [p.is_number(n, 1) for n in given]
+    for n, m, one in zip(given, wanted, ones, strict=True):
+        if not one:
+            p.check_equal(n, m)
+
+    def write(index: Sequence[int]) -> None:
+        at = place
+        for one in index:
+            at = at.at(p, 0, one)
+        looped = [at.fixed[d] if place.fixed[d] is None else None for d in range(len(at.fixed))]
+        zero = p.literal(0)
+        p.written_now = place.operand, looped
+        try:
+            read = [zero if one else i for one, i in zip(ones, index[behind:], strict=True)]
+            slot = converted(p, element(p, value, read), place.dtype)
+        finally:
+            p.written_now = None
+        at.write(p, slot)
+
+    over(p, lengths(p, place), write)
+
+
+def over(p: Program, counts: Sequence[int], body: Callable[[Sequence[int]], Any]) -> None:
+    """Append loops over all indices of an array."""
+
+    def nested(index: list[int]) -> None:
+        if len(index) == len(counts):
+            body(index)
+        else:
+            with p.short_loop(counts[len(index)]) as i:
+                nested([*index, i])
+
+    nested([])
+
+
+def folded(
+    p: Program, counts: Sequence[int], first: int, join: Callable[[int, Sequence[int]], int]
+) -> int:
+    """Append loops that carry a value on; return its slot.
+
+    join: appends the new value of a step, from the old one and the indices.
+    """
+
+    def nested(total: int, index: list[int]) -> int:
+        if len(index) == len(counts):
+            return join(total, index)
+        with p.short_loop(counts[len(index)], total) as (i, carried, new):
+            new.append(nested(carried, [*index, i]))
+        return carried
+
+    return nested(first, [])
 
 
 # --- Applys ---------------------------------------------------------------------------------------
@@ -136,10 +266,17 @@ def _on(*op_classes: type) -> Callable[[_Handler], _Handler]:
 
 
 @_on(DimShuffle)
-def _moved(p: Program, node: Apply, x: Held) -> Held:
-    if not isinstance(x, Held):
-        raise NotSmall
+def _moved(p: Program, node: Apply, x: Any) -> Any:
     order = node.op.new_order
+    if isinstance(x, Each):
+        zero, one = p.literal(0), p.literal(1)
+        moved = {o: d for d, o in enumerate(order) if isinstance(o, int)}
+        return replace(
+            x, lengths=tuple(x.lengths[o] if isinstance(o, int) else one for o in order),
+            computed=lambda index: x.computed(
+                [index[moved[d]] if d in moved else zero for d in range(len(x.lengths))]
+            ),
+        )  # fmt: skip
     fixed = list(x.fixed)
     for d, dim in enumerate(x.dims):
         if d not in order and dim is not None:
@@ -155,49 +292,107 @@ def _same(p: Program, node: Apply, x: Any) -> Any:
 
 @_on(Subtensor)
 def _part(p: Program, node: Apply, x: Any, *numbers: Slots) -> Any:
-    found = _view(p, node.op, x, node.inputs[1:], numbers)
-    if isinstance(found, Held) and not found.dims:
-        return np.array(found.element(p), np.int64)
-    return found
+    return _view(p, node.op, x, node.inputs[1:], numbers)
 
 
 def _view(p: Program, op: Any, x: Any, variables: Sequence[Any], numbers: Sequence[Slots]) -> Any:
     """Return the part of an array that an index names."""
     given = iter(zip(variables, numbers, strict=True))
+
+    def index() -> int:
+        var, value = next(given)
+        return index_slot(p, value, var.type.dtype)
+
     d = 0
     for entry in op.idx_list:
-        if isinstance(entry, slice):
-            if (entry.start, entry.stop, entry.step) != (None, None, None):
-                raise NotSmall
-            d += 1
+        if not isinstance(entry, slice):
+            x = _at(p, x, d, index())
             continue
-        var, value = next(given)
-        index = index_slot(p, value, var.type.dtype)
-        if isinstance(x, Range):
-            if p.is_number(index, -1):
-                index = p.one("sub", x.count, p.literal(1))
-            elif not isinstance(var, Constant):
-                raise NotSmall
-            bad = p.one("ge", index, x.count, dtype="bool")
-            p.mark(Fails(), [p.one("or_", bad, p.one("lt", index, p.literal(0), dtype="bool"),
-                                   dtype="bool")], "bool")  # fmt: skip
-        x = x.at(p, d, index)
+        start, stop, step = (
+            None if one is None else index() for one in (entry.start, entry.stop, entry.step)
+        )
+        if (start, stop, step) != (None, None, None):
+            x = _sliced(p, x, d, start, stop, step)
+        d += 1
     return x
 
 
+def _at(p: Program, x: Any, d: int, index: int) -> Any:
+    """Return the part of an array at an index of the program."""
+    if isinstance(x, Held) and (x.dims[d] is None or x.parts[cast(int, x.dims[d])] is None):
+        return x.at(p, d, index)  # what reads it looks whether it is there
+    count = x.length(p, d)
+    zero = p.literal(0)
+    back = p.one("lt", index, zero, dtype="bool")
+    if not p.has_number(index) or p.is_less(index, 0):
+        index = p.one("switch", back, p.one("add", index, count), index, dtype="int64")
+    p.fail_if(p.one("lt", index, zero, dtype="bool"))
+    p.fail_if(p.one("ge", index, count, dtype="bool"))
+    if isinstance(x, Held):
+        return x.at(p, d, index)
+    return replace(
+        x, lengths=x.lengths[:d] + x.lengths[d + 1 :],
+        computed=lambda given: x.computed([*given[:d], index, *given[d:]]),
+    )  # fmt: skip
+
+
+def _sliced(
+    p: Program, x: Any, d: int, start: int | None, stop: int | None, step: int | None
+) -> Any:
+    """Return the part of an array that a slice names."""
+    count, zero, one = x.length(p, d), p.literal(0), p.literal(1)
+
+    def clipped(slot: int) -> int:
+        if not p.has_number(slot) or p.is_less(slot, 0):
+            back = p.one("lt", slot, zero, dtype="bool")
+            slot = p.one("switch", back, p.one("add", slot, count), slot, dtype="int64")
+            slot = p.one("maximum", slot, zero)
+        return p.one("minimum", slot, count)
+
+    if step is not None and p.is_number(step, -1) and start is None and stop is None:
+        first, length = p.one("sub", count, one), p.one("maximum", count, zero)
+    elif step is None or p.is_number(step, 1):
+        step = one
+        first = zero if start is None else clipped(start)
+        last = count if stop is None else clipped(stop)
+        length = p.one("maximum", p.one("sub", last, first), zero)
+    else:
+        raise NotSmall
+    if isinstance(x, Held):
+        return x.part(p, d, first, step, length)
+    p.bounds[length] = p.bounds_of(x.lengths[d])
+    return replace(
+        x, lengths=(*x.lengths[:d], length, *x.lengths[d + 1 :]),
+        computed=lambda given: x.computed(
+            [*given[:d], p.affine(first, given[d], step), *given[d + 1 :]]
+        ),
+    )  # fmt: skip
+
+
 @_on(IncSubtensor)
-def _changed(p: Program, node: Apply, x: Held, y: Any, *numbers: Slots) -> Held:
-    if not isinstance(x, Held) or not isinstance(y, np.ndarray) or y.ndim:
+def _changed(p: Program, node: Apply, x: Any, y: Any, *numbers: Slots) -> Held:
+    if not isinstance(x, Held):
         raise NotSmall
     place = _view(p, node.op, x, node.inputs[2:], numbers)
-    new = int(p.cast(y, x.dtype))
-    if place.dims:
-        raise NotSmall
+    value = y
     if not node.op.set_instead_of_inc:
-        old = place.element(p)
-        new = p.one("add", old, new, dtype=x.dtype)
-    place.write(p, new)
+        value = _elementwise(p, OPS["add"], [x.dtype], [place, y], None)[0]
+    fill(p, place, value)
     return replace(x, version=p.written(x.operand))
+
+
+@_on(AdvancedSubtensor1)
+def _gathered(p: Program, node: Apply, x: Any, index: Any) -> Each:
+    if not isinstance(x, Held) or isinstance(index, np.ndarray):
+        raise NotSmall
+
+    def computed(given: Sequence[int]) -> int:
+        row = x.at(p, 0, converted(p, element(p, index, given[:1]), "int64"))
+        return element(p, row, given[1:])
+
+    if not node.inputs[1].type.dtype.startswith(("int", "uint")) or x.dims[0] is None:
+        raise NotSmall
+    return Each(x.dtype, (index.length(p, 0), *lengths(p, x)[1:]), computed)
 
 
 @_on(Shape_i)
@@ -207,10 +402,140 @@ def _length(p: Program, node: Apply, x: Any) -> Slots:
 
 @_on(Shape)
 def _shape(p: Program, node: Apply, x: Any) -> Slots:
-    return np.array([x.length(p, d) for d in range(len(x.dims))], np.int64)
+    return np.array(lengths(p, x), np.int64)
 
 
-def arange(p: Program, node: Apply, *numbers: Slots) -> Range:
+@_on(Elemwise)
+def _elemwise(p: Program, node: Apply, *values: Any) -> list[Any]:
+    op = node.op.scalar_op
+    patterns = [var.type.broadcastable for var in node.inputs]
+    costly = any(one.op.row is not None and one.op.row.libm for one in _instructions(op))
+    if (
+        costly
+        and node.fgraph is not None
+        and any(len(node.fgraph.clients(out)) > 1 for out in node.outputs)
+    ):
+        raise NotSmall  # what reads an element computes it
+    return _elementwise(p, op, [out.type.dtype for out in node.outputs], values, patterns)
+
+
+def _instructions(op: ScalarOp) -> Sequence[Instruction]:
+    return op.instructions if isinstance(op, Composite) else [Instruction(op, (), "")]
+
+
+def _elementwise(
+    p: Program, op: ScalarOp, dtypes: Sequence[str], values: Sequence[Any], patterns: Any
+) -> list[Any]:
+    """Return what an operation computes of arrays that broadcast.
+
+    patterns: by array, which dimensions are broadcast; None: those of known length 1.
+    """
+    given = [lengths(p, x) for x in values]
+    ndim = max(map(len, given))
+    if patterns is None:
+        patterns = [[p.is_number(n, 1) for n in each] for each in given]
+    out: list[int | None] = [None] * ndim
+    for each, pattern in zip(given, patterns, strict=True):
+        for d, (n, one) in enumerate(zip(each, pattern, strict=True), ndim - len(each)):
+            if not one:
+                if out[d] is None:
+                    out[d] = n
+                p.check_equal(cast(int, out[d]), n)
+    unit = p.literal(1)
+    zero = p.literal(0)
+
+    def computed(k: int, index: Sequence[int]) -> int:
+        args = []
+        for x, pattern in zip(values, patterns, strict=True):
+            own = index[ndim - len(pattern) :]
+            own = [zero if one else i for i, one in zip(own, pattern, strict=True)]
+            args.append(element(p, x, own))
+        return p.emit(op, args, dtypes[0])[k]
+
+    counts = tuple(unit if n is None else n for n in out)
+    return [Each(dtype, counts, partial(computed, k)) for k, dtype in enumerate(dtypes)]
+
+
+@_on(Alloc)
+def _filled(p: Program, node: Apply, value: Any, *counts: Slots) -> Each:
+    own = [index_slot(p, n, v.type.dtype) for n, v in zip(counts, node.inputs[1:], strict=True)]
+    behind = len(own) - node.inputs[0].type.ndim
+    ones = node.inputs[0].type.broadcastable
+    for n, m, one in zip(lengths(p, value), own[behind:], ones, strict=True):
+        if not one:
+            p.check_equal(n, m)
+    zero = p.literal(0)
+    return Each(
+        node.outputs[0].type.dtype, tuple(own),
+        lambda index: element(
+            p, value, [zero if one else i for i, one in zip(index[behind:], ones, strict=True)]
+        ),
+    )  # fmt: skip
+
+
+@_on(Dot, Dot22)
+def _dot(p: Program, node: Apply, x: Any, y: Any) -> Any:
+    if node.inputs[0].type.ndim != 1 or node.inputs[1].type.ndim != 1:
+        raise NotSmall
+    dtype = node.outputs[0].type.dtype
+    (n,), (m,) = lengths(p, x), lengths(p, y)
+    p.check_equal(n, m)
+
+    def join(total: int, index: Sequence[int]) -> int:
+        factors = [converted(p, element(p, one, index), dtype) for one in (x, y)]
+        return p.one("add", total, p.one("mul", *factors, dtype=dtype), dtype=dtype)
+
+    return np.array(folded(p, [n], p.zero(dtype), join), np.int64)
+
+
+@_on(CAReduce)
+def _reduced(p: Program, node: Apply, x: Any) -> Any:
+    op, out = node.op, node.outputs[0]
+    row = op.scalar_op.row
+    name = "" if row is None else row.name
+    if name not in _FOLDS:
+        raise NotSmall
+    every = lengths(p, x)
+    axes = tuple(range(len(every))) if op.axis is None else tuple(op.axis)
+    acc = str(getattr(op, "acc_dtype", None) or out.type.dtype)
+    zero = p.literal(0)
+    if _FOLDS[name] is None:
+        for d in axes:
+            p.fail_if(p.one("eq", every[d], zero, dtype="bool"))
+
+    def at(index: Sequence[int], given: Sequence[int]) -> int:
+        """Return an element. index: of axes that are folded. given: of the others."""
+        folds, others = iter(index), iter(given)
+        own = [next(folds) if d in axes else next(others) for d in range(len(every))]
+        return converted(p, element(p, x, own), acc)
+
+    def computed(given: Sequence[int]) -> int:
+        start = _FOLDS[name]
+        first = at([zero] * len(axes), given) if start is None else p.number_of(start, acc)
+        counts = [every[d] for d in axes]
+        total = folded(
+            p, counts, first,
+            lambda old, index: p.one(name, old, at(index, given), dtype=acc),
+        )  # fmt: skip
+        return converted(p, total, out.type.dtype)
+
+    return Each(out.type.dtype, tuple(n for d, n in enumerate(every) if d not in axes), computed)
+
+
+#: operations that fold axes -> what they begin with; None: an element
+_FOLDS: dict[str, int | None] = {
+    "add": 0, "mul": 1, "maximum": None, "minimum": None, "and_": 1, "or_": 0,
+}  # fmt: skip
+
+
+@_on(MapReduce)
+def _map_reduced(p: Program, node: Apply, *values: Any) -> list[Any]:
+    mapped, every = node.op.parts(node)
+    between = p.run(mapped, list(values))
+    return [p.run(one, between[k : k + 1])[0] for k, one in enumerate(every)]
+
+
+def arange(p: Program, node: Apply, *numbers: Slots) -> Each:
     """Append a range of integers."""
     assert isinstance(node.op, ARange)
     start, stop, step = (
@@ -222,7 +547,9 @@ def arange(p: Program, node: Apply, *numbers: Slots) -> Range:
         count = p.one("sub", stop, start) if not p.is_number(start, 0) else stop
     else:
         if not p.has_number(step):
-            p.mark(Fails(), [p.one("eq", step, zero, dtype="bool")], "bool")
+            p.fail_if(p.one("eq", step, zero, dtype="bool"))
         back = p.one("int_div", p.one("sub", start, stop), step, dtype="int64")
         count = p.one("sub", zero, back)
-    return Range(start, step, p.one("maximum", count, zero), node.op.dtype)
+    length = p.one("maximum", count, zero)
+    p.bounds[length] = p.bounds.get(count, set())
+    return whole_range(p, start, step, length, node.op.dtype)

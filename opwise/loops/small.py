@@ -6,7 +6,8 @@ step makes of numbers; ``Loop`` checks that they are the same in each call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
 from typing import Any, cast
@@ -19,7 +20,7 @@ from opwise.graph.variable import Constant, Var
 from opwise.linkers.lowering import LOOP_DTYPES
 from opwise.loops import memory
 from opwise.loops.layout import Layout, Parts
-from opwise.loops.memory import Held, NotSmall, Range
+from opwise.loops.memory import Each, Held, NotSmall
 from opwise.loops.op import Scan
 from opwise.modes.mode import get_mode
 from opwise.scalar.composite import Composite, Instruction, Literal, append_inlined
@@ -32,12 +33,13 @@ from opwise.scalar.recurrence import (
     Closes,
     Fails,
     Joins,
+    Length,
     Opens,
     Otherwise,
     Recurrence,
     in_memory,
     size,
-)  # fmt: skip
+)
 from opwise.tensor.blas import Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.convert import DeepCopyOp, ScalarFromTensor, TensorFromScalar, ViewOp
 from opwise.tensor.creation import Alloc, AllocEmpty, ARange
@@ -62,6 +64,9 @@ MAX_INSTRUCTIONS = 600
 MAX_TAP = 8
 #: loops of so many steps or fewer are not worth a compilation; inner ones are unrolled
 FEW_STEPS = 16
+#: the longest arrays that a step computes element by element, and those of functions such as exp:
+#: beyond them, the VM's kernels are faster
+SHORT, SHORT_OF_FUNCTIONS = 512, 64
 #: how long a step may take, nanoseconds: signals are handled between steps
 MAX_NS = 1e6
 #: the largest systems of equations: with more, a choice of the pivot takes too many operations
@@ -90,7 +95,7 @@ def recurrence(node: Apply, step: FunctionGraph) -> Recurrence | None:
         or any(max(taps) > MAX_TAP for taps in layout.taps)
         or not layout.taps
         or any(getattr(var.type, "dtype", None) not in C_DTYPES for var in variables)
-        or not all(isinstance(n.op, ScalarOp) or _handler(n.op) for n in step.apply_nodes)
+        or not all(_has_handler(n.op) for n in step.apply_nodes)
     ):
         return None
     n_steps = node.inputs[0]
@@ -150,7 +155,9 @@ def _program(layout: Layout, step: FunctionGraph, shapes: Parts[Any]) -> Recurre
     new: list[tuple[int, ...]] = []
     for k, (taps, (value,)) in enumerate(zip(shapes.states, outputs.states, strict=True)):
         if in_memory(taps[0]):
-            program.check_in_place(value, len(shapes.sequences) + k)
+            operand = len(shapes.sequences) + k
+            dtype = step.outputs[k].type.dtype
+            program.settle(value, program.held(operand, dtype, len(taps[0])))
             new.append(())
         elif not isinstance(value, np.ndarray) or any(shape != value.shape for shape in taps):
             raise NotSmall
@@ -160,12 +167,22 @@ def _program(layout: Layout, step: FunctionGraph, shapes: Parts[Any]) -> Recurre
         raise NotSmall
     if program.leaves and program.writable:
         raise NotSmall  # the VM would do a step again of which a part is done
+
+    def limited(operand: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(
+            -1 - program.short[operand, d] if (operand, d) in program.short else n
+            for d, n in enumerate(shape)
+        )
+
+    constants = len(shapes.sequences) + len(layout.taps) + layout.results
     found = Recurrence(
         in_dtypes=tuple(in_dtypes),
         instructions=tuple(program.instructions),
-        sequences=tuple(shapes.sequences),
-        states=tuple(taps[0] for taps in shapes.states),
-        constants=tuple(shapes.constants),
+        sequences=tuple(limited(k, shape) for k, shape in enumerate(shapes.sequences)),
+        states=tuple(
+            limited(k, taps[0]) for k, taps in enumerate(shapes.states, len(shapes.sequences))
+        ),
+        constants=tuple(limited(k, shape) for k, shape in enumerate(shapes.constants, constants)),
         taps=layout.taps,
         new=tuple(new),
         results=tuple((row.shape, _flat(row)) for row in outputs.results),
@@ -354,11 +371,79 @@ class Program:
         self.versions: dict[int, int] = {}
         #: those that may be written
         self.writable: set[int] = set()
+        #: the operand that a loop writes, and the slots of its indices in the loop
+        self.written_now: tuple[int, list[int | None]] | None = None
+        #: the most elements that dimensions of operands may have: {(operand, dimension): how many}
+        self.short: dict[tuple[int, int], int] = {}
+        #: slots of lengths -> dimensions of operands that are as long at least
+        self.bounds: dict[int, set[tuple[int, int]]] = {}
+        self._lengths: dict[tuple[int, int], int] = {}
+        self._affine: dict[tuple[int, int, int], int] = {}
 
     def held(self, operand: int, dtype: str, ndim: int) -> Held:
         """Return a view of all of an operand in memory."""
         version = self.versions.setdefault(operand, 0)
-        return Held(operand, dtype, version, (None,) * ndim, tuple(range(ndim)))
+        return Held(operand, dtype, version, (None,) * ndim, tuple(range(ndim)), (None,) * ndim)
+
+    def length(self, operand: int, d: int) -> int:
+        """Append the length of an operand; return its slot."""
+        slot = self._lengths.get((operand, d))
+        if slot is None:
+            slot = self._lengths[operand, d] = self.mark(Length(operand, d), (), "int64")
+            self.bounds[slot] = {(operand, d)}
+        return slot
+
+    def bounds_of(self, slot: int) -> set[tuple[int, int]]:
+        """Return dimensions that are as long as a slot says, or longer."""
+        return self.bounds.get(slot, set())
+
+    def affine(self, start: int, index: int, step: int) -> int:
+        """Append ``start + index * step``; return its slot."""
+        key = start, index, step
+        slot = self._affine.get(key)
+        if slot is None:
+            slot = index if self.is_number(step, 1) else self.one("mul", index, step, dtype="int64")
+            if not self.is_number(start, 0):
+                slot = self.one("add", start, slot, dtype="int64")
+            self._affine[key] = slot
+        return slot
+
+    def branch(self, op: ScalarOp, args: Sequence[int]) -> None:
+        """Append a mark of a branch: what one computes is not known outside."""
+        self.mark(op, args, "bool")
+        self._affine.clear()
+
+    def fail_if(self, condition: int) -> None:
+        """Let the step fail where a condition holds."""
+        self.mark(Fails(), [condition], "bool")
+
+    def check_equal(self, n: int, m: int) -> None:
+        """Let the step fail where two lengths differ."""
+        if n != m and not (self.has_number(n) and self.is_number(m, self._number(n))):
+            self.fail_if(self.one("neq", n, m, dtype="bool"))
+
+    @contextmanager
+    def short_loop(self, count: int, *carried: int) -> Iterator[Any]:
+        """Append a loop over a short dimension around what is appended inside.
+
+        Yields the slot of the index; if values are carried on, (it, the slot of the value, a list
+        that takes the slot of the new one).
+        """
+        new: list[int] = []
+        slots = [self.mark(Carried(), [slot], self.dtype(slot)) for slot in carried]
+        known = self._number(count) if self.has_number(count) else None
+        begin = len(self.instructions)
+        index = self.mark(Opens(known), [] if known is not None else [count], "int64")
+        yield (index, slots[0], new) if carried else index
+        self.mark(Closes(len(slots)), [*slots, *new], "int64")
+        inside = self.instructions[begin:]
+        costly = any(one.op.row is not None and one.op.row.libm for one in inside)
+        most = SHORT_OF_FUNCTIONS if costly else SHORT
+        dimensions = self.bounds_of(count)
+        if (known is None and not dimensions) or (known is not None and known > most):
+            raise NotSmall
+        for dimension in dimensions:
+            self.short[dimension] = min(most, self.short.get(dimension, most))
 
     def written(self, operand: int) -> int:
         """Note that an operand in memory was written; return its version."""
@@ -367,15 +452,17 @@ class Program:
         self.versions[operand] += 1
         return self.versions[operand]
 
-    def check_in_place(self, value: Any, operand: int) -> None:
-        """Raise NotSmall unless a value is what stands in an operand now."""
-        if not (
-            isinstance(value, Held)
-            and value.operand == operand
-            and value.version == self.versions[operand]
-            and value.is_whole
-        ):
-            raise NotSmall
+    def settle(self, value: Any, place: Held) -> int:
+        """Let an operand hold a value, which is there already if that can be; return its version.
+
+        place: a view of all of the operand.
+        """
+        operand = place.operand
+        version = self.versions[operand]
+        if isinstance(value, Held) and value == replace(place, version=version):
+            return version
+        memory.fill(self, replace(place, version=version), value)
+        return self.written(operand)
 
     def run(self, node: Apply, values: list[Any]) -> list[Any]:
         """Append the operations of an Apply; return its outputs: slots, or what is in memory."""
@@ -438,6 +525,22 @@ class Program:
                 raise NotSmall
             found.append(op.value)
         return np.array(found, np.int64).reshape(slots.shape)
+
+    def _number(self, slot: int) -> int:
+        op = self.instructions[slot - len(self.in_dtypes)].op
+        assert isinstance(op, Literal)
+        return int(op.value)
+
+    def number_of(self, value: int, dtype: str) -> int:
+        """Append a number of a dtype; return its slot."""
+        return int(self.constant(np.array(value, dtype)))
+
+    def zero(self, dtype: str) -> int:
+        return self.number_of(0, dtype)
+
+    def is_less(self, slot: int, than: int) -> bool:
+        """Return whether a slot holds a constant that is less."""
+        return self.has_number(slot) and self._number(slot) < than
 
     def has_number(self, slot: Any) -> bool:
         """Return whether a slot holds a constant."""
@@ -650,7 +753,10 @@ class _Run:
         """Note what stands for variables."""
         for var, value in zip(variables, values, strict=True):
             # what numpy takes from an array of slots is a number
-            self.values[var] = slots = np.asarray(value) if isinstance(value, np.integer) else value
+            slots = np.asarray(value) if isinstance(value, np.integer) else value
+            if not isinstance(slots, np.ndarray) and not slots.dims:
+                slots = np.array(memory.element(self.p, slots, []), np.int64)
+            self.values[var] = slots
             if isinstance(slots, np.ndarray) and slots.size > MAX_ELEMENTS:
                 raise NotSmall
 
@@ -663,12 +769,12 @@ class _Run:
         before, after, values = p.versions, [], []
         marks = (Branches(), Otherwise())
         for b, given in enumerate(node.op.values(node.inputs)):
-            p.mark(marks[b], [] if b else [int(condition)], "bool")
+            p.branch(marks[b], [] if b else [int(condition)])
             p.versions = dict(before)
             self.block((node, b))
             values.append([self.value(var) for var in given])
             after.append(p.versions)
-        p.mark(Joins(), (), "bool")
+        p.branch(Joins(), [])
         p.versions = {
             k: version if {version} == {of[k] for of in after} else max(of[k] for of in after) + 1
             for k, version in before.items()
@@ -702,6 +808,11 @@ _handlers: dict[type, _Handler] = {}
 
 def _handler(op: Any) -> _Handler | None:
     return next((_handlers[c] for c in type(op).__mro__ if c in _handlers), None)
+
+
+def _has_handler(op: Any) -> bool:
+    """Return whether something appends Applys of an op."""
+    return bool(isinstance(op, ScalarOp) or _handler(op) or memory.handler(op))
 
 
 def _on(*op_classes: type) -> Callable[[_Handler], _Handler]:
@@ -969,17 +1080,17 @@ def _repeated(
         raise NotSmall
     n = memory.index_slot(p, n_steps, count.type.dtype)
     for rows in parts.sequences:
-        if not isinstance(rows, Held | Range):
+        if not isinstance(rows, Held | Each):
             raise NotSmall
-        length = rows.length(p, 0)
-        if length != n and not (p.has_number(n) and p.is_number(length, int(p.number(n_steps)))):
-            p.mark(Fails(), [p.one("neq", length, n, dtype="bool")], "bool")
+        p.check_equal(rows.length(p, 0), n)
     carried: list[Any] = []
     for (first,), taps in zip(parts.states, layout.taps, strict=True):
         if isinstance(first, Held):
-            if taps != (1,) or not first.is_whole or first.dims[:1] != (None,):
+            if (
+                taps != (1,) or not first.is_whole or first.dims[:1] != (None,)
+                or first.version != p.versions[first.operand]
+            ):  # fmt: skip
                 raise NotSmall
-            p.check_in_place(first, first.operand)
             carried.append(replace(first, version=p.written(first.operand)))
         elif isinstance(first, np.ndarray) and len(first) == max(taps):
             slots = [p.mark(Carried(), [s], p.dtype(s)) for s in _flat(first)]
@@ -994,13 +1105,13 @@ def _repeated(
         for of, taps in zip(carried, layout.taps, strict=True)
         for tap in taps
     ]
-    rows = [_element(p, of.at(p, 0, t)) for of in parts.sequences]
+    rows = [memory.row(p, of, t) for of in parts.sequences]
     leaves = len(p.leaves)
     out = layout.step_outputs(p.graph(step, [*rows, *old, *parts.constants]))
     after: list[Slots] = []
     for of, (value,) in zip(carried, out.states, strict=True):
         if isinstance(of, Held):
-            p.check_in_place(value, of.operand)
+            p.settle(value, of.at(p, 0, zero))
         elif not isinstance(value, np.ndarray) or of.shape[1:] != value.shape or not of.size:
             raise NotSmall
         else:
@@ -1014,10 +1125,3 @@ def _repeated(
         replace(of, version=p.versions[of.operand]) if isinstance(of, Held) else of
         for of in carried
     ]
-
-
-def _element(p: Program, row: Any) -> Any:
-    """Return a number of a sequence in a slot."""
-    if isinstance(row, Held) and not row.dims:
-        return np.array(row.element(p), np.int64)
-    return row

@@ -124,8 +124,8 @@ class Recurrence:
     """A scalar program that is repeated.
 
     Its input slots are the elements of rows and constants in C order: a row of each sequence, a row
-    of each tap of each state, each constant. Those in memory have no slots: their lengths are -1. A
-    state in memory has the tap of one step, and keeps one row.
+    of each tap of each state, each constant. Those in memory have no slots: their lengths are
+    -1 for any, -1 - n for at most n. A state in memory has the tap of one step, and keeps one row.
     """
 
     in_dtypes: tuple[str, ...]
@@ -174,7 +174,7 @@ class Recurrence:
 
 def in_memory(shape: Shape) -> bool:
     """Return whether the elements of an operand with these lengths are in memory."""
-    return -1 in shape
+    return min(shape, default=0) < 0
 
 
 def size(shape: Shape) -> int:
