@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from heapq import heappop, heappush
 from math import inf
 from typing import Any, cast
 
@@ -688,6 +689,27 @@ class Program:
         return np.array(found, np.int64)
 
 
+#: Ops whose output is a part of their first input
+_VIEWS = (DimShuffle, Rebroadcast, ViewOp, Subtensor)
+
+
+def _overwritten(node: Apply) -> Sequence[Var]:
+    """Return the inputs of an Apply that may be arrays in memory which it writes."""
+    if isinstance(node.op, IncSubtensor):
+        return node.inputs[:1]
+    if isinstance(node.op, Scan):
+        states = node.op.layout.loop_inputs(node.inputs[1:]).states
+        return [first for (first,) in states]
+    return ()
+
+
+def _root(var: Var) -> Var:
+    """Return the array that a variable is a part of."""
+    while var.owner is not None and isinstance(var.owner.op, _VIEWS):
+        var = var.owner.inputs[0]
+    return var
+
+
 class _Run:
     """Appends a graph to a program: what only a branch needs stands in the branch."""
 
@@ -706,7 +728,7 @@ class _Run:
             ]
             self.home[node] = self._common(uses)
         self.nodes: dict[_Branch, list[Apply]] = {}
-        for node in order:
+        for node in self._readers_first(order):
             self.nodes.setdefault(self.home.get(node), []).append(node)
 
     def _use(self, client: Apply, i: int) -> _Branch:
@@ -730,6 +752,45 @@ class _Run:
             if all(branch in self._around(other) for other in others):
                 return branch
         return None
+
+    def _readers_first(self, order: list[Apply]) -> list[Apply]:
+        """Return Applys in an order in which what reads an array comes before what writes it."""
+        writers: dict[Var, list[Apply]] = {}
+        for node in order:
+            for var in _overwritten(node):
+                writers.setdefault(_root(var), []).append(node)
+        before: dict[Apply, set[Apply]] = {node: set() for node in order}
+        for node in order:
+            for var in node.inputs:
+                if var.owner in before:
+                    before[node].add(var.owner)
+                for writer in writers.get(_root(var), ()) if var.type.ndim else ():
+                    if writer is not node:
+                        self._put_before(before, node, writer)
+        after: dict[Apply, list[Apply]] = {}
+        for node, others in before.items():
+            for other in others:
+                after.setdefault(other, []).append(node)
+        number = {node: k for k, node in enumerate(order)}
+        ready = [k for k, node in enumerate(order) if not before[node]]
+        found: list[Apply] = []
+        while ready:
+            found.append(node := order[heappop(ready)])
+            for other in after.get(node, ()):
+                before[other].discard(node)
+                if not before[other]:
+                    heappush(ready, number[other])
+        return found if len(found) == len(order) else order  # two write what both read
+
+    def _put_before(self, before: dict[Apply, set[Apply]], reader: Apply, writer: Apply) -> None:
+        """Let an Apply come before another one, or what holds it in a branch."""
+        common = self._common([self.home.get(reader), self.home.get(writer)])
+        while self.home.get(reader) != common:
+            reader = cast("tuple[Apply, int]", self.home[reader])[0]
+        while self.home.get(writer) != common:
+            writer = cast("tuple[Apply, int]", self.home[writer])[0]
+        if reader is not writer:
+            before[writer].add(reader)
 
     def outputs(self) -> list[Any]:
         self.block(None)
