@@ -13,16 +13,28 @@ its operand, and what is a view of an earlier one is of no use from there on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from opwise.graph.apply import Apply
+from opwise.graph.variable import Constant, Var
+from opwise.loops.program import (
+    Each,
+    Held,
+    NotSmall,
+    Program,
+    Slots,
+    converted,
+    element,
+    on_memory,
+    whole_range,
+)
 from opwise.scalar.composite import Composite, Instruction
+from opwise.scalar.dtypes import INTEGERS
 from opwise.scalar.op import OPS, ScalarOp
-from opwise.scalar.recurrence import Read, Write
 from opwise.tensor.advanced_subtensor import AdvancedSubtensor1
 from opwise.tensor.blas import Dot22
 from opwise.tensor.convert import DeepCopyOp, ViewOp
@@ -35,121 +47,17 @@ from opwise.tensor.reduce import CAReduce
 from opwise.tensor.shape import Rebroadcast, Shape, Shape_i
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 
-if TYPE_CHECKING:
-    from opwise.loops.small import Program, Slots
 
+def settle(p: Program, value: Any, place: Held) -> int:
+    """Let an operand hold a value, which is there already if that can be; return its version.
 
-class NotSmall(Exception):
-    """A step is no program of few scalar operations."""
-
-
-@dataclass(frozen=True)
-class Held:
-    """A view of an operand in memory."""
-
-    operand: int
-    dtype: str
-    #: how often the operand had been written when this was a view of it
-    version: int
-    #: the slots of indices of the operand's dimensions; None for those of the view
-    fixed: tuple[int | None, ...]
-    #: the operand's dimension for each of the view's; None for one of length 1
-    dims: tuple[int | None, ...]
-    #: by dimension of the operand, the slots (start, step, length) of what the view has of it
-    parts: tuple[tuple[int, int, int] | None, ...]
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it has the elements of the operand, in their order."""
-        dims = [d for d in self.dims if d is not None]
-        return dims == list(range(len(self.fixed))) and not any(self.parts)
-
-    def length(self, p: Program, d: int) -> int:
-        """Append the length of a dimension; return its slot."""
-        dim = self.dims[d]
-        if dim is None:
-            return p.literal(1)
-        part = self.parts[dim]
-        return p.length(self.operand, dim) if part is None else part[2]
-
-    def at(self, p: Program, d: int, index: int) -> Held:
-        """Return the part of a dimension at an index; p fails where it is out of bounds."""
-        dim = self.dims[d]
-        dims = self.dims[:d] + self.dims[d + 1 :]
-        if dim is None:
-            if not p.is_number(index, 0) and not p.is_number(index, -1):
-                zero = p.literal(0)
-                p.fail_if(p.one("neq", index, zero, dtype="bool"))
-            return replace(self, dims=dims)
-        part = self.parts[dim]
-        if part is not None:
-            index = p.affine(part[0], index, part[1])
-        fixed = (*self.fixed[:dim], index, *self.fixed[dim + 1 :])
-        return replace(self, fixed=fixed, dims=dims)
-
-    def part(self, p: Program, d: int, start: int, step: int, length: int) -> Held:
-        """Return the view of a part of a dimension, which the operand has."""
-        dim = self.dims[d]
-        if dim is None or self.parts[dim] is not None:
-            raise NotSmall
-        parts = (*self.parts[:dim], (start, step, length), *self.parts[dim + 1 :])
-        p.bounds[length] = {(self.operand, dim)}
-        return replace(self, parts=parts)
-
-    def element(self, p: Program) -> int:
-        """Append the reading of the one element of a view; return its slot."""
-        return p.mark(Read(self.operand), self._index(p), self.dtype)
-
-    def write(self, p: Program, slot: int) -> None:
-        """Append the writing of the one element of a view."""
-        p.mark(Write(self.operand), [*self._index(p), slot], self.dtype)
-
-    def _index(self, p: Program) -> list[int]:
-        if p.versions[self.operand] != self.version:
-            raise NotSmall  # the array that the step reads is no longer there
-        index = [slot for slot in self.fixed if slot is not None]
-        if len(index) < len(self.fixed):
-            raise NotSmall
-        if p.written_now is not None and p.written_now[0] == self.operand:
-            # of what a loop writes, a step may read what it writes itself, or nothing
-            if any(
-                own not in (None, slot) for slot, own in zip(index, p.written_now[1], strict=True)
-            ):
-                raise NotSmall
-        return index
-
-
-@dataclass(frozen=True)
-class Each:
-    """An array whose elements are computed where they are read."""
-
-    dtype: str
-    #: the slots of its lengths
-    lengths: tuple[int, ...]
-    #: appends an element, from the slots of its indices; returns its slot
-    computed: Callable[[Sequence[int]], int]
-
-    @property
-    def dims(self) -> tuple[int, ...]:
-        return self.lengths
-
-    def length(self, p: Program, d: int) -> int:
-        return self.lengths[d]
-
-
-def element(p: Program, x: Any, index: Sequence[int]) -> int:
-    """Append an element of an array; return its slot. index: slots of indices that it has."""
-    if isinstance(x, Each):
-        return x.computed(index)
-    if isinstance(x, np.ndarray):
-        known = [
-            0 if n == 1 else int(p.number(np.array(i))) for n, i in zip(x.shape, index, strict=True)
-        ]
-        return int(x[tuple(known)])
-    for one in index:
-        x = x.at(p, 0, one)
-    found: int = x.element(p)
-    return found
+    place: a view of all of the operand.
+    """
+    place = replace(place, version=p.versions[place.operand])
+    if value == place:
+        return place.version
+    fill(p, place, value)
+    return p.written(place.operand)
 
 
 def row(p: Program, x: Any, index: int) -> Any:
@@ -161,6 +69,19 @@ def row(p: Program, x: Any, index: int) -> Any:
     )  # fmt: skip
 
 
+def in_steps(p: Program, rows: Any) -> Any:
+    """Return a sequence as one that gives its rows at indices known only when it runs."""
+    if not isinstance(rows, np.ndarray):
+        return rows
+    if rows.ndim != 1 or rows.size < 2 or not all(map(p.has_number, rows)):
+        raise NotSmall
+    numbers = p.number(rows)
+    if p.dtype(int(rows[0])) not in INTEGERS or np.ptp(np.diff(numbers)):
+        raise NotSmall
+    first, step, count = map(p.literal, (numbers[0], numbers[1] - numbers[0], len(rows)))
+    return whole_range(p, first, step, count, p.dtype(int(rows[0])))
+
+
 def lengths(p: Program, x: Any) -> list[int]:
     """Append the lengths of an array; return their slots."""
     if isinstance(x, np.ndarray):
@@ -168,14 +89,19 @@ def lengths(p: Program, x: Any) -> list[int]:
     return [x.length(p, d) for d in range(len(x.dims))]
 
 
-def whole_range(p: Program, start: int, step: int, count: int, dtype: str) -> Each:
-    """Return the numbers of a range."""
-    return Each(dtype, (count,), lambda index: converted(p, p.affine(start, index[0], step), dtype))
+def as_range(p: Program, x: Held, outside: Var | None) -> Each | None:
+    """Return an operand as a range, without reading it; None if it is none of known steps.
 
-
-def converted(p: Program, slot: int, dtype: str) -> int:
-    """Append a conversion where one is needed; return its slot."""
-    return int(p.cast(np.array(slot, np.int64), dtype))
+    outside: the variable of the operand.
+    """
+    apply = None if outside is None else outside.owner
+    if apply is None or not isinstance(apply.op, ARange):
+        return None
+    start, _, step = apply.inputs
+    if not all(isinstance(v, Constant) and v.type.dtype in INTEGERS for v in (start, step)):
+        return None
+    first, by = (p.literal(int(v.data)) for v in (start, step))
+    return whole_range(p, first, by, p.length(x.operand, 0), x.dtype)
 
 
 def index_slot(p: Program, value: Any, dtype: str) -> int:
@@ -240,32 +166,15 @@ def folded(
             return join(total, index)
         with p.short_loop(counts[len(index)], total) as (i, carried, new):
             new.append(nested(carried, [*index, i]))
-        return carried
+        return int(carried)
 
     return nested(first, [])
 
 
 # --- Applys ---------------------------------------------------------------------------------------
 
-_Handler = Callable[..., Any]
-_handlers: dict[type, _Handler] = {}
 
-
-def handler(op: Any) -> _Handler | None:
-    """Return what appends an Apply of an op to arrays in memory; None if nothing does."""
-    return next((_handlers[c] for c in type(op).__mro__ if c in _handlers), None)
-
-
-def _on(*op_classes: type) -> Callable[[_Handler], _Handler]:
-    def register(function: _Handler) -> _Handler:
-        for cls in op_classes:
-            _handlers[cls] = function
-        return function
-
-    return register
-
-
-@_on(DimShuffle)
+@on_memory(DimShuffle)
 def _moved(p: Program, node: Apply, x: Any) -> Any:
     order = node.op.new_order
     if isinstance(x, Each):
@@ -285,12 +194,12 @@ def _moved(p: Program, node: Apply, x: Any) -> Any:
     return replace(x, fixed=tuple(fixed), dims=dims)
 
 
-@_on(Rebroadcast, DeepCopyOp, ViewOp)
+@on_memory(Rebroadcast, DeepCopyOp, ViewOp)
 def _same(p: Program, node: Apply, x: Any) -> Any:
     return x
 
 
-@_on(Subtensor)
+@on_memory(Subtensor)
 def _part(p: Program, node: Apply, x: Any, *numbers: Slots) -> Any:
     return _view(p, node.op, x, node.inputs[1:], numbers)
 
@@ -369,7 +278,7 @@ def _sliced(
     )  # fmt: skip
 
 
-@_on(IncSubtensor)
+@on_memory(IncSubtensor)
 def _changed(p: Program, node: Apply, x: Any, y: Any, *numbers: Slots) -> Held:
     if not isinstance(x, Held):
         raise NotSmall
@@ -381,7 +290,7 @@ def _changed(p: Program, node: Apply, x: Any, y: Any, *numbers: Slots) -> Held:
     return replace(x, version=p.written(x.operand))
 
 
-@_on(AdvancedSubtensor1)
+@on_memory(AdvancedSubtensor1)
 def _gathered(p: Program, node: Apply, x: Any, index: Any) -> Each:
     if not isinstance(x, Held) or isinstance(index, np.ndarray):
         raise NotSmall
@@ -395,17 +304,17 @@ def _gathered(p: Program, node: Apply, x: Any, index: Any) -> Each:
     return Each(x.dtype, (index.length(p, 0), *lengths(p, x)[1:]), computed)
 
 
-@_on(Shape_i)
+@on_memory(Shape_i)
 def _length(p: Program, node: Apply, x: Any) -> Slots:
     return np.array(x.length(p, node.op.i), np.int64)
 
 
-@_on(Shape)
+@on_memory(Shape)
 def _shape(p: Program, node: Apply, x: Any) -> Slots:
     return np.array(lengths(p, x), np.int64)
 
 
-@_on(Elemwise)
+@on_memory(Elemwise)
 def _elemwise(p: Program, node: Apply, *values: Any) -> list[Any]:
     op = node.op.scalar_op
     patterns = [var.type.broadcastable for var in node.inputs]
@@ -456,7 +365,7 @@ def _elementwise(
     return [Each(dtype, counts, partial(computed, k)) for k, dtype in enumerate(dtypes)]
 
 
-@_on(Alloc)
+@on_memory(Alloc)
 def _filled(p: Program, node: Apply, value: Any, *counts: Slots) -> Each:
     own = [index_slot(p, n, v.type.dtype) for n, v in zip(counts, node.inputs[1:], strict=True)]
     behind = len(own) - node.inputs[0].type.ndim
@@ -473,7 +382,7 @@ def _filled(p: Program, node: Apply, value: Any, *counts: Slots) -> Each:
     )  # fmt: skip
 
 
-@_on(Dot, Dot22)
+@on_memory(Dot, Dot22)
 def _dot(p: Program, node: Apply, x: Any, y: Any) -> Any:
     if node.inputs[0].type.ndim != 1 or node.inputs[1].type.ndim != 1:
         raise NotSmall
@@ -488,7 +397,7 @@ def _dot(p: Program, node: Apply, x: Any, y: Any) -> Any:
     return np.array(folded(p, [n], p.zero(dtype), join), np.int64)
 
 
-@_on(CAReduce)
+@on_memory(CAReduce)
 def _reduced(p: Program, node: Apply, x: Any) -> Any:
     op, out = node.op, node.outputs[0]
     row = op.scalar_op.row
@@ -528,7 +437,7 @@ _FOLDS: dict[str, int | None] = {
 }  # fmt: skip
 
 
-@_on(MapReduce)
+@on_memory(MapReduce)
 def _map_reduced(p: Program, node: Apply, *values: Any) -> list[Any]:
     mapped, every = node.op.parts(node)
     between = p.run(mapped, list(values))

@@ -10,7 +10,7 @@ from opwise.graph.fgraph import FunctionGraph
 from opwise.linkers import opwise_c
 from opwise.linkers.kernels import Kernels, Loop
 from opwise.linkers.lowering import LoopStep, c_lowering
-from opwise.loops import small
+from opwise.loops import lengths, small
 from opwise.loops.op import Scan
 from opwise.scalar.recurrence import Recurrence
 
@@ -29,7 +29,7 @@ def _scan(node: Apply, kernels: Kernels) -> LoopStep | None:
 
 def _small(node: Apply, step: FunctionGraph, kernels: Kernels) -> tuple[Recurrence, Loop] | None:
     """Return the step as a scalar program and the loop that repeats it, where there is one."""
-    given = kernels.generate and not small.profiled(node.op)
+    given = kernels.generate and not lengths.profiled(node.op)
     repeated = small.recurrence(node, step) if given else None
     loop = kernels.recurrence(repeated) if repeated is not None else None
     return None if repeated is None or loop is None else (repeated, loop)

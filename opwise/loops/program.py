@@ -1,0 +1,731 @@
+"""The scalar program of a step: what Applys are appended to.
+
+Numbers and small arrays are in registers: an array of ``Slots``, one for each element. ``Held`` is
+a view of an operand of the C function that stays in memory, ``Each`` an array whose elements are
+computed where they are read (see ``memory``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from heapq import heappop, heappush
+from typing import Any, cast
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Constant, Var
+from opwise.linkers.lowering import LOOP_DTYPES
+from opwise.loops.op import Scan
+from opwise.scalar.composite import Composite, Instruction, Literal, append_inlined
+from opwise.scalar.dtypes import INTEGERS
+from opwise.scalar.loops import slot_dtype
+from opwise.scalar.op import OPS, Cast, ScalarOp, cast_op
+from opwise.scalar.recurrence import (
+    Branches,
+    Carried,
+    Chosen,
+    Closes,
+    Fails,
+    Joins,
+    Length,
+    Opens,
+    Otherwise,
+    Read,
+    Write,
+)
+from opwise.tensor.convert import ViewOp
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.ifelse import IfElse
+from opwise.tensor.shape import Rebroadcast
+from opwise.tensor.subtensor import IncSubtensor, Subtensor
+
+#: the most elements of an array, and the most operations of a program: beyond them, the VM's
+#: kernels are as fast, and C compilers are slow
+MAX_ELEMENTS = 16
+MAX_INSTRUCTIONS = 600
+#: the most steps ago that a value may be from: they are all in variables
+MAX_TAP = 8
+#: loops of so many steps or fewer are not worth a compilation; inner ones are unrolled
+FEW_STEPS = 16
+#: the longest arrays that a step computes element by element, and those of functions such as exp:
+#: beyond them, the VM's kernels are faster
+SHORT, SHORT_OF_FUNCTIONS = 512, 64
+#: how long a step may take, nanoseconds: signals are handled between steps
+MAX_NS = 1e6
+#: the largest systems of equations: with more, a choice of the pivot takes too many operations
+MAX_SYSTEM = 3
+
+#: dtypes of numbers that C computes with as they are
+C_DTYPES = LOOP_DTYPES - {"float16"}
+
+#: the slots of the elements of an array
+Slots = np.ndarray
+#: an Apply of IfElse, and which of its branches; None where all is computed
+_Branch = tuple[Apply, int] | None
+
+
+class NotSmall(Exception):
+    """A step is no program of few scalar operations."""
+
+
+# --- values in memory ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Held:
+    """A view of an operand in memory."""
+
+    operand: int
+    dtype: str
+    #: how often the operand had been written when this was a view of it
+    version: int
+    #: the slots of indices of the operand's dimensions; None for those of the view
+    fixed: tuple[int | None, ...]
+    #: the operand's dimension for each of the view's; None for one of length 1
+    dims: tuple[int | None, ...]
+    #: by dimension of the operand, the slots (start, step, length) of what the view has of it
+    parts: tuple[tuple[int, int, int] | None, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has the elements of the operand, in their order."""
+        dims = [d for d in self.dims if d is not None]
+        return dims == list(range(len(self.fixed))) and not any(self.parts)
+
+    def length(self, p: Program, d: int) -> int:
+        """Append the length of a dimension; return its slot."""
+        dim = self.dims[d]
+        if dim is None:
+            return p.literal(1)
+        part = self.parts[dim]
+        return p.length(self.operand, dim) if part is None else part[2]
+
+    def at(self, p: Program, d: int, index: int) -> Held:
+        """Return the part of a dimension at an index; p fails where it is out of bounds."""
+        dim = self.dims[d]
+        dims = self.dims[:d] + self.dims[d + 1 :]
+        if dim is None:
+            if not p.is_number(index, 0) and not p.is_number(index, -1):
+                zero = p.literal(0)
+                p.fail_if(p.one("neq", index, zero, dtype="bool"))
+            return replace(self, dims=dims)
+        part = self.parts[dim]
+        if part is not None:
+            index = p.affine(part[0], index, part[1])
+        fixed = (*self.fixed[:dim], index, *self.fixed[dim + 1 :])
+        return replace(self, fixed=fixed, dims=dims)
+
+    def part(self, p: Program, d: int, start: int, step: int, length: int) -> Held:
+        """Return the view of a part of a dimension, which the operand has."""
+        dim = self.dims[d]
+        if dim is None or self.parts[dim] is not None:
+            raise NotSmall
+        parts = (*self.parts[:dim], (start, step, length), *self.parts[dim + 1 :])
+        p.bounds[length] = {(self.operand, dim)}
+        return replace(self, parts=parts)
+
+    def element(self, p: Program) -> int:
+        """Append the reading of the one element of a view; return its slot."""
+        return p.mark(Read(self.operand), self._index(p), self.dtype)
+
+    def write(self, p: Program, slot: int) -> None:
+        """Append the writing of the one element of a view."""
+        p.mark(Write(self.operand), [*self._index(p), slot], self.dtype)
+
+    def _index(self, p: Program) -> list[int]:
+        if p.versions[self.operand] != self.version:
+            raise NotSmall  # the array that the step reads is no longer there
+        index = [slot for slot in self.fixed if slot is not None]
+        if len(index) < len(self.fixed):
+            raise NotSmall
+        if p.written_now is not None and p.written_now[0] == self.operand:
+            # of what a loop writes, a step may read what it writes itself, or nothing
+            if any(
+                own not in (None, slot) for slot, own in zip(index, p.written_now[1], strict=True)
+            ):
+                raise NotSmall
+        return index
+
+
+@dataclass(frozen=True)
+class Each:
+    """An array whose elements are computed where they are read."""
+
+    dtype: str
+    #: the slots of its lengths
+    lengths: tuple[int, ...]
+    #: appends an element, from the slots of its indices; returns its slot
+    computed: Callable[[Sequence[int]], int]
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        return self.lengths
+
+    def length(self, p: Program, d: int) -> int:
+        return self.lengths[d]
+
+
+def element(p: Program, x: Any, index: Sequence[int]) -> int:
+    """Append an element of an array; return its slot. index: slots of indices that it has."""
+    if isinstance(x, Each):
+        return x.computed(index)
+    if isinstance(x, np.ndarray):
+        known = [
+            0 if n == 1 else int(p.number(np.array(i))) for n, i in zip(x.shape, index, strict=True)
+        ]
+        return int(x[tuple(known)])
+    for one in index:
+        x = x.at(p, 0, one)
+    found: int = x.element(p)
+    return found
+
+
+def whole_range(p: Program, start: int, step: int, count: int, dtype: str) -> Each:
+    """Return the numbers of a range."""
+    return Each(dtype, (count,), lambda index: converted(p, p.affine(start, index[0], step), dtype))
+
+
+def converted(p: Program, slot: int, dtype: str) -> int:
+    """Append a conversion where one is needed; return its slot."""
+    return int(p.cast(np.array(slot, np.int64), dtype))
+
+
+# --- who appends what ----------------------------------------------------------------------------
+
+Handler = Callable[..., Any]
+_for_registers: dict[type, Handler] = {}
+_for_memory: dict[type, Handler] = {}
+
+
+def on_registers(*op_classes: type) -> Callable[[Handler], Handler]:
+    """Register what appends Applys of some Ops to values in registers.
+
+    It is called with (program, Apply, slots of each input), and returns those of each output.
+    """
+    return partial(_registered, _for_registers, op_classes)
+
+
+def on_memory(*op_classes: type) -> Callable[[Handler], Handler]:
+    """Register what appends Applys of some Ops of which an input is ``Held`` or ``Each``."""
+    return partial(_registered, _for_memory, op_classes)
+
+
+def _registered(
+    table: dict[type, Handler], op_classes: Sequence[type], handler: Handler
+) -> Handler:
+    table.update(dict.fromkeys(op_classes, handler))
+    return handler
+
+
+def _find(table: dict[type, Handler], op: Any) -> Handler | None:
+    return next((table[c] for c in type(op).__mro__ if c in table), None)
+
+
+def can_append(op: Any) -> bool:
+    """Return whether something appends Applys of an op."""
+    return isinstance(op, ScalarOp) or bool(_find(_for_registers, op) or _find(_for_memory, op))
+
+
+# --- the program ---------------------------------------------------------------------------------
+
+
+class Program:
+    """A scalar program that grows by the operations of one Apply after the other."""
+
+    def __init__(self, in_dtypes: Sequence[str]) -> None:
+        self.in_dtypes = in_dtypes
+        self.instructions: list[Instruction] = []
+        #: the slots of conditions that leave a step to the VM
+        self.leaves: list[int] = []
+        #: the operands in memory -> how often they were written
+        self.versions: dict[int, int] = {}
+        #: those that may be written
+        self.writable: set[int] = set()
+        #: the operand that a loop writes, and the slots of its indices in the loop
+        self.written_now: tuple[int, list[int | None]] | None = None
+        #: the most elements that dimensions of operands may have: {(operand, dimension): how many}
+        self.short: dict[tuple[int, int], int] = {}
+        #: slots of lengths -> dimensions of operands that are as long at least
+        self.bounds: dict[int, set[tuple[int, int]]] = {}
+        self._lengths: dict[tuple[int, int], int] = {}
+        self._affine: dict[tuple[int, int, int], int] = {}
+
+    def held(self, operand: int, dtype: str, ndim: int) -> Held:
+        """Return a view of all of an operand in memory."""
+        version = self.versions.setdefault(operand, 0)
+        return Held(operand, dtype, version, (None,) * ndim, tuple(range(ndim)), (None,) * ndim)
+
+    def length(self, operand: int, d: int) -> int:
+        """Append the length of an operand; return its slot."""
+        slot = self._lengths.get((operand, d))
+        if slot is None:
+            slot = self._lengths[operand, d] = self.mark(Length(operand, d), (), "int64")
+            self.bounds[slot] = {(operand, d)}
+        return slot
+
+    def bounds_of(self, slot: int) -> set[tuple[int, int]]:
+        """Return dimensions that are as long as a slot says, or longer."""
+        return self.bounds.get(slot, set())
+
+    def affine(self, start: int, index: int, step: int) -> int:
+        """Append ``start + index * step``; return its slot."""
+        key = start, index, step
+        slot = self._affine.get(key)
+        if slot is None:
+            slot = index if self.is_number(step, 1) else self.one("mul", index, step, dtype="int64")
+            if not self.is_number(start, 0):
+                slot = self.one("add", start, slot, dtype="int64")
+            self._affine[key] = slot
+        return slot
+
+    def branch(self, op: ScalarOp, args: Sequence[int]) -> None:
+        """Append a mark of a branch: what one computes is not known outside."""
+        self.mark(op, args, "bool")
+        self._affine.clear()
+
+    def fail_if(self, condition: int) -> None:
+        """Let the step fail where a condition holds."""
+        self.mark(Fails(), [condition], "bool")
+
+    def check_equal(self, n: int, m: int) -> None:
+        """Let the step fail where two lengths differ."""
+        if n != m and not (self.has_number(n) and self.is_number(m, self._number(n))):
+            self.fail_if(self.one("neq", n, m, dtype="bool"))
+
+    @contextmanager
+    def short_loop(self, count: int, *carried: int) -> Iterator[Any]:
+        """Append a loop over a short dimension around what is appended inside.
+
+        Yields the slot of the index; if values are carried on, (it, the slot of the value, a list
+        that takes the slot of the new one).
+        """
+        new: list[int] = []
+        slots = [self.mark(Carried(), [slot], self.dtype(slot)) for slot in carried]
+        known = self._number(count) if self.has_number(count) else None
+        begin = len(self.instructions)
+        index = self.mark(Opens(known), [] if known is not None else [count], "int64")
+        yield (index, slots[0], new) if carried else index
+        self.mark(Closes(len(slots)), [*slots, *new], "int64")
+        inside = self.instructions[begin:]
+        costly = any(one.op.row is not None and one.op.row.libm for one in inside)
+        most = SHORT_OF_FUNCTIONS if costly else SHORT
+        dimensions = self.bounds_of(count)
+        if (known is None and not dimensions) or (known is not None and known > most):
+            raise NotSmall
+        for dimension in dimensions:
+            self.short[dimension] = min(most, self.short.get(dimension, most))
+
+    def written(self, operand: int) -> int:
+        """Note that an operand in memory was written; return its version."""
+        if operand not in self.writable:
+            raise NotSmall
+        self.versions[operand] += 1
+        return self.versions[operand]
+
+    def run(self, node: Apply, values: list[Any]) -> list[Any]:
+        """Append the operations of an Apply; return its outputs: slots, or what is in memory."""
+        if not all(isinstance(value, np.ndarray) for value in values):
+            in_memory = _find(_for_memory, node.op)
+            if in_memory is None:
+                raise NotSmall
+            found = in_memory(self, node, *values)
+            return found if isinstance(found, list) else [found]
+        if isinstance(node.op, ScalarOp):
+            return self.elementwise(node.op, [v.type.dtype for v in node.outputs], values)
+        handler = _find(_for_registers, node.op)
+        if handler is None:
+            raise NotSmall
+        found = handler(self, node, *values)
+        return found if isinstance(found, list) else [found]
+
+    def graph(self, graph: FunctionGraph, inputs: Sequence[Any]) -> list[Any]:
+        """Append the operations of a graph; return its outputs: slots, or what is in memory."""
+        return Run(self, graph, inputs).outputs()
+
+    def mark(self, op: ScalarOp, args: Sequence[int], dtype: str) -> int:
+        """Append a part of an inner loop; return its slot."""
+        return append_inlined(self.instructions, len(self.in_dtypes), op, args, dtype)[0]
+
+    def emit(self, op: ScalarOp, args: Sequence[int], dtype: str) -> list[int]:
+        """Append an operation on slots; return the slots of its outputs."""
+        parts = op.instructions if isinstance(op, Composite) else [Instruction(op, (), dtype)]
+        if len(self.instructions) + len(parts) > MAX_INSTRUCTIONS or any(
+            part.op.row is None and not isinstance(part.op, Cast | Literal) for part in parts
+        ):
+            raise NotSmall
+        return append_inlined(self.instructions, len(self.in_dtypes), op, args, dtype)
+
+    def one(self, name: str, *args: Any, dtype: str | None = None) -> int:
+        """Append the operation of a name; return the slot of its output."""
+        slots = [int(a) for a in args]
+        return self.emit(OPS[name], slots, dtype or self.dtype(slots[-1]))[0]
+
+    def dtype(self, slot: int) -> str:
+        return slot_dtype(slot, self.instructions, self.in_dtypes)
+
+    def literal(self, n: int) -> int:
+        """Append an integer; return its slot."""
+        return int(self.constant(np.array(n, np.int64)))
+
+    def constant_of(self, data: np.ndarray) -> Any:
+        """Append a constant: numbers in registers, or a range."""
+        steps = np.diff(data) if data.ndim == 1 and data.size > MAX_ELEMENTS else np.zeros(0)
+        if not steps.size or data.dtype.name not in INTEGERS or (steps != steps[0]).any():
+            return self.constant(data)
+        first, step, count = map(self.literal, (data[0], steps[0], len(data)))
+        return whole_range(self, first, step, count, data.dtype.name)
+
+    def constant(self, data: np.ndarray) -> Slots:
+        if data.size > MAX_ELEMENTS or data.dtype.name not in C_DTYPES:
+            raise NotSmall
+        slots = [self.emit(Literal(x), (), data.dtype.name)[0] for x in data.ravel()]
+        return np.array(slots, np.int64).reshape(data.shape)
+
+    def number(self, slots: Slots) -> np.ndarray:
+        """Return the value of an array of constants; raises NotSmall for others."""
+        found = []
+        for slot in slots.ravel():
+            k = int(slot) - len(self.in_dtypes)
+            op = self.instructions[k].op if k >= 0 else None
+            if not isinstance(op, Literal):
+                raise NotSmall
+            found.append(op.value)
+        return np.array(found, np.int64).reshape(slots.shape)
+
+    def _number(self, slot: int) -> int:
+        op = self.instructions[slot - len(self.in_dtypes)].op
+        assert isinstance(op, Literal)
+        return int(op.value)
+
+    def number_of(self, value: int, dtype: str) -> int:
+        """Append a number of a dtype; return its slot."""
+        return int(self.constant(np.array(value, dtype)))
+
+    def zero(self, dtype: str) -> int:
+        return self.number_of(0, dtype)
+
+    def is_less(self, slot: int, than: int) -> bool:
+        """Return whether a slot holds a constant that is less."""
+        return self.has_number(slot) and self._number(slot) < than
+
+    def has_number(self, slot: Any) -> bool:
+        """Return whether a slot holds a constant."""
+        k = int(slot) - len(self.in_dtypes)
+        return k >= 0 and isinstance(self.instructions[k].op, Literal)
+
+    def is_number(self, slot: Any, value: float) -> bool:
+        k = int(slot) - len(self.in_dtypes)
+        op = self.instructions[k].op if k >= 0 else None
+        return isinstance(op, Literal) and op.value == value
+
+    def cast(self, slots: Slots, dtype: str) -> Slots:
+        def converted(slot: int) -> int:
+            if self.dtype(slot) == dtype:
+                return slot
+            return self.emit(cast_op(dtype), [slot], dtype)[0]
+
+        return np.array([converted(int(s)) for s in slots.ravel()], np.int64).reshape(slots.shape)
+
+    def elementwise(
+        self, op: ScalarOp, dtypes: Sequence[str], values: Sequence[Slots]
+    ) -> list[Slots]:
+        """Append an operation for each element of arrays that broadcast."""
+        operands = np.broadcast_arrays(*values)
+        results = [np.empty(operands[0].shape, np.int64) for _ in dtypes]
+        for index in np.ndindex(*operands[0].shape):
+            slots = self.emit(op, [int(x[index]) for x in operands], dtypes[0])
+            for result, slot in zip(results, slots, strict=True):
+                result[index] = slot
+        return results
+
+    def fold(self, name: str, slots: Sequence[int]) -> int:
+        """Append what joins elements one after the other."""
+        total = int(slots[0])
+        for slot in slots[1:]:
+            total = self.one(name, total, slot)
+        return total
+
+    def product(self, x: Slots, y: Slots) -> Slots:
+        """Append the product of vectors or matrices."""
+        if x.ndim > 2 or y.ndim > 2 or x.ndim == 0 or y.ndim == 0 or x.shape[-1] != y.shape[0]:
+            raise NotSmall
+        rows, columns = np.atleast_2d(x), y.reshape(len(y), -1)
+        if not x.shape[-1]:
+            raise NotSmall
+        found = [
+            self.fold("add", [self.one("mul", a, b) for a, b in zip(row, column, strict=True)])
+            for row in rows
+            for column in columns.T
+        ]
+        return np.array(found, np.int64).reshape((*x.shape[:-1], *y.shape[1:]))
+
+    def scaled(self, factor: Any, slots: Slots) -> Slots:
+        """Append the product of an array and a number."""
+        if self.is_number(factor, 1):
+            return slots
+        times = np.vectorize(lambda s: self.one("mul", factor, s), otypes=[np.int64])
+        found: Slots = times(slots)
+        return found
+
+    def added(self, z: Slots, beta: Any, product: Slots) -> Slots:
+        """Append ``beta * z + product``."""
+        if z.shape != product.shape:
+            raise NotSmall
+        if self.is_number(beta, 0):
+            return product
+        plus = np.vectorize(lambda a, b: self.one("add", a, b), otypes=[np.int64])
+        found: Slots = plus(self.scaled(beta, z), product)
+        return found
+
+    def solution(self, a: Slots, b: Slots) -> Slots:
+        """Append an elimination with partial pivoting; the VM solves what is singular or NaN."""
+        n = len(a)
+        if a.shape != (n, n) or n > MAX_SYSTEM or len(b) != n or not n:
+            raise NotSmall
+        rows = [
+            [*map(int, row), *map(int, np.atleast_1d(rest))] for row, rest in zip(a, b, strict=True)
+        ]
+        if n == 2:
+            return self._solution_of_two(rows).reshape(b.shape)
+        dtype = self.dtype(rows[0][0])
+        zero, most = (int(self.constant(np.array(x, dtype))) for x in (0, np.inf))
+        size = self.fold("add", [self.one("abs_", x) for row in rows for x in row])
+        self.leaves.append(self.one("invert", self.one("lt", size, most, dtype="bool")))
+        for k in range(n):
+            for other in range(k + 1, n):
+                larger = self.one(
+                    "gt",
+                    self.one("abs_", rows[other][k]),
+                    self.one("abs_", rows[k][k]),
+                    dtype="bool",
+                )
+                first, second = rows[k], rows[other]
+                rows[k] = [
+                    self.one("switch", larger, y, x) for x, y in zip(first, second, strict=True)
+                ]
+                rows[other] = [
+                    self.one("switch", larger, x, y) for x, y in zip(first, second, strict=True)
+                ]
+            self.leaves.append(
+                self.one("invert", self.one("gt", self.one("abs_", rows[k][k]), zero, dtype="bool"))
+            )
+            for other in range(k + 1, n):
+                factor = self.one("true_div", rows[other][k], rows[k][k])
+                rows[other] = [
+                    self.one("sub", x, self.one("mul", factor, y)) if j > k else x
+                    for j, (x, y) in enumerate(zip(rows[other], rows[k], strict=True))
+                ]
+        for k in reversed(range(n)):
+            for j in range(n, len(rows[k])):
+                total = rows[k][j]
+                for other in range(k + 1, n):
+                    total = self.one("sub", total, self.one("mul", rows[k][other], rows[other][j]))
+                rows[k][j] = self.one("true_div", total, rows[k][k])
+        return np.array([row[n:] for row in rows], np.int64).reshape(b.shape)
+
+    def _solution_of_two(self, rows: list[list[int]]) -> Slots:
+        """Append Cramer's rule; the VM solves systems whose determinant loses digits."""
+        (a, b, *first), (c, d, *second) = rows
+        dtype = self.dtype(a)
+        part = int(self.constant(np.array(1 / 64, dtype)))
+        most = int(self.constant(np.array(np.inf, dtype)))
+        ad, bc = self.one("mul", a, d), self.one("mul", b, c)
+        det = self.one("sub", ad, bc)
+        size = self.one("add", self.one("abs_", ad), self.one("abs_", bc))
+        least = self.one("mul", part, size)
+        # what is infinite or NaN makes one of them so
+        every = self.fold("add", [self.one("abs_", x) for x in (size, *first, *second)])
+        precise = self.one("gt", self.one("abs_", det), least, dtype="bool")
+        finite = self.one("lt", every, most, dtype="bool")
+        self.leaves.append(self.one("invert", self.one("and_", precise, finite, dtype="bool")))
+        found = []
+        for row, (p, q) in (((d, b), (0, 1)), ((a, c), (1, 0))):
+            given = first, second
+            found.append(
+                [
+                    self.one(
+                        "true_div",
+                        self.one("sub", self.one("mul", row[0], x), self.one("mul", row[1], y)),
+                        det,
+                    )
+                    for x, y in zip(given[p], given[q], strict=True)
+                ]
+            )
+        return np.array(found, np.int64)
+
+
+#: Ops whose output is a part of their first input
+_VIEWS = (DimShuffle, Rebroadcast, ViewOp, Subtensor)
+
+
+def _overwritten(node: Apply) -> Sequence[Var]:
+    """Return the inputs of an Apply that may be arrays in memory which it writes."""
+    if isinstance(node.op, IncSubtensor):
+        return node.inputs[:1]
+    if isinstance(node.op, Scan):
+        states = node.op.layout.loop_inputs(node.inputs[1:]).states
+        return [first for (first,) in states]
+    return ()
+
+
+def _root(var: Var) -> Var:
+    """Return the array that a variable is a part of."""
+    while var.owner is not None and isinstance(var.owner.op, _VIEWS):
+        var = var.owner.inputs[0]
+    return var
+
+
+class Run:
+    """Appends a graph to a program: what only a branch needs stands in the branch."""
+
+    def __init__(self, p: Program, graph: FunctionGraph, inputs: Sequence[Any]) -> None:
+        self.p, self.graph = p, graph
+        self.values: dict[Var, Any] = {}
+        self.give(graph.inputs, inputs)
+        order = graph.toposort()
+        #: by Apply, the branch (an Apply of IfElse, and 0 or 1) that alone needs it, or None
+        self.home: dict[Apply, _Branch] = {}
+        for node in reversed(order) if any(n.op.branches for n in order) else ():
+            uses = [
+                None if client == "output" else self._use(client, i)
+                for out in node.outputs
+                for client, i in graph.clients(out)
+            ]
+            self.home[node] = self._common(uses)
+        self.nodes: dict[_Branch, list[Apply]] = {}
+        for node in self._readers_first(order):
+            self.nodes.setdefault(self.home.get(node), []).append(node)
+
+    def _use(self, client: Apply, i: int) -> _Branch:
+        if client.op.branches:
+            for b, positions in enumerate(client.op.branches):
+                if i in positions:
+                    return client, b
+        return self.home[client]
+
+    def _around(self, branch: _Branch) -> list[_Branch]:
+        """Return a branch and those around it, the innermost first; the last is None."""
+        found = [branch]
+        while branch is not None:
+            branch = self.home[branch[0]]
+            found.append(branch)
+        return found
+
+    def _common(self, uses: list[_Branch]) -> _Branch:
+        first, *others = uses or [None]
+        for branch in self._around(first):
+            if all(branch in self._around(other) for other in others):
+                return branch
+        return None
+
+    def _readers_first(self, order: list[Apply]) -> list[Apply]:
+        """Return Applys in an order in which what reads an array comes before what writes it."""
+        writers: dict[Var, list[Apply]] = {}
+        for node in order:
+            for var in _overwritten(node):
+                writers.setdefault(_root(var), []).append(node)
+        before: dict[Apply, set[Apply]] = {node: set() for node in order}
+        for node in order:
+            for var in node.inputs:
+                if var.owner in before:
+                    before[node].add(var.owner)
+                for writer in writers.get(_root(var), ()) if var.type.ndim else ():
+                    if writer is not node:
+                        self._put_before(before, node, writer)
+        after: dict[Apply, list[Apply]] = {}
+        for node, others in before.items():
+            for other in others:
+                after.setdefault(other, []).append(node)
+        number = {node: k for k, node in enumerate(order)}
+        ready = [k for k, node in enumerate(order) if not before[node]]
+        found: list[Apply] = []
+        while ready:
+            found.append(node := order[heappop(ready)])
+            for other in after.get(node, ()):
+                before[other].discard(node)
+                if not before[other]:
+                    heappush(ready, number[other])
+        return found if len(found) == len(order) else order  # two write what both read
+
+    def _put_before(self, before: dict[Apply, set[Apply]], reader: Apply, writer: Apply) -> None:
+        """Let an Apply come before another one, or what holds it in a branch."""
+        common = self._common([self.home.get(reader), self.home.get(writer)])
+        while self.home.get(reader) != common:
+            reader = cast("tuple[Apply, int]", self.home[reader])[0]
+        while self.home.get(writer) != common:
+            writer = cast("tuple[Apply, int]", self.home[writer])[0]
+        if reader is not writer:
+            before[writer].add(reader)
+
+    def outputs(self) -> list[Any]:
+        self.block(None)
+        return [self.value(var) for var in self.graph.outputs]
+
+    def value(self, var: Var) -> Any:
+        if var not in self.values and isinstance(var, Constant):
+            self.values[var] = self.p.constant_of(np.asarray(var.data))
+        return self.values[var]
+
+    def block(self, branch: _Branch) -> None:
+        """Append the Applys that a branch alone needs."""
+        for node in self.nodes.get(branch, ()):
+            if node.op.branches:
+                found = self.choice(node)
+            else:
+                found = self.p.run(node, [self.value(var) for var in node.inputs])
+            self.give(node.outputs, found)
+
+    def give(self, variables: Sequence[Var], values: Sequence[Any]) -> None:
+        """Note what stands for variables."""
+        for var, value in zip(variables, values, strict=True):
+            # what numpy takes from an array of slots is a number
+            slots = np.asarray(value) if isinstance(value, np.integer) else value
+            if not isinstance(slots, np.ndarray) and not slots.dims:
+                slots = np.array(element(self.p, slots, []), np.int64)
+            self.values[var] = slots
+            if isinstance(slots, np.ndarray) and slots.size > MAX_ELEMENTS:
+                raise NotSmall
+
+    def choice(self, node: Apply) -> list[Any]:
+        """Append both branches of an IfElse; return what they give."""
+        p = self.p
+        condition = self.value(node.inputs[0])
+        if not isinstance(node.op, IfElse) or not isinstance(condition, np.ndarray):
+            raise NotSmall
+        before, after, values = p.versions, [], []
+        marks = (Branches(), Otherwise())
+        for b, given in enumerate(node.op.values(node.inputs)):
+            p.branch(marks[b], [] if b else [int(condition)])
+            p.versions = dict(before)
+            self.block((node, b))
+            values.append([self.value(var) for var in given])
+            after.append(p.versions)
+        p.branch(Joins(), [])
+        p.versions = {
+            k: version if {version} == {of[k] for of in after} else max(of[k] for of in after) + 1
+            for k, version in before.items()
+        }
+        return [self._chosen(x, y, after) for x, y in zip(*values, strict=True)]
+
+    def _chosen(self, x: Any, y: Any, after: Sequence[dict[int, int]]) -> Any:
+        """Return what stands for values of both branches. after: the versions at their ends."""
+        p = self.p
+        if isinstance(x, Held) and isinstance(y, Held):
+            if [x.version, y.version] != [of[x.operand] for of in after]:
+                raise NotSmall
+            x, y = (replace(one, version=p.versions[x.operand]) for one in (x, y))
+            if x != y:
+                raise NotSmall
+            return x
+        if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape == y.shape):
+            raise NotSmall
+        slots = [
+            p.mark(Chosen(), [int(a), int(b)], p.dtype(a))
+            for a, b in zip(*map(np.ravel, (x, y)), strict=True)
+        ]
+        return np.array(slots, np.int64).reshape(x.shape)

@@ -1,0 +1,314 @@
+"""Loops that read and write elements of arrays of any length: one C function runs them."""
+
+import numpy as np
+import pytest
+
+import opwise
+import opwise.tensor as T
+from opwise import function, shared
+from opwise.loops import Scan, scan, small, until
+from opwise.tensor import set_subtensor
+from opwise.tensor.ifelse import ifelse
+
+from .test_small import steps_of_the_vm
+
+pytestmark = pytest.mark.c
+
+
+def agrees(program, *arguments, steps=0):
+    """Check a function of numpy against Python, and how many steps the VM ran."""
+    copies = [np.array(a, order="K") if isinstance(a, np.ndarray) else a for a in arguments]
+    expected = program(*copies)
+    compiled = opwise.jit(program)
+    copies = [np.array(a, order="K") if isinstance(a, np.ndarray) else a for a in arguments]
+    found = compiled(*copies)
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+    (signature,) = compiled.signatures
+    loops = [n for n in signature.compiled.maker.fgraph.toposort() if isinstance(n.op, Scan)]
+    assert loops
+    for loop in loops:
+        vm = loop.tag.inside.fn
+        vm.timing.start()
+        vm.timing.reset()
+    compiled(*copies)
+    counts = {count for loop in loops for count, *_ in loop.tag.inside.fn.timing.by_step()}
+    assert counts <= {steps}
+    return found
+
+
+RNG = np.random.RandomState(0)
+MATRIX, VECTOR, NUMBERS = RNG.rand(7, 9), RNG.rand(9), RNG.randint(0, 7, 9)
+
+
+def distance(a, b):
+    n, m = len(a), len(b)
+    d = np.zeros((n + 1, m + 1))
+    for i in range(n + 1):
+        d[i, 0] = i
+    for j in range(m + 1):
+        d[0, j] = j
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            c = 0 if a[i - 1] == b[j - 1] else 1
+            d[i, j] = min(d[i - 1, j] + 1, d[i, j - 1] + 1, d[i - 1, j - 1] + c)
+    return d
+
+
+def histogram(x, n):
+    h = np.zeros(n, dtype=np.int64)
+    for i in range(len(x)):
+        h[x[i]] += 1
+    return h
+
+
+def sweeps(u):
+    n, m = u.shape
+    for _ in range(20):
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
+    return u
+
+
+def sort(x):
+    n = len(x)
+    for i in range(n):
+        for j in range(n - 1 - i):
+            if x[j] > x[j + 1]:
+                t = x[j]
+                x[j] = x[j + 1]
+                x[j + 1] = t
+    return x
+
+
+def product(a, b):
+    n, k = a.shape
+    m = b.shape[1]
+    c = np.zeros((n, m))
+    for i in range(n):
+        for j in range(m):
+            s = 0.0
+            for e in range(k):
+                s += a[i, e] * b[e, j]
+            c[i, j] = s
+    return c
+
+
+def escapes(c, most):
+    n = len(c)
+    out = np.zeros(n, dtype=np.int64)
+    for i in range(n):
+        z = 0j
+        k = 0
+        while k < most and abs(z) < 2:
+            z = z * z + c[i]
+            k += 1
+        out[i] = k
+    return out
+
+
+def from_the_end(x, a):
+    for i in range(a.shape[0]):
+        for j in range(1, 5):
+            x[-j] = a[-1 - i, -j] + 0.5 * x[j - 1]
+    return x
+
+
+def elimination(a):
+    n = a.shape[0]
+    for k in range(n):
+        for i in range(k + 1, n):
+            f = a[i, k] / a[k, k]
+            a[i, :] -= f * a[k, :]
+    return a
+
+
+def forces(p):
+    n = p.shape[0]
+    f = np.zeros_like(p)
+    for i in range(n):
+        for j in range(n):
+            if i != j:
+                d = p[j] - p[i]
+                f[i] += d / ((d * d).sum() + 0.1) ** 1.5
+    return f
+
+
+def rows_and_columns(a):
+    n, m = a.shape
+    s = 0.0
+    for i in range(n):
+        for j in range(m):
+            s = 0.5 * s + a[i, :].max() - a[:, j].min() + 0.01 * np.dot(a[i], a[i]) + a[i, 1:].sum()
+            a[i, j] = np.tanh(0.1 * s)
+        a[i, 1:] = a[i - 1, 1:] * 0.5
+    return a
+
+
+@pytest.mark.parametrize("program, arguments", [
+    (distance, (NUMBERS, NUMBERS[::2])),
+    (histogram, (NUMBERS, 9)),
+    (sweeps, (MATRIX,)),
+    (sweeps, (MATRIX.T,)),
+    (sweeps, (np.kron(MATRIX, np.ones((2, 3)))[::2, ::3],)),
+    (sort, (VECTOR,)),
+    (product, (MATRIX, MATRIX.T)),
+    (product, (MATRIX.astype("float32"), MATRIX.T)),
+    (escapes, (MATRIX.ravel()[:40] * 2 - 1.5 + 1j * MATRIX.ravel()[20:60], 50)),
+    (from_the_end, (VECTOR, MATRIX)),
+    (elimination, (MATRIX[:, :7] + 7 * np.eye(7),)),
+    (forces, (MATRIX[:, :3],)),
+    (rows_and_columns, (MATRIX,)),
+], ids=lambda value: getattr(value, "__name__", ""))  # fmt: skip
+def test_loops_over_elements_run_as_one_function(program, arguments):
+    agrees(program, *arguments)
+
+
+def test_branches_read_what_is_there_alone():
+    """The element that a branch reads may be missing where it is not taken."""
+
+    def program(x, n):
+        for i in range(n):
+            if i < x.shape[0]:
+                x[i] = 2 * x[i]
+        return x
+
+    agrees(program, VECTOR, 20)
+
+
+@pytest.mark.parametrize("index, named", [(9, "index 9"), (-10, "index -10")])
+def test_an_index_out_of_bounds_is_an_error_at_its_line(index, named):
+    def program(x, at):
+        for i in range(20):
+            x[at[i]] += 1.0
+        return x
+
+    compiled = opwise.jit(program)
+    where = np.arange(20) % 9
+    assert compiled(np.zeros(9), where).sum() == 20
+    where[7] = index
+    x = np.zeros(9)
+    with pytest.raises(IndexError, match=named) as raised:
+        compiled(x, where)
+    assert "x[at[i]] += 1.0" in str(raised.value)
+    assert not x.any()  # it is changed when the call has succeeded
+
+
+def test_an_error_in_an_inner_loop_names_both_loops():
+    v = T.dvector("v")
+
+    def outer(k, state):
+        def inner(j, x, k):
+            return set_subtensor(x[j], x[j + k] + 1)
+
+        return scan(inner, T.arange(4), state, k)[0][-1]
+
+    out = scan(outer, T.arange(20), v)[0][-1]
+    f = function([v], out)
+    assert f(np.zeros(40)).sum() > 0
+    with pytest.raises(IndexError, match="out of bounds") as raised:
+        f(np.zeros(10))
+    assert "step 7 of" in "\n".join([str(raised.value), *raised.value.__notes__])
+
+
+def test_a_condition_ends_a_loop_that_writes():
+    v = T.dvector("v")
+
+    def step(i, x):
+        new = set_subtensor(x[i], x[i - 1] + 1)
+        return new, until(T.gt(new[i], 5))
+
+    out = scan(step, T.arange(1, 30), v)[0][-1]
+    f = function([v], out)
+    found, steps = steps_of_the_vm(f, np.zeros(40))
+    assert steps == 0
+    assert found.tolist() == [*range(7), *[0] * 33]
+
+
+def test_what_a_step_reads_after_a_write_it_computes_as_the_vm():
+    """The old array is read once more behind the write: no function could do that in place."""
+    v = T.dvector("v")
+
+    def step(i, x, s):
+        new = set_subtensor(x[i], x[i + 1] * 0.5 + 1)
+        return T.concatenate([new[1:], x[:1]]), s + x.sum() - new.sum()
+
+    out = scan(step, T.arange(20), [v, T.constant(0.0, dtype="float64")])[0]
+    outputs = [out[0][-1], out[1][-1]]
+    given = np.random.RandomState(1).rand(40)
+    found = function([v], outputs)(given)
+    expected = function([v], outputs, mode=opwise.Mode("py", "fast_run"))(given)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b)
+
+
+def test_a_choice_of_arrays_writes_in_the_branch():
+    """Neither branch copies the array, and what it reads is of its own time."""
+    v, c = T.dvector("v"), T.ivector("c")
+
+    def step(i, taken, x):
+        one = set_subtensor(x[i], x[i - 1] + 1)
+        return ifelse(T.gt(taken, 0), set_subtensor(one[i + 1], one[i] * 2), x)
+
+    out = scan(step, [T.arange(20), c], v)[0][-1]
+    given = np.random.RandomState(2).rand(30), np.arange(20, dtype="int32") % 3
+    found, steps = steps_of_the_vm(function([v, c], out), *given)
+    assert steps == 0
+    expected = given[0].copy()
+    for i in range(20):
+        if given[1][i] > 0:
+            expected[i] = expected[i - 1] + 1
+            expected[i + 1] = expected[i] * 2
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_long_rows_are_left_to_the_kernels_of_the_vm():
+    m = T.dmatrix("m")
+
+    def step(row, total):
+        return total + T.exp(row).sum()
+
+    out = scan(step, m, T.constant(0.0, dtype="float64"))[0][-1]
+    f = function([m], out)
+    given = np.random.RandomState(3).rand(30, 200)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small, "recurrence", lambda node, step: None)
+        expected = function([m], out)(given)
+    np.testing.assert_allclose(f(given), expected)
+    np.testing.assert_allclose(f(given[:, :5]), np.exp(given[:, :5]).sum())
+
+
+def test_kernels_of_a_step_are_compiled_where_they_are_needed():
+    """One function is compiled for loops in loops, and the VM's where an array does not fit it."""
+    a = T.dmatrix("a")
+
+    def outer(i, x):
+        return scan(lambda j, x: set_subtensor(x[i, j], x[i, j - 1] * 0.5 + T.tanh(x[j, i])),
+                    T.arange(4), x)[0][-1]  # fmt: skip
+
+    out = scan(outer, T.arange(4), a)[0][-1]
+    f = function([a], out)
+    (loop,) = [n for n in f.maker.fgraph.toposort() if isinstance(n.op, Scan)]
+    inside = loop.tag.inside
+    assert loop.tag.repeated is not None
+    assert inside.linked.kernels is None  # nothing of the step was compiled
+    with pytest.raises(IndexError):
+        f(np.zeros((3, 3)))
+    assert inside.linked.kernels is None
+
+
+def test_functions_that_run_in_threads_share_no_array():
+    from concurrent.futures import ThreadPoolExecutor
+
+    v = shared(np.zeros(1000))
+    i = T.lscalar()
+
+    def step(k, x, i):
+        return set_subtensor(x[k], x[k - 1] + i)
+
+    f = function([i], scan(step, T.arange(1, 1000), v, i)[0][-1])
+    with ThreadPoolExecutor(4) as pool:
+        copies = [f.copy() for _ in range(4)]
+        found = list(pool.map(lambda k: copies[k](k)[0][-1], range(4)))
+    assert found == [0, 999, 1998, 2997]
+    assert not v.get_value().any()
