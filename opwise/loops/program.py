@@ -253,7 +253,8 @@ class Program:
         #: slots of lengths -> dimensions of operands that are as long at least
         self.bounds: dict[int, set[tuple[int, int]]] = {}
         self._lengths: dict[tuple[int, int], int] = {}
-        self._affine: dict[tuple[int, int, int], int] = {}
+        #: the slots of operations that stand in this block or around it
+        self._found: dict[Any, int] = {}
 
     def held(self, operand: int, dtype: str, ndim: int) -> Held:
         """Return a view of all of an operand in memory."""
@@ -274,19 +275,13 @@ class Program:
 
     def affine(self, start: int, index: int, step: int) -> int:
         """Append ``start + index * step``; return its slot."""
-        key = start, index, step
-        slot = self._affine.get(key)
-        if slot is None:
-            slot = index if self.is_number(step, 1) else self.one("mul", index, step, dtype="int64")
-            if not self.is_number(start, 0):
-                slot = self.one("add", start, slot, dtype="int64")
-            self._affine[key] = slot
-        return slot
+        slot = index if self.is_number(step, 1) else self.one("mul", index, step, dtype="int64")
+        return slot if self.is_number(start, 0) else self.one("add", start, slot, dtype="int64")
 
     def branch(self, op: ScalarOp, args: Sequence[int]) -> None:
         """Append a mark of a branch: what one computes is not known outside."""
         self.mark(op, args, "bool")
-        self._affine.clear()
+        self._found.clear()
 
     def fail_if(self, condition: int) -> None:
         """Let the step fail where a condition holds."""
@@ -349,7 +344,16 @@ class Program:
 
     def mark(self, op: ScalarOp, args: Sequence[int], dtype: str) -> int:
         """Append a part of an inner loop; return its slot."""
+        if isinstance(op, Closes):
+            self._found.clear()  # what it carries has changed
         return append_inlined(self.instructions, len(self.in_dtypes), op, args, dtype)[0]
+
+    def take_back(self, n: int) -> None:
+        """Remove all instructions but the first n."""
+        del self.instructions[n:]
+        self._found.clear()
+        end = len(self.in_dtypes) + n
+        self._lengths = {key: slot for key, slot in self._lengths.items() if slot < end}
 
     def emit(self, op: ScalarOp, args: Sequence[int], dtype: str) -> list[int]:
         """Append an operation on slots; return the slots of its outputs."""
@@ -358,7 +362,12 @@ class Program:
             part.op.row is None and not isinstance(part.op, Cast | Literal) for part in parts
         ):
             raise NotSmall
-        return append_inlined(self.instructions, len(self.in_dtypes), op, args, dtype)
+        if isinstance(op, Composite):
+            return append_inlined(self.instructions, len(self.in_dtypes), op, args, dtype)
+        key = op, tuple(args), dtype
+        if key not in self._found:
+            self._found[key] = self.mark(op, args, dtype)
+        return [self._found[key]]
 
     def one(self, name: str, *args: Any, dtype: str | None = None) -> int:
         """Append the operation of a name; return the slot of its output."""

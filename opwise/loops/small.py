@@ -396,7 +396,8 @@ def _inner_loop(p: Program, node: Apply, n_steps: Slots, *given: Any) -> list[An
         try:
             return _unrolled(p, layout, step, n, parts)
         except NotSmall:
-            del p.instructions[before:], p.leaves[leaves:]
+            p.take_back(before)
+            del p.leaves[leaves:]
     return _repeated(p, layout, step, node.inputs[0], n_steps, parts)
 
 
