@@ -263,8 +263,9 @@ class Kernels:
         # the interpreter cannot run these
         others = users or [loop for loop in self._special.values() if loop.definitions is not None]
         later = later and not known and not others
-        if later and not (self.demanded or cbuild.may_change_bits(cbuild.extra_flags())):
-            later = all(map(_has_same_bits, generated))
+        if later and not self.demanded:
+            same = not cbuild.may_change_bits(cbuild.extra_flags())
+            later = same and all(map(_has_same_bits, generated))
         if later:
             self.pending, builds = Pending(builds), []
         for _, build in builds:

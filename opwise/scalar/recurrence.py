@@ -3,15 +3,6 @@
 Numbers and small arrays are in registers. Arrays of any length stay in memory, where instructions
 read and write their elements. Loops and branches inside a step are instructions that open and close
 blocks.
-
-The function has the form of other loops, ``void name(const void *ctx, char **p, const ow_i64 *st,
-ow_i64 n)``, and repeats the program at most n times. The operands at ``p`` are the sequences from
-the row of the first step on, the states and the results from their first rows on, the constants,
-and two integers to write: how many steps were done, and why they ended (see ``ENDED``, ``LEFT`` and
-``FAILED``). ``st`` has for each sequence the bytes from row to row; for each state and result also
-the number of the row that the first step writes, and how many rows there are: a row is written at
-its number modulo that. Behind these, and for each constant, are the bytes along each dimension, and
-the length of each.
 """
 
 from __future__ import annotations
@@ -183,7 +174,17 @@ def size(shape: Shape) -> int:
 
 
 class _Lines:
-    """Makes the C function of a recurrence."""
+    """Makes the C function of a recurrence.
+
+    It has the form of other loops, ``void name(const void *ctx, char **p, const ow_i64 *st, ow_i64
+    n)``, and repeats the program at most n times. The operands at ``p`` are the sequences from the
+    row of the first step on, the states and the results from their first rows on, the constants,
+    and two integers to write: how many steps were done, and why they ended (see ``ENDED``, ``LEFT``
+    and ``FAILED``). ``st`` has for each sequence the bytes from row to row; for each state and
+    result also the number of the row that the first step writes, and how many rows there are: a row
+    is written at its number modulo that. Behind these, and for each constant, are the bytes along
+    each dimension, and the length of each.
+    """
 
     def __init__(self, recurrence: Recurrence, name: str) -> None:
         self.of, self.name = recurrence, name
