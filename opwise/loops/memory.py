@@ -54,7 +54,7 @@ def settle(p: Program, value: Any, place: Held) -> int:
     place: a view of all of the operand.
     """
     place = replace(place, version=p.versions[place.operand])
-    if value == place:
+    if isinstance(value, Held) and value == place:
         return place.version
     fill(p, place, value)
     return p.written(place.operand)
@@ -116,22 +116,27 @@ def fill(p: Program, place: Held, value: Any) -> None:
     behind = len(place.dims) - (value.ndim if isinstance(value, np.ndarray) else len(value.dims))
     if behind < 0:
         raise NotSmall
-    given = lengths(p, value)
-    wanted = lengths(p, place)[behind:]
-    ones = [p.is_number(n, 1) for n in given]
-    for n, m, one in zip(given, wanted, ones, strict=True):
-        if not one:
-            p.check_equal(n, m)
+    zero, unit = p.literal(0), p.literal(1)
+    #: by dimension of the value, the slot of whether it has one element; None if it is as long
+    ones: list[int | None] = []
+    for n, m in zip(lengths(p, value), lengths(p, place)[behind:], strict=True):
+        one = None if n == m else p.one("eq", n, unit, dtype="bool")
+        if one is not None and not p.is_number(n, 1):
+            longer = p.one("neq", n, m, dtype="bool")
+            p.fail_if(p.one("and_", longer, p.one("invert", one), dtype="bool"))
+        ones.append(one)
 
     def write(index: Sequence[int]) -> None:
         at = place
         for one in index:
             at = at.at(p, 0, one)
         looped = [at.fixed[d] if place.fixed[d] is None else None for d in range(len(at.fixed))]
-        zero = p.literal(0)
+        read = [
+            i if one is None else p.one("switch", one, zero, i, dtype="int64")
+            for one, i in zip(ones, index[behind:], strict=True)
+        ]
         p.written_now = place.operand, looped
         try:
-            read = [zero if one else i for one, i in zip(ones, index[behind:], strict=True)]
             slot = converted(p, element(p, value, read), place.dtype)
         finally:
             p.written_now = None

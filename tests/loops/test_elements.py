@@ -312,3 +312,38 @@ def test_functions_that_run_in_threads_share_no_array():
         found = list(pool.map(lambda k: copies[k](k)[0][-1], range(4)))
     assert found == [0, 999, 1998, 2997]
     assert not v.get_value().any()
+
+
+@pytest.mark.parametrize("length", [1, 8, 3])
+def test_parts_are_set_to_values_that_broadcast(length):
+    """As numpy does: the one element of a vector, or one for each element of the part."""
+    m, v = T.dmatrix("m"), T.dvector("v")
+
+    def step(i, x, v):
+        return set_subtensor(x[i, 1:9], v * i)
+
+    f = function([m, v], scan(step, T.arange(20), m, v)[0][-1])
+    given = np.zeros((20, 9)), np.arange(1.0, length + 1)
+    if length == 3:
+        with pytest.raises(ValueError, match="shape"):
+            f(*given)
+        return
+    expected = given[0].copy()
+    for i in range(20):
+        expected[i, 1:9] = given[1] * i
+    found, steps = steps_of_the_vm(f, *given)
+    assert steps == 0
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_numbers_in_registers_become_the_array_of_a_state():
+    v = T.dvector("v")
+
+    def step(i, x):
+        return T.stack([x[0] + i, x[1] * 0.5, x[i % 3]])
+
+    out = scan(step, T.arange(20), v)[0][-1]
+    expected = np.arange(3.0)
+    for i in range(20):
+        expected = np.array([expected[0] + i, expected[1] * 0.5, expected[i % 3]])
+    np.testing.assert_array_equal(function([v], out)(np.arange(3.0)), expected)
