@@ -21,7 +21,15 @@ from opwise.config import config
 from opwise.errors import DisconnectedInputError, MethodNotDefined, NullTypeGradError
 from opwise.graph import provenance, upcalls
 from opwise.graph.apply import Apply
-from opwise.graph.guards import ALWAYS, alternative, bits_of, numbers, simplified
+from opwise.graph.guards import (
+    ALWAYS,
+    Guard,
+    alternative,
+    alternatives,
+    numbers,
+    simplified,
+    union,
+)
 from opwise.graph.null import (
     DisconnectedType,
     NullType,
@@ -400,24 +408,22 @@ class _Branches:
         self._choosing: dict[int, Apply] = {}
         self._left = 0
         #: when the gradients by the outputs of these Applys count
-        self._guards: dict[Apply, int] = {}
-        self._numbers: dict[tuple[Variable, int], int] = {}
-        self._tests: dict[int, Variable] = {}
+        self._guards: dict[Apply, Guard] = {}
+        self._numbers: dict[tuple[Variable, Guard], int] = {}
+        self._tests: dict[Guard, Variable] = {}
 
     def expect(self, nodes: Iterable[Apply]) -> None:
         """Prepare for these Applys, before any gradient is known."""
         self._left = sum(1 for node in nodes if node.op.branches)
 
-    def guard(self, guards: Iterable[int]) -> int:
+    def guard(self, guards: Iterable[Guard]) -> Guard:
         """Return when something counts that has terms with these guards."""
-        found = 0
-        for one in guards:
-            found |= one
-        if found & ALWAYS or not self._choosing:
+        found = union(guards)
+        if found >= ALWAYS or not self._choosing:
             return ALWAYS
         return simplified(found, self._guards, self._choosing)
 
-    def of_terms(self, node: Apply, guard: int) -> dict[int, int]:
+    def of_terms(self, node: Apply, guard: Guard) -> dict[int, Guard]:
         """Return {index of an input that is in one branch: when the gradient by it counts}.
 
         guard: when those by the outputs count.
@@ -437,41 +443,43 @@ class _Branches:
             for i in indices
         }
 
-    def total(self, var: Variable, terms: Mapping[int, Sequence[Variable]], guard: int) -> Variable:
+    def total(
+        self, var: Variable, terms: Mapping[Guard, Sequence[Variable]], guard: Guard
+    ) -> Variable:
         """Return the gradient by ``var``, for calls in which ``guard`` holds.
 
         terms: the terms of each guard.
         """
         sums = {one: reduce(add, several) for one, several in terms.items()}
-        inner = [(_innermost(one), one) for one in sums if one not in (ALWAYS, guard)]
+        inner = [_Inner(one) for one in sums if one not in (ALWAYS, guard)]
         heapq.heapify(inner)
         while inner:
-            _, one = heapq.heappop(inner)
+            one = heapq.heappop(inner).guard
             if one not in sums:
                 continue  # it was the other branch of a choice
-            number = next(numbers(one))
-            bits, node = bits_of(number), self._choosing[number]
-            if one in bits:
+            number = numbers(one)[0]
+            pair, node = [alternative(number, 0), alternative(number, 1)], self._choosing[number]
+            if one in pair:
                 name, outer = node.op.name, self._guards[node]
-                chosen = _chosen(node.inputs[0], [sums.pop(b, None) for b in bits], var, name)
+                chosen = _chosen(node.inputs[0], [sums.pop(b, None) for b in pair], var, name)
             else:  # in branches of several choices
                 name, outer = None, ALWAYS
                 chosen = _chosen(self._test(one), [sums.pop(one), None], var, name)
             if outer not in sums and outer not in (ALWAYS, guard):
-                heapq.heappush(inner, (_innermost(outer), outer))
+                heapq.heappush(inner, _Inner(outer))
             sums[outer] = sums[outer] + chosen if outer in sums else chosen
         return reduce(add, sums.values())
 
-    def _test(self, guard: int) -> Variable:
+    def _test(self, guard: Guard) -> Variable:
         """Return whether a guard holds, computed without conditions in branches not taken."""
-        needed: set[int] = set()
+        needed: set[Guard] = set()
         pending = [guard]
         while pending:
             one = pending.pop()
             if one not in needed and one != ALWAYS:
                 needed.add(one)
                 pending += [self._guards[self._choosing[k]] for k in numbers(one)]
-        for one in sorted(needed - self._tests.keys(), key=_innermost, reverse=True):
+        for one in sorted(needed - self._tests.keys(), key=_Inner, reverse=True):
             self._tests[one] = self._new_test(one)
         return self._tests[guard]
 
@@ -480,8 +488,8 @@ class _Branches:
         for number in numbers(guard):
             node = self._choosing[number]
             outer, condition = self._guards[node], node.inputs[0]
-            for bit, name in zip(bits_of(number), ("neq", "eq"), strict=True):
-                if guard & bit:
+            for one, name in zip(alternatives(number), ("neq", "eq"), strict=True):
+                if one in guard:
                     test = elemwise(name)(condition, 0)
                     if outer != ALWAYS:
                         test = ifelse(self._tests[outer], test, constant(np.False_))
@@ -489,9 +497,15 @@ class _Branches:
         return reduce(elemwise("or_"), tests)
 
 
-def _innermost(guard: int) -> int:
-    """Return the lowest bit of a guard, which is of its innermost choice."""
-    return guard & -guard
+class _Inner:
+    """Orders guards by their innermost choices, which have the lowest numbers."""
+
+    def __init__(self, guard: Guard) -> None:
+        self.guard = guard
+        self._key = min(guard), sorted(guard, reverse=True)
+
+    def __lt__(self, other: _Inner) -> bool:
+        return self._key < other._key
 
 
 def _chosen(condition, pair, var, name):
@@ -531,8 +545,8 @@ class _Backward:
         self._on_path: set[Variable] = set()
         self._terms: dict[Apply, list[Variable]] = {}
         self._branches = _Branches()
-        self._guards: dict[Variable | Apply, int] = {}
-        self._in_branches: dict[Apply, dict[int, int]] = {}
+        self._guards: dict[Variable | Apply, Guard] = {}
+        self._in_branches: dict[Apply, dict[int, Guard]] = {}
         self._named: set[Variable] = set()
 
     # the variables and Applys on paths from wrt to the sources
@@ -625,7 +639,7 @@ class _Backward:
         return found
 
     def _sum_of_terms(self, var):
-        terms: list[tuple[int, int, Variable]] = []
+        terms: list[tuple[Guard, Guard, Variable]] = []
         if var in self._on_path:
             for node, indices in self._uses[var].items():
                 in_branches = self._in_branches.get(node, {})
@@ -640,7 +654,7 @@ class _Backward:
         if not terms:
             return disconnected_type.make_variable()
         guard = self._guards[var] = self._branches.guard(counts for counts, _, _ in terms)
-        groups: dict[int, list[Variable]] = {}
+        groups: dict[Guard, list[Variable]] = {}
         for counts, known, term in terms:
             # the term of a choice is zero where its branch is not taken
             groups.setdefault(guard if counts == guard else known, []).append(term)

@@ -1,10 +1,10 @@
 """Guards: when the Applys of a graph are needed, if some of its Ops choose between branches.
 
 An Op with ``branches`` needs one of them in a call: its first input, the condition, says which. A
-guard is a set of alternatives, the bits of an int. An alternative is one branch of one choosing
-Apply; it holds if that Apply is itself needed and takes the branch. An Apply is needed if one of
-the alternatives of its guard holds. So a guard has at most two bits for each choosing Apply,
-however deep the branches are nested.
+guard is a set of alternatives. An alternative is one branch of one choosing Apply; it holds if that
+Apply is itself needed and takes the branch. An Apply is needed if one of the alternatives of its
+guard holds. So a guard has at most two alternatives for each choosing Apply, however deep the
+branches are nested, and mostly one in all.
 """
 
 from __future__ import annotations
@@ -12,13 +12,19 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Variable
 
+#: alternatives: 2 * number + 1 + branch, where the number is that of the choosing Apply
+Guard: TypeAlias = frozenset[int]
+
+#: the alternative that always holds
+_CERTAIN = 0
+
 #: the guard of an Apply that every call needs
-ALWAYS = 1
+ALWAYS: Guard = frozenset({_CERTAIN})
 
 
 @dataclass(frozen=True)
@@ -27,31 +33,33 @@ class Guards:
 
     #: the Applys that choose between branches, by number
     choosing: tuple[Apply, ...]
-    of: Mapping[Apply, int]
+    of: Mapping[Apply, Guard]
 
 
-def alternative(number: int, branch: int) -> int:
-    """Return the bit of a branch (0 if the condition is true, 1 if not) of a choosing Apply."""
-    return 2 << (2 * number + branch)
+def alternatives(number: int) -> tuple[int, int]:
+    """Return those of a choosing Apply: the condition is true, and it is not."""
+    return 2 * number + 1, 2 * number + 2
 
 
-def both(number: int) -> int:
-    """Return the bits of both branches of a choosing Apply."""
-    return 6 << (2 * number)
+def alternative(number: int, branch: int) -> Guard:
+    """Return the guard of a branch (0 if the condition is true, 1 if not) of a choosing Apply."""
+    return frozenset({alternatives(number)[branch]})
 
 
-def bits_of(number: int) -> tuple[int, int]:
-    """Return the bit of each branch of a choosing Apply."""
-    return alternative(number, 0), alternative(number, 1)
+def both(number: int) -> Guard:
+    """Return the guard of both branches of a choosing Apply."""
+    return frozenset(alternatives(number))
 
 
-def numbers(guard: int) -> Iterator[int]:
-    """Return the numbers of the choosing Applys whose alternatives are in a guard."""
-    rest = guard >> 1
-    while rest:
-        number = ((rest & -rest).bit_length() - 1) // 2
-        yield number
-        rest &= ~(3 << (2 * number))
+def numbers(guard: Iterable[int]) -> list[int]:
+    """Return the numbers of the choosing Applys whose alternatives are in a guard, in order."""
+    return sorted({one - 1 >> 1 for one in guard if one != _CERTAIN})
+
+
+def union(guards: Iterable[Guard]) -> Guard:
+    """Return when one of some guards holds."""
+    several = set(guards)
+    return several.pop() if len(several) == 1 else frozenset().union(*several)
 
 
 def find_guards(
@@ -63,38 +71,51 @@ def find_guards(
     """
     choosing = tuple(node for node in order if node.op.branches)
     number = {node: i for i, node in enumerate(choosing)}
-    reached = dict.fromkeys(always, ALWAYS)
-    reached.update({var.owner: ALWAYS for var in outputs if var.owner is not None})
-    found: dict[Apply, int] = {}
+    #: the guards of what reads each Apply
+    reached = {node: [ALWAYS] for node in always}
+    reached.update({var.owner: [ALWAYS] for var in outputs if var.owner is not None})
+    found: dict[Apply, Guard] = {}
+    known: dict[Guard, Guard] = {}
     for node in reversed(order):
-        guard = found[node] = simplified(reached.get(node, ALWAYS), found, choosing)
+        given = union(reached.pop(node, (ALWAYS,)))
+        if given not in known:
+            known[given] = simplified(given, found, choosing)
+        guard = found[node] = known[given]
         branch_of = {i: b for b, inputs in enumerate(node.op.branches) for i in inputs}
         for i, var in enumerate(node.inputs):
             if var.owner is not None:
                 used = alternative(number[node], branch_of[i]) if i in branch_of else guard
-                reached[var.owner] = reached.get(var.owner, 0) | used
+                reached.setdefault(var.owner, []).append(used)
     return Guards(choosing, found)
 
 
 def simplified(
-    guard: int, found: Mapping[Apply, int], choosing: Sequence[Apply] | Mapping[int, Apply]
-) -> int:
+    guard: Guard, found: Mapping[Apply, Guard], choosing: Sequence[Apply] | Mapping[int, Apply]
+) -> Guard:
     """Return an equal guard without alternatives that others contain.
 
     If an Apply is needed whenever a choosing one is, the choice does not matter.
     """
-    before = 0
-    while guard != before and not guard & ALWAYS:
-        before, number = guard, -1
+    left, before = set(guard), set[int]()
+    while left != before and _CERTAIN not in left:
+        before = set(left)
         # with those that are added on the way: a choosing Apply is needed by later ones
-        while rest := guard >> (2 * number + 3):
-            number += ((rest & -rest).bit_length() + 1) // 2
-            chooser = found[choosing[number]]
-            if guard & both(number) == both(number):
-                guard |= chooser
-            if chooser & ~guard == 0:
-                guard &= ~both(number)
-    return ALWAYS if guard & ALWAYS else guard
+        pending, last = numbers(left), -1
+        while pending:
+            number = heapq.heappop(pending)
+            if number == last:
+                continue
+            last, chooser, each = number, found[choosing[number]], alternatives(number)
+            if left.issuperset(each):
+                left |= chooser
+                for other in numbers(chooser):
+                    if other > number:
+                        heapq.heappush(pending, other)
+            if chooser <= left:
+                left.difference_update(each)
+    if _CERTAIN in left:
+        return ALWAYS
+    return guard if left == guard else frozenset(left)
 
 
 def conditions_first(
@@ -129,7 +150,7 @@ class _Arrangement:
             for other in earlier:
                 self.readers[other].append(node)
         #: the alternatives of decisions that can be made
-        self.decided = ALWAYS
+        self.decided = set(ALWAYS)
         #: choosing Applys that wait for their condition, and that wait for another decision
         self.after_condition: dict[Apply, list[int]] = {}
         self.after_choice: dict[int, list[int]] = {}
@@ -159,16 +180,16 @@ class _Arrangement:
                     self._ready(reader)
         return arranged
 
-    def _unmet(self, node: Apply) -> int:
+    def _unmet(self, node: Apply) -> Guard:
         """Return the alternatives of decisions that an Apply waits for."""
-        return self.guards.of[node] & ~self.decided
+        return self.guards.of[node] - self.decided
 
     def _ready(self, node: Apply) -> None:
         """Let an Apply that waits for no other one come next, or wait for a decision."""
         unmet = self._unmet(node)
         if unmet:
             self.held[node] = None
-            self.held_by.setdefault(next(numbers(unmet)), []).append(node)
+            self.held_by.setdefault(numbers(unmet)[0], []).append(node)
         else:
             self.held.pop(node, None)
             heapq.heappush(self.free, self.position[node])
@@ -183,9 +204,9 @@ class _Arrangement:
             if condition is not None and condition not in self.done:
                 self.after_condition.setdefault(condition, []).append(number)
             elif unmet:
-                self.after_choice.setdefault(next(numbers(unmet)), []).append(number)
+                self.after_choice.setdefault(numbers(unmet)[0], []).append(number)
             else:
-                self.decided |= both(number)
+                self.decided.update(alternatives(number))
                 pending += self.after_choice.pop(number, ())
                 for waiting in self.held_by.pop(number, ()):
                     if waiting in self.held:

@@ -22,7 +22,7 @@ cdef class Decisions:
         cdef ow_choice *c
         cdef Arena arena = Arena()
         self.arena, self.count = arena, len(choices)
-        self.words = max([guard.bit_length() for guard in guards]) + 63 >> 6
+        self.words = (max([max(guard) for guard in guards]) >> 6) + 1
         self.guards = <ow_guard *>arena.block(sizeof(ow_guard) * len(guards))
         for i, guard in enumerate(guards):
             self._set(&self.guards[i], guard)
@@ -31,18 +31,17 @@ cdef class Decisions:
         for i, choice in enumerate(choices):
             c = &self.choices[i]
             c.at, c.condition = choice.at, choice.condition
-            c.first, c.second = [one.bit_length() - 1 for one in choice.branches]
+            c.first, c.second = choice.branches
             self._set(&c.guard, choice.guard)
 
-    cdef int _set(self, ow_guard *guard, bits) except -1:
+    cdef int _set(self, ow_guard *guard, alternatives) except -1:
         cdef uint64_t *words
-        cdef int j
-        guard.start = (bits & -bits).bit_length() - 1 >> 6
-        guard.count = (bits.bit_length() + 63 >> 6) - guard.start
+        cdef int bit
+        guard.start = min(alternatives) >> 6
+        guard.count = (max(alternatives) >> 6) + 1 - guard.start
         words = <uint64_t *>self.arena.block(sizeof(uint64_t) * guard.count)
-        bits >>= 64 * guard.start
-        for j in range(guard.count):
-            words[j] = bits >> 64 * j & 0xFFFFFFFFFFFFFFFF
+        for bit in alternatives:
+            words[(bit >> 6) - guard.start] |= <uint64_t>1 << (bit & 63)
         guard.words = words
         return 0
 

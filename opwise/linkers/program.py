@@ -12,6 +12,7 @@ import numpy as np
 from opwise.graph import aliasing, guards
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.guards import Guard
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers import strips
 from opwise.scalar import csource
@@ -38,7 +39,7 @@ class Choice:
     #: the slot of the condition
     condition: int
     #: the guard of the Apply, and its alternatives: of a true condition, of a false one
-    guard: int
+    guard: Guard
     branches: tuple[int, int]
 
 
@@ -108,7 +109,7 @@ class Program:
     #: the decisions between branches, in order; without any, every call runs all steps
     choices: tuple[Choice, ...] = ()
     #: the guard of each step (see ``opwise.graph.guards``); empty if there are no choices
-    guards: tuple[int, ...] = ()
+    guards: tuple[Guard, ...] = ()
     #: steps that may write the new value of a shared state over the old one, if the VM puts that
     #: back when the call fails; in order
     advancing: tuple[int, ...] = ()
@@ -328,22 +329,20 @@ def _advancing(
 
 def _choices(
     order: Sequence[Apply], outputs: Sequence[Variable], slots: Mapping[Variable, int]
-) -> tuple[tuple[int, ...], tuple[Choice, ...]]:
+) -> tuple[tuple[Guard, ...], tuple[Choice, ...]]:
     """Return the guards of the steps, and the decisions on which they depend."""
     found, made = guards.decisions(order, outputs)
     by_step = tuple(found.of[node] for node in order)
-    used = 0
-    for guard in by_step:
-        used |= guard
+    used = guards.union(by_step)
     choices = [
         Choice(
             at=made[number],
             condition=slots[node.inputs[0]],
             guard=found.of[node],
-            branches=(guards.alternative(number, 0), guards.alternative(number, 1)),
+            branches=guards.alternatives(number),
         )
         for number, node in reversed(list(enumerate(found.choosing)))
-        if used & guards.both(number)
+        if not used.isdisjoint(guards.alternatives(number))
     ]
     choices.sort(key=lambda choice: choice.at)  # stable: choices on which others depend stay first
     return (by_step, tuple(choices)) if choices else ((), ())

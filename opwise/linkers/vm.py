@@ -167,7 +167,7 @@ class Needed:
     def __init__(self, program: Program, storages: Sequence[Storage]) -> None:
         self.guards = program.guards
         self.storages = storages
-        self._holds = -1
+        self._ruled_out: set[int] = set()
         self._choices = iter(program.choices)
         self._choice = next(self._choices, None)
 
@@ -176,16 +176,16 @@ class Needed:
         while self._choice is not None and self._choice.at <= k:
             self._decide(self._choice)
             self._choice = next(self._choices, None)
-        return not self.guards or bool(self.guards[k] & self._holds)
+        return not self.guards or not self._ruled_out.issuperset(self.guards[k])
 
     def _decide(self, choice: Choice) -> None:
         """Rule out the branch that is not taken, and both if nobody needs the result."""
         true, false = choice.branches
         condition = self.storages[choice.condition][0]
-        if not choice.guard & self._holds:
-            self._holds &= ~(true | false)
+        if self._ruled_out.issuperset(choice.guard):
+            self._ruled_out.update(choice.branches)
         elif condition is not None:  # without a value the step that reads it fails
-            self._holds &= ~(false if condition else true)
+            self._ruled_out.add(false if condition else true)
 
 
 class PlainVM(PythonVM):

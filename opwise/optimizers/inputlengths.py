@@ -68,7 +68,7 @@ def comparisons(
     """
     if any(node.op.branches for node in order):
         guards = find_guards(order, outputs).of
-        order = [node for node in order if guards[node] & ALWAYS]
+        order = [node for node in order if guards[node] == ALWAYS]
     known: dict[Variable, Lengths] = {}
     found: list[Comparison] = []
     for node in order:
