@@ -97,9 +97,18 @@ def elements_and_wholes(n):
     return {"inputs": [x], "outputs": opwise.grad(y.sum(), x)}
 
 
+def parts(n):
+    """Parts of choices between what reads the same value, which meet the parts before them."""
+    x = T.dvector("x")
+    y = x
+    for _ in range(n):
+        y = T.switch(y > 0, y, 0.0)[:3] * 2.0
+    return {"inputs": [x], "outputs": y}
+
+
 FAMILIES = [
     chain, sums, recurrences, dot_blocks, shared_weights, vector_products, choices,
-    elements_and_wholes,
+    elements_and_wholes, parts,
 ]  # fmt: skip
 
 

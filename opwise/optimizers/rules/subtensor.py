@@ -251,7 +251,7 @@ def local_subtensor_merge(fgraph: FunctionGraph, node: Apply) -> Replacements:
                 if item is None:
                     return None
         merged.append(item)
-    return [as_type(part_of(x, merged), node.outputs[0].type)]
+    return [as_type(already_there(part_of(x, merged)), node.outputs[0].type)]
 
 
 def _composed(first: Any, then: Any, size: int | None) -> int | slice | None:
