@@ -92,6 +92,22 @@ def _unary(name: str, function: str | None = None) -> _Method:
     return _named(lambda self: op(self), name, op.__doc__)
 
 
+class _OfTheType:
+    """An attribute of a class that its instances do not have.
+
+    numpy asks the type for ``__array_ufunc__``. numpy.ma asks the instance, and leaves ``masked *
+    x`` to the variable, as Theano did, only if that has none.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is not None:
+            raise AttributeError("__array_ufunc__ belongs to the type")
+        return self.value
+
+
 if TYPE_CHECKING:
     _Base = Variable
 else:
@@ -225,6 +241,16 @@ class _tensor_py_operators(_Base):
         if not all(issubclass(each, known) for each in types):
             return NotImplemented
         return fromnumpy.call(function, self, args, kwargs)
+
+    def _apply_ufunc(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Return what a ufunc of numpy is for variables; see ``tensor/fromnumpy.py``."""
+        for x in inputs:
+            if not isinstance(x, Variable | np.ndarray) and hasattr(type(x), "__array_ufunc__"):
+                if not isinstance(x, np.generic):
+                    return NotImplemented
+        return fromnumpy.call_ufunc(ufunc, method, self, inputs, kwargs)
+
+    __array_ufunc__ = _OfTheType(_apply_ufunc)
 
     def __setitem__(self, args: Any, value: Any) -> NoReturn:
         raise TypeError(

@@ -126,3 +126,119 @@ def test_what_tensors_do_not_take_is_named():
         np.sum(x, where=x > 0)
     with pytest.raises(TypeError, match=r"numpy\.linalg\.norm computes with values, .* norm is "):
         np.linalg.norm(x)
+
+
+UFUNCS = sorted(name for name in dir(np) if isinstance(getattr(np, name), np.ufunc))
+#: operands of ufuncs, as text: what numpy does about ``a == x`` depends on how it is written
+OPERANDS = {
+    1: ["x", "w", "x > 0", "k"],
+    2: ["x, w", "W, x", "x, 2", "2, w", "w, [1, 2, 3]", "2.5, x", "x > 0, x > 1", "k, k", "k, 3"],
+    3: ["x, 0, 1"],
+}
+METHODS = [
+    "reduce(x)", "reduce(x, axis=1)", "reduce(x, None)", "reduce(x, 1, keepdims=True)",
+    "accumulate(x)", "accumulate(x, 1)", "outer(w, x)", "outer(w, 2)", "reduceat(w, [0, 1])",
+    "at(w, [0], 1)", "reduce(x > 0)",
+]  # fmt: skip
+K = np.array([3, 5, 6])
+
+
+def tried(text):
+    """Return (what numpy gives for X, W and K, what it gives for variables), None for errors."""
+    x, w, k = T.dmatrix("x"), T.dvector("w"), T.lvector("k")
+    code = compile(text, "<program>", "eval")
+    try:
+        want = eval(code, {"np": np, "W": W, "x": X.copy(), "w": W.copy(), "k": K})
+    except Exception:
+        return None, None  # numpy takes no such arguments
+    try:
+        got = eval(code, {"np": np, "W": W, "x": x, "w": w, "k": k})
+    except TypeError as error:
+        assert "opwise" in str(error) or "values" in str(error) or "BitOp" in str(error)
+        return want, None
+    outputs = list(got) if isinstance(got, tuple) else [got]
+    assert all(isinstance(out, opwise.Variable) for out in outputs), text
+    known = {"mode": "FAST_COMPILE", "on_unused_input": "ignore"}
+    values = opwise.function([x, w, k], outputs, **known)(X, W, K)
+    return want, tuple(values) if isinstance(got, tuple) else values[0]
+
+
+#: 1 / k is true division, and exp of small numbers without a dtype is float32, as in Theano
+OTHERWISE = ("np.reciprocal(k)", "np.logaddexp")
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+@pytest.mark.filterwarnings("ignore")
+def test_every_ufunc_is_right_or_an_error(name):
+    calls = [f"np.{name}({some})" for some in OPERANDS[getattr(np, name).nin]]
+    for text in [*calls, *(f"np.{name}.{method}" for method in METHODS)]:
+        want, got = tried(text)
+        if got is not None and not text.startswith(OTHERWISE):
+            assert np.shape(got) == np.shape(want), text
+            dtype = np.asarray(want).dtype
+            rtol = 4 * np.finfo(dtype).eps if dtype.kind == "f" else 0
+            np.testing.assert_allclose(got, want, rtol=rtol, err_msg=text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "np.equal(W, w)", "np.not_equal(W, w)", "np.maximum(x, 0)", "np.minimum(W, x)",
+        "np.sign(x)", "np.isnan(x)", "np.less(W, x)", "np.add.reduce(x)", "np.rint(x / 3)",
+        "np.maximum.reduce(x, axis=1)", "np.logical_or.reduce(x > 0)", "np.multiply.outer(w, x)",
+        "np.logical_and(x > 0, x > 1)", "np.add.accumulate(x)", "np.matmul(x, w)",
+        "np.logaddexp(x, w)",
+    ],
+)  # fmt: skip
+def test_ufuncs_of_tensors_take_their_place(text):
+    want, got = tried(text)
+    np.testing.assert_allclose(got, want, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("np.exp(x)", "x.exp()"), ("np.square(x)", "x * x"), ("np.power(x, 2)", "x ** 2"),
+        ("np.add(x, w)", "x + w"), ("np.absolute(x)", "abs(x)"), ("W < x", "x > W"),
+        ("np.reciprocal(x)", "1 / x"), ("np.floor(x)", "x.floor()"), ("W * x", "x.__rmul__(W)"),
+        ("W @ x.T", "x.T.__rmatmul__(W)"), ("W - x", "x.__rsub__(W)"),
+        ("np.float32(2) / x", "x.__rtruediv__(np.float32(2))"),
+        ("np.ma.array(W) * x", "x.__rmul__(np.ma.array(W))"),
+    ],
+)  # fmt: skip
+def test_the_graphs_are_those_of_operators_and_methods(text, same):
+    names = {"np": np, "W": W, "x": T.dmatrix("x"), "w": T.dvector("w")}
+    graphs = [opwise.printing.debugprint(eval(one, names), file="str") for one in (text, same)]
+    assert graphs[0] == graphs[1]
+
+
+def test_arrays_compare_as_they_did():
+    """``array == x`` asks whether they are the same object, however Python comes to compare."""
+    x = T.dvector("x")
+    assert (x == W) is False and (x != W) is True and (np.float64(2) == x) is False
+    assert W not in [x] and x not in [W]
+    with pytest.raises(ValueError, match=r"not in list"):
+        [W].index(x)
+
+
+def test_assignment_by_an_operator_makes_a_variable():
+    total = np.zeros(3)
+    given = total
+    total += T.dvector("x")
+    assert isinstance(total, opwise.Variable) and (given == 0).all()
+    with pytest.raises(TypeError, match=r"Of variables it takes no out\."):
+        np.add(given, T.dvector("x"), out=given)
+
+
+def test_ufuncs_of_programs_and_arrays_of_objects_do_as_their_elements():
+    x = T.dscalar("x")
+    assert isinstance(np.frompyfunc(lambda v: v + 1, 1, 1)(x), opwise.Variable)
+    two = np.array([x, x], object)
+    for result in (two + x, x * two, np.multiply(two, two)):
+        assert result.shape == (2,) and isinstance(result[0], opwise.Variable)
+
+
+def test_what_operators_do_not_take():
+    for text in ("np.array(['a']) + x", "x + np.array(['a'])"):
+        with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+: "):
+            eval(text, {"np": np, "x": T.dvector("x")})
