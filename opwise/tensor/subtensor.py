@@ -520,11 +520,17 @@ def _item(arg: Any) -> Any:
     if isinstance(arg, int | np.integer) and not isinstance(arg, bool):
         return _index_constant(arg)
     if _holds_bool(arg):
-        raise TypeError(
+        text = (
             "TensorType does not support Python bools for indexing, such as tensor[[True, False]]. "
             "To use a boolean mask, convert the mask to a NumPy array first, e.g., "
             "tensor[numpy.array([True, False])]."
         )
+        if isinstance(arg, bool):
+            text += (
+                f" If the {arg} comes from == or !=, which compare variables as objects, use "
+                f"theano.tensor.{'neq' if arg else 'eq'}(v, w) instead."
+            )
+        raise TypeError(text)
     if isinstance(arg, float | complex | np.inexact | str | bytes):
         raise TypeError(f"{_NOT_INTEGER}: {arg!r}. Write an int, a slice, or an array of ints.")
     return as_index_variable(arg)

@@ -6,12 +6,14 @@ The programs are the same in each run; ``python -m opwise.testing.fuzz`` runs ot
 import ast
 import json
 import runpy
+import warnings
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 import opwise.tensor as T
+from opwise.config import change_flags, config
 from opwise.modes.mode import OPT_FAST_RUN, Mode
 from opwise.optimizers.navigators import TopoOptimizer
 from opwise.optimizers.rule import Rule
@@ -231,9 +233,12 @@ def test_the_search_finds_a_wrong_rewrite_and_writes_a_test(
 
 
 def test_the_search_finds_nothing_where_nothing_is_wrong(tmp_path, capsys):
-    code = search.main(["--minutes", "1", "--graphs", "10", "--folder", str(tmp_path / "none"),
-                        "--refused"])  # fmt: skip
-    assert code == 0
+    filters = list(warnings.filters)
+    with change_flags(cache_graphs=True):
+        code = search.main(["--minutes", "1", "--graphs", "10", "--folder", str(tmp_path / "none"),
+                            "--refused"])  # fmt: skip
+        assert config.cache_graphs  # flags and filters are as they were
+    assert code == 0 and warnings.filters == filters
     assert "0 faults" in capsys.readouterr().out
     assert not (tmp_path / "none").exists()
 

@@ -12,11 +12,12 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, process_time
 
-from opwise.config import config
+from opwise.config import change_flags
 from opwise.profiling import progress
 from opwise.profiling.progress import Bar
 from opwise.testing.configurations import CONFIGURATIONS, REFERENCE, THOROUGH
@@ -282,25 +283,28 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 # fmt: on
+def _run(search: _Search, args: argparse.Namespace) -> None:
+    """Try random programs until the time is over, or enough was found."""
+    seed = args.seed * 1_000_000_007
+    with progress.shown("", 60 * args.minutes) as bar:
+        search.bar = bar if progress.is_wanted() else None
+        while monotonic() < search.end and not search.enough():
+            if args.processes:
+                seed = search.in_processes(seed)
+            else:
+                search.one(seed)
+                seed += 1
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Search, and return 1 if a fault was found, else 0."""
     args = _arguments(argv)
-    warnings.simplefilter("ignore")
-    config.cache_graphs = False  # each configuration rewrites
     search = _Search(args)
-    seed = args.seed * 1_000_000_007
-    try:
-        with progress.shown("", 60 * args.minutes) as bar:
-            search.bar = bar if progress.is_wanted() else None
-            while monotonic() < search.end and not search.enough():
-                if args.processes:
-                    seed = search.in_processes(seed)
-                else:
-                    search.one(seed)
-                    seed += 1
-    except KeyboardInterrupt:
-        pass  # print the figures up to now
-    print(search.figures())
+    # each configuration rewrites
+    with warnings.catch_warnings(), change_flags(cache_graphs=False), suppress(KeyboardInterrupt):
+        warnings.simplefilter("ignore")
+        _run(search, args)
+    print(search.figures())  # up to an interrupt
     if args.refused:
         for text, count in sorted(search.refused.items(), key=lambda item: -item[1]):
             print(f"{count:7} {text}")
