@@ -226,6 +226,15 @@ def test_a_circle_of_conditions_is_cut():
     assert len(eager) == 1
 
 
+def test_an_apply_for_a_condition_and_in_its_branch_runs_always():
+    """Only if the inner choice takes it, it must run before the outer one is made."""
+    c, x, y = letters("cxy")
+    shared = work(x)
+    outer = choose(work(choose(c, shared, y)), y, work(shared))
+    _, before, after, _ = arranged([c, x, y], [outer])
+    assert len(before.of[shared.owner]) == 2 and after.of[shared.owner] == ALWAYS
+
+
 def choosers(found, guard):
     """Return the Applys on whose choices a guard depends. found: the Guards of the graph."""
     return [found.choosing[number] for number in guards.numbers(guard)]
