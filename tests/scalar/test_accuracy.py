@@ -408,6 +408,145 @@ def test_error_and_bessel_functions_for_every_processor(vectors, dtype):
         check_inverse_erfc_and_modified_bessel_functions("built-in", dtype)
 
 
+# ======================================================================================
+# ERFCX AND THE INCOMPLETE GAMMA FUNCTION
+# ======================================================================================
+
+
+def _erfcx(x):
+    """exp(x * x) erfc(x): by the series of erf below 2, a continued fraction beyond."""
+    a = abs(x)
+    far, h = np.maximum(a, 2), LONG(0)
+    for n in range(400, 0, -1):
+        h = LONG(n) / 2 / (far + h)
+    square = np.exp(x * x)
+    far = 1 / ((far + h) * np.sqrt(4 * np.arctan(LONG(1))))
+    near = square * (1 - _erf(a))
+    y = np.where(a < 2, near, far)
+    return np.where(x < 0, 2 * square - y, y)
+
+
+def check_erfcx(mode, dtype):
+    random = np.random.RandomState(10)
+    low = -26.6 if dtype == "float64" else -9.3
+    tiny = 10 ** random.uniform(-30, 0, 500)
+    x = np.concatenate([random.uniform(low, 30, 4000), random.uniform(-2, 3, 2000), tiny, -tiny,
+                        10 ** random.uniform(1, 35, 500)]).astype(dtype)  # fmt: skip
+    f = compiled(mode, dtype, ["erfcx"], 1)
+    error, where = worst(f(x)[0], _erfcx(x.astype(LONG)), [x])
+    assert error <= (0.6 if dtype == "float32" else 4), (error, where)
+    numbers = np.array([0, -0.0, np.inf, -np.inf, np.nan, -np.nan, low - 1, -1e30, 3e38], dtype)
+    exact = 1 / (numbers[-1:].astype(LONG) * np.sqrt(4 * np.arctan(LONG(1))))
+    expected = [1, 1, 0, np.inf, np.nan, np.nan, np.inf, np.inf, exact[0]]
+    np.testing.assert_allclose(f(numbers)[0], np.array(expected).astype(dtype), rtol=1e-6)
+
+
+def _log_gamma(b):
+    """Stirling's series, for b >= 50."""
+    terms = [LONG(1) / 12, LONG(-1) / 360, LONG(1) / 1260, LONG(-1) / 1680, LONG(1) / 1188]
+    pi = 4 * np.arctan(LONG(1))
+    tail = sum(t / b ** (2 * i + 1) for i, t in enumerate(terms))
+    return (b - LONG(0.5)) * np.log(b) - b + np.log(2 * pi) / 2 + tail
+
+
+def _incomplete(k, x):
+    """Return the shares of gamma(k) below and above x, from terms that are all positive."""
+    steps = np.ones_like(k)
+    for n in range(1, 50):
+        steps *= k + n
+    first = np.exp(k * np.log(x) - x - _log_gamma(k + 50)) * steps
+    total, term = np.ones_like(x), np.ones_like(x)
+    for n in range(1, 3000):
+        term = term * x / (k + n)
+        total += term
+    lower = first * total
+    # above: down to a k of at most 1, whose share is that of a continued fraction
+    rest = k - np.ceil(k) + 1
+    far, h = np.maximum(x, 1), LONG(0)
+    for n in range(600, 0, -1):
+        h = n * (rest - n) / (far + 2 * n + 1 - rest + h)
+    fraction = far * np.exp(rest * np.log(far) - far - _log_gamma(rest + 50)) / far
+    steps = rest.copy()
+    for n in range(1, 50):
+        steps *= rest + n
+    above = fraction * steps / (far + 1 - rest + h)
+    term, i = first.copy(), k.copy()
+    for _ in range(int(k.max()) + 1):  # x**i exp(-x) / gamma(i + 1) for i = k - 1, k - 2, ...
+        term, i = term * i / x, i - 1
+        above = np.where(i > 0, above + term, above)
+    return lower, np.where(x < 1, 1 - lower, above)
+
+
+def check_incomplete_gamma(mode, dtype):
+    random = np.random.RandomState(11)
+    k = np.concatenate([random.uniform(0.05, 10, 800), 10 ** random.uniform(0, 2.4, 800)])
+    near = k + np.sqrt(k) * random.normal(size=k.size) * 4
+    x = np.where(random.rand(k.size) < 0.5, near, k * np.exp(random.normal(size=k.size)))
+    x = np.where(x > 0.01, x, random.uniform(0.01, 1, k.size))
+    k, x = k.astype(dtype), x.astype(dtype)
+    results = compiled(mode, dtype, ["gammainc", "gammaincc"], 2)(k, x)
+    for found, exact in zip(results, _incomplete(k.astype(LONG), x.astype(LONG)), strict=True):
+        normal = exact > np.finfo(dtype).tiny * 4
+        unit = np.spacing(exact.astype(dtype)).astype(LONG)
+        error = (abs(found - exact) / unit)[normal]
+        limit = 0.6 if dtype == "float32" else 40 + 6 * abs(np.log(exact[normal]))
+        at = int(np.argmax(error - limit))
+        assert (error <= limit).all(), (float(k[normal][at]), float(x[normal][at]), error[at])
+
+
+def check_large_incomplete_gamma(mode):
+    """Against normal numbers: with large k, (x - k) / sqrt(k) almost is one."""
+    k = np.array([1e5, 1e5, 3e6, 1e9, 1e12, 1e15, 1e15])
+    z = np.array([-3, 8, 0.5, -6, 2, -1, 0])
+    x = k + z * np.sqrt(k)
+    lower, upper = compiled(mode, "float64", ["gammainc", "gammaincc"], 2)(k, x)
+    cube = 3 * np.sqrt(k) * (np.cbrt(x / k) - 1 + 1 / (9 * k))  # Wilson and Hilferty
+    np.testing.assert_allclose(lower, scipy_special.ndtr(cube), rtol=3e-3)
+    np.testing.assert_allclose(lower[:1], scipy_special.gammainc(k, x)[:1], rtol=1e-12)
+    np.testing.assert_allclose(lower + upper, 1, rtol=1e-14)
+
+
+def check_special_incomplete_gamma(mode, dtype):
+    numbers = np.array([0, 1, 2.5, 170, 1e6, 1e-30, np.inf, -np.inf, np.nan, -1, -0.0], dtype)
+    k, x = map(np.ravel, np.meshgrid(numbers, numbers))
+    found = compiled(mode, dtype, ["gammainc", "gammaincc"], 2)(k, x)
+    for one, scipys in zip(found, (scipy_special.gammainc, scipy_special.gammaincc), strict=True):
+        expected = scipys(k.astype("float64"), x.astype("float64")).astype(dtype)
+        rtol = 1e-12 if dtype == "float64" else 3e-7
+        np.testing.assert_allclose(one, expected, rtol=rtol, err_msg=str((k, x)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_erfcx_and_incomplete_gamma(dtype):
+    with np.errstate(all="ignore"):
+        check_erfcx("generated", dtype)
+        check_incomplete_gamma("generated", dtype)
+        check_special_incomplete_gamma("generated", dtype)
+        check_large_incomplete_gamma("generated")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_erfcx_and_incomplete_gamma_for_every_processor(vectors, dtype):
+    with np.errstate(all="ignore"):
+        check_erfcx("built-in", dtype)
+        check_incomplete_gamma("built-in", dtype)
+        check_special_incomplete_gamma("built-in", dtype)
+        check_large_incomplete_gamma("built-in")
+
+
+def test_the_incomplete_gamma_function_of_halves():
+    """In float16 as in float32, rounded once."""
+    half = T.TensorType("float16", (False,))
+    k, x = half("k"), half("x")
+    values = np.array([0.5, 2, 3], "float16"), np.array([1, 2.5, 0.25], "float16")
+    f = function([k, x], [T.gammainc(k, x), T.gammaincc(k, x), T.erfcx(x)])
+    assert all(f.linked.in_c)
+    wide = [v.astype("float64") for v in values]
+    for found, of_scipy in zip(f(*values), ("gammainc", "gammaincc", "erfcx"), strict=True):
+        expected = getattr(scipy_special, of_scipy)(*wide[of_scipy == "erfcx" :])
+        np.testing.assert_array_equal(found, expected.astype("float16"))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_loops_of_any_length_give_the_same(dtype):
     """What is left of a run beside whole vectors is computed as accurately."""
