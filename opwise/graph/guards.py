@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 from opwise.graph.apply import Apply
@@ -63,24 +64,31 @@ def union(guards: Iterable[Guard]) -> Guard:
 
 
 def find_guards(
-    order: Sequence[Apply], outputs: Iterable[Variable], always: Collection[Apply] = ()
+    order: Sequence[Apply],
+    outputs: Iterable[Variable],
+    early: Mapping[Apply, Collection[int]] = MappingProxyType({}),
 ) -> Guards:
     """Return the guards of the Applys between inputs and outputs.
 
-    order: the Applys, each after those that it reads. always: Applys that every call is to run.
+    order: the Applys, each after those that it reads. early: {Apply: the numbers of choosing Applys
+    whose decisions it cannot wait for}; it is needed whenever one of these is.
     """
     choosing = tuple(node for node in order if node.op.branches)
     number = {node: i for i, node in enumerate(choosing)}
     #: the guards of what reads each Apply
-    reached = {node: [ALWAYS] for node in always}
-    reached.update({var.owner: [ALWAYS] for var in outputs if var.owner is not None})
+    reached = {var.owner: [ALWAYS] for var in outputs if var.owner is not None}
     found: dict[Apply, Guard] = {}
     known: dict[Guard, Guard] = {}
     for node in reversed(order):
         given = union(reached.pop(node, (ALWAYS,)))
         if given not in known:
             known[given] = simplified(given, found, choosing)
-        guard = found[node] = known[given]
+        guard = known[given]
+        while unmet := [n for n in early.get(node, ()) if guard & both(n)]:
+            for n in unmet:
+                guard = guard - both(n) | found[choosing[n]]
+            guard = simplified(guard, found, choosing)
+        found[node] = guard
         branch_of = {i: b for b, inputs in enumerate(node.op.branches) for i in inputs}
         for i, var in enumerate(node.inputs):
             if var.owner is not None:
@@ -298,24 +306,25 @@ def decisions(order: Sequence[Apply], outputs: Iterable[Variable]) -> tuple[Guar
 
     A decision at position k is made before step k runs. The condition is known there, and whether
     the choosing Apply is needed. An Apply that comes before a decision on which its guard depends
-    is run in every call.
+    is run whenever the choosing Apply is needed.
     """
     position = {node: k for k, node in enumerate(order)}
     outputs = list(outputs)
-    always: set[Apply] = set()
+    early: dict[Apply, set[int]] = {}
     while True:
-        guards = find_guards(order, outputs, always)
+        guards = find_guards(order, outputs, early)
         made: dict[int, int] = {}
         for number in reversed(range(len(guards.choosing))):  # those that read it come first
             node = guards.choosing[number]
             condition = node.inputs[0].owner
             known = 0 if condition is None else position[condition] + 1
             made[number] = max([known, *(made[j] for j in numbers(guards.of[node]))])
-        early = [
-            node
+        unmet = {
+            node: {number for number in numbers(guards.of[node]) if made[number] > k}
             for k, node in enumerate(order)
-            if any(made[number] > k for number in numbers(guards.of[node]))
-        ]
-        if not early:
+        }
+        if not any(unmet.values()):
             return guards, made
-        always.update(early)
+        for node, each in unmet.items():
+            if each:
+                early.setdefault(node, set()).update(each)

@@ -112,14 +112,20 @@ def test_a_choice_does_not_matter_for_what_is_needed_whenever_it_is_made():
     assert guards.of[a.owner] == alternative(number, 0)
 
 
-def test_applys_that_must_run_need_what_they_read():
-    c, x, y = letters("cxy")
+def test_applys_that_cannot_wait_for_a_choice_need_what_they_read():
+    c, d, x, y = letters("cdxy")
     a = work(x)
     b = work(a)
-    fgraph = FunctionGraph([c, x, y], [choose(c, b, y)], clone=False)
+    inner = choose(d, b, y)
+    outer = choose(c, inner, y)
+    fgraph = FunctionGraph([c, d, x, y], [outer], clone=False)
     order = fgraph.toposort()
-    guards = find_guards(order, fgraph.outputs, {b.owner})
-    assert guards.of[a.owner] == guards.of[b.owner] == ALWAYS
+    number = {node: k for k, node in enumerate(n for n in order if n.op.branches)}
+    found = find_guards(order, fgraph.outputs, {b.owner: [number[inner.owner]]})
+    needed = alternative(number[outer.owner], 0)
+    assert found.of[a.owner] == found.of[b.owner] == needed
+    found = find_guards(order, fgraph.outputs, {b.owner: list(number.values())})
+    assert found.of[a.owner] == found.of[b.owner] == ALWAYS
 
 
 class Counting(dict):
@@ -235,9 +241,32 @@ def test_an_apply_for_a_condition_and_in_its_branch_runs_always():
     assert len(before.of[shared.owner]) == 2 and after.of[shared.owner] == ALWAYS
 
 
+def test_a_circle_in_a_branch_is_cut_in_the_branch():
+    """What runs before its decision is not needed where the whole branch is not."""
+    b, c, x, y, z = letters("bcxyz")
+    one, two = Work("one")(x), Work("two")(y)
+    circle = choose(c, choose(work(two), one, x), choose(work(one), two, y))
+    outer = choose(work(b), circle, z)
+    _, _, after, _ = arranged([b, c, x, y, z], [outer])
+    needed = alternative(after.choosing.index(outer.owner), 0)
+    eager = [var for var in (one, two) if after.of[var.owner] == needed]
+    assert len(eager) == 1
+
+
 def choosers(found, guard):
     """Return the Applys on whose choices a guard depends. found: the Guards of the graph."""
     return [found.choosing[number] for number in guards.numbers(guard)]
+
+
+def alternatives(found, node):
+    """Return the guard of an Apply as a set, which does not depend on the order."""
+    guard = found.of[node]
+    return {
+        (found.choosing[number], bit == alternative(number, 0))
+        for number in guards.numbers(guard)
+        for bit in guards.bits_of(number)
+        if guard & bit
+    }
 
 
 def in_circles(order, found):
@@ -277,7 +306,7 @@ def test_random_graphs(seed):
             found.append(Work(f"work{k}")(*rng.choices(found[-8:], k=rng.choice([1, 2]))))
     outputs = [v for v in rng.sample(found[4:], 3) if v.owner is not None]
     order, before, after, made = arranged(inputs, outputs)
-    forced = {n for n in order if before.of[n] != ALWAYS and after.of[n] == ALWAYS}
+    forced = {n for n in order if alternatives(before, n) != alternatives(after, n)}
     circles = in_circles(order, before)
     assert forced <= circles and (forced or not circles)
     for k, node in enumerate(order):
