@@ -119,11 +119,32 @@ def simplified(
                 for other in numbers(chooser):
                     if other > number:
                         heapq.heappush(pending, other)
-            if chooser <= left:
+            if chooser <= left or _is_within(chooser, left, number, found, choosing):
                 left.difference_update(each)
     if _CERTAIN in left:
         return ALWAYS
     return guard if left == guard else frozenset(left)
+
+
+def _is_within(
+    one: Guard,
+    guard: set[int],
+    number: int,
+    found: Mapping[Apply, Guard],
+    choosing: Sequence[Apply] | Mapping[int, Apply],
+) -> bool:
+    """Return whether a guard holds whenever another one does, also without a choosing Apply.
+
+    number: of that Apply. An alternative is within those of its choosing Apply, and these may be
+    within others.
+    """
+    without = alternatives(number)
+    missing = {a for a in one if a not in guard or a in without}
+    while missing and _CERTAIN not in missing:
+        first = numbers(missing)[0]
+        missing.difference_update(alternatives(first))
+        missing.update(a for a in found[choosing[first]] if a not in guard or a in without)
+    return not missing
 
 
 def conditions_first(

@@ -112,6 +112,18 @@ def test_a_choice_does_not_matter_for_what_is_needed_whenever_it_is_made():
     assert guards.of[a.owner] == alternative(number, 0)
 
 
+def test_a_choice_in_the_branch_of_another_does_not_matter_where_that_is_made():
+    """``a`` is the condition of a choice in a branch of a choice, and is read in that branch."""
+    b, c, x, y, z = letters("bcxyz")
+    a = work(x)
+    inner = choose(c, work(a), y)
+    middle = choose(work(y), work(inner), y)
+    outer = choose(b, work(middle, choose(a, y, z)), x)
+    _, found = guards_of([b, c, x, y, z], [outer])
+    number = found.choosing.index(outer.owner)
+    assert found.of[a.owner] == alternative(number, 0)
+
+
 def test_applys_that_cannot_wait_for_a_choice_need_what_they_read():
     c, d, x, y = letters("cdxy")
     a = work(x)
