@@ -33,6 +33,7 @@ from opwise.tracing.values import (
     is_one,
     is_traced,
     number_operation,
+    number_variable,
 )
 
 #: {a function of Python or numpy that does not dispatch on its arguments: what is called instead}
@@ -270,9 +271,7 @@ def range_(*args: Any) -> Any:
         return range(*args)
     given = [_integer(a) for a in args]
     start, stop, step = (0, given[0], 1) if len(given) == 1 else (*given, 1)[:3]
-    if type(step) is Number:
-        step = operator.index(step)
-    if step == 0:
+    if type(step) is int and step == 0:
         raise ValueError("range() arg 3 must not be zero")
     length = _range_length(start, stop, step)
     return Steps(length, lambda k: _added(start, _times(k, step)))
@@ -289,27 +288,38 @@ def _integer(value: Any) -> Any:
     return value if type(value) is Number else operator.index(value)
 
 
-def _times(k: Any, step: int) -> Any:
-    return k if step == 1 else k * step
+def _times(k: Any, step: Any) -> Any:
+    return k if type(step) is int and step == 1 else k * step
 
 
 def _added(start: Any, k: Any) -> Any:
     return k if type(start) is int and start == 0 else start + k
 
 
-def _range_length(start: Any, stop: Any, step: int) -> Any:
+def _range_length(start: Any, stop: Any, step: Any) -> Any:
+    """Return the number of steps of a range. A step of 0 that calls compute gives none."""
     if (
         type(start) is int
         and start == 0
+        and type(step) is int
         and step == 1
         and type(stop) is Number
         and stop.known
         and (stop.of_lengths)
     ):
         return stop
-    rest = (stop - start) if step > 0 else (start - stop)
-    size = abs(step)
-    count = rest if size == 1 else (rest + (size - 1)) // size
+    if type(step) is Number and step.known:
+        if step == 0:
+            raise ValueError("range() arg 3 must not be zero")
+        upwards = bool(step > 0)  # a condition of the signature
+    elif type(step) is int:
+        upwards = step > 0
+    else:
+        span, sign = stop - start, T.switch(T.gt(step.variable, 0), 1, -1)
+        rest = number_variable(span) + step.variable - sign
+        return Number("i", lambda: T.maximum(T.int_div(rest, step.variable), 0))
+    rest, size = (stop - start, step) if upwards else (start - stop, -step)
+    count = rest if type(size) is int and size == 1 else (rest + (size - 1)) // size
     if type(count) is not Number:
         return max(count, 0)
     hint = max(count.hint, 0) if count.known else count.hint

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,8 @@ from opwise.tracing.values import (
 
 #: loops over a known number of items, up to this number, are written out
 UNROLLED = 8
+#: why a variable has no value after a loop
+NOT_KEPT = "is not kept after a loop, because nothing reads it."
 #: loops that cannot become a scan are written out up to this number of steps
 MOST_UNROLLED = 2000
 
@@ -334,7 +336,10 @@ def if_statement(
     set_: Callable[[tuple[Any, ...]], None],
     names: tuple[str, ...],
 ) -> None:
-    """Do ``if test: then() else: other()``; both are traced if calls decide."""
+    """Do ``if test: then() else: other()``; both are traced if calls decide.
+
+    names: the variables that it assigns and that others read.
+    """
     made = condition(test)
     if isinstance(made, bool):
         (then if made else other)()
@@ -779,11 +784,11 @@ def for_statement(
     trace = current()
     steps = _steps(iterated) if trace is not None else None
     if steps is None:
-        _python_loop(iterated, step, get, set_, names, stop)
+        _python_loop(iterated, step, get, set_, names, used, stop)
         return
     short = type(steps.length) is not Number and steps.length <= UNROLLED
     if short:
-        _python_loop(steps, step, get, set_, names, stop)
+        _python_loop(steps, step, get, set_, names, used, stop)
         return
     before = get()
     loop = _Loop(get, set_, names, used, stop)
@@ -800,12 +805,8 @@ def for_statement(
             raise
         known = type(steps.length) is not Number or steps.length.known
         if not known or hint_of(steps.length) > MOST_UNROLLED:
-            raise untraceable(
-                f"This loop cannot be one of opwise: {error.why}.",
-                error.remedy
-                or "Let each step give every variable the dtype and the shape that it had before.",
-            ) from error
-        _python_loop(steps, step, get, set_, names, stop)
+            raise _no_loop(error) from error
+        _python_loop(steps, step, get, set_, names, used, stop)
 
 
 def _python_loop(
@@ -814,6 +815,7 @@ def _python_loop(
     get: Callable[[], tuple[Any, ...]],
     set_: Callable[[tuple[Any, ...]], None],
     names: tuple[str, ...],
+    used: tuple[str, ...],
     stop: str | None,
 ) -> None:
     """Go through a loop in Python; steps after one that calls decide to stop change nothing."""
@@ -838,7 +840,7 @@ def _python_loop(
         rest = list(items)
 
         def go_on(rest: list[Any] = rest) -> None:
-            _python_loop(rest, step, get, set_, names, stop)
+            _python_loop(rest, step, get, set_, names, used, stop)
 
         def nothing() -> None:
             pass
@@ -856,52 +858,37 @@ def while_statement(
     names: tuple[str, ...],
     used: tuple[str, ...],
     stop: str | None,
+    again: bool = False,
 ) -> None:
-    """Do ``while test(): step()``."""
-    count = 0
-    while True:
-        value = test()
-        traced = type(value) in (Number, Traced)
-        if traced:
-            break
+    """Do ``while test(): step()``.
+
+    again: its first steps have been written out, because it could not become a loop before.
+    """
+    value = test()
+    if type(value) not in (Number, Traced):
         if not value:
             return
-        step()
-        if stop is not None:
-            flag = get()[names.index(stop)]
-            if flag is True:
+        if current() is not None and _calls_decide(test, step, get, set_, names, stop):
+            before = get()
+            try:
+                _Loop(get, set_, names, used, stop).build_while(test, step)
+            except LoopError as error:
+                set_(before)
+                if again:
+                    raise _no_loop(error) from error
+            else:
                 return
-            if type(flag) in (Number, Traced):
-                made = condition(flag)
-                if isinstance(made, bool):
-                    if made:
-                        return
-                    continue
-                if_statement(
-                    flag,
-                    lambda: None,
-                    lambda: while_statement(test, step, get, set_, names, used, stop),
-                    get, set_, names,
-                )  # fmt: skip
-                return
-        count += 1
-        if count > 10 * MOST_UNROLLED and current() is not None:
-            raise untraceable(
-                "A while loop whose condition does not depend on arguments takes too many steps.",
-                "Let it depend on an argument, or compute before the function.",
-            )
+            again = True
+        value = _written_out(test, step, get, set_, names, used, stop, again)
+        if value is None:
+            return
     before = get()
-    loop = _Loop(get, set_, names, used, stop)
     try:
-        loop.build_while(test, step)
+        _Loop(get, set_, names, used, stop).build_while(test, step)
     except LoopError as error:
         set_(before)
         if not (type(value) is Number and value.known):
-            raise untraceable(
-                f"This loop cannot be one of opwise: {error.why}.",
-                error.remedy
-                or "Let each step give every variable the dtype and the shape that it had before.",
-            ) from error
+            raise _no_loop(error) from error
         count = 0
         while _decided(value):
             step()
@@ -914,6 +901,77 @@ def while_statement(
             if stop is not None and _decided(get()[names.index(stop)]):
                 return
             value = test()
+
+
+def _calls_decide(
+    test: Callable[[], Any],
+    step: Callable[[], None],
+    get: Callable[[], tuple[Any, ...]],
+    set_: Callable[[tuple[Any, ...]], None],
+    names: tuple[str, ...],
+    stop: str | None,
+) -> bool:
+    """Return whether calls decide if a loop goes on after its next step; take the step back."""
+    found: list[Any] = []
+
+    def once() -> None:
+        step()
+        found.append(False if stop is None else get()[names.index(stop)])
+        if found[0] is False:
+            found.append(test())
+
+    with suppress(TracingError, LoopError):
+        _branch(once, get, set_, get())
+    return any(type(each) in (Number, Traced) for each in found)
+
+
+def _written_out(
+    test: Callable[[], Any],
+    step: Callable[[], None],
+    get: Callable[[], tuple[Any, ...]],
+    set_: Callable[[tuple[Any, ...]], None],
+    names: tuple[str, ...],
+    used: tuple[str, ...],
+    stop: str | None,
+    again: bool,
+) -> Any:
+    """Take the steps of a loop until calls decide whether it goes on.
+
+    Returns the condition then, and None if the loop has ended. again: see ``while_statement``.
+    """
+    for _ in builtins.range(10 * MOST_UNROLLED):
+        step()
+        if stop is not None:
+            flag = get()[names.index(stop)]
+            made = condition(flag)
+            if made is True:
+                return None
+            if made is not False:
+                if_statement(
+                    flag,
+                    lambda: None,
+                    lambda: while_statement(test, step, get, set_, names, used, stop, again),
+                    get, set_, names,
+                )  # fmt: skip
+                return None
+        value = test()
+        if type(value) in (Number, Traced):
+            return value
+        if not value:
+            return None
+    raise untraceable(
+        "A while loop whose condition does not depend on arguments takes too many steps.",
+        "Let it depend on an argument, or compute before the function.",
+    )
+
+
+def _no_loop(error: LoopError) -> TracingError:
+    """Return the error for a loop that cannot be one of opwise."""
+    return untraceable(
+        f"This loop cannot be one of opwise: {error.why}.",
+        error.remedy
+        or "Let each step give every variable the dtype and the shape that it had before.",
+    )
 
 
 #: why an array cannot be changed after a loop
@@ -979,6 +1037,8 @@ class _Loop:
         self._roots: dict[Root, Any] = {}
         self._written: dict[Root, Any] = {}
         self._after: tuple[Any, ...] = ()
+        #: {index of a name that nothing reads after the loop: why it is no state of it}
+        self._lost: dict[int, LoopError] = {}
         for k, value in enumerate(self._before):
             leaves, structure = trees.flatten(value)
             if leaves and all(map(_is_numeric, leaves)):
@@ -995,8 +1055,6 @@ class _Loop:
     def build_while(self, test: Callable[[], Any], step: Callable[[], None]) -> None:
         """Make a loop with a condition."""
         start = condition(test())
-        if isinstance(start, bool):
-            start = np.asarray(start)
         held: list[Any] = []
 
         def once() -> None:
@@ -1004,10 +1062,15 @@ class _Loop:
             held[:] = [condition(test())]
 
         self._settle(once, None)
-        if isinstance(held[0], bool):
+        if isinstance(held[0], bool) and (self._stop is None or not held[0]):
             raise LoopError("its condition does not change")
-        length = T.switch(_as_bool(start), np.int64(2**62), np.int64(0))
-        self._scan(tensor_type("int64", ())("step"), length, _as_bool(held[0]), None)
+        go_on = None if isinstance(held[0], bool) else _as_bool(held[0])
+        many, none = np.int64(2**62), np.int64(0)
+        number = tensor_type("int64", ())("step")
+        if start is True:
+            self._scan(number, T.constant(many), go_on, 1)
+        else:
+            self._scan(number, T.switch(_as_bool(start), many, none), go_on, None)
 
     # --- one step
 
@@ -1071,30 +1134,42 @@ class _Loop:
                             "step"
                         )
                 continue
-            if isinstance(value, Undefined):
-                raise LoopError(f"{name} may have no value after a step")
-            parts, structure = trees.flatten(value)
-            if structure != self._structures[k]:
-                raise LoopError(f"{name} has another structure after a step")
-            for leaf, part in zip(self._leaves[k], parts, strict=True):
-                leaf.after = part
-                if not leaf.changes:
-                    continue
-                if not _is_numeric(part):
-                    raise LoopError(
-                        f"{name} is {_what(leaf.before)} before and {_what(part)} after a step"
-                    )
-                kind = _stepped(name, leaf.kind, part)
-                if leaf.kind.sort == "number" != kind.sort and not _is_exact(
-                    leaf.before, kind.what
-                ):
-                    raise LoopError(
-                        f"{name} is {_what(leaf.before)} before and {_what(part)} after a step",
-                        f"Begin with {kind.what}: {name} = numpy.{kind.what}(...).",
-                    )
-                if not leaf.by_value or not kind.same(leaf.kind):
-                    known = False
-                leaf.by_value, leaf.kind = True, kind
+            self._lost.pop(k, None)
+            try:
+                known &= self._note_leaves(k, value)
+            except LoopError as error:
+                if name in self._used:
+                    raise
+                self._lost[k] = error
+                for leaf in self._leaves[k]:
+                    leaf.after = leaf.given
+        return known
+
+    def _note_leaves(self, k: int, value: Any) -> bool:
+        """Note what the step gave a variable; return whether that was known."""
+        known, name = True, self._names[k]
+        if isinstance(value, Undefined):
+            raise LoopError(f"{name} may have no value after a step")
+        parts, structure = trees.flatten(value)
+        if structure != self._structures[k]:
+            raise LoopError(f"{name} has another structure after a step")
+        for leaf, part in zip(self._leaves[k], parts, strict=True):
+            leaf.after = part
+            if not leaf.changes:
+                continue
+            if not _is_numeric(part):
+                raise LoopError(
+                    f"{name} is {_what(leaf.before)} before and {_what(part)} after a step"
+                )
+            kind = _stepped(name, leaf.kind, part)
+            if leaf.kind.sort == "number" != kind.sort and not _is_exact(leaf.before, kind.what):
+                raise LoopError(
+                    f"{name} is {_what(leaf.before)} before and {_what(part)} after a step",
+                    f"Begin with {kind.what}: {name} = numpy.{kind.what}(...).",
+                )
+            if not leaf.by_value or not kind.same(leaf.kind):
+                known = False
+            leaf.by_value, leaf.kind = True, kind
         return known
 
     def _collect(self) -> dict[Any, Any]:
@@ -1135,8 +1210,11 @@ class _Loop:
             after = self._outputs[root]
             states.append((place, root.variable, self._fit(after, place.type)))
             targets.append(root)
-        read = set(ancestors([*self._variables(), *([] if ends is None else [ends])]))
-        dropped = set()
+        read = self._read(ends)
+        dropped = set(self._lost)
+        for k, error in self._lost.items():
+            if any(leaf.place in read for leaf in self._leaves[k]):
+                raise error
         for k, leaves in self._leaves.items():
             for leaf in leaves:
                 if not leaf.by_value:
@@ -1178,7 +1256,7 @@ class _Loop:
         values = list(self._before)
         for k, leaves in self._leaves.items():
             if k in dropped:
-                values[k] = Undefined(self._names[k], "is not kept after the loop.")
+                values[k] = Undefined(self._names[k], NOT_KEPT)
                 continue
             made = [
                 leaf.kind.value(self._fit(results[leaf], leaf.kind.type)) if leaf in results
@@ -1227,13 +1305,29 @@ class _Loop:
         after.root.uncertain = after.root.uncertain or SHARED
         leaf.shared = True
 
-    def _variables(self) -> Iterator[Any]:
-        for value in self._outputs.values():
-            for leaf in trees.flatten(value)[0]:
-                if isinstance(leaf, Variable):
-                    yield leaf
-                elif type(leaf) in (Traced, Number):
-                    yield leaf.variable
+    def _read(self, ends: Any) -> set[Any]:
+        """Return the variables that a step reads for what is kept after it, or after the loop."""
+        pending = [] if ends is None else [ends]
+        unused: list[_Leaf] = []
+        for k, leaves in self._leaves.items():
+            if self._names[k] not in self._used:
+                unused += [leaf for leaf in leaves if leaf in self._outputs]
+        skipped = set(unused)
+        for key, value in self._outputs.items():
+            if key in skipped:
+                continue
+            for each in trees.flatten(value)[0]:
+                if isinstance(each, Variable):
+                    pending.append(each)
+                elif type(each) in (Traced, Number):
+                    pending.append(each.variable)
+        read: set[Any] = set()
+        while pending:
+            read.update(ancestors(pending))
+            found = [leaf for leaf in unused if leaf.place in read]
+            unused = [leaf for leaf in unused if leaf.place not in read]
+            pending = [self._outputs[leaf] for leaf in found]
+        return read
 
     def _cycles(self) -> list[list[_Leaf]]:
         """Return the groups of variables that exchange arrays that steps change in place.
@@ -1374,7 +1468,7 @@ class _Loop:
             n_steps=length,
             return_list=True,
         )
-        return [_last(each) for each in rows[1:]]
+        return _only_last(rows)[1:]
 
 
 def _affine(variable: Any, number: Any) -> tuple[int, int] | None:
@@ -1507,6 +1601,19 @@ def _equal(a: Any, b: Any) -> bool:
 
 def variable_length(dim: Any) -> Any:
     return dim.variable if type(dim) is Number else dim
+
+
+def _only_last(rows: Sequence[Any]) -> list[Any]:
+    """Return the last values of the states of a loop, which keeps no others.
+
+    The most steps that a ``while`` may take are more than memory has rows for.
+    """
+    node = rows[0].owner.inputs[0].owner
+    op = node.op
+    last = dict.fromkeys(builtins.range(len(rows)), 1)
+    kept = op.variant(op.step_inputs, op.step_outputs, op.layout.taps, last)
+    outputs = kept(*node.inputs, return_list=True)
+    return [outputs[each.owner.inputs[0].index][-1] for each in rows]
 
 
 def _last(rows: Any) -> Any:

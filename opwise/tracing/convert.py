@@ -16,6 +16,8 @@ import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from opwise.tracing.liveness import Liveness
+
 #: the name by which converted text reaches ``control``
 HOOKS = "ow"
 
@@ -134,14 +136,23 @@ def stores(statements: Iterable[ast.AST]) -> _Stores:
     return found
 
 
-def _loads(nodes: Iterable[ast.AST], skipped: ast.AST | None = None) -> set[str]:
+def stores_of_functions(body: Iterable[ast.stmt]) -> set[str]:
+    """Return the names of variables outside them that functions in statements assign."""
+    return {
+        name
+        for statement in body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Nonlocal)
+        for name in node.names
+    }
+
+
+def _loads(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the names that nodes read, those in functions inside them too."""
     found: set[str] = set()
     pending = list(nodes)
     while pending:
         node = pending.pop()
-        if node is skipped:
-            continue
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             found.add(node.id)
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
@@ -446,8 +457,7 @@ class _Converter(ast.NodeTransformer):
         self._declared = stores(function.body).declared
         jumps = _Jumps()
         body = jumps.function(function.body)
-        self._all = body
-        self._arguments = own
+        Liveness(body, ("ow_value",) if jumps.returns else ())
         statements: list[ast.stmt] = []
         for statement in body:
             made = self.visit(statement)
@@ -504,11 +514,20 @@ class _Converter(ast.NodeTransformer):
         node: ast.stmt,
         parts: dict[str, tuple[list[str], list[ast.stmt]]],
         assigned: list[str],
+        known: set[str],
     ) -> tuple[list[ast.stmt], str, list[str]]:
-        """Return (definitions of functions, the name of the last number, the shared names)."""
+        """Return (definitions of functions, the name of the last number, the shared names).
+
+        Names that a part neither reads from outside nor hands on are its own.
+        """
         number = self._next()
-        local = [n for n in assigned if self._declared.get(n) != "global"]
+        outside = {*getattr(node, "live", assigned), *getattr(node, "entry", assigned)}
+        outside.add(getattr(node, "stop", None))
+        local = [n for n in assigned if n in outside and self._declared.get(n) != "global"]
         world = [n for n in assigned if self._declared.get(n) == "global"]
+        own = {n for n in assigned if n not in outside and n not in world}
+        for name in own - known:
+            self.shared.pop(name, None)
         self.shared.update(dict.fromkeys(local))
         definitions: list[ast.stmt] = []
 
@@ -518,6 +537,10 @@ class _Converter(ast.NodeTransformer):
                 header.append(ast.Nonlocal(list(local)))
             if world:
                 header.append(ast.Global(list(world)))
+            # what functions inside it share is its own, and no variable of the whole function
+            inside = stores_of_functions(body)
+            for each in sorted(own & inside):
+                header.append(_assign(each, _call("undefined", [ast.Constant(each)]), node))
             given = ast.arguments([], [ast.arg(a) for a in arguments], None, [], [], None, [])
             definition = ast.FunctionDef(
                 f"ow_{name}_{number}", given, [*header, *(body or [ast.Pass()])], [], None, None
@@ -544,16 +567,19 @@ class _Converter(ast.NodeTransformer):
             made += each if isinstance(each, list) else [each]
         return made
 
-    def _outside(self, node: ast.stmt) -> set[str]:
-        """Return the names that are read anywhere but in a statement."""
-        return _loads(self._all, node)
+    @staticmethod
+    def _used(node: ast.stmt, assigned: list[str]) -> ast.expr:
+        """Return an expression for the names that are read after a statement that assigns them."""
+        live = getattr(node, "live", assigned)
+        return _strings([name for name in assigned if name in live])
 
     def visit_If(self, node: ast.If) -> Any:
         assigned = list(stores([*node.body, *node.orelse]).names)
+        known = set(self.shared)
         test = self.visit(node.test)
         body, orelse = self._visited(node.body), self._visited(node.orelse)
         parts: dict[str, Any] = {"then": ([], body), "other": ([], orelse)}
-        definitions, number, names = self._parts(node, parts, assigned)
+        definitions, number, names = self._parts(node, parts, assigned, known)
         call = _call(
             "if_statement",
             [
@@ -567,20 +593,19 @@ class _Converter(ast.NodeTransformer):
         if _has(node, (ast.Yield, ast.YieldFrom, ast.Await)):
             return self.generic_visit(node)
         assigned = list(stores([node.target, *node.body]).names)
-        outside = self._outside(node)
-        used = [n for n in assigned if n in outside or n.startswith("ow_")]
+        known = set(self.shared)
         iterated = self.visit(node.iter)
         body = self._visited(node.body)
         target = copy.deepcopy(node.target)
         # a target may be a part of an array
         head = self._visited([_located(ast.Assign([target], _name("ow_item")), node)])
         parts: dict[str, Any] = {"step": (["ow_item"], [*head, *body])}
-        definitions, number, names = self._parts(node, parts, assigned)
+        definitions, number, names = self._parts(node, parts, assigned, known)
         call = _call(
             "for_statement",
             [
                 iterated, *(_name(f"ow_{p}_{number}") for p in ("step", "get", "set")),
-                _strings(names), _strings(used),
+                _strings(names), self._used(node, names),
                 ast.Constant(getattr(node, "stop", None)),
             ],
         )  # fmt: skip
@@ -588,20 +613,20 @@ class _Converter(ast.NodeTransformer):
 
     def visit_While(self, node: ast.While) -> Any:
         assigned = list(stores([node.test, *node.body]).names)
-        outside = self._outside(node)
-        used = [n for n in assigned if n in outside or n.startswith("ow_")]
+        known = set(self.shared)
         test = self.visit(node.test)
         body = self._visited(node.body)
         parts: dict[str, Any] = {
             "test": ([], [_located(ast.Return(test), node)]),
             "step": ([], body),
         }
-        definitions, number, names = self._parts(node, parts, assigned)
+        definitions, number, names = self._parts(node, parts, assigned, known)
         call = _call(
             "while_statement",
             [
                 *(_name(f"ow_{p}_{number}") for p in ("test", "step", "get", "set")),
-                _strings(names), _strings(used), ast.Constant(getattr(node, "stop", None)),
+                _strings(names), self._used(node, names),
+                ast.Constant(getattr(node, "stop", None)),
             ],
         )  # fmt: skip
         return [*definitions, _located(ast.Expr(call), node)]

@@ -600,3 +600,154 @@ def test_arrays_that_are_exchanged_in_a_branch_of_a_loop():
 
     with pytest.raises(TracingError, match="may share with another one since an if"):
         opwise.jit(f)(normal(12), normal(12, seed=1))
+
+
+def scans(jitted):
+    """Return the loops of the functions that were compiled, without those inside loops."""
+    return [
+        node.op
+        for signature in jitted.signatures
+        for node in signature.compiled.maker.fgraph.apply_nodes
+        if type(node.op).__name__ == "Scan"
+    ]
+
+
+def test_ranges_whose_steps_are_computed():
+    def f(x, step):
+        s = 0
+        for i in range(1, len(x)):
+            for j in range(i * i, len(x) * 9, i):
+                s += j * x[i]
+            for j in range(len(x), -2 * i, -i - x[i] % 2):
+                s = s * 3 + j
+            s %= 1000003
+        for i in range(0, len(x) * 5, step):
+            s += i
+        for i in range(len(x), -4, -step):
+            s = s * 2 + i
+        return s
+
+    x = np.arange(12) % 5
+    check(f, [x, 3], [x[:10].copy(), 7], [x, 1], signatures=1)
+    jitted = check(f, [x, -3], [x, -40], signatures=1)
+    with pytest.raises(ValueError, match="must not be zero"):
+        jitted(x, 0)
+
+
+def test_a_range_whose_computed_step_is_zero_is_empty():
+    @opwise.jit
+    def f(x):
+        s = 0
+        for i in range(len(x)):
+            for j in range(0, 10, x[i]):
+                s += j
+        return s
+
+    assert f(np.array([0] * 10 + [5, -5])) == 5
+
+
+def test_while_true():
+    def f(x, limit):
+        i, s = 0, 0.0
+        while True:
+            s += x[i]
+            if s > limit:
+                return i, s
+            i += 1
+            if i == len(x):
+                break
+        return -1, s
+
+    x = np.abs(normal(20))
+    jitted = check(f, [x, 3.0], [x, 1e9], [x[:9].copy(), 0.0], signatures=1)
+    assert len(scans(jitted)) == 1
+
+
+def test_while_true_of_python_and_of_values():
+    def f(x):
+        k, found = 0, []
+        while True:
+            found.append(x[k])
+            k += 1
+            if k == 3:
+                break
+        while True:
+            k += 1
+            if k == 5:
+                break
+            if k > 3 and x.sum() > k:
+                k = k * 100
+                break
+        return found, k
+
+    check(f, [np.ones(3)], [np.ones(9)])
+
+
+def test_a_while_loop_whose_first_step_changes_what_its_variables_are():
+    def f(x, n):
+        best = None
+        k = 0
+        while True:
+            best = x * k if best is None else np.maximum(best, x * (k % 5))
+            k += 1
+            if k >= n or best.sum() > 1e9:
+                break
+        return best, k
+
+    check(f, [normal(4), 7], [normal(4), 1], [normal(4), 30])
+
+
+def test_variables_that_nothing_reads_afterwards():
+    def f(x, n):
+        t, u, i = "before", None, 0.5
+        for i in range(1, len(x)):
+            if x[i] > x[i - 1]:
+                t = x[i]
+                x[i] = x[i - 1]
+                x[i - 1] = t
+                u = i
+            else:
+                t = 0
+                u = x
+        for j in range(n):
+            for i in range(j):
+                t = (x[i], j)
+                x[i] = t[0] + t[1]
+        return x.sum()
+
+    check(f, [normal(20), 4], [normal(13), 9], signatures=1)
+
+
+def test_loops_have_no_states_that_nothing_reads():
+    def f(x):
+        count, s, flag, last = 0, 0.0, False, 0
+        for i in range(len(x)):
+            count += 1
+            if x[i] < 0:
+                flag = True
+                continue
+            last = i
+            s = s * 0.5 + x[i]
+        return s, flag
+
+    jitted = check(f, [normal(20)], [normal(30)], signatures=1)
+    (loop,) = scans(jitted)
+    assert len(loop.layout.taps) == 2
+
+
+def test_loops_that_always_break():
+    def f(x):
+        s = 0.0
+        while x.sum() > s:
+            s += 1
+            break
+        for i in range(len(x)):
+            s += x[i]
+            break
+        while True:
+            for a in x:
+                s += a
+            break
+        return s
+
+    check(f, [np.ones(9)], [-np.ones(12)])
