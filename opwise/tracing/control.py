@@ -439,6 +439,57 @@ def _join_branches(
     set_(values)
 
 
+def _computed(variables: Sequence[Any]) -> set[Any]:
+    """Return what is computed for variables in every call: not what only branches need."""
+    found: set[Any] = set()
+    pending = [v for v in variables if isinstance(v, Variable)]
+    while pending:
+        variable = pending.pop()
+        if variable not in found:
+            found.add(variable)
+            node = variable.owner
+            if node is not None:
+                pending += node.inputs[:1] if node.op.branches else node.inputs
+    return found
+
+
+class _Elements:
+    """The elements of arrays that exist in a call, because what is computed anyway has them."""
+
+    def __init__(self, variables: Sequence[Any]) -> None:
+        #: {the array before its writes: [(idx_list, indices)]}
+        self._found: dict[Any, list[tuple[Any, Sequence[Any]]]] = {}
+        for variable in _computed(variables):
+            node = variable.owner
+            if node is not None and _is_element(node):
+                indices = node.inputs[1 if isinstance(node.op, Subtensor) else 2 :]
+                place = node.op.idx_list, indices
+                self._found.setdefault(_before_writes(node.inputs[0]), []).append(place)
+
+    def has(self, x: Any, idx_list: Any, indices: Sequence[Any]) -> bool:
+        """Return whether an index is surely valid."""
+        return any(
+            idx_list == other and all(map(_same_graph, indices, places))
+            for other, places in self._found.get(_before_writes(x), ())
+        )
+
+
+def _is_element(node: Any) -> bool:
+    """Return whether an Apply reads or writes one element."""
+    return (
+        isinstance(node.op, Subtensor | IncSubtensor)
+        and len(node.op.idx_list) == node.inputs[0].type.ndim
+        and not any(isinstance(item, slice) for item in node.op.idx_list)
+    )
+
+
+def _before_writes(x: Any) -> Any:
+    """Return the array that writes of elements have made another one; their shapes are equal."""
+    while x.owner is not None and isinstance(x.owner.op, IncSubtensor):
+        x = x.owner.inputs[0]
+    return x
+
+
 def _element_writes(variable: Any, x: Any, most: int = 4) -> list[Any] | None:
     """Return the Applys that make a variable of x by writes of single elements, the first first."""
     nodes: list[Any] = []
@@ -446,9 +497,7 @@ def _element_writes(variable: Any, x: Any, most: int = 4) -> list[Any] | None:
         node = variable.owner
         if node is None or not isinstance(node.op, IncSubtensor) or len(nodes) == most:
             return None
-        if not node.op.set_instead_of_inc or any(isinstance(i, slice) for i in node.op.idx_list):
-            return None
-        if len(node.op.idx_list) != node.outputs[0].type.ndim:
+        if not node.op.set_instead_of_inc or not _is_element(node):
             return None
         nodes.append(node)
         variable = node.inputs[0]
@@ -479,36 +528,50 @@ def _joined_writes(
         made = T.set_subtensor(x[_element(ones[0].inputs[2:])], value)
         instead[0][ones[0].outputs[0]] = instead[1][others[0].outputs[0]] = made
         return made
-    result = x
+    result, elements = x, _Elements([test, x])
     for nodes, taken, known in ((ones, True, instead[0]), (others, False, instead[1])):
         for node in nodes:
             value, *indices = (
                 clone_replace(list(node.inputs[1:]), known) if known else node.inputs[1:]
             )
-            place = [
-                _select(test, i, zero) if taken else _select(test, zero, i)
-                for i in _element(indices)
-                for zero in [T.constant(np.asarray(0, i.type.dtype))]
-            ]
-            part = result[tuple(place)]
+            place = _element(indices)
+            if not elements.has(result, node.op.idx_list, indices):
+                place = tuple(
+                    _select(test, i, zero) if taken else _select(test, zero, i)
+                    for i in place
+                    for zero in [T.constant(np.asarray(0, i.type.dtype))]
+                )
+            part = result[place]
             value = converted(value, part.type.dtype)
             pair = (value, part) if taken else (part, value)
-            result = T.set_subtensor(part, _select(test, *pair))
+            result = T.set_subtensor(part, _select(test, *pair, result))
             known[node.outputs[0]] = result
     return result
 
 
 def _element(indices: Sequence[Any]) -> tuple[Any, ...]:
     """Return scalar indices as tensors."""
-    return tuple(i if isinstance(i.type, TensorType) else T.tensor_from_scalar(i) for i in indices)
+    return tuple(map(_tensor, indices))
 
 
-def _select(test: Any, one: Any, other: Any) -> Any:
-    return _choose(test, [(one, other)])[0]
+def _tensor(index: Any) -> Any:
+    if isinstance(index.type, TensorType):
+        return index
+    node = index.owner
+    if node is not None and isinstance(node.op, T.ScalarFromTensor):
+        return node.inputs[0]
+    return T.tensor_from_scalar(index)
 
 
-def _choose(test: Any, pairs: list[tuple[Any, Any]]) -> list[Any]:
-    """Return variables that have the first value of each pair if the test holds."""
+def _select(test: Any, one: Any, other: Any, *known: Any) -> Any:
+    return _choose(test, [(one, other)], known)[0]
+
+
+def _choose(test: Any, pairs: list[tuple[Any, Any]], known: Sequence[Any] = ()) -> list[Any]:
+    """Return variables that have the first value of each pair if the test holds.
+
+    known: variables that are computed anyway.
+    """
     if not pairs:
         return []
     chosen: list[Any] = [None] * len(pairs)
@@ -516,7 +579,7 @@ def _choose(test: Any, pairs: list[tuple[Any, Any]]) -> list[Any]:
     for k, (a, b) in enumerate(pairs):
         if a is b:
             chosen[k] = a
-        elif a.type.ndim == 0 and _is_safe([a, b], [test]):
+        elif a.type.ndim == 0 and _is_safe([a, b], [test, *known]):
             chosen[k] = T.switch(_as_bool(test), a, b)
         else:
             lazy.append(k)
@@ -545,9 +608,10 @@ def _if(test: Any, ones: list[Any], others: list[Any]) -> list[Any]:
 def _is_safe(variables: Sequence[Any], known: Sequence[Any], most: int = 30) -> bool:
     """Return whether computing variables is cheap and cannot fail: numbers and elementwise work.
 
-    Reading an element may fail, so it is not. known: variables that are computed anyway.
+    Reading an element may fail, unless it surely exists. known: variables that are computed anyway.
     """
-    computed = set(known) | set(ancestors([v for v in known if isinstance(v, Variable)]))
+    computed = _computed(known)
+    elements = _Elements(known)
     pending, seen = list(variables), set()
     while pending:
         variable = pending.pop()
@@ -556,9 +620,20 @@ def _is_safe(variables: Sequence[Any], known: Sequence[Any], most: int = 30) -> 
         seen.add(variable)
         if len(seen) > most:
             return False
-        if not isinstance(variable.owner.op, Elemwise) or variable.type.ndim:
+        node = variable.owner
+        if isinstance(node.op, Subtensor):
+            x, *indices = node.inputs
+            if not _is_element(node) or x not in computed:
+                return False
+            if not elements.has(x, node.op.idx_list, indices):
+                return False
+            pending += indices
+            continue
+        if not isinstance(node.op, Elemwise | T.ScalarFromTensor | T.TensorFromScalar):
             return False
-        pending += variable.owner.inputs
+        if getattr(variable.type, "ndim", 0):
+            return False
+        pending += node.inputs
     return True
 
 
@@ -1041,7 +1116,7 @@ class _Loop:
         self._lost: dict[int, LoopError] = {}
         for k, value in enumerate(self._before):
             leaves, structure = trees.flatten(value)
-            if leaves and all(map(_is_numeric, leaves)):
+            if self._names[k] != stop and leaves and all(map(_is_numeric, leaves)):
                 self._leaves[k] = [_Leaf(leaf) for leaf in leaves]
                 self._structures[k] = structure
 
@@ -1096,6 +1171,8 @@ class _Loop:
         values = list(self._before)
         for k, leaves in self._leaves.items():
             values[k] = trees.unflatten(self._structures[k], [leaf.put() for leaf in leaves])
+        if self._stop is not None:  # it ends the loop, so no step begins with it
+            values[self._names.index(self._stop)] = False
         with _watched() as log, _speculative(), _in_loop():
             for root in self._roots:
                 log[root] = root.variable
@@ -1126,6 +1203,8 @@ class _Loop:
                 self._written[root] = root.variable
         for k, name in enumerate(self._names):
             value = self._after[k]
+            if name == self._stop:
+                continue
             if k not in self._leaves:
                 if value is not self._before[k] and not isinstance(self._before[k], Undefined):
                     if not _equal(value, self._before[k]):
@@ -1180,8 +1259,8 @@ class _Loop:
                 for leaf in self._leaves[k]:
                     if leaf.changes:
                         made[leaf] = leaf.kind.variable(leaf.after)
-            elif isinstance(self._before[k], Undefined) and (
-                name in self._used or name == self._stop
+            elif name in self._used and (
+                name == self._stop or isinstance(self._before[k], Undefined)
             ):
                 made[name] = self._after[k]
         return made
