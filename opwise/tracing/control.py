@@ -524,7 +524,7 @@ def _joined_writes(
         and ones[0].op == others[0].op
         and all(map(_same_graph, ones[0].inputs[2:], others[0].inputs[2:]))
     ):
-        value = _select(test, ones[0].inputs[1], others[0].inputs[1])
+        value = _select(test, ones[0].inputs[1], others[0].inputs[1], x)
         made = T.set_subtensor(x[_element(ones[0].inputs[2:])], value)
         instead[0][ones[0].outputs[0]] = instead[1][others[0].outputs[0]] = made
         return made

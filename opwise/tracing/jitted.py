@@ -8,6 +8,7 @@ import inspect
 import math
 import re
 import types
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -193,14 +194,22 @@ class Jit:
     def profile(self) -> Any:
         """Where the time of calls went, by line of the function: a ProfileStats.
 
-        Recording begins with ``jit(profile=True)``, or the flag profile. Raises AttributeError if
-        nothing is recorded.
+        Recording begins with ``jit(profile=True)``, the flag profile, or the first use of this
+        attribute: later calls compile the function again then. Warns if there were calls before.
         """
         if self._stats is None:
-            raise AttributeError(
-                f"The calls of {self.function.__name__} are not recorded: write "
-                "opwise.jit(profile=True), or set the flag profile=True."
-            )
+            self._profile = True
+            self._recording()
+            if self.signatures:
+                warnings.warn(
+                    f"The calls of {self.function.__name__} until now are not in its profile; "
+                    "later ones compile it again, and are recorded. To record all calls, write "
+                    "opwise.jit(profile=True).",
+                    stacklevel=2,
+                )
+            self._by_key.clear()
+            self.signatures.clear()
+            self._last = None
         return self._stats
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -1657,3 +1657,464 @@ def ranges_of_values(steps, stop):
         for k in range(0, stop, s):
             total += k + 1
     return total
+
+
+# --- more ways of writing -------------------------------------------------------------------------
+
+
+@given([floats(5, 5)], [np.zeros((3, 3))], [np.ones((1, 1))], [np.triu(floats(4, 4))])
+def determinant(a):
+    a = a.copy()
+    n = a.shape[0]
+    result = 1.0
+    for k in range(n):
+        pivot = k
+        for i in range(k + 1, n):
+            if abs(a[i, k]) > abs(a[pivot, k]):
+                pivot = i
+        if a[pivot, k] == 0.0:
+            return 0.0
+        if pivot != k:
+            for j in range(k, n):
+                a[k, j], a[pivot, j] = a[pivot, j], a[k, j]
+            result = -result
+        result *= a[k, k]
+        for i in range(k + 1, n):
+            factor = a[i, k] / a[k, k]
+            for j in range(k, n):
+                a[i, j] -= factor * a[k, j]
+    return result
+
+
+@given([positive(4)], [positive(1)], [positive(9)])
+def inverse(a):
+    n = len(a)
+    m = np.zeros((n, 2 * n))
+    for i in range(n):
+        for j in range(n):
+            m[i, j] = a[i, j]
+        m[i, n + i] = 1.0
+    for i in range(n):
+        d = m[i, i]
+        for j in range(2 * n):
+            m[i, j] /= d
+        for r in range(n):
+            if r == i:
+                continue
+            f = m[r, i]
+            for j in range(2 * n):
+                m[r, j] -= f * m[i, j]
+    return m[:, n:]
+
+
+@given([7, 20], [1, 5], [123456789, 12])
+def linear_congruential(seed, n):
+    out = np.empty(n, dtype=np.int64)
+    state = seed
+    for i in range(n):
+        state = (1103515245 * state + 12345) % 2147483648
+        out[i] = state >> 16
+    return out
+
+
+@given([np.uint64(88172645463325252), 10], [np.uint64(1), 4])
+def xorshift(state, n):
+    out = np.empty(n)
+    for i in range(n):
+        state ^= state << np.uint64(13)
+        state ^= state >> np.uint64(7)
+        state ^= state << np.uint64(17)
+        out[i] = (state >> np.uint64(11)) / 9007199254740992.0
+    return out
+
+
+@given([12345], [0], [7], [1000])
+def digit_sum(n):
+    total = 0
+    while n > 0:
+        n, digit = divmod(n, 10)
+        total += digit
+    return total
+
+
+@given([153], [10], [9474], [0])
+def is_narcissistic(n):
+    digits, k = 0, n
+    while k:
+        digits += 1
+        k //= 10
+    total, k = 0, n
+    while k:
+        d = k % 10
+        power = 1
+        for _ in range(digits):
+            power *= d
+        total += power
+        k //= 10
+    return total == n
+
+
+@given([ints(20, 0, 3)], [ints(0)], [ints(1, 0, 3)], [np.array([2, 1, 0])])
+def dutch_flag(x):
+    low, mid, high = 0, 0, len(x) - 1
+    while mid <= high:
+        if x[mid] == 0:
+            x[low], x[mid] = x[mid], x[low]
+            low += 1
+            mid += 1
+        elif x[mid] == 1:
+            mid += 1
+        else:
+            x[mid], x[high] = x[high], x[mid]
+            high -= 1
+    return low, high
+
+
+@given(
+    [np.array([0, 2, 3, 4, 4]), np.array([1, 2, 3, 3])],
+    [np.array([0, 1, 2]), np.array([1, 0])],
+    [np.array([0, 0]), ints(0)],
+)
+def topological_order(starts, targets):
+    n = len(starts) - 1
+    degree = np.zeros(n, np.int64)
+    for t in targets:
+        degree[t] += 1
+    order = np.empty(n, np.int64)
+    count = 0
+    for i in range(n):
+        if degree[i] == 0:
+            order[count] = i
+            count += 1
+    head = 0
+    while head < count:
+        u = order[head]
+        head += 1
+        for k in range(starts[u], starts[u + 1]):
+            v = targets[k]
+            degree[v] -= 1
+            if degree[v] == 0:
+                order[count] = v
+                count += 1
+    if count < n:
+        return -1
+    return order[0]
+
+
+@given([np.abs(floats(7, 7))], [np.zeros((1, 1))], [ints((5, 5), 1, 9)])
+def minimum_tree(w):
+    n = w.shape[0]
+    inside = np.zeros(n, dtype=bool)
+    cost = np.full(n, np.inf)
+    cost[0] = 0.0
+    total = 0.0
+    for _ in range(n):
+        best = -1
+        for i in range(n):
+            if inside[i]:
+                continue
+            if best < 0 or cost[i] < cost[best]:
+                best = i
+        inside[best] = True
+        total += cost[best]
+        for i in range(n):
+            if not inside[i] and min(w[best, i], w[i, best]) < cost[i]:
+                cost[i] = min(w[best, i], w[i, best])
+    return total
+
+
+@given([ints(15, 0, 9)], [ints(1)], [ints(2)], [np.array([3, 0, 0, 2, 0, 4])])
+def trapped_water(h):
+    i, j = 0, len(h) - 1
+    left = right = 0
+    total = 0
+    while i < j:
+        if h[i] < h[j]:
+            if h[i] >= left:
+                left = h[i]
+            else:
+                total += left - h[i]
+            i += 1
+        else:
+            if h[j] >= right:
+                right = h[j]
+            else:
+                total += right - h[j]
+            j -= 1
+    return total
+
+
+@given([ints((4, 5))], [ints((1, 1))], [ints((3, 1))], [ints((5, 5))])
+def spiral(a):
+    top, bottom, left, right = 0, a.shape[0] - 1, 0, a.shape[1] - 1
+    out = np.empty(a.size, a.dtype)
+    k = 0
+    while top <= bottom and left <= right:
+        for j in range(left, right + 1):
+            out[k] = a[top, j]
+            k += 1
+        top += 1
+        for i in range(top, bottom + 1):
+            out[k] = a[i, right]
+            k += 1
+        right -= 1
+        if top <= bottom:
+            for j in range(right, left - 1, -1):
+                out[k] = a[bottom, j]
+                k += 1
+            bottom -= 1
+        if left <= right:
+            for i in range(bottom, top - 1, -1):
+                out[k] = a[i, left]
+                k += 1
+            left += 1
+    return out
+
+
+@given([floats(6, 6)], [floats(1, 1)], [ints((5, 5))])
+def transpose_in_place(a):
+    for i in range(len(a)):
+        for j in range(i):
+            a[i, j], a[j, i] = a[j, i], a[i, j]
+
+
+@given([floats(16) + 1j * floats(16, seed=1)], [floats(2) + 0j], [floats(8) + 0j])
+def fft(x):
+    n = len(x)
+    j = 0
+    for i in range(1, n):
+        bit = n >> 1
+        while j & bit:
+            j ^= bit
+            bit >>= 1
+        j |= bit
+        if i < j:
+            x[i], x[j] = x[j], x[i]
+    length = 2
+    while length <= n:
+        angle = -2 * math.pi / length
+        w = complex(math.cos(angle), math.sin(angle))
+        for i in range(0, n, length):
+            f = 1.0 + 0.0j
+            for k in range(length // 2):
+                u = x[i + k]
+                v = x[i + k + length // 2] * f
+                x[i + k] = u + v
+                x[i + k + length // 2] = u - v
+                f *= w
+        length <<= 1
+    return x
+
+
+@given([0, 0, 9, 4], [5, 5, 5, 5], [9, 0, 0, 3], [2, 9, 4, 0])
+def line(x0, y0, x1, y1):
+    out = np.zeros((10, 10), dtype=np.uint8)
+    dx, dy = abs(x1 - x0), -abs(y1 - y0)
+    sx = 1 if x0 < x1 else -1
+    sy = 1 if y0 < y1 else -1
+    error = dx + dy
+    while True:
+        out[y0, x0] = 1
+        if x0 == x1 and y0 == y1:
+            break
+        twice = 2 * error
+        if twice >= dy:
+            error += dy
+            x0 += sx
+        if twice <= dx:
+            error += dx
+            y0 += sy
+    return out
+
+
+def simpson(low, high, n):
+    h = (high - low) / n
+    total = math.exp(-low * low) + math.exp(-high * high)
+    for i in range(1, n):
+        x = low + i * h
+        total += (4 if i % 2 else 2) * math.exp(-x * x)
+    return total * h / 3
+
+
+@given([0.0, 2.0, 1e-9], [1.0, 1.5, 1e-3])
+def integral(low, high, tolerance):
+    n = 2
+    before = simpson(low, high, n)
+    for _ in range(12):
+        n *= 2
+        now = simpson(low, high, n)
+        if abs(now - before) < tolerance:
+            return now
+        before = now
+    return before
+
+
+def find_root(parent, i):
+    while parent[i] != i:
+        i = parent[i]
+    return i
+
+
+@given([6, ints((5, 2), 0, 6)], [1, ints((0, 2))], [9, ints((12, 2), 0, 9)])
+def components_by_helper(n, edges):
+    parent = np.arange(n)
+    for a, b in edges:
+        ra, rb = find_root(parent, a), find_root(parent, b)
+        if ra != rb:
+            parent[rb] = ra
+    count = 0
+    for i in range(n):
+        count += find_root(parent, i) == i
+    return count
+
+
+def first_at_least(x, limit):
+    for i in range(len(x)):
+        if x[i] >= limit:
+            return i
+    return -1
+
+
+@given([np.sort(floats(12)), floats(5)], [floats(0), floats(2)], [floats(1), floats(1)])
+def places(x, limits):
+    out = np.empty(len(limits), np.int64)
+    for k, limit in enumerate(limits):
+        out[k] = first_at_least(x, limit)
+    return out
+
+
+@given([np.array([100.0, 90.0, 120.0, 80.0, 130.0])], [np.ones(1)], [np.arange(1.0, 9.0)])
+def drawdown(prices):
+    peak, worst = prices[0], 0.0
+    start = end = at = 0
+    for i, price in enumerate(prices):
+        if price > peak:
+            peak, at = price, i
+        loss = (peak - price) / peak
+        if loss > worst:
+            worst, start, end = loss, at, i
+    return worst, start, end
+
+
+@given([ints(12, 1, 50), 3], [ints(1, 1, 5), 1], [ints(9, 1, 9), 4])
+def trades(prices, fee):
+    cash, hold = 0, -prices[0]
+    for i in range(1, len(prices)):
+        cash, hold = max(cash, hold + prices[i] - fee), max(hold, cash - prices[i])
+    return cash
+
+
+@given([8], [1], [0], [12])
+def pascal(n):
+    t = np.zeros((n + 1, n + 1), dtype=np.int64)
+    for i in range(n + 1):
+        t[i, 0] = t[i, i] = 1
+        for j in range(1, i):
+            t[i, j] = t[i - 1, j - 1] + t[i - 1, j]
+    return t
+
+
+@given([floats(6, 7), floats(9) * 3, floats(9, seed=2) * 3], [floats(2, 2), floats(1), floats(1)])
+def bilinear(image, ys, xs):
+    h, w = image.shape
+    out = np.full(len(ys), np.nan)
+    for k in range(len(ys)):
+        y, x = ys[k], xs[k]
+        if not (0 <= y <= h - 1 and 0 <= x <= w - 1):
+            continue
+        i, j = min(int(y), h - 2), min(math.floor(x), w - 2)
+        a, b = y - i, x - j
+        out[k] = (
+            image[i, j] * (1 - a) * (1 - b)
+            + image[i + 1, j] * a * (1 - b)
+            + image[i, j + 1] * (1 - a) * b
+            + image[i + 1, j + 1] * a * b
+        )
+    return out
+
+
+@given([np.array([3, 1, 2]), np.array([5, 6, 7])], [ints(0), ints(0)], [np.array([0, 4]), ints(2)])
+def repeated(counts, values):
+    total = 0
+    for c in counts:
+        total += c
+    out = np.empty(total, values.dtype)
+    k = 0
+    for c, v in zip(counts, values, strict=True):
+        for _ in range(c):
+            out[k] = v
+            k += 1
+    return out
+
+
+@given([positive(4), 1e-9], [positive(2), 1e-9], [positive(1), 1e-9])
+def jacobi_eigenvalues(a, tolerance):
+    n = a.shape[0]
+    a = a.copy()
+    for _ in range(50):
+        p, q, largest = 0, 1, 0.0
+        for i in range(n):
+            for j in range(i + 1, n):
+                if abs(a[i, j]) > largest:
+                    largest = abs(a[i, j])
+                    p, q = i, j
+        if largest < tolerance:
+            break
+        theta = 0.5 * math.atan2(2 * a[p, q], a[q, q] - a[p, p])
+        c, s = math.cos(theta), math.sin(theta)
+        for k in range(n):
+            x, y = a[k, p], a[k, q]
+            a[k, p] = c * x - s * y
+            a[k, q] = s * x + c * y
+        for k in range(n):
+            x, y = a[p, k], a[q, k]
+            a[p, k] = c * x - s * y
+            a[q, k] = s * x + c * y
+    total = 0.0
+    for i in range(n):
+        total += a[i, i] ** 2
+    return total
+
+
+@given([ints(25, 0, 4), 4], [ints(1, 0, 2), 2], [ints(0), 3])
+def entropy(x, k):
+    counts = [0.0] * 4
+    table = np.zeros(k)
+    for v in x:
+        table[v] += 1
+    total = 0.0
+    for i in range(k):
+        if table[i] > 0:
+            p = table[i] / len(x)
+            total -= p * math.log2(p)
+    return total + sum(counts)
+
+
+@given([rng().uniform(size=60)], [rng().uniform(size=2)], [rng().uniform(size=1)])
+def estimate_pi(u):
+    inside = 0
+    for i in range(0, len(u) - 1, 2):
+        if u[i] ** 2 + u[i + 1] ** 2 <= 1.0:
+            inside += 1
+    return 4.0 * inside / max(len(u) // 2, 1)
+
+
+@given([9, 9], [1, 4], [5, 2])
+def paths(h, w):
+    t = np.ones((h, w), np.int64)
+    for i in range(1, h):
+        for j in range(1, w):
+            t[i][j] = t[i - 1][j] + t[i][j - 1]
+    return t[h - 1][w - 1]
+
+
+@given([ints(14, 0, 2) > 0], [np.zeros(0, bool)], [np.ones(5, bool)])
+def longest_run(flags):
+    best = run = 0
+    for flag in flags:
+        if flag:
+            run += 1
+            best = max(best, run)
+        else:
+            run = 0
+    return best

@@ -7,6 +7,7 @@ import pytest
 
 import opwise
 from opwise.errors import TracingError
+from opwise.graph.traversal import ancestors
 
 pytestmark = pytest.mark.null
 
@@ -569,8 +570,22 @@ def test_profile_by_line(tmp_path):
     jitted.profile.report(str(tmp_path / "page.html"))
     text = (tmp_path / "page.html").read_text("utf-8")
     assert "return np.sort(y).sum()" in text and "y = np.tanh(x) * 2" in text
-    with pytest.raises(AttributeError, match=r"write opwise\.jit\(profile=True\)"):
-        opwise.jit(f).profile  # noqa: B018
+
+
+def test_a_profile_that_is_asked_for_later():
+    def f(x):
+        y = np.tanh(x) * 2
+        return np.sort(y).sum()
+
+    jitted = opwise.jit(f)
+    expected = jitted(normal(30))
+    with pytest.warns(UserWarning, match="calls of f until now are not in its profile"):
+        stats = jitted.profile
+    assert jitted(normal(30)) == expected
+    jitted(normal(40))
+    assert jitted.profile is stats and stats.fct_callcount == 2
+    assert len(jitted.signatures) == 1
+    assert opwise.jit(f).profile.fct_callcount == 0  # without a warning
 
 
 def test_a_loop_without_steps_in_a_branch():
@@ -708,7 +723,7 @@ def test_variables_that_nothing_reads_afterwards():
                 u = i
             else:
                 t = 0
-                u = x
+                u = x  # noqa: F841
         for j in range(n):
             for i in range(j):
                 t = (x[i], j)
@@ -726,7 +741,7 @@ def test_loops_have_no_states_that_nothing_reads():
             if x[i] < 0:
                 flag = True
                 continue
-            last = i
+            last = i  # noqa: F841
             s = s * 0.5 + x[i]
         return s, flag
 
@@ -751,3 +766,75 @@ def test_loops_that_always_break():
         return s
 
     check(f, [np.ones(9)], [-np.ones(12)])
+
+
+def choices(op):
+    """Return how many choices between branches the step of a loop has, and loops inside it."""
+    nodes = {var.owner for var in ancestors(list(op.step_outputs.flat())) if var.owner is not None}
+    inside = sum(choices(node.op) for node in nodes if type(node.op).__name__ == "Scan")
+    return inside + sum(bool(node.op.branches) for node in nodes)
+
+
+def test_branches_that_write_what_their_test_has_read_are_no_choices():
+    def swap(x):
+        for j in range(len(x) - 1):
+            if x[j] > x[j + 1]:
+                x[j], x[j + 1] = x[j + 1], x[j]
+
+    def shorten(d, k):
+        for i in range(d.shape[0]):
+            for j in range(d.shape[1]):
+                if d[i, k] + d[k, j] < d[i, j]:
+                    d[i, j] = d[i, k] + d[k, j]
+
+    def table(t, w):
+        for c in range(1, len(t)):
+            t[c] = t[c - 1]
+            if w[c] > 0:
+                t[c] += 1
+            else:
+                t[c] -= t[c - 1] * 0.5
+
+    for function, given in (
+        (swap, [normal(20)]),
+        (shorten, [np.abs(normal(9, 9)), 3]),
+        (table, [np.zeros(12), normal(12)]),
+    ):
+        jitted = check(function, given, signatures=1)
+        assert [choices(loop) for loop in scans(jitted)] == [0]
+
+
+def test_branches_that_are_not_taken_need_no_elements():
+    def f(x, i):
+        s = 0.0
+        for j in range(12):
+            k = i + j
+            if k < len(x) and x[k] > 0:
+                x[k], x[0] = x[0], x[k]
+            elif k < len(x):
+                x[k] = 0.5
+            if k < len(x):
+                s += x[k]
+        return s
+
+    check(f, [normal(5), 0], [normal(9), 4], [normal(40), 3], signatures=1)
+
+
+def test_the_flag_that_ends_a_loop_is_no_state():
+    def f(x):
+        s = 0.0
+        for a in x:
+            s += a
+            if s > 3:
+                break
+        else:
+            s = -s
+        for a in x:
+            s *= a
+            if s > 9:
+                break
+        return s
+
+    jitted = check(f, [np.ones(12)], [-np.ones(15)], [np.full(20, 4.0)], signatures=1)
+    # the last one has the sum, and the number of its step
+    assert sorted(len(loop.layout.taps) for loop in scans(jitted)) == [2, 3]
