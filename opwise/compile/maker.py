@@ -11,7 +11,7 @@ import numpy as np
 
 from opwise.compile.construct import Construction, Graph, WrittenGraph, construct
 from opwise.compile.executable import Function, input_containers
-from opwise.compile.report import CompileReport
+from opwise.compile.report import NO_FRONT_END, CompileReport, FrontEndTimes
 from opwise.config import config, thread_flags
 from opwise.graph import aliasing, provenance, target, traversal, upcalls
 from opwise.graph.features import PreserveNames
@@ -87,7 +87,7 @@ class FunctionMaker:
     name: the function's name. profile: the ProfileStats to record in. on_unused_input: kept for
     Theano's programs; ``construct`` has checked. accept_inplace: allow Applys in the graph that
     overwrite inputs. output_none: a call returns None instead of an empty list. anew: rewrite the
-    graph even if the cache has the result.
+    graph even if the cache has the result. front_end: what came before, for reports.
     """
 
     def __init__(
@@ -100,9 +100,12 @@ class FunctionMaker:
         accept_inplace: bool = False,
         output_none: bool = False,
         anew: bool = False,
+        front_end: FrontEndTimes = NO_FRONT_END,
     ) -> None:
         self._started = time.perf_counter()
         self._device = target.device_name()
+        #: what came before, if the graph is another library's
+        self._front_end = front_end
         self.construction = construction
         #: the In and Out objects
         self.inputs = construction.inputs
@@ -195,9 +198,9 @@ class FunctionMaker:
         return function
 
     def _report(self, linked: Linked, start: float) -> CompileReport:
-        now = time.perf_counter()
+        now, before = time.perf_counter(), self._front_end
         return CompileReport(
-            total=now - self._started,
+            total=now - self._started + before.rewriting + before.translation,
             optimizer=self.optimized.seconds,
             validate=self.fgraph.validate_seconds,
             linker=now - start,
@@ -207,6 +210,7 @@ class FunctionMaker:
             kernels=linked.kernels,
             applys=len(self.fgraph.apply_nodes),
             dropped_checks=self.optimized.dropped_checks,
+            front_end=before,
         )
 
     def _profile(self, function: Function) -> None:

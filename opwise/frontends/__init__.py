@@ -4,12 +4,14 @@ A library describes its graphs by a ``Frontend``: translations of its Ops, its t
 without a translation runs. Nothing here knows a library; ``opwise.pytensor`` is the first user.
 """
 
+from opwise.compile.report import FrontEndTimes
 from opwise.frontends.compiled import compile_graph
 from opwise.frontends.opaque import Opaque
 from opwise.frontends.performed import Performed
 from opwise.frontends.translation import Frontend, Performance, Translator, Untranslated
 
 __all__ = [
+    "FrontEndTimes",
     "Frontend",
     "Opaque",
     "Performance",

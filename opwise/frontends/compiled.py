@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from opwise.compile.construct import construct
 from opwise.compile.executable import Function
-from opwise.compile.function import function
 from opwise.compile.io import In, Out
+from opwise.compile.maker import FunctionMaker, stats_for
+from opwise.compile.report import NO_FRONT_END, FrontEndTimes
 from opwise.graph.variable import Variable
+from opwise.modes.mode import get_mode
+from opwise.profiling import progress
+from opwise.profiling.process import pause_garbage_collection
 
 
 def compile_graph(
@@ -17,19 +22,25 @@ def compile_graph(
     mode: Any = None,
     name: str | None = None,
     profile: Any = None,
+    times: FrontEndTimes = NO_FRONT_END,
 ) -> Function:
     """Return a function whose calls neither check nor convert arguments: the caller has done so.
 
     Results may share memory with arguments and with each other where the graph says so: the library
-    separates what must be apart. mode, profile: as of ``opwise.function``.
+    separates what must be apart. mode, profile: as of ``opwise.function``. times: what came before,
+    for profiles.
     """
-    compiled = function(
-        [In(var, borrow=True, autoname=False) for var in inputs],
-        [Out(var, borrow=True) for var in outputs],
-        mode=mode,
-        name=name,
-        profile=profile,
-        on_unused_input="ignore",
-    )
+    mode = get_mode(mode)
+    profile = stats_for(profile, name, mode)
+    with progress.compiling(name), pause_garbage_collection():
+        construction = construct(
+            [In(var, borrow=True, autoname=False) for var in inputs],
+            [Out(var, borrow=True) for var in outputs],
+            on_unused_input="ignore",
+        )
+        compiled = FunctionMaker(
+            construction, mode, name=name, profile=profile, on_unused_input="ignore",
+            front_end=times,
+        ).create()  # fmt: skip
     compiled.trust_input = True
     return compiled

@@ -253,6 +253,10 @@ class CompileProfile:
 
     #: all of it
     total: float = 0.0
+    #: rewriting by another library that the graph is from
+    library: float = 0.0
+    #: from that library's graph to opwise's
+    translation: float = 0.0
     #: rewriting the graph
     optimizer: float = 0.0
     #: validating the graph; part of ``optimizer``

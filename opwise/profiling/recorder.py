@@ -157,6 +157,8 @@ class CompileTimes(Protocol):
     def kernels(self) -> Any: ...
     @property
     def graph_cached(self) -> bool: ...
+    @property
+    def front_end(self) -> Any: ...
 
 
 class Recorder:
@@ -382,6 +384,8 @@ class Recorder:
         report, kernels = self.report, self.report.kernels
         return CompileProfile(
             total=whole_ns(report.total),
+            library=whole_ns(report.front_end.rewriting),
+            translation=whole_ns(report.front_end.translation),
             optimizer=whole_ns(report.optimizer),
             validate=whole_ns(report.validate),
             linker=whole_ns(report.linker),

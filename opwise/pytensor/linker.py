@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,11 +11,12 @@ from typing import Any
 from pytensor.link.basic import JITLinker
 
 from opwise.compile.executable import Function
-from opwise.frontends import Performance, Translator, compile_graph
+from opwise.frontends import FrontEndTimes, Performance, Translator, compile_graph
 from opwise.graph import provenance
 from opwise.modes.mode import Mode, get_mode
 from opwise.pytensor import loaded  # noqa: F401  (translations)
 from opwise.pytensor.frontend import PYTENSOR
+from opwise.pytensor.rewrites import seconds_of_rewriting
 
 #: what calls the function of opwise -> the Applys in it that PyTensor performs
 _performed: weakref.WeakKeyDictionary[Function, tuple[Performance, ...]] = (
@@ -28,7 +30,7 @@ class OpwiseLinker(JITLinker):
     mode: a Mode of opwise, or its name, under which the translated graph is compiled.
     """
 
-    required_rewrites = ("minimum_compile",)
+    required_rewrites = ("minimum_compile", "opwise")
     #: what opwise's own rewrites do, and what other linkers ask for
     incompatible_rewrites = (
         "BlasOpt",
@@ -52,6 +54,8 @@ class OpwiseLinker(JITLinker):
         super().__init__(allow_gc=allow_gc, schedule=schedule)
         self.own_mode = mode
         self._profile: Any = None
+        #: seconds that PyTensor spent on rewriting the graph
+        self._rewriting = 0.0
 
     def accept(
         self, fgraph: Any, no_recycling: Sequence[Any] | None = None, profile: Any = None
@@ -61,19 +65,23 @@ class OpwiseLinker(JITLinker):
         new.fgraph = fgraph
         new.no_recycling = no_recycling or []
         new._profile = profile
+        new._rewriting = seconds_of_rewriting(fgraph)
         return new
 
     # --- from graph to function -------------------------------------------------------------------
 
     def fgraph_convert(self, fgraph: Any, order: Sequence[Any], **kwargs: Any) -> Function:
         """Return the compiled function of a graph; JITLinker's other hooks leave it as it is."""
+        start = time.perf_counter()
         translator = Translator(PYTENSOR)
         inputs = [translator.input(var) for var in fgraph.inputs]
         outputs = translator.graph(order, fgraph.outputs)
         name = fgraph.name or _caller()
+        times = FrontEndTimes(self._rewriting, time.perf_counter() - start)
         function = compile_graph(
-            inputs, outputs, mode=get_mode(self.own_mode), name=name, profile=self._stats()
-        )
+            inputs, outputs, mode=get_mode(self.own_mode), name=name, profile=self._stats(),
+            times=times,
+        )  # fmt: skip
         _performed[function] = tuple(translator.performed)
         return function
 

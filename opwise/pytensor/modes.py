@@ -9,12 +9,14 @@ from pytensor.compile.mode import Mode, RewriteDatabaseQuery
 
 from opwise.modes.mode import get_mode
 from opwise.modes.profilemode import ProfileMode
+from opwise.pytensor import rewrites
 from opwise.pytensor.linker import OpwiseLinker
 
 if TYPE_CHECKING:
     from opwise.profiling.profile import Profile
 
-_FAST_RUN = RewriteDatabaseQuery(include=["fast_run"])
+#: opwise simplifies arithmetic itself under these modes; under FAST_COMPILE it does little
+_FAST_RUN = RewriteDatabaseQuery(include=["fast_run"], exclude=rewrites.ARITHMETIC)
 _FAST_COMPILE = RewriteDatabaseQuery(include=["fast_compile"])
 
 
@@ -46,7 +48,8 @@ class ProfilingMode(Mode):
 
 
 def register() -> None:
-    """Add the modes and linkers to PyTensor's tables; those that are there stay."""
+    """Add the modes, linkers and rewrites to PyTensor's tables; those that are there stay."""
+    rewrites.register()
     linkers = {
         "opwise": OpwiseLinker(),
         "opwise_fast_compile": OpwiseLinker("FAST_COMPILE"),

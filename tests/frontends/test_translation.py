@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from opwise import frontends
 from opwise.frontends import Frontend, Opaque, Performed, Translator, Untranslated, compile_graph
 from opwise.graph.provenance import line_of
 from opwise.graph.type import Generic
@@ -221,6 +222,14 @@ def test_functions_trust_their_caller(small):
     added = Apply(Plus(), [x, x], [VECTOR])
     f, _ = compiled(small, [x], [added], added.outputs)
     assert f.trust_input
+
+
+def test_reports_have_the_time_of_the_library_and_of_the_translation():
+    x = dvector("x")
+    times = frontends.FrontEndTimes(rewriting=20.0, translation=10.0)
+    f = compile_graph([x], [elemwise("exp")(x)], mode="FAST_COMPILE", times=times)
+    assert f.compile_report.front_end == times
+    assert 30 <= f.compile_report.total < 30 + 10
 
 
 @pytest.mark.usefixtures("only_own_rewrites")

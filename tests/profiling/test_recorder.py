@@ -13,6 +13,7 @@ import pytest
 
 import opwise
 import opwise.tensor as T
+from opwise.compile.report import FrontEndTimes
 from opwise.graph.type import generic
 from opwise.profiling.recorder import Recorder
 from opwise.profiling.reports import profilestats
@@ -53,6 +54,7 @@ class FakeReport:
     kernels = None
     thunks = {}
     graph_cached = False
+    front_end = FrontEndTimes(rewriting=0.25, translation=0.0625)
 
 
 class Slow:
@@ -110,6 +112,7 @@ def test_snapshot():
     assert (profile.calls, profile.failed) == (7, 2)
     assert (profile.call_ns, profile.first_call_ns, profile.first_calls) == (1000, 300, 1)
     assert (profile.compile.total, profile.compile.optimizer) == (3.0, 2.0)
+    assert (profile.compile.library, profile.compile.translation) == (0.25, 0.0625)
     for k, apply in enumerate(profile.applys):
         assert (apply.position, apply.count, apply.total) == (k, k + 1, 10 * (k + 1))
         assert (apply.least, apply.most) == (k + 1, 2 * (k + 1))

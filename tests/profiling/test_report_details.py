@@ -139,6 +139,13 @@ def test_compiling(build):
         "  compiled 3 functions in 0.900 s: rewriting 0.300, linking 0.600 (C compiler 0.125, "
         "loading 0.003); kernels cached for 1 function, compiled for 1"
     )
+    times = {"library": 0.5, "translation": 0.25}
+    of_library = replace(one, compile=replace(one.compile, **times))
+    (line,) = details.compiling(Profile((of_library, of_library)))
+    assert line.startswith(
+        "  compiled 2 functions in 0.600 s: rewriting by the library 1.000, translation 0.500, "
+        "rewriting 0.200, linking 0.400"
+    )
 
 
 def test_compiling_without_parts_of_no_time(build):

@@ -301,3 +301,16 @@ def test_functions_are_named_after_the_line_that_compiles_them():
     x = pt.vector("x")
     f = pytensor.function([x], x.sum(), mode="OPWISE")
     assert "test_functions.py" in opwise.pytensor.own_function(f).name
+
+
+def test_profiles_have_the_time_of_rewriting_and_translation(capsys):
+    mode = opwise.pytensor.ProfilingMode(opwise.pytensor.OpwiseLinker("PROFILE_MODE"), "fast_run")
+    x = pt.vector("x")
+    f = pytensor.function([x], pt.exp(x).sum(), mode=mode, name="total")
+    f(np.ones(3))
+    times = opwise.pytensor.own_function(f).compile_report.front_end
+    assert times.rewriting > 0 and times.translation > 0
+    (function,) = [one for one in mode.recorded().functions if one.name == "total"]
+    assert function.compile.library > 0 and function.compile.translation > 0
+    mode.print_summary()
+    assert "rewriting by the library" in capsys.readouterr().out

@@ -345,11 +345,13 @@ def compiling(profile: ProfileData) -> list[str]:
         kernels += f"; kernels {', '.join([of_hits] * bool(hits) + [of_misses] * bool(misses))}"
     parts = [("C compiler", total("compiler")), ("loading", total("load"))]
     of_linking = ", ".join(f"{what} {s:.3f}" for what, s in parts if s >= _SHOWN_SECONDS)
+    before = [("rewriting by the library", total("library")), ("translation", total("translation"))]
+    of_front_end = "".join(f"{what} {s:.3f}, " for what, s in before if s)
     found = [
-        "  compiled %s in %.3f s: rewriting %.3f, linking %.3f%s%s"
+        "  compiled %s in %.3f s: %srewriting %.3f, linking %.3f%s%s"
         % (
-            counted(len(made), "function"), total("total"), total("optimizer"), total("linker"),
-            f" ({of_linking})" * bool(of_linking), kernels,
+            counted(len(made), "function"), total("total"), of_front_end, total("optimizer"),
+            total("linker"), f" ({of_linking})" * bool(of_linking), kernels,
         )
     ]  # fmt: skip
     if reason := without_compiler(profile):

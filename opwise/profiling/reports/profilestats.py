@@ -171,6 +171,11 @@ def _compile_lines(functions: Sequence[FunctionProfile]) -> list[str]:
     return [
         "  Total compile time: %es" % total("total"),
         "    Number of Apply nodes: %d" % sum(len(f.own_applys) for f in functions),
+        *(
+            f"    {what} time: %es" % total(part)
+            for what, part in (("Library rewriting", "library"), ("Translation", "translation"))
+            if total(part)
+        ),
         "    Theano Optimizer time: %es" % total("optimizer"),
         "       Theano validate time: %es" % total("validate"),
         "    Theano Linker time (includes C, CUDA code generation/compiling): %es"
