@@ -74,8 +74,41 @@ def _log1mexp(dtype: str, x: Var) -> Var:
     return elemwise("switch")(is_far, far, near)
 
 
-#: scalar operations that several rows compute: (dtype of the result, operands) -> the result
-_SEVERAL: dict[type, Callable[..., Var]] = {psm.Log1mexp: _log1mexp}
+def _scaled_bessel(order: int) -> Callable[..., Var]:
+    """Return what computes exp(-|x|) times the modified Bessel function of order 0 or 1."""
+
+    def result(dtype: str, x: Var) -> Var:
+        """Return it by the asymptotic series where the function itself may overflow."""
+        x = x if x.type.dtype == dtype else cast(x, dtype)
+        size = elemwise("abs_")(x)
+        near = elemwise("mul")(elemwise("exp")(elemwise("neg")(size)), elemwise(f"i{order}")(x))
+        most = constant(np.asarray(80 if dtype == "float32" else 500, dtype))
+        part = elemwise("inv")(elemwise("maximum")(size, most))
+        far: Var = constant(np.asarray(0, dtype))
+        for term in reversed(_bessel_series(order)):
+            far = far * part + constant(np.asarray(term, dtype))
+        far = far * elemwise("sqrt")(part * constant(np.asarray(0.5 / np.pi, dtype)))
+        far = elemwise("sgn")(x) * far if order else far
+        return elemwise("switch")(elemwise("lt")(size, most), near, far)
+
+    return result
+
+
+def _bessel_series(order: int) -> list[float]:
+    """Return the coefficients of the asymptotic series (Abramowitz and Stegun, 9.7.1) in 1 / x."""
+    terms = [1.0]
+    for k in range(1, 5):
+        terms.append(-terms[-1] * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k))
+    return terms
+
+
+#: scalar operations that several rows compute, by their class or by the function of scipy that they
+#: name, as operations of PyMC do: (dtype of the result, operands) -> the result
+_SEVERAL: dict[type | str, Callable[..., Var]] = {
+    psm.Log1mexp: _log1mexp,
+    "scipy.special.i0e": _scaled_bessel(0),
+    "scipy.special.i1e": _scaled_bessel(1),
+}
 
 
 def scalar_results(op: Any, out_dtypes: Sequence[str], inputs: Sequence[Var]) -> list[Var]:
@@ -90,9 +123,9 @@ def scalar_results(op: Any, out_dtypes: Sequence[str], inputs: Sequence[Var]) ->
         if x.type.dtype in dtypes.COMPLEX and dtype not in dtypes.COMPLEX:
             raise Untranslated("a cast of complex numbers to real ones has no translation")
         return [cast(x, dtype)]
-    for cls in type(op).__mro__:
-        if cls in _SEVERAL:
-            return [_SEVERAL[cls](dtype, *inputs)]
+    for key in (*type(op).__mro__, (getattr(op, "nfunc_spec", None) or ("",))[0]):
+        if key in _SEVERAL:
+            return [_SEVERAL[key](dtype, *inputs)]
     name = _row_of(op)
     if name is None:
         raise Untranslated(f"{type(op).__name__} is not among opwise's scalar operations")

@@ -44,6 +44,25 @@ def test_what_has_no_density_is_refused_without_an_error():
     assert not np.isfinite(f(point))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_scaled_bessel_functions(dtype):
+    """PyMC has scalar operations of its own, for von Mises and Rice distributions."""
+    import pytensor
+    import pytensor.tensor as pt
+    import scipy.special
+    from pymc.distributions.dist_math import i0e, i1e
+
+    x = pt.vector("x", dtype=dtype)
+    f = pytensor.function([x], [i0e(x), i1e(x)], mode="OPWISE")
+    assert opwise.pytensor.performed(f) == ()
+    size = np.concatenate([[0.0, np.inf], np.logspace(-3, 4, 200), np.linspace(70, 90, 50)])
+    given = np.concatenate([size, -size, [np.nan]]).astype(dtype)
+    expected = scipy.special.i0e(given), scipy.special.i1e(given)
+    for found, wanted in zip(f(given), expected, strict=True):
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-5 if dtype == "float32" else 1e-13)
+
+
 def test_draws_are_those_of_pymc():
     shape = pm.Gamma.dist(2, 1, shape=3)
     y = pm.Normal.dist(shape, 1)
