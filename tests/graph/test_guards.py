@@ -274,10 +274,10 @@ def alternatives(found, node):
     """Return the guard of an Apply as a set, which does not depend on the order."""
     guard = found.of[node]
     return {
-        (found.choosing[number], bit == alternative(number, 0))
+        (found.choosing[number], branch)
         for number in guards.numbers(guard)
-        for bit in guards.bits_of(number)
-        if guard & bit
+        for branch in (0, 1)
+        if alternative(number, branch) <= guard
     }
 
 
