@@ -28,8 +28,22 @@ from opwise.tensor import (
     shape_padleft,
     unbroadcast,
 )
+from opwise.tensor.advanced_subtensor import (
+    AdvancedIncSubtensor1,
+    AdvancedSubtensor1,
+    BaseAdvancedIncSubtensor,
+    BaseAdvancedSubtensor,
+)
+from opwise.tensor.assertion import Assert
 from opwise.tensor.elemwise import elemwise
+from opwise.tensor.subtensor import IncSubtensor, Subtensor
 from opwise.tensor.type import TensorType, tensor_type
+
+#: Ops that raise an error for some values of their inputs, which branches guard
+_MAY_FAIL = (
+    Subtensor, IncSubtensor, AdvancedSubtensor1, AdvancedIncSubtensor1, BaseAdvancedSubtensor,
+    BaseAdvancedIncSubtensor, Assert,
+)  # fmt: skip
 
 
 def scan(
@@ -403,12 +417,19 @@ class LoopBuilder:
     def _constants(self, varying: Sequence[Var], outputs: Sequence[Var]) -> list[Var]:
         """Return the variables outside that a step is given, each computed once before the loop.
 
+        An index that only a branch reads, which may be out of bounds, stays inside.
         With strict=True shared variables must be among ``non_sequences``.
         """
         moving = set(varying)
         order = io_toposort([*varying, *self.non_sequences], outputs)
+        needed = set(outputs)  # in every step, not only by a branch
+        for node in reversed(order):
+            if not needed.isdisjoint(node.outputs):
+                lazy = {i for branch in node.op.branches for i in branch}
+                needed.update(v for i, v in enumerate(node.inputs) if i not in lazy)
         for node in order:
-            if not moving.isdisjoint(node.inputs):
+            guarded = isinstance(node.op, _MAY_FAIL) and needed.isdisjoint(node.outputs)
+            if guarded or not moving.isdisjoint(node.inputs):
                 moving.update(node.outputs)
         # a function that gets them as arguments must not find them unused
         found: dict[Var, None] = dict.fromkeys(v for v in self.non_sequences if v not in moving)

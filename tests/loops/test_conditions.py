@@ -11,6 +11,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.loops import scan
 from opwise.loops.returned import until
+from opwise.modes.mode import Mode
 from opwise.tensor.ifelse import ifelse
 
 pytestmark = pytest.mark.null
@@ -128,3 +129,16 @@ def test_a_counter_keeps_no_rows():
         step, outputs_info=[T.constant(np.int64(0)), n], n_steps=T.constant(np.int64(2**62))
     )
     assert function([n], counts[-1])(27) == 111
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "FAST_COMPILE", Mode("py", "fast_run")])
+def test_an_index_that_a_branch_guards_is_not_read_before_the_loop(mode):
+    x, k, h = T.dvector("x"), T.lscalar("k"), T.dscalar("h")
+
+    def step(i, total):
+        return ifelse(T.lt(k, x.shape[0]), total + x[k], total + 1.0)
+
+    out, _ = scan(step, T.arange(20), h)
+    f = function([x, k, h], out[-1], mode=mode)
+    assert f(np.arange(3.0), 2, 0.0) == 40
+    assert f(np.arange(3.0), 7, 0.0) == 20
