@@ -375,7 +375,6 @@ PATCHES = {
     ("opwise/names/front.py", "found.__class__"): "a module with a file answers to Theano's names",
     ("opwise/command/main.py", "sys.stdout"): _RUNNER,
     ("opwise/distributed/remote.py", "config.threads"): _RUNNER,
-    ("opwise/testing/fuzz/__main__.py", "config.cache_graphs"): _RUNNER,
     ("opwise/pytensor/__main__.py", "pytensor.config.mode"): _RUNNER,
     ("opwise/pytensor/__main__.py", "sys.argv"): _RUNNER,
     ("opwise/py2/hook.py", "sys.excepthook"): _PYTHON2,

@@ -24,6 +24,9 @@ Guard: TypeAlias = frozenset[int]
 #: the alternative that always holds
 _CERTAIN = 0
 
+#: how many choices around each other are followed to see whether a guard lies within another one
+_DEPTH = 8
+
 #: the guard of an Apply that every call needs
 ALWAYS: Guard = frozenset({_CERTAIN})
 
@@ -140,7 +143,9 @@ def _is_within(
     """
     without = alternatives(number)
     missing = {a for a in one if a not in guard or a in without}
-    while missing and _CERTAIN not in missing:
+    for _ in range(_DEPTH):
+        if not missing or _CERTAIN in missing:
+            break
         first = numbers(missing)[0]
         missing.difference_update(alternatives(first))
         missing.update(a for a in found[choosing[first]] if a not in guard or a in without)

@@ -38,10 +38,11 @@ from opwise.scalar.recurrence import (
     Read,
     Write,
 )
-from opwise.tensor.convert import ViewOp
+from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar, ViewOp
 from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.ifelse import IfElse
-from opwise.tensor.shape import Rebroadcast
+from opwise.tensor.shape import Rebroadcast, Shape_i
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 
 #: the most elements of an array, and the most operations of a program: beyond them, the VM's
@@ -589,6 +590,10 @@ def _root(var: Var) -> Var:
     return var
 
 
+#: Ops that cannot fail, so that it is no harm to compute them where only some branches need them
+_SAFE = (ScalarOp, Elemwise, DimShuffle, Rebroadcast, ScalarFromTensor, TensorFromScalar, Shape_i)
+
+
 class Run:
     """Appends a graph to a program: what only a branch needs stands in the branch."""
 
@@ -599,13 +604,19 @@ class Run:
         order = graph.toposort()
         #: by Apply, the branch (an Apply of IfElse, and 0 or 1) that alone needs it, or None
         self.home: dict[Apply, _Branch] = {}
+        #: Applys that some branches need, but not all that is around them
+        partly: set[Apply] = set()
         for node in reversed(order) if any(n.op.branches for n in order) else ():
-            uses = [
-                None if client == "output" else self._use(client, i)
+            uses: list[tuple[_Branch, bool]] = [
+                (None, True) if client == "output" else (self._use(client, i), client not in partly)
                 for out in node.outputs
                 for client, i in graph.clients(out)
             ]
-            self.home[node] = self._common(uses)
+            self.home[node] = common = self._common([branch for branch, _ in uses])
+            if (common, True) not in uses:
+                partly.add(node)
+                if not isinstance(node.op, _SAFE):
+                    raise NotSmall  # it may fail where none of these branches is taken
         self.nodes: dict[_Branch, list[Apply]] = {}
         for node in self._readers_first(order):
             self.nodes.setdefault(self.home.get(node), []).append(node)
