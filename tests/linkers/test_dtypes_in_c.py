@@ -19,7 +19,7 @@ PYTHON = set(
     j1 jv i0 i1 iv xlogx xlogy0 arctan2 deg2rad rad2deg""".split()
 )
 #: rows that have no C for float16
-PYTHON_HALF = set("angle chi2sf gammal gammau jv iv".split())
+PYTHON_HALF = set("angle erfcx chi2sf gammainc gammaincc gammal gammau jv iv".split())
 _PARTS = [0.0, -0.0, 1.0, -1.5, 3.0, 1e-4, np.inf, -np.inf, np.nan]
 
 

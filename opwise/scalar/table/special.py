@@ -17,12 +17,6 @@ _TWO_OVER_SQRT_PI = float(2 / np.sqrt(np.pi))
 _HALF_SQRT_PI = float(np.sqrt(np.pi) / 2)
 
 
-#: what the rows of the incomplete gamma function have in common
-_INCOMPLETE: dict[str, Any] = {
-    "c_support": ("igamma",), "libm": ("erfc", "exp", "expm1", "log", "pow"), "cost": 200.0,
-    "domain": ((0.5, 5.0), (0.5, 5.0)),
-}  # fmt: skip
-
 # The dtypes are Theano's: only the functions that it refuses complex numbers to have this rule. Of
 # the others several refuse them when they run.
 _real = d.no_complex(d.to_float)
@@ -100,8 +94,7 @@ _special(
 _special(
     "erfcx", "Erfcx", 1,
     lambda F, x, z, g: g * (g.like(2) * x * z - g.like(_TWO_OVER_SQRT_PI)),
-    "ow_erfcx_{S}({x})", c_support=("erfcx",), cost=4.0, out=_real,
-    cuda={"f": "erfcx{f}({x})"}, doc="exp(x * x) * erfc(x), without overflow.",
+    out=_real, cuda={"f": "erfcx{f}({x})"}, doc="exp(x * x) * erfc(x), without overflow.",
 )  # fmt: skip
 _special(
     "erfinv", "Erfinv", 1, lambda F, x, z, g: g * g.like(_HALF_SQRT_PI) * F.exp(z * z),
@@ -143,14 +136,12 @@ _special(
 _special(
     "gammainc", "GammaInc", 2,
     lambda F, k, x, z, g: (None, g * F.exp((k - 1) * F.log(x) - x - F.gammaln(k))),
-    "({T})ow_igamma({x}, {y}, 0)", **_INCOMPLETE,
-    doc="Lower incomplete gamma function of (k, x) over gamma(k).",
+    domain=((0.5, 5.0), (0.5, 5.0)), doc="Lower incomplete gamma function of (k, x) over gamma(k).",
 )  # fmt: skip
 _special(
     "gammaincc", "GammaIncC", 2,
     lambda F, k, x, z, g: (None, -g * F.exp((k - 1) * F.log(x) - x - F.gammaln(k))),
-    "({T})ow_igamma({x}, {y}, 1)", **_INCOMPLETE,
-    doc="Upper incomplete gamma function of (k, x) over gamma(k).",
+    domain=((0.5, 5.0), (0.5, 5.0)), doc="Upper incomplete gamma function of (k, x) over gamma(k).",
 )  # fmt: skip
 _special(
     "gammal", "GammaL", 2, lambda F, k, x, z, g: (None, g * F.exp((k - 1) * F.log(x) - x)),
