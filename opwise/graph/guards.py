@@ -26,6 +26,8 @@ _CERTAIN = 0
 
 #: how many choices around each other are followed to see whether a guard lies within another one
 _DEPTH = 8
+#: the most alternatives of guards for which that is done
+_FEW = 16
 
 #: the guard of an Apply that every call needs
 ALWAYS: Guard = frozenset({_CERTAIN})
@@ -87,10 +89,16 @@ def find_guards(
         if given not in known:
             known[given] = simplified(given, found, choosing)
         guard = known[given]
-        while unmet := [n for n in early.get(node, ()) if guard & both(n)]:
+        late = early.get(node, ())
+        for _ in range(_DEPTH):
+            unmet = [n for n in late if guard & both(n)] if len(late) <= _FEW else []
+            if not unmet:
+                break
             for n in unmet:
                 guard = guard - both(n) | found[choosing[n]]
             guard = simplified(guard, found, choosing)
+        if any(not guard.isdisjoint(alternatives(n)) for n in late):
+            guard = ALWAYS
         found[node] = guard
         branch_of = {i: b for b, inputs in enumerate(node.op.branches) for i in inputs}
         for i, var in enumerate(node.inputs):
@@ -122,7 +130,8 @@ def simplified(
                 for other in numbers(chooser):
                     if other > number:
                         heapq.heappush(pending, other)
-            if chooser <= left or _is_within(chooser, left, number, found, choosing):
+            few = len(left) <= _FEW and len(chooser) <= _FEW
+            if chooser <= left or (few and _is_within(chooser, left, number, found, choosing)):
                 left.difference_update(each)
     if _CERTAIN in left:
         return ALWAYS
