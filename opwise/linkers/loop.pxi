@@ -27,7 +27,7 @@ cdef class Loop(Runner):
     cdef int64_t done
     cdef int nsequences, nstates, ntaps, nresults, nobjects, nconstants
     cdef bint until
-    # the C function has met an error in a step, which the VM is to raise
+    # the C function has met an error in a step, which the VM has to raise
     cdef bint failed
     # by tap: its state, and how many steps back
     cdef int *tap_state
@@ -37,9 +37,9 @@ cdef class Loop(Runner):
     cdef int *before
     cdef int64_t *kept
     cdef object perform, note_step
-    # the C function that repeats the step, or NULL; what compiles it, if that is for its first run;
-    # how many steps it may do between two looks for
-    # signals; its operands, their strides and the lengths that those have to have
+    # the C function that repeats the step, or NULL; what compiles it, if its first run has to; how
+    # many steps it may do between two looks for signals; its operands, their strides, and the
+    # lengths that they have to have
     cdef ow_loop small
     cdef OnDemand demand
     cdef int64_t chunk

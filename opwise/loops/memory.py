@@ -34,7 +34,7 @@ from opwise.loops.program import (
 )
 from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.dtypes import INTEGERS
-from opwise.scalar.op import OPS, ScalarOp
+from opwise.scalar.op import ScalarOp
 from opwise.tensor.advanced_subtensor import AdvancedSubtensor1
 from opwise.tensor.blas import Dot22
 from opwise.tensor.convert import DeepCopyOp, ViewOp
@@ -56,6 +56,11 @@ def settle(p: Program, value: Any, place: Held) -> int:
     place = replace(place, version=p.versions[place.operand])
     if isinstance(value, Held) and value == place:
         return place.version
+    given, wanted = lengths(p, value), lengths(p, place)
+    if len(given) != len(wanted):
+        raise NotSmall
+    for n, m in zip(given, wanted, strict=True):
+        p.check_equal(n, m)  # all steps give the same shape
     fill(p, place, value)
     return p.written(place.operand)
 
@@ -111,8 +116,8 @@ def index_slot(p: Program, value: Any, dtype: str) -> int:
     return converted(p, int(value), "int64")
 
 
-def fill(p: Program, place: Held, value: Any) -> None:
-    """Append the writing of all elements of a view; value broadcasts."""
+def fill(p: Program, place: Held, value: Any, add: bool = False) -> None:
+    """Append the writing of all elements of a view; value broadcasts, and is added if ``add``."""
     behind = len(place.dims) - (value.ndim if isinstance(value, np.ndarray) else len(value.dims))
     if behind < 0:
         raise NotSmall
@@ -140,7 +145,7 @@ def fill(p: Program, place: Held, value: Any) -> None:
             slot = converted(p, element(p, value, read), place.dtype)
         finally:
             p.written_now = None
-        at.write(p, slot)
+        at.write(p, p.one("add", at.element(p), slot, dtype=place.dtype) if add else slot)
 
     over(p, lengths(p, place), write)
 
@@ -288,10 +293,7 @@ def _changed(p: Program, node: Apply, x: Any, y: Any, *numbers: Slots) -> Held:
     if not isinstance(x, Held):
         raise NotSmall
     place = _view(p, node.op, x, node.inputs[2:], numbers)
-    value = y
-    if not node.op.set_instead_of_inc:
-        value = _elementwise(p, OPS["add"], [x.dtype], [place, y], None)[0]
-    fill(p, place, value)
+    fill(p, place, y, add=not node.op.set_instead_of_inc)
     return replace(x, version=p.written(x.operand))
 
 
@@ -338,16 +340,18 @@ def _instructions(op: ScalarOp) -> Sequence[Instruction]:
 
 
 def _elementwise(
-    p: Program, op: ScalarOp, dtypes: Sequence[str], values: Sequence[Any], patterns: Any
+    p: Program,
+    op: ScalarOp,
+    dtypes: Sequence[str],
+    values: Sequence[Any],
+    patterns: Sequence[Sequence[bool]],
 ) -> list[Any]:
     """Return what an operation computes of arrays that broadcast.
 
-    patterns: by array, which dimensions are broadcast; None: those of known length 1.
+    patterns: by array, which dimensions are broadcast.
     """
     given = [lengths(p, x) for x in values]
     ndim = max(map(len, given))
-    if patterns is None:
-        patterns = [[p.is_number(n, 1) for n in each] for each in given]
     out: list[int | None] = [None] * ndim
     for each, pattern in zip(given, patterns, strict=True):
         for d, (n, one) in enumerate(zip(each, pattern, strict=True), ndim - len(each)):
@@ -407,11 +411,11 @@ def _reduced(p: Program, node: Apply, x: Any) -> Any:
     op, out = node.op, node.outputs[0]
     row = op.scalar_op.row
     name = "" if row is None else row.name
-    if name not in _FOLDS:
+    acc = str(getattr(op, "acc_dtype", None) or out.type.dtype)
+    if name not in _FOLDS or (name == "and_" and acc != "bool"):
         raise NotSmall
     every = lengths(p, x)
     axes = tuple(range(len(every))) if op.axis is None else tuple(op.axis)
-    acc = str(getattr(op, "acc_dtype", None) or out.type.dtype)
     zero = p.literal(0)
     if _FOLDS[name] is None:
         for d in axes:

@@ -111,9 +111,8 @@ class Held:
         dim = self.dims[d]
         dims = self.dims[:d] + self.dims[d + 1 :]
         if dim is None:
-            if not p.is_number(index, 0) and not p.is_number(index, -1):
-                zero = p.literal(0)
-                p.fail_if(p.one("neq", index, zero, dtype="bool"))
+            if index not in p.counters and not any(p.is_number(index, i) for i in (0, -1)):
+                raise NotSmall
             return replace(self, dims=dims)
         part = self.parts[dim]
         if part is not None:
@@ -253,6 +252,10 @@ class Program:
         self.short: dict[tuple[int, int], int] = {}
         #: slots of lengths -> dimensions of operands that are as long at least
         self.bounds: dict[int, set[tuple[int, int]]] = {}
+        #: the slots of indices of loops over dimensions
+        self.counters: set[int] = set()
+        #: how many such loops are around each other here, and at most
+        self._depth = self._deepest = 0
         self._lengths: dict[tuple[int, int], int] = {}
         #: the slots of operations that stand in this block or around it
         self._found: dict[Any, int] = {}
@@ -298,20 +301,26 @@ class Program:
         """Append a loop over a short dimension around what is appended inside.
 
         Yields the slot of the index; if values are carried on, (it, the slot of the value, a list
-        that takes the slot of the new one).
+        that takes the slot of the new one). Loops in each other share the number of elements that
+        is worth it.
         """
         new: list[int] = []
         slots = [self.mark(Carried(), [slot], self.dtype(slot)) for slot in carried]
         known = self._number(count) if self.has_number(count) else None
-        begin = len(self.instructions)
+        begin, around = len(self.instructions), self._deepest
         index = self.mark(Opens(known), [] if known is not None else [count], "int64")
+        self.counters.add(index)
+        self._depth += 1
+        self._deepest = self._depth
         yield (index, slots[0], new) if carried else index
+        self._depth -= 1
+        deepest, self._deepest = self._deepest, max(around, self._deepest)
         self.mark(Closes(len(slots)), [*slots, *new], "int64")
         inside = self.instructions[begin:]
         costly = any(one.op.row is not None and one.op.row.libm for one in inside)
-        most = SHORT_OF_FUNCTIONS if costly else SHORT
+        most = int((SHORT_OF_FUNCTIONS if costly else SHORT) ** (1 / deepest) + 1e-9)
         dimensions = self.bounds_of(count)
-        if (known is None and not dimensions) or (known is not None and known > most):
+        if (not dimensions) if known is None else known > most:
             raise NotSmall
         for dimension in dimensions:
             self.short[dimension] = min(most, self.short.get(dimension, most))
@@ -615,11 +624,23 @@ class Run:
             self.home[node] = common = self._common([branch for branch, _ in uses])
             if (common, True) not in uses:
                 partly.add(node)
-                if not isinstance(node.op, _SAFE):
-                    raise NotSmall  # it may fail where none of these branches is taken
+        #: those among them that may fail where none of these branches is taken: they are appended
+        #: in each branch that reads them
+        self.repeated: set[Apply] = set()
+        #: their outputs that are known in the present branch
+        self.repeats: list[Var] = []
+        for node in order:
+            if node in partly and not (
+                isinstance(node.op, _SAFE)
+                and self.repeated.isdisjoint([var.owner for var in node.inputs])
+            ):
+                if not isinstance(node.op, (*_SAFE, Subtensor)):
+                    raise NotSmall
+                self.repeated.add(node)
         self.nodes: dict[_Branch, list[Apply]] = {}
         for node in self._readers_first(order):
-            self.nodes.setdefault(self.home.get(node), []).append(node)
+            if node not in self.repeated:
+                self.nodes.setdefault(self.home.get(node), []).append(node)
 
     def _use(self, client: Apply, i: int) -> _Branch:
         if client.op.branches:
@@ -689,16 +710,22 @@ class Run:
     def value(self, var: Var) -> Any:
         if var not in self.values and isinstance(var, Constant):
             self.values[var] = self.p.constant_of(np.asarray(var.data))
+        if var not in self.values and var.owner in self.repeated:
+            self.append(var.owner)
+            self.repeats += var.owner.outputs
         return self.values[var]
+
+    def append(self, node: Apply) -> None:
+        found = self.p.run(node, [self.value(var) for var in node.inputs])
+        self.give(node.outputs, found)
 
     def block(self, branch: _Branch) -> None:
         """Append the Applys that a branch alone needs."""
         for node in self.nodes.get(branch, ()):
             if node.op.branches:
-                found = self.choice(node)
+                self.give(node.outputs, self.choice(node))
             else:
-                found = self.p.run(node, [self.value(var) for var in node.inputs])
-            self.give(node.outputs, found)
+                self.append(node)
 
     def give(self, variables: Sequence[Var], values: Sequence[Any]) -> None:
         """Note what stands for variables."""
@@ -722,9 +749,13 @@ class Run:
         for b, given in enumerate(node.op.values(node.inputs)):
             p.branch(marks[b], [] if b else [int(condition)])
             p.versions = dict(before)
+            known = len(self.repeats)
             self.block((node, b))
             values.append([self.value(var) for var in given])
             after.append(p.versions)
+            for var in self.repeats[known:]:
+                del self.values[var]
+            del self.repeats[known:]
         p.branch(Joins(), [])
         p.versions = {
             k: version if {version} == {of[k] for of in after} else max(of[k] for of in after) + 1

@@ -78,8 +78,8 @@ def recurrence(node: Apply, step: FunctionGraph) -> Recurrence | None:
     n_steps = node.inputs[0]
     few = isinstance(n_steps, Constant) and n_steps.data <= FEW_STEPS
     known = lengths_of(node, layout, step)
+    loops = any(isinstance(n.op, Scan) for n in step.apply_nodes)
     for shapes in (known, *_in_memory(known)):
-        loops = any(isinstance(n.op, Scan) for n in step.apply_nodes)
         if few and not (loops and any(-1 in shape for shape in shapes)):
             continue
         try:

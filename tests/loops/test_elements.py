@@ -5,9 +5,10 @@ import pytest
 
 import opwise
 import opwise.tensor as T
+from benchmark.numpy_programs.programs import matmul_by_loops
 from opwise import function, shared
 from opwise.loops import Scan, scan, small, until
-from opwise.tensor import set_subtensor
+from opwise.tensor import inc_subtensor, set_subtensor
 from opwise.tensor.ifelse import ifelse
 
 from .test_small import steps_of_the_vm
@@ -81,19 +82,6 @@ def sort(x):
     return x
 
 
-def product(a, b):
-    n, k = a.shape
-    m = b.shape[1]
-    c = np.zeros((n, m))
-    for i in range(n):
-        for j in range(m):
-            s = 0.0
-            for e in range(k):
-                s += a[i, e] * b[e, j]
-            c[i, j] = s
-    return c
-
-
 def escapes(c, most):
     n = len(c)
     out = np.zeros(n, dtype=np.int64)
@@ -152,8 +140,8 @@ def rows_and_columns(a):
     (sweeps, (MATRIX.T,)),
     (sweeps, (np.kron(MATRIX, np.ones((2, 3)))[::2, ::3],)),
     (sort, (VECTOR,)),
-    (product, (MATRIX, MATRIX.T)),
-    (product, (MATRIX.astype("float32"), MATRIX.T)),
+    (matmul_by_loops, (MATRIX, MATRIX.T)),
+    (matmul_by_loops, (MATRIX.astype("float32"), MATRIX.T)),
     (escapes, (MATRIX.ravel()[:40] * 2 - 1.5 + 1j * MATRIX.ravel()[20:60], 50)),
     (from_the_end, (VECTOR, MATRIX)),
     (elimination, (MATRIX[:, :7] + 7 * np.eye(7),)),
@@ -174,6 +162,22 @@ def test_branches_read_what_is_there_alone():
         return x
 
     agrees(program, VECTOR, 20)
+
+
+def test_branches_share_what_they_read():
+    """Each reads it for itself: it is not there where neither is taken."""
+
+    def program(x, a, n):
+        for i in range(n):
+            if i < x.shape[0]:
+                s = x[i] * 2.0
+                a[0] += s
+                a[1] += s * a[2]
+                if i > 3:
+                    a[2] += 0.1 * x[i]
+        return a
+
+    agrees(program, VECTOR, np.arange(3.0), 20)
 
 
 @pytest.mark.parametrize("index, named", [(9, "index 9"), (-10, "index -10")])
@@ -314,13 +318,14 @@ def test_functions_that_run_in_threads_share_no_array():
     assert not v.get_value().any()
 
 
+@pytest.mark.parametrize("change", [set_subtensor, inc_subtensor])
 @pytest.mark.parametrize("length", [1, 8, 3])
-def test_parts_are_set_to_values_that_broadcast(length):
+def test_parts_are_changed_by_values_that_broadcast(length, change):
     """As numpy does: the one element of a vector, or one for each element of the part."""
     m, v = T.dmatrix("m"), T.dvector("v")
 
     def step(i, x, v):
-        return set_subtensor(x[i, 1:9], v * i)
+        return change(x[i, 1:9], v * i)
 
     f = function([m, v], scan(step, T.arange(20), m, v)[0][-1])
     given = np.zeros((20, 9)), np.arange(1.0, length + 1)
@@ -347,3 +352,27 @@ def test_numbers_in_registers_become_the_array_of_a_state():
     for i in range(20):
         expected = np.array([expected[0] + i, expected[1] * 0.5, expected[i % 3]])
     np.testing.assert_array_equal(function([v], out)(np.arange(3.0)), expected)
+
+
+@pytest.mark.parametrize("step", [
+    lambda i, x: x[:1] * 2.0, lambda i, x: T.stack([x[i % 2] + 1.0]), lambda i, x: x[1:],
+], ids=["a part", "one number", "a longer part"])  # fmt: skip
+def test_a_state_keeps_its_shape(step):
+    """A value that would broadcast to the state is an error, as in the VM."""
+    v = T.dvector("v")
+    f = function([v], scan(step, T.arange(20), T.unbroadcast(v, 0))[0][-1])
+    with pytest.raises(ValueError, match="all steps must give the same shape"):
+        f(np.arange(5.0))
+
+
+@pytest.mark.parametrize("n, left", [(5, 0), (30, 20)])
+def test_large_matrices_are_left_to_the_kernels_of_the_vm(n, left):
+    """The number of all elements counts, not that of a row."""
+    m = T.dmatrix("m")
+    f = function([m], scan(lambda i, x: 0.5 * x + i, T.arange(20), m)[0][-1])
+    found, steps = steps_of_the_vm(f, np.ones((n, n)))
+    assert steps == left
+    expected = 1.0
+    for i in range(20):
+        expected = 0.5 * expected + i
+    np.testing.assert_allclose(found, np.full((n, n), expected))
