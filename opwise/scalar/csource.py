@@ -245,13 +245,18 @@ def requirements(
 
 
 def step_c(
-    op: ScalarOp, args: Sequence[str], in_dtypes: Sequence[str], out_dtype: str, cuda: bool = False
+    op: ScalarOp,
+    args: Sequence[str],
+    in_dtypes: Sequence[str],
+    out_dtype: str,
+    cuda: bool = False,
+    alone: bool = False,
 ) -> str | None:
     """Return the C expression of one scalar operation; None if it has none.
 
     args: C expressions of the operands, of ``in_dtypes``. The operands are converted to the dtype
     that the operation computes in (not the condition of a switch), the result to ``out_dtype``.
-    cuda: use the CUDA expression of the row, if it has one.
+    cuda: use the CUDA expression of the row, if it has one. alone: that for one number at a time.
     """
     if not all(map(has_c, (*in_dtypes, out_dtype))):
         return None
@@ -261,14 +266,19 @@ def step_c(
         return convert(args[0], in_dtypes[0], out_dtype)
     if op.row is None:
         return None if cuda else usercode.call(op, args, in_dtypes, out_dtype)
-    return _row_c(op.row, args, in_dtypes, out_dtype, cuda)
+    return _row_c(op.row, args, in_dtypes, out_dtype, cuda, alone)
 
 
 def _row_c(
-    row: ScalarSpec, args: Sequence[str], in_dtypes: Sequence[str], out_dtype: str, cuda: bool
+    row: ScalarSpec,
+    args: Sequence[str],
+    in_dtypes: Sequence[str],
+    out_dtype: str,
+    cuda: bool,
+    alone: bool,
 ) -> str | None:
     computing = row.compute_dtype(in_dtypes, out_dtype)
-    template = row.c_expression(computing, cuda) if has_c(computing) else None
+    template = row.c_expression(computing, cuda, alone) if has_c(computing) else None
     if template is None:
         return None
     result = result_dtype(row, computing)

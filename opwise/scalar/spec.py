@@ -7,7 +7,7 @@ gradients, flop counts, documentation and tests.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -69,6 +69,8 @@ class ScalarSpec:
     makes_complex: bool = False
     #: whether the result for operands of float16 needs no rounding
     exact: bool = False
+    #: by dtype, C expression for one number at a time: it may branch, which vectors cannot
+    alone: dict[str, str] = field(default_factory=dict)
     #: CUDA expression, as ``c`` (default: the same)
     cuda: CText = None
     #: functions of ``csupport/`` that the expression calls
@@ -140,8 +142,13 @@ class ScalarSpec:
             return False
         return True
 
-    def c_expression(self, dtype: str, cuda: bool = False) -> str | None:
-        """Return the C template for a computing dtype, or that for CUDA; None if there is none."""
+    def c_expression(self, dtype: str, cuda: bool = False, alone: bool = False) -> str | None:
+        """Return the C template for a computing dtype, or that for CUDA; None if there is none.
+
+        alone: that for one number at a time.
+        """
+        if alone and dtype in self.alone:
+            return self.alone[dtype]
         if dtypes.kind(dtype) == "c":
             return None if cuda else self.complex_c
         if cuda and self.makes_complex:

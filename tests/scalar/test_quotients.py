@@ -5,6 +5,7 @@ import pytest
 
 import theano
 import theano.tensor as T
+from opwise.loops import Scan
 
 CORNERS = [0, 1, -1, 2, -2, 3, -7, 2**31, 2**52, 2**53 + 1, -(2**53) - 1, 2**62 + 1, -(2**62)]
 CORNERS += [2**63 - 1, 2**63 - 2, -(2**63), -(2**63) + 1, 10**18]
@@ -34,6 +35,10 @@ def test_quotients_and_remainders_are_those_of_numpy(op, of_numpy, mode):
     np.testing.assert_array_equal(found, expected)
 
 
+#: those that the C compiler knows, positive ones of them, and powers of two
+DIVISORS = [1, 2, 3, 10, 64, 100, 127, -1, -7, -8, 2**15, 2**31 - 1, 2**40, 2**53 + 1, -(2**63)]
+
+
 @pytest.mark.c
 @pytest.mark.parametrize("divisor", [3, -7, 2**53 + 1, -(2**63)])
 def test_quotients_by_a_number(divisor):
@@ -42,6 +47,32 @@ def test_quotients_by_a_number(divisor):
     found = theano.function([x], [x // np.int64(divisor), x % np.int64(divisor)])(values)
     np.testing.assert_array_equal(found[0], values // np.int64(divisor))
     np.testing.assert_array_equal(found[1], values % np.int64(divisor))
+
+
+@pytest.mark.c
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint64"])
+def test_quotients_of_one_number_at_a_time(dtype):
+    """A loop over numbers knows its divisors, and branches where that is faster than a division."""
+    x, y = T.vector("x", dtype), T.vector("y", dtype)
+    values = [np.concatenate([v[:400], v[-600:]]).astype(dtype) for v in pairs()]
+    limits = np.iinfo(dtype)
+    divisors = [np.array(d, dtype) for d in DIVISORS if limits.min <= d <= limits.max]
+
+    def results(x, y, quotient, remainder):
+        return [op(x, d) for d in (y, *divisors) for op in (quotient, remainder)]
+
+    rows, _ = theano.scan(
+        lambda x, y, s: [s + 1, *results(x, y, T.int_div, T.mod)],
+        sequences=[x, y], outputs_info=[T.constant(np.int64(0)), *[None] * 2 * (len(divisors) + 1)],
+    )  # fmt: skip
+    f = theano.function([x, y], rows)
+    (loop,) = [n for n in f.maker.fgraph.toposort() if isinstance(n.op, Scan)]
+    assert loop.tag.repeated is not None
+    _, *found = f(*values)
+    with np.errstate(divide="ignore", over="ignore"):
+        expected = results(*values, np.floor_divide, np.remainder)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def float_pairs(dtype):

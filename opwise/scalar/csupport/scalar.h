@@ -153,12 +153,27 @@ OW_ROUND_TO_HALF(ow_round_f64_to_f16, double, ow_u64, 0x8000000000000000ull, 0x7
 
 /* --- floordiv: quotient rounded down; integers give 0 where the divisor is 0 ----------------- */
 
-/*@ floordiv */
+/*@ known */
+/* Whether a divisor is a positive number that the compiler knows: it shifts, or multiplies by the
+ * inverse, which is faster than divisions of floating-point numbers. */
+#if defined(__GNUC__) && !defined(__CUDACC__)
+#define OW_KNOWN(y) (__builtin_constant_p(y) && (y) > 0)
+#else
+#define OW_KNOWN(y) 0
+#endif
+#define OW_IS_POWER(y) (((y) & ((y)-1)) == 0)
+#define OW_FLOORDIV_KNOWN(x, y)                                                                    \
+    (OW_IS_POWER(y) ? (x) >> __builtin_ctzll((ow_u64)(y)) : (x) / (y) - ((x) % (y) < 0))
+#define OW_MOD_KNOWN(x, y)                                                                         \
+    (OW_IS_POWER(y) ? (x) & ((y)-1) : (x) % (y) + ((x) % (y) < 0 ? (y) : 0))
+/*@ end */
+/*@ floordiv : known */
 /* Integers of up to 32 bits are divided as floating-point numbers, which have vector instructions
  * and hold these quotients without rounding to the wrong side. */
 #define OW_FLOORDIV_NARROW(S, F)                                                                   \
     OW_INLINE ow_##S ow_floordiv_##S(ow_##S x, ow_##S y)                                           \
     {                                                                                              \
+        if (OW_KNOWN(y)) return (ow_##S)OW_FLOORDIV_KNOWN((ow_i32)x, (ow_i32)y);                   \
         ow_i32 d = y == 0 ? 1 : y;                                                                 \
         ow_i32 q = (ow_i32)((F)x / (F)d);                                                          \
         ow_i32 r = x - q * d;                                                                      \
@@ -202,6 +217,7 @@ OW_FLOORDIV_UNSIGNED(u64)
 /*@ floordiv i32 */
 OW_INLINE ow_i32 ow_floordiv_i32(ow_i32 x, ow_i32 y)
 {
+    if (OW_KNOWN(y)) return OW_FLOORDIV_KNOWN(x, y);
     /* the one quotient that does not fit is the smallest number by -1; it wraps */
     ow_i32 d = (y == 0) | (y == -1) ? 1 : y, negative = (ow_i32)(0u - (ow_u32)x);
     ow_i32 q = (ow_i32)((double)x / (double)d);
@@ -235,8 +251,16 @@ OW_INLINE ow_i64 ow_quotient_i64(ow_i64 x, ow_i64 d, ow_i64 *rest)
 /*@ floordiv i64 : quotient */
 OW_INLINE ow_i64 ow_floordiv_i64(ow_i64 x, ow_i64 y)
 {
+    if (OW_KNOWN(y)) return OW_FLOORDIV_KNOWN(x, y);
     ow_i64 r, q = ow_quotient_i64(x, y == 0 ? 1 : y, &r);
     return y == 0 ? 0 : q;
+}
+/* One number at a time: a branch costs less than a division of many bits. */
+OW_INLINE ow_i64 ow_floordiv_alone_i64(ow_i64 x, ow_i64 y)
+{
+    if (!OW_KNOWN(y) && (((ow_u64)x | (ow_u64)y) >> 32) == 0 && y != 0)
+        return (ow_u32)x / (ow_u32)y;
+    return ow_floordiv_i64(x, y);
 }
 /*@ end */
 /*@ floordiv f64 */
@@ -255,10 +279,11 @@ OW_FLOORDIV_FLOAT(f32, float, floorf, fmaf)
 #define OW_RARE static __attribute__((simd("notinbranch"), noinline, const))
 #endif
 /*@ end */
-/*@ mod */
+/*@ mod : known */
 #define OW_MOD_NARROW(S, F)                                                                        \
     OW_INLINE ow_##S ow_mod_##S(ow_##S x, ow_##S y)                                                \
     {                                                                                              \
+        if (OW_KNOWN(y)) return (ow_##S)OW_MOD_KNOWN((ow_i32)x, (ow_i32)y);                        \
         ow_i32 d = (y == 0) ? 1 : y;                                                               \
         ow_i32 q = (ow_i32)((F)x / (F)d);                                                          \
         ow_i32 r = x - q * d;                                                                      \
@@ -325,6 +350,7 @@ OW_MOD_UNSIGNED(u64)
 /*@ mod i32 */
 OW_INLINE ow_i32 ow_mod_i32(ow_i32 x, ow_i32 y)
 {
+    if (OW_KNOWN(y)) return OW_MOD_KNOWN(x, y);
     ow_i32 d = (y == 0) | (y == -1) ? 1 : y;
     ow_i32 q = (ow_i32)((double)x / (double)d);
     ow_i32 r = x - q * d;
@@ -334,9 +360,16 @@ OW_INLINE ow_i32 ow_mod_i32(ow_i32 x, ow_i32 y)
 /*@ mod i64 : quotient */
 OW_INLINE ow_i64 ow_mod_i64(ow_i64 x, ow_i64 y)
 {
+    if (OW_KNOWN(y)) return OW_MOD_KNOWN(x, y);
     ow_i64 r;
     ow_quotient_i64(x, y == 0 ? 1 : y, &r);
     return r;
+}
+OW_INLINE ow_i64 ow_mod_alone_i64(ow_i64 x, ow_i64 y)
+{
+    if (!OW_KNOWN(y) && (((ow_u64)x | (ow_u64)y) >> 32) == 0 && y != 0)
+        return x < y ? x : (ow_u32)x % (ow_u32)y;
+    return ow_mod_i64(x, y);
 }
 /*@ end */
 /*@ mod f64 : rare */
