@@ -1088,6 +1088,18 @@ class _Leaf:
         return self.after is not self.given
 
 
+def _numbers_of(*functions: Any) -> list[Any]:
+    """Return the variables of numbers that functions read in those around them."""
+    found = []
+    for function in functions:
+        for cell in function.__closure__ or ():
+            with suppress(ValueError):  # a variable without a value
+                value = cell.cell_contents
+                if type(value) is Number or (type(value) is Traced and value.scalar):
+                    found.append(_kind(value).variable(value))
+    return found
+
+
 class _Loop:
     """Makes a loop of the program a loop of opwise.
 
@@ -1112,6 +1124,8 @@ class _Loop:
         self._roots: dict[Root, Any] = {}
         self._written: dict[Root, Any] = {}
         self._after: tuple[Any, ...] = ()
+        #: the numbers that steps read and none assigns
+        self._known: list[Any] = []
         #: {index of a name that nothing reads after the loop: why it is no state of it}
         self._lost: dict[int, LoopError] = {}
         for k, value in enumerate(self._before):
@@ -1122,6 +1136,7 @@ class _Loop:
 
     def build(self, steps: Steps, step: Callable[[Any], None]) -> None:
         """Make a loop over items."""
+        self._known = _numbers_of(step)
         number = tensor_type("int64", ())("step")
         self._settle(lambda: step(steps.item(Number("i", number))), steps.length)
         length = steps.length.variable if type(steps.length) is Number else steps.length
@@ -1129,6 +1144,7 @@ class _Loop:
 
     def build_while(self, test: Callable[[], Any], step: Callable[[], None]) -> None:
         """Make a loop with a condition."""
+        self._known = _numbers_of(test, step)
         start = condition(test())
         held: list[Any] = []
 
@@ -1515,9 +1531,12 @@ class _Loop:
 
         rows_of = _sequences(outputs, number, length, {*places, *fixed}, ends is None)
         elements = list(rows_of)
+        # Python has computed them before the loop: no branch of a step guards them
+        known = [v for v in dict.fromkeys(self._known) if v.owner is not None]
 
         def step(count: Any, *values: Any) -> list[Any]:
             given, values = values[: len(elements)], values[len(elements) :]
+            values = values[: len(places)]
             replacements = {
                 **fixed, **dict(zip(places, values, strict=True)),
                 **dict(zip(elements, given, strict=True)), number: count,
@@ -1531,6 +1550,7 @@ class _Loop:
                 step,
                 sequences=[T.arange(length), *rows_of.values()],
                 outputs_info=initial,
+                non_sequences=known,
                 return_list=True,
             )
             return [_last(each) for each in rows]
@@ -1544,6 +1564,7 @@ class _Loop:
             counting,
             sequences=list(rows_of.values()),
             outputs_info=[T.constant(np.int64(0)), *initial],
+            non_sequences=known,
             n_steps=length,
             return_list=True,
         )
