@@ -22,6 +22,8 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Var
 from opwise.loops.program import (
+    MAX_ELEMENTS,
+    MAX_UNROLLED,
     Each,
     Held,
     NotSmall,
@@ -48,25 +50,57 @@ from opwise.tensor.shape import Rebroadcast, Shape, Shape_i
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 
 
-def settle(p: Program, value: Any, place: Held) -> int:
-    """Let an operand hold a value, which is there already if that can be; return its version.
+def settle(p: Program, pairs: Sequence[tuple[Any, Held]]) -> None:
+    """Let operands hold values, which are there already if that can be.
 
-    place: a view of all of the operand.
+    pairs: (a value, a view of all of the operand that will hold it).
     """
-    place = replace(place, version=p.versions[place.operand])
-    if isinstance(value, Held) and value == place:
-        return place.version
-    given, wanted = lengths(p, value), lengths(p, place)
-    if len(given) != len(wanted):
+    places = {place.operand for _, place in pairs}
+    moved = [
+        (value, place) for value, place in pairs
+        if value != replace(place, version=p.versions[place.operand])
+    ]  # fmt: skip
+    computed = [value for value, _ in moved if isinstance(value, Each)]
+
+    def reads_another(value: Any) -> bool:
+        if isinstance(value, Held):
+            return value.operand in places
+        return isinstance(value, Each) and value is not computed[-1]
+
+    # one may read what another one overwrites
+    moved = [(own(p, value) if reads_another(value) else value, place) for value, place in moved]
+    for value, place in sorted(moved, key=lambda pair: not isinstance(pair[0], Each)):
+        current = replace(place, version=p.versions[place.operand])
+        given, wanted = lengths(p, value), lengths(p, current)
+        if len(given) != len(wanted):
+            raise NotSmall
+        for n, m in zip(given, wanted, strict=True):
+            p.check_equal(n, m)  # all steps give the same shape
+        fill(p, current, value)
+        p.written(place.operand)
+
+
+def in_registers(p: Program, x: Any, shape: Sequence[int]) -> Slots:
+    """Return the slots of the elements of an array of a shape."""
+    if isinstance(x, np.ndarray):
+        if x.shape != tuple(shape):
+            raise NotSmall  # an error, which the VM raises
+        return x
+    given = lengths(p, x)
+    if len(given) != len(shape):
         raise NotSmall
-    for n, m in zip(given, wanted, strict=True):
-        p.check_equal(n, m)  # all steps give the same shape
-    fill(p, place, value)
-    return p.written(place.operand)
+    for n, m in zip(given, shape, strict=True):
+        p.check_equal(n, p.literal(m))
+    found = np.empty(tuple(shape), np.int64)
+    for index in np.ndindex(*shape):
+        found[index] = element(p, x, [p.literal(i) for i in index])
+    return found
 
 
 def row(p: Program, x: Any, index: int) -> Any:
     """Return the part of an array at an index of its first dimension, which it has."""
+    if isinstance(x, np.ndarray):
+        return x[int(p.number(np.array(index)))]
     if isinstance(x, Held):
         return x.at(p, 0, index)
     return replace(
@@ -124,11 +158,14 @@ def fill(p: Program, place: Held, value: Any, add: bool = False) -> None:
     zero, unit = p.literal(0), p.literal(1)
     #: by dimension of the value, the slot of whether it has one element; None if it is as long
     ones: list[int | None] = []
-    for n, m in zip(lengths(p, value), lengths(p, place)[behind:], strict=True):
+    counts = lengths(p, place)
+    for d, (n, m) in enumerate(zip(lengths(p, value), counts[behind:], strict=True), behind):
         one = None if n == m else p.one("eq", n, unit, dtype="bool")
         if one is not None and not p.is_number(n, 1):
             longer = p.one("neq", n, m, dtype="bool")
             p.fail_if(p.one("and_", longer, p.one("invert", one), dtype="bool"))
+            if p.has_number(n):
+                one, counts[d] = None, n
         ones.append(one)
 
     def write(index: Sequence[int]) -> None:
@@ -147,20 +184,36 @@ def fill(p: Program, place: Held, value: Any, add: bool = False) -> None:
             p.written_now = None
         at.write(p, p.one("add", at.element(p), slot, dtype=place.dtype) if add else slot)
 
-    over(p, lengths(p, place), write)
+    over(p, counts, write, MAX_ELEMENTS if isinstance(value, np.ndarray) else MAX_UNROLLED)
 
 
-def over(p: Program, counts: Sequence[int], body: Callable[[Sequence[int]], Any]) -> None:
-    """Append loops over all indices of an array."""
+def over(
+    p: Program,
+    counts: Sequence[int],
+    body: Callable[[Sequence[int]], Any],
+    most: int = MAX_UNROLLED,
+) -> None:
+    """Append loops over all indices of an array, or so many at most one after the other."""
 
     def nested(index: list[int]) -> None:
         if len(index) == len(counts):
             body(index)
-        else:
-            with p.short_loop(counts[len(index)]) as i:
+            return
+        count = counts[len(index)]
+        if (few := _few(p, count, most)) is None:
+            with p.short_loop(count) as i:
                 nested([*index, i])
+        for i in few or ():
+            nested([*index, i])
 
     nested([])
+
+
+def _few(p: Program, count: int, most: int) -> list[int] | None:
+    """Return slots of all indices if these are known and so many at most."""
+    if not p.is_less(count, most + 1):
+        return None
+    return [p.literal(i) for i in range(int(p.number(np.array(count))))]
 
 
 def folded(
@@ -174,7 +227,12 @@ def folded(
     def nested(total: int, index: list[int]) -> int:
         if len(index) == len(counts):
             return join(total, index)
-        with p.short_loop(counts[len(index)], total) as (i, carried, new):
+        count = counts[len(index)]
+        if (few := _few(p, count, MAX_UNROLLED)) is not None:
+            for i in few:
+                total = nested(total, [*index, i])
+            return total
+        with p.short_loop(count, total) as (i, carried, new):
             new.append(nested(carried, [*index, i]))
         return int(carried)
 
@@ -210,7 +268,7 @@ def _same(p: Program, node: Apply, x: Any) -> Any:
 
 
 @on_memory(Subtensor)
-def _part(p: Program, node: Apply, x: Any, *numbers: Slots) -> Any:
+def part(p: Program, node: Apply, x: Any, *numbers: Slots) -> Any:
     return _view(p, node.op, x, node.inputs[1:], numbers)
 
 
@@ -261,25 +319,38 @@ def _sliced(
     """Return the part of an array that a slice names."""
     count, zero, one = x.length(p, d), p.literal(0), p.literal(1)
 
-    def clipped(slot: int) -> int:
+    def clipped(slot: int, low: int, high: int) -> int:
         if not p.has_number(slot) or p.is_less(slot, 0):
             back = p.one("lt", slot, zero, dtype="bool")
             slot = p.one("switch", back, p.one("add", slot, count), slot, dtype="int64")
-            slot = p.one("maximum", slot, zero)
-        return p.one("minimum", slot, count)
+            slot = p.one("maximum", slot, low)
+        return p.one("minimum", slot, high)
 
-    if step is not None and p.is_number(step, -1) and start is None and stop is None:
-        first, length = p.one("sub", count, one), p.one("maximum", count, zero)
-    elif step is None or p.is_number(step, 1):
-        step = one
-        first = zero if start is None else clipped(start)
-        last = count if stop is None else clipped(stop)
-        length = p.one("maximum", p.one("sub", last, first), zero)
+    def ends(back: bool) -> tuple[int, int]:
+        """Return the first index, and how far it is from there to the end."""
+        low, high = (p.literal(-1), p.one("sub", count, one)) if back else (zero, count)
+        first = clipped(start, low, high) if start is not None else high if back else low
+        last = clipped(stop, low, high) if stop is not None else low if back else high
+        distance = p.one("sub", first, last) if back else p.one("sub", last, first)
+        return first, p.one("maximum", distance, zero)
+
+    step = one if step is None else step
+    if p.has_number(step) and not p.is_number(step, 0):
+        first, length = ends(p.is_less(step, 0))
     else:
-        raise NotSmall
+        p.fail_if(p.one("eq", step, zero, dtype="bool"))
+        back = p.one("lt", step, zero, dtype="bool")
+        first, length = (
+            p.one("switch", back, x, y, dtype="int64")
+            for x, y in zip(ends(True), ends(False), strict=True)
+        )
+    if not (p.is_number(step, 1) or p.is_number(step, -1)):
+        size = p.one("abs_", step)
+        length = p.one("int_div", p.one("add", length, p.one("sub", size, one)), size)
     if isinstance(x, Held):
         return x.part(p, d, first, step, length)
-    p.bounds[length] = p.bounds_of(x.lengths[d])
+    if p.has_number(step):
+        p.bounds[length] = p.bounds_of(x.lengths[d])
     return replace(
         x, lengths=(*x.lengths[:d], length, *x.lengths[d + 1 :]),
         computed=lambda given: x.computed(
@@ -289,12 +360,27 @@ def _sliced(
 
 
 @on_memory(IncSubtensor)
-def _changed(p: Program, node: Apply, x: Any, y: Any, *numbers: Slots) -> Held:
-    if not isinstance(x, Held):
-        raise NotSmall
-    place = _view(p, node.op, x, node.inputs[2:], numbers)
+def changed(p: Program, node: Apply, x: Any, y: Any, *numbers: Slots) -> Held:
+    """Append the writing of a part of an array."""
+    array = writable(p, x)
+    place = _view(p, node.op, array, node.inputs[2:], numbers)
     fill(p, place, y, add=not node.op.set_instead_of_inc)
-    return replace(x, version=p.written(x.operand))
+    return replace(array, version=p.written(array.operand))
+
+
+def writable(p: Program, x: Any) -> Held:
+    """Return an array that may be overwritten: x, or an array of the step with its elements."""
+    if isinstance(x, Held) and x.operand in p.writable and not p.keeps:
+        return x
+    return own(p, x)
+
+
+def own(p: Program, x: Any) -> Held:
+    """Append an array of the step with the elements of another one."""
+    dtype = p.dtype(int(x.ravel()[0])) if isinstance(x, np.ndarray) else x.dtype
+    place = p.scratch(lengths(p, x), dtype)
+    fill(p, place, x)
+    return replace(place, version=p.written(place.operand))
 
 
 @on_memory(AdvancedSubtensor1)
@@ -356,9 +442,10 @@ def _elementwise(
     for each, pattern in zip(given, patterns, strict=True):
         for d, (n, one) in enumerate(zip(each, pattern, strict=True), ndim - len(each)):
             if not one:
-                if out[d] is None:
+                known = out[d]
+                p.check_equal(n if known is None else known, n)
+                if known is None or p.has_number(n):
                     out[d] = n
-                p.check_equal(cast(int, out[d]), n)
     unit = p.literal(1)
     zero = p.literal(0)
 
@@ -375,7 +462,8 @@ def _elementwise(
 
 
 @on_memory(Alloc)
-def _filled(p: Program, node: Apply, value: Any, *counts: Slots) -> Each:
+def filled(p: Program, node: Apply, value: Any, *counts: Slots) -> Each:
+    """Append an array that repeats a value."""
     own = [index_slot(p, n, v.type.dtype) for n, v in zip(counts, node.inputs[1:], strict=True)]
     behind = len(own) - node.inputs[0].type.ndim
     ones = node.inputs[0].type.broadcastable

@@ -36,7 +36,11 @@ from opwise.scalar.recurrence import (
     Opens,
     Otherwise,
     Read,
+    ReadUnless,
+    Scratch,
+    Short,
     Write,
+    _Mark,
 )
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar, ViewOp
 from opwise.tensor.dimshuffle import DimShuffle
@@ -58,6 +62,8 @@ FEW_STEPS = 16
 SHORT, SHORT_OF_FUNCTIONS = 512, 64
 #: how long a step may take, nanoseconds: signals are handled between steps
 MAX_NS = 1e6
+#: loops over a dimension of so many elements or fewer are written one after the other
+MAX_UNROLLED = 4
 #: the largest systems of equations: with more, a choice of the pivot takes too many operations
 MAX_SYSTEM = 3
 
@@ -111,7 +117,8 @@ class Held:
         dim = self.dims[d]
         dims = self.dims[:d] + self.dims[d + 1 :]
         if dim is None:
-            if index not in p.counters and not any(p.is_number(index, i) for i in (0, -1)):
+            of_one = index in p.counters and p.is_number(p.counters[index], 1)
+            if not of_one and not any(p.is_number(index, i) for i in (0, -1)):
                 raise NotSmall
             return replace(self, dims=dims)
         part = self.parts[dim]
@@ -126,16 +133,34 @@ class Held:
         if dim is None or self.parts[dim] is not None:
             raise NotSmall
         parts = (*self.parts[:dim], (start, step, length), *self.parts[dim + 1 :])
-        p.bounds[length] = {(self.operand, dim)}
+        if p.has_number(step):
+            p.bounds[length] = {(self.operand, dim)}
         return replace(self, parts=parts)
 
     def element(self, p: Program) -> int:
         """Append the reading of the one element of a view; return its slot."""
-        return p.mark(Read(self.operand), self._index(p), self.dtype)
+        index = self._index(p)
+        looked = self._looked(p, index)
+        if p.guards is None or not any(looked):
+            return p.mark(Read(self.operand, *looked), index, self.dtype)
+        zero = p.literal(0)
+        for d, i in enumerate(index):
+            n = p.length(self.operand, d)
+            back = p.one("lt", i, zero, dtype="bool")
+            j = index[d] = p.one("switch", back, p.one("add", i, n), i, dtype="int64")
+            low, high = p.one("lt", j, zero, dtype="bool"), p.one("ge", j, n, dtype="bool")
+            p.guards.append(p.one("or_", low, high, dtype="bool"))
+        outside = p.fold("or_", p.guards)
+        return p.mark(ReadUnless(self.operand), [outside, *index], self.dtype)
 
     def write(self, p: Program, slot: int) -> None:
         """Append the writing of the one element of a view."""
-        p.mark(Write(self.operand), [*self._index(p), slot], self.dtype)
+        index = self._index(p)
+        p.mark(Write(self.operand, *self._looked(p, index)), [*index, slot], self.dtype)
+
+    def _looked(self, p: Program, index: Sequence[int]) -> list[bool]:
+        """Return by dimension whether an index may be one that the operand does not have."""
+        return [p.counters.get(i) != p.length(self.operand, d) for d, i in enumerate(index)]
 
     def _index(self, p: Program) -> list[int]:
         if p.versions[self.operand] != self.version:
@@ -237,8 +262,12 @@ def can_append(op: Any) -> bool:
 class Program:
     """A scalar program that grows by the operations of one Apply after the other."""
 
-    def __init__(self, in_dtypes: Sequence[str]) -> None:
+    def __init__(self, in_dtypes: Sequence[str], n_constants: int, n_operands: int) -> None:
         self.in_dtypes = in_dtypes
+        #: how many input slots, the last ones, have the same value in all steps
+        self._n_constants = n_constants
+        #: how many arrays may be in memory: operands, and behind them those of a step
+        self._n_arrays = n_operands
         self.instructions: list[Instruction] = []
         #: the slots of conditions that leave a step to the VM
         self.leaves: list[int] = []
@@ -246,14 +275,18 @@ class Program:
         self.versions: dict[int, int] = {}
         #: those that may be written
         self.writable: set[int] = set()
+        #: where what is computed may not be needed: the conditions on which it fails
+        self.guards: list[int] | None = None
+        #: whether another Apply will read what the present one overwrites
+        self.keeps = False
         #: the operand that a loop writes, and the slots of its indices in the loop
         self.written_now: tuple[int, list[int | None]] | None = None
         #: the most elements that dimensions of operands may have: {(operand, dimension): how many}
         self.short: dict[tuple[int, int], int] = {}
         #: slots of lengths -> dimensions of operands that are as long at least
         self.bounds: dict[int, set[tuple[int, int]]] = {}
-        #: the slots of indices of loops over dimensions
-        self.counters: set[int] = set()
+        #: the slots of indices of loops over dimensions -> those of the numbers of steps
+        self.counters: dict[int, int] = {}
         #: how many such loops are around each other here, and at most
         self._depth = self._deepest = 0
         self._lengths: dict[tuple[int, int], int] = {}
@@ -264,6 +297,15 @@ class Program:
         """Return a view of all of an operand in memory."""
         version = self.versions.setdefault(operand, 0)
         return Held(operand, dtype, version, (None,) * ndim, tuple(range(ndim)), (None,) * ndim)
+
+    def scratch(self, lengths: Sequence[int], dtype: str) -> Held:
+        """Append an array of the step; return a view of all of it."""
+        operand = self._n_arrays
+        self._n_arrays += 1
+        self.mark(Scratch(operand), lengths, dtype)
+        self._lengths.update({(operand, d): slot for d, slot in enumerate(lengths)})
+        self.writable.add(operand)
+        return self.held(operand, dtype, len(lengths))
 
     def length(self, operand: int, d: int) -> int:
         """Append the length of an operand; return its slot."""
@@ -289,7 +331,10 @@ class Program:
 
     def fail_if(self, condition: int) -> None:
         """Let the step fail where a condition holds."""
-        self.mark(Fails(), [condition], "bool")
+        if self.guards is None:
+            self.mark(Fails(), [condition], "bool")
+        else:
+            self.guards.append(condition)
 
     def check_equal(self, n: int, m: int) -> None:
         """Let the step fail where two lengths differ."""
@@ -309,7 +354,7 @@ class Program:
         known = self._number(count) if self.has_number(count) else None
         begin, around = len(self.instructions), self._deepest
         index = self.mark(Opens(known), [] if known is not None else [count], "int64")
-        self.counters.add(index)
+        self.counters[index] = count
         self._depth += 1
         self._deepest = self._depth
         yield (index, slots[0], new) if carried else index
@@ -320,10 +365,23 @@ class Program:
         costly = any(one.op.row is not None and one.op.row.libm for one in inside)
         most = int((SHORT_OF_FUNCTIONS if costly else SHORT) ** (1 / deepest) + 1e-9)
         dimensions = self.bounds_of(count)
-        if (not dimensions) if known is None else known > most:
+        if known is not None and known > most:
             raise NotSmall
+        # the length of what differs from step to step is not known, and mostly small
+        if known is None and not dimensions and not self._differs(count):
+            self.mark(Short(most), [count], "bool")
         for dimension in dimensions:
             self.short[dimension] = min(most, self.short.get(dimension, most))
+
+    def _differs(self, slot: int) -> bool:
+        """Return whether a value may differ between steps."""
+        n = len(self.in_dtypes)
+        if slot < n:
+            return slot < n - self._n_constants
+        one = self.instructions[slot - n]
+        if isinstance(one.op, Literal | Length):
+            return False
+        return isinstance(one.op, _Mark) or any(map(self._differs, one.args))
 
     def written(self, operand: int) -> int:
         """Note that an operand in memory was written; return its version."""
@@ -446,6 +504,8 @@ class Program:
         def converted(slot: int) -> int:
             if self.dtype(slot) == dtype:
                 return slot
+            if self.has_number(slot) and dtype in INTEGERS and self.dtype(slot) in INTEGERS:
+                return self.number_of(self._number(slot), dtype)
             return self.emit(cast_op(dtype), [slot], dtype)[0]
 
         return np.array([converted(int(s)) for s in slots.ravel()], np.int64).reshape(slots.shape)
@@ -579,7 +639,7 @@ class Program:
 
 
 #: Ops whose output is a part of their first input
-_VIEWS = (DimShuffle, Rebroadcast, ViewOp, Subtensor)
+VIEWS = (DimShuffle, Rebroadcast, ViewOp, Subtensor)
 
 
 def _overwritten(node: Apply) -> Sequence[Var]:
@@ -592,9 +652,9 @@ def _overwritten(node: Apply) -> Sequence[Var]:
     return ()
 
 
-def _root(var: Var) -> Var:
+def root_of(var: Var) -> Var:
     """Return the array that a variable is a part of."""
-    while var.owner is not None and isinstance(var.owner.op, _VIEWS):
+    while var.owner is not None and isinstance(var.owner.op, VIEWS):
         var = var.owner.inputs[0]
     return var
 
@@ -614,33 +674,73 @@ class Run:
         #: by Apply, the branch (an Apply of IfElse, and 0 or 1) that alone needs it, or None
         self.home: dict[Apply, _Branch] = {}
         #: Applys that some branches need, but not all that is around them
-        partly: set[Apply] = set()
+        self.partly = partly = set[Apply]()
         for node in reversed(order) if any(n.op.branches for n in order) else ():
             uses: list[tuple[_Branch, bool]] = [
                 (None, True) if client == "output" else (self._use(client, i), client not in partly)
                 for out in node.outputs
                 for client, i in graph.clients(out)
             ]
+            certain = self._certain({branch for branch, always in uses if always}, partly)
             self.home[node] = common = self._common([branch for branch, _ in uses])
-            if (common, True) not in uses:
+            if common not in certain:
                 partly.add(node)
         #: those among them that may fail where none of these branches is taken: they are appended
         #: in each branch that reads them
         self.repeated: set[Apply] = set()
         #: their outputs that are known in the present branch
         self.repeats: list[Var] = []
+        #: the conditions on which what partly needed Applys gave is of no use
+        self.invalid: dict[Var, list[int]] = {}
+        #: the Applys that write an array
+        self.writers: dict[Var, list[Apply]] = {}
+        for node in order:
+            for var in _overwritten(node):
+                self.writers.setdefault(root_of(var), []).append(node)
         for node in order:
             if node in partly and not (
-                isinstance(node.op, _SAFE)
+                self._can_be_early(node)
                 and self.repeated.isdisjoint([var.owner for var in node.inputs])
             ):
-                if not isinstance(node.op, (*_SAFE, Subtensor)):
-                    raise NotSmall
                 self.repeated.add(node)
+        found = self._readers_first(order)
+        if not found or any(reader in self.repeated for reader, _ in self._conflicts(order)):
+            self._lift(order)
+            found = self._readers_first(order)
+        order = found or order
+        #: those that would overwrite what an Apply behind them reads
+        self.keepers = self._keepers(order)
         self.nodes: dict[_Branch, list[Apply]] = {}
-        for node in self._readers_first(order):
+        for node in order:
             if node not in self.repeated:
                 self.nodes.setdefault(self.home.get(node), []).append(node)
+
+    def _can_be_early(self, node: Apply) -> bool:
+        """Return whether an Apply may be appended where it is not known to be needed.
+
+        An element is read before something overwrites it, and is looked at where it is needed.
+        """
+        return isinstance(node.op, _SAFE) or (
+            isinstance(node.op, Subtensor)
+            and not node.outputs[0].type.ndim
+            and root_of(node.inputs[0]) in self.writers
+        )
+
+    def _lift(self, order: list[Apply]) -> None:
+        """Let branches read elements before them that Applys around them overwrite."""
+        for node in order:
+            if isinstance(node.op, Subtensor) and self._can_be_early(node):
+                writers = self.writers[root_of(node.inputs[0])]
+                target = self._common([self.home.get(one) for one in (node, *writers)])
+                needed, every = [node], set[Apply]()
+                while needed:
+                    one = needed.pop()
+                    if one in self.home and target in self._around(self.home[one])[1:]:
+                        every.add(one)
+                        needed += [var.owner for var in one.inputs if var.owner is not None]
+                if self.repeated.isdisjoint(every) and all(map(self._can_be_early, every)):
+                    self.home.update(dict.fromkeys(every, target))
+                    self.partly |= every
 
     def _use(self, client: Apply, i: int) -> _Branch:
         if client.op.branches:
@@ -648,6 +748,20 @@ class Run:
                 if i in positions:
                     return client, b
         return self.home[client]
+
+    def _certain(self, branches: set[_Branch], partly: set[Apply]) -> set[_Branch]:
+        """Return branches, and those in which one of two branches that are given is run."""
+        found, new = set(branches), list(branches)
+        while new:
+            branch = new.pop()
+            if branch is None:
+                continue
+            choice, b = branch
+            around = self.home[choice]
+            if (choice, 1 - b) in found and choice not in partly and around not in found:
+                found.add(around)
+                new.append(around)
+        return found
 
     def _around(self, branch: _Branch) -> list[_Branch]:
         """Return a branch and those around it, the innermost first; the last is None."""
@@ -665,19 +779,15 @@ class Run:
         return None
 
     def _readers_first(self, order: list[Apply]) -> list[Apply]:
-        """Return Applys in an order in which what reads an array comes before what writes it."""
-        writers: dict[Var, list[Apply]] = {}
-        for node in order:
-            for var in _overwritten(node):
-                writers.setdefault(_root(var), []).append(node)
-        before: dict[Apply, set[Apply]] = {node: set() for node in order}
-        for node in order:
-            for var in node.inputs:
-                if var.owner in before:
-                    before[node].add(var.owner)
-                for writer in writers.get(_root(var), ()) if var.type.ndim else ():
-                    if writer is not node:
-                        self._put_before(before, node, writer)
+        """Return Applys in an order in which what reads an array comes before what writes it.
+
+        It is empty if two write what both read.
+        """
+        before: dict[Apply, set[Apply]] = {
+            node: {var.owner for var in node.inputs if var.owner is not None} for node in order
+        }
+        for reader, writer in self._conflicts(order):
+            before[writer].add(reader)
         after: dict[Apply, list[Apply]] = {}
         for node, others in before.items():
             for other in others:
@@ -691,23 +801,45 @@ class Run:
                 before[other].discard(node)
                 if not before[other]:
                     heappush(ready, number[other])
-        return found if len(found) == len(order) else order  # two write what both read
+        return found if len(found) == len(order) else []
 
-    def _put_before(self, before: dict[Apply, set[Apply]], reader: Apply, writer: Apply) -> None:
-        """Let an Apply come before another one, or what holds it in a branch."""
-        common = self._common([self.home.get(reader), self.home.get(writer)])
-        while self.home.get(reader) != common:
-            reader = cast("tuple[Apply, int]", self.home[reader])[0]
-        while self.home.get(writer) != common:
-            writer = cast("tuple[Apply, int]", self.home[writer])[0]
-        if reader is not writer:
-            before[writer].add(reader)
+    def _conflicts(self, order: list[Apply]) -> Iterator[tuple[Apply, Apply]]:
+        """Yield (what reads an array, what writes it), or what holds them in a branch."""
+        for node in order:
+            for var in node.inputs:
+                for writer in self.writers.get(root_of(var), ()) if var.type.ndim else ():
+                    if writer is not node:
+                        reader, around = self._beside(node, writer)
+                        if reader is not around:
+                            yield reader, around
+
+    def _keepers(self, order: list[Apply]) -> set[Apply]:
+        number = {node: k for k, node in enumerate(order)}
+        return {
+            writer for reader, writer in self._conflicts(order) if number[reader] > number[writer]
+        }
+
+    def _beside(self, node: Apply, other: Apply) -> tuple[Apply, Apply]:
+        """Return two Applys of the same branch: these, or what holds them in a branch."""
+        common = self._common([self.home.get(node), self.home.get(other)])
+        while self.home.get(node) != common:
+            node = cast("tuple[Apply, int]", self.home[node])[0]
+        while self.home.get(other) != common:
+            other = cast("tuple[Apply, int]", self.home[other])[0]
+        return node, other
 
     def outputs(self) -> list[Any]:
         self.block(None)
         return [self.value(var) for var in self.graph.outputs]
 
     def value(self, var: Var) -> Any:
+        """Return what stands for a variable, which is needed here."""
+        found = self._found(var)
+        for condition in self.invalid.get(var, ()):
+            self.p.fail_if(condition)
+        return found
+
+    def _found(self, var: Var) -> Any:
         if var not in self.values and isinstance(var, Constant):
             self.values[var] = self.p.constant_of(np.asarray(var.data))
         if var not in self.values and var.owner in self.repeated:
@@ -716,16 +848,31 @@ class Run:
         return self.values[var]
 
     def append(self, node: Apply) -> None:
-        found = self.p.run(node, [self.value(var) for var in node.inputs])
-        self.give(node.outputs, found)
+        if node in self.partly and node not in self.repeated:
+            self._append_early(node)
+        elif node.op.branches:
+            self.give(node.outputs, self.choice(node))
+        else:
+            values = [self.value(var) for var in node.inputs]
+            self.p.keeps = node in self.keepers
+            self.give(node.outputs, self.p.run(node, values))
+
+    def _append_early(self, node: Apply) -> None:
+        """Append an Apply that fails where its outputs are needed, rather than here."""
+        p, outer = self.p, self.p.guards
+        values = [self._found(var) for var in node.inputs]
+        if isinstance(node.op, Subtensor) and not isinstance(values[0], Held):
+            raise NotSmall
+        p.guards = [c for var in node.inputs for c in self.invalid.get(var, ())]
+        self.give(node.outputs, p.run(node, values))
+        if p.guards:
+            self.invalid.update(dict.fromkeys(node.outputs, p.guards))
+        p.guards = outer
 
     def block(self, branch: _Branch) -> None:
         """Append the Applys that a branch alone needs."""
         for node in self.nodes.get(branch, ()):
-            if node.op.branches:
-                self.give(node.outputs, self.choice(node))
-            else:
-                self.append(node)
+            self.append(node)
 
     def give(self, variables: Sequence[Var], values: Sequence[Any]) -> None:
         """Note what stands for variables."""
@@ -767,6 +914,8 @@ class Run:
         """Return what stands for values of both branches. after: the versions at their ends."""
         p = self.p
         if isinstance(x, Held) and isinstance(y, Held):
+            if x.operand != y.operand:
+                raise NotSmall
             if [x.version, y.version] != [of[x.operand] for of in after]:
                 raise NotSmall
             x, y = (replace(one, version=p.versions[x.operand]) for one in (x, y))

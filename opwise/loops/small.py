@@ -6,6 +6,7 @@ step makes of numbers; ``Loop`` checks that they are the same in each call.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any, cast
@@ -26,6 +27,7 @@ from opwise.loops.program import (
     MAX_NS,
     MAX_SYSTEM,
     MAX_TAP,
+    VIEWS,
     Held,
     NotSmall,
     Program,
@@ -33,6 +35,7 @@ from opwise.loops.program import (
     can_append,
     on_memory,
     on_registers,
+    root_of,
 )
 from opwise.scalar.recurrence import (
     Carried,
@@ -109,12 +112,14 @@ def _program(node: Apply, step: FunctionGraph, shapes: Parts[Any]) -> Recurrence
         for var, shape in zip(step.inputs, flat, strict=True)
         for _ in range(size(shape))
     ]
-    program = Program(in_dtypes)
+    constants = len(shapes.sequences) + len(layout.taps) + layout.results
+    program = Program(
+        in_dtypes, sum(map(size, shapes.constants)), constants + len(shapes.constants)
+    )
     operand_of = [
         *range(len(shapes.sequences)),
         *(len(shapes.sequences) + k for k, taps in enumerate(layout.taps) for _ in taps),
-        *(len(shapes.sequences) + len(layout.taps) + layout.results + k
-          for k in range(len(shapes.constants))),
+        *(constants + k for k in range(len(shapes.constants))),
     ]  # fmt: skip
     outside = dict(
         zip(
@@ -139,19 +144,19 @@ def _program(node: Apply, step: FunctionGraph, shapes: Parts[Any]) -> Recurrence
             program.writable.add(len(shapes.sequences) + k)
     outputs = layout.step_outputs(program.graph(step, inputs))
     new: list[tuple[int, ...]] = []
+    settled: list[tuple[Any, Held]] = []
     for k, (taps, (value,)) in enumerate(zip(shapes.states, outputs.states, strict=True)):
         if in_memory(taps[0]):
             operand = len(shapes.sequences) + k
             dtype = step.outputs[k].type.dtype
-            memory.settle(program, value, program.held(operand, dtype, len(taps[0])))
+            settled.append((value, program.held(operand, dtype, len(taps[0]))))
             new.append(())
-        elif not isinstance(value, np.ndarray) or any(shape != value.shape for shape in taps):
-            raise NotSmall
         else:
-            new.append(_flat(value))
+            new.append(_flat(memory.in_registers(program, value, taps[0])))
+    memory.settle(program, settled)
     if not all(isinstance(row, np.ndarray) for row in (*outputs.results, *outputs.condition)):
         raise NotSmall
-    if program.leaves and program.writable:
+    if program.leaves and settled:
         raise NotSmall  # the VM would do a step again of which a part is done
 
     def limited(operand: int, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -160,7 +165,6 @@ def _program(node: Apply, step: FunctionGraph, shapes: Parts[Any]) -> Recurrence
             for d, n in enumerate(shape)
         )
 
-    constants = len(shapes.sequences) + len(layout.taps) + layout.results
     found = Recurrence(
         in_dtypes=tuple(in_dtypes),
         instructions=tuple(program.instructions),
@@ -174,10 +178,27 @@ def _program(node: Apply, step: FunctionGraph, shapes: Parts[Any]) -> Recurrence
         results=tuple((row.shape, _flat(row)) for row in outputs.results),
         ends=int(outputs.condition[0]) if layout.until else None,
         leaves=tuple(program.leaves),
+        turned=_turned(layout, layout.loop_inputs(node.inputs[1:])),
     )
     if MAX_NS < found.nanoseconds < inf:
         raise NotSmall
     return found
+
+
+def _turned(layout: Layout, outside: Parts[Var]) -> frozenset[int]:
+    """Return the operands whose last elements are those of another dimension of an array."""
+
+    def is_turned(var: Var) -> bool:
+        while var.owner is not None and isinstance(var.owner.op, VIEWS):
+            if isinstance(var.owner.op, DimShuffle):
+                order = [o for o in var.owner.op.new_order if isinstance(o, int)]
+                return bool(order) and order[-1] != var.owner.inputs[0].type.ndim - 1
+            var = var.owner.inputs[0]
+        return False
+
+    states = [first for (first,) in outside.states]
+    every = [*outside.sequences, *states, *[None] * layout.results, *outside.constants]
+    return frozenset(k for k, var in enumerate(every) if var is not None and is_turned(var))
 
 
 def _flat(slots: Slots) -> tuple[int, ...]:
@@ -212,8 +233,14 @@ def _same(p: Program, node: Apply, x: Slots) -> Slots:
     return x
 
 
+def _all_known(p: Program, numbers: Sequence[Slots]) -> bool:
+    return all(p.has_number(slot) for each in numbers for slot in each.ravel())
+
+
 @on_registers(Subtensor, Reshape)
-def _part(p: Program, node: Apply, x: Slots, *numbers: Slots) -> Slots:
+def _part(p: Program, node: Apply, x: Slots, *numbers: Slots) -> Any:
+    if isinstance(node.op, Subtensor) and not _all_known(p, numbers):
+        return memory.part(p, node, memory.writable(p, x), *numbers)
     storage: list[Any] = [None]
     try:
         node.op.perform(node, [x, *map(p.number, numbers)], [storage])
@@ -224,7 +251,9 @@ def _part(p: Program, node: Apply, x: Slots, *numbers: Slots) -> Slots:
 
 
 @on_registers(IncSubtensor)
-def _changed(p: Program, node: Apply, x: Slots, y: Slots, *indices: Slots) -> Slots:
+def _changed(p: Program, node: Apply, x: Slots, y: Slots, *indices: Slots) -> Any:
+    if not _all_known(p, indices):
+        return memory.changed(p, node, x, y, *indices)
     positions = np.arange(x.size).reshape(x.shape)
     places = _part(p, Subtensor(node.op.idx_list).make_node(node.inputs[0], *node.inputs[2:]),
                    positions, *indices)  # fmt: skip
@@ -252,9 +281,14 @@ def _join(p: Program, node: Apply, axis: Slots, *values: Slots) -> Slots:
 
 
 @on_registers(Alloc)
-def _alloc(p: Program, node: Apply, value: Slots, *lengths: Slots) -> Slots:
+def _alloc(p: Program, node: Apply, value: Slots, *lengths: Slots) -> Any:
+    if not all(map(p.has_number, lengths)):
+        return memory.filled(p, node, value, *lengths)
+    shape = [int(p.number(n)) for n in lengths]
+    if int(np.prod(shape)) > MAX_ELEMENTS:
+        return memory.filled(p, node, value, *lengths)
     try:
-        return np.broadcast_to(value, [int(p.number(n)) for n in lengths]).copy()
+        return np.broadcast_to(value, shape).copy()
     except ValueError:
         raise NotSmall from None
 
@@ -393,10 +427,12 @@ def _inner_loop(p: Program, node: Apply, n_steps: Slots, *given: Any) -> list[An
         raise NotSmall
     if n <= FEW_STEPS and not layout.until:
         before, leaves = len(p.instructions), len(p.leaves)
+        writable, versions = set(p.writable), dict(p.versions)
         try:
             return _unrolled(p, layout, step, n, parts)
         except NotSmall:
             p.take_back(before)
+            p.writable, p.versions = writable, versions
             del p.leaves[leaves:]
     return _repeated(p, layout, step, node.inputs[0], n_steps, parts)
 
@@ -423,31 +459,56 @@ def _unrolled(
     return found
 
 
+def _indexed(step: FunctionGraph) -> set[Var]:
+    """Return the arrays of which a step reads or writes parts at computed places."""
+    return {
+        root_of(node.inputs[0])
+        for node in step.apply_nodes
+        if isinstance(node.op, Subtensor | IncSubtensor)
+        and not all(isinstance(v, Constant) for v in node.inputs if not v.type.ndim)
+    }
+
+
 def _repeated(
     p: Program, layout: Layout, step: FunctionGraph, count: Var, n_steps: Slots, parts: Parts[Any]
 ) -> list[Any]:
-    """Append a loop that hands the last rows of states, and nothing else, to what follows."""
-    if layout.results or list(layout.kept) != layout.rows_before:
+    """Append a loop that hands on the last rows of states, and numbers of all steps."""
+    kept = layout.kept[len(layout.taps) :]
+    if list(layout.kept[: len(layout.taps)]) != layout.rows_before:
         raise NotSmall
+    if layout.results and (layout.until or any(k is not None for k in kept)):
+        raise NotSmall  # how many rows there are is known after the loop
     n = memory.index_slot(p, n_steps, count.type.dtype)
     for rows in parts.sequences:
         p.check_equal(memory.lengths(p, rows)[0], n)
     carried: list[Any] = []
-    for (first,), taps in zip(parts.states, layout.taps, strict=True):
-        if isinstance(first, Held):
-            if (
-                taps != (1,) or not first.is_whole or first.dims[:1] != (None,)
-                or first.version != p.versions[first.operand]
-            ):  # fmt: skip
+    indexed = _indexed(step)
+    olds = layout.step_inputs(step.inputs).states
+    for (first,), taps, (old_var, *_) in zip(parts.states, layout.taps, olds, strict=True):
+        if not isinstance(first, np.ndarray) or (taps == (1,) and old_var in indexed):
+            if taps != (1,):
                 raise NotSmall
-            carried.append(replace(first, version=p.written(first.operand)))
-        elif isinstance(first, np.ndarray) and len(first) == max(taps):
+            place = first
+            if not isinstance(first, Held) or not first.is_whole or first.dims[:1] != (None,):
+                place = memory.row(p, first, p.literal(0))
+            place = memory.writable(p, place)
+            if place.version != p.versions[place.operand]:
+                raise NotSmall
+            if len(place.dims) < len(memory.lengths(p, first)):
+                place = replace(place, dims=(None, *place.dims))
+            carried.append(replace(place, version=p.written(place.operand)))
+        elif len(first) == max(taps):
             slots = [p.mark(Carried(), [s], p.dtype(s)) for s in _flat(first)]
             carried.append(np.array(slots, np.int64).reshape(first.shape))
         else:
             raise NotSmall
+    made = layout.step_outputs(step.outputs).results
+    if any(var.type.ndim for var in made):
+        raise NotSmall
+    collected = [p.scratch([n], var.type.dtype) for var in made]
     known = int(p.number(n_steps)) if p.has_number(n) else None
     t = p.mark(Opens(known), [] if known is not None else [n], "int64")
+    p.counters[t] = n
     zero = p.literal(0)
     old = [
         of.at(p, 0, zero) if isinstance(of, Held) else of[-tap]
@@ -456,21 +517,28 @@ def _repeated(
     ]
     rows = [memory.row(p, memory.in_steps(p, of), t) for of in parts.sequences]
     leaves = len(p.leaves)
+    # each inner step finds other arrays as they were before the loop
+    around, p.writable = p.writable, {of.operand for of in carried if isinstance(of, Held)}
     out = layout.step_outputs(p.graph(step, [*rows, *old, *parts.constants]))
     after: list[Slots] = []
+    settled: list[tuple[Any, Held]] = []
     for of, (value,) in zip(carried, out.states, strict=True):
         if isinstance(of, Held):
-            memory.settle(p, value, of.at(p, 0, zero))
-        elif not isinstance(value, np.ndarray) or of.shape[1:] != value.shape or not of.size:
-            raise NotSmall
+            settled.append((value, of.at(p, 0, zero)))
         else:
-            after += [*of[1:], value]
+            after += [*of[1:], memory.in_registers(p, value, of.shape[1:])]
+    memory.settle(p, settled)
+    for of, value in zip(collected, out.results, strict=True):
+        of.at(p, 0, t).write(p, int(value))
     if len(p.leaves) > leaves or not all(isinstance(c, np.ndarray) for c in out.condition):
         raise NotSmall
     flat = [s for of in carried if isinstance(of, np.ndarray) for s in _flat(of)]
     args = [*flat, *(s for value in after for s in _flat(value)), *map(int, out.condition)]
     p.mark(Closes(len(flat)), args, "int64")
+    every = [*carried, *collected]
+    p.writable = around
+    for of in collected:
+        p.written(of.operand)
     return [
-        replace(of, version=p.versions[of.operand]) if isinstance(of, Held) else of
-        for of in carried
+        replace(of, version=p.versions[of.operand]) if isinstance(of, Held) else of for of in every
     ]

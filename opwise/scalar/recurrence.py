@@ -95,15 +95,31 @@ class Length(_Mark):
     """The length of an operand, ``Length(operand, dimension)``."""
 
 
-class Read(_Mark):
-    """An element of an operand in memory, ``Read(operand)``; reads an index for each dimension.
+class Scratch(_Mark):
+    """Makes an array of a step, ``Scratch(operand)``; reads its lengths.
 
-    A negative index counts from the end. The step fails where there is no such element.
+    Its elements are not set. Each run of the instruction gives the same memory.
     """
 
 
+class Read(_Mark):
+    """An element of an array in memory; reads an index for each dimension.
+
+    ``Read(operand, *looked)``: by dimension, whether to look at the index. A negative one counts
+    from the end, and the step fails where there is no such element.
+    """
+
+
+class ReadUnless(_Mark):
+    """An element of an array, ``ReadUnless(operand)``, or 0; reads a condition and the indices."""
+
+
 class Write(_Mark):
-    """Writes an element of a state in memory; reads what ``Read`` reads, and the new value."""
+    """Writes an element of an array in memory; reads what ``Read`` reads, and the new value."""
+
+
+class Short(_Mark):
+    """Leaves all steps to the VM if a number that none changes is larger, ``Short(most)``."""
 
 
 class Fails(_Mark):
@@ -135,6 +151,8 @@ class Recurrence:
     ends: int | None = None
     #: the slots of conditions that leave the step to the VM
     leaves: tuple[int, ...] = ()
+    #: the operands that are known to lie otherwise than with their last elements side by side
+    turned: frozenset[int] = frozenset()
 
     @property
     def shapes(self) -> list[Shape]:
@@ -150,7 +168,8 @@ class Recurrence:
         for one in self.instructions:
             if isinstance(one.op, Opens):
                 count = one.op.of[0]
-                times.append(times[-1] * (inf if count is None else count))
+                # so many are for a loop that a condition ends
+                times.append(times[-1] * (inf if count is None or count > 2**40 else count))
             elif isinstance(one.op, Closes):
                 total += times.pop()
             elif one.op.row is not None:
@@ -159,8 +178,16 @@ class Recurrence:
 
     def text(self, name: str) -> list[str] | None:
         """Return the C definition of the loop; None if an operation has no expression."""
-        lines = _Lines(self, name)
-        return ["\n".join(lines.function())] if lines.program() else None
+        lines = _Lines(self)
+        if not lines.program():
+            return None
+        near = [f"{place} == {size}" for _, place, size in lines.steps if size]
+        if not near:
+            return ["\n".join(lines.function(name))]
+        far = f"{name}_far"
+        other = f"if (!({' && '.join(near)})) {{ {far}(ctx, p, st, n); return; }}"
+        every = "static __attribute__((cold))", *lines.function(far), *lines.function(name, other)
+        return ["\n".join(every)]
 
 
 def in_memory(shape: Shape) -> bool:
@@ -186,8 +213,8 @@ class _Lines:
     each dimension, and the length of each.
     """
 
-    def __init__(self, recurrence: Recurrence, name: str) -> None:
-        self.of, self.name = recurrence, name
+    def __init__(self, recurrence: Recurrence) -> None:
+        self.of = recurrence
         #: C expression of each slot
         self.slots = [f"x{i}" for i in range(len(recurrence.in_dtypes))]
         #: the statements that set variables before all steps, and in each
@@ -205,8 +232,18 @@ class _Lines:
             self._strides.append(place)
             self._dimensions.append(place + count)
             place += count + 2 * len(shape)
+        #: (name, number at ``st``, size of an element or None) of the bytes along a dimension;
+        #: arrays mostly lie so that those along the last one are the size
+        self.steps: list[tuple[str, str, str | None]] = []
+        self._dtypes = {
+            cast(int, one.op.of[0]): one.dtype
+            for one in recurrence.instructions
+            if isinstance(one.op, Read | ReadUnless | Write)
+        }
         #: whether a step may fail
         self.fails = False
+        #: the names of the arrays that steps make
+        self.scratch: list[str] = []
 
     def program(self) -> bool:
         """Make the statements of the program; return whether all operations have C."""
@@ -269,12 +306,22 @@ class _Lines:
             elif isinstance(op, Read | Write):
                 depth = here
                 bodies[-1] += self._access(k, one, args)
+            elif isinstance(op, ReadUnless):
+                depth = here
+                place = "".join(f" + {i} * s{op.of[0]}_{d}" for d, i in enumerate(args[1:]))
+                read = f"*(const {type_} *)(m{op.of[0]}{place})"
+                bodies[-1].append(f"const {type_} t{k} = {args[0]} ? 0 : {read};")
+            elif isinstance(op, Scratch):
+                bodies[-1] += self._scratch(one, args)
+            elif isinstance(op, Short):
+                if not depth:
+                    self.before.append(f"if ({args[0]} > {op.of[0]}) n = 0, why = {LEFT};")
             elif isinstance(op, Fails):
                 self.fails = True
                 bodies[-1].append(f"if ({args[0]}) goto failed;")
             else:
                 dtypes = [slot_dtype(a, of.instructions, of.in_dtypes) for a in one.args]
-                text = csource.step_c(op, args, dtypes, one.dtype)
+                text = csource.step_c(op, args, dtypes, one.dtype, alone=True)
                 if text is None:
                     return False
                 depth = max(depth, 0 if isinstance(op, Literal) else floors[-1])
@@ -304,21 +351,50 @@ class _Lines:
     def _access(self, k: int, one: Instruction, args: list[str]) -> list[str]:
         """Return the statements that read or write an element of an operand in memory."""
         assert isinstance(one.op, _Mark)
-        (operand,) = one.op.of
-        assert operand is not None
-        self.fails = True
-        shape, type_ = self.of.shapes[operand], csource.c_type(one.dtype)
+        operand, *looked = one.op.of
+        type_ = csource.c_type(one.dtype)
         lines, place = [], f"m{operand}"
-        for d, index in enumerate(args[: len(shape)]):
+        for d, (index, look) in enumerate(zip(args, looked, strict=False)):
             length = f"l{operand}_{d}"
-            lines += [
-                f"const ow_i64 j{k}_{d} = {index} + ({index} < 0 ? {length} : 0);",
-                f"if ((ow_u64)j{k}_{d} >= (ow_u64){length}) goto failed;",
-            ]
-            place += f" + j{k}_{d} * s{operand}_{d}"
+            if look:
+                self.fails = True
+                lines += [
+                    f"const ow_i64 j{k}_{d} = {index} + ({index} < 0 ? {length} : 0);",
+                    f"if ((ow_u64)j{k}_{d} >= (ow_u64){length}) goto failed;",
+                ]
+            place += f" + {f'j{k}_{d}' if look else index} * s{operand}_{d}"
         if isinstance(one.op, Read):
             return [*lines, f"const {type_} t{k} = *(const {type_} *)({place});"]
         return [*lines, f"*({type_} *)({place}) = {args[-1]};"]
+
+    def _scratch(self, one: Instruction, args: list[str]) -> list[Any]:
+        """Return the statements that make an array. args: C expressions of its lengths."""
+        assert isinstance(one.op, _Mark)
+        (operand,) = one.op.of
+        self.fails, name, type_ = True, f"{operand}", csource.c_type(one.dtype)
+        self.scratch.append(name)
+        self.before += [f"char *b{name} = 0;", f"ow_i64 c{name} = 0;"]
+        lines: list[str] = []
+        size = f"(ow_i64)sizeof({type_})"
+        for d, length in reversed(list(enumerate(args))):
+            lines += [
+                f"const ow_i64 l{name}_{d} = {length};",
+                f"const ow_i64 s{name}_{d} = {size};",
+            ]
+            size = f"s{name}_{d} * l{name}_{d}"
+        return [
+            *lines,
+            f"const ow_i64 z{name} = {size};",
+            f"if (c{name} < z{name}) {{",
+            [
+                f"__builtin_free(b{name});",
+                f"b{name} = (char *)__builtin_malloc(z{name});",
+                f"c{name} = b{name} ? z{name} : 0;",
+                f"if (!b{name}) goto failed;",
+            ],
+            "}",
+            f"char *const m{name} = b{name};",
+        ]
 
     def _memory(self, operand: int, place: str, moves: bool) -> None:
         """Name the place, the strides and the lengths of an operand in memory.
@@ -328,10 +404,10 @@ class _Lines:
         first, shape = self._dimensions[operand], self.of.shapes[operand]
         (self.each if moves else self.before).append(f"char *const m{operand} = {place};")
         for d in range(len(shape)):
-            self.before += [
-                f"const ow_i64 s{operand}_{d} = st[{first + d}];",
-                f"const ow_i64 l{operand}_{d} = st[{first + len(shape) + d}];",
-            ]
+            last = d == len(shape) - 1 and operand in self._dtypes.keys() - self.of.turned
+            element = f"sizeof({csource.c_type(self._dtypes[operand])})" if last else None
+            self.steps.append((f"s{operand}_{d}", f"st[{first + d}]", element))
+            self.before.append(f"const ow_i64 l{operand}_{d} = st[{first + len(shape) + d}];")
 
     def _elements(self, operand: int, shape: Shape) -> list[str]:
         """Return the C expressions of the bytes from a row's start to each of its elements."""
@@ -350,7 +426,9 @@ class _Lines:
                 continue
             for at in self._elements(k, shape):
                 self.before.append(f"const char *const a{slot} = p[{k}] + {at};")
-                self.before.append(f"const ow_i64 d{slot} = st[{self._strides[k]}];")
+                known = not shape and k not in of.turned
+                element = f"sizeof({csource.c_type(of.in_dtypes[slot])})" if known else None
+                self.steps.append((f"d{slot}", f"st[{self._strides[k]}]", element))
                 self.each.append(self._loaded(slot, f"a{slot} + t * d{slot}"))
                 slot += 1
         for k, (shape, taps) in enumerate(zip(of.states, of.taps, strict=True)):
@@ -418,22 +496,30 @@ class _Lines:
             output = len(of.sequences) + k
             self.after += [f"s{k}_{e}_1 = n{output}_{e};" for e in range(len(new))]
 
-    def function(self) -> list[str]:
+    def function(self, name: str, far: str = "") -> list[str]:
+        """Return the lines of the function. far: what is done if arrays lie in another way."""
         of = self.of
+        steps = [
+            f"const ow_i64 {step} = {size if far and size else place};"
+            for step, place, size in self.steps
+        ]
         result = len(of.shapes)
         leaves = [f"if ({self.slots[s]}) {{ why = {LEFT}; break; }}" for s in of.leaves]
         ends = [] if of.ends is None else [f"const int last = {self.slots[of.ends]} != 0;"]
         stop = [] if of.ends is None else [f"if (last) {{ t++; why = {ENDED}; break; }}"]
         return [
-            f"void {self.name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)",
+            f"void {name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)",
             "{",
-            *_indented(self.before, 1),
+            *([f"    {far}"] if far else []),
             "    ow_i64 t = 0, why = 0;",
+            *_indented(steps, 1),
+            *_indented(self.before, 1),
             "    for (; t < n; t++) {",
             f"        {_SEPARATE}",
             *_indented([*self.each, *leaves, *ends, *self.after, *stop], 2),
             "    }",
             *([f"    if (0) failed: why = {FAILED};"] if self.fails else []),
+            *(f"    __builtin_free(b{name});" for name in self.scratch),
             f"    *(ow_i64 *)p[{result}] = t;",
             f"    *(ow_i64 *)p[{result + 1}] = why;",
             "}",

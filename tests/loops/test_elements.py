@@ -5,7 +5,12 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from benchmark.numpy_programs.programs import matmul_by_loops
+from benchmark.numpy_programs.programs import (
+    cholesky_by_loops,
+    csr_product,
+    edit_distance,
+    matmul_by_loops,
+)
 from opwise import function, shared
 from opwise.loops import Scan, scan, small, until
 from opwise.tensor import inc_subtensor, set_subtensor
@@ -27,6 +32,7 @@ def agrees(program, *arguments, steps=0):
     (signature,) = compiled.signatures
     loops = [n for n in signature.compiled.maker.fgraph.toposort() if isinstance(n.op, Scan)]
     assert loops
+    signature.compiled.fn.wait_for_kernels()
     for loop in loops:
         vm = loop.tag.inside.fn
         vm.timing.start()
@@ -133,7 +139,105 @@ def rows_and_columns(a):
     return a
 
 
+def sorted_by_insertion(x):
+    for i in range(1, x.shape[0]):
+        value = x[i]
+        j = i - 1
+        while j >= 0 and x[j] > value:
+            x[j + 1] = x[j]
+            j -= 1
+        x[j + 1] = value
+    return x
+
+
+def every_other(x, n):
+    for i in range(1, n):
+        x[i::i] += 0.5
+        x[: -i - 1 : -2] *= 0.9
+        x[i - 1 :: -i] -= 0.1 * x[0]
+        if x[1] > 1.0:
+            x[i * i :: 3] = x[1]
+    return x
+
+
+def by_rows(a, b):
+    before = np.arange(len(b) + 1)
+    for i in range(len(a)):
+        row = np.zeros(len(b) + 1, dtype=np.int64)
+        row[0] = i + 1
+        for j in range(len(b)):
+            row[j + 1] = min(before[j + 1], row[j], before[j] - (a[i] == b[j])) + 1
+        before = row
+    return before
+
+
+def tables(x):
+    """Each step has arrays of its own, of known and of computed lengths."""
+    total = np.zeros(4)
+    for i in range(x.shape[0]):
+        counts = np.zeros(4)
+        for j in range(i):
+            counts[j % 4] += x[j]
+        copy = x.copy()
+        copy[i] = 0.0
+        total += counts * copy.max()
+    return total
+
+
+def paths(state, n):
+    path = np.zeros((n, 3))
+    for t in range(n):
+        x, y, z = state
+        state = state + 0.01 * np.array([10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z])
+        path[t] = state
+    return path
+
+
+def partitions(x):
+    """What a branch reads is read before another one overwrites it."""
+    low, high = 0, x.shape[0] - 1
+    for i in range(x.shape[0]):
+        if x[low] < 0.5:
+            low += 1
+        elif x[high] > 0.5:
+            high -= 1
+        else:
+            x[low], x[high] = x[high], x[low]
+            if i > 1:
+                x[i - 2] += 0.001 * x[low]
+    return x
+
+
+def begun_again(a, x, k):
+    """Each inner step begins with the array that was made before its loop."""
+    n, m = a.shape
+    for i in range(m):
+        for j in range(1, n):
+            for q in range(1, n):
+                w = np.zeros(n)
+                w[n - 1 - i] = 0.5 * np.sin(k[0])
+                w[-1 - j] += w[n - 1 - i]
+                x[:] = w
+                a[j - 1, i] = 0.5 * x[0]
+                x[i] = 0.5 * x[n - 1 - q]
+            x[j] += 0.75
+    return x
+
+
+CSR = (RNG.rand(20), RNG.randint(0, 9, 20), np.array([0, 3, 3, 10, 12, 20]), VECTOR)
+
+
 @pytest.mark.parametrize("program, arguments", [
+    (csr_product, CSR),
+    (cholesky_by_loops, (MATRIX @ MATRIX.T + 7 * np.eye(7),)),
+    (edit_distance, (NUMBERS, NUMBERS[::2])),
+    (sorted_by_insertion, (VECTOR,)),
+    (every_other, (VECTOR, 7)),
+    (by_rows, (NUMBERS, NUMBERS[::2])),
+    (tables, (VECTOR,)),
+    (paths, (np.array([1.0, 2.0, 3.0]), 20)),
+    (partitions, (VECTOR,)),
+    (begun_again, (MATRIX[:6, :6], VECTOR[:6], NUMBERS)),
     (distance, (NUMBERS, NUMBERS[::2])),
     (histogram, (NUMBERS, 9)),
     (sweeps, (MATRIX,)),
@@ -196,6 +300,81 @@ def test_an_index_out_of_bounds_is_an_error_at_its_line(index, named):
         compiled(x, where)
     assert "x[at[i]] += 1.0" in str(raised.value)
     assert not x.any()  # it is changed when the call has succeeded
+
+
+def test_an_element_that_is_read_early_fails_where_it_is_needed():
+    def program(x, at, taken):
+        for i in range(20):
+            if taken[i] > 0:
+                x[0] += 1.0
+                if taken[i] > 1:
+                    x[1] += x[at[i]]
+            elif taken[i] < 0:
+                x[1] -= x[at[i]]
+        return x
+
+    compiled = opwise.jit(program)
+    at, taken = np.arange(20) % 9, np.arange(20) % 3 - 1
+    at[1] = 99
+    np.testing.assert_array_equal(
+        compiled(VECTOR.copy(), at, taken), program(VECTOR.copy(), at, taken)
+    )
+    for of_step, line in ((-1, "x[1] -= x[at[i]]"), (2, "x[1] += x[at[i]]")):
+        taken[1] = of_step
+        with pytest.raises(IndexError, match="index 99") as raised:
+            compiled(VECTOR.copy(), at, taken)
+        assert line in str(raised.value)
+
+
+def test_a_step_of_zero_is_an_error_at_its_line():
+    def program(x, n):
+        for i in range(20):
+            x[:: n - i] = 1.0
+        return x
+
+    compiled = opwise.jit(program)
+    assert compiled(np.zeros(9), 20).all()
+    with pytest.raises(ValueError, match="zero") as raised:
+        compiled(np.zeros(9), 7)
+    assert "x[:: n - i] = 1.0" in str(raised.value)
+
+
+def test_an_inner_loop_collects_numbers():
+    v = T.dvector("v")
+
+    def outer(i, total):
+        rows = scan(lambda j, s: [s + j * i, s * 2.0], T.arange(i),
+                    [T.constant(0.5, dtype="float64"), None])[0]  # fmt: skip
+        return total + (rows[1] * v[:i]).sum()
+
+    out = scan(outer, T.arange(20), T.constant(0.0, dtype="float64"))[0][-1]
+    f = function([v], out)
+    given = np.random.RandomState(4).rand(20)
+    found, steps = steps_of_the_vm(f, given)
+    assert steps == 0
+    expected = 0.0
+    for i in range(20):
+        s = 0.5
+        for j in range(i):
+            expected += s * 2.0 * given[j]
+            s += j * i
+    np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("n, left", [(100, 0), (5000, 20)])
+def test_long_arrays_of_steps_are_left_to_the_vm(n, left):
+    m = T.lscalar("m")
+
+    def step(i, s):
+        return s * 0.5 + (T.arange(m) * i).sum()
+
+    out = scan(step, T.arange(20), T.constant(0.0, dtype="float64"))[0][-1]
+    found, steps = steps_of_the_vm(function([m], out), n)
+    assert steps == left
+    expected = 0.0
+    for i in range(20):
+        expected = 0.5 * expected + (np.arange(n) * i).sum()
+    np.testing.assert_allclose(found, expected)
 
 
 def test_an_error_in_an_inner_loop_names_both_loops():

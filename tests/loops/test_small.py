@@ -25,6 +25,7 @@ def steps_of_the_vm(f, *given):
     (loop,) = [n for n in f.maker.fgraph.toposort() if isinstance(n.op, Scan)]
     vm = loop.tag.inside.fn
     vm.timing.start()
+    f.fn.wait_for_kernels()
     vm.timing.reset()
     found = f(*given)
     counts = {count for count, *_ in vm.timing.by_step()}
@@ -364,12 +365,16 @@ def test_the_vm_runs_inner_loops_that_no_c_function_does():
                                np.linspace(0.5, 2, 40), 3)[1]  # fmt: skip
 
     many = 10**6  # without a look for signals
-    assert steps(lambda x, total: cube_root(x, total, n)) == 40
+    assert steps(lambda x, total: cube_root(x, total, n)) == 0
     assert steps(lambda x, total: last_of(lambda a, x: a * x, total, many // 100, x)) == 0
     assert steps(lambda x, total: last_of(lambda a, x: a * 0.5 + x, total, many, x)) == 40
     sums = scan(lambda x, total: scan(lambda a: a / 2, outputs_info=x, n_steps=20)[0].sum(),
                 v, [v[0] * 0])[0]  # fmt: skip
-    assert steps_of_the_vm(function([v], sums), np.ones(40))[1] == 40  # 20 rows are too many
+    outputs, _ = scan(lambda x, total: cube_root(x, total, n), v, [v[0] * 0])
+    with pytest.raises(IndexError):  # no step, so no last row
+        function([v, n], outputs)(np.ones(40), 0)
+    # all rows of a state are too many
+    assert steps_of_the_vm(function([v], sums), np.ones(40))[1] == 40
 
 
 def test_loops_around_loops_in_modes():

@@ -65,8 +65,12 @@ class Writer:
                     f"k[{row}] = ({counters[-1]} * 7 + k[{row}]) % 11", f"a[:, {column}] = x",
                     f"a[{row}] = a[{row}] * 0.5 + {value}", f"a[{row}, :] -= 0.1 * a[{row}]",
                     f"x[:] = a[:, {column}] + 0.5", "x[1:] = x[:-1] * 0.5",
+                    f"x[{counters[0]} + 1::{counters[-1]} + 1] = {value}",
+                    f"x[::-2] *= {value}", f"a[{row}, ::2] = x[{counters[-1]}::-1].sum()",
                 ]))  # fmt: skip
-            elif kind < 0.65:
+            elif kind < 0.6:
+                lines += self.local_array(counters, row, value)
+            elif kind < 0.67:
                 lines.append(f"s = 0.5 * s + {value}")
             elif kind < 0.8:
                 lines.append(f"if {self.number(counters, 1)} < {self.number(counters, 1)}:")
@@ -80,6 +84,17 @@ class Writer:
             else:
                 lines.append("s = s + 1.0")
         return lines
+
+    def local_array(self, counters, row, value):
+        other = self.index(counters, "n")
+        return [
+            f"w = {self.pick.choice(['np.zeros(n)', 'x.copy()', f'np.ones(n) * {value}'])}",
+            *(
+                [f"w[{row}] = {value}", f"w[{other}] += w[{row}]"] if self.pick.random() < 0.5 else
+                ["for p in range(n):", f"    w[p] = 0.5 * w[p - 1] + {value}"]
+            ),
+            self.pick.choice(["x[:] = w", f"x[{other}] = w[{row}] + w.max()", "s = 0.1 * w.sum()"]),
+        ]  # fmt: skip
 
     def block(self, counters):
         return [f"    {line}" for line in self.statements(counters)]
