@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from opwise import tensor as T
+from opwise.errors import TracingError
 from opwise.graph.provenance import is_internal, library_of
 from opwise.tracing import control, convert, shaping
 from opwise.tracing.control import LoopError, Steps, if_expression
@@ -73,7 +74,8 @@ class Converted:
     def _outside(self, owner: Any, name: str) -> Any:
         """Return what a global or closed-over variable holds while the function is traced."""
         value = owner.cell_contents if isinstance(owner, types.CellType) else owner[name]
-        note_read(owner, name, value)
+        if not _is_of_numpy(self._function):
+            note_read(owner, name, value)
         return captured(value) if type(value) is np.ndarray and current() is not None else value
 
 
@@ -112,6 +114,35 @@ def _is_convertible(function: types.FunctionType) -> bool:
     )
 
 
+def _is_of_numpy(function: Any) -> bool:
+    code = getattr(function, "__code__", None)
+    return code is not None and library_of(code.co_filename) == "numpy"
+
+
+def _by_implementation(function: Any, args: Any, kwargs: Any) -> Any:
+    """Call a function of numpy that has no handler: trace it, if numpy wrote it in Python.
+
+    Raises TracingError if it is written in C, or does what cannot be traced.
+    """
+    name = f"{getattr(function, '__module__', 'numpy')}.{getattr(function, '__name__', function)}"
+    inner = getattr(function, "_implementation", None)
+    if not isinstance(inner, types.FunctionType):
+        raise untraceable(
+            f"{name} cannot be traced yet.",
+            "Write it with other functions of numpy, or use opwise.jit(fallback=True).",
+        )
+    try:
+        return convert_function(inner).call(*args, **kwargs)
+    except TracingError as error:
+        if str(error).startswith("numpy."):
+            raise
+        reason = str(error).partition("\n")[0]
+        raise untraceable(
+            f"{name} cannot be traced with these arguments: {reason}",
+            "Write it with other functions of numpy, or use opwise.jit(fallback=True).",
+        ) from error
+
+
 def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call a function, as converted text does."""
     try:
@@ -121,7 +152,9 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if own is not None:
         return own(*args, **kwargs)
     if isinstance(function, types.FunctionType):
-        if _is_convertible(function):
+        if _is_convertible(function) or (
+            _is_of_numpy(function) and is_traced([*args, *kwargs.values()])
+        ):
             return convert_function(function).call(*args, **kwargs)
         return _made(function, function(*args, **kwargs), args, kwargs)
     if isinstance(function, types.MethodType):
@@ -616,7 +649,11 @@ HOOKS = types.SimpleNamespace(
         name: getattr(control, name)
         for name in (
             "and_", "or_", "not_", "chained", "if_expression", "if_statement", "for_statement",
-            "while_statement", "undefined", "returned",
+            "while_statement", "undefined", "returned", "error", "assertion", "handled",
         )
     },
+    untraceable=control.UNTRACEABLE,
+    any_error=Exception,
 )  # fmt: skip
+
+HANDLERS.register(implementation=_by_implementation)

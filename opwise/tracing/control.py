@@ -107,6 +107,49 @@ class LoopError(Exception):
         self.why, self.remedy = why, remedy
 
 
+class RaisesError(LoopError):
+    """A branch of the program raises an error."""
+
+
+# --- errors of the program ------------------------------------------------------------------------
+
+#: what no ``except`` of the program catches
+UNTRACEABLE = (TracingError, LoopError)
+
+
+def error(made: Callable[[], Any]) -> Any:
+    """Return what ``raise`` is given. Its text may need values that are not known yet."""
+    trace = current()
+    if trace is None or not trace.speculative:
+        return made()
+    try:
+        return made()
+    except TracingError:
+        return RuntimeError("an error whose text depends on values in arrays")
+
+
+def assertion(*text: Any) -> AssertionError:
+    """Return the error of an assertion that does not hold."""
+    return AssertionError(*text)
+
+
+def handled(*classes: Callable[[], Any]) -> None:
+    """Note the classes of errors that a ``try`` handles: in calls that lead to one numpy runs."""
+    trace = current()
+    if trace is not None:
+        for made in classes:
+            found = made()
+            trace.handled += found if isinstance(found, tuple) else (found,)
+
+
+def _raises(test: Any, given: RaisesError) -> None:
+    """Note that the program raises an error if a test holds."""
+    trace = current()
+    assert trace is not None
+    trace.error = trace.error or given.__cause__
+    trace.raised.write(T.or_(trace.raised.variable, _as_bool(test)))
+
+
 # --- conditions -----------------------------------------------------------------------------------
 
 
@@ -346,12 +389,22 @@ def if_statement(
         return
     before = get()
     first = next(Root.serials)
+    known = type(test) is Number and test.known
     try:
-        one = _branch(then, get, set_, before)
-        two = _branch(other, get, set_, before)
-        _join_branches(made, test, one, two, set_, names, first)
+        parts: list[Any] = []
+        for run, rest, sure in ((then, other, made), (other, then, None)):
+            try:
+                parts.append(_branch(run, get, set_, before))
+            except RaisesError as error:
+                trace = current()
+                if known or trace is None or trace.raised is None:
+                    raise
+                # in calls that raise the error it does not matter what the rest computes
+                rest()
+                _raises(T.invert(_as_bool(made)) if sure is None else sure, error)
+                return
+        _join_branches(made, test, parts[0], parts[1], set_, names, first)
     except LoopError as error:
-        known = type(test) is Number and test.known
         if not known:
             raise untraceable(
                 f"The branches of this if cannot be one program: {error.why}.",
@@ -385,7 +438,7 @@ def _branch(
         except Exception as error:
             _undo(log, first)
             set_(before)
-            raise LoopError(f"one raises {type(error).__name__}: {error}") from error
+            raise RaisesError(f"one raises {type(error).__name__}: {error}") from error
     written = _undo(log, first)
     set_(before)
     return after, written
@@ -1293,6 +1346,10 @@ class _Loop:
                     T.as_tensor_variable(np.asarray(True)) if stopped is True else stopped
                 )
                 ends = stopped if ends is None else T.or_(ends, stopped)
+        trace = current()
+        if trace is not None and trace.raised in self._written:
+            raised = self._outputs[trace.raised]
+            ends = raised if ends is None else T.or_(ends, raised)
         states: list[tuple[Any, Any, Any]] = []  # (placeholder, initial, after)
         fixed: dict[Any, Any] = {}
         targets: list[Any] = []

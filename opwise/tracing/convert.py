@@ -631,6 +631,31 @@ class _Converter(ast.NodeTransformer):
         )  # fmt: skip
         return [*definitions, _located(ast.Expr(call), node)]
 
+    # --- errors
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        arguments = [] if node.msg is None else [node.msg]
+        raised = ast.Raise(ast.Call(_hook("assertion"), arguments, []), None)
+        test = ast.UnaryOp(ast.Not(), node.test)
+        return self.visit_If(_located(ast.If(test, [raised], []), node))
+
+    def visit_Raise(self, node: ast.Raise) -> Any:
+        node = self.generic_visit(node)  # type: ignore[assignment]
+        if node.exc is not None:
+            node.exc = _located(_call("error", [_thunk(node.exc)]), node)
+        return node
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        classes = [h.type or _hook("any_error") for h in node.handlers]
+        node = self.generic_visit(node)  # type: ignore[assignment]
+        if classes:
+            handled = _call("handled", [_thunk(copy.deepcopy(c)) for c in classes])
+            node.body.insert(0, _located(ast.Expr(handled), node))
+            # what says that something cannot be traced is no error of the program
+            passing = ast.ExceptHandler(_hook("untraceable"), None, [ast.Raise(None, None)])
+            node.handlers.insert(0, _located(passing, node))
+        return node
+
     # --- expressions
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import inspect
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from opwise import tensor as T
 from opwise.compile.executable import Function
 from opwise.compile.function import function as compile_function
 from opwise.config import config
@@ -158,10 +160,13 @@ class Jit:
         fallback: bool = False,
         mode: Any = None,
         profile: Any = None,
+        plain: Callable[..., Any] | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         #: the function of the program
         self.function = function
+        #: what numpy runs, with the arguments of a call, to raise an error of the program
+        self._plain = function if plain is None else plain
         #: names of arguments whose values are constants
         self.static = (static,) if isinstance(static, str) else tuple(static)
         self.fallback = fallback
@@ -243,6 +248,12 @@ class Jit:
             if not self.fallback:
                 raise
             signature = self._in_numpy(structure, kinds, list(bound.arguments), error)
+        except Exception as error:
+            if "<traced " in str(error) and current() is None:
+                # an error of the program, whose text Python makes of values
+                run = self._in_python(list(bound.arguments))
+                run(*trees.unflatten(structure, list(map(copy.deepcopy, leaves))))
+            raise
         self._by_key.setdefault(key, []).append(signature)
         self.signatures.append(signature)
         if self._is_plain(args, kwargs, given):
@@ -287,6 +298,7 @@ class Jit:
     ) -> Signature:
         """Trace the function with arguments like these, and compile it."""
         trace = Trace()
+        trace.raised = Root(T.constant(np.asarray(False)))
         inputs: list[Any] = []
         numbers: list[int] = []
         traced: list[Any] = []
@@ -322,8 +334,18 @@ class Jit:
             profile=stats,
             on_unused_input="ignore",
         )
-        writer.finish(signature.compiled, numbers)
+        writer.finish(signature.compiled, numbers, self._in_python(list(bound.arguments)))
         return signature
+
+    def _in_python(self, names: list[str]) -> Callable[..., Any]:
+        """Return a function that runs the program's one in Python, with the values of a call."""
+        parameters, function = self._parameters, self._plain
+
+        def run(*args: Any) -> Any:
+            call = inspect.BoundArguments(parameters, dict(zip(names, args, strict=True)))  # type: ignore[arg-type]
+            return function(*call.args, **call.kwargs)
+
+        return run
 
     def _in_numpy(
         self, structure: Any, kinds: list[_Leaf], names: list[str], error: TracingError
@@ -336,7 +358,7 @@ class Jit:
         paths = _paths(names, structure)
         signature = Signature(structure, kinds, [shown for _, shown in paths], trace)
         writer = _Writer(signature, structure, kinds, [], None, paths, len(names))
-        writer.finish_in_numpy(self.function, self._parameters)
+        writer.finish_in_numpy(self._in_python(names), self.function.__name__)
         return signature
 
     def _recording(self) -> Any:
@@ -452,6 +474,8 @@ class _Writer:
                 self._changed[k] = self._output(value.root.variable)
             if type(value) is TracedGenerator and value.draws:
                 self._output(value.variable)  # all draws are made, used or not
+        raised = signature._trace.raised
+        self._raised = self._output(raised.variable) if raised and raised.version else None
         self._result = self._text_of(result)
 
     def _output(self, variable: Any) -> int:
@@ -510,10 +534,14 @@ class _Writer:
         self._given["unflatten"] = trees.unflatten
         return f"unflatten({self._constant(shallow)}, [{', '.join(parts)}])"
 
-    def finish(self, compiled: Function, numbers: list[int]) -> None:
-        """Write the call path and compile it."""
+    def finish(self, compiled: Function, numbers: list[int], in_python: Any) -> None:
+        """Write the call path and compile it.
+
+        in_python: runs the function in Python, for calls that lead to an error which the program
+        raises or handles.
+        """
         signature, given = self._signature, self._given
-        given["compiled"] = compiled
+        given["compiled"], given["in_python"] = compiled, in_python
         checks = self._structure_checks()
         lines = []
         for k, (path, _) in enumerate(self._paths):
@@ -540,17 +568,32 @@ class _Writer:
         held = [self._constant(array_) for array_, _ in signature._trace.captured.values()]
         arguments = ", ".join([*(f"v{k}" for k in numbers), *held])
         call = f"compiled({arguments})"
-        if assumed:
-            given["failed"] = signature
-            body += [
-                "    try:",
-                f"        r = {call}",
-                "    except Exception:",
-                f"        if not ({' and '.join(assumed)}): return MISS",
-                "        raise",
-            ]
+        again = f"in_python({', '.join(f'a{k}' for k in range(self._count))})"
+        trace = signature._trace
+        handled = (Exception,) if self._raised is not None else tuple(trace.handled)
+        states = []
+        if handled:
+            for k, kind in enumerate(self._kinds):
+                if kind.sort == "generator" and kind.same_as is None:
+                    # Python draws again
+                    body.append(f"    s{k} = v{k}.bit_generator.state")
+                    states.append(f"v{k}.bit_generator.state = s{k}")
+        if assumed or handled:
+            body += ["    try:", f"        r = {call}"]
+            if assumed:
+                body += [
+                    "    except Exception as error:",
+                    f"        if not ({' and '.join(assumed)}): return MISS",
+                    f"        if not isinstance(error, {self._constant(handled)}): raise",
+                ]
+            else:
+                body.append(f"    except {self._constant(handled)}:")
+            body += [f"        {each}" for each in (*states, f"return {again}")]
         else:
             body.append(f"    r = {call}")
+        if self._raised is not None:
+            body.append(f"    if r[{self._raised}]:")
+            body += [f"        {each}" for each in (*states, f"return {again}")]
         body += [f"    v{k}[...] = r[{place}]" for k, place in self._changed.items()]
         body.append(f"    return {self._result}")
         self._compile(body, str(compiled.name))
@@ -573,20 +616,14 @@ class _Writer:
         exec(compile(text, f"<opwise.jit {name}>", "exec"), self._given)
         self._signature.attempt = self._given["attempt"]
 
-    def finish_in_numpy(self, function: Callable[..., Any], parameters: inspect.Signature) -> None:
-        """Write a call path that runs a function in Python."""
+    def finish_in_numpy(self, in_python: Callable[..., Any], name: str) -> None:
+        """Write a call path that runs the function in Python."""
         conditions = [k.condition(f"v{j}", self._given) for j, k in enumerate(self._kinds)]
         lines = [f"v{k} = {path}" for k, (path, _) in enumerate(self._paths)]
         body = self._head(self._structure_checks(), lines, conditions)
-        names = list(parameters.parameters)[: self._count]
-
-        def run(*args: Any) -> Any:
-            call = inspect.BoundArguments(parameters, dict(zip(names, args, strict=True)))  # type: ignore[arg-type]
-            return function(*call.args, **call.kwargs)
-
-        self._given["run"] = run
-        body.append(f"    return run({', '.join(f'a{k}' for k in range(self._count))})")
-        self._compile(body, function.__name__)
+        self._given["in_python"] = in_python
+        body.append(f"    return in_python({', '.join(f'a{k}' for k in range(self._count))})")
+        self._compile(body, name)
 
     def _read(self, owner: Any, name: Any, value: Any) -> str:
         """Return the condition that the function still reads the same from outside."""

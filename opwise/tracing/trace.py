@@ -63,6 +63,13 @@ class Trace:
     #: function reads from globals, closures and objects; they are conditions of the signature
     reads: dict[tuple[int, Any], tuple[Any, Any, Any]] = field(default_factory=dict)
 
+    #: the memory of a bool: whether the program raises an error in a call, for values in arrays
+    raised: Any = None
+    #: the first such error, as far as it is known while the function is traced
+    error: BaseException | None = None
+    #: classes of errors that the program handles itself
+    handled: list[type[BaseException]] = field(default_factory=list)
+
     def demand(self, text: str) -> None:
         """Make a Python expression over the arguments a condition of the signature."""
         if text not in self.demands:

@@ -14,6 +14,7 @@ import numpy as np
 
 from opwise import gradient
 from opwise import tensor as T
+from opwise.errors import TracingError
 from opwise.graph.traversal import ancestors, clone_replace
 from opwise.graph.variable import Variable
 from opwise.loops.build import scan
@@ -48,6 +49,20 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _numbers(argnums: Any) -> tuple[int, ...]:
     return (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+
+def _only_errors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that raises the error of another one, in Python."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        function(*args, **kwargs)
+        raise TracingError(
+            "The function handles an error for these arguments, and what it does then has no "
+            "derivative and cannot be batched."
+        )
+
+    return run
 
 
 class _Cut:
@@ -149,8 +164,16 @@ def _like(leaf: Any, variable: Any) -> Any:
     return array(fitted(variable, leaf.dims), leaf.dims, leaf.scalar)
 
 
-def _call(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Trace a function; arrays that it changes in place are refused, but for its own."""
+def _call(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    joined: Callable[[Sequence[Any]], list[Any]],
+) -> Any:
+    """Trace a function; arrays that it changes in place are refused, but for its own.
+
+    joined: gives variables of it their values outside.
+    """
     trace = current()
     log: dict[Root, Any] = {}
     first = next(Root.serials)
@@ -169,7 +192,9 @@ def _call(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
                 "Let it change a copy: x = x.copy().",
             )
     for root in log:
-        if root.serial < first:
+        if trace is not None and root is trace.raised:
+            (root.variable,) = joined([root.variable])
+        elif root.serial < first:
             raise untraceable(
                 "A function of which a derivative is taken, or that vmap batches, changes an array "
                 "that it did not make.",
@@ -219,7 +244,7 @@ def value_and_grad(
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         numbers = [n % len(args) for n in _numbers(argnums)]
         cut = _Cut(args, numbers, "A gradient")
-        result = _call(function, cut.args, kwargs)
+        result = _call(function, cut.args, kwargs, cut.joined)
         value, aux = result if has_aux else (result, None)
         cost = _cost(value)
         found = gradient.grad(cost, cut.places, disconnected_inputs="ignore")
@@ -229,7 +254,7 @@ def value_and_grad(
         value = cut.joined_value(value)
         return ((value, cut.joined_value(aux)) if has_aux else value), shown
 
-    return Jit(differentiated)
+    return Jit(differentiated, plain=_only_errors(function))
 
 
 def grad(
@@ -247,7 +272,7 @@ def grad(
         value, gradients = inner(*args, **kwargs)
         return (gradients, value[1]) if has_aux else gradients
 
-    return Jit(differentiated)
+    return Jit(differentiated, plain=_only_errors(function))
 
 
 def _rows(value: Any) -> tuple[Any, tuple[Any, ...]]:
@@ -277,7 +302,7 @@ def jacobian(function: Any, argnums: Any = 0, *args: Any, **kwargs: Any) -> Any:
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         numbers = [n % len(args) for n in _numbers(argnums)]
         cut = _Cut(args, numbers, "A Jacobian")
-        vector, shape = _rows(_call(function, cut.args, kwargs))
+        vector, shape = _rows(_call(function, cut.args, kwargs, cut.joined))
         if shape:
             found = jacobian_of_variable(vector, cut.places, disconnected_inputs="ignore")
         else:
@@ -297,7 +322,7 @@ def jacobian(function: Any, argnums: Any = 0, *args: Any, **kwargs: Any) -> Any:
             trees_.append(trees.unflatten(cut.structures[n], parts))
         return trees_[0] if isinstance(argnums, int) else tuple(trees_)
 
-    return Jit(differentiated)
+    return Jit(differentiated, plain=_only_errors(function))
 
 
 def hessian(function: Any, argnums: Any = 0, *args: Any, **kwargs: Any) -> Any:
@@ -338,7 +363,7 @@ def _jvp(function: Callable[..., Any]) -> Jit:
             )
             for p, leaf, place in zip(points, cut.leaves, cut.places, strict=True)
         ]  # fmt: skip
-        value = _call(function, cut.args, {})
+        value = _call(function, cut.args, {}, cut.joined)
         leaves, structure = trees.flatten(value)
         made = []
         for leaf in leaves:
@@ -350,7 +375,7 @@ def _jvp(function: Callable[..., Any]) -> Jit:
             made.append(array(fitted(variable, traced.dims), traced.dims, not traced.ndim))
         return cut.joined_value(value), trees.unflatten(structure, made)
 
-    return Jit(differentiated)
+    return Jit(differentiated, plain=_only_errors(lambda primals, tangents: function(*primals)))
 
 
 def vjp(function: Callable[..., Any], *primals: Any) -> Any:
@@ -372,7 +397,7 @@ def vjp(function: Callable[..., Any], *primals: Any) -> Any:
 def _vjp(function: Callable[..., Any]) -> Jit:
     def differentiated(primals: Any, weights: Any) -> Any:
         cut = _Cut(primals, range(len(primals)), "A derivative")
-        value, _ = trees.flatten(_call(function, cut.args, {}))
+        value, _ = trees.flatten(_call(function, cut.args, {}, cut.joined))
         given, _ = trees.flatten(weights)
         if len(value) != len(given):
             raise ValueError("The cotangents have another structure than the value.")
@@ -384,7 +409,7 @@ def _vjp(function: Callable[..., Any]) -> Jit:
         found = cut.joined(gradient.grad(total, cut.places, disconnected_inputs="ignore"))
         return tuple(cut.gradient(n, found) for n in range(len(primals)))
 
-    return Jit(differentiated)
+    return Jit(differentiated, plain=_only_errors(lambda primals, weights: function(*primals)))
 
 
 # --- batching -------------------------------------------------------------------------------------
@@ -438,19 +463,19 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> A
             inner.append(trees.unflatten(structure, parts))
         if not sequences:
             raise ValueError("vmap needs an argument with rows")
-        result = _call(function, inner, kwargs)
+
+        def rows_of(outputs: Sequence[Any]) -> list[Any]:
+            def step(*rows: Any) -> Any:
+                return list(clone_replace(list(outputs), dict(zip(places, rows, strict=False))))
+
+            return scan(step, sequences=sequences, return_list=True)[0] if outputs else []
+
+        result = _call(function, inner, kwargs, lambda given: [T.any(rows_of(given)[0])])
         leaves, structure = trees.flatten(result)
         values = [as_traced(leaf) for leaf in leaves]
         depending = [k for k, v in enumerate(values) if set(places) & set(ancestors([v.variable]))]
-        outputs = [values[k].variable for k in depending]
-        stacked: dict[int, Any] = {}
-        if outputs:
-
-            def step(*rows: Any) -> Any:
-                return list(clone_replace(outputs, dict(zip(places, rows, strict=False))))
-
-            found, _ = scan(step, sequences=sequences, return_list=True)
-            stacked = dict(zip(depending, found, strict=True))
+        found = rows_of([values[k].variable for k in depending])
+        stacked = dict(zip(depending, found, strict=True))
         made = []
         for k, value in enumerate(values):
             dims = (length, *value.dims)
@@ -461,4 +486,17 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> A
             made.append(shaping.moveaxis(rows, 0, out_axes) if out_axes else rows)
         return trees.unflatten(structure, made)
 
-    return Jit(batched)
+    def by_rows(*args: Any, **kwargs: Any) -> None:
+        axes = (in_axes,) * len(args) if in_axes is None or isinstance(in_axes, int) else in_axes
+        parts = [trees.flatten(arg) for arg in args]
+        rows = next(
+            len(np.moveaxis(leaves[0], axis, 0))
+            for (leaves, _), axis in zip(parts, axes, strict=True) if axis is not None
+        )  # fmt: skip
+        for k in range(rows):
+            function(*[
+                trees.unflatten(s, [leaf if axis is None else np.take(leaf, k, axis) for leaf in x])
+                for (x, s), axis in zip(parts, axes, strict=True)
+            ], **kwargs)  # fmt: skip
+
+    return Jit(batched, plain=_only_errors(by_rows))

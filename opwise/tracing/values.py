@@ -40,6 +40,8 @@ class Handlers:
     #: (array, key) -> array; (array, key, value) -> None
     getitem: Callable[..., Any]
     setitem: Callable[..., Any]
+    #: (a function of numpy without an entry in ``functions``, arguments, keywords) -> its result
+    implementation: Callable[..., Any]
     #: {a function of numpy: what it does with traced arrays}
     functions: dict[Any, Callable[..., Any]]
     #: {name of a method: function of the array and the arguments}
@@ -781,11 +783,7 @@ def call_function(func: Any, args: Any, kwargs: Any) -> Any:
     """
     own = HANDLERS.functions.get(func)
     if own is None:
-        name = f"{getattr(func, '__module__', 'numpy')}.{getattr(func, '__name__', func)}"
-        raise untraceable(
-            f"{name} cannot be traced yet.",
-            "Write it with other functions of numpy, or use opwise.jit(fallback=True).",
-        )
+        return HANDLERS.implementation(func, args, kwargs)
     return own(*args, **kwargs)
 
 

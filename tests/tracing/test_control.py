@@ -382,14 +382,6 @@ def test_branches_that_differ_are_an_error_with_the_line():
         opwise.jit(f)(normal(3))
     assert "if x.sum() > 0:" in str(caught.value)
 
-    def g(x):
-        if x.sum() > 0:
-            raise ValueError("no")
-        return x
-
-    with pytest.raises(TracingError, match="one raises ValueError: no"):
-        opwise.jit(g)(normal(3))
-
 
 def test_loops_that_change_shapes():
     def f(x, n):
@@ -838,3 +830,92 @@ def test_the_flag_that_ends_a_loop_is_no_state():
     jitted = check(f, [np.ones(12)], [-np.ones(15)], [np.full(20, 4.0)], signatures=1)
     # the last one has the sum, and the number of its step
     assert sorted(len(loop.layout.taps) for loop in scans(jitted)) == [2, 3]
+
+
+def positive_root(x):
+    if (x < 0).any():
+        raise ValueError(f"the least is {float(x.min()):.1f}")
+    assert x.sum() < 100, "too much"
+    return np.sqrt(x)
+
+
+def steps_below(x, least):
+    total = 0.0
+    for value in x:
+        total = total + value
+        if total < least:
+            raise OverflowError(f"{total} after a step")
+    return total
+
+
+def halvings(x):
+    count = 0
+    while x > 1:
+        x = x / 2
+        count += 1
+        if count > 20:
+            raise RuntimeError(f"not after {count} steps")
+    return count
+
+
+def element(x, k):
+    if k >= len(x):
+        raise KeyError(k)
+    return x[k]
+
+
+def solved(a, b):
+    try:
+        return np.linalg.solve(a, b)
+    except np.linalg.LinAlgError as error:
+        return np.zeros(len(b)), str(error)
+
+
+ERRORS = [
+    (positive_root, [(np.ones(3),), (-np.ones(3),), (99 * np.ones(3),)]),
+    (steps_below, [(np.ones(3), -1.0), (-np.ones(12), -1.0)]),
+    (halvings, [(100.0,), (1e9,)]),
+    (element, [(np.arange(3.0), 1), (np.arange(3.0), 3)]),
+    (solved, [(np.eye(2), np.ones(2)), (np.zeros((2, 2)), np.ones(2))]),
+]
+
+
+@pytest.mark.parametrize("function,calls", ERRORS, ids=[f.__name__ for f, _ in ERRORS])
+def test_errors_that_values_decide_are_those_of_numpy(function, calls):
+    compiled = opwise.jit(function)
+    for args in calls:
+        outcomes = []
+        for run in (function, compiled):
+            try:
+                outcomes.append(run(*args))
+            except Exception as error:
+                outcomes.append((type(error), str(error)))
+        assert str(outcomes[0]) == str(outcomes[1])
+    assert len(compiled.signatures) == 1
+
+
+def test_an_error_takes_back_the_draws_and_leaves_arguments():
+    def f(x, rng):
+        x += 1
+        drawn = rng.normal(size=2)
+        if x.max() < 0:
+            raise ValueError(f"drew {drawn}")
+        return drawn
+
+    compiled, messages = opwise.jit(f), []
+    for run in (f, compiled):
+        with pytest.raises(ValueError) as caught:
+            run(np.full(2, -5.0), np.random.default_rng(3))
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+
+
+def test_except_does_not_hide_what_cannot_be_traced():
+    def f(x):
+        try:
+            return np.busday_count(x, x)
+        except Exception:
+            return x
+
+    with pytest.raises(TracingError, match="busday_count"):
+        opwise.jit(f)(np.ones(2))

@@ -222,3 +222,22 @@ def test_what_has_no_gradient():
         opwise.grad(changes)(normal(3))
     with pytest.raises(TypeError, match="expected a function"):
         opwise.vmap(3)
+
+
+def cubes(x):
+    if (x < 0).any():
+        raise ValueError(f"{float(x.min())} is negative")
+    assert x.sum() < 100
+    return (x**3).sum()
+
+
+def test_derivatives_and_batches_raise_the_errors_of_the_function():
+    gradient, rows = opwise.grad(cubes), opwise.vmap(cubes)
+    assert np.allclose(gradient(np.ones(2)), 3)
+    assert np.allclose(rows(np.ones((3, 2))), 2)
+    with pytest.raises(ValueError, match="is negative"):
+        gradient(np.array([1.0, -2.0]))
+    with pytest.raises(ValueError, match="is negative"):
+        rows(np.array([[1.0, 1.0], [1.0, -2.0]]))
+    with pytest.raises(AssertionError):
+        gradient(np.full(2, 99.0))
