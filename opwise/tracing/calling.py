@@ -21,7 +21,8 @@ from opwise.graph.provenance import is_internal, library_of
 from opwise.tracing import control, convert, shaping
 from opwise.tracing.control import LoopError, Steps, if_expression
 from opwise.tracing.indexing import converted
-from opwise.tracing.reducing import number_from
+from opwise.tracing.ops import numpy_call
+from opwise.tracing.reducing import number_from, result_type_of
 from opwise.tracing.trace import current, untraceable
 from opwise.tracing.values import (
     HANDLERS,
@@ -29,10 +30,12 @@ from opwise.tracing.values import (
     Number,
     Traced,
     as_traced,
+    call_function,
     captured,
     constant,
     is_one,
     is_traced,
+    kind_of,
     number_operation,
     number_variable,
 )
@@ -151,6 +154,16 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         own = None
     if own is not None:
         return own(*args, **kwargs)
+    owner = getattr(function, "__self__", None)
+    if current() is not None and is_traced([*args, *kwargs.values()]):
+        # numpy does not look for traced arrays in lists
+        if hasattr(function, "_implementation"):
+            return call_function(function, args, kwargs)
+        if any(isinstance(a, list | tuple) and is_traced(a) for a in args):
+            if type(function) is np.ufunc:
+                return HANDLERS.ufunc(function, "__call__", args, kwargs)
+            if type(owner) is np.ufunc:
+                return HANDLERS.ufunc(owner, function.__name__, args, kwargs)
     if isinstance(function, types.FunctionType):
         if _is_convertible(function) or (
             _is_of_numpy(function) and is_traced([*args, *kwargs.values()])
@@ -166,7 +179,6 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(function, functools.partial):
         return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
     _check_builtin(function)
-    owner = getattr(function, "__self__", None)
     if type(owner) is np.ndarray and current() is not None:
         return getattr(captured(owner), function.__name__)(*args, **kwargs)
     return _made(function, function(*args, **kwargs), args, kwargs)
@@ -214,12 +226,18 @@ def _made(function: Any, result: Any, args: Any, kwargs: Any) -> Any:
 # --- items ----------------------------------------------------------------------------------------
 
 
+#: the classes of numpy.r_ and numpy.c_
+_CONCATENATORS = type(np.r_).__mro__[1]
+
+
 def getitem(container: Any, key: Any) -> Any:
     """Return ``container[key]``."""
     if type(container) is np.ndarray and current() is not None:
         return captured(container)[key]
     if isinstance(container, list | tuple) and type(key) is Traced:
         return container[operator.index(key)]
+    if isinstance(container, _CONCATENATORS) and is_traced(key):
+        return convert_function(type(container).__getitem__).call(container, key)
     value = container[key]
     return captured(value) if type(value) is np.ndarray and current() is not None else value
 
@@ -228,7 +246,7 @@ def attribute(owner: Any, name: str) -> Any:
     """Return an attribute; data in it becomes a condition of the signature."""
     value = getattr(owner, name)
     trace = current()
-    if trace is None or type(owner) in (Traced, Number) or isinstance(owner, types.ModuleType):
+    if trace is None or isinstance(owner, Traced | Number | shaping.Flags | types.ModuleType):
         return value
     note_read(owner, name, value)
     return captured(value) if type(value) is np.ndarray else value
@@ -477,6 +495,58 @@ def reversed_(values: Any) -> Any:
     return Steps(steps.length, lambda k: steps.item(steps.length - 1 - k))
 
 
+@instead_of(type)
+def type_(value: Any, *more: Any) -> Any:
+    """Return ``type``, with what a traced value stands for."""
+    if type(value) is Number:
+        return PYTHON_TYPES[value.kind]
+    if type(value) is Traced:
+        return value.dtype.type if value.scalar else np.ndarray
+    return type(value, *more)
+
+
+def _over_all(python: Any, join: Any, reduce: Any) -> None:
+    def test(values: Any) -> Any:
+        if type(values) is Traced and values.ndim == 1:
+            return number_from(reduce(values))
+        found = list(values) if current() is not None else values
+        if not is_traced(found):
+            return python(found)
+        result: Any = python is all
+        for value in found:
+            # of bools, as for Python; arrays have no truth value
+            result = join(result, lambda v=value: TABLE[bool](v))
+        return result
+
+    TABLE[python] = test
+
+
+_over_all(any, control.or_, np.any)
+_over_all(all, control.and_, np.all)
+
+
+@instead_of(sorted)
+def sorted_(values: Any, *, key: Any = None, reverse: Any = False) -> Any:
+    """Return ``sorted``; traced numbers are sorted as an array."""
+    if key is not None or not is_traced(values if type(values) is Traced else [*values]):
+        return sorted(values, key=key, reverse=reverse)
+    numbers = type(values) is not Traced and all(kind_of(v) is not None for v in values)
+    made = np.sort(as_traced(values if type(values) is Traced else [*values]))
+    items = list(made[::-1] if reverse else made)
+    return [number_from(item) for item in items] if numbers else items
+
+
+@instead_of(round)
+def round_(value: Any, digits: Any = None) -> Any:
+    """Return ``round``; numpy's differs from it."""
+    if type(value) is not Number or value.kind != "f" or digits is None:
+        return round(value) if digits is None else round(value, digits)
+    (made,) = numpy_call(
+        "python.round", [value.variable, number_variable(digits)], [(np.float64, ())]
+    )
+    return Number("f", made)
+
+
 @instead_of(isinstance)
 def isinstance_(value: Any, classes: Any) -> bool:
     """Return ``isinstance``, with what a traced value stands for."""
@@ -574,6 +644,57 @@ TABLE[np.asarray] = TABLE[np.asanyarray] = lambda a, dtype=None, order=None, **m
 )
 TABLE[np.array] = lambda object, dtype=None, **more: _array(object, dtype, **more)
 TABLE[np.ascontiguousarray] = lambda a, dtype=None, **more: shaping._contiguous(a, dtype)
+for _function, _own in HANDLERS.functions.items():
+    # numpy's own code calls some functions below their dispatch
+    TABLE.setdefault(getattr(_function, "_implementation", _function), _own)
+
+
+class _Converter:
+    """What numpy's own code uses to make arrays of arguments, for traced ones."""
+
+    def __init__(self, *values: Any) -> None:
+        self._values = values
+        self.scalar_input = tuple(
+            type(v) is Number or kind_of(v) is not None or getattr(v, "scalar", False)
+            for v in values
+        )
+
+    def __getitem__(self, k: int) -> Any:
+        return _array_of(self._values[k])
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def as_arrays(self, subok: bool = True, pyscalars: str = "convert_if_no_array") -> Any:
+        """Return the arrays."""
+        return tuple(map(_array_of, self._values))
+
+    def result_type(self, extra_dtype: Any = None, ensure_inexact: bool = False) -> Any:
+        """Return the dtype that the arguments have together."""
+        made = result_type_of(*self._values)
+        if extra_dtype is not None:
+            made = np.result_type(made, extra_dtype)
+        return np.result_type(made, 0.0) if ensure_inexact else made
+
+    def wrap(self, value: Any, to_scalar: Any = None) -> Any:
+        """Return a result as the function does."""
+        scalar = all(self.scalar_input) if to_scalar is None else to_scalar
+        return value[()] if scalar and type(value) is Traced and not value.ndim else value
+
+
+def _array_of(value: Any) -> Any:
+    return _asarray(value, None, None)
+
+
+if (_made_by := getattr(np._core._multiarray_umath, "_array_converter", None)) is not None:
+    TABLE[_made_by] = lambda *values: (
+        _Converter(*values) if is_traced(list(values)) else _made_by(*values)
+    )
+
+TABLE[np.broadcast_shapes] = lambda *shapes: (
+    shaping.broadcast_arrays(*[shaping.full(s, 0) for s in shapes])[0].dims
+    if is_traced(list(shapes)) else np.broadcast_shapes(*shapes)
+)  # fmt: skip
 TABLE[np.isscalar] = lambda value: (
     value.scalar if type(value) is Traced else type(value) is Number or np.isscalar(value)
 )

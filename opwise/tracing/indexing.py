@@ -317,10 +317,10 @@ def _viewed(x: Traced, items: list[Any]) -> Traced:
                 order.append(axis)
                 dims.append(x.dims[axis])
                 axis += 1
-        x = x.view(Reorder(order, x.ndim), tuple(dims), x.contiguous)
+        x = x.part(Reorder(order, x.ndim), tuple(dims), x.contiguous)
         items = [slice(None) if item is None else item for item in items]
     if all(isinstance(item, slice) and _is_whole(item) for item in items):
-        return x.view(Index(tuple(items)), x.dims, x.contiguous) if items else x
+        return x.part(Index(tuple(items)), x.dims, x.contiguous) if items else x
     result: list[Dim] = []
     key: list[Any] = []
     owner: list[Tensor] = []
@@ -337,14 +337,14 @@ def _viewed(x: Traced, items: list[Any]) -> Traced:
             item = _checked(item, dim, axis)
             contiguous = not result and contiguous
         key.append(item)
-    viewed = x.view(Index(tuple(key)), tuple(result), contiguous)
+    viewed = x.part(Index(tuple(key)), tuple(result), contiguous)
     variable = viewed.variable
     owner.append(variable)
     if any(b and not is_one(d) for b, d in zip(variable.type.broadcastable, result, strict=True)):
         dims = [1 if b else d for b, d in zip(variable.type.broadcastable, result, strict=True)]
-        viewed = x.view(Index(tuple(key)), tuple(dims), contiguous)
+        viewed = x.part(Index(tuple(key)), tuple(dims), contiguous)
     if any(is_one(d) and not b for b, d in zip(variable.type.broadcastable, result, strict=True)):
-        viewed = x.view(Narrow(tuple(key), tuple(map(is_one, result))), tuple(result), contiguous)
+        viewed = x.part(Narrow(tuple(key), tuple(map(is_one, result))), tuple(result), contiguous)
     return viewed
 
 
@@ -379,7 +379,7 @@ def _without_new_axes(x: Traced, items: list[Any]) -> tuple[Traced, list[Any]]:
             order.append(axis)
             dims.append(x.dims[axis])
             axis += 1
-    x = x.view(Reorder(order, x.ndim), tuple(dims))
+    x = x.part(Reorder(order, x.ndim), tuple(dims))
     return x, [slice(None) if item is None else item for item in items]
 
 

@@ -38,6 +38,7 @@ from opwise.tracing.values import (
     fitted,
     hint_of,
     is_one,
+    is_traced,
     number_of,
     require_equal,
     shape_text,
@@ -64,9 +65,9 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     x, y = as_traced(a), as_traced(b)
     if not x.ndim or not y.ndim:
         return _finish(np.multiply(x, y), out)
-    if y.ndim == 1:
-        return _finish(tensordot(x, y, ([x.ndim - 1], [0])), out)
-    return _finish(tensordot(x, y, ([x.ndim - 1], [y.ndim - 2])), out)
+    made = tensordot(x, y, ([x.ndim - 1], [max(y.ndim - 2, 0)]))
+    made.scalar = not made.ndim
+    return _finish(made, out)
 
 
 HANDLERS.methods["dot"] = dot
@@ -164,7 +165,9 @@ def inner(a: Any, b: Any, /) -> Any:
     x, y = as_traced(a), as_traced(b)
     if not x.ndim or not y.ndim:
         return np.multiply(x, y)
-    return tensordot(x, y, ([x.ndim - 1], [y.ndim - 1]))
+    made = tensordot(x, y, ([x.ndim - 1], [y.ndim - 1]))
+    made.scalar = not made.ndim
+    return made  # type: ignore[no-any-return]
 
 
 @implements(np.outer, np.linalg.outer)
@@ -203,7 +206,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     if len(left) == 1 and x.ndim <= 2 and y.ndim <= 2:
         u = transpose(x, [*kept_x, *left])
         v = transpose(y, [*right, *kept_y])
-        return array(fitted(converted(_product2(u, v), dtype), dims), dims, not dims)
+        return array(fitted(converted(_product2(u, v), dtype), dims), dims)
     inner_size: Dim = 1
     for k in left:
         inner_size = x.dims[k] if is_one(inner_size) else inner_size * x.dims[k]
@@ -211,9 +214,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     v = reshape(transpose(y, [*right, *kept_y]), (inner_size, -1 if kept_y else 1))
     made = _product2(u, v)
     flat = (u.dims[0], v.dims[1])
-    result = reshape(array(fitted(converted(made, dtype), flat), flat), dims)
-    result.scalar = not dims
-    return result
+    return reshape(array(fitted(converted(made, dtype), flat), flat), dims)
 
 
 @implements(np.einsum)
@@ -392,11 +393,12 @@ def _by_numpy(
     x: Traced,
     results: Sequence[tuple[Any, Sequence[Dim]]],
     *more: Tensor,
+    keywords: tuple[str, ...] = (),
     **constants: Any,
 ) -> list[Traced]:
     """Return results of a function of numpy.linalg, with their dtypes and shapes."""
     types = [(dtype, [is_one(d) for d in dims]) for dtype, dims in results]
-    made = numpy_call(f"linalg.{name}", [x.variable, *more], types, **constants)
+    made = numpy_call(f"linalg.{name}", [x.variable, *more], types, keywords, **constants)
     return [array(v, dims, not dims) for v, (_, dims) in zip(made, results, strict=True)]
 
 
@@ -581,13 +583,24 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     rows, columns = x.dims
     least = _least(rows, columns)
     left: Number = Number("i", lambda: made[1].variable.shape[0])
+    more, constants = [y.variable], {"rcond": rcond}
+    if is_traced(rcond):
+        more, constants = [y.variable, as_traced(rcond).variable], {}
     made = _by_numpy(
         "lstsq", x,
         [(dtype, (columns, *y.dims[1:])), (_real(dtype), (left,)), (np.int32, ()),
          (_real(dtype), (least,))],
-        y.variable, rcond=rcond,
+        *more, keywords=() if constants else ("rcond",), **constants,
     )  # fmt: skip
     return made[0], made[1], made[2], made[3]
+
+
+@implements(np.linalg.eig, np.linalg.eigvals)
+def eig(a: Any) -> Any:
+    raise untraceable(
+        "numpy.linalg.eig and eigvals give real or complex numbers, as the values decide.",
+        "Write numpy.linalg.eigh or eigvalsh for symmetric and Hermitian matrices.",
+    )
 
 
 @implements(np.linalg.norm)

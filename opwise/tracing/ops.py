@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,26 +19,30 @@ class NumpyCall(Op):
     """A function of numpy, called with arrays and constants.
 
     name: dotted, such as 'linalg.eigh', in the module numpy. types: (dtype, broadcastable) of each
-    result. constants: (keyword, value) pairs, hashable.
+    result. constants: (keyword, value) pairs, hashable. keywords: those of the last inputs.
     """
 
-    __props__ = ("name", "types", "constants")
+    __props__ = ("name", "types", "constants", "keywords")
 
     def __init__(
         self,
         name: str,
         types: tuple[tuple[str, tuple[bool, ...]], ...],
         constants: tuple[tuple[str, Any], ...] = (),
+        keywords: tuple[str, ...] = (),
     ) -> None:
         self.name, self.types, self.constants = name, types, constants
+        self.keywords = keywords
 
     def make_node(self, *inputs: Any) -> Apply:
         made = [as_tensor_variable(x) for x in inputs]
         return Apply(self, made, [tensor_type(dtype, ones)() for dtype, ones in self.types])
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        first = len(inputs) - len(self.keywords)
+        named = dict(zip(self.keywords, inputs[first:], strict=True))
         with np.errstate(all="ignore"):
-            results = numpy_function(self.name)(*inputs, **dict(self.constants))
+            results = numpy_function(self.name)(*inputs[:first], **named, **dict(self.constants))
         if len(self.types) == 1 and not isinstance(results, tuple):
             results = (results,)
         for storage, value, (dtype, _) in zip(output_storage, results, self.types, strict=True):
@@ -52,21 +56,39 @@ class NumpyCall(Op):
 
 
 def numpy_function(name: str) -> Any:
-    """Return the function of numpy with a dotted name."""
-    module, _, function = name.rpartition(".")
-    return getattr(importlib.import_module(f"numpy.{module}" if module else "numpy"), function)
+    """Return the function of numpy with a dotted name, or one of this module."""
+    return OWN.get(name) or functools.reduce(getattr, name.split("."), np)
+
+
+def _at_number(function: Any) -> Any:
+    """Return a function of numpy whose second argument is a number of Python, without a dtype."""
+    return lambda x, q, **constants: function(x, q.item(), **constants)
+
+
+def _rounded(x: np.ndarray, digits: np.ndarray) -> float:
+    return round(x.item(), digits.item())
+
+
+#: functions of Python that this module calls as if they were numpy's
+OWN: dict[str, Any] = {
+    "python.round": _rounded,
+    "python.quantile": _at_number(np.quantile),
+    "python.nanquantile": _at_number(np.nanquantile),
+}
 
 
 def numpy_call(
     name: str,
     inputs: Sequence[Any],
     types: Sequence[tuple[Any, Sequence[bool]]],
+    keywords: tuple[str, ...] = (),
     **constants: Any,
 ) -> list[Tensor]:
     """Return the variables of the results of a function of numpy.
 
-    types: (dtype, which axes have the length 1 in all calls) of each result.
+    types: (dtype, which axes have the length 1 in all calls) of each result. keywords: the names of
+    the last inputs, which are no positional arguments.
     """
     made = tuple((np.dtype(dtype).name, tuple(map(bool, ones))) for dtype, ones in types)
-    op = NumpyCall(name, made, tuple(sorted(constants.items())))
+    op = NumpyCall(name, made, tuple(sorted(constants.items())), keywords)
     return op(*inputs, return_list=True)

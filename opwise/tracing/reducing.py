@@ -35,13 +35,16 @@ from opwise.tracing.values import (
     HANDLERS,
     UNKNOWN,
     Number,
+    Root,
     Traced,
+    Unhandled,
     array,
     as_traced,
     common_order,
     fitted,
     hint_of,
     is_one,
+    is_traced,
     number_text,
     product,
 )
@@ -259,7 +262,7 @@ def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
 ) -> Any:
     if returned:
-        raise untraceable("numpy.average with returned=True cannot be traced.", "Sum the weights.")
+        raise Unhandled
     if weights is None:
         return mean(a, axis, None, None, keepdims)
     x, w = as_traced(a), as_traced(weights)
@@ -686,9 +689,16 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Traced:
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> Any:
-    if weights is not None or density:
-        raise untraceable("numpy.histogram with weights= or density= cannot be traced.", "")
     x = as_traced(a)
+    more, keywords, counted = [], (), np.dtype(np.intp)
+    if weights is not None:
+        w = as_traced(weights)
+        more, keywords = [w.variable], ("weights",)
+        counted = np.histogram(np.ones(1), weights=np.ones(1, w.dtype))[0].dtype
+    if density:
+        counts, edges = histogram(x, bins, range, None, weights)
+        widths = astype(np.diff(edges), float, copy=False)
+        return counts / widths / sum_(counts), edges
     if isinstance(bins, int | np.integer | Number):
         count = operator.index(bins)
         constants = {"bins": count}
@@ -699,17 +709,100 @@ def histogram(
         kind = np.dtype(float) if x.dtype.kind in "iub" else np.result_type(x.dtype, np.float32)
         kind = np.histogram(np.ones(1, x.dtype), bins=1)[1].dtype
         counts, edges = numpy_call(
-            "histogram", [x.variable],
-            [(np.int64, (count == 1,)), (kind, (False,))], **constants,
+            "histogram", [x.variable, *more], [(counted, (count == 1,)), (kind, (False,))],
+            keywords, **constants,
         )  # fmt: skip
         return array(counts, (count,)), array(edges, (count + 1,))
     edges_ = as_traced(bins)
     counts, made = numpy_call(
-        "histogram", [x.variable, edges_.variable],
-        [(np.int64, (False,)), (edges_.dtype, (False,))],
+        "histogram", [x.variable, edges_.variable, *more],
+        [(counted, (False,)), (edges_.dtype, (False,))], keywords,
     )  # fmt: skip
     length = edges_.dims[0] - 1
     return array(counts, (length,)), array(made, edges_.dims)
+
+
+@implements(np.histogram_bin_edges)
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    return histogram(a, bins, range)[1]
+
+
+@implements(np.histogram2d)
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    both = bins if isinstance(bins, tuple | list) and len(bins) == 2 else (bins, bins)
+    if weights is not None or density or is_traced(range) or not all(
+        isinstance(n, int | np.integer | Number) for n in both
+    ):  # fmt: skip
+        raise untraceable(
+            "numpy.histogram2d can be traced with numbers of bins, without weights= and density=.",
+            "Write numpy.add.at with numpy.searchsorted.",
+        )
+    m, n = map(operator.index, both)
+    constants = {} if range is None else {"range": tuple(map(tuple, range))}
+    sample = [np.ones(1, as_traced(each).dtype) for each in (x, y)]
+    kind = np.histogram2d(*sample, bins=1)[1].dtype
+    made = numpy_call(
+        "histogram2d", [as_traced(x).variable, as_traced(y).variable],
+        [(float, (m == 1, n == 1)), (kind, (False,)), (kind, (False,))], bins=(m, n), **constants,
+    )  # fmt: skip
+    shapes = ((m, n), (m + 1,), (n + 1,))
+    return tuple(array(v, dims) for v, dims in zip(made, shapes, strict=True))
+
+
+@implements(np.isin)
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
+    kind: Any = None,
+) -> Any:  # fmt: skip
+    x, y = as_traced(element), as_traced(test_elements)
+    (made,) = numpy_call(
+        "isin", [x.variable, y.variable], [(bool, x.variable.type.broadcastable)],
+        assume_unique=assume_unique, invert=invert, kind=kind,
+    )  # fmt: skip
+    return array(made, x.dims)
+
+
+def _of_sets(name: str) -> Callable[..., Any]:
+    def compute(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+        x, y = as_traced(ar1), as_traced(ar2)
+        kind = getattr(np, name)(np.zeros(0, x.dtype), np.zeros(0, y.dtype)).dtype
+        (made,) = numpy_call(
+            name, [x.variable, y.variable], [(kind, (False,))], assume_unique=assume_unique
+        )
+        return array(made, (Number("i", lambda: made.shape[0]),))
+
+    return compute
+
+
+implements(np.setdiff1d)(_of_sets("setdiff1d"))
+implements(np.setxor1d)(_of_sets("setxor1d"))
+
+
+@implements(np.gradient)
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    y = as_traced(f)
+    spacings = [as_traced(v) for v in varargs]
+    if not any(s.ndim for s in spacings) or edge_order != 1:
+        raise Unhandled
+    axes = tuple(range(y.ndim)) if axis is None else axes_of(axis, y.ndim)
+    if len(spacings) != len(axes):
+        raise TypeError("invalid number of arguments")
+    results = []
+    y = astype(y, np.result_type(y.dtype, np.float16), copy=False)
+    for k, spacing in zip(axes, spacings, strict=True):
+        if not spacing.ndim:
+            made = np.gradient(y, spacing, axis=k)  # type: ignore[call-overload]
+        else:
+            h = np.diff(astype(spacing, y.dtype if y.dtype.kind == "f" else float, copy=False))
+            v = moveaxis(y, k, -1)
+            slopes = np.diff(v) / h
+            before, after = h[:-1] / (h[:-1] + h[1:]), h[1:] / (h[:-1] + h[1:])
+            inside = slopes[..., :-1] * after + slopes[..., 1:] * before
+            made = moveaxis(concatenate([slopes[..., :1], inside, slopes[..., -1:]], -1), -1, k)
+        results.append(made)
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 @implements(np.unique)
@@ -717,14 +810,19 @@ def unique(
     ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
     axis: Any = None, *, equal_nan: bool = True, sorted: bool = True,
 ) -> Any:  # fmt: skip
-    if axis is not None:
-        raise untraceable("numpy.unique along an axis cannot be traced.", "Leave axis out.")
     x = as_traced(ar)
     ones = x.variable.type.broadcastable
-    types: list[Any] = [(x.dtype, (False,))]
+    kept: list[Any] = [None]
+    if axis is not None:
+        axis = axis_of(axis, x.ndim)
+        kept = [None if k == axis else d for k, d in enumerate(x.dims)]
+        if return_inverse:
+            ones = (is_one(x.dims[axis]),)
+    types: list[Any] = [(x.dtype, [d is not None and is_one(d) for d in kept])]
     dims: list[Any] = [None]
     for wanted, shape_, dims_ in (
-        (return_index, (False,), None), (return_inverse, ones, x.dims),
+        (return_index, (False,), None),
+        (return_inverse, ones, x.dims if axis is None else (x.dims[axis],)),
         (return_counts, (False,), None),
     ):  # fmt: skip
         if wanted:
@@ -732,9 +830,10 @@ def unique(
             dims.append(dims_)
     made = numpy_call(
         "unique", [x.variable], types, return_index=return_index, return_inverse=return_inverse,
-        return_counts=return_counts, equal_nan=equal_nan,
+        return_counts=return_counts, equal_nan=equal_nan, axis=axis,
     )  # fmt: skip
-    length = Number("i", lambda: made[0].shape[0])
+    length = Number("i", lambda: made[0].shape[axis or 0])
+    dims[0] = tuple(length if d is None else d for d in kept)
     results = [array(v, d or (length,)) for v, d in zip(made, dims, strict=True)]
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -760,6 +859,102 @@ def unique_inverse(x: Any) -> Any:
 def unique_all(x: Any) -> Any:
     made = unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
     return UniqueAllResult(*made)
+
+
+@implements(np.argpartition, method="argpartition")
+def argpartition(
+    a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
+) -> Any:
+    x = as_traced(a)
+    if axis is None:
+        x, axis = ravel(x), -1
+    places = [operator.index(k) for k in (kth if isinstance(kth, list | tuple) else [kth])]
+    ones = x.variable.type.broadcastable
+    (made,) = numpy_call(
+        "argpartition", [x.variable], [(np.intp, ones)], axis=axis_of(axis, x.ndim),
+        kth=tuple(places),
+    )  # fmt: skip
+    return array(made, x.dims)
+
+
+@implements(np.lexsort)
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    rows = [as_traced(key) for key in keys]
+    result = argsort(rows[0], axis, stable=True)
+    for row in rows[1:]:
+        more = argsort(take_along_axis(row, result, axis), axis, stable=True)
+        result = take_along_axis(result, more, axis)
+    return result
+
+
+@implements(np.unravel_index)
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
+    places, dims = as_traced(indices), shape if isinstance(shape, tuple | list) else (shape,)
+    ones = places.variable.type.broadcastable
+    made = numpy_call(
+        "unravel_index", [places.variable, as_traced(list(dims)).variable],
+        [(np.intp, ones)] * len(dims), order=order,
+    )  # fmt: skip
+    return tuple(array(v, places.dims, not places.ndim) for v in made)
+
+
+@implements(np.ravel_multi_index)
+def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str = "C") -> Any:
+    places = np.stack(np.broadcast_arrays(*map(as_traced, multi_index)))  # type: ignore[call-overload]
+    shape = dims if isinstance(dims, tuple | list) else (dims,)
+    (made,) = numpy_call(
+        "ravel_multi_index", [places.variable, as_traced(list(shape)).variable],
+        [(np.intp, places.variable.type.broadcastable[1:])], mode=mode, order=order,
+    )  # fmt: skip
+    return array(made, places.dims[1:], places.ndim == 1)
+
+
+@implements(np.choose)
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    kind = result_type_of(*choices)
+    where_, *arrays = np.broadcast_arrays(as_traced(a), *[operand_as(c, kind) for c in choices])
+    stacked = np.stack(arrays)
+    ones = where_.variable.type.broadcastable
+    (made,) = numpy_call(
+        "choose", [where_.variable, stacked.variable], [(stacked.dtype, ones)], mode=mode
+    )
+    return _finish(array(made, where_.dims, not where_.dims), out)
+
+
+HANDLERS.methods["choose"] = choose
+
+
+@implements(np.putmask)
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    given = as_traced(values)
+    if given.ndim:
+        flat = ravel(given)
+        given = reshape(flat[np.remainder(arange(a.size), flat.dims[0])], a.dims)
+    a[...] = where(mask, given, a)
+
+
+@implements(np.lib.stride_tricks.sliding_window_view)
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Any:
+    made = as_traced(x)
+    lengths = window_shape if isinstance(window_shape, tuple | list) else (window_shape,)
+    axes = tuple(range(made.ndim)) if axis is None else axis
+    axes = axes if isinstance(axes, tuple | list) else (axes,)
+    if len(axes) != len(lengths):
+        raise ValueError(
+            f"Must provide matching length window_shape and axis; got {len(lengths)} window_shape "
+            f"elements and {len(axes)} axes elements."
+        )
+    for one, length in zip(axes, lengths, strict=True):
+        k = axis_of(one, as_traced(x).ndim)
+        count = made.dims[k] - length + 1
+        if hint_of(count) is not UNKNOWN and hint_of(count) <= 0:
+            raise ValueError("window shape cannot be larger than input array shape")
+        places = arange(count)[:, None] + arange(length)
+        made = moveaxis(take(made, places, k), k + 1, -1)
+    readonly = "" if writeable else "assignment destination is read-only"
+    return Traced(Root(made.variable, None, readonly), made.dims, (), False, False)
 
 
 # --- elements by positions ------------------------------------------------------------------------
@@ -835,19 +1030,31 @@ def trace(
     return _finish(sum_(x, -1, dtype), out)
 
 
-def _quantiles(x: Traced, q: np.ndarray, single: bool, axes: Sequence[int], keepdims: Any) -> Any:
-    """Return quantiles as numpy's method 'linear' gives them; single: q is a Python number."""
+def _quantiles(
+    name: str, x: Traced, q: Any, scale: float, axes: Sequence[int], keepdims: Any, method: str
+) -> Any:
+    """Return the quantiles at q / scale as numpy gives them."""
+    single = type(q) is Number or isinstance(q, int | float)
+    if not is_traced(q):
+        q = np.asarray(q, float) / scale
+    elif single:
+        q = Traced(Root((q * 1.0 / scale).variable), ())
+    else:
+        q = as_traced(q) if scale == 1 else as_traced(q) / scale
     kept = [k for k in range(x.ndim) if k not in axes]
     flat = moveaxis(x, list(axes), list(range(len(kept), x.ndim)))
     size = product(x.dims[k] for k in axes)
     flat = reshape(flat, (*[x.dims[k] for k in kept], size))
     ones = [is_one(x.dims[k]) for k in kept]
-    kind = np.quantile(np.ones(1, x.dtype), float(q) if single else q).dtype
-    shape_ = [(kind, [*[n == 1 for n in q.shape], *ones])]
-    if single:
-        (made,) = numpy_call("quantile", [flat.variable], shape_, axis=-1, q=float(q))
+    level: Any = 0.5 if single else np.full(np.ndim(q) * (1,), 0.5, q.dtype)
+    kind = np.quantile(np.ones(1, x.dtype), level, method=method).dtype
+    shape_ = [(kind, [*[is_one(n) for n in q.shape], *ones])]
+    if single and type(q) is not Traced:
+        (made,) = numpy_call(name, [flat.variable], shape_, axis=-1, q=float(q), method=method)
     else:
-        (made,) = numpy_call("quantile", [flat.variable, q], shape_, axis=-1)
+        given = q.variable if type(q) is Traced else q
+        name = f"python.{name}" if single else name
+        (made,) = numpy_call(name, [flat.variable, given], shape_, axis=-1, method=method)
     dims = (*q.shape, *[x.dims[k] for k in kept])
     result = array(made, dims, not dims)
     if keepdims and keepdims is not _NO_VALUE:
@@ -856,44 +1063,43 @@ def _quantiles(x: Traced, q: np.ndarray, single: bool, axes: Sequence[int], keep
     return result
 
 
-def _quantile_function(scale: float) -> Callable[..., Any]:
+def _quantile_function(name: str, scale: float) -> Callable[..., Any]:
     def quantile(
         a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
         method: str = "linear", keepdims: Any = False, **more: Any,
     ) -> Any:  # fmt: skip
-        if method != "linear" or more:
-            raise untraceable("Quantiles of other methods than 'linear' cannot be traced.", "")
+        if more:
+            raise untraceable("Quantiles with weights cannot be traced.", "Leave them out.")
         x = as_traced(a)
-        if type(q) in (Traced, Number):
-            raise untraceable("Quantiles need the number q.", "Write the number, or static=.")
-        return _finish(
-            _quantiles(
-                x,
-                np.asarray(q, float) / scale,
-                isinstance(q, int | float),
-                axes_of(axis, x.ndim),
-                keepdims,
-            ),
-            out,
-        )
+        axes = axes_of(axis, x.ndim)
+        return _finish(_quantiles(name, x, q, scale, axes, keepdims, method), out)
 
     return quantile
 
 
-implements(np.quantile)(_quantile_function(1.0))
-implements(np.percentile)(_quantile_function(100.0))
+for _name in ("quantile", "nanquantile"):
+    implements(getattr(np, _name))(_quantile_function(_name, 1.0))
+implements(np.percentile)(_quantile_function("quantile", 100.0))
+implements(np.nanpercentile)(_quantile_function("nanquantile", 100.0))
 
 
-@implements(np.median)
-def median(
-    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
-) -> Any:
-    x = as_traced(a)
-    axes = axes_of(axis, x.ndim)
-    kept = [is_one(d) for k, d in enumerate(x.dims) if k not in axes]
-    kind = np.median(np.ones(1, x.dtype)).dtype
-    (made,) = numpy_call("median", [x.variable], [(kind, kept)], axis=tuple(axes))
-    return _finish(_reduced(x, made, axes, keepdims), out)
+def _median(name: str) -> Callable[..., Any]:
+    def median(
+        a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+        keepdims: Any = False,
+    ) -> Any:  # fmt: skip
+        x = as_traced(a)
+        axes = axes_of(axis, x.ndim)
+        kept = [is_one(d) for k, d in enumerate(x.dims) if k not in axes]
+        kind = np.median(np.ones(1, x.dtype)).dtype
+        (made,) = numpy_call(name, [x.variable], [(kind, kept)], axis=tuple(axes))
+        return _finish(_reduced(x, made, axes, keepdims), out)
+
+    return median
+
+
+implements(np.median)(_median("median"))
+implements(np.nanmedian)(_median("nanmedian"))
 
 
 @implements(np.isclose)
@@ -938,9 +1144,12 @@ def nan_to_num(
             raise untraceable("nan_to_num of complex numbers cannot be traced.", "")
         return copied(a)
     info = np.finfo(a.dtype)
-    made = where(np.isnan(a), a.dtype.type(nan), a)
-    made = where(np.equal(a, np.inf), a.dtype.type(info.max if posinf is None else posinf), made)
-    made = where(np.equal(a, -np.inf), a.dtype.type(info.min if neginf is None else neginf), made)
+    most, least = (info.max if posinf is None else posinf, info.min if neginf is None else neginf)
+    made = a
+    for test, value in (
+        (np.isnan(a), nan), (np.equal(a, np.inf), most), (np.equal(a, -np.inf), least)
+    ):  # fmt: skip
+        made = where(test, astype(as_traced(value), a.dtype), made)
     if not copy:
         a[...] = made
         return a
@@ -976,14 +1185,19 @@ def nanmean(
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
-    if period is not None or left is not None or right is not None:
-        raise untraceable("numpy.interp with left, right or period cannot be traced.", "")
+    if period is not None:
+        raise Unhandled
     values = [as_traced(v) for v in (x, xp, fp)]
     if any(v.dtype.kind == "c" for v in values):
         raise untraceable("numpy.interp of complex numbers cannot be traced.", "Use two calls.")
     values = [astype(v, float, copy=False) for v in values]
     ones = values[0].variable.type.broadcastable
-    (made,) = numpy_call("interp", [v.variable for v in values], [(np.float64, ones)])
+    ends = {k: v for k, v in (("left", left), ("right", right)) if v is not None}
+    (made,) = numpy_call(
+        "interp",
+        [v.variable for v in (*values, *map(as_traced, ends.values()))],
+        [(np.float64, ones)], tuple(ends),
+    )  # fmt: skip
     return array(made, values[0].dims, not values[0].ndim)
 
 

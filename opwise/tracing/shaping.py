@@ -29,6 +29,7 @@ from opwise.tracing.values import (
     Number,
     Root,
     Traced,
+    Unhandled,
     View,
     array,
     as_traced,
@@ -130,7 +131,7 @@ def reordered(x: Traced, order: Sequence[Any], dims: Sequence[Dim]) -> Traced:
     kept = [a for a in order if a != "x"]
     moved = [a for a in kept if not is_one(x.dims[a])]
     contiguous = moved == sorted(moved) and x.contiguous
-    return x.view(Reorder(order, x.ndim), tuple(dims), contiguous)
+    return x.part(Reorder(order, x.ndim), tuple(dims), contiguous)
 
 
 def _unscalar(x: Any) -> Traced:
@@ -239,7 +240,7 @@ def _with_ones_at(x: Traced, axes: Sequence[int], error: str) -> Traced:
     if not wrong:
         return x
     dims = tuple(1 if k in wrong else d for k, d in enumerate(x.dims))
-    return x.view(_Ones(tuple(wrong)), dims, x.contiguous)
+    return x.part(_Ones(tuple(wrong)), dims, x.contiguous)
 
 
 class _Ones(View):
@@ -307,7 +308,7 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: Any = None)
         return Traced(x.root, x.dims, x._path, False, x.contiguous)
     step = Reshape(dims, x.dims)
     if is_in_order(x):
-        made = x.view(step, dims, True)
+        made = x.part(step, dims, True)
     else:
         made = array(step.read(x.variable), dims)
         made.root.uncertain = x.root.uncertain = RESHAPED
@@ -702,7 +703,11 @@ def pad(array_: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> T
     x = as_traced(array_)
     widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
     if mode == "constant":
-        values = np.broadcast_to(np.asarray(kwargs.pop("constant_values", 0)), (x.ndim, 2)).tolist()
+        given = kwargs.pop("constant_values", 0)
+        if type(given) in (Traced, Number):
+            values = [[given, given]] * x.ndim
+        else:
+            values = np.broadcast_to(np.asarray(given), (x.ndim, 2)).tolist()
         for k, ((before, after), (low, high)) in enumerate(zip(widths, values, strict=True)):
             parts = [x]
             for width, value, first in ((before, low, True), (after, high, False)):
@@ -716,9 +721,9 @@ def pad(array_: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> T
         if not before and not after:
             continue
         length = operator.index(x.dims[k])
-        rows = np.pad(np.arange(length), (before, after), mode=mode, **kwargs)  # type: ignore[call-overload]
         if mode not in ("edge", "reflect", "symmetric", "wrap"):
-            raise untraceable(f"numpy.pad with mode={mode!r} cannot be traced.", "Write it out.")
+            raise Unhandled
+        rows = np.pad(np.arange(length), (before, after), mode=mode, **kwargs)  # type: ignore[call-overload]
         x = x[(*[slice(None)] * k, rows)]
     return copied(x)
 
@@ -873,7 +878,7 @@ def real(val: Any) -> Any:
         return x
     if x.scalar:
         return array(T.real(x.variable), (), True)
-    return x.view(_Real(True), x.dims)
+    return x.part(_Real(True), x.dims)
 
 
 @implements(np.imag, method="imag")
@@ -886,7 +891,7 @@ def imag(val: Any) -> Any:
         return made
     if x.scalar:
         return array(T.imag(x.variable), (), True)
-    return x.view(_Real(False), x.dims)
+    return x.part(_Real(False), x.dims)
 
 
 class _Diagonal(View):
@@ -935,7 +940,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Traced:
     dims = (*rest, 1 if made.type.broadcastable[-1] else length)
     if tuple(made.type.broadcastable) != tuple(map(is_one, dims)):
         return array(fitted(made, dims), dims)
-    return x.view(step, dims)
+    return x.part(step, dims)
 
 
 @implements(np.fill_diagonal)
@@ -1151,3 +1156,67 @@ def result_type(*values: Any) -> np.dtype[Any]:
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     to = to.dtype if type(to) is Traced else to
     return np.can_cast(from_.dtype if type(from_) is Traced else from_, to, casting)
+
+
+# --- elements as Python has them ------------------------------------------------------------------
+
+#: ``tolist`` makes so many numbers at most
+MOST_ITEMS = 1000
+
+
+def _tolist(x: Traced) -> Any:
+    if not x.ndim:
+        return HANDLERS.methods["item"](x)
+    count = hint_of(x.size)
+    if count is UNKNOWN or count > MOST_ITEMS:
+        raise untraceable(
+            "ndarray.tolist of an array of many, or of an unknown number of, elements cannot be "
+            "traced.",
+            "Return the array, and call tolist outside.",
+        )
+    return [_tolist(row) for row in x]
+
+
+def _flat(x: Traced) -> Traced:
+    if is_in_order(x):
+        return reshape(x, (-1,))
+    made = reshape(copied(x), (-1,))
+    made.root.uncertain = "through flat, and it does not lie in C's order"
+    return made
+
+
+def _view(x: Traced, dtype: Any = None, *more: Any) -> Traced:
+    if dtype in (None, np.ndarray, x.dtype) and not more:
+        return x[...]
+    raise untraceable(
+        "ndarray.view with another dtype reads the bytes of an array, which cannot be traced.",
+        "Convert the values with astype.",
+    )
+
+
+class Flags:
+    """What ``ndarray.flags`` says of a traced array."""
+
+    def __init__(self, x: Traced) -> None:
+        self._x = x
+        #: whether it lies in Fortran's order, and not in C's: only the order of copies follows it
+        self.fnc = False
+        self.writeable = not x.root.readonly
+
+    @property
+    def c_contiguous(self) -> bool:
+        return is_in_order(self._x)
+
+    contiguous = c_contiguous
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name.lower())
+
+    def __getattr__(self, name: str) -> Any:
+        raise untraceable(f"ndarray.flags.{name} cannot be traced.", "Leave it out.")
+
+
+HANDLERS.methods["flags"] = Flags
+HANDLERS.methods["tolist"] = _tolist
+HANDLERS.methods["flat"] = _flat
+HANDLERS.methods["view"] = _view

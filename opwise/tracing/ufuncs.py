@@ -25,6 +25,7 @@ from opwise.tracing.values import (
     common_order,
     constant,
     hint_of,
+    is_one,
     number_operation,
     same_dim,
     shape_text,
@@ -261,6 +262,8 @@ def dtype_entry(value: Any) -> Any:
         return np.dtype(bool)
     if type(value) in (int, float, complex):
         return type(value)
+    if isinstance(value, type | np.dtype):
+        return np.dtype(value)
     return np.asarray(value).dtype
 
 
@@ -298,11 +301,13 @@ def _out_of_range(ufunc: Any, inputs: Sequence[Any], loop: Sequence[Any]) -> Any
     return None
 
 
-def elementwise(ufunc: Any, inputs: Sequence[Any], dtype: Any = None) -> list[Traced]:
+def elementwise(
+    ufunc: Any, inputs: Sequence[Any], dtype: Any = None, casting: Any = "same_kind"
+) -> list[Traced]:
     """Return the results of a ufunc, as new arrays."""
     operands = [_operand(x) for x in inputs]
     entries = (*map(dtype_entry, operands), *[None] * ufunc.nout)
-    keywords = {}
+    keywords: dict[str, Any] = {"casting": casting}
     if dtype is not None:
         keywords["signature"] = (*[None] * ufunc.nin, *[np.dtype(dtype)] * ufunc.nout)
     loop = ufunc.resolve_dtypes(entries, **keywords)
@@ -336,13 +341,17 @@ def elementwise(ufunc: Any, inputs: Sequence[Any], dtype: Any = None) -> list[Tr
     ]
 
 
-def check_casting(ufunc: Any, made: np.dtype[Any], out: np.dtype[Any]) -> None:
+def check_casting(
+    ufunc: Any, made: np.dtype[Any], out: np.dtype[Any], casting: Any = "same_kind"
+) -> None:
     """Raise numpy's error if a result cannot be stored in an array given as ``out``."""
-    if not np.can_cast(made, out, "same_kind"):
-        raise np._core._exceptions._UFuncOutputCastingError(ufunc, "same_kind", made, out, 0)
+    if not np.can_cast(made, out, casting):
+        raise np._core._exceptions._UFuncOutputCastingError(ufunc, casting, made, out, 0)
 
 
-def store(ufunc: Any, result: Traced, out: Any, where: Any = True) -> Any:
+def store(
+    ufunc: Any, result: Traced, out: Any, where: Any = True, casting: str = "same_kind"
+) -> Any:
     """Put a result into the array that is given as ``out``, and return that."""
     if type(out) is not Traced:
         raise untraceable(
@@ -351,7 +360,7 @@ def store(ufunc: Any, result: Traced, out: Any, where: Any = True) -> Any:
         )
     if out.scalar:
         raise TypeError("return arrays must be of ArrayType")
-    check_casting(ufunc, result.dtype, out.dtype)
+    check_casting(ufunc, result.dtype, out.dtype, casting)
     cast = result
     if result.dtype != out.dtype:
         cast = array(cast_into(result, out.dtype), result.dims)
@@ -395,14 +404,17 @@ def apply(ufunc: Any, method: str, inputs: Sequence[Any], keywords: dict[str, An
         if type(a) is Traced and a.ndim and type(b) is Traced and b.ndim:
             a = a[(..., *[None] * b.ndim)]
         return _call(ufunc, (a, b), **keywords)
-    if method in ("reduce", "accumulate"):
+    if method in ("reduce", "accumulate", "reduceat"):
         function = _BY_METHOD[method].get(ufunc)
+        out = keywords.pop("out", None)
+        if isinstance(out, tuple):
+            (out,) = out
         if function is not None:
-            keywords.setdefault("axis", 0)
-            out = keywords.pop("out", None)
-            if isinstance(out, tuple):
-                (out,) = out
+            if len(inputs) == 1:
+                keywords.setdefault("axis", 0)
             return HANDLERS.functions[function](*inputs, out=out, **keywords)
+        if method != "reduce" or {"initial", "where"}.isdisjoint(keywords):
+            return _along(ufunc, method, *inputs, out=out, **keywords)
     raise untraceable(
         f"numpy.{ufunc.__name__}.{method} cannot be traced yet.", "Write it with other functions."
     )
@@ -414,7 +426,42 @@ _BY_METHOD: dict[str, dict[Any, Any]] = {
         np.logical_and: np.all, np.logical_or: np.any,
     },
     "accumulate": {np.add: np.cumsum, np.multiply: np.cumprod},
+    "reduceat": {},
 }  # fmt: skip
+
+
+def _along(
+    ufunc: Any, method: str, array_: Any, *more: Any, axis: Any = 0, dtype: Any = None,
+    out: Any = None, keepdims: bool = False,
+) -> Any:  # fmt: skip
+    """Return what numpy gives for a method that works along axes."""
+    x = as_traced(array_)
+    inputs, constants = [x.variable], {}
+    if method == "reduceat":
+        places = as_traced(more[0])
+        inputs.append(places.variable)
+        more = more[1:]
+    axis, dtype = (*more, axis, dtype)[: len(more)] + (axis, dtype)[len(more) :]
+    if axis is None:
+        axis = tuple(range(x.ndim))
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    axes = tuple(operator.index(k) % max(x.ndim, 1) for k in axes)
+    dims = list(x.dims)
+    if method == "reduceat":
+        dims[axes[0]] = places.dims[0]
+    if method == "reduce":
+        dims = [1 if k in axes else d for k, d in enumerate(dims) if keepdims or k not in axes]
+        constants["keepdims"] = keepdims
+    if dtype is not None:
+        constants["dtype"] = np.dtype(dtype)
+    sample = np.ones(2, x.dtype)
+    kind = ufunc.accumulate(sample, **{k: v for k, v in constants.items() if k == "dtype"}).dtype
+    (made,) = numpy_call(
+        f"{ufunc.__name__}.{method}", inputs, [(kind, [is_one(d) for d in dims])],
+        axis=axes if method == "reduce" else axes[0], **constants,
+    )  # fmt: skip
+    result = array(made, dims, not dims)
+    return result if out is None else store(ufunc, result, out)
 
 
 def _call(
@@ -427,22 +474,22 @@ def _call(
     order: str = "K",
     subok: bool = True,
 ) -> Any:
-    if casting != "same_kind":
-        raise untraceable("The argument casting= cannot be traced.", "Convert by .astype first.")
     if all(type(x) in (Number, int, float, complex, bool) for x in inputs):
         if ufunc in _COMPARISONS and len(inputs) == 2 and dtype is None and out is None:
             compared = number_operation(_COMPARISONS[ufunc], *inputs)
             return array(compared.variable, (), True)
+    if where is np._NoValue:  # type: ignore[attr-defined]
+        where = True
     outs = list(out) if isinstance(out, tuple) else [out] * 1
     outs += [None] * (ufunc.nout - len(outs))
-    results = elementwise(ufunc, inputs, dtype)
+    results = elementwise(ufunc, inputs, dtype, casting)
     if where is not True and None in [o if o is None else 0 for o in outs]:
         raise untraceable(
             f"numpy.{ufunc.__name__} with where= leaves elements without a value.",
             "Give out= too, or use numpy.where.",
         )
     finished = [
-        result if o is None else store(ufunc, result, o, where)
+        result if o is None else store(ufunc, result, o, where, casting)
         for result, o in zip(results, outs, strict=True)
     ]
     return finished[0] if ufunc.nout == 1 else tuple(finished)

@@ -182,6 +182,16 @@ class Number:
     def __complex__(self) -> complex:
         return complex(self.value("complex()"))
 
+    def bit_length(self) -> Any:
+        powers = T.constant(2 ** np.arange(63, dtype=np.int64))
+        return Number(
+            "i",
+            lambda: T.sum(T.ge(T.abs_(number_variable(self, "i")), powers), dtype="int64"),
+            int(self.hint).bit_length() if self.known else UNKNOWN,
+            f"({self.text}).bit_length()" if self.known else None,
+            self.of_lengths,
+        )
+
     def __round__(self, digits: int | None = None) -> Any:
         if self.kind in "bi" and digits is None:
             return self
@@ -482,6 +492,10 @@ class Root:
         self.version += 1
 
 
+class Unhandled(Exception):
+    """A handler has nothing of its own for these arguments: numpy's own code is to be traced."""
+
+
 class View:
     """A step from an array to a view of it: how it is read, and how a value is put there."""
 
@@ -556,7 +570,7 @@ class Traced:
             value = step.write(x, value)
         self.root.write(value)
 
-    def view(self, step: View, dims: tuple[Dim, ...], contiguous: Order = False) -> Traced:
+    def part(self, step: View, dims: tuple[Dim, ...], contiguous: Order = False) -> Traced:
         """Return a view of the array."""
         if self.scalar:
             return array(step.read(self.variable), dims)
@@ -733,7 +747,7 @@ class Traced:
 
 
 #: attributes of arrays that HANDLERS.methods compute
-PROPERTIES = frozenset(("T", "mT", "real", "imag", "flat"))
+PROPERTIES = frozenset(("T", "mT", "real", "imag", "flat", "flags"))
 
 
 def _binary_method(ufunc: Any, reflected: bool) -> Callable[[Traced, Any], Any]:
@@ -784,7 +798,10 @@ def call_function(func: Any, args: Any, kwargs: Any) -> Any:
     own = HANDLERS.functions.get(func)
     if own is None:
         return HANDLERS.implementation(func, args, kwargs)
-    return own(*args, **kwargs)
+    try:
+        return own(*args, **kwargs)
+    except Unhandled:
+        return HANDLERS.implementation(func, args, kwargs)
 
 
 def common_order(arrays: Iterable[Traced], ndim: int) -> Order:

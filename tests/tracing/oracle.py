@@ -1,5 +1,6 @@
 """Expressions of numpy, traced and compiled many at a time, and compared with numpy itself."""
 
+import linecache
 import warnings
 
 import numpy as np
@@ -73,6 +74,49 @@ def _compare(cases, values, mode, found, rtol):
         text = difference(case, results.get(case.text), case.trace_error or failure, rtol)
         if text:
             found.append(f"{case.text}: {text}")
+
+
+def check_converted(texts, mode="FAST_COMPILE", **arrays):
+    """Compare expressions, as parts of a function with source; return a list of differences."""
+    names, values = list(arrays), list(arrays.values())
+    found, cases = [], [Case(text, names) for text in texts]
+    for case in cases:
+        case.by_numpy(values)
+    good = [case for case in cases if case.error is None]
+    for some in (good, *[[case] for case in cases if case.error is not None]):
+        _compare_converted(some, values, mode, found)
+    return found
+
+
+def _compare_converted(cases, values, mode, found):
+    """Compare cases as one function; if its call fails, one by one."""
+    results = failure = None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results = opwise.jit(_with_source(cases), mode=mode)(*map(np.copy, values))
+    except Exception as error:
+        failure = error
+    if failure is not None and len(cases) > 1:
+        for case in cases:
+            _compare_converted([case], values, mode, found)
+        return
+    for case, result in zip(cases, results or [None] * len(cases), strict=True):
+        text = difference(case, result, failure)
+        if text:
+            found.append(f"{case.text}: {text}")
+
+
+def _with_source(cases):
+    """Return a function that returns the values of expressions, and whose source is known."""
+    lines = [f"def program({', '.join(cases[0].names)}):", "    return ["]
+    lines += [f"        {case.text}," for case in cases]
+    text = "\n".join([*lines, "    ]\n"])
+    file = f"<expressions {len(linecache.cache)}>"
+    linecache.cache[file] = len(text), None, text.splitlines(True), file
+    space = {"np": np}
+    exec(compile(text, file, "exec"), space)
+    return space["program"]
 
 
 def difference(case, result, error, rtol=None):

@@ -102,6 +102,15 @@ def test_shapes(dtype):
     report(found)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float64"])
+def test_functions_that_numpy_has_in_python(dtype):
+    found = oracle.check_converted(
+        cases.IN_PYTHON, x=sample(dtype, 3, 4), y=sample(dtype, 3, 4, seed=1), v=sample(dtype, 7),
+        s=sample(dtype, 4, 4), i=np.array([0, 2, 1, 2]),
+    )  # fmt: skip
+    report(found)
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int64", "float64"])
 def test_indices(dtype):
     report(
