@@ -23,7 +23,7 @@ from opwise.tracing.control import LoopError, Steps, if_expression
 from opwise.tracing.indexing import converted
 from opwise.tracing.ops import numpy_call
 from opwise.tracing.reducing import number_from, result_type_of
-from opwise.tracing.trace import current, untraceable
+from opwise.tracing.trace import MISSING, NeedsState, current, untraceable
 from opwise.tracing.values import (
     HANDLERS,
     PYTHON_TYPES,
@@ -77,9 +77,9 @@ class Converted:
     def _outside(self, owner: Any, name: str) -> Any:
         """Return what a global or closed-over variable holds while the function is traced."""
         value = owner.cell_contents if isinstance(owner, types.CellType) else owner[name]
-        if not _is_of_numpy(self._function):
-            note_read(owner, name, value)
-        return captured(value) if type(value) is np.ndarray and current() is not None else value
+        if current() is None or _is_of_numpy(self._function):
+            return value
+        return read(owner, name, value)
 
 
 _converted: weakref.WeakKeyDictionary[Any, Converted] = weakref.WeakKeyDictionary()
@@ -176,6 +176,12 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return convert_function(inner).call(function.__self__, *args, **kwargs)
         _check_builtin(function)
         return _made(function, function(*args, **kwargs), args, kwargs)
+    if isinstance(function, type) and not issubclass(function, np.generic):
+        made = function(*args, **kwargs)
+        trace = current()
+        if trace is not None and function.__module__ != "builtins":
+            trace.own[id(made)] = made
+        return made
     if isinstance(function, functools.partial):
         return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
     _check_builtin(function)
@@ -239,7 +245,35 @@ def getitem(container: Any, key: Any) -> Any:
     if isinstance(container, _CONCATENATORS) and is_traced(key):
         return convert_function(type(container).__getitem__).call(container, key)
     value = container[key]
-    return captured(value) if type(value) is np.ndarray and current() is not None else value
+    trace = current()
+    if trace is not None and id(container) in trace.outside:
+        if trace.outside[id(container)][0] is container:
+            return read(container, key, value)
+    return captured(value) if type(value) is np.ndarray and trace is not None else value
+
+
+def read(owner: Any, name: Any, value: Any) -> Any:
+    """Return what the function reads from outside, as a traced value; it becomes a condition."""
+    trace = current()
+    assert trace is not None
+    if isinstance(owner, list):
+        if type(name) is slice:
+            return value
+        name = range(len(owner))[name]
+    place = id(owner), name
+    if place in trace.sets or id(owner) in trace.own:
+        return value
+    if isinstance(owner, dict | list) and id(owner) in trace.outside:
+        before = trace.outside[id(owner)][1]
+        there = name in before if isinstance(owner, dict) else name < len(before)
+        if not there or value is not before[name]:
+            return value  # the function has put it there
+    if place in trace.state:
+        return trace.state[place]
+    note_read(owner, name, value)
+    if type(value) in (list, dict):
+        trace.outside.setdefault(id(value), (value, value.copy()))
+    return captured(value, (owner, name)) if type(value) is np.ndarray else value
 
 
 def attribute(owner: Any, name: str) -> Any:
@@ -248,8 +282,40 @@ def attribute(owner: Any, name: str) -> Any:
     trace = current()
     if trace is None or isinstance(owner, Traced | Number | shaping.Flags | types.ModuleType):
         return value
-    note_read(owner, name, value)
-    return captured(value) if type(value) is np.ndarray else value
+    return read(owner, name, value)
+
+
+def assigns_global(name: str) -> None:
+    """Refuse a function that assigns a global variable."""
+    if current() is not None:
+        raise untraceable(
+            f"The function assigns the global variable {name}.",
+            "Return the value, or keep it as an attribute of an object or an item of a dict.",
+        )
+
+
+def set_attribute(owner: Any, name: str, value: Any) -> None:
+    """Do ``owner.name = value``; calls do it for objects outside."""
+    trace = current()
+    if trace is None or isinstance(owner, Traced | Number):
+        setattr(owner, name, value)
+        return
+    if trace.speculative:
+        raise LoopError(
+            f"it sets the attribute {name} of a {type(owner).__name__}",
+            "Set a variable there, and the attribute after it.",
+        )
+    place = id(owner), name
+    if id(owner) not in trace.own and place not in trace.sets:
+        if place in trace.reads and place not in trace.state:
+            raise NeedsState(owner, name)
+        before = vars(owner).get(name, MISSING) if hasattr(owner, "__dict__") else (
+            getattr(owner, name, MISSING)
+        )  # fmt: skip
+        setattr(owner, name, value)
+        trace.sets[place] = owner, name, before
+        return
+    setattr(owner, name, value)
 
 
 #: types of data whose changes outside a function must be noticed
@@ -263,7 +329,7 @@ def note_read(owner: Any, name: Any, value: Any) -> None:
         return
     if is_traced(value):
         return
-    if isinstance(value, np.ndarray) and not isinstance(owner, dict | types.CellType):
+    if isinstance(value, np.ndarray) and not isinstance(owner, dict | list | types.CellType):
         if getattr(owner, name, None) is not value:
             raise untraceable(
                 f"The attribute {name} gives another array each time it is read.",
@@ -282,8 +348,14 @@ def setitem(container: Any, key: Any, value: Any) -> None:
                 "argument.",
                 "Pass it to the function as an argument, or copy it: numpy.array(a).",
             )
-        if isinstance(container, list | dict) and trace.speculative:
-            raise LoopError(f"it changes an item of a {type(container).__name__}")
+        if isinstance(container, list | dict):
+            if trace.speculative:
+                raise LoopError(f"it changes an item of a {type(container).__name__}")
+            if id(container) in trace.outside and type(key) is not slice:
+                key = range(len(container))[key] if isinstance(container, list) else key
+                place = id(container), key
+                if place in trace.reads and place not in trace.state:
+                    raise NeedsState(container, key)
     container[key] = value
 
 
@@ -310,6 +382,14 @@ def augmented_item(container: Any, key: Any, name: str, other: Any) -> None:
     """Do ``container[key] += other``."""
     value = getitem(container, key)
     setitem(container, key, augmented(value, name, other))
+
+
+def augmented_attribute(owner: Any, name: str, operation: str, other: Any) -> None:
+    """Do ``owner.name += other``."""
+    value = attribute(owner, name)
+    made = augmented(value, operation, other)
+    if made is not value or type(made) is not Traced:
+        set_attribute(owner, name, made)
 
 
 # --- Python's builtins ----------------------------------------------------------------------------
@@ -547,6 +627,20 @@ def round_(value: Any, digits: Any = None) -> Any:
     return Number("f", made)
 
 
+@instead_of(getattr)
+def getattr_(owner: Any, name: Any, *default: Any) -> Any:
+    """Return ``getattr``."""
+    if default and not hasattr(owner, name):
+        return default[0]
+    return attribute(owner, name)
+
+
+@instead_of(setattr)
+def setattr_(owner: Any, name: Any, value: Any) -> None:
+    """Do what ``setattr`` does."""
+    set_attribute(owner, name, value)
+
+
 @instead_of(isinstance)
 def isinstance_(value: Any, classes: Any) -> bool:
     """Return ``isinstance``, with what a traced value stands for."""
@@ -765,6 +859,9 @@ HOOKS = types.SimpleNamespace(
     attribute=attribute,
     augmented=augmented,
     augmented_item=augmented_item,
+    assigns_global=assigns_global,
+    set_attribute=set_attribute,
+    augmented_attribute=augmented_attribute,
     slice=builtins.slice,
     **{
         name: getattr(control, name)

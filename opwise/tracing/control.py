@@ -27,7 +27,7 @@ from opwise.tensor.type import TensorType, tensor_type
 from opwise.tracing import shaping, trees
 from opwise.tracing.indexing import converted
 from opwise.tracing.reducing import number_from
-from opwise.tracing.trace import current, demand, untraceable
+from opwise.tracing.trace import NeedsState, current, demand, untraceable
 from opwise.tracing.values import (
     NUMBER_DTYPES,
     PYTHON_TYPES,
@@ -114,7 +114,7 @@ class RaisesError(LoopError):
 # --- errors of the program ------------------------------------------------------------------------
 
 #: what no ``except`` of the program catches
-UNTRACEABLE = (TracingError, LoopError)
+UNTRACEABLE = (TracingError, LoopError, NeedsState)
 
 
 def error(made: Callable[[], Any]) -> Any:

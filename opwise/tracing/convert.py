@@ -477,6 +477,10 @@ class _Converter(ast.NodeTransformer):
             statements.append(
                 _located(ast.Return(_call("returned", [_name("ow_value")])), body[-1])
             )
+        for name in stores(function.body).names:
+            if self._declared.get(name) == "global":
+                refused = _call("assigns_global", [ast.Constant(name)])
+                before.append(_located(ast.Expr(refused), first))
         for name in needed:
             before.append(_assign(name, _call("undefined", [ast.Constant(name)]), first))
         documented = (
@@ -699,13 +703,13 @@ class _Converter(ast.NodeTransformer):
         return _located(ast.copy_location(made, node), node)
 
     def visit_Assign(self, node: ast.Assign) -> Any:
-        if not any(_has(t, (ast.Subscript,)) for t in node.targets):
+        if not any(_has(t, (ast.Subscript, ast.Attribute)) for t in node.targets):
             return self.generic_visit(node)
         value = self.visit(node.value)
         number = self._next()
         made: list[ast.stmt] = []
         source: ast.expr = value
-        if len(node.targets) > 1 or not isinstance(node.targets[0], ast.Subscript):
+        if len(node.targets) > 1 or not isinstance(node.targets[0], ast.Subscript | ast.Attribute):
             made.append(_assign(f"ow_value_{number}", value, node))
             source = _name(f"ow_value_{number}")
         for target in node.targets:
@@ -719,9 +723,14 @@ class _Converter(ast.NodeTransformer):
                 "setitem", [self.visit(target.value), _key(self.visit(target.slice)), value]
             )
             return [_located(ast.Expr(call), node)]
+        if isinstance(target, ast.Attribute):
+            call = _call(
+                "set_attribute", [self.visit(target.value), ast.Constant(target.attr), value]
+            )
+            return [_located(ast.Expr(call), node)]
         if (
             isinstance(target, ast.Tuple | ast.List)
-            and _has(target, (ast.Subscript,))
+            and _has(target, (ast.Subscript, ast.Attribute))
             and not any(isinstance(t, ast.Starred) for t in target.elts)
         ):
             number = self._next()
@@ -742,18 +751,21 @@ class _Converter(ast.NodeTransformer):
         operator = ast.Constant(type(node.op).__name__)
         value = self.visit(node.value)
         if isinstance(node.target, ast.Subscript):
-            target = node.target
+            item = node.target
             call = _call(
                 "augmented_item",
-                [self.visit(target.value), _key(self.visit(target.slice)), operator, value],
+                [self.visit(item.value), _key(self.visit(item.slice)), operator, value],
             )
             return _located(ast.Expr(call), node)
         if isinstance(node.target, ast.Name):
             call = _call("augmented", [_name(node.target.id), operator, value])
             return _located(ast.Assign([node.target], call), node)
-        node.value = value
-        node.target = self.visit(node.target)
-        return node
+        target = node.target
+        call = _call(
+            "augmented_attribute",
+            [self.visit(target.value), ast.Constant(target.attr), operator, value],
+        )
+        return _located(ast.Expr(call), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         if _has(node, (ast.NamedExpr,)):

@@ -26,7 +26,15 @@ from opwise.tracing import trees
 from opwise.tracing.calling import convert_function
 from opwise.tracing.control import Undefined
 from opwise.tracing.generators import TracedGenerator
-from opwise.tracing.trace import Demand, Trace, current, tracing, untraceable
+from opwise.tracing.trace import (
+    Demand,
+    NeedsState,
+    Trace,
+    current,
+    same_items,
+    tracing,
+    untraceable,
+)
 from opwise.tracing.values import (
     NUMBER_DTYPES,
     PYTHON_TYPES,
@@ -249,7 +257,7 @@ class Jit:
                 raise
             signature = self._in_numpy(structure, kinds, list(bound.arguments), error)
         except Exception as error:
-            if "<traced " in str(error) and current() is None:
+            if "<traced " in str(error) and self._plain is self.function:
                 # an error of the program, whose text Python makes of values
                 run = self._in_python(list(bound.arguments))
                 run(*trees.unflatten(structure, list(map(copy.deepcopy, leaves))))
@@ -297,12 +305,41 @@ class Jit:
         kinds: list[_Leaf],
     ) -> Signature:
         """Trace the function with arguments like these, and compile it."""
+        places: list[tuple[Any, Any]] = []
+        while True:
+            try:
+                return self._traced_with(bound, structure, leaves, kinds, places)
+            except NeedsState as needed:
+                places.append(needed.place)
+
+    def _traced_with(
+        self,
+        bound: inspect.BoundArguments,
+        structure: Any,
+        leaves: list[Any],
+        kinds: list[_Leaf],
+        places: list[tuple[Any, Any]],
+    ) -> Signature:
+        """Trace the function.
+
+        places: (object, attribute or key) of what it reads from outside and changes; their values
+        are leaves behind those of the arguments.
+        """
         trace = Trace()
         trace.raised = Root(T.constant(np.asarray(False)))
         inputs: list[Any] = []
         numbers: list[int] = []
         traced: list[Any] = []
         paths = _paths(list(bound.arguments), structure)
+        count = len(leaves)
+        for owner, name in places:
+            leaves, kinds = [*leaves, _value_at(owner, name)], [*kinds]
+            kinds.append(_kind(leaves[-1], False))
+            if kinds[-1].sort in ("array", "generator"):
+                same = [k for k, leaf in enumerate(leaves[:-1]) if leaf is leaves[-1]]
+                kinds[-1].same_as = same[0] if same else None
+            shown = f"{type(owner).__name__}.{name}"
+            paths.append((_place_text(f"o{len(paths)}", owner, name), shown))
         for k, (leaf, kind) in enumerate(zip(leaves, kinds, strict=True)):
             if kind.same_as is not None:
                 traced.append(traced[kind.same_as])
@@ -314,17 +351,30 @@ class Jit:
             if variable is not None:
                 inputs.append(variable)
                 numbers.append(k)
-        arguments = trees.unflatten(structure, traced)
+        for (owner, name), value in zip(places, traced[count:], strict=True):
+            trace.state[id(owner), name] = value
+            if type(value) is Traced and not value.scalar:
+                trace.state_arrays[id(_value_at(owner, name))] = value
+        arguments = trees.unflatten(structure, traced[:count])
+        containers = _containers(arguments, bound.arguments)
+        trace.own.update((id(made), made) for made, _, _ in containers)
         call = inspect.BoundArguments(
             self._parameters,
             dict(zip(bound.arguments, arguments, strict=True)),  # type: ignore[arg-type]
         )
-        with tracing(trace):
-            result = convert_function(self.function).call(*call.args, **call.kwargs)
+        signature = Signature(structure, kinds, [shown for _, shown in paths], trace)
+        writer = _Writer(signature, structure, kinds, paths, len(bound.arguments))
+        for k, (owner, _) in enumerate(places, count):
+            writer.give(f"o{k}", owner)
+        try:
+            with tracing(trace):
+                result = convert_function(self.function).call(*call.args, **call.kwargs)
+            _check_captured(trace)
+            writer.write_results(traced, result, containers)
+        finally:
+            trace.restore()
         for _, held in trace.captured.values():
             inputs.append(held.root.variable)
-        signature = Signature(structure, kinds, [shown for _, shown in paths], trace)
-        writer = _Writer(signature, structure, kinds, traced, result, paths, len(bound.arguments))
         stats = self._recording()
         signature.compiled = compile_function(
             inputs,
@@ -357,7 +407,7 @@ class Jit:
         trace.fallbacks.append(("", line, what))
         paths = _paths(names, structure)
         signature = Signature(structure, kinds, [shown for _, shown in paths], trace)
-        writer = _Writer(signature, structure, kinds, [], None, paths, len(names))
+        writer = _Writer(signature, structure, kinds, paths, len(names))
         writer.finish_in_numpy(self._in_python(names), self.function.__name__)
         return signature
 
@@ -455,8 +505,6 @@ class _Writer:
         signature: Signature,
         structure: Any,
         kinds: list[_Leaf],
-        traced: list[Any],
-        result: Any,
         paths: list[tuple[str, str]],
         count: int,
     ) -> None:
@@ -469,6 +517,26 @@ class _Writer:
             "ndarray": np.ndarray, "MISS": MISS, "inf": math.inf, "nan": math.nan
         }  # fmt: skip
         self._changed: dict[int, int] = {}
+        #: statements that change objects, and the values that they need: {name: expression}
+        self._effects: list[str] = []
+        self._values: dict[str, str] = {}
+        #: {id of a container that stands for one of the arguments: its expression}
+        self._same: dict[int, str] = {}
+        #: {name of such a container: its expression}
+        self._held: dict[str, str] = {}
+        self._raised: int | None = None
+        self._result = ""
+
+    def give(self, name: str, value: Any) -> None:
+        """Let the text of the call path use a name."""
+        self._given[name] = value
+
+    def write_results(self, traced: list[Any], result: Any, containers: list[Any]) -> None:
+        """Write what the compiled function returns, and what calls change.
+
+        containers: (what stands for it, what it held, its expression) of each of the arguments.
+        """
+        signature, kinds = self._signature, self._kinds
         for k, value in enumerate(traced):
             if type(value) is Traced and kinds[k].same_as is None and value.root.version:
                 self._changed[k] = self._output(value.root.variable)
@@ -476,7 +544,57 @@ class _Writer:
                 self._output(value.variable)  # all draws are made, used or not
         raised = signature._trace.raised
         self._raised = self._output(raised.variable) if raised and raised.version else None
+        self._write_effects(containers)
         self._result = self._text_of(result)
+
+    def _write_effects(self, containers: list[Any]) -> None:
+        trace = self._signature._trace
+        for k, (made, _, text) in enumerate(containers):
+            self._same[id(made)] = f"t{k}"
+            self._held[f"t{k}"] = text
+        for container, _ in trace.outside.values():
+            self._same[id(container)] = self._constant(container)
+        for made, before, _ in containers:
+            text = self._same[id(made)]
+            if dataclasses.is_dataclass(made):
+                for name, old in before.items():
+                    if getattr(made, name) is not old:
+                        self._effects.append(f"{text}.{name} = {self._value(getattr(made, name))}")
+            else:
+                self._write_items(made, before, text)
+        for container, before in trace.outside.values():
+            self._write_items(container, before, self._same[id(container)])
+        for (_, name), (owner, _, _) in trace.sets.items():
+            value = getattr(owner, name)
+            if value is not trace.state.get((id(owner), name), MISS):
+                self._given["setattr"] = setattr
+                where = self._constant(owner)
+                self._effects.append(f"setattr({where}, {name!r}, {self._value(value)})")
+
+    def _write_items(self, now: Any, before: Any, text: str) -> None:
+        """Write the statements that give a list or dict its items."""
+        if isinstance(now, dict):
+            if list(now)[: len(before)] != list(before):
+                self._effects.append(f"{text}.clear()")
+                before = {}
+            for key, value in now.items():
+                if key not in before or before[key] is not value:
+                    self._effects.append(f"{text}[{self._constant(key)}] = {self._value(value)}")
+            return
+        rest = now[len(before) :]
+        if len(now) < len(before):
+            before, rest = [], now
+            self._effects.append(f"{text}.clear()")
+        for k, (old, value) in enumerate(zip(before, now, strict=False)):
+            if old is not value:
+                self._effects.append(f"{text}[{k}] = {self._value(value)}")
+        if rest:
+            self._effects.append(f"{text}.extend([{', '.join(map(self._value, rest))}])")
+
+    def _value(self, value: Any) -> str:
+        """Return a name for a value that is computed before anything is changed."""
+        text = self._text_of(value)
+        return self._values.setdefault(text, f"x{len(self._values)}")
 
     def _output(self, variable: Any) -> int:
         if variable not in self._places:
@@ -498,10 +616,27 @@ class _Writer:
             value.fail()
         if type(value) is TracedGenerator:
             raise untraceable("A Generator cannot be returned.", "The caller has it already.")
-        leaves, structure = trees.flatten(value)
+        if id(value) in self._same:
+            return self._same[id(value)]
+        structure = trees.flatten(value)[1]
         if structure is not trees.LEAF:
-            texts = [self._text_of(leaf) for leaf in leaves]
-            return self._tree_text(structure, iter(texts))
+            parts = [
+                self._text_of(
+                    getattr(value, key) if dataclasses.is_dataclass(value) else value[key]
+                )
+                for key in structure.keys or range(len(structure.parts))
+            ]
+            shallow = trees.Node(structure.cls, structure.keys, (trees.LEAF,) * len(parts))
+            return self._tree_text(shallow, iter(parts))
+        if id(value) in self._signature._trace.own and any(
+            type(part) in (Traced, Number)
+            for each in getattr(value, "__dict__", {}).values() for part in trees.flatten(each)[0]
+        ):  # fmt: skip
+            raise untraceable(
+                f"The function makes a {type(value).__name__} that holds traced arrays, and returns "
+                "or keeps it.",
+                "Return the arrays, or make the class a dataclass.",
+            )
         if isinstance(value, np.ndarray):
             # a new array each time, as the function would make one
             name = self._constant(value.copy())
@@ -541,6 +676,7 @@ class _Writer:
         raises or handles.
         """
         signature, given = self._signature, self._given
+        trace = signature._trace
         given["compiled"], given["in_python"] = compiled, in_python
         checks = self._structure_checks()
         lines = []
@@ -548,7 +684,12 @@ class _Writer:
             lines.append(f"v{k} = {path}")
         conditions = [kind.condition(f"v{k}", given) for k, kind in enumerate(self._kinds)]
         conditions += list(signature._trace.demands)
-        conditions += [self._read(*read) for read in signature._trace.reads.values()]
+        conditions += [self._read(*read) for read in trace.reads.values()]
+        given["same_items"] = same_items
+        for container, before in trace.outside.values():
+            text = self._same[id(container)]
+            if not any(text in effect for effect in self._effects):
+                conditions.append(f"same_items({text}, {self._constant(before)})")
         assumed = sorted(signature._trace.assumed)
         if any(kind.sort == "generator" for kind in self._kinds):
             # a call that fails has drawn already: it cannot be made again
@@ -569,7 +710,6 @@ class _Writer:
         arguments = ", ".join([*(f"v{k}" for k in numbers), *held])
         call = f"compiled({arguments})"
         again = f"in_python({', '.join(f'a{k}' for k in range(self._count))})"
-        trace = signature._trace
         handled = (Exception,) if self._raised is not None else tuple(trace.handled)
         states = []
         if handled:
@@ -594,7 +734,12 @@ class _Writer:
         if self._raised is not None:
             body.append(f"    if r[{self._raised}]:")
             body += [f"        {each}" for each in (*states, f"return {again}")]
+        used = set(re.findall(r"\bt\d+\b", " ".join((self._result, *self._effects, *self._values))))
+        body += [f"    {name} = {text}" for name, text in self._held.items() if name in used]
+        # the memory of an array that the caller holds is not changed by what is set
+        body += [f"    {name} = {text}" for text, name in self._values.items()]
         body += [f"    v{k}[...] = r[{place}]" for k, place in self._changed.items()]
+        body += [f"    {effect}" for effect in self._effects]
         body.append(f"    return {self._result}")
         self._compile(body, str(compiled.name))
 
@@ -627,13 +772,7 @@ class _Writer:
 
     def _read(self, owner: Any, name: Any, value: Any) -> str:
         """Return the condition that the function still reads the same from outside."""
-        where = self._constant(owner)
-        if isinstance(owner, types.CellType):
-            text = f"{where}.cell_contents"
-        elif isinstance(owner, dict):
-            text = f"{where}.get({name!r})"
-        else:
-            text = f"{where}.{name}"
+        text = _place_text(self._constant(owner), owner, name)
         if isinstance(value, int | float | complex | str) and value == value:
             kind = self._constant(type(value))
             return f"type({text}) is {kind} and {text} == {self._constant(value)}"
@@ -667,6 +806,57 @@ class _Writer:
 
     def _leaf_checks(self, checks: list[str], text: str) -> None:
         """Leaves are checked when they have names."""
+
+
+def _place_text(where: str, owner: Any, name: Any) -> str:
+    """Return the expression for an attribute, an item, or what a cell holds."""
+    if isinstance(owner, types.CellType):
+        return f"{where}.cell_contents"
+    if isinstance(owner, dict):
+        return f"{where}.get({name!r})"
+    return f"{where}[{name!r}]" if isinstance(owner, list) else f"{where}.{name}"
+
+
+def _value_at(owner: Any, name: Any) -> Any:
+    if isinstance(owner, types.CellType):
+        return owner.cell_contents
+    return owner[name] if isinstance(owner, dict | list) else getattr(owner, name)
+
+
+def _check_captured(trace: Trace) -> None:
+    """Raise NeedsState for an array that a loop read from a list whose items the function sets."""
+    for container, before in trace.outside.values():
+        items = before.items() if isinstance(before, dict) else enumerate(before)
+        for key, value in items:
+            if type(value) is np.ndarray and id(value) in trace.captured:
+                there = key in container if isinstance(container, dict) else key < len(container)
+                if not there or container[key] is not value:
+                    raise NeedsState(container, key)
+
+
+def _containers(made: list[Any], names: Any) -> list[tuple[Any, Any, str]]:
+    """Return (container, what it holds, its expression) for those that the function may change."""
+    found: list[tuple[Any, Any, str]] = []
+
+    def visit(value: Any, text: str) -> None:
+        if isinstance(value, dict):
+            found.append((value, dict(value), text))
+            for key, each in value.items():
+                visit(each, f"{text}[{key!r}]")
+        elif isinstance(value, list | tuple):
+            if isinstance(value, list):
+                found.append((value, list(value), text))
+            for k, each in enumerate(value):
+                visit(each, f"{text}[{k}]")
+        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+            fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+            found.append((value, fields, text))
+            for name, each in fields.items():
+                visit(each, f"{text}.{name}")
+
+    for k, value in enumerate(made[: len(names)]):
+        visit(value, f"a{k}")
+    return found
 
 
 def _overlap(x: np.ndarray, y: np.ndarray) -> Exception:

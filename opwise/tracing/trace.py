@@ -17,6 +17,17 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
+class NeedsState(BaseException):
+    """The function changes what it has read from outside: the value is to be an argument of it.
+
+    No ``except`` of the program may catch it: the function is traced again.
+    """
+
+    def __init__(self, owner: Any, name: Any) -> None:
+        super().__init__(name)
+        self.place = owner, name
+
+
 class Demand(NamedTuple):
     """Something that the function needed to know of its arguments while it was traced."""
 
@@ -63,6 +74,18 @@ class Trace:
     #: function reads from globals, closures and objects; they are conditions of the signature
     reads: dict[tuple[int, Any], tuple[Any, Any, Any]] = field(default_factory=dict)
 
+    #: {(id of an object, attribute or key): the traced value}, for what the function reads from
+    #: outside and changes
+    state: dict[tuple[int, Any], Any] = field(default_factory=dict)
+    #: {id of an array among them: its traced array}
+    state_arrays: dict[int, Any] = field(default_factory=dict)
+    #: {(id of an object, attribute): (the object, that, its value before)} for attributes that the
+    #: function has set
+    sets: dict[tuple[int, str], tuple[Any, str, Any]] = field(default_factory=dict)
+    #: {id of a list or dict that the function has read from outside: (it, what was in it)}
+    outside: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    #: {id: an object that the function has made, or that stands for an argument}
+    own: dict[int, Any] = field(default_factory=dict)
     #: the memory of a bool: whether the program raises an error in a call, for values in arrays
     raised: Any = None
     #: the first such error, as far as it is known while the function is traced
@@ -70,11 +93,42 @@ class Trace:
     #: classes of errors that the program handles itself
     handled: list[type[BaseException]] = field(default_factory=list)
 
+    def restore(self) -> None:
+        """Give objects outside the attributes and items that they had."""
+        for owner, name, before in self.sets.values():
+            if before is MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
+        for container, before in self.outside.values():
+            if not same_items(container, before):
+                container.clear()
+                (container.update if isinstance(container, dict) else container.extend)(before)
+
     def demand(self, text: str) -> None:
         """Make a Python expression over the arguments a condition of the signature."""
         if text not in self.demands:
             self.demands[text] = Demand(text, *user_line())
 
+
+#: the value of an attribute that an object had not
+MISSING = object()
+
+
+def same_items(a: Any, b: Any) -> bool:
+    """Return whether lists or dicts hold the same objects, or equal numbers, in the same order."""
+    if len(a) != len(b):
+        return False
+    if isinstance(a, dict) and list(a) != list(b):
+        return False
+    pairs = (
+        zip(a.values(), b.values(), strict=True) if isinstance(a, dict) else zip(a, b, strict=True)
+    )
+    return all(x is y or (type(x) is type(y) and type(x) in _EQUAL and x == y) for x, y in pairs)
+
+
+#: types of which equal values are the same
+_EQUAL = (int, float, complex, str, bool)
 
 _current: ContextVar[Trace | None] = ContextVar("opwise_trace", default=None)
 #: current() -> the Trace of the function that is being traced in this thread, or None

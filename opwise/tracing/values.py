@@ -18,7 +18,7 @@ from opwise import tensor as T
 from opwise.graph.variable import Constant
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import Tensor
-from opwise.tracing.trace import assume, current, demand, untraceable
+from opwise.tracing.trace import NeedsState, assume, current, demand, untraceable
 
 #: the hint of a number of which nothing is known while tracing
 UNKNOWN: Any = type("Unknown", (), {"__repr__": lambda self: "UNKNOWN"})()
@@ -455,7 +455,7 @@ Order = bool | frozenset[str]
 class Root:
     """The memory of an array, or of several that share it: a variable that writes replace."""
 
-    __slots__ = ("origin", "readonly", "serial", "uncertain", "variable", "version")
+    __slots__ = ("origin", "place", "readonly", "serial", "uncertain", "variable", "version")
 
     #: counts all of them
     serials = itertools.count()
@@ -472,11 +472,15 @@ class Root:
         self.readonly = readonly
         #: why numpy might also change another array with it, or not; '' if that is known
         self.uncertain = ""
+        #: (an object, attribute or key) where the function has read the array from; or None
+        self.place: tuple[Any, Any] | None = None
 
     def write(self, variable: Tensor) -> None:
         """Give the memory another value. Raises ValueError if it is read-only."""
         if self.readonly:
             raise ValueError(self.readonly)
+        if self.place is not None and current() is not None:
+            raise NeedsState(*self.place)
         if self.uncertain:
             raise untraceable(
                 f"An array is changed in place {self.uncertain}.",
@@ -890,16 +894,20 @@ def constant(value: Any, readonly: str = "") -> Traced:
     return made
 
 
-def captured(value: np.ndarray) -> Traced:
+def captured(value: np.ndarray, place: tuple[Any, Any] | None = None) -> Traced:
     """Return an array that the function holds, in a global or an object, as a traced one.
 
-    Each call reads its present elements: it is an argument that no caller gives.
+    Each call reads its present elements: it is an argument that no caller gives. place: (object,
+    attribute or key) where it is read from.
     """
     trace = current()
     if trace is None:
         return constant(value)
+    if id(value) in trace.state_arrays:
+        return trace.state_arrays[id(value)]  # type: ignore[no-any-return]
     known = trace.captured.get(id(value))
     if known is not None:
+        known[1].root.place = known[1].root.place or place
         return known[1]  # type: ignore[no-any-return]
     check_dtype(value.dtype)
     if not value.dtype.isnative:
@@ -908,6 +916,7 @@ def captured(value: np.ndarray) -> Traced:
     variable = tensor_type(value.dtype.name, ones)()
     root = Root(variable)
     root.uncertain = "that the function did not make, and that is no argument"
+    root.place = place
     made = Traced(root, value.shape, (), False, bool(value.flags.c_contiguous))
     trace.captured[id(value)] = value, made
     return made

@@ -410,12 +410,26 @@ def test_arrays_of_others_are_read_only():
 
     check(f, [normal(3), np.array([1, 0, 4])], [normal(3), 2])
 
+    held = (table,)
+
     def g(x):
-        table[0] = x[0]
+        held[0][0] = x[0]
         return x
 
     with pytest.raises(TracingError, match="did not make, and that is no argument"):
         opwise.jit(g)(normal(3))
+
+
+def test_arrays_of_variables_outside_are_changed():
+    table = np.arange(5.0)
+
+    def f(x):
+        table[0] += x[0]
+        return table.sum()
+
+    compiled = opwise.jit(f)
+    assert [compiled(np.ones(2)) for _ in range(3)] == [11, 12, 13]
+    assert table[0] == 3
 
 
 def test_the_text_that_is_traced():
