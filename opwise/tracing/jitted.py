@@ -633,8 +633,8 @@ class _Writer:
             for each in getattr(value, "__dict__", {}).values() for part in trees.flatten(each)[0]
         ):  # fmt: skip
             raise untraceable(
-                f"The function makes a {type(value).__name__} that holds traced arrays, and returns "
-                "or keeps it.",
+                f"The function makes a {type(value).__name__} that holds traced arrays, and "
+                "returns or keeps it.",
                 "Return the arrays, or make the class a dataclass.",
             )
         if isinstance(value, np.ndarray):
