@@ -44,6 +44,7 @@ ALLOWED = {
     ("opwise/distributed/recipe.py", "_Reader"): "functions on a cluster (SECURITY.md)",
     ("opwise/pytensor/__main__.py", "main"): "runs the program of the user",
     ("opwise/tracing/convert.py", "convert"): "the function of the user, its loops as calls",
+    ("opwise/tracing/jitted.py", "_form"): "the arguments of a call in order, by their names",
     ("opwise/tracing/jitted.py", "_compile"): "the checks of a signature, without texts of others",
     ("benchmark/leaks.py", "step"): "a pickle that it has just written",
     ("benchmark/graph_cache.py", "load"): "a pickle that it has just written",

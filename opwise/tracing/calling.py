@@ -18,7 +18,7 @@ import numpy as np
 from opwise import tensor as T
 from opwise.errors import TracingError
 from opwise.graph.provenance import is_internal, library_of
-from opwise.tracing import control, convert, shaping
+from opwise.tracing import control, convert, generators, shaping
 from opwise.tracing.control import LoopError, Steps, if_expression
 from opwise.tracing.indexing import converted
 from opwise.tracing.ops import numpy_call
@@ -270,6 +270,8 @@ def read(owner: Any, name: Any, value: Any) -> Any:
             return value  # the function has put it there
     if place in trace.state:
         return trace.state[place]
+    if type(value) is np.random.Generator:
+        raise NeedsState(owner, name)
     note_read(owner, name, value)
     if type(value) in (list, dict):
         trace.outside.setdefault(id(value), (value, value.copy()))
@@ -709,6 +711,9 @@ def hypot(*args: Any) -> Any:
     if not is_traced(list(args)) or len(args) != 2:
         return math.hypot(*args)
     return number_from(np.hypot(*[as_traced(TABLE[float](a)) for a in args]))
+
+
+TABLE[np.random.default_rng] = generators.default_rng
 
 
 # --- numpy's functions that make arrays -----------------------------------------------------------

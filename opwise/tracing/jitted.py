@@ -49,8 +49,15 @@ from opwise.tracing.values import (
 #: what the fast path of a signature returns for arguments of another one
 MISS = object()
 
+#: how many signatures a call tries before it looks for its own
+MOST_RECENT = 4
+#: how many ways of passing arguments are kept
+MOST_FORMS = 32
+
 #: types whose values are compared by ``==``; those of others by ``is``
-_COMPARED = (bool, str, bytes, type(None), int, float, complex, frozenset)
+_COMPARED = (
+    bool, str, bytes, type(None), int, float, complex, frozenset, slice, range, np.dtype
+)  # fmt: skip
 
 
 @dataclasses.dataclass
@@ -69,6 +76,8 @@ class _Leaf:
     def key(self) -> Any:
         what = self.what
         if self.sort == "constant":
+            if type(what) is slice:  # has no hash
+                what = what.start, what.stop, what.step
             what = (type(what), what if isinstance(what, _COMPARED) else id(what))
         return self.sort, what, self.ones, self.same_as
 
@@ -187,7 +196,10 @@ class Jit:
                 "take as an argument"
             )
         self._by_key: dict[Any, list[Signature]] = {}
-        self._last: Callable[..., Any] | None = None
+        #: the call paths of signatures, the last one that fitted first
+        self._recent: list[Callable[..., Any]] = []
+        #: {(number of positional arguments, *names of others): what gives all arguments in order}
+        self._forms: dict[Any, Callable[..., Any]] = {}
         #: the kinds of arguments that calls had: what decides, and which line needs it
         self.signatures = Signatures()
         self._stats: Any = None
@@ -222,15 +234,20 @@ class Jit:
                 )
             self._by_key.clear()
             self.signatures.clear()
-            self._last = None
+            self._recent.clear()
         return self._stats
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        last = self._last
-        if last is not None and not kwargs:
-            result = last(*args)
-            if result is not MISS:
-                return result
+        form = self._forms.get((len(args), *kwargs))
+        if form is not None:
+            given = form(args, kwargs)
+            recent = self._recent
+            for k, attempt in enumerate(recent):
+                result = attempt(*given)
+                if result is not MISS:
+                    if k:
+                        recent.insert(0, recent.pop(k))
+                    return result
         return self._general(args, kwargs)
 
     # --- calls that the last signature does not fit
@@ -248,7 +265,7 @@ class Jit:
         for signature in self._by_key.get(key, ()):
             result = signature.attempt(*given)
             if result is not MISS:
-                self._last = signature.attempt if self._is_plain(args, kwargs, given) else None
+                self._remember(signature, args, kwargs)
                 return result
         try:
             signature = self._traced(bound, structure, leaves, kinds)
@@ -264,23 +281,43 @@ class Jit:
             raise
         self._by_key.setdefault(key, []).append(signature)
         self.signatures.append(signature)
-        if self._is_plain(args, kwargs, given):
-            self._last = signature.attempt
+        self._remember(signature, args, kwargs)
         result = signature.attempt(*given)
         if result is MISS:
             raise AssertionError(f"A new signature refuses its own arguments:\n{signature.text}")
         return result
 
-    def _is_plain(self, args: Sequence[Any], kwargs: dict[str, Any], given: list[Any]) -> bool:
-        """Return whether the arguments of a call are those that the call path takes."""
-        return (
-            not kwargs
-            and len(args) == len(given)
-            and all(
-                p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-                for p in self._parameters.parameters.values()
-            )
-        )
+    def _remember(self, signature: Signature, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """Let the next calls try a signature first, and find their arguments faster."""
+        self._recent.insert(0, signature.attempt)
+        del self._recent[MOST_RECENT:]
+        key = len(args), *kwargs
+        if key not in self._forms and len(self._forms) < MOST_FORMS:
+            self._forms[key] = self._form(len(args), list(kwargs))
+
+    def _form(self, count: int, names: list[str]) -> Callable[..., Any]:
+        """Return a function of (args, kwargs) that gives all arguments in order, with defaults."""
+        rest, parts, defaults = list(names), [], {}
+        for k, (name, parameter) in enumerate(self._parameters.parameters.items()):
+            positional = parameter.kind in (
+                parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD
+            )  # fmt: skip
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                parts.append(f"args[{k}:]")
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                parts.append(f"{{{', '.join(f'{n!r}: kwargs[{n!r}]' for n in rest)}}}")
+            elif positional and k < count:
+                parts.append(f"args[{k}]")
+            elif name in rest:
+                rest.remove(name)
+                parts.append(f"kwargs[{name!r}]")
+            else:
+                defaults[f"d{k}"] = parameter.default
+                parts.append(f"d{k}")
+        if parts == [f"args[{k}]" for k in range(count)]:
+            return lambda args, kwargs: args
+        text = f"lambda args, kwargs: ({', '.join(parts)},)"
+        return eval(text, defaults)  # type: ignore[no-any-return]
 
     def _kinds(self, bound: inspect.BoundArguments, leaves: list[Any]) -> list[_Leaf]:
         static: list[bool] = []

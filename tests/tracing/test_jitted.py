@@ -339,3 +339,34 @@ def test_the_layer_is_loaded_when_it_is_used():
         "assert 'opwise.tracing' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_ways_to_pass_arguments():
+    def f(x, scale=2.0, *more, shift=1.0, **others):
+        return x * scale + sum(more) + shift + sum(others.values())
+
+    def calls(g, x):
+        return [
+            g(x), g(x, 3.0), g(x, scale=3.0), g(scale=1.5, x=x), g(x, 3.0, 4.0, 5.0),
+            g(x, shift=7.0), g(x, a=1.0, b=2.0), g(x, 1.0, 2.0, shift=3.0, b=4.0), g(x=x),
+        ]  # fmt: skip
+
+    compiled = opwise.jit(f)
+    for n in (3, 4, 3):
+        for a, b in zip(calls(f, np.ones(n)), calls(compiled, np.ones(n)), strict=True):
+            assert np.array_equal(a, b)
+    count = len(compiled.signatures)
+    calls(compiled, np.ones(3))
+    assert len(compiled.signatures) == count
+    with pytest.raises(TypeError):
+        compiled(scale=2.0)
+    with pytest.raises(TypeError):
+        compiled(np.ones(2), x=np.ones(2))
+
+
+def test_equal_slices_and_dtypes_are_the_same_argument():
+    compiled = opwise.jit(lambda x, part, dtype: x[part].astype(dtype))
+    for _ in range(3):
+        assert compiled(np.ones(4), slice(1, 3), np.dtype("f4")).shape == (2,)
+        assert compiled(np.ones(4), slice(1, 2), np.dtype("f4")).shape == (1,)
+    assert len(compiled.signatures) == 2
