@@ -39,20 +39,33 @@ class NumpyCall(Op):
         return Apply(self, made, [tensor_type(dtype, ones)() for dtype, ones in self.types])
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        first = len(inputs) - len(self.keywords)
-        named = dict(zip(self.keywords, inputs[first:], strict=True))
+        function, dtypes = _prepared(self.name, self.constants, self.types)
         with np.errstate(all="ignore"):
-            results = numpy_function(self.name)(*inputs[:first], **named, **dict(self.constants))
-        if len(self.types) == 1 and not isinstance(results, tuple):
+            if self.keywords:
+                first = len(inputs) - len(self.keywords)
+                named = dict(zip(self.keywords, inputs[first:], strict=True))
+                results = function(*inputs[:first], **named)
+            else:
+                results = function(*inputs)
+        if len(dtypes) == 1 and type(results) is not tuple:
             results = (results,)
-        for storage, value, (dtype, _) in zip(output_storage, results, self.types, strict=True):
-            storage[0] = np.asarray(value, dtype)
+        for storage, value, dtype in zip(output_storage, results, dtypes, strict=True):
+            if type(value) is not np.ndarray or value.dtype is not dtype:
+                value = np.asarray(value, dtype)
+            storage[0] = value
 
     def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Any:
         raise GradNotDefined(f"numpy.{self.name} has no derivative in opwise")
 
     def __str__(self) -> str:
         return f"numpy.{self.name}"
+
+
+@functools.lru_cache(maxsize=1024)
+def _prepared(name: str, constants: Any, types: Any) -> tuple[Any, tuple[np.dtype[Any], ...]]:
+    """Return (the function with its constants, the dtypes of the results)."""
+    made = functools.partial(numpy_function(name), **dict(constants))
+    return made, tuple(np.dtype(dtype) for dtype, _ in types)
 
 
 def numpy_function(name: str) -> Any:
