@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from opwise import tensor as T
 from opwise.errors import GradNotDefined
 from opwise.graph.apply import Apply
+from opwise.graph.null import DisconnectedType
 from opwise.graph.op import Op
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import Tensor, as_tensor_variable
@@ -55,10 +57,156 @@ class NumpyCall(Op):
             storage[0] = value
 
     def grad(self, inputs: Sequence[Tensor], output_gradients: Sequence[Tensor]) -> Any:
-        raise GradNotDefined(f"numpy.{self.name} has no derivative in opwise")
+        rule = DERIVATIVES.get(self.name)
+        if rule is None or any(v.type.dtype.startswith("complex") for v in inputs):
+            raise GradNotDefined(f"numpy.{self.name} has no derivative in opwise")
+        return rule(self, inputs, [
+            None if isinstance(g.type, DisconnectedType) else g for g in output_gradients
+        ])  # fmt: skip
 
     def __str__(self) -> str:
         return f"numpy.{self.name}"
+
+
+# --- derivatives ----------------------------------------------------------------------------------
+
+
+def _matrix_transpose(x: Any) -> Any:
+    return T.swapaxes(x, -1, -2)
+
+
+def _product(x: Any, y: Any) -> Any:
+    if x.type.ndim > 3:
+        raise GradNotDefined("stacks of stacks of matrices have no derivative in opwise here")
+    return T.dot(x, y) if x.type.ndim == 2 else T.batched_dot(x, y)
+
+
+def _column(x: Any, axes: int = 1) -> Any:
+    return x.dimshuffle(*range(x.type.ndim), *["x"] * axes)
+
+
+def _undefined(op: NumpyCall, what: str) -> GradNotDefined:
+    return GradNotDefined(f"{what} of numpy.{op.name} has no derivative in opwise")
+
+
+def _slogdet(op: NumpyCall, inputs: Any, gradients: Any) -> list[Any]:
+    (x,) = inputs
+    if gradients[1] is None:
+        return [T.zeros_like(x)]
+    (inverse,) = numpy_call("linalg.inv", [x], [(x.type.dtype, x.type.broadcastable)])
+    return [_column(gradients[1], 2) * _matrix_transpose(inverse)]
+
+
+def _eigh(op: NumpyCall, inputs: Any, gradients: Any) -> list[Any]:
+    (x,) = inputs
+    ones, dtype = x.type.broadcastable, x.type.dtype
+    values, vectors = numpy_call(
+        "linalg.eigh", [x], [(dtype, ones[:-1]), (dtype, ones)], **dict(op.constants)
+    )
+    eye = T.eye(x.shape[-1], dtype=dtype)
+    inner = eye * 0
+    if gradients[0] is not None:
+        inner = _column(gradients[0]) * eye
+    if len(gradients) > 1 and gradients[1] is not None:
+        gaps = values.dimshuffle(*range(values.type.ndim - 1), "x", values.type.ndim - 1) - _column(
+            values
+        )
+        inner = inner + (1 - eye) * _product(_matrix_transpose(vectors), gradients[1]) / (
+            gaps + eye
+        )
+    whole = _product(_product(vectors, inner), _matrix_transpose(vectors))
+    # numpy reads one triangle only
+    both = (whole + _matrix_transpose(whole)) * (1 - eye) + whole * eye
+    rows = T.arange(x.shape[-1])
+    lower = T.ge(_column(rows), rows)
+    if dict(op.constants).get("UPLO", "L") in ("U", "u"):
+        lower = _matrix_transpose(lower)
+    return [T.cast(T.switch(lower, both, 0), dtype)]
+
+
+def _svd(op: NumpyCall, inputs: Any, gradients: Any) -> list[Any]:
+    (x,) = inputs
+    if len(gradients) > 1:
+        raise _undefined(op, "U or V")
+    dtype, ones = x.type.dtype, x.type.broadcastable
+    shapes = [ones, ones[:-1], ones]
+    u, _, v = numpy_call(
+        "linalg.svd", [x],
+        [(dtype, [*s[:-2], False, False][: len(s)]) for s in shapes], full_matrices=False,
+    )  # fmt: skip
+    g = gradients[0].dimshuffle(*range(gradients[0].type.ndim - 1), "x", gradients[0].type.ndim - 1)
+    return [_product(u * g, v)]
+
+
+def _over_axes(op: NumpyCall, inputs: Any, gradients: Any) -> tuple[Any, Any, tuple[int, ...]]:
+    """Return (the result, its gradient, the axes): both with the reduced axes of length 1."""
+    constants = dict(op.constants)
+    axes = constants["axis"]
+    axes = axes if isinstance(axes, tuple) else (axes,)
+    result, g = op(*inputs), gradients[0]
+    if not constants.get("keepdims"):
+        kept = iter(range(g.type.ndim))
+        order = ["x" if k in axes else next(kept) for k in range(inputs[0].type.ndim)]
+        result, g = result.dimshuffle(*order), g.dimshuffle(*order)
+    return result, g, axes
+
+
+def _logaddexp(op: NumpyCall, inputs: Any, gradients: Any) -> list[Any]:
+    result, g, _ = _over_axes(op, inputs, gradients)
+    return [g * T.exp(inputs[0] - result)]
+
+
+def _extreme(op: NumpyCall, inputs: Any, gradients: Any) -> list[Any]:
+    result, g, axes = _over_axes(op, inputs, gradients)
+    hits = T.cast(T.eq(inputs[0], result), inputs[0].type.dtype)
+    return [g * hits / T.sum(hits, axis=list(axes), keepdims=True)]
+
+
+def _quantile(op: NumpyCall, inputs: Any, gradients: Any) -> list[Any]:
+    (x,), constants = inputs, dict(op.constants)
+    known = "q" in constants or op.name == "median"
+    if constants.get("method", "linear") != "linear" or not known:
+        raise _undefined(op, "this form")
+    axes = constants["axis"]
+    axes = axes if isinstance(axes, tuple) else (axes % x.type.ndim,)
+    _, g, _ = _over_axes(
+        NumpyCall(op.name, op.types, tuple({**constants, "axis": axes}.items())), inputs, gradients
+    )
+    kept = [k for k in range(x.type.ndim) if k not in axes]
+    moved = x.dimshuffle(*kept, *axes)
+    flat = T.reshape(moved, [*[x.shape[k] for k in kept], -1], ndim=len(kept) + 1)
+    order = [(np.intp, flat.type.broadcastable)]
+    (places,) = numpy_call("argsort", [flat], order, axis=-1, kind="stable")
+    (ranks,) = numpy_call("argsort", [places], order, axis=-1)
+    at = constants.get("q", 0.5) * (flat.shape[-1] - 1)
+    weights = T.maximum(0, 1 - T.abs_(ranks - at))
+    back = T.reshape(weights, [moved.shape[k] for k in range(x.type.ndim)], ndim=x.type.ndim)
+    inverse = [[*kept, *axes].index(k) for k in range(x.type.ndim)]
+    return [T.cast(g * back.dimshuffle(*inverse), x.type.dtype)]
+
+
+def _bincount(op: NumpyCall, inputs: Any, gradients: Any) -> list[Any]:
+    if len(inputs) == 1:
+        return [T.zeros_like(inputs[0], dtype="float64")]
+    return [T.zeros_like(inputs[0], dtype="float64"), gradients[0][inputs[0]]]
+
+
+#: {name: (the Op, its inputs, gradients of its results or None) -> gradients of its inputs}
+DERIVATIVES: dict[str, Any] = {
+    "linalg.slogdet": _slogdet,
+    "linalg.eigh": _eigh,
+    "linalg.eigvalsh": _eigh,
+    "linalg.svd": _svd,
+    "logaddexp.reduce": _logaddexp,
+    "fmax.reduce": _extreme,
+    "fmin.reduce": _extreme,
+    "median": _quantile,
+    "quantile": _quantile,
+    "bincount": _bincount,
+}
+
+
+# --- numpy's functions ----------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=1024)
