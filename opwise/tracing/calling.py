@@ -182,12 +182,43 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         if trace is not None and function.__module__ != "builtins":
             trace.own[id(made)] = made
         return made
+    if type(function) is np.vectorize and is_traced(list(args)):
+        return _vectorized(function, args, kwargs)
     if isinstance(function, functools.partial):
         return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
     _check_builtin(function)
     if type(owner) is np.ndarray and current() is not None:
         return getattr(captured(owner), function.__name__)(*args, **kwargs)
     return _made(function, function(*args, **kwargs), args, kwargs)
+
+
+def _vectorized(vectorize: Any, args: Any, kwargs: Any) -> Any:
+    """Return what ``numpy.vectorize`` of a function gives: by a loop over the elements."""
+    if kwargs or vectorize.signature is not None or vectorize.excluded:
+        raise untraceable(
+            "numpy.vectorize with excluded=, signature= or keywords cannot be traced.",
+            "Write a loop.",
+        )
+    arrays = shaping.broadcast_arrays(*map(as_traced, args))
+    dims, flat = arrays[0].dims, [shaping.reshape(a, (-1,)) for a in arrays]
+    size = flat[0].dims[0]
+
+    # numpy gives the function the first elements, for the dtypes, and then numbers of Python; what
+    # is computed here is not used
+    made = call(vectorize.pyfunc, *[a[0] for a in flat])
+    several = isinstance(made, tuple)
+    samples = made if several else (made,)
+    kinds = vectorize.otypes or [as_traced(sample).dtype for sample in samples]
+    outs = [shaping.full((size,), 0, kind) for kind in kinds]
+
+    def step(k: Any) -> None:
+        made = call(vectorize.pyfunc, *[number_from(a[k]) for a in flat])
+        for out, value in zip(outs, made if several else (made,), strict=True):
+            out[k] = value
+
+    control.for_statement(range_(size), step, tuple, lambda values: None, (), (), None)
+    results = tuple(shaping.reshape(out, dims) for out in outs)
+    return results if several else results[0]
 
 
 _MUTATORS = frozenset(

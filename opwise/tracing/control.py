@@ -40,6 +40,7 @@ from opwise.tracing.values import (
     hint_of,
     is_one,
     kind_of,
+    leave_to_python,
     number_text,
     number_variable,
 )
@@ -140,14 +141,6 @@ def handled(*classes: Callable[[], Any]) -> None:
         for made in classes:
             found = made()
             trace.handled += found if isinstance(found, tuple) else (found,)
-
-
-def _raises(test: Any, given: RaisesError) -> None:
-    """Note that the program raises an error if a test holds."""
-    trace = current()
-    assert trace is not None
-    trace.error = trace.error or given.__cause__
-    trace.raised.write(T.or_(trace.raised.variable, _as_bool(test)))
 
 
 # --- conditions -----------------------------------------------------------------------------------
@@ -395,13 +388,13 @@ def if_statement(
         for run, rest, sure in ((then, other, made), (other, then, None)):
             try:
                 parts.append(_branch(run, get, set_, before))
-            except RaisesError as error:
+            except RaisesError:
                 trace = current()
                 if known or trace is None or trace.raised is None:
                     raise
                 # in calls that raise the error it does not matter what the rest computes
                 rest()
-                _raises(T.invert(_as_bool(made)) if sure is None else sure, error)
+                leave_to_python(T.invert(_as_bool(made)) if sure is None else _as_bool(sure))
                 return
         _join_branches(made, test, parts[0], parts[1], set_, names, first)
     except LoopError as error:

@@ -86,10 +86,9 @@ class Trace:
     outside: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     #: {id: an object that the function has made, or that stands for an argument}
     own: dict[int, Any] = field(default_factory=dict)
-    #: the memory of a bool: whether the program raises an error in a call, for values in arrays
+    #: the memory of a bool: whether a call is to run in Python, because values in arrays lead to an
+    #: error of the program, or to a result of another type
     raised: Any = None
-    #: the first such error, as far as it is known while the function is traced
-    error: BaseException | None = None
     #: classes of errors that the program handles itself
     handled: list[type[BaseException]] = field(default_factory=list)
 

@@ -276,6 +276,13 @@ _OPERATIONS: dict[str, tuple[Callable[..., Any], str, Callable[..., Tensor]]] = 
 _BITWISE = frozenset(("and", "or", "xor"))
 
 
+def leave_to_python(test: Tensor) -> None:
+    """Let calls for which a test holds run in Python."""
+    trace = current()
+    if trace is not None:
+        trace.raised.write(T.or_(trace.raised.variable, test))
+
+
 def number_variable(value: Any, kind: str | None = None) -> Tensor:
     """Return the scalar variable of a Python number or a Number, as one of another kind."""
     own = kind_of(value)
@@ -307,8 +314,11 @@ def number_operation(name: str, a: Any, b: Any) -> Any:
     if name == "truediv" and kind == "i":
         kind = "f"
     if name == "pow" and kind == "i":
-        exponent_sign = number_operation("lt", b, 0) if type(b) is Number else b < 0
-        if exponent_sign:  # Python's result is a float then
+        negative = number_operation("lt", b, 0) if type(b) is Number else b < 0
+        trace = current()
+        if type(negative) is Number and not negative.known and trace and trace.raised:
+            leave_to_python(negative.variable)
+        elif negative:  # Python's result is a float then
             kind = "f"
     numbers = [each for each in (a, b) if type(each) is Number]
     known = all(each.known for each in numbers)

@@ -933,3 +933,15 @@ def test_except_does_not_hide_what_cannot_be_traced():
 
     with pytest.raises(TracingError, match="busday_count"):
         opwise.jit(f)(np.ones(2))
+
+
+def test_powers_of_ints_that_values_decide():
+    def f(x):
+        return 2 ** int(x.sum()), 3 ** len(x)
+
+    compiled = opwise.jit(f)
+    for n in (3, -2, 0):
+        expected, result = f(np.array([n / 2, n / 2])), compiled(np.array([n / 2, n / 2]))
+        assert [type(v) for v in result] == [type(v) for v in expected]
+        assert result == expected
+    assert len(compiled.signatures) == 1
