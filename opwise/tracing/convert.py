@@ -438,6 +438,8 @@ class _Converter(ast.NodeTransformer):
         self._modules = modules if enclosing is None else enclosing._modules
         self._declared: dict[str, str] = {}
         self._count = enclosing._count if enclosing is not None else [0]
+        #: variables that functions inside assign: any call may change them
+        self._by_calls: list[str] = []
         #: names that need a value before a part can share them
         self.shared: dict[str, None] = {}
 
@@ -455,6 +457,8 @@ class _Converter(ast.NodeTransformer):
             a.arg for a in (arguments.vararg, arguments.kwarg) if a is not None
         }
         self._declared = stores(function.body).declared
+        self._by_calls = [n for n in sorted(stores_of_functions(function.body))
+                          if n in own or n in stores(function.body).names]  # fmt: skip
         jumps = _Jumps()
         body = jumps.function(function.body)
         Liveness(body, ("ow_value",) if jumps.returns else ())
@@ -502,6 +506,12 @@ class _Converter(ast.NodeTransformer):
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        names = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+        if not any(n.startswith("__") and not n.endswith("__") for n in names):
+            node.body = [
+                self.visit(each) if isinstance(each, ast.FunctionDef) else each
+                for each in node.body
+            ]
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
@@ -571,6 +581,14 @@ class _Converter(ast.NodeTransformer):
             made += each if isinstance(each, list) else [each]
         return made
 
+    def _assigned(self, statements: Iterable[ast.AST]) -> list[str]:
+        """Return the names that statements assign, or that calls in them may assign."""
+        nodes = list(statements)
+        found = stores(nodes).names
+        if self._by_calls and any(isinstance(n, ast.Call) for s in nodes for n in ast.walk(s)):
+            found.update(dict.fromkeys(self._by_calls))
+        return list(found)
+
     @staticmethod
     def _used(node: ast.stmt, assigned: list[str]) -> ast.expr:
         """Return an expression for the names that are read after a statement that assigns them."""
@@ -578,7 +596,7 @@ class _Converter(ast.NodeTransformer):
         return _strings([name for name in assigned if name in live])
 
     def visit_If(self, node: ast.If) -> Any:
-        assigned = list(stores([*node.body, *node.orelse]).names)
+        assigned = self._assigned([*node.body, *node.orelse])
         known = set(self.shared)
         test = self.visit(node.test)
         body, orelse = self._visited(node.body), self._visited(node.orelse)
@@ -596,7 +614,7 @@ class _Converter(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> Any:
         if _has(node, (ast.Yield, ast.YieldFrom, ast.Await)):
             return self.generic_visit(node)
-        assigned = list(stores([node.target, *node.body]).names)
+        assigned = self._assigned([node.target, *node.body])
         known = set(self.shared)
         iterated = self.visit(node.iter)
         body = self._visited(node.body)
@@ -616,7 +634,7 @@ class _Converter(ast.NodeTransformer):
         return [*definitions, _located(ast.Expr(call), node)]
 
     def visit_While(self, node: ast.While) -> Any:
-        assigned = list(stores([node.test, *node.body]).names)
+        assigned = self._assigned([node.test, *node.body])
         known = set(self.shared)
         test = self.visit(node.test)
         body = self._visited(node.body)

@@ -924,6 +924,25 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
 HANDLERS.methods["choose"] = choose
 
 
+@implements(np.put)
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    places, values = ravel(ind), ravel(v)
+    if mode != "raise":
+        places = np.remainder(places, a.size) if mode == "wrap" else clip(places, 0, a.size - 1)
+    values = values[np.remainder(arange(places.dims[0]), values.dims[0])]
+    a[unravel_index(np.where(np.less(places, 0), places + a.size, places), a.dims)] = values
+
+
+HANDLERS.methods["put"] = put
+
+
+@implements(np.place)
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    chosen, values = reshape(astype(as_traced(mask), bool), arr.dims), ravel(vals)
+    order = reshape(np.cumsum(chosen), arr.dims) - 1
+    arr[...] = where(chosen, values[np.remainder(order, values.dims[0])], arr)
+
+
 @implements(np.putmask)
 def putmask(a: Any, mask: Any, values: Any) -> None:
     given = as_traced(values)

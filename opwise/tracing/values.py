@@ -102,8 +102,6 @@ class Number:
 
     __slots__ = ("_variable", "hint", "kind", "of_lengths", "text")
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __init__(
         self,
         kind: str,
@@ -155,10 +153,14 @@ class Number:
         return self.hint
 
     def __repr__(self) -> str:
-        name = PYTHON_TYPES[self.kind].__name__
-        return f"<traced {name} {self.text}>" if self.known else f"<traced {name}>"
+        if self.known and current() is not None:
+            return repr(self.value("A text"))
+        return f"<traced {PYTHON_TYPES[self.kind].__name__}>"
 
     __str__ = __repr__
+
+    def __hash__(self) -> int:
+        return hash(self.value("A key"))
 
     def __format__(self, spec: str) -> str:
         return format(self.value("A format"), spec)

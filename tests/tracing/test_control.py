@@ -945,3 +945,51 @@ def test_powers_of_ints_that_values_decide():
         assert [type(v) for v in result] == [type(v) for v in expected]
         assert result == expected
     assert len(compiled.signatures) == 1
+
+
+def sums_by_a_closure(x):
+    total = 0.0
+
+    def add(value):
+        nonlocal total
+        total = total + value
+        return total
+
+    for row in x:
+        add(row.sum())
+    if x[0, 0] > 0:
+        add(x[0, 0])
+    else:
+        add(-x[0, 0] * 2)
+    return total
+
+
+def sums_by_an_object(x):
+    class Total:
+        def __init__(self):
+            self.value = 0.0
+
+        def add(self, value):
+            self.value = self.value + value
+            return self
+
+    total = Total()
+    for row in x:
+        total.add(row.sum())
+    return total.value
+
+
+def texts_and_keys(x):
+    sizes = {x.shape[0]: "rows", x.shape: "shape"}
+    return sizes[len(x)], str(x.shape), "%d x %d" % x.shape, f"{x.shape}", len({*x.shape, len(x)})
+
+
+@pytest.mark.parametrize("function", [sums_by_a_closure, sums_by_an_object, texts_and_keys])
+def test_what_python_keeps(function):
+    compiled = opwise.jit(function)
+    for x in (normal(3, 4), -np.abs(normal(3, 4)), normal(12, 2)):
+        expected, result = function(x), compiled(x)
+        if isinstance(expected, tuple):
+            assert expected == result
+        else:
+            assert np.isclose(expected, result)
