@@ -383,7 +383,10 @@ def setitem(container: Any, key: Any, value: Any) -> None:
             )
         if isinstance(container, list | dict):
             if trace.speculative:
-                raise LoopError(f"it changes an item of a {type(container).__name__}")
+                raise LoopError(
+                    f"it changes an item of a {type(container).__name__}",
+                    "Make an array before it, and assign its elements.",
+                )
             if id(container) in trace.outside and type(key) is not slice:
                 key = range(len(container))[key] if isinstance(container, list) else key
                 place = id(container), key

@@ -691,6 +691,12 @@ class Traced:
     def __iter__(self) -> Iterator[Any]:
         if not self.dims:
             raise TypeError("iteration over a 0-d array")
+        if type(self.dims[0]) is Number and not self.dims[0].known:
+            raise untraceable(
+                f"Python cannot go through {self!r}, whose length depends on values in arrays.",
+                "Write a for statement that assigns elements of an array, or pass the array as an "
+                "argument.",
+            )
         return (self[i] for i in range(operator.index(self.dims[0])))
 
     def __contains__(self, value: Any) -> bool:

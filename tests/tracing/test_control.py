@@ -993,3 +993,21 @@ def test_what_python_keeps(function):
             assert expected == result
         else:
             assert np.isclose(expected, result)
+
+
+def test_errors_of_lengths_that_values_decide():
+    def means(x, labels):
+        return [x[labels == k].mean() for k in np.unique(labels)]
+
+    def by_label(x, labels):
+        found = {}
+        for k in np.unique(labels):
+            found[int(k)] = x[labels == k].mean()
+        return found
+
+    given = normal(4), np.array([0, 1, 0, 1])
+    with pytest.raises(TracingError, match="whose length depends on values in arrays") as caught:
+        opwise.jit(means)(*given)
+    assert "for k in np.unique(labels)]" in str(caught.value)
+    with pytest.raises(TracingError, match="Make an array before it, and assign its elements"):
+        opwise.jit(by_label)(*given)
