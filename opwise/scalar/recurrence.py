@@ -310,7 +310,7 @@ class _Lines:
                 depth = here
                 place = "".join(f" + {i} * s{op.of[0]}_{d}" for d, i in enumerate(args[1:]))
                 read = f"*(const {type_} *)(m{op.of[0]}{place})"
-                bodies[-1].append(f"const {type_} t{k} = {args[0]} ? 0 : {read};")
+                bodies[-1].append(f"const {type_} t{k} = {args[0]} ? ({type_}){{0}} : {read};")
             elif isinstance(op, Scratch):
                 bodies[-1] += self._scratch(one, args)
             elif isinstance(op, Short):
