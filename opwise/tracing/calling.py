@@ -72,7 +72,11 @@ class Converted:
         """Call it, with the arrays that it holds as traced ones."""
         if self._make is None:
             return self._function(*args, **kwargs)
-        return self._make(self._outside)(*args, **kwargs)
+        trace = current()
+        if trace is None:
+            return self._make(self._outside)(*args, **kwargs)
+        with trace.calling(self):
+            return self._make(self._outside)(*args, **kwargs)
 
     def _outside(self, owner: Any, name: str) -> Any:
         """Return what a global or closed-over variable holds while the function is traced."""

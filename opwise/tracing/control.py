@@ -27,7 +27,7 @@ from opwise.tensor.type import TensorType, tensor_type
 from opwise.tracing import shaping, trees
 from opwise.tracing.indexing import converted
 from opwise.tracing.reducing import number_from
-from opwise.tracing.trace import NeedsState, current, demand, untraceable
+from opwise.tracing.trace import NeedsState, current, demand, recurs, untraceable
 from opwise.tracing.values import (
     NUMBER_DTYPES,
     PYTHON_TYPES,
@@ -51,6 +51,8 @@ UNROLLED = 8
 NOT_KEPT = "is not kept after a loop, because nothing reads it."
 #: loops that cannot become a scan are written out up to this number of steps
 MOST_UNROLLED = 2000
+#: calls of functions by themselves are traced up to this number where values of arrays decide
+MOST_RECURSIONS = 100
 
 slice = builtins.slice
 
@@ -203,6 +205,8 @@ def _is_bool(value: Any) -> bool:
 
 
 def _joined(value: Any, rest: Callable[[], Any], both: bool) -> Any:
+    if type(value) is Number and value.known and recurs():
+        value = _decided(value)
     if type(value) not in (Number, Traced):
         if both:
             return value and rest()
@@ -383,13 +387,23 @@ def if_statement(
     before = get()
     first = next(Root.serials)
     known = type(test) is Number and test.known
+    trace = current()
+    if trace is not None and recurs():
+        if known:  # both branches together would never end
+            (then if _decided(test) else other)()
+            return
+        trace.deeper += 1
+        if trace.deeper > MOST_RECURSIONS:
+            raise untraceable(
+                "A function calls itself as often as values of arrays decide.",
+                "Write a loop, or let an argument that is an int decide.",
+            )
     try:
         parts: list[Any] = []
         for run, rest, sure in ((then, other, made), (other, then, None)):
             try:
                 parts.append(_branch(run, get, set_, before))
             except RaisesError:
-                trace = current()
                 if known or trace is None or trace.raised is None:
                     raise
                 # in calls that raise the error it does not matter what the rest computes

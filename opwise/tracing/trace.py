@@ -61,6 +61,10 @@ class Trace:
     #: how many branches and loops that may not run are being traced: errors that depend on the
     #: arguments of this call must not be raised in them
     speculative: int = 0
+    #: {a function that is being traced: how many calls of it}
+    calls: dict[Any, int] = field(default_factory=dict)
+    #: how many calls of functions by themselves stand in branches that values decide
+    deeper: int = 0
     #: how many loops around what is being traced become loops of opwise
     loops: int = 0
     #: {a condition that is an ``and`` or ``or``: (whether it is an ``and``, its parts)}
@@ -91,6 +95,15 @@ class Trace:
     raised: Any = None
     #: classes of errors that the program handles itself
     handled: list[type[BaseException]] = field(default_factory=list)
+
+    @contextmanager
+    def calling(self, function: Any) -> Iterator[None]:
+        """Note that a function is being traced."""
+        self.calls[function] = self.calls.get(function, 0) + 1
+        try:
+            yield
+        finally:
+            self.calls[function] -= 1
 
     def restore(self) -> None:
         """Give objects outside the attributes and items that they had."""
@@ -162,6 +175,12 @@ def is_speculative() -> bool:
     """Return whether what is traced may not run for the present arguments."""
     trace = current()
     return trace is not None and trace.speculative > 0
+
+
+def recurs() -> bool:
+    """Return whether a function that is being traced has called itself."""
+    trace = current()
+    return trace is not None and any(count > 1 for count in trace.calls.values())
 
 
 def user_frame() -> FrameType | None:

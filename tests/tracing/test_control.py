@@ -1011,3 +1011,55 @@ def test_errors_of_lengths_that_values_decide():
     assert "for k in np.unique(labels)]" in str(caught.value)
     with pytest.raises(TracingError, match="Make an array before it, and assign its elements"):
         opwise.jit(by_label)(*given)
+
+
+# --- functions that call themselves ---------------------------------------------------------------
+
+
+def doubled(a, times):
+    return a if times == 0 else doubled(a * 2, times - 1)
+
+
+def fibonacci(n):
+    if n < 2:
+        return n
+    return fibonacci(n - 1) + fibonacci(n - 2)
+
+
+def transform(x):
+    n = len(x)
+    if n <= 1:
+        return x
+    even, odd = transform(x[::2]), transform(x[1::2])
+    turned = np.exp(-2j * np.pi * np.arange(n // 2) / n) * odd
+    return np.concatenate([even + turned, even - turned])
+
+
+def branching(x, depth):
+    if depth == 0 or x.sum() < 0.5:
+        return x
+    return branching(x * 0.5, depth - 1) + branching(x * 0.25, depth - 1)
+
+
+@pytest.mark.parametrize("function, calls", [
+    (doubled, [(np.ones(3), 3), (np.ones(3), 5), (np.ones(3), 0), (np.ones(3), 3)]),
+    (fibonacci, [(9,), (1,)]),
+    (transform, [(np.arange(8.0),), (np.arange(4.0),)]),
+    (branching, [(np.ones(3), 3), (np.ones(3) * 0.1, 3)]),
+], ids=lambda value: getattr(value, "__name__", ""))  # fmt: skip
+def test_ints_decide_how_often_a_function_calls_itself(function, calls):
+    compiled = opwise.jit(function)
+    for arguments in calls:
+        np.testing.assert_allclose(compiled(*arguments), function(*arguments))
+
+
+def test_values_do_not_decide_how_often_a_function_calls_itself():
+    def halved(x):
+        if x.sum() < 1:
+            return x
+        return halved(x / 2)
+
+    with pytest.raises(TypeError, match="calls itself as often as values") as raised:
+        opwise.jit(halved)(np.ones(4))
+    assert "if x.sum() < 1:" in str(raised.value)
+    assert "Write a loop" in str(raised.value)
