@@ -15,7 +15,7 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers import opwise_c
-from opwise.linkers.kernels import Kernels, Loop
+from opwise.linkers.kernels import Kernels, Loop, as_program
 from opwise.linkers.lowering import (
     MAX_DIMENSIONS,
     AnyStep,
@@ -28,6 +28,7 @@ from opwise.linkers.lowering import (
 from opwise.linkers.userops import reduction
 from opwise.scalar import csource, dtypes, loops
 from opwise.scalar.composite import Composite, Instruction
+from opwise.scalar.take import take
 from opwise.tensor.advanced_subtensor import (
     AdvancedBooleanIncSubtensor,
     AdvancedBooleanSubtensor,
@@ -45,6 +46,7 @@ from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.extra_ops import CumOp, RepeatOp, SearchsortedOp
+from opwise.tensor.gathered import Gathered
 from opwise.tensor.ifelse import IfElse
 from opwise.tensor.join import Join, MakeVector, Split
 from opwise.tensor.linalg.eigen import Eigh, Eigvalsh
@@ -78,6 +80,35 @@ def broadcast_mask(pattern: Sequence[bool]) -> int:
     return sum(1 << d for d, b in enumerate(pattern) if b)
 
 
+class IndexBounds(NamedTuple):
+    """What is known of a vector of indices: its bounds, if it is a constant."""
+
+    known: bool
+    least: int = 0
+    most: int = -1
+
+
+_ANY_INDEX = IndexBounds(False)
+
+
+def index_bounds(index: Variable) -> IndexBounds:
+    """Return what is known of a vector of indices."""
+    if not isinstance(index, Constant) or index.type.ndim != 1:
+        return _ANY_INDEX
+    at = np.asarray(index.data).astype(np.int64)
+    return IndexBounds(True, int(at.min(initial=0)), int(at.max(initial=-1)))
+
+
+class TakenOperand(NamedTuple):
+    """An operand that a loop takes from a vector, its table: see csupport/taken.h."""
+
+    #: the input that is the table
+    table: int
+    #: the input that is the index
+    at: int
+    bounds: IndexBounds
+
+
 @dataclass(frozen=True, kw_only=True)
 class ElemwiseStep(CStep):
     """A loop over the elements of operands of one rank."""
@@ -92,25 +123,51 @@ class ElemwiseStep(CStep):
     masks: tuple[int, ...]
     #: mask of the inputs that may be broadcast in the loop, or -1 for a loop that takes any strides
     broadcast: int
+    #: the inputs that are tables, for the kind elemwise_taken
+    takes: tuple[TakenOperand, ...] = ()
+
+
+@dataclass(frozen=True)
+class LoopOperands:
+    """The operands of an elementwise loop, and the scalar operation on them."""
+
+    op: Any
+    dtypes: list[str]
+    #: which dimensions of each are broadcast
+    patterns: list[tuple[bool, ...]]
+
+    @property
+    def constant(self) -> list[int]:
+        """Those that are broadcast along all dimensions."""
+        return [i for i, p in enumerate(self.patterns) if p and all(p)]
+
+    @property
+    def maybe_broadcast(self) -> list[int]:
+        """Those that are broadcast along some: they may be along the innermost one of the loop."""
+        return [i for i, p in enumerate(self.patterns) if any(p) and not all(p)]
 
 
 @c_lowering(Elemwise)
 def elemwise(node: Apply, kernels: Kernels) -> CStep | None:
-    ndim, patterns, constant, maybe_broadcast = _operands(node)
+    return _elementwise(node, _operands(node), kernels)
+
+
+def _elementwise(node: Apply, given: LoopOperands, kernels: Kernels) -> ElemwiseStep | None:
+    """Return the step of an elementwise Apply, whose loop has these operands."""
     loop = kernels.elemwise(
-        node.op.scalar_op,
-        [v.type.dtype for v in node.inputs],
+        given.op,
+        given.dtypes,
         [v.type.dtype for v in node.outputs],
-        constant,
-        maybe_broadcast,
+        given.constant,
+        given.maybe_broadcast,
     )
     if loop is None:
         return None
     return ElemwiseStep(
         nanoseconds=_shared_work(loop, elementwise_ns(node, node.outputs)),
-        ndim=ndim,
+        ndim=node.outputs[0].type.ndim,
         in_place=tuple(node.op.inplace_pattern.get(k, -1) for k in range(len(node.outputs))),
-        masks=tuple(map(broadcast_mask, patterns)),
+        masks=tuple(map(broadcast_mask, given.patterns)),
         broadcast=loop.broadcast,
         loop=loop,
     )
@@ -121,16 +178,10 @@ def _shared_work(loop: Loop, nanoseconds: float) -> float:
     return 0.0 if loop.needs_gil else nanoseconds
 
 
-def _operands(node: Apply) -> tuple[int, list[tuple[bool, ...]], list[int], list[int]]:
-    """Return (ndim, broadcast patterns of inputs, scalar inputs, maybe broadcast inputs).
-
-    Scalar inputs are broadcast along all dimensions. Maybe broadcast inputs are broadcast along
-    some, so they may be along the innermost dimension of the loop.
-    """
-    patterns = [v.type.broadcastable for v in node.inputs]
-    ndim = len(patterns[0]) if patterns else 0
-    constant = [i for i, p in enumerate(patterns) if all(p) and ndim]
-    return ndim, patterns, constant, [i for i, p in enumerate(patterns) if any(p) and not all(p)]
+def _operands(node: Apply) -> LoopOperands:
+    """Return the operands of an elementwise Apply."""
+    dtypes_ = [v.type.dtype for v in node.inputs]
+    return LoopOperands(node.op.scalar_op, dtypes_, [v.type.broadcastable for v in node.inputs])
 
 
 def elementwise_ns(node: Apply, written: Sequence[Variable] = ()) -> float:
@@ -417,6 +468,8 @@ class ReduceStep(CStep):
     masks: tuple[int, ...] = (0,)
     #: mask of the operands that may be broadcast in the loop
     broadcast: int = 0
+    #: the operands that are tables, for the kind reduce_taken
+    takes: tuple[TakenOperand, ...] = ()
 
 
 @c_lowering(CAReduce)
@@ -443,6 +496,11 @@ def first_along(node: Apply, kernels: Kernels) -> CStep | None:
 
 @c_lowering(MapReduce)
 def map_reduce(node: Apply, kernels: Kernels) -> CStep | None:
+    return _mapped_reduction(node, _operands(node), kernels)
+
+
+def _mapped_reduction(node: Apply, given: LoopOperands, kernels: Kernels) -> ReduceStep | None:
+    """Return the step of a MapReduce, whose loop has these operands."""
     mapped, every = node.op.parts(node)
     reduced = every[0]  # the others differ in the dtypes of their results only
     step = _reduction(
@@ -450,27 +508,64 @@ def map_reduce(node: Apply, kernels: Kernels) -> CStep | None:
     )
     if step is None:
         return None
-    _, patterns, constant, maybe_broadcast = _operands(node)
     loop = kernels.reduction(
         reduced.op.scalar_op.row,
         loops.held_in(accumulator(reduced.op, reduced.outputs[0].type.dtype)),
         reduced.outputs[0].type.ndim == 0,
         _interpreted(reduced, step, len(every)),
-        node.op.scalar_op,
-        [v.type.dtype for v in node.inputs],
+        given.op,
+        given.dtypes,
         [v.type.dtype for v in mapped.outputs],
-        constant,
-        maybe_broadcast,
+        given.constant,
+        given.maybe_broadcast,
     )
     if loop is None:
         return None
     return replace(
         step,
         nanoseconds=_shared_work(loop, step.nanoseconds),
-        masks=tuple(map(broadcast_mask, patterns)),
+        masks=tuple(map(broadcast_mask, given.patterns)),
         broadcast=loop.broadcast,
         loop=loop,
     )
+
+
+@c_lowering(Gathered)
+def gathered(node: Apply, kernels: Kernels) -> CStep | None:
+    loop = node.op.parts(node)[-1]
+    given = _with_tables(node, loop)
+    step: ElemwiseStep | ReduceStep | None
+    if isinstance(loop.op, Elemwise):
+        step = _elementwise(loop, given, kernels)
+    else:
+        step = _mapped_reduction(loop, given, kernels)
+    if step is None:
+        return None
+    n = len(loop.inputs)
+    takes = tuple(
+        TakenOperand(k, n + i, index_bounds(node.inputs[n + i])) for k, i in node.op.taken
+    )
+    return replace(step, kind=f"{step.kind}_taken", takes=takes)
+
+
+def _with_tables(node: Apply, loop: Apply) -> LoopOperands:
+    """Return the operands of a loop that takes some from tables: its own, then the indices."""
+    n, taken = len(loop.inputs), node.op.taken
+    of_loop = _operands(loop)
+    indices = node.inputs[n:]
+    given = [*of_loop.dtypes, *(v.type.dtype for v in indices)]
+    steps, outs = as_program(of_loop.op, of_loop.dtypes, [v.type.dtype for v in loop.outputs])
+    program = [Instruction(take, (k, n + i), of_loop.dtypes[k]) for k, i in taken]
+    place = {k: len(given) + j for j, (k, _) in enumerate(taken)}
+    moved = len(indices) + len(taken)
+
+    def slot(s: int) -> int:
+        return s + moved if s >= n else place.get(s, s)
+
+    program += [one._replace(args=tuple(map(slot, one.args))) for one in steps]
+    op = Composite.from_program(given, program, [slot(s) for s in outs])
+    patterns = [(True,) if k in place else p for k, p in enumerate(of_loop.patterns)]
+    return LoopOperands(op, given, [*patterns, *(v.type.broadcastable for v in indices)])
 
 
 def accumulator(op: CAReduce, out_dtype: str) -> str:
@@ -590,6 +685,8 @@ class IncPartsStep(CStep):
     overwrite: bool
     #: which of ow_adders adds y to the parts; -1 to set them
     adder: int
+    #: of the only index
+    bounds: IndexBounds = _ANY_INDEX
 
 
 @c_lowering(AdvancedIncSubtensor1)
@@ -597,7 +694,8 @@ def inc_rows(node: Apply, kernels: Kernels) -> CStep | None:
     adder = _adder(node)
     if adder is None or not _integers(node.inputs[2:]):
         return None
-    return IncPartsStep(overwrite=node.op.inplace, adder=adder)
+    bounds = index_bounds(node.inputs[2])
+    return IncPartsStep(overwrite=node.op.inplace, adder=adder, bounds=bounds)
 
 
 def _one_part_each(indices: Sequence[Variable]) -> bool:

@@ -23,6 +23,7 @@ from opwise.graph.escaping import printable_lines
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers import opwise_c
 from opwise.tensor.creation import AllocEmpty
+from opwise.tensor.gathered import Gathered
 
 #: (variable, value, whether it is shared) of each slot
 Footprint = Sequence[tuple[Variable, Any, bool]]
@@ -43,17 +44,54 @@ def annotated(
     """
     if not isinstance(exception, Exception) or getattr(exception, "_opwise_annotated", False):
         return exception
+    failed, given = node, values
+    if isinstance(node.op, Gathered) and values is not None:
+        failed, given = _part_that_failed(exception, node, values)
+        order = order and [failed if each is node else each for each in order]
     details = explanation(
-        lambda: describe_failure(exception, node, order, values, storage),
+        lambda: describe_failure(exception, failed, order, given, storage),
         f"Apply node that caused the error: {type(node.op).__name__}",
     )
     said = plain = message_of(exception)
-    if values is not None:
-        said = explanation(lambda: _with_headline(plain, exception, node, values), plain)
+    if given is not None:
+        said = explanation(lambda: _with_headline(plain, exception, failed, given), plain)
     text = printable_lines(f"{said}\n{details}")
     new = with_message(exception, text, printable_lines(details))
     vars(new).update(_opwise_annotated=True, node=node)
     return new.with_traceback(exception.__traceback__)
+
+
+def _part_that_failed(
+    exception: BaseException, node: Apply, values: Sequence[Any]
+) -> tuple[Apply, Sequence[Any]]:
+    """Return the gather or loop of a Gathered that failed, as an Apply, and its values."""
+    if any(value is None or isinstance(value, opwise_c.NotComputed) for value in values):
+        return node, values
+    *gathers, loop = node.op.unfused(node.inputs)
+    by_gathers = [n for n in node.origins if type(n.op) is type(gathers[0].op)]
+    loop._origins = tuple(n for n in node.origins if n not in by_gathers) or node.origins
+    operands, indices = node.op.divided(values)
+    for gather, (k, i) in zip(gathers, node.op.taken, strict=True):
+        same = [n for n in by_gathers if _stands_for(gather.inputs[1], n.inputs[1])] or by_gathers
+        same = [n for n in same if _stands_for(gather.inputs[0], n.inputs[0])] or same
+        gather._origins = tuple(same) or node.origins
+        table, index = operands[k], indices[i]
+        if isinstance(exception, IndexError):
+            at = index.astype(np.int64)
+            if ((at < -len(table)) | (at >= len(table))).any():
+                return gather, [table, index]
+        else:
+            operands[k] = table[index]
+    return (node, values) if isinstance(exception, IndexError) else (loop, operands)
+
+
+def _stands_for(var: Variable, of_user: Variable) -> bool:
+    """Return whether a variable of an optimized graph is what one of the user's became."""
+    if isinstance(var, Constant):
+        return isinstance(of_user, Constant) and np.array_equal(var.data, of_user.data)
+    if var.owner is not None:
+        return of_user.owner in var.owner.origins
+    return of_user.owner is None and of_user.name == var.name
 
 
 def note_step(error: BaseException, node: Apply, step: int) -> None:

@@ -24,6 +24,7 @@ from opwise.scalar.dtypes import COMPLEX, CONTINUOUS
 from opwise.scalar.op import Cast, ScalarOp
 from opwise.scalar.recurrence import Recurrence
 from opwise.scalar.rowloops import RowProgram
+from opwise.scalar.take import Take, tables, value_dtypes
 from opwise.scalar.usercode import UserFunction
 
 #: (steps, output slots, input dtypes) of a scalar program
@@ -157,7 +158,8 @@ class Kernels:
         )  # fmt: skip
         if loop is not None and acc in CONTINUOUS:
             n_acc, rows, run = len(out_dtypes), *reducers[:2]
-            lanes = (loops.lanes(acc, n_acc, given) for given in (in_dtypes, ()))
+            elements = value_dtypes(loop.program[0], in_dtypes)
+            lanes = (loops.lanes(acc, n_acc, given) for given in (elements, ()))
             loop.same_order = len(set(lanes)) == 1 and (n_acc == 1 or run != rows)
         return loop
 
@@ -469,7 +471,8 @@ def _has_same_bits(loop: Loop) -> bool:
     slots = list(in_dtypes)
     for one in steps:
         _, libm, _ = csource.requirements(one.op, [slots[a] for a in one.args], one.dtype)
-        if (one.op.row is None and not isinstance(one.op, Cast)) or not _EXACT.issuperset(libm):
+        plain = one.op.row is not None or isinstance(one.op, Cast | Take)
+        if not plain or not _EXACT.issuperset(libm):
             return False
         slots.append(one.dtype)
     return True
@@ -533,15 +536,20 @@ def _instructions(
             return None
         if isinstance(step.op, Cast):
             register = converted(args[0], arg_dtypes[0], step.dtype)
+        elif isinstance(step.op, Take):
+            at = converted(args[1], arg_dtypes[1], "int64")
+            name = f"take_{csource.short(step.dtype)}"
+            register = None if at is None else emit(name, [args[0], at], step.dtype)
         else:
             register = _emit_row(step, args, arg_dtypes, emit, converted)
         if register is None:
             return None
         registers.append(register)
         slot_dtypes.append(step.dtype)
-    shared = _shared_registers(
-        len(in_dtypes), [_SIZES[d] for d in dtypes], [registers[s] for s in outs], instructions
-    )
+    # the interpreter hands the address of a table on as it is: an operand of elements of no size
+    of_tables = tables(steps)
+    sizes = [0 if r in of_tables else _SIZES[d] for r, d in enumerate(dtypes)]
+    shared = _shared_registers(len(in_dtypes), sizes, [registers[s] for s in outs], instructions)
     return shared if len(shared[0]) <= opwise_c.MAXREG else None
 
 

@@ -22,6 +22,7 @@ from opwise.tensor.creation import Alloc
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.gathered import Gathered
 from opwise.tensor.join import MakeVector
 from opwise.tensor.linalg.inverse import MatrixInverse
 from opwise.tensor.linalg.systems import Solve
@@ -142,6 +143,13 @@ class KnownLengths:
             for d in range(out.type.ndim):
                 moving = [(v, d) for v in inputs if not v.type.broadcastable[d]]
                 self.equal(*((v, d) for v in node.outputs), *moving)
+        elif isinstance(op, Gathered) and isinstance(op.loop, Elemwise):
+            tables = {k for k, _ in op.taken}
+            moving = [
+                (v, 0) for k, v in enumerate(inputs)
+                if k not in tables and not v.type.broadcastable[0]
+            ]  # fmt: skip
+            self.equal(*((v, 0) for v in node.outputs), *moving)
         elif isinstance(op, MakeVector):
             self.know((out, 0), len(inputs))
         elif isinstance(op, DimShuffle):

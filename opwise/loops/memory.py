@@ -44,6 +44,7 @@ from opwise.tensor.creation import Alloc, ARange
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.gathered import Gathered
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.reduce import CAReduce
 from opwise.tensor.shape import Rebroadcast, Shape, Shape_i
@@ -539,6 +540,15 @@ def _map_reduced(p: Program, node: Apply, *values: Any) -> list[Any]:
     mapped, every = node.op.parts(node)
     between = p.run(mapped, list(values))
     return [p.run(one, between[k : k + 1])[0] for k, one in enumerate(every)]
+
+
+@on_memory(Gathered)
+def _loop_with_gathers(p: Program, node: Apply, *values: Any) -> list[Any]:
+    *gathers, loop = node.op.parts(node)
+    operands, indices = node.op.divided(values)
+    for gather, (k, i) in zip(gathers, node.op.taken, strict=True):
+        (operands[k],) = p.run(gather, [operands[k], indices[i]])
+    return list(p.run(loop, operands))
 
 
 def arange(p: Program, node: Apply, *numbers: Slots) -> Each:

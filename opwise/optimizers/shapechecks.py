@@ -27,6 +27,7 @@ from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.creation import Alloc
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise, elemwise
+from opwise.tensor.gathered import Gathered
 from opwise.tensor.join import Join
 from opwise.tensor.knownvalues import vector_entry
 from opwise.tensor.mapreduce import MapReduce
@@ -101,6 +102,15 @@ def _elementwise(node: Apply, shapes: Sequence[Lengths]) -> Iterator[LengthCondi
         those = [i for i, v in enumerate(node.inputs) if not v.type.broadcastable[dim]]
         for i in those[1:]:
             yield from _equal(node, shapes, those[0], dim, i, dim)
+
+
+def _gathered(node: Apply, shapes: Sequence[Lengths]) -> Iterator[LengthCondition]:
+    tables = {k for k, _ in node.op.taken}
+    those = [
+        i for i, v in enumerate(node.inputs) if i not in tables and not v.type.broadcastable[0]
+    ]
+    for i in those[1:]:
+        yield from _equal(node, shapes, those[0], 0, i, 0)
 
 
 def _inner(
@@ -235,7 +245,7 @@ def _labels(node: Apply, shapes: Sequence[Lengths]) -> Iterator[LengthCondition]
 #: class of Ops -> function that yields the conditions of an Apply
 _CHECKS = {
     Elemwise: _elementwise, MapReduce: _elementwise, Rowwise: _elementwise,
-    SoftmaxGrad: _elementwise,
+    SoftmaxGrad: _elementwise, Gathered: _gathered,
     Dot: _inner, Dot22: _inner, Dot22Scalar: _inner, BatchedDot: _batched,
     Gemm: _gemm, Gemv: _gemv, Ger: _ger,
     Join: _join, IncSubtensor: _part, AdvancedIncSubtensor1: _rows,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from opwise.scalar import csource, dtypes, loops
+from opwise.scalar import csource, dtypes, loops, take
 from opwise.scalar.op import OPS, ScalarOp, cast_op
 from opwise.scalar.spec import ROWS, ScalarSpec
 
@@ -23,12 +23,14 @@ def generate() -> dict[str, str]:
     """
     integers, complexes = _row_loops(dtypes.DISCRETE), _row_loops(dtypes.COMPLEX)
     casts = [_cast_loop(a, b) for a in _DTYPES for b in _DTYPES if _is_cast(a, b)]
+    takes = [_take_loop(d) for d in _DTYPES if csource.is_plain(d)]
     return {
         "loops_float_body.h": _float_loops(),
         "loops_integer.c": _file(dtypes.DISCRETE, integers),
         "loops_complex.c": _file(dtypes.COMPLEX, complexes),
         "loops_cast.c": _file(_DTYPES, casts, []),
-        "loops.h": _table([name for name, _ in (*integers, *complexes, *casts)]),
+        "loops_take.c": _file(dtypes.DISCRETE, takes, []),
+        "loops.h": _table([name for name, _ in (*integers, *complexes, *casts, *takes)]),
         "reducers_body.h": _reducers(),
     }
 
@@ -78,6 +80,22 @@ def _cast_loop(source: str, target: str) -> tuple[str, str]:
     text = csource.store(text, target)
     name = f"cast_{csource.short(source)}_{csource.short(target)}"
     return _loop(name, text, [source], target)
+
+
+def _take_loop(dtype: str) -> tuple[str, str]:
+    """Return (name, text) of the loop that takes elements of a table at indices of int64."""
+    name, type_ = f"take_{csource.short(dtype)}", csource.stored(dtype)
+    lines = [
+        f"void ow_loop_{name}(void *out, const void *const *in, ow_i64 n)",
+        "{",
+        f"    const {type_} *x = in[0];",
+        "    const ow_i64 *at = in[1];",
+        f"    {type_} *z = out;",
+        "    for (ow_i64 i = 0; i < n; i++)",
+        f"        z[i] = {take.element('x', 'at[i]', dtype)};",
+        "}",
+    ]
+    return name, "\n".join(lines)
 
 
 def _reducers() -> str:

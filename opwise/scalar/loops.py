@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from opwise.scalar import csource, dtypes, fission, usercode
+from opwise.scalar import csource, dtypes, fission, take, usercode
 from opwise.scalar.composite import Instruction
 
 #: elements of a block, and copies of an element that is broadcast: the copies cost little beside
@@ -178,10 +178,15 @@ def body_text(
     """
     names = [f"x{i}" for i in range(len(in_dtypes))]
     slots = list(in_dtypes)
+    tables = take.tables(instructions)
     lines = []
     for k, one in enumerate(instructions):
         args = [names[a] for a in one.args]
-        text = printer.step_c(one.op, args, [slots[a] for a in one.args], one.dtype)
+        text = (
+            take.element(args[0], args[1], one.dtype)
+            if isinstance(one.op, take.Take)
+            else printer.step_c(one.op, args, [slots[a] for a in one.args], one.dtype)
+        )
         if text is None:
             return None
         lines.append(f"    const {printer.c_type(one.dtype)} t{k} = {text};")
@@ -189,7 +194,10 @@ def body_text(
         slots.append(one.dtype)
     store = printer.store if stored else lambda text, dtype: text
     lines += [f"    *z{k} = {store(names[s], slots[s])};" for k, s in enumerate(outs)]
-    parameters = [f"{printer.c_type(d)} x{i}" for i, d in enumerate(in_dtypes)]
+    parameters = [
+        take.parameter(f"x{i}", d) if i in tables else f"{printer.c_type(d)} x{i}"
+        for i, d in enumerate(in_dtypes)
+    ]
     type_of = printer.stored if stored else printer.c_type
     parameters += [f"{type_of(slots[s])} *z{k}" for k, s in enumerate(outs)]
     head = f"OW_INLINE void {name}_one({', '.join(parameters)})"
@@ -226,7 +234,8 @@ def elemwise_text(
         return None
     n_out = len(outs)
     results = [csource.stored(slot_dtype(s, instructions, in_dtypes)) for s in outs]
-    operands = _Operands(in_dtypes, n_out, constant_inputs, maybe_broadcast)
+    tables = take.tables(instructions)
+    operands = _Operands(in_dtypes, n_out, constant_inputs, maybe_broadcast, tables)
     pointers = [f"{type_} *z{k} = ({type_} *)p[{k}];" for k, type_ in enumerate(results)]
     if len(parts) > 1:
         definitions, lines = _in_blocks(parts, bodies, in_dtypes, operands)
@@ -304,13 +313,15 @@ def _sub_loop(part: fission.SubLoop, body: str, still: Sequence[int]) -> tuple[s
 
     The name is a hash of the text, so equal sub-loops have one definition.
     """
-    types = part.in_dtypes
+    types, tables = part.in_dtypes, take.tables(part.instructions)
     results = [csource.stored(slot_dtype(s, part.instructions, part.in_dtypes)) for s in part.outs]
-    args = [f"x{i}" if i in still else csource.load(f"a{i}[i]", d) for i, d in enumerate(types)]
-    parameters = [
-        f"{csource.c_type(d)} x{i}" if i in still else f"const {csource.stored(d)} *a{i}"
-        for i, d in enumerate(types)
-    ]
+    args, parameters = [], []
+    for i, d in enumerate(types):
+        moves = i not in tables and i not in still
+        name = f"a{i}" if moves else f"x{i}"
+        args.append(csource.load(f"{name}[i]", d) if moves else name)
+        is_pointer = moves or i in tables
+        parameters.append(take.parameter(name, d) if is_pointer else f"{csource.c_type(d)} {name}")
     parameters += [f"{t} *z{k}" for k, t in enumerate(results)]
     text = "\n".join([
         body,
@@ -353,10 +364,12 @@ def reduction_text(
         return None
     n_acc = len(outs)
     elements = [slot_dtype(out, instructions, in_dtypes) for out in outs]
-    n_lanes = lanes(acc_dtype, n_acc + beside, in_dtypes if instructions else ())
+    given = take.value_dtypes(instructions, in_dtypes) if instructions else ()
+    n_lanes = lanes(acc_dtype, n_acc + beside, given)
     lines = _Fold(FOLDS[row_name], elements, acc_dtype, n_lanes)
 
-    operands = _Operands(in_dtypes, n_acc, constant_inputs, maybe_broadcast)
+    tables = take.tables(instructions)
+    operands = _Operands(in_dtypes, n_acc, constant_inputs, maybe_broadcast, tables)
 
     def value(operands: _Operands, elements: _Elements | None = None) -> _Value:
         """Return a function from two parts of an index to the statement that sets v0, v1, ..."""
@@ -612,6 +625,8 @@ class _Operands:
     constant: Sequence[int]
     #: the inputs that may be broadcast: x0, ... are then copies of the element, and moves0, ... 0
     maybe: Sequence[int]
+    #: the inputs that are tables: x0, ... are the pointers to their elements
+    tables: frozenset[int] = frozenset()
     #: what is appended to names, and the C expression of the row that they belong to
     suffix: str = ""
     row: str = ""
@@ -627,6 +642,9 @@ class _Operands:
             type_, at, of = csource.stored(dtype), f"p[{self.first + i}]", f"{i}{self.suffix}"
             if self.row:
                 at = f"({at} + {self.row} * to_next[{i}])"
+            if i in self.tables:
+                lines.append(f"const {type_} *const x{of} = (const {type_} *){at};")
+                continue
             if i in self.constant:
                 value = csource.load(f"*({type_} *){at}", dtype)
                 lines.append(f"const {csource.c_type(dtype)} x{of} = {value};")
@@ -656,7 +674,7 @@ class _Operands:
         """Return the text of each at an index where a block starts."""
         return [
             f"x{i}{self.suffix}"
-            if i in self.constant
+            if i in self.constant or i in self.tables
             else f"a{i}{self.suffix} + ({start})" + f" * moves{i}{self.suffix}" * (i in self.maybe)
             for i in range(len(self.dtypes))
         ]
@@ -664,7 +682,9 @@ class _Operands:
     def elements(self, start: str, i: str) -> list[str]:
         """Return the text of each one's element ``i`` of the block that starts at an index."""
         return [
-            text if k in self.constant else csource.load(f"({text})[{i}]", self.dtypes[k])
+            text
+            if k in self.constant or k in self.tables
+            else csource.load(f"({text})[{i}]", self.dtypes[k])
             for k, text in enumerate(self.pointers(start))
         ]
 

@@ -21,6 +21,7 @@ from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.extra_ops import CumOp, SearchsortedOp
+from opwise.tensor.gathered import Gathered
 from opwise.tensor.join import Join
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
@@ -163,6 +164,19 @@ def _map_reduce(node: Apply) -> Iterator[ParallelAxis]:
         if not mapped.outputs[0].type.broadcastable[d]:
             given = tuple(_divided(var, d) for var in node.inputs)
             yield ParallelAxis(given, (k,) * len(node.outputs))
+
+
+def _with_whole_tables(node: Apply, operands: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    """Return which axes of the inputs of a Gathered are divided with those of its loop's."""
+    tables = {k for k, _ in node.op.taken}
+    own = (None if k in tables else d for k, d in enumerate(operands))
+    return (*own, *(0 for _ in range(node.op.n_indices)))
+
+
+@_rule(Gathered)
+def _gathered(node: Apply) -> Iterator[ParallelAxis]:
+    for axis in parallel_axes(node.op.parts(node)[-1]):
+        yield axis._replace(inputs=_with_whole_tables(node, axis.inputs))
 
 
 @_rule(FirstAlong)
@@ -316,6 +330,12 @@ def _mapped_and_folded(node: Apply) -> Iterator[FoldedAxis]:
         if d not in kept:
             given = tuple(_divided(var, d) for var in node.inputs)
             yield FoldedAxis(given, reduction.scalar_op.row.name)
+
+
+@_folds(Gathered)
+def _gathered_and_folded(node: Apply) -> Iterator[FoldedAxis]:
+    for axis in folded_axes(node.op.parts(node)[-1]):
+        yield axis._replace(inputs=_with_whole_tables(node, axis.inputs))
 
 
 @_folds(Dot22, Dot22Scalar, Dot)

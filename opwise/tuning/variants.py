@@ -28,6 +28,7 @@ from opwise.scalar.composite import Composite
 from opwise.tensor.conv.epilogue import ConvElemwise
 from opwise.tensor.conv.ops import BaseAbstractConv
 from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.gathered import Gathered
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.rowwise import Rowwise
 from opwise.tensor.type import TensorType
@@ -269,7 +270,7 @@ def _with_algorithm(subject: Subject, name: str) -> Candidate:
 
 
 def _is_fused(op: Op) -> bool:
-    return isinstance(op, MapReduce | Rowwise | ConvElemwise) or (
+    return isinstance(op, Gathered | MapReduce | Rowwise | ConvElemwise) or (
         isinstance(op, Elemwise) and isinstance(op.scalar_op, Composite)
     )
 

@@ -32,7 +32,9 @@ from opwise.tensor.diagonal import (
     fill_diagonal,
     fill_diagonal_offset,
 )
+from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.extra_ops import RepeatOp, Unique, searchsorted
+from opwise.tensor.gathered import Gathered, Taken
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.random import mrg
 from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
@@ -660,6 +662,33 @@ def map_reduce_long(dtype):
     x, i = var(dtype, 2), var("int8", 2)
     ops = [Sum(), Sum(0), Sum(1, acc_dtype=dtype), CAReduce(OPS["maximum"], 0)]
     return [x, i], [MapReduce(OPS["add"], op)(x, i) for op in ops]
+
+
+_TAKEN = [
+    [(5,), (7,), *(((7,), dtype, low, 5) for dtype, low in indices)]
+    for indices in (
+        [("int64", -5), ("int32", 0)], [("int64", 0), ("int32", -5)], [("int64", 0), ("int32", 0)],
+    )
+]  # fmt: skip
+
+
+@case("elemwise_taken", *_TAKEN, [(2,), (0,), ((0,), "int64"), ((0,), "int32")],
+      dtypes=INTS + FLOATS)  # fmt: skip
+def gathered_elements(dtype):
+    x, y, i, k = var(dtype, 1), var(dtype, 1), var("int64", 1), var("int32", 1)
+    mul = Elemwise(OPS["mul"])
+    return [x, y, i, k], [Gathered(mul, [Taken(0, 0)])(x, y, i),
+                          Gathered(mul, [Taken(0, 0), Taken(1, 1)])(x, x, i, k),
+                          Gathered(mul, [Taken(0, 0)])(x[::-2], y, i % 2)]  # fmt: skip
+
+
+@case("reduce_taken", *_TAKEN, dtypes=INTS + FLOATS)
+def gathered_reduction(dtype):
+    x, y, i, k = var(dtype, 1), var(dtype, 1), var("int64", 1), var("int32", 1)
+    loops = [MapReduce(OPS["mul"], op) for op in (Sum(), CAReduce(OPS["maximum"]))]
+    taken = [Taken(0, 0), Taken(1, 1)]
+    return [x, y, i, k], [*(Gathered(loop, taken)(x, x, i, k) for loop in loops),
+                          Gathered(loops[0], taken[:1])(x, y, i)]  # fmt: skip
 
 
 @case("reduce", [(4, 1, 700)], [(1, 1, 1)], [(1, 5, 2)], dtypes=INTS + FLOATS)

@@ -154,6 +154,7 @@ def test_stages_stand_at_the_positions_that_programs_know():
         "map_reduce_fusion": 2,
         "share_reduction_loops": 3,
         "conv_elemwise_fusion": 4,
+        "gather_fusion": 5,
     }
 
 

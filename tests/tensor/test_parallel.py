@@ -46,6 +46,8 @@ EXAMPLES = {
                             T.cumsum(x, 1), T.extra_ops.searchsorted(T.sort(v), x)], X, V),
     "parts": (lambda x, i: [x[i], x[:, i[:3]], x[1:4], x[:, 1], T.join(1, x, x), x[::-1]],
               X, LABELS),
+    "gathers in loops": (lambda v, w, i: [T.exp(v[i] * w)], V, W, LABELS),
+    "gathers in reductions": (lambda v, w, i: [(v[i] - w).prod()], V, W, LABELS),
     "as they are": (lambda x: [assert_op(x, T.gt(x.shape[0], 0)) + 1,
                                T.addbroadcast(x[:, :1], 1) + x, x], X),
 }  # fmt: skip

@@ -4,6 +4,7 @@
 #include "elemwise.h"
 #include "reduce.h"
 #include "rowwise.h"
+#include "taken.h"
 #include "view.h"
 
 const ow_kind ow_kinds_of_arrays[] = {
@@ -24,6 +25,10 @@ const ow_kind ow_kinds_of_arrays[] = {
     {"alloc_empty", sizeof(ow_alloc_params), ow_alloc_shape, ow_run_nothing, 0},
     {"subtensor", sizeof(ow_subtensor_params), ow_prep_nothing, ow_subtensor_run, 0},
     {"reduce", sizeof(ow_reduce_params), ow_reduce_prep, ow_reduce_run, OW_STATIC | OW_TOTAL},
+    {"elemwise_taken", sizeof(ow_elemwise_params), ow_elemwise_taken_prep, ow_elemwise_taken_run,
+     OW_STATIC | OW_CHECKED, .check = ow_elemwise_taken_check, .reads = 1},
+    {"reduce_taken", sizeof(ow_reduce_params), ow_reduce_taken_prep, ow_reduce_taken_run,
+     OW_STATIC | OW_CHECKED, .check = ow_reduce_taken_check, .reads = 1},
     {"rowwise", sizeof(ow_rowwise_params), ow_rowwise_prep, ow_rowwise_run, OW_STATIC | OW_TOTAL},
     {"argmax", sizeof(ow_argmax_params), ow_argmax_prep, ow_argmax_run, OW_STATIC | OW_TOTAL},
     {"first_along", sizeof(ow_first_along_params), ow_first_along_prep, ow_first_along_run,

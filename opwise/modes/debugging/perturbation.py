@@ -23,6 +23,7 @@ from opwise.modes.debugging.rounding import adds, is_exact, rounds
 from opwise.scalar.composite import Composite, Literal
 from opwise.tensor.conv.epilogue import ConvElemwise
 from opwise.tensor.elemwise import Elemwise, cast
+from opwise.tensor.gathered import Gathered
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.rowwise import Rowwise
 from opwise.tensor.variable import constant
@@ -383,6 +384,9 @@ def unfused(node: Apply, inputs: Sequence[Variable]) -> list[Variable]:
             reduced.clone_with_new_inputs([var]).outputs[0]
             for reduced, var in zip(every, between, strict=True)
         ]
+    if isinstance(op, Gathered):
+        loop = op.unfused(inputs)[-1]
+        return unfused(loop, loop.inputs)
     if isinstance(op, Rowwise):
         slots = op.slots(inputs)
         return [slots[s] for s in op.outs]

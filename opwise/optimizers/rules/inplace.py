@@ -35,6 +35,7 @@ from opwise.tensor.blas import (
 )
 from opwise.tensor.creation import AllocEmpty
 from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.gathered import Gathered
 from opwise.tensor.linalg.factor import Cholesky
 from opwise.tensor.linalg.systems import Solve
 from opwise.tensor.random.mrg import mrg_uniform_base
@@ -166,11 +167,12 @@ class InplaceElemwiseOptimizer(InplacePass):
     """Lets elementwise results overwrite an operand of their dtype and shape."""
 
     name = "inplace_elemwise_optimizer"
-    classes = (Elemwise,)
+    classes = (Elemwise, Gathered)
 
     def candidates(self, node: Apply) -> list[tuple[int, int]]:
-        op = node.op
-        if op.inplace_pattern:
+        tables = {k for k, _ in node.op.taken} if isinstance(node.op, Gathered) else set()
+        op = node.op.loop if isinstance(node.op, Gathered) else node.op
+        if not isinstance(op, Elemwise) or op.inplace_pattern:
             return []
         if len(node.outputs) > 1 and not _computes_all(op.scalar_op):
             return []
@@ -178,7 +180,7 @@ class InplaceElemwiseOptimizer(InplacePass):
             (k, i)
             for k, out in enumerate(node.outputs)
             for i, x in enumerate(node.inputs)
-            if x.type is out.type or x.type == out.type
+            if (x.type is out.type or x.type == out.type) and i not in tables
         ]
         if len(pairs) > 1:
             preferred = [_updated_input(out) for out in node.outputs]
@@ -186,6 +188,8 @@ class InplaceElemwiseOptimizer(InplacePass):
         return pairs
 
     def overwriting(self, op: Any, pairs: dict[int, int]) -> Any:
+        if isinstance(op, Gathered):
+            return Gathered(self.overwriting(op.loop, pairs), op.taken)
         return _overwriting(op, tuple(sorted(pairs.items())))
 
 

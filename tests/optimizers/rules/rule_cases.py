@@ -1246,6 +1246,11 @@ PASSES = {
         lambda x, y: [T.sum(x, axis=0), T.sum(x * y, axis=1)],
         "map_reduce_fusion",
     ),
+    "gather_fusion": (
+        lambda u, v, a: T.exp(u[a] * v),
+        lambda u, v, a: [T.exp(u[a] * v), u[a]],
+        "merge1 canonicalize",
+    ),
     "window_sums": (
         lambda x: zero_sided(x)[:, :-2] + zero_sided(x)[:, 1:-1],
         lambda x: zero_sided(x)[:, :-2] + zero_sided(x)[:, 2:],
