@@ -3,6 +3,7 @@
 #define OW_INDEX_H
 
 #include "blas.h"
+#include "index_range.h"
 #include "scalar.h"
 #include "complexes.h" /* after scalar.h */
 #include "view.h"
@@ -132,31 +133,8 @@ static int ow_inc_subtensor_run(ow_step *s)
  * The inputs from `first` on are vectors or numbers of one length, or of length 1: an index for
  * each of the first dimensions of x. */
 
-static int ow_row_index(ow_step *s, const ow_slot *index, int64_t k, int axis, int64_t rows,
-                        int64_t *row)
-{
-    char *data = index->data + k * index->strides[0];
-    int64_t i;
-    if (index->itemsize == 8)
-        i = *(int64_t *)data; /* numpy takes the bits of a uint64 for those of a signed number */
-    else {
-        ow_slot item = *index;
-        item.data = data;
-        i = ow_int(&item);
-    }
-    const int64_t at = i < 0 ? i + rows : i;
-    if (at < 0 || at >= rows)
-        return OW_FAIL(
-            s, OW_INDEX_ERROR,
-            "index out of bounds: index %lld is out of bounds for axis %d with size %lld",
-            (long long)i, axis, (long long)rows);
-    *row = at;
-    return OW_OK;
-}
-
-/* About how long it takes to find a row, somewhere in memory, and to read an index. */
+/* About how long it takes to find a row, somewhere in memory. */
 #define OW_ROW_NS 20.0
-#define OW_INDEX_NS 2.0
 
 /* Let `row` be one of the sub-arrays of `x` along its first dimension. */
 static void ow_row(ow_slot *row, const ow_slot *x, int64_t i)
@@ -214,19 +192,24 @@ static int64_t ow_parts_at_once(double ns)
 
 /* Add to offset[k] where index k leads, in bytes; returns whether one of n indices is out of
  * range. */
-#define OW_OFFSETS(T)                                                                              \
+#define OW_OFFSETS_BY(T, STRIDE)                                                                   \
     for (int64_t k = 0; k < n; k++) {                                                              \
         const int64_t i = (int64_t)*(const T *)(index + k * step), at = i < 0 ? i + length : i;    \
         outside |= (uint64_t)at >= (uint64_t)length;                                               \
-        offset[k] += at * stride;                                                                  \
+        offset[k] += at * (STRIDE);                                                                \
     }
-
-/* Compiled for wider vectors, too: which function runs is decided when the library is loaded. */
-#ifdef OW_X86_VECTORS
-#define OW_CLONED __attribute__((noinline, target_clones("avx2", "default")))
-#else
-#define OW_CLONED
-#endif
+/* Vectors have no products of 8 bytes: elements of some sizes are found by shifts. */
+#define OW_OFFSETS(T)                                                                              \
+    {                                                                                              \
+        if (stride == 8 && step == sizeof(T)) {                                                    \
+            const int64_t step = sizeof(T);                                                        \
+            OW_OFFSETS_BY(T, 8)                                                                    \
+        } else if (stride == 4 && step == sizeof(T)) {                                             \
+            const int64_t step = sizeof(T);                                                        \
+            OW_OFFSETS_BY(T, 4)                                                                    \
+        } else                                                                                     \
+            OW_OFFSETS_BY(T, stride)                                                               \
+    }
 
 static OW_CLONED int ow_add_offsets(int64_t *offset, const char *index, int64_t step, int itemsize,
                                     int is_unsigned, int64_t n, int64_t length, int64_t stride)
@@ -288,18 +271,22 @@ static int ow_find_parts(ow_step *s, const ow_slot *x, int first, int64_t first_
     return OW_OK;
 }
 
-/* Fail if one of the indices of n parts of `x` is out of range. */
-static int ow_check_parts(ow_step *s, const ow_slot *x, int first, int64_t n)
+/* Fail if one of the indices of n parts of `x` is out of range. bounds: of the only index, or
+ * NULL. */
+static int ow_check_parts(ow_step *s, const ow_slot *x, int first, int64_t n,
+                          const ow_index_bounds *bounds)
 {
-    int64_t offset[OW_PARTS], parts;
-    double left = OW_LONGEST_CHUNK_NS;
-    for (int64_t at = 0; at < n; at += parts) {
-        parts = n - at < OW_PARTS ? n - at : OW_PARTS;
-        if (ow_stops(&left, OW_INDEX_NS * (double)parts))
-            return OW_OK;
-        int rc = ow_find_parts(s, x, first, at, parts, offset);
-        if (rc)
-            return rc;
+    for (int d = 0; n && d < s->nin - first; d++) {
+        ow_slot index = *s->in[first + d];
+        if (!index.ndim) {
+            index.shape[0] = 1;
+            index.strides[0] = 0;
+        }
+        if (ow_index_fit(&index, bounds, x->shape[d]).outside) {
+            int rc = ow_index_outside(s, &index, d, x->shape[d]);
+            if (rc)
+                return rc;
+        }
     }
     return OW_OK;
 }
@@ -317,7 +304,7 @@ static int ow_take_parts_prep(ow_step *s)
 
 static int ow_take_parts_check(ow_step *s)
 {
-    return ow_check_parts(s, s->in[0], 1, s->out[0]->shape[0]);
+    return ow_check_parts(s, s->in[0], 1, s->out[0]->shape[0], NULL);
 }
 
 /* Parts are shared out; they may lie across the memory of x, and the result then does, too: its
@@ -469,7 +456,7 @@ static int ow_take_parts_run(ow_step *s)
     j.chunks = ow_chunks(OW_INDEX_NS * n +
                          size * (j.whole || j.across ? 0.5 : OW_COPY_NS) * x->itemsize / 8);
     ow_parallel(ow_take_chunk, &j, j.chunks);
-    return j.rc ? ow_check_parts(s, x, 1, z->shape[0]) : OW_OK;
+    return j.rc ? ow_check_parts(s, x, 1, z->shape[0], NULL) : OW_OK;
 }
 
 /* Set or add to parts of `z` at n offsets what `y` has for each, in steps of `step`. */
@@ -504,6 +491,49 @@ static void ow_put_parts(ow_slot *to, const ow_slot *z, const int64_t *offset, o
         }
 }
 
+/* Add n numbers, or one over and over, to elements of `z` at indices that are in range and not
+ * negative. */
+#define OW_ADD_AT(T, I)                                                                            \
+    {                                                                                              \
+        T *z = (T *)to->data;                                                                      \
+        const I *at = (const I *)index->data;                                                      \
+        const T *from = (const T *)y->data;                                                        \
+        _Pragma("GCC unroll 4") for (int64_t k = 0; k < n; k++) z[at[k]] += from[k * step];        \
+    }
+
+static void ow_add_to_vector(ow_slot *to, const ow_slot *index, const ow_slot *y, int64_t n)
+{
+    const int64_t step = y->shape[0] == 1 ? 0 : 1;
+    if (to->typenum == OW_DOUBLE_TYPENUM && index->itemsize == 8)
+        OW_ADD_AT(double, int64_t)
+    else if (to->typenum == OW_DOUBLE_TYPENUM)
+        OW_ADD_AT(double, int32_t)
+    else if (index->itemsize == 8)
+        OW_ADD_AT(float, int64_t)
+    else
+        OW_ADD_AT(float, int32_t)
+}
+#undef OW_ADD_AT
+
+/* Whether that is all that a step has to do: no offsets are then computed. n: how many numbers,
+ * with `y` as ow_changed_parts gives it. */
+static int ow_adds_to_vector(const ow_step *s, const ow_slot *y, int64_t n)
+{
+    const ow_inc_parts_params *p = s->params;
+    const ow_slot *z = s->out[0], *index = s->in[2];
+    if (p->adder < 0 || s->nin != 3 || z->ndim != 1 || index->ndim != 1 || index->shape[0] != n)
+        return 0;
+    if ((z->typenum != OW_DOUBLE_TYPENUM && z->typenum != OW_FLOAT_TYPENUM) ||
+        y->typenum != z->typenum || index->itemsize < 4 ||
+        (index->itemsize == 4 && index->typenum % 2 == 0))
+        return 0;
+    if (!ow_is_c_contiguous(index) || !ow_is_c_contiguous(z) || !ow_is_c_contiguous(y) ||
+        OW_COPY_NS * (double)n > OW_LONGEST_CHUNK_NS)
+        return 0;
+    const ow_fit fit = ow_index_fit(index, &p->bounds, z->shape[0]);
+    return !fit.outside && !fit.negative;
+}
+
 static int ow_inc_parts_prep(ow_step *s)
 {
     return ow_accumulator(s, OW_PARAMS(s, inc_parts)->overwrite);
@@ -532,7 +562,9 @@ static int ow_inc_parts_check(ow_step *s)
 {
     ow_slot y;
     int rc = ow_changed_parts(s, &y);
-    return rc ? rc : ow_check_parts(s, s->out[0], 2, ow_count_parts(s, 2));
+    if (rc)
+        return rc;
+    return ow_check_parts(s, s->out[0], 2, ow_count_parts(s, 2), &OW_PARAMS(s, inc_parts)->bounds);
 }
 
 static int ow_inc_parts_run(ow_step *s)
@@ -540,15 +572,23 @@ static int ow_inc_parts_run(ow_step *s)
     ow_slot *z = s->out[0], to, from, y;
     const int checked = s->checked;
     s->checked = 0;
-    int rc = checked ? OW_OK : ow_inc_parts_check(s);
-    rc = rc ? rc : ow_changed_parts(s, &y);
-    if (rc || ow_should_stop())
+    int rc = ow_changed_parts(s, &y);
+    if (rc)
         return rc;
     const int64_t n = ow_count_parts(s, 2), step = y.shape[0] == 1 ? 0 : y.strides[0];
+    const int simple = ow_adds_to_vector(s, &y, n);
+    if (!simple && !checked)
+        rc = ow_inc_parts_check(s);
+    if (rc || ow_should_stop())
+        return rc;
     int64_t offset[OW_PARTS], parts = 0;
     double left = OW_LONGEST_CHUNK_NS;
     const ow_inc_parts_params *p = s->params;
     ow_accumulator_copy(s, p->overwrite);
+    if (simple) {
+        ow_add_to_vector(z, s->in[2], &y, n);
+        return OW_OK;
+    }
     ow_part_layout(s, &to, z, 2);
     ow_row(&from, &y, 0);
     const double ns = OW_ROW_NS * (s->nin - 2) + OW_COPY_NS * (double)ow_size(&to);

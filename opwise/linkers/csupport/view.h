@@ -204,10 +204,19 @@ static int ow_alloc_prep(ow_step *s)
     return OW_OK;
 }
 
+/* So many bytes of one number are written without a walk. */
+#define OW_SMALL_FILL 16384
+
 static int ow_alloc_run(ow_step *s)
 {
+    const ow_slot *z = s->out[0];
     ow_slot value = ow_alloc_value(s);
-    ow_copy(s->out[0], &value);
+    const int64_t size = ow_size(z);
+    if (size * z->itemsize > OW_SMALL_FILL || ow_size(&value) != 1)
+        ow_copy(s->out[0], &value);
+    else
+        ow_copy_run((char *[]){z->data, value.data}, (int64_t[]){z->itemsize, 0}, size,
+                    z->itemsize);
     return OW_OK;
 }
 
