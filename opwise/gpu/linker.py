@@ -41,10 +41,11 @@ class CupyLinker(Linker):
 
     implementations = ("cuda", "c", "perform")
     required = ("gpu",)
-    #: kernels compute one sum each, and convolutions without elementwise work
+    #: kernels compute one sum each, convolutions without elementwise work, and read no elements at
+    #: indices between others
     incompatible = (
         "share_reduction_loops", "sums_of_deviations", "row_fusion", "window_sums",
-        "conv_elemwise_fusion",
+        "conv_elemwise_fusion", "gather_fusion",
     )  # fmt: skip
 
     def __init__(

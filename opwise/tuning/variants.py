@@ -235,6 +235,7 @@ def _of_rewrites(subject: Subject) -> Iterator[Variant]:
     for tag, applied in (
         ("fusion", any(_is_fused(op) for op in ops)),
         ("map_reduce_fusion", any(isinstance(op, MapReduce) for op in ops)),
+        ("gather_fusion", any(isinstance(op, Gathered) for op in ops)),
         ("row_fusion", any(isinstance(op, Rowwise) for op in ops)),
         ("conv_elemwise_fusion", any(isinstance(op, ConvElemwise) for op in ops)),
         ("inplace", any(getattr(op, "destroy_map", None) for op in ops)),

@@ -46,7 +46,18 @@ def embedding():
     return [index, target], [cost, rows.max(axis=0)], updates, values, 6
 
 
-@pytest.mark.parametrize("program", [perceptron, embedding])
+def groups():
+    """Numbers of groups that observations read, and the gradient by them."""
+    random = np.random.default_rng(2)
+    y, index = T.fvector("y"), T.lvector("index")
+    mu = shared(random.normal(size=7).astype("f"), "mu")
+    cost = T.sqr(y - mu[index] * np.float32(2)).sum()
+    updates = [(mu, mu - np.float32(0.1) * grad(cost, mu))]
+    values = [random.normal(size=40).astype("f"), random.integers(0, 7, 40)]
+    return [y, index], [cost], updates, values, 4
+
+
+@pytest.mark.parametrize("program", [perceptron, embedding, groups])
 def test_program(program):
     """What the optimized graph computes on the device is what it computes in C."""
     inputs, outputs, updates, given, least = program()

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from typing import Any
 
 from opwise.config import config
-from opwise.graph import target
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Constant, Var, Variable
@@ -30,13 +29,13 @@ class GatherFusion(Optimizer):
 
     The elements are then not written and read again, and bounds of constant indices are known. What
     several loops read stays: to find elements twice takes as long as to write and read them, and
-    longer if they do not lie in a cache. Kernels of devices have no such operands.
+    longer if they do not lie in a cache.
     """
 
     name = "gather_fusion"
 
     def apply(self, fgraph: FunctionGraph) -> None:
-        if not config.tensor.local_elemwise_fusion or target.device_name() != "cpu":
+        if not config.tensor.local_elemwise_fusion:
             return
         order = fgraph.toposort()
         if not any(_is_gather(node) for node in order):
