@@ -132,8 +132,25 @@ static void ow_write_elements(char *to, const ow_slot *x, const ow_slot *index)
 #undef OW_ELEMENTS
 #undef OW_ELEMENTS_OF
 
-/* Let the loop take elements from copies of them, one after the other: where an index counts from
- * the end, or elements of a table do not lie side by side. k to next: the operands of one index. */
+/* Let the loop read a copy of a table, with another one before it: indices that count from the end
+ * lead there. */
+static int ow_taken_twice(ow_step *s, int64_t table, ow_taken *t)
+{
+    ow_slot *const x = s->in[table], flat = *x;
+    const int64_t bytes = x->shape[0] * x->itemsize;
+    char *memory = ow_alloc(2 * bytes);
+    if (!memory)
+        return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate %lld bytes", 2 * (long long)bytes);
+    t->memory[t->copies++] = flat.data = memory;
+    flat.strides[0] = x->itemsize;
+    ow_copy(&flat, x);
+    memcpy(memory + bytes, memory, (size_t)bytes);
+    t->slots[table].data = memory + bytes;
+    return OW_OK;
+}
+
+/* Let the loop take elements from copies of them, one after the other, where tables are too long to
+ * copy. k to next: the operands of one index. */
 static int ow_taken_apart(ow_step *s, const ow_taken_operand *takes, int64_t k, int64_t next,
                           ow_taken *t)
 {
@@ -176,14 +193,21 @@ static int ow_taken_run(ow_step *s, const ow_taken_operand *takes, int64_t count
         return rc;
     ow_taken_operands(s, takes, count, &t);
     for (int64_t k = 0, next; k < count && !rc; k = next) {
-        int apart = negative[k];
+        const int64_t n = in[takes[k].at]->shape[0];
+        int apart = 0, copied[OW_MAXARG];
         next = ow_taken_next(takes, count, k);
         for (int64_t j = k; j < next; j++) {
             const ow_slot *x = in[takes[j].table];
-            apart |= x->strides[0] != x->itemsize && x->shape[0] > 1;
+            copied[j] = negative[k] || (x->strides[0] != x->itemsize && x->shape[0] > 1);
+            apart |= copied[j] && x->shape[0] > n;
         }
-        if (apart && in[takes[k].at]->shape[0])
+        if (!n)
+            continue;
+        if (apart)
             rc = ow_taken_apart(s, takes, k, next, &t);
+        for (int64_t j = k; j < next && !apart && !rc; j++)
+            if (copied[j])
+                rc = ow_taken_twice(s, takes[j].table, &t);
     }
     s->in = t.in;
     rc = rc ? rc : run(s);

@@ -59,15 +59,25 @@ def _is_gather(node: Apply | None) -> bool:
         table.type.ndim == 1
         and csource.is_plain(table.type.dtype)
         and not index.type.broadcastable[0]
-        and (isinstance(index, Constant) or index.type.numpy_dtype.itemsize >= MIN_INDEX_BYTES)
+        and _counts_from_the_start(index)
         and _is_dense(table)
     )
+
+
+def _counts_from_the_start(index: Var) -> bool:
+    """Return whether an index may be an operand: no element is known to be negative.
+
+    The step would copy the elements of the table for the loop.
+    """
+    if isinstance(index, Constant):
+        return not (index.data < 0).any()
+    return bool(index.type.numpy_dtype.itemsize >= MIN_INDEX_BYTES)
 
 
 def _is_dense(table: Var) -> bool:
     """Return whether the elements of a vector follow each other, as far as the graph shows.
 
-    The loop would copy the whole of another vector first.
+    The step would copy elements of another vector for the loop.
     """
     owner = table.owner
     if owner is None or not owner.op.view_map:
