@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky as PyTensorCholesky
 from pytensor.tensor.linalg.decomposition.eigen import Eigh as PyTensorEigh
 from pytensor.tensor.linalg.decomposition.eigen import Eigvalsh as PyTensorEigvalsh
@@ -27,7 +28,7 @@ from opwise.graph.variable import Var
 from opwise.loops.layout import Parts
 from opwise.loops.op import Scan
 from opwise.pytensor.frontend import translates
-from opwise.tensor.creation import alloc
+from opwise.tensor.creation import alloc, tri
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.join import vector_of
 from opwise.tensor.linalg.eigen import Eigh, Eigvalsh, Expm
@@ -35,6 +36,7 @@ from opwise.tensor.linalg.factor import SVD, Cholesky, QRFull
 from opwise.tensor.linalg.inverse import Det, MatrixInverse, MatrixPinv
 from opwise.tensor.linalg.systems import Solve
 from opwise.tensor.shape import Reshape, shape_i_op
+from opwise.tensor.subtensor import set_subtensor
 from opwise.tensor.variable import constant
 
 
@@ -50,16 +52,9 @@ def _real(node: Any) -> None:
         raise Untranslated(f"{node.op} of complex matrices has no translation")
 
 
-def _refuse(op: Any, *names: str) -> None:
-    """Raise Untranslated for an Op that overwrites operands: PyTensor's rewrites made it."""
-    if any(getattr(op, name, False) for name in names):
-        raise Untranslated(f"{op} overwrites what it is given")
-
-
 @translates(PyTensorCholesky)
 def _cholesky(t: Translator, node: Any, x: Var) -> Var:
     _real(node)
-    _refuse(node.op, "overwrite_a")
     (x,) = _in_dtype(node, x)
     return Cholesky(bool(node.op.lower), on_error="nan", check_finite=False)(x)
 
@@ -73,7 +68,6 @@ def _solution(structure: str, A: Var, b: Var, unit_diagonal: bool = False) -> Va
 @translates(SolveTriangular)
 def _solve_triangular(t: Translator, node: Any, A: Var, b: Var) -> Var:
     _real(node)
-    _refuse(node.op, "overwrite_b")
     structure = "lower_triangular" if node.op.lower else "upper_triangular"
     A, b = _in_dtype(node, A, b)
     return _solution(structure, A, b, bool(node.op.unit_diagonal))
@@ -82,7 +76,6 @@ def _solve_triangular(t: Translator, node: Any, A: Var, b: Var) -> Var:
 @translates(CholeskySolve)
 def _cholesky_solve(t: Translator, node: Any, factor: Var, b: Var) -> Var:
     _real(node)
-    _refuse(node.op, "overwrite_b")
     factor, b = _in_dtype(node, factor, b)
     lower, upper = "lower_triangular", "upper_triangular"
     if node.op.lower:
@@ -94,7 +87,6 @@ def _cholesky_solve(t: Translator, node: Any, factor: Var, b: Var) -> Var:
 def _solve(t: Translator, node: Any, A: Var, b: Var) -> Var:
     _real(node)
     op = node.op
-    _refuse(op, "overwrite_a", "overwrite_b")
     A, b = _in_dtype(node, A, b)
     if op.assume_a == "pos":
         half = Cholesky(bool(op.lower), on_error="nan", check_finite=False)(A)
@@ -102,9 +94,27 @@ def _solve(t: Translator, node: Any, A: Var, b: Var) -> Var:
         if op.lower:
             return _solution(upper, half.T, _solution(lower, half, b))
         return _solution(upper, half, _solution(lower, half.T, b))
-    if op.assume_a != "gen":
+    if op.assume_a in ("sym", "her"):
+        A = _mirrored(A, bool(op.lower))
+    elif op.assume_a == "tridiagonal":
+        A = _tridiagonal(A)
+    elif op.assume_a not in ("gen", "banded"):
         raise Untranslated(f"systems whose matrix is {op.assume_a} have no translation")
     return _solution("general", A, b)
+
+
+def _mirrored(A: Var, lower: bool) -> Var:
+    """Return the symmetric matrix of which ``A`` has one half; the other half is not read."""
+    n = shape_i_op(0)(A)
+    below = tri(n, n, dtype="bool")
+    return elemwise("switch")(below, *((A, A.T) if lower else (A.T, A)))
+
+
+def _tridiagonal(A: Var) -> Var:
+    """Return a matrix without what is not on its three diagonals, which is not read."""
+    n = shape_i_op(0)(A)
+    inside = elemwise("xor")(tri(n, n, 1, "bool"), tri(n, n, -2, "bool"))
+    return elemwise("switch")(inside, A, constant(np.zeros((), A.type.dtype)))
 
 
 @translates(PyTensorInverse)
@@ -114,9 +124,11 @@ def _inverse(t: Translator, node: Any, x: Var) -> Var:
 
 @translates(PyTensorPinv)
 def _pinv(t: Translator, node: Any, x: Var) -> Var:
-    if node.op.hermitian:
-        raise Untranslated("the pseudo-inverse of a Hermitian matrix has no translation")
-    return MatrixPinv()(*_in_dtype(node, x))
+    (x,) = _in_dtype(node, x)
+    if node.op.hermitian:  # numpy reads the lower half alone
+        _real(node)
+        x = _mirrored(x, lower=True)
+    return MatrixPinv()(x)
 
 
 @translates(PyTensorDet)
@@ -126,14 +138,31 @@ def _det(t: Translator, node: Any, x: Var) -> Var:
 
 @translates(PyTensorExpm)
 def _expm(t: Translator, node: Any, x: Var) -> Var:
-    _refuse(node.op, "overwrite_a")
     return Expm()(*_in_dtype(node, x))
+
+
+@translates(BlockDiagonal)
+def _block_diagonal(t: Translator, node: Any, *matrices: Var) -> Var:
+    lengths = [[shape_i_op(d)(x) for x in matrices] for d in range(2)]
+    rows, columns = (_ends(one) for one in lengths)
+    whole: Var = alloc(constant(np.zeros((), node.outputs[0].type.dtype)), rows[-1], columns[-1])
+    for k, x in enumerate(_in_dtype(node, *matrices)):
+        part = whole[rows[k] : rows[k + 1], columns[k] : columns[k + 1]]
+        whole = set_subtensor(part, x)
+    return whole
+
+
+def _ends(lengths: Sequence[Var]) -> list[Var]:
+    """Return where blocks of some lengths begin, and where the last one ends."""
+    ends: list[Var] = [constant(np.int64(0))]
+    for length in lengths:
+        ends.append(elemwise("add")(ends[-1], length))
+    return ends
 
 
 @translates(PyTensorSVD)
 def _svd(t: Translator, node: Any, x: Var) -> list[Var]:
     op = node.op
-    _refuse(op, "overwrite_a")
     if node.inputs[0].type.dtype.startswith("complex"):
         raise Untranslated("singular values of complex matrices have no translation")
     (x,) = _in_dtype(node, x)
@@ -145,7 +174,6 @@ def _svd(t: Translator, node: Any, x: Var) -> list[Var]:
 def _qr(t: Translator, node: Any, x: Var) -> list[Var]:
     op = node.op
     _real(node)
-    _refuse(op, "overwrite_a")
     if op.pivoting or op.mode not in ("full", "economic"):
         raise Untranslated(f"QR with mode {op.mode} or pivots has no translation")
     (x,) = _in_dtype(node, x)
@@ -158,7 +186,6 @@ def _qr(t: Translator, node: Any, x: Var) -> list[Var]:
 def _eigh(t: Translator, node: Any, *matrices: Var) -> list[Var]:
     op = node.op
     _real(node)
-    _refuse(op, "overwrite_a", "overwrite_b")
     if len(matrices) > 1:
         raise Untranslated("generalized eigenvalues have no translation")
     results: list[Var] = Eigh("L" if op.lower else "U")(
@@ -170,7 +197,6 @@ def _eigh(t: Translator, node: Any, *matrices: Var) -> list[Var]:
 @translates(PyTensorEigvalsh)
 def _eigvalsh(t: Translator, node: Any, *matrices: Var) -> Var:
     _real(node)
-    _refuse(node.op, "overwrite_a", "overwrite_b")
     return Eigvalsh(bool(node.op.lower))(*_in_dtype(node, *matrices))
 
 

@@ -103,9 +103,54 @@ def test_systems_without_a_solution_are_nan(mode):
     assert np.isnan(general).all()
 
 
-def test_structures_without_a_translation_are_named():
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_systems_of_which_a_part_is_read(same, dtype, lower):
+    x, b = pt.tensor3("x", dtype=dtype), pt.matrix("b", dtype=dtype)
+    outputs = [pl.solve(x[0], b, assume_a="sym", lower=lower),
+               pl.solve(x[0], b[:, 0], assume_a="her", lower=lower, b_ndim=1),
+               pl.solve(x, b, assume_a="sym", lower=lower),
+               pl.pinv(x[0], hermitian=True)]  # fmt: skip
+    given = positive_definite(2, 5, 5, dtype=dtype)
+    right = np.random.default_rng(0).normal(size=(5, 2)).astype(dtype)
+    # numpy reads the lower half for the pseudo-inverse
+    given[:, *(np.triu_indices(5, 1) if lower else np.tril_indices(5, -1))] = np.pi
+    same([x, b], outputs, [given, right], rtol=1e-6)
+    f = pytensor.function([x, b], outputs[0], mode="OPWISE")
+    expected = f(given, right)
+    given[:, *(np.triu_indices(5, 1) if lower else np.tril_indices(5, -1))] = np.nan
+    np.testing.assert_array_equal(f(given, right), expected)
+
+
+def test_tridiagonal_and_banded_systems(same):
+    x, b = pt.matrix("x"), pt.matrix("b")
+    outputs = [pl.solve(x, b, assume_a="tridiagonal"), pl.solve(x + 1, b, assume_a="banded")]
+    given = np.triu(np.tril(positive_definite(5, 5), 1), -1)
+    given[0, 4] = given[4, 0] = 7  # not read
+    same([x, b], outputs, [given, np.ones((5, 2))])
+
+
+@pytest.mark.parametrize("lengths", [((2, 3), (1, 1), (0, 2)), ((3, 2),)])
+def test_blocks_on_a_diagonal(same, lengths):
+    blocks = [pt.matrix(dtype=d) for d, _ in zip(FLOATS + ["int64"], lengths, strict=False)]
+    given = [np.arange(n * m).reshape(n, m).astype(x.dtype)
+             for (n, m), x in zip(lengths, blocks, strict=True)]  # fmt: skip
+    same(blocks, pl.block_diag(*blocks), given)
+    batch = pt.tensor3("batch")
+    same([batch], pl.block_diag(batch, batch + 1), [np.arange(12.0).reshape(3, 2, 2)])
+
+
+def test_settings_without_a_translation_are_named():
     x = pt.matrix("x")
-    f = pytensor.function([x], pl.solve(x, x, assume_a="sym"), mode="OPWISE")
+    f = pytensor.function([x], pl.qr(x, pivoting=True)[1], mode="OPWISE")
     reasons = [each.reason for each in opwise.pytensor.performed(f)]
-    assert reasons == ["systems whose matrix is sym have no translation"]
-    np.testing.assert_allclose(f(positive_definite(3, 3)), np.eye(3), atol=1e-12)
+    assert reasons == ["QR with mode full or pivots has no translation"]
+    np.testing.assert_allclose(np.abs(f(np.diag([1.0, 3, 2]))), np.diag([3, 2, 1]))
+
+
+def test_products_of_batches_of_two_dtypes(same):
+    from pytensor.tensor.blas import BatchedDot
+
+    x, y = pt.tensor3("x", dtype="float32"), pt.tensor3("y")
+    given = [np.ones((2, 3, 4), "float32"), np.ones((2, 4, 5))]
+    same([x, y], BatchedDot()(x, y), given)
