@@ -23,7 +23,7 @@ class Performed(ByReference, Op):
 
     run: computes the outputs. types: of the outputs. label: how it prints. reason: why the library
     runs it, in a few words, for profiles. key: what the Op computes; Performed Ops with equal keys
-    and types are equal. view_map, destroy_map: as of every Op.
+    and types are equal. view_map: as of every Op. ``run`` overwrites none of its arguments.
     """
 
     def __init__(
@@ -34,7 +34,6 @@ class Performed(ByReference, Op):
         reason: str,
         key: Hashable,
         view_map: Mapping[int, Sequence[int]] = MappingProxyType({}),
-        destroy_map: Mapping[int, Sequence[int]] = MappingProxyType({}),
     ) -> None:
         self.run = run
         self.types = tuple(types)
@@ -42,7 +41,6 @@ class Performed(ByReference, Op):
         self.why_python = reason
         self.key = key
         self.view_map = dict(view_map)
-        self.destroy_map = dict(destroy_map)
 
     def make_node(self, *inputs: Any) -> Apply:
         return Apply(self, list(inputs), [type_.make_variable() for type_ in self.types])
@@ -50,8 +48,10 @@ class Performed(ByReference, Op):
     def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
         results = self.run(list(inputs))
         for cell, type_, result in zip(output_storage, self.types, results, strict=True):
-            if isinstance(type_, TensorType) and type(result) is not np.ndarray:
-                result = np.asarray(result, dtype=type_.numpy_dtype)
+            if isinstance(type_, TensorType):
+                # a library may compute in another dtype than it declares, or return a number
+                result = np.asarray(result)
+                result = result.astype(type_.numpy_dtype, casting="same_kind", copy=False)
             cell[0] = result
 
     def record_text(self) -> str:
@@ -61,8 +61,7 @@ class Performed(ByReference, Op):
         return False  # the library has folded what it wants folded
 
     def _identity(self) -> tuple[Any, ...]:
-        maps = (sorted(self.view_map.items()), sorted(self.destroy_map.items()))
-        return self.key, self.types, repr(maps)
+        return self.key, self.types, repr(sorted(self.view_map.items()))
 
     def __eq__(self, other: object) -> bool:
         return self is other or (

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import re
+import sys
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -21,9 +23,18 @@ from opwise.tensor.type import tensor_type
 _DENSITY = re.compile(r"[/\\]pymc[/\\](logprob|model)[/\\]")
 
 
+def _is_dense(foreign: Any) -> bool:
+    """Return whether the values of a type are arrays, also those with names of dimensions."""
+    # importing PyTensor's module of such arrays takes long: a program that has some has done so
+    named = sys.modules.get("pytensor.xtensor.type")
+    return isinstance(foreign, DenseTensorType) or (
+        named is not None and isinstance(foreign, named.XTensorType)
+    )
+
+
 @cache
 def _type_of(foreign: Any) -> Type:
-    if isinstance(foreign, DenseTensorType):
+    if _is_dense(foreign):
         return tensor_type(foreign.dtype, tuple(n == 1 for n in foreign.shape))
     if isinstance(foreign, ScalarType):  # its values are numbers of numpy, which 0-d arrays serve
         return tensor_type(foreign.dtype, ())
@@ -76,19 +87,24 @@ class PyTensor(Frontend):
             reason=reason,
             key=(op, tuple(var.type for var in (*node.inputs, *node.outputs))),
             view_map=op.view_map,
-            destroy_map=op.destroy_map,
         )
 
 
 def _performing(node: Any) -> Any:
-    """Return a function from the inputs of an Apply to its outputs, as PyTensor computes them."""
+    """Return a function from the inputs of an Apply to its outputs, as PyTensor computes them.
+
+    An Op that overwrites what it is given gets a copy.
+    """
     perform = node.op.perform
+    destroyed = sorted({i for places in node.op.destroy_map.values() for i in places})
     numbers = [i for i, var in enumerate(node.inputs) if isinstance(var.type, ScalarType)]
     n_outputs = len(node.outputs)
 
     def run(values: list[Any]) -> Sequence[Any]:
         for i in numbers:
             values[i] = values[i][()]
+        for i in destroyed:
+            values[i] = copy.deepcopy(values[i])
         storage: list[list[Any]] = [[None] for _ in range(n_outputs)]
         perform(node, values, storage)
         return [cell[0] for cell in storage]

@@ -45,8 +45,6 @@ def _subtensor(t: Translator, node: Any, x: Var, *indices: Var) -> Var:
 @translates(psub.IncSubtensor, psub.AdvancedIncSubtensor)
 def _inc_subtensor(t: Translator, node: Any, x: Var, y: Var, *indices: Var) -> Var:
     op = node.op
-    if op.inplace:
-        raise Untranslated("changes in place are made by PyTensor")
     part = getitem(x, _items(op.idx_list, indices))
     if y.type.ndim > part.type.ndim:
         raise Untranslated("a value with more dimensions than the part that it changes")

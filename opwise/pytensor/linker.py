@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytensor.link.basic import JITLinker
+from pytensor.scalar.basic import ScalarType
 
 from opwise.compile.executable import Function
 from opwise.frontends import FrontEndTimes, Performance, Translator, compile_graph
@@ -108,9 +109,15 @@ class OpwiseLinker(JITLinker):
         given = self.create_thunk_inputs(storage_map)
         results = [storage_map[var] for var in self.fgraph.outputs]
 
+        numbers = [
+            k for k, var in enumerate(self.fgraph.outputs) if isinstance(var.type, ScalarType)
+        ]
+
         # errors name the Apply that failed, its operands and the user's line already
         def thunk() -> list[Any]:
             values: list[Any] = function(*[storage[0] for storage in given])
+            for k in numbers:
+                values[k] = values[k][()]
             for storage, value in zip(results, values, strict=True):
                 storage[0] = value
             return values

@@ -38,8 +38,6 @@ def _order(inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
 @translates(OpFromGraph, any_type=True)
 def _from_graph(t: Translator, node: Any, *inputs: Var) -> list[Var]:
     op = node.op
-    if op.destroy_map:
-        raise Untranslated(f"{op} overwrites what it is given")
     order = _order(op.inner_inputs, op.inner_outputs)
     return t.inner(op.inner_inputs, inputs, order, op.inner_outputs)
 
@@ -81,8 +79,6 @@ class _Loop:
 
     def __init__(self, t: Translator, node: Any, inputs: Sequence[Var]) -> None:
         self.t, self.node, self.op, self.info = t, node, node.op, node.op.info
-        if self.op.destroy_map:
-            raise Untranslated(f"{self.op} overwrites what it is given")
         if self.info.as_while and self.info.n_mit_mot:
             raise Untranslated("a loop that ends early and changes rows of a buffer")
         self.inputs = inputs

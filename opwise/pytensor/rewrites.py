@@ -39,6 +39,7 @@ ARITHMETIC = (
     "local_neg_to_mul",
     "local_pow_canonicalize",
     "local_pow_specialize",
+    "local_pow_to_nested_squaring",
     "local_reciprocal_canon",
     "local_second_sink",
     "local_upcast_elemwise_constant_inputs",

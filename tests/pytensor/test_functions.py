@@ -210,6 +210,86 @@ def test_inplace_ops_of_the_program_are_refused():
     x = pt.vector("x")
     with pytest.raises(TypeError):
         pytensor.function([x], Overwrites()(x), mode="OPWISE")
+    f = pytensor.function([x], Overwrites()(x), mode="OPWISE", accept_inplace=True)
+    given = np.ones(2)
+    np.testing.assert_array_equal(f(given), 0)
+    np.testing.assert_array_equal(given, 1)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_inplace_ops_have_the_results_of_others(mode):
+    """They leave the arrays that they may overwrite as they are."""
+    from pytensor.tensor import linalg as pl
+
+    x, y, w = pt.matrix("x"), pt.vector("y"), pytensor.shared(np.zeros(3), "w")
+    solve, factor = (
+        type(op)(**{**op._props_dict(), name: True})
+        for op, name in [(pl.solve(x, y, b_ndim=1).owner.op.core_op, "overwrite_b"),
+                         (pl.cholesky(x).owner.op.core_op, "overwrite_a")]
+    )  # fmt: skip
+    outputs = [pt.set_subtensor(y[1:], 7.0, inplace=True), solve(x, y), factor(x),
+               pt.inc_subtensor(x[[0, 0]], 1, inplace=True), x.sum() + y.sum()]  # fmt: skip
+    for k, out in enumerate(outputs):
+        f = pytensor.function(
+            [In(x, mutable=True), In(y, mutable=True)], [out, x.sum()],
+            updates={w: pt.inc_subtensor(w[0], 1.0, inplace=True)} if k == 0 else {},
+            mode=mode, accept_inplace=True, on_unused_input="ignore",
+        )  # fmt: skip
+        given = [np.diag([4.0, 9, 16]), np.ones(3)]
+        found, total = f(*given)
+        expected = [[1, 7, 7], [1 / 4, 1 / 9, 1 / 16], np.diag([2, 3, 4]),
+                    np.diag([4, 9, 16]) + 2 * np.eye(3)[:, :1], 32][k]  # fmt: skip
+        np.testing.assert_allclose(found, expected)
+        assert total == 29
+        np.testing.assert_array_equal(given[0], np.diag([4.0, 9, 16]))
+        np.testing.assert_array_equal(given[1], 1)
+    np.testing.assert_array_equal(w.get_value(), [1, 0, 0])
+
+
+def test_what_is_performed_has_the_dtype_that_it_declares():
+    """PyTensor performs some Ops in another dtype than that of their results."""
+
+    class Counts(Cube):
+        def perform(self, node, inputs, outputs):
+            outputs[0][0] = self.result
+
+    op, x = Counts(), pt.vector("x", dtype="float32")
+    f = pytensor.function([x], op(x) + 1, mode="OPWISE")
+    for op.result in (np.ones(2), np.ones(2, "int8"), [1.0, 1.0]):
+        found = f(np.ones(2, "float32"))
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found, 2)
+    op.result = np.ones(2, "complex128")
+    with pytest.raises(TypeError, match="Cannot cast"):
+        f(np.ones(2, "float32"))
+
+
+def test_numbers_are_numbers():
+    import pytensor.scalar as ps
+    from pytensor.tensor.basic import ScalarFromTensor
+
+    x, n = pt.vector("x"), ps.int8("n")
+    f = pytensor.function([x, n], [ScalarFromTensor()(x.sum()), n + n, x.sum()], mode="OPWISE")
+    total, twice, array = f(np.ones(3), 5)
+    assert (type(total), type(twice), type(array)) == (np.float64, np.int8, np.ndarray)
+    assert (total, twice) == (3, 10)
+
+
+@pytest.mark.filterwarnings("ignore:.*XTensor:UserWarning")
+@pytest.mark.parametrize("mode", MODES)
+def test_arrays_with_names_of_dimensions(mode):
+    import pytensor.xtensor as px
+
+    x, y = px.xtensor("x", dims=("a", "b"), shape=(3, None)), px.xtensor("y", dims=("b",))
+    row = px.xtensor("row", dims=("a", "c"), shape=(3, 1))
+    outputs = [(x * y).sum("a"), x.isel(b=slice(1, 3)), px.dot(x, y), (x + 1).transpose("b", "a"),
+               x * row, px.concat([x, x], dim="a")]  # fmt: skip
+    f = pytensor.function([x, y, row], outputs, mode=mode)
+    assert opwise.pytensor.performed(f) == ()
+    a, b, c = np.arange(12.0).reshape(3, 4), np.arange(4.0), np.ones((3, 1))
+    expected = [(a * b).sum(0), a[:, 1:3], a @ b, (a + 1).T, a[:, :, None] * c[:, None], [*a, *a]]
+    for found, wanted in zip(f(a, b, c), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
 
 
 # --- values that opwise does not look into --------------------------------------------------------

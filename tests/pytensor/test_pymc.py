@@ -36,6 +36,23 @@ def test_log_densities_and_gradients(name):
     assert all(opwise.pytensor.own_function(own).linked.in_c)
 
 
+def test_models_with_names_of_dimensions():
+    import pymc.dims as pmd
+    import xarray
+
+    with pm.Model(coords={"group": range(5), "row": range(20)}) as model:
+        group = pmd.Data("which", np.arange(20) % 5, dims="row")
+        level = pmd.Normal("level", pmd.Normal("mean"), pmd.HalfNormal("spread"), dims="group")
+        observed = xarray.DataArray(np.arange(20.0), dims="row")
+        pmd.Normal("y", level.isel(group=group), 1.0, dims="row", observed=observed)
+    point = model.initial_point()
+    for compiled in (model.compile_logp, model.compile_dlogp):
+        np.testing.assert_allclose(
+            compiled(mode="OPWISE")(point), compiled(mode="FAST_COMPILE")(point)
+        )
+    assert pm.draw(level, mode="OPWISE").shape == (5,)
+
+
 def test_what_has_no_density_is_refused_without_an_error():
     """NUTS leaves the region where the density is defined, and wants minus infinity or NaN."""
     model = MODELS["gaussian_process"]()

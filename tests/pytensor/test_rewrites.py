@@ -34,6 +34,15 @@ def test_arithmetic_is_left_to_opwise():
     assert "opwise_note_start" not in names_of(Mode("py", everything))
 
 
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 4, 8, -1, -2, 0.5, 2.5])
+def test_no_rewrite_of_powers_fails(exponent):
+    """Some of PyTensor's rewrites count on others that opwise does without."""
+    x = pt.vector("x")
+    with pytensor.config.change_flags(on_opt_error="raise"):
+        f = pytensor.function([x], x ** np.array([exponent]), mode="OPWISE")
+    np.testing.assert_allclose(f(np.array([1.5, 2])), np.array([1.5, 2]) ** exponent)
+
+
 def test_modes_of_other_linkers_are_as_before():
     query = RewriteDatabaseQuery(include=["fast_run"])
     assert not any("opwise" in one.name for one in optdb.query(query).data)
