@@ -3,11 +3,15 @@
     scripts/theano-suite               Theano 1.0.5's own unit tests
     scripts/lasagne-suite              Lasagne 0.1
     scripts/keras-suite                Keras 2.2.4 on its Theano backend
+    scripts/aesara-suite               Aesara 2.9.4's tests, of PyTensor on opwise
+    scripts/pymc-suite                 PyMC 6.4 on PyTensor on opwise
 
 The script takes the suite from the package index, unpacks its tests into a temporary folder, makes
 a virtual environment with opwise and what the suite needs, and runs pytest there.
-``tests/suites/shims.py`` gives back what time broke. ``tests/suites/NAME.json`` lists the tests
-that pass; the exit status is 1 if one of them does not pass any more.
+``tests/suites/shims.py`` gives back what time broke; ``pytensor_shims.py`` makes opwise the
+back-end of PyTensor, whose sources come without most of its tests: its ancestor's serve.
+``tests/suites/NAME.json`` lists the tests that pass; the exit status is 1 if one of them does not
+pass any more.
 ``tests/suites/NAME.differs.json`` says of the others why they fail: patterns of tests by reason.
 Arguments that are no options go to pytest: files and folders of the suite, ``-k``, ``-x``.
 """
@@ -53,6 +57,18 @@ class Suite:
     #: names of test classes, as patterns
     classes: str = "Test*"
     environment: tuple[tuple[str, str], ...] = ()
+    #: flags of opwise; tests that compare translations need no compiled kernels
+    flags: str = ""
+    #: the extra of opwise that it needs
+    extra: str = ""
+    #: the plugin of pytest that gives back what it needs
+    plugin: str = "shims"
+    #: whether its sources are unpacked by a build environment of their own, which pip makes
+    isolated: bool = False
+    #: words of its tests and what they become
+    words: tuple[tuple[str, str], ...] = ()
+    #: files and folders that are run (default: all tests)
+    selected: tuple[str, ...] = ()
 
 
 SUITES = {
@@ -78,6 +94,35 @@ SUITES = {
         library=("keras",),
         environment=(("KERAS_BACKEND", "theano"),),
     ),
+    "aesara": Suite(
+        "aesara==2.9.4",
+        tests=("tests",),
+        needs=("numba",),
+        extra="pytensor",
+        plugin="pytensor_shims",
+        flags=",cxx=",
+        isolated=True,
+        words=(("aesara", "pytensor"), ("AESARA", "PYTENSOR"), ("Aesara", "PyTensor"),
+               ("from pytensor.link.numba.dispatch.sparse import CSCMatrixType, CSRMatrixType",
+                "CSCMatrixType = CSRMatrixType = lambda dtype: None")),
+        selected=(
+            "tests/compile/test_builders.py", "tests/link/jax", "tests/link/numba",
+            "tests/scan/test_basic.py", "tests/test_breakpoint.py", "tests/test_gradient.py",
+            "tests/test_ifelse.py", "tests/test_raise_op.py", "tests/test_rop.py",
+            "tests/tensor/test_basic.py", "tests/tensor/test_complex.py",
+            "tests/tensor/test_elemwise.py", "tests/tensor/test_extra_ops.py",
+            "tests/tensor/test_math.py", "tests/tensor/test_nlinalg.py",
+            "tests/tensor/test_shape.py", "tests/tensor/test_sharedvar.py",
+            "tests/tensor/test_slinalg.py", "tests/tensor/test_subtensor.py", "tests/typed_list",
+        ),
+    ),
+    "pymc": Suite(
+        "pymc==6.4.0",
+        tests=("tests",),
+        extra="pymc",
+        plugin="pytensor_shims",
+        isolated=True,
+    ),
 }  # fmt: skip
 
 
@@ -86,9 +131,10 @@ SUITES = {
 
 def unpack(suite: Suite, folder: Path) -> Path:
     """Download the sources of a suite and return a folder with its tests, and no more of it."""
+    package = suite.source.partition("==")[0]
     subprocess.run(
-        [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:",
-         "--no-build-isolation", "--dest", folder, suite.source],
+        [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", package,
+         *([] if suite.isolated else ["--no-build-isolation"]), "--dest", folder, suite.source],
         check=True,
     )  # fmt: skip
     (archive,) = folder.glob("*.tar.gz")
@@ -105,7 +151,12 @@ def unpack(suite: Suite, folder: Path) -> Path:
         for package in {parent for path in place.rglob("*.py") for parent in path.parents}:
             if place in package.parents:
                 (package / "__init__.py").touch()
-    start = suite.tests[0].partition("**")[0]
+    for path in place.rglob("*.py") if suite.words else ():
+        text = path.read_text(encoding="utf-8")
+        for old, new in suite.words:
+            text = text.replace(old, new)
+        path.write_text(text, encoding="utf-8")
+    start = " ".join(suite.selected) or suite.tests[0].partition("**")[0]
     (place / "pytest.ini").write_text(
         f"[pytest]\npython_classes = {suite.classes}\ntestpaths = {start}\n"
     )
@@ -117,8 +168,9 @@ def environment(suite: Suite, folder: Path) -> Path:
     print("making an environment", flush=True)
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
     python = folder / "venv" / "bin" / "python"
+    own = f"{ROOT}[{suite.extra}]" if suite.extra else ROOT
     subprocess.run(
-        [python, "-m", "pip", "install", "--quiet", ROOT, *RUNNER, *suite.needs], check=True
+        [python, "-m", "pip", "install", "--quiet", own, *RUNNER, *suite.needs], check=True
     )
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
     packages = Path(subprocess.check_output([python, "-c", where], text=True).strip())
@@ -134,10 +186,11 @@ def environment(suite: Suite, folder: Path) -> Path:
 def run(suite: Suite, python: Path | str, place: Path, arguments: list[str]) -> dict[str, list]:
     """Run a suite; return {test: [outcome, reason]}."""
     outcomes = place.parent / "outcomes.json"
-    flags = f"base_compiledir={place.parent / 'cache'}"
+    flags = f"base_compiledir={place.parent / 'cache'}{suite.flags}"
     command = [
-        python, "-P", "-m", "pytest", "-q", "-p", "shims", "-p", "no:cacheprovider", "-p",
-        "no:warnings", "--tb=short", "--timeout", str(TIMEOUT), *arguments,
+        python, "-P", "-m", "pytest", "-q", "-p", suite.plugin, "-p", "outcomes", "-p",
+        "no:cacheprovider", "-p", "no:warnings", "--continue-on-collection-errors", "--tb=short",
+        "--timeout", str(TIMEOUT), *arguments,
     ]  # fmt: skip
     known = [str(RECORDS), str(place)] if suite.library else [str(RECORDS)]
     if python == sys.executable:  # another opwise would have none of the suite's data
@@ -149,6 +202,7 @@ def run(suite: Suite, python: Path | str, place: Path, arguments: list[str]) -> 
             **os.environ, **dict(suite.environment), "PYTHONPATH": os.pathsep.join(known),
             "SUITE_FOLDER": str(place), "SUITE_OUTCOMES": str(outcomes), "OPWISE_FLAGS": flags,
             "THEANO_FLAGS": "", "THEANORC": os.devnull,
+            "PYTENSOR_FLAGS": f"base_compiledir={place.parent / 'pytensor'},on_opt_error=raise",
         },
     )  # fmt: skip
     if not outcomes.exists():

@@ -1,8 +1,7 @@
 """A pytest plugin under which test suites of 2012-2018 run: what time broke, and nothing of opwise.
 
 It gives back names that numpy, unittest and the standard library have removed since, lets modules
-of ``theano.*.tests`` come from the unpacked suite, and writes the outcome of every test to the file
-``SUITE_OUTCOMES``.
+of ``theano.*.tests`` come from the unpacked suite.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import functools
 import importlib.machinery
 import importlib.util
 import inspect
-import json
 import math
 import os
 import re
@@ -193,38 +191,6 @@ if (SUITE / "theano").is_dir():
 if (SUITE / "keras").is_dir():
     _restore_for_keras()
 
-_outcomes: dict[str, list[str]] = {}
-_RANK = ("passed", "skipped", "failed")
-
-
-def pytest_runtest_logreport(report):
-    outcome = report.outcome
-    if hasattr(report, "wasxfail"):
-        outcome = "skipped"
-    if report.when != "call" and outcome == "passed":
-        return
-    known = _outcomes.get(report.nodeid, ["passed", ""])
-    if _RANK.index(outcome) >= _RANK.index(known[0]):
-        _outcomes[report.nodeid] = [outcome, _reason(report)]
-
-
-def pytest_collectreport(report):
-    if report.failed:
-        _outcomes[report.nodeid] = ["failed", _reason(report)]
-
-
-def _reason(report):
-    """The last line of an error, or the reason of a skip."""
-    if report.outcome == "passed":
-        return ""
-    crash = getattr(report.longrepr, "reprcrash", None)
-    if crash is not None:
-        return str(crash.message)[:300]
-    if isinstance(report.longrepr, tuple):
-        return str(report.longrepr[2])[:300]
-    lines = [line for line in str(report.longrepr).splitlines() if line.startswith("E ")]
-    return (lines[-1] if lines else str(report.longrepr))[-300:]
-
 
 def pytest_pycollect_makeitem(collector, name, obj):
     """Give a class that a function of another module has made the module that holds it.
@@ -248,10 +214,3 @@ def pytest_runtest_call(item):
         return (yield)
     except _KnownFailure as failure:
         pytest.skip(f"known failure: {failure}")
-
-
-def pytest_sessionfinish(session):
-    if hasattr(session.config, "workerinput"):
-        return
-    with open(os.environ["SUITE_OUTCOMES"], "w", encoding="utf-8") as file:
-        json.dump(_outcomes, file)
