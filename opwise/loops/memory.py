@@ -45,7 +45,6 @@ from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.gathered import Gathered
-from opwise.tensor.gathered import Gathered
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.reduce import CAReduce
 from opwise.tensor.shape import Rebroadcast, Shape, Shape_i
@@ -550,15 +549,6 @@ def _loop_with_gathers(p: Program, node: Apply, *values: Any) -> list[Any]:
     for gather, (k, i) in zip(gathers, node.op.taken, strict=True):
         (operands[k],) = p.run(gather, [operands[k], indices[i]])
     return list(p.run(loop, operands))
-
-
-@on_memory(Gathered)
-def _gathered_loop(p: Program, node: Apply, *values: Any) -> list[Any]:
-    operands, indices = node.op.divided(values)
-    *gathers, loop = node.op.parts(node)
-    for gather, (k, i) in zip(gathers, node.op.taken, strict=True):
-        operands[k] = p.run(gather, [operands[k], indices[i]])[0]
-    return p.run(loop, operands)
 
 
 def arange(p: Program, node: Apply, *numbers: Slots) -> Each:
