@@ -161,11 +161,11 @@ OW_ROUND_TO_HALF(ow_round_f64_to_f16, double, ow_u64, 0x8000000000000000ull, 0x7
 #else
 #define OW_KNOWN(y) 0
 #endif
-#define OW_IS_POWER(y) (((y) & ((y)-1)) == 0)
+#define OW_IS_POWER(y) (((y) & ((y) - 1)) == 0)
 #define OW_FLOORDIV_KNOWN(x, y)                                                                    \
     (OW_IS_POWER(y) ? (x) >> __builtin_ctzll((ow_u64)(y)) : (x) / (y) - ((x) % (y) < 0))
 #define OW_MOD_KNOWN(x, y)                                                                         \
-    (OW_IS_POWER(y) ? (x) & ((y)-1) : (x) % (y) + ((x) % (y) < 0 ? (y) : 0))
+    (OW_IS_POWER(y) ? (x) & ((y) - 1) : (x) % (y) + ((x) % (y) < 0 ? (y) : 0))
 /*@ end */
 /*@ floordiv : known */
 /* Integers of up to 32 bits are divided as floating-point numbers, which have vector instructions
@@ -173,7 +173,8 @@ OW_ROUND_TO_HALF(ow_round_f64_to_f16, double, ow_u64, 0x8000000000000000ull, 0x7
 #define OW_FLOORDIV_NARROW(S, F)                                                                   \
     OW_INLINE ow_##S ow_floordiv_##S(ow_##S x, ow_##S y)                                           \
     {                                                                                              \
-        if (OW_KNOWN(y)) return (ow_##S)OW_FLOORDIV_KNOWN((ow_i32)x, (ow_i32)y);                   \
+        if (OW_KNOWN(y))                                                                           \
+            return (ow_##S)OW_FLOORDIV_KNOWN((ow_i32)x, (ow_i32)y);                                \
         ow_i32 d = y == 0 ? 1 : y;                                                                 \
         ow_i32 q = (ow_i32)((F)x / (F)d);                                                          \
         ow_i32 r = x - q * d;                                                                      \
@@ -217,7 +218,8 @@ OW_FLOORDIV_UNSIGNED(u64)
 /*@ floordiv i32 */
 OW_INLINE ow_i32 ow_floordiv_i32(ow_i32 x, ow_i32 y)
 {
-    if (OW_KNOWN(y)) return OW_FLOORDIV_KNOWN(x, y);
+    if (OW_KNOWN(y))
+        return OW_FLOORDIV_KNOWN(x, y);
     /* the one quotient that does not fit is the smallest number by -1; it wraps */
     ow_i32 d = (y == 0) | (y == -1) ? 1 : y, negative = (ow_i32)(0u - (ow_u32)x);
     ow_i32 q = (ow_i32)((double)x / (double)d);
@@ -251,7 +253,8 @@ OW_INLINE ow_i64 ow_quotient_i64(ow_i64 x, ow_i64 d, ow_i64 *rest)
 /*@ floordiv i64 : quotient */
 OW_INLINE ow_i64 ow_floordiv_i64(ow_i64 x, ow_i64 y)
 {
-    if (OW_KNOWN(y)) return OW_FLOORDIV_KNOWN(x, y);
+    if (OW_KNOWN(y))
+        return OW_FLOORDIV_KNOWN(x, y);
     ow_i64 r, q = ow_quotient_i64(x, y == 0 ? 1 : y, &r);
     return y == 0 ? 0 : q;
 }
@@ -283,7 +286,8 @@ OW_FLOORDIV_FLOAT(f32, float, floorf, fmaf)
 #define OW_MOD_NARROW(S, F)                                                                        \
     OW_INLINE ow_##S ow_mod_##S(ow_##S x, ow_##S y)                                                \
     {                                                                                              \
-        if (OW_KNOWN(y)) return (ow_##S)OW_MOD_KNOWN((ow_i32)x, (ow_i32)y);                        \
+        if (OW_KNOWN(y))                                                                           \
+            return (ow_##S)OW_MOD_KNOWN((ow_i32)x, (ow_i32)y);                                     \
         ow_i32 d = (y == 0) ? 1 : y;                                                               \
         ow_i32 q = (ow_i32)((F)x / (F)d);                                                          \
         ow_i32 r = x - q * d;                                                                      \
@@ -350,7 +354,8 @@ OW_MOD_UNSIGNED(u64)
 /*@ mod i32 */
 OW_INLINE ow_i32 ow_mod_i32(ow_i32 x, ow_i32 y)
 {
-    if (OW_KNOWN(y)) return OW_MOD_KNOWN(x, y);
+    if (OW_KNOWN(y))
+        return OW_MOD_KNOWN(x, y);
     ow_i32 d = (y == 0) | (y == -1) ? 1 : y;
     ow_i32 q = (ow_i32)((double)x / (double)d);
     ow_i32 r = x - q * d;
@@ -360,7 +365,8 @@ OW_INLINE ow_i32 ow_mod_i32(ow_i32 x, ow_i32 y)
 /*@ mod i64 : quotient */
 OW_INLINE ow_i64 ow_mod_i64(ow_i64 x, ow_i64 y)
 {
-    if (OW_KNOWN(y)) return OW_MOD_KNOWN(x, y);
+    if (OW_KNOWN(y))
+        return OW_MOD_KNOWN(x, y);
     ow_i64 r;
     ow_quotient_i64(x, y == 0 ? 1 : y, &r);
     return r;
