@@ -71,7 +71,10 @@ def _part_that_failed(
     by_gathers = [n for n in node.origins if type(n.op) is type(gathers[0].op)]
     loop._origins = tuple(n for n in node.origins if n not in by_gathers) or node.origins
     operands, indices = node.op.divided(values)
+    for part, whole in zip(loop.outputs, node.outputs, strict=True):
+        part._clients = whole._clients
     for gather, (k, i) in zip(gathers, node.op.taken, strict=True):
+        gather.outputs[0]._clients = {(loop, k): None}
         same = [n for n in by_gathers if _stands_for(gather.inputs[1], n.inputs[1])] or by_gathers
         same = [n for n in same if _stands_for(gather.inputs[0], n.inputs[0])] or same
         gather._origins = tuple(same) or node.origins
