@@ -61,7 +61,8 @@ class Gathered(Op):
     def parts(self, node: Apply) -> list[Apply]:
         """Return what ``unfused`` does for new inputs of an Apply's types."""
         parts: list[Apply] | None = getattr(node.tag, "parts", None)
-        if parts is None:
+        # a copy of the Apply, which has its tag, may be of an Op that overwrites an operand
+        if parts is None or parts[-1].op is not self.loop:
             parts = node.tag.parts = self.unfused([v.type.make_variable() for v in node.inputs])
         return parts
 

@@ -250,6 +250,22 @@ def test_results_take_the_memory_of_operands_but_not_of_tables(x, i):
     np.testing.assert_allclose(f(X, at), np.exp(s[at] * s), 1e-14)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_steps_that_read_what_they_have_updated(z, i, mode):
+    """The loop overwrites an operand that DebugMode, too, has for other checks."""
+    sums = shared(np.ones(7))
+    g = T.tanh(z) * 2
+    new = T.inc_subtensor(sums[i], g**2)
+    inputs, updates = [z, i], [(sums, new)]
+    how = Mode("py", "fast_run") if mode == "py" else mode
+    f = function(inputs, 0.1 * g / T.sqrt(new[i] + 1e-6), updates=updates, mode=how)
+    at, expected = AT[:50], np.ones(7)
+    found = f(Z, at)
+    np.add.at(expected, at, (2 * np.tanh(Z)) ** 2)
+    np.testing.assert_allclose(found, 0.2 * np.tanh(Z) / np.sqrt(expected[at] + 1e-6))
+    np.testing.assert_allclose(sums.get_value(), expected)
+
+
 def test_a_failed_call_leaves_shared_variables(z):
     w, v = shared(X.copy(), name="w"), shared(Z.copy(), name="v")
     i = T.lvector("i")
