@@ -59,7 +59,10 @@ def settle(p: Program, pairs: Sequence[tuple[Any, Held]]) -> None:
     places = {place.operand for _, place in pairs}
     moved = [
         (value, place) for value, place in pairs
-        if value != replace(place, version=p.versions[place.operand])
+        if not (
+            isinstance(value, Held)
+            and value == replace(place, version=p.versions[place.operand])
+        )
     ]  # fmt: skip
     computed = [value for value, _ in moved if isinstance(value, Each)]
 
@@ -472,6 +475,9 @@ def filled(p: Program, node: Apply, value: Any, *counts: Slots) -> Each:
         if not one:
             p.check_equal(n, m)
     zero = p.literal(0)
+    for n in own:
+        if not p.has_number(n) or p.is_less(n, 0):
+            p.fail_if(p.one("lt", n, zero, dtype="bool"))
     return Each(
         node.outputs[0].type.dtype, tuple(own),
         lambda index: element(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from heapq import heappop, heappush
@@ -33,6 +34,7 @@ from opwise.scalar.recurrence import (
     Fails,
     Joins,
     Length,
+    Mark,
     Opens,
     Otherwise,
     Read,
@@ -40,7 +42,6 @@ from opwise.scalar.recurrence import (
     Scratch,
     Short,
     Write,
-    _Mark,
 )
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar, ViewOp
 from opwise.tensor.dimshuffle import DimShuffle
@@ -376,12 +377,19 @@ class Program:
     def _differs(self, slot: int) -> bool:
         """Return whether a value may differ between steps."""
         n = len(self.in_dtypes)
-        if slot < n:
-            return slot < n - self._n_constants
-        one = self.instructions[slot - n]
-        if isinstance(one.op, Literal | Length):
-            return False
-        return isinstance(one.op, _Mark) or any(map(self._differs, one.args))
+        seen, pending = {slot}, [slot]
+        while pending:
+            slot = pending.pop()
+            if slot < n - self._n_constants:
+                return True
+            one = self.instructions[slot - n] if slot >= n else None
+            if one is None or isinstance(one.op, Literal | Length):
+                continue
+            if isinstance(one.op, Mark):
+                return True
+            pending += [arg for arg in one.args if arg not in seen]
+            seen.update(one.args)
+        return False
 
     def written(self, operand: int) -> int:
         """Note that an operand in memory was written; return its version."""
@@ -416,12 +424,13 @@ class Program:
             self._found.clear()  # what it carries has changed
         return append_inlined(self.instructions, len(self.in_dtypes), op, args, dtype)[0]
 
-    def take_back(self, n: int) -> None:
-        """Remove all instructions but the first n."""
-        del self.instructions[n:]
-        self._found.clear()
-        end = len(self.in_dtypes) + n
-        self._lengths = {key: slot for key, slot in self._lengths.items() if slot < end}
+    def state(self) -> dict[str, Any]:
+        """Return what ``take_back`` needs to remove all that is appended from here on."""
+        return {name: copy(value) for name, value in vars(self).items()}
+
+    def take_back(self, state: dict[str, Any]) -> None:
+        """Become what the program was."""
+        vars(self).update(state)
 
     def emit(self, op: ScalarOp, args: Sequence[int], dtype: str) -> list[int]:
         """Append an operation on slots; return the slots of its outputs."""

@@ -426,14 +426,11 @@ def _inner_loop(p: Program, node: Apply, n_steps: Slots, *given: Any) -> list[An
     ):
         raise NotSmall
     if n <= FEW_STEPS and not layout.until:
-        before, leaves = len(p.instructions), len(p.leaves)
-        writable, versions = set(p.writable), dict(p.versions)
+        before = p.state()
         try:
             return _unrolled(p, layout, step, n, parts)
         except NotSmall:
             p.take_back(before)
-            p.writable, p.versions = writable, versions
-            del p.leaves[leaves:]
     return _repeated(p, layout, step, node.inputs[0], n_steps, parts)
 
 

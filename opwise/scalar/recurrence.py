@@ -33,7 +33,7 @@ LEFT = 2
 FAILED = 3
 
 
-class _Mark(ScalarOp):
+class Mark(ScalarOp):
     """An instruction that computes no scalar operation.
 
     Those of one class with equal ``of`` are equal.
@@ -53,14 +53,14 @@ class _Mark(ScalarOp):
         return True
 
 
-class Opens(_Mark):
+class Opens(Mark):
     """Begins an inner loop: the instructions up to its ``Closes``; its value counts the steps.
 
     ``Opens(n)`` has n steps, ``Opens(None)`` as many as the number that it reads.
     """
 
 
-class Carried(_Mark):
+class Carried(Mark):
     """A value that may change: each inner step hands it to the next one.
 
     It stands before the block that is opened next, and begins as what it reads, if anything.
@@ -68,41 +68,41 @@ class Carried(_Mark):
     """
 
 
-class Closes(_Mark):
+class Closes(Mark):
     """Ends an inner loop; reads n carried values, their new ones, and perhaps a condition.
 
     If the condition holds after a step, that one is the last.
     """
 
 
-class Branches(_Mark):
+class Branches(Mark):
     """Begins a branch, which is run if the condition that it reads holds."""
 
 
-class Otherwise(_Mark):
+class Otherwise(Mark):
     """Ends that branch and begins the other one."""
 
 
-class Joins(_Mark):
+class Joins(Mark):
     """Ends the other branch. What stands right behind it are ``Chosen``."""
 
 
-class Chosen(_Mark):
+class Chosen(Mark):
     """A value of the branch that was run; reads that of each."""
 
 
-class Length(_Mark):
+class Length(Mark):
     """The length of an operand, ``Length(operand, dimension)``."""
 
 
-class Scratch(_Mark):
+class Scratch(Mark):
     """Makes an array of a step, ``Scratch(operand)``; reads its lengths.
 
     Its elements are not set. Each run of the instruction gives the same memory.
     """
 
 
-class Read(_Mark):
+class Read(Mark):
     """An element of an array in memory; reads an index for each dimension.
 
     ``Read(operand, *looked)``: by dimension, whether to look at the index. A negative one counts
@@ -110,19 +110,19 @@ class Read(_Mark):
     """
 
 
-class ReadUnless(_Mark):
+class ReadUnless(Mark):
     """An element of an array, ``ReadUnless(operand)``, or 0; reads a condition and the indices."""
 
 
-class Write(_Mark):
+class Write(Mark):
     """Writes an element of an array in memory; reads what ``Read`` reads, and the new value."""
 
 
-class Short(_Mark):
+class Short(Mark):
     """Leaves all steps to the VM if a number that none changes is larger, ``Short(most)``."""
 
 
-class Fails(_Mark):
+class Fails(Mark):
     """The step fails if the condition that it reads holds."""
 
 
@@ -332,7 +332,7 @@ class _Lines:
 
     def _handed_on(self, one: Instruction, args: list[str]) -> list[str]:
         """Return the statements at the end of a block. args: C expressions of what it reads."""
-        assert isinstance(one.op, _Mark) and one.op.of[0] is not None
+        assert isinstance(one.op, Mark) and one.op.of[0] is not None
         of, n = self.of, one.op.of[0]
         types = [csource.c_type(slot_dtype(a, of.instructions, of.in_dtypes)) for a in one.args[:n]]
         # a new value may be an old one of another carried one, which is about to change
@@ -350,7 +350,7 @@ class _Lines:
 
     def _access(self, k: int, one: Instruction, args: list[str]) -> list[str]:
         """Return the statements that read or write an element of an operand in memory."""
-        assert isinstance(one.op, _Mark)
+        assert isinstance(one.op, Mark)
         operand, *looked = one.op.of
         type_ = csource.c_type(one.dtype)
         lines, place = [], f"m{operand}"
@@ -369,7 +369,7 @@ class _Lines:
 
     def _scratch(self, one: Instruction, args: list[str]) -> list[Any]:
         """Return the statements that make an array. args: C expressions of its lengths."""
-        assert isinstance(one.op, _Mark)
+        assert isinstance(one.op, Mark)
         (operand,) = one.op.of
         self.fails, name, type_ = True, f"{operand}", csource.c_type(one.dtype)
         self.scratch.append(name)

@@ -9,10 +9,13 @@ from benchmark.numpy_programs.programs import (
     cholesky_by_loops,
     csr_product,
     edit_distance,
+    insertion_sort,
     matmul_by_loops,
 )
 from opwise import function, shared
-from opwise.loops import Scan, scan, small, until
+from opwise.loops import Scan, memory, scan, small, until
+from opwise.loops.program import NotSmall, Program
+from opwise.scalar.recurrence import Write
 from opwise.tensor import inc_subtensor, set_subtensor
 from opwise.tensor.ifelse import ifelse
 
@@ -139,17 +142,6 @@ def rows_and_columns(a):
     return a
 
 
-def sorted_by_insertion(x):
-    for i in range(1, x.shape[0]):
-        value = x[i]
-        j = i - 1
-        while j >= 0 and x[j] > value:
-            x[j + 1] = x[j]
-            j -= 1
-        x[j + 1] = value
-    return x
-
-
 def every_other(x, n):
     for i in range(1, n):
         x[i::i] += 0.5
@@ -158,17 +150,6 @@ def every_other(x, n):
         if x[1] > 1.0:
             x[i * i :: 3] = x[1]
     return x
-
-
-def by_rows(a, b):
-    before = np.arange(len(b) + 1)
-    for i in range(len(a)):
-        row = np.zeros(len(b) + 1, dtype=np.int64)
-        row[0] = i + 1
-        for j in range(len(b)):
-            row[j + 1] = min(before[j + 1], row[j], before[j] - (a[i] == b[j])) + 1
-        before = row
-    return before
 
 
 def tables(x):
@@ -231,9 +212,8 @@ CSR = (RNG.rand(20), RNG.randint(0, 9, 20), np.array([0, 3, 3, 10, 12, 20]), VEC
     (csr_product, CSR),
     (cholesky_by_loops, (MATRIX @ MATRIX.T + 7 * np.eye(7),)),
     (edit_distance, (NUMBERS, NUMBERS[::2])),
-    (sorted_by_insertion, (VECTOR,)),
+    (insertion_sort, (VECTOR,)),
     (every_other, (VECTOR, 7)),
-    (by_rows, (NUMBERS, NUMBERS[::2])),
     (tables, (VECTOR,)),
     (paths, (np.array([1.0, 2.0, 3.0]), 20)),
     (partitions, (VECTOR,)),
@@ -339,6 +319,21 @@ def test_a_step_of_zero_is_an_error_at_its_line():
     assert "x[:: n - i] = 1.0" in str(raised.value)
 
 
+def test_a_negative_length_is_an_error_at_its_line():
+    def program(x, lengths):
+        for i in range(20):
+            w = np.zeros(lengths[i]) + i
+            x[0] += w.sum()
+        return x
+
+    compiled, lengths = opwise.jit(program), np.arange(20) % 4
+    np.testing.assert_allclose(compiled(np.ones(2), lengths), program(np.ones(2), lengths))
+    lengths[3] = -2
+    with pytest.raises(ValueError, match="negative dimensions are not allowed") as raised:
+        compiled(np.ones(2), lengths)
+    assert "w = np.zeros(lengths[i]) + i" in str(raised.value)
+
+
 def test_an_inner_loop_collects_numbers():
     v = T.dvector("v")
 
@@ -375,6 +370,44 @@ def test_long_arrays_of_steps_are_left_to_the_vm(n, left):
     for i in range(20):
         expected = 0.5 * expected + (np.arange(n) * i).sum()
     np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("n, left", [(100, 0), (5000, 20)])
+def test_the_vm_writes_states_in_memory_too(n, left):
+    m, v = T.lscalar("m"), T.dvector("v")
+
+    def step(i, x):
+        return set_subtensor(x[i], x[i - 1] * 0.5 + (T.arange(m) * i).sum())
+
+    out = scan(step, T.arange(20), v)[0][-1]
+    given = np.random.RandomState(5).rand(30)
+    found, steps = steps_of_the_vm(function([m, v], out), n, given)
+    assert steps == left
+    for i in range(20):
+        given[i] = given[i - 1] * 0.5 + (np.arange(n) * i).sum()
+    np.testing.assert_allclose(found, given)
+
+
+def test_a_program_forgets_what_is_taken_back():
+    """Slots are given again: what was known of them is not known of others."""
+    p = Program(["int64"], 0, 1)
+    held = p.held(0, "int64", 1)
+    before = p.state()
+    with pytest.raises(NotSmall), p.short_loop(held.length(p, 0)) as i:
+        p.guards, p.writable = [i], {0}
+        p.written(0)
+        raise NotSmall
+    p.take_back(before)
+    assert not (p.counters or p.bounds or p.instructions or p.writable or p.guards)
+    assert held == p.held(0, "int64", 1)
+
+
+def test_numbers_become_an_array_in_memory():
+    p = Program(["float64"] * 3, 0, 1)
+    p.writable.add(0)
+    memory.settle(p, [(np.arange(3), p.held(0, "float64", 1))])
+    writes = [one for one in p.instructions if isinstance(one.op, Write)]
+    assert [one.args[-1] for one in writes] == [0, 1, 2]
 
 
 def test_an_error_in_an_inner_loop_names_both_loops():
