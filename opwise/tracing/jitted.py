@@ -196,6 +196,8 @@ class Jit:
                 "take as an argument"
             )
         self._by_key: dict[Any, list[Signature]] = {}
+        #: the call path that fitted last, if it took the arguments as they were given
+        self._last: Callable[..., Any] | None = None
         #: the call paths of signatures, the last one that fitted first
         self._recent: list[Callable[..., Any]] = []
         #: {(number of positional arguments, *names of others): what gives all arguments in order}
@@ -234,20 +236,25 @@ class Jit:
                 )
             self._by_key.clear()
             self.signatures.clear()
-            self._recent.clear()
+            self._last, self._recent = None, []
         return self._stats
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        last = self._last
+        if last is not None and not kwargs:
+            result = last(*args)
+            if result is not MISS:
+                return result
         form = self._forms.get((len(args), *kwargs))
         if form is not None:
             given = form(args, kwargs)
-            recent = self._recent
-            for k, attempt in enumerate(recent):
-                result = attempt(*given)
-                if result is not MISS:
-                    if k:
-                        recent.insert(0, recent.pop(k))
-                    return result
+            tried = last if given is args else None
+            for attempt in self._recent:
+                if attempt is not tried:
+                    result = attempt(*given)
+                    if result is not MISS:
+                        self._try_first(attempt, given is args)
+                        return result
         return self._general(args, kwargs)
 
     # --- calls that the last signature does not fit
@@ -289,11 +296,18 @@ class Jit:
 
     def _remember(self, signature: Signature, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Let the next calls try a signature first, and find their arguments faster."""
-        self._recent.insert(0, signature.attempt)
-        del self._recent[MOST_RECENT:]
         key = len(args), *kwargs
         if key not in self._forms and len(self._forms) < MOST_FORMS:
             self._forms[key] = self._form(len(args), list(kwargs))
+        form = self._forms.get(key)
+        self._try_first(signature.attempt, form is not None and form(args, kwargs) is args)
+
+    def _try_first(self, attempt: Callable[..., Any], as_given: bool) -> None:
+        """Let the next calls try a call path first. as_given: with the arguments as they come."""
+        self._last = attempt if as_given else None
+        if self._recent[:1] != [attempt]:  # a new list: another thread may go through the old one
+            others = [each for each in self._recent if each is not attempt]
+            self._recent = [attempt, *others][:MOST_RECENT]
 
     def _form(self, count: int, names: list[str]) -> Callable[..., Any]:
         """Return a function of (args, kwargs) that gives all arguments in order, with defaults."""
