@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -73,14 +72,11 @@ def default_rng(seed: Any = None) -> Any:
     trace = current()
     if isinstance(seed, np.random.Generator | TracedGenerator) or trace is None:
         return seed if isinstance(seed, TracedGenerator) else np.random.default_rng(seed)
-    number = next(_numbers)
+    trace.generators += 1
     given = [] if seed is None else [
         number_variable(seed) if type(seed) is Number else as_traced(seed).variable
     ]  # fmt: skip
-    return TracedGenerator(Seeded(number)(*given))
-
-
-_numbers = itertools.count()
+    return TracedGenerator(Seeded(trace.generators)(*given))
 
 
 class Draw(Op):

@@ -315,7 +315,6 @@ def _at_least_zero(value: Any) -> Any:
             demand(f"{value.text} < 0")
             return 0
         if value.known:
-            demand(f"{value.text} >= 0") if False else None
             return Number(
                 value.kind,
                 lambda: T.maximum(value.variable, 0),

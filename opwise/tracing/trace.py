@@ -61,6 +61,8 @@ class Trace:
     #: how many branches and loops that may not run are being traced: errors that depend on the
     #: arguments of this call must not be raised in them
     speculative: int = 0
+    #: how many Generators the function has made
+    generators: int = 0
     #: {a function that is being traced: how many calls of it}
     calls: dict[Any, int] = field(default_factory=dict)
     #: how many calls of functions by themselves stand in branches that values decide
