@@ -25,6 +25,8 @@ INSTALL = "pip install 'opwise[py2]'"
 _ESCAPE = re.compile(r"((?<!\\)(?:\\\\)*)(\\[uUN])")
 #: an octal number of Python 2
 _OCTAL = re.compile(r"0+[1-7][0-7]*")
+#: what Python's tokenizer says of 200 open parentheses or more
+_TOO_DEEP = "too many nested parentheses"
 #: keywords that were names in Python 2
 _KEYWORDS = {"async", "await"}
 
@@ -82,6 +84,8 @@ def parse(source: bytes | str, filename: str) -> Parsed:
         tree = _parsed(text, filename)
         refused = None
     except SyntaxError as error:
+        if error.msg == _TOO_DEEP:  # for Python 2 too, and fissix would take long to find out
+            raise
         tree, refused = None, error
     if tree is not None and not _may_print(tree) and not _named_exception(tree):
         return Parsed(_located(tree), [])

@@ -94,6 +94,12 @@ def test_what_is_neither_is_an_error_of_syntax(text):
     assert "rewritten" not in str(caught.value)
 
 
+def test_too_many_parentheses_are_not_parsed_twice(monkeypatch):
+    monkeypatch.setattr(convert, "_refactored", lambda *_: pytest.fail("fissix takes long"))
+    with pytest.raises(SyntaxError, match="too many nested parentheses"):
+        convert.parse("(" * 100_000, "old.py")
+
+
 def test_every_line_stays(capsys):
     text = """
     # coding: latin-1
