@@ -357,3 +357,31 @@ def test_sums_over_short_rows_of_pairs(shape, dtype):
         np.testing.assert_array_equal(found, expected)
     # the same rows, alone and by columns
     np.testing.assert_array_equal(f(x[:8], np.asfortranarray(y))[0], whole[:8].sum(2))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
+@pytest.mark.parametrize("shape", [(70, 90, 3), (90, 70, 16), (8, 200, 33), (300, 7, 2)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_pairs_along_every_axis(shape, dtype, threads):
+    """Loops go along the longest dimension, whichever are reduced."""
+    resources.use_threads(threads)
+    n, m, d = shape
+    rng = np.random.default_rng(d)
+    x, y, w = (np.round(rng.normal(size=s) * 3).astype(dtype) for s in ((n, d), (m, d), (n, m)))
+    a, b, c = (T.matrix(dtype=dtype) for _ in range(3))
+    pairs = c[:, :, None] * (a[:, None, :] - b[None, :, :])
+    axes = every_axis(3)
+    # the reductions of one loop, and such as have one each
+    f = theano.function(
+        [a, b, c],
+        [pairs.sum(axis) for axis in axes] + [(pairs * 2).max(axis) for axis in axes]
+        + [T.sqr(pairs).sum(axis) for axis in axes],
+    )  # fmt: skip
+    for layout in (np.ascontiguousarray, np.asfortranarray, lambda v: v[::-1, ::-1]):
+        x, y, w = map(layout, (x, y, w))
+        whole = w[:, :, None] * (x[:, None] - y[None])
+        expected = [np.sum(whole, axis) for axis in axes]
+        expected += [np.max(whole * 2, axis) for axis in axes]
+        expected += [np.sum(whole**2, axis) for axis in axes]
+        for found, known in zip(f(x, y, w), expected, strict=True):
+            np.testing.assert_array_equal(found, known)

@@ -411,70 +411,128 @@ static char *ow_straighten(const ow_step *s, const int64_t *shape, int nd, ow_sl
 }
 
 /* --- operands that are turned --------------------------------------------------------------------
- * Where the last dimension is reduced and short, as in distances of points, a run is a few elements
- * for one accumulator. If operands that move along the accumulators are used again for other rows
- * of these, they are copied with elements of many accumulators side by side: those are long rows
- * then. */
+ * Where the last dimension is short, as in distances of points and their gradients, a loop along it
+ * takes longer to start than to run. It goes along a longer dimension if each operand lies in one
+ * piece there, is one number, or is used again for other elements of the result: then it is copied
+ * so that it lies in one piece. */
 
-/* Rows of more elements are long enough as they are. */
+/* Rows of more elements are long enough as they are; where the loop would reduce the longer
+ * dimension, so are half as long ones. */
 #define OW_ACROSS_ROW 256
 /* How often an operand is used at least that is copied. */
 #define OW_ACROSS_USES 8
-/* Bytes of elements of an operand for the accumulators that are filled at once: they stay in a
- * core's second cache. */
+/* Bytes of elements of an operand along which the loop goes at once: they stay in a core's second
+ * cache. */
 #define OW_ACROSS_BYTES (256 << 10)
 
-/* Replace operands so that rows of accumulators are long, by copies kept in `copies`; returns how
- * many accumulators are filled at once, 0 where nothing is replaced. memory: that of the copies. */
-static int64_t ow_lay_across(const ow_step *s, const int64_t *shape, int nd, ow_slot **inputs,
-                             ow_slot *copies, char **memory)
+typedef struct ow_across {
+    int along;     /* the dimension */
+    int64_t block; /* so many elements at once */
+    char *memory;  /* of the copies */
+} ow_across;
+
+/* Whether the loop can go along dimension `d`, after copies of operands; `*bytes`: of these. */
+static int ow_lies_across(const ow_step *s, const int64_t *shape, int nd, ow_slot **inputs, int d,
+                          int64_t *bytes)
 {
-    const int64_t axes = OW_PARAMS(s, reduce)->axes;
-    int row = nd - 1, beside = nd - 1;
-    int64_t bytes = 0, widest = 1;
-    while (row >= 0 && shape[row] == 1)
-        row--;
-    while (beside >= 0 && (shape[beside] == 1 || axes >> beside & 1))
-        beside--;
-    if (beside < 0 || !(axes >> row & 1) || shape[row] > OW_ACROSS_ROW ||
-        shape[beside] < 2 * OW_SHORT_ROW)
-        return 0;
+    *bytes = 0;
     for (int i = 0; i < s->nin; i++) {
         const ow_slot *c = inputs[i];
-        const int64_t step = ow_step_along(c, beside);
-        widest = c->itemsize > widest ? c->itemsize : widest;
-        copies[i].data = NULL;
+        const int64_t step = ow_step_along(c, d);
         if (step == 0 || step == c->itemsize)
             continue;
         int again = 0;
-        for (int d = 0; d < nd; d++)
-            again |= !(axes >> d & 1) && shape[d] >= OW_ACROSS_USES && !ow_step_along(c, d);
+        int64_t size = c->itemsize;
+        for (int e = 0; e < nd; e++) {
+            again |= shape[e] >= OW_ACROSS_USES && !ow_step_along(c, e);
+            size = ow_mul_size(size, ow_step_along(c, e) ? shape[e] : 1);
+        }
         if (!again)
             return 0;
-        copies[i] = *c;
-        int64_t stride = c->itemsize * shape[beside];
-        copies[i].strides[beside] = c->itemsize;
-        for (int d = nd - 1; d >= 0; d--) {
-            copies[i].shape[d] = ow_step_along(c, d) ? shape[d] : 1;
-            if (d != beside) {
-                copies[i].strides[d] = stride;
-                stride *= copies[i].shape[d];
-            }
-        }
-        bytes = ow_add_size(bytes, ow_round_up(ow_mul_size(ow_size(&copies[i]), c->itemsize), 64));
+        *bytes = ow_add_size(*bytes, ow_round_up(size, 64));
     }
-    if (!bytes || bytes > OW_STRAIGHT_BYTES || !(*memory = ow_alloc(bytes)))
+    return *bytes && *bytes <= OW_STRAIGHT_BYTES;
+}
+
+/* Copy an operand, without the dimensions along which it is one number, so that elements along
+ * dimension `d` are side by side. */
+static void ow_turn_operand(ow_slot *to, ow_slot *from, const int64_t *shape, int nd, int d,
+                            char *memory)
+{
+    int64_t stride = from->itemsize * shape[d];
+    *to = *from;
+    to->data = memory;
+    for (int e = nd - 1; e >= 0; e--) {
+        to->shape[e] = ow_step_along(from, e) ? shape[e] : 1;
+        to->strides[e] = e == d ? from->itemsize : stride;
+        stride *= e == d ? 1 : to->shape[e];
+    }
+    ow_copy(to, from);
+}
+
+/* Replace operands by copies, kept in `copies`, so that the loop can go along the longest dimension
+ * for which that pays; returns 0 where there is none. */
+static int ow_turn_operands(const ow_step *s, const int64_t *shape, int nd, ow_slot **inputs,
+                            ow_slot *copies, ow_across *found)
+{
+    const int64_t axes = OW_PARAMS(s, reduce)->axes;
+    int row = nd - 1, along = -1, starts_often;
+    int64_t bytes = 0, more, widest = 1;
+    while (row >= 0 && shape[row] == 1)
+        row--;
+    if (row < 0 || shape[row] > OW_ACROSS_ROW)
         return 0;
-    char *free_memory = *memory;
+    starts_often = axes >> row & 1 || shape[row] < 2 * OW_SHORT_ROW;
     for (int i = 0; i < s->nin; i++)
-        if (copies[i].data) {
-            copies[i].data = free_memory;
-            free_memory += ow_round_up(ow_size(&copies[i]) * copies[i].itemsize, 64);
-            ow_copy(&copies[i], inputs[i]);
-            inputs[i] = &copies[i];
+        starts_often |= !ow_step_along(inputs[i], row);
+    for (int d = 0; d < row && starts_often; d++)
+        if (shape[d] >= 2 * OW_SHORT_ROW && shape[row] <= OW_ACROSS_ROW >> (axes >> d & 1) &&
+            (axes >> row & 1 || shape[d] > shape[row]) &&
+            (along < 0 || shape[d] > shape[along] || (shape[d] == shape[along] && axes >> d & 1)) &&
+            ow_lies_across(s, shape, nd, inputs, d, &more)) {
+            along = d;
+            bytes = more;
         }
+    if (along < 0 || !(found->memory = ow_alloc(bytes)))
+        return 0;
+    char *free_memory = found->memory;
+    for (int i = 0; i < s->nin; i++) {
+        const int64_t step = ow_step_along(inputs[i], along);
+        widest = inputs[i]->itemsize > widest ? inputs[i]->itemsize : widest;
+        if (step == 0 || step == inputs[i]->itemsize)
+            continue;
+        ow_turn_operand(&copies[i], inputs[i], shape, nd, along, free_memory);
+        free_memory += ow_round_up(ow_size(&copies[i]) * copies[i].itemsize, 64);
+        inputs[i] = &copies[i];
+    }
     const int64_t many = OW_ACROSS_BYTES / (shape[row] * widest) / OW_SHORT_ROW * OW_SHORT_ROW;
-    return many > 2 * OW_SHORT_ROW ? many : 2 * OW_SHORT_ROW;
+    found->along = along;
+    found->block = many > 2 * OW_SHORT_ROW ? many : 2 * OW_SHORT_ROW;
+    return 1;
+}
+
+/* Put the dimension of a walk last along which the operands behind `n_acc` accumulators move as
+ * along dimension `d` of `slots`; in front of it one that is reduced, if it is not. */
+static void ow_walk_along(ow_walk *w, ow_slot *const *slots, int n_acc, int d)
+{
+    for (int e = w->ndim - 1; e >= 0; e--) {
+        int same = 1;
+        for (int i = n_acc; i < w->n; i++)
+            same &= w->stride[e][i] == ow_step_along(slots[i], d);
+        if (same) {
+            ow_walk_innermost(w, e);
+            break;
+        }
+    }
+    const int last = w->ndim - 1;
+    if (last < 2 || !w->stride[last][0] || !w->stride[last - 1][0])
+        return;
+    for (int e = last - 2; e >= 0; e--)
+        if (!w->stride[e][0]) {
+            ow_walk_innermost(w, e);
+            ow_walk_innermost(w, last - 1);
+            return;
+        }
 }
 
 /* --- accumulators that are turned ----------------------------------------------------------------
@@ -571,11 +629,9 @@ static int ow_reduce_run(ow_step *s)
         slots[n_acc + i] = s->in[i];
     char *turned = NULL;
     ow_slot from, to;
-    char *straight = NULL;
-    const int64_t across =
-        s->nin > 1 ? ow_lay_across(s, shape, nd, slots + n_acc, accs + n_acc, &straight) : 0;
-    if (s->nin > 1 && !across)
-        straight = ow_straighten(s, shape, nd, slots + n_acc, accs + n_acc);
+    ow_across across = {-1, 0, NULL};
+    if (s->nin > 1 && !ow_turn_operands(s, shape, nd, slots + n_acc, accs + n_acc, &across))
+        across.memory = ow_straighten(s, shape, nd, slots + n_acc, accs + n_acc);
     ow_walk w;
     const int64_t size = ow_walk_start(&w, nd, shape, n_acc + s->nin, slots, n_acc);
     const int each = size == n_out;
@@ -585,12 +641,18 @@ static int ow_reduce_run(ow_step *s)
         goto narrow;
     ow_loop loop = s->loop ? s->loop : (ow_loop)r->loop;
     const void *ctx = s->ctx;
+    if (across.along >= 0)
+        ow_walk_along(&w, slots, n_acc, across.along);
     const int last = w.ndim - 1;
     int64_t block = INT64_MAX / 2;
     ow_gathered g = {loop, ctx, slots, n_acc, w.n, p->broadcast, 1, ow_chunk_of(slots, w.n)};
     ow_wide wide = {loop, ctx, r, join, n_acc, 0, 0, {0}};
     const int is_short = last && w.shape[last] < OW_SHORT_ROW;
-    const int turned_dim = is_short && !each ? ow_reduce_long(&w, n_acc, size, r->accsize) : -1;
+    const int apart = across.along >= 0 && w.stride[last][0] && w.stride[last][0] != r->accsize;
+    const int turned_dim = each       ? -1
+                           : apart    ? last
+                           : is_short ? ow_reduce_long(&w, n_acc, size, r->accsize)
+                                      : -1;
     if (turned_dim >= 0 &&
         (turned = ow_turn_accumulators(&w, turned_dim, n_acc, plane, r->accsize, &from, &to))) {
         acc = turned;
@@ -605,8 +667,10 @@ static int ow_reduce_run(ow_step *s)
             ow_walk_innermost(&w, inside);
             block = OW_CHUNK;
         }
-    } else if (w.stride[last][0] && last)
-        block = across ? across : OW_ROW_BLOCK;
+    } else if (across.along >= 0)
+        block = across.block;
+    else if (w.stride[last][0] && last)
+        block = OW_ROW_BLOCK;
     if (loop != ow_wide_loop && !ow_all_direct(&g, &w) &&
         (s->loop || !ow_reads_apart(&w, r->accsize))) {
         /* a dimension that was moved inside stands before one that is reduced */
@@ -649,7 +713,7 @@ static int ow_reduce_run(ow_step *s)
         ow_copy(&to, &from);
 narrow:
     ow_free(turned);
-    ow_free(straight);
+    ow_free(across.memory);
     for (int k = 0; k < n_acc && p->apart; k++)
         ow_narrow(s->out[k], (char *)s->scratch + k * plane, r->accsize);
     return OW_OK;
