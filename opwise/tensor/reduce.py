@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from copy import copy
 from functools import cache, partial, reduce
 from typing import Self, TypeAlias
@@ -405,6 +406,14 @@ _WIDE = {
     **dict.fromkeys(dtypes.UNSIGNED, "uint64"),
 }
 _WIDE_ACC = _WIDE | {"float16": "float32", "float32": "float64", "complex64": "complex128"}
+_NUMPY_ACC = _WIDE | {"float16": "float32"}
+#: whether sums and products accumulate in the dtypes that numpy takes, where no other is asked for
+accumulate_as_numpy: ContextVar[bool] = ContextVar("opwise_accumulate_as_numpy", default=False)
+
+
+def _acc_of(dtype: str) -> str:
+    """Return the dtype in which elements of ``dtype`` are accumulated if no other is asked for."""
+    return (_NUMPY_ACC if accumulate_as_numpy.get() else _WIDE_ACC).get(dtype, dtype)
 
 
 def _dtype_name(dtype: DTypeLike | None) -> str | None:
@@ -442,7 +451,7 @@ class CAReduceDtype(CAReduce):
 
     def _acc_dtype(self, idtype: str) -> str:
         if self.acc_dtype is None:
-            return _WIDE_ACC.get(idtype, idtype)
+            return _acc_of(idtype)
         if idtype in dtypes.DISCRETE and self.acc_dtype in dtypes.CONTINUOUS:
             return self.acc_dtype
         both = dtypes.upcast(idtype, self.acc_dtype)
@@ -769,7 +778,7 @@ def _concrete_dtypes(
     dtype, acc_dtype = _dtype_name(dtype), _dtype_name(acc_dtype)
     if dtype is None:
         dtype = _WIDE.get(x.type.dtype, x.type.dtype)
-    return dtype, _WIDE_ACC.get(x.type.dtype, x.type.dtype) if acc_dtype is None else acc_dtype
+    return dtype, _acc_of(x.type.dtype) if acc_dtype is None else acc_dtype
 
 
 def prod(

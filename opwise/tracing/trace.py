@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opwise.errors import TracingError
 from opwise.graph.provenance import is_internal
+from opwise.tensor.reduce import accumulate_as_numpy
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -152,10 +153,11 @@ current = _current.get
 @contextmanager
 def tracing(trace: Trace) -> Iterator[Trace]:
     """Make a Trace the current one within a ``with`` block."""
-    token = _current.set(trace)
+    token, narrow = _current.set(trace), accumulate_as_numpy.set(True)
     try:
         yield trace
     finally:
+        accumulate_as_numpy.reset(narrow)
         _current.reset(token)
 
 

@@ -1,11 +1,14 @@
 """numpy's functions on traced arrays: values, dtypes, shapes and errors are numpy's."""
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+import opwise
 
 
 def _neighbour(name):
@@ -88,6 +91,26 @@ def test_reductions(dtype):
         texts, x=sample(dtype, 3, 4), y=sample(dtype, 3, 4, seed=1), m=sample("bool", 3, 4)
     )
     report(found)
+
+
+def _added(x):
+    return x.sum(0) + np.prod(x)
+
+
+def _gradient(x):
+    return opwise.grad(lambda y: np.exp(np.ones((9, 1, 3), np.float32) * y).sum())(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype"),
+    [(_added, "float32"), (_added, "complex64"), (_gradient, "float32"), (_added, "float64")],
+)
+def test_sums_accumulate_in_the_dtype_that_numpys_do(function, dtype):
+    compiled = opwise.jit(function)
+    compiled(np.linspace(0.5, 1.5, 12).reshape(4, 3).astype(dtype))
+    (signature,) = compiled.signatures
+    text = opwise.printing.debugprint(signature.compiled, file="str")
+    assert set(re.findall(r"acc_dtype=(\w+)", text)) == {dtype}
 
 
 @pytest.mark.parametrize("dtype", FEW)

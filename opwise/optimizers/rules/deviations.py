@@ -77,10 +77,10 @@ def _merge_sums(fgraph: FunctionGraph) -> None:
         fgraph.replace_all(pairs, reason="sums_of_deviations")
 
 
-def _is_wide_sum(node: Apply) -> bool:
+def _is_sum_of_floats(node: Apply) -> bool:
     return (
         isinstance(node.op, Sum)
-        and node.op.acc_dtype == "float64"
+        and node.op.acc_dtype in ("float32", "float64")
         and node.op.axis != ()
         and node.inputs[0].type.dtype in ("float32", "float64")
     )
@@ -91,7 +91,7 @@ def _deviations(node: Apply) -> tuple[Any, ...] | None:
 
     c does not vary along the axes of the sum, x does.
     """
-    if not _is_wide_sum(node):
+    if not _is_sum_of_floats(node):
         return None
     (terms,) = node.inputs
     inside = operands(terms, "sqr")
@@ -117,7 +117,7 @@ def _sums_of(x: Var, axes: tuple[int, ...]) -> list[Var]:
     return [
         client.outputs[0]
         for client, _ in x._clients
-        if client != "output" and _is_wide_sum(client) and axes_of(client) == axes
+        if client != "output" and _is_sum_of_floats(client) and axes_of(client) == axes
     ]
 
 

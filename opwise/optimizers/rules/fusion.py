@@ -334,8 +334,8 @@ class ReductionSharer(Optimizer):
         bound = {node for earlier in fgraph.orderings().values() for node in earlier}
         found: dict[Apply, Any] = {}
         for node in order:
-            if node not in bound and _is_wide_sum(node):
-                found[node] = _axes(node), _looped_over(node)
+            if node not in bound and _is_sum_of_floats(node):
+                found[node] = _axes(node), _looped_over(node), _parts(node)[1].op.acc_dtype
         if len(found) > 1 and any(node.op.branches for node in order):
             needed = guards.find_guards(order, fgraph.outputs)
             found = {node: (*kind, needed.of[node]) for node, kind in found.items()}
@@ -368,9 +368,10 @@ class ReductionSharer(Optimizer):
             other = next((partial[key] for key in keys if key in partial), None)
             if other is not None:
                 op, reduced = _parts(node)
-                along = Sum(_axes(other), dtype="float64", acc_dtype="float64")
+                acc = reduced.op.acc_dtype
+                along = Sum(_axes(other), dtype=acc, acc_dtype=acc)
                 some = (along if op is None else MapReduce(op, along))(*node.inputs)
-                total = Sum(None, dtype=reduced.outputs[0].type.dtype, acc_dtype="float64")
+                total = Sum(None, dtype=reduced.outputs[0].type.dtype, acc_dtype=acc)
                 pairs.append((node.outputs[0], total(some)))
         if pairs:
             fgraph.replace_all(pairs, reason=self.name)
@@ -490,8 +491,8 @@ def _n_mapped(node: Apply) -> int:
     return len(op.instructions) if isinstance(op, Composite) else 1
 
 
-def _is_wide_sum(node: Apply) -> bool:
-    """Return whether an Apply adds up floats in float64, in a loop in C."""
+def _is_sum_of_floats(node: Apply) -> bool:
+    """Return whether an Apply adds up floats, in a loop in C."""
     if isinstance(node.op, MapReduce):
         if len(node.outputs) > 1:
             return False
@@ -502,7 +503,7 @@ def _is_wide_sum(node: Apply) -> bool:
     return (
         row is not None
         and row.name == "add"
-        and getattr(reduced.op, "acc_dtype", None) == "float64"
+        and getattr(reduced.op, "acc_dtype", None) in ("float32", "float64")
         and reduced.inputs[0].type.dtype in ("float32", "float64")
     )
 
