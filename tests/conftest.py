@@ -115,10 +115,10 @@ class _Config:
 @pytest.fixture
 def only_own_rewrites(monkeypatch):
     """Other tests may have registered rewrites."""
-    from opwise.optimizers import stages
+    from opwise.compile import optdb
     from opwise.optimizers.database import _Generation
 
-    assert "canonicalize" in stages.optdb  # it takes what waits for it
+    assert "canonicalize" in optdb  # it takes what waits for it
     monkeypatch.setattr(_Generation, "changed", False)
 
 

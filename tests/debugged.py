@@ -13,9 +13,9 @@ import sys
 import pytest
 
 import opwise.legacy.components
+from opwise import Mode, get_mode
 from opwise.errors import DebugModeError
 from opwise.modes import debugmode
-from opwise.modes.mode import Mode, get_mode
 
 _current = [""]
 _made = [0]

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import opwise
+from opwise import FunctionGraph
 from opwise.gpu import lowering
 from opwise.graph import upcalls
-from opwise.graph.fgraph import FunctionGraph
 
 pytestmark = pytest.mark.null
 

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import In, Out, function, shared
+from opwise import Apply, In, Mode, Op, Out, function, shared
 from opwise.config import change_flags
 from opwise.gradient import Rop, grad
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
-from opwise.modes.mode import Mode
 from opwise.tensor import extra_ops, nnet
 
 pytestmark = pytest.mark.c

@@ -8,16 +8,21 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise import gradient
+from opwise import Apply, Op, generic, gradient
 from opwise.errors import DisconnectedInputError, MethodNotDefined, NullTypeGradError
-from opwise.gradient import Lop, Rop, grad, subgraph_grad
+from opwise.gradient import (
+    DisconnectedType,
+    Lop,
+    NullType,
+    Rop,
+    disconnected_type,
+    grad,
+    subgraph_grad,
+)
 from opwise.graph import provenance, upcalls
-from opwise.graph.apply import Apply
-from opwise.graph.null import DisconnectedType, NullType, disconnected_type, is_disconnected
-from opwise.graph.op import Op
-from opwise.graph.printing import debugprint
+from opwise.graph.null import is_disconnected
 from opwise.graph.traversal import ancestors, io_toposort
-from opwise.graph.type import generic
+from opwise.printing import debugprint
 
 pytestmark = pytest.mark.null
 

@@ -17,9 +17,8 @@ import pytest
 import opwise
 import theano
 import theano.tensor as T
-from opwise.graph.apply import Apply
+from opwise import Apply, Op
 from opwise.graph.drawing import dot_source
-from opwise.graph.op import Op
 from opwise.linkers import cbuild, kernels
 from opwise.profiling.html import page
 

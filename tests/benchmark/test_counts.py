@@ -12,9 +12,8 @@ import pytest
 
 from benchmark.suite.contenders.symbolic import Opwise
 from benchmark.suite.workloads import WORKLOADS
+from opwise import Mode, VM_Linker
 from opwise.graph import aliasing
-from opwise.linkers.base import VM_Linker
-from opwise.modes.mode import Mode
 from opwise.tensor.reduce import FirstAlong
 
 # name: (steps, passes)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from opwise.modes.mode import Mode
+from opwise import Mode
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 

@@ -16,11 +16,8 @@ import opwise
 import theano
 import theano.tensor as T
 from opwise.compile import asimported
-from opwise.scalar.op import Add
-from opwise.tensor import elemwise
-from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import Elemwise
-from opwise.tensor.reduce import Sum
+from opwise.scalar import Add
+from opwise.tensor import Dot, Elemwise, Sum, elemwise
 
 pytestmark = pytest.mark.usefixtures("only_own_rewrites", "cached")
 

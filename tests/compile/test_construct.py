@@ -3,22 +3,26 @@
 import numpy as np
 import pytest
 
-from opwise.compile.construct import clone, construct, rebuild_collect_shared
-from opwise.compile.io import In, Out
-from opwise.compile.shared import SharedVariable, shared
+from opwise import (
+    Apply,
+    Constant,
+    FunctionGraph,
+    In,
+    Op,
+    Out,
+    SharedVariable,
+    clone,
+    rebuild_collect_shared,
+    shared,
+)
+from opwise.compile import view_op
+from opwise.compile.construct import construct
 from opwise.config import change_flags
 from opwise.errors import MissingInputError, UnusedInputError
-from opwise.gradient import grad_undefined
-from opwise.graph.apply import Apply
-from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.null import grad_not_implemented
-from opwise.graph.op import Op
+from opwise.gradient import grad_not_implemented, grad_undefined
 from opwise.graph.traversal import ancestors, as_string, io_toposort
-from opwise.graph.variable import Constant
-from opwise.tensor.convert import view_op
+from opwise.tensor import TensorType, constant
 from opwise.tensor.elemwise import elemwise
-from opwise.tensor.type import TensorType
-from opwise.tensor.variable import constant
 
 pytestmark = pytest.mark.null
 

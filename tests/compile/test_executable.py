@@ -15,11 +15,8 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise import In, Mode, Op, OpFromGraph, Out, function, shared
+from opwise import Apply, Container, In, Mode, Op, OpFromGraph, OpWiseCLinker, Out, function, shared
 from opwise.errors import AliasedMemoryError
-from opwise.graph.apply import Apply
-from opwise.linkers.base import OpWiseCLinker
-from opwise.linkers.storage import Container
 
 pytestmark = pytest.mark.null
 

@@ -9,15 +9,23 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import OpFromGraph, Rop, change_flags, function, grad, shared, verify_grad
+from opwise import (
+    Mode,
+    OpFromGraph,
+    ProfileMode,
+    Rop,
+    change_flags,
+    function,
+    grad,
+    shared,
+    verify_grad,
+)
 from opwise.errors import NullTypeGradError
 from opwise.gradient import DisconnectedInputError, DisconnectedType, NullType
 from opwise.graph.traversal import io_toposort
 from opwise.loops import scan
-from opwise.modes.mode import Mode
-from opwise.modes.profilemode import ProfileMode
-from opwise.tensor.conv.pool import pool_2d
-from opwise.tensor.elemwise import Elemwise
+from opwise.nn import pool_2d
+from opwise.tensor import Elemwise
 
 pytestmark = pytest.mark.null
 
@@ -126,9 +134,8 @@ def test_the_mode_of_the_function_runs_the_graph(xyz):
 
 
 def test_debug_mode_checks_inside(xyz):
+    from opwise import Apply, Op
     from opwise.errors import BadViewMap
-    from opwise.graph.apply import Apply
-    from opwise.graph.op import Op
 
     class Liar(Op):
         """Returns its input and does not say so."""

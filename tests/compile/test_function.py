@@ -12,12 +12,10 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import In, Mode, Out, Param, Rop, change_flags, function, shared
+from opwise import Apply, In, Mode, Op, Out, Param, Rop, change_flags, function, shared
 from opwise.errors import MissingInputError, UnusedInputError
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
 from opwise.scalar import add as scalar_add
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor import Elemwise
 
 pytestmark = pytest.mark.null
 

@@ -21,16 +21,13 @@ from compiled_again import (
 
 import theano
 import theano.tensor as T
-from opwise.compile import asimported, graphcache, maker
+from opwise import FunctionGraph, Mode, ProfileMode
+from opwise.compile import DebugMode, asimported, graphcache, maker
 from opwise.compile.construct import construct
 from opwise.config import change_flags
 from opwise.graph import provenance
-from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.records import Numbered, Reader, Writer
 from opwise.linkers import kernelcache
-from opwise.modes.debugmode import DebugMode
-from opwise.modes.mode import Mode
-from opwise.modes.profilemode import ProfileMode
 from opwise.optimizers.merge import MergeOptimizer
 from opwise.optimizers.rule import local_optimizer
 from opwise.testing.fuzz.examine import compiled, examine

@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
-from opwise.compile.io import In, Out, Param, SymbolicInput, SymbolicOutput, as_input
-from opwise.compile.shared import shared
-from opwise.linkers.storage import Container
+from opwise import Container, In, Out, Param, SymbolicInput, SymbolicOutput, shared
+from opwise.compile.io import as_input
+from opwise.tensor import TensorType, constant
 from opwise.tensor.elemwise import elemwise
-from opwise.tensor.type import TensorType
-from opwise.tensor.variable import constant
 
 pytestmark = pytest.mark.null
 

@@ -12,9 +12,7 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise import In, function, shared
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise import Apply, In, Op, function, shared
 
 THREADS, CALLS = 16, 10_000
 

@@ -14,11 +14,10 @@ from compiled_again import PROGRAMS, RNG, random_program, regression, same
 
 import theano
 import theano.tensor as T
-from opwise.compile import graphcache
+from opwise import Mode
+from opwise.compile import DebugMode, graphcache
 from opwise.config import change_flags
 from opwise.linkers import cbuild
-from opwise.modes.debugmode import DebugMode
-from opwise.modes.mode import Mode
 from opwise.testing.fuzz.examine import compiled
 
 pytestmark = pytest.mark.usefixtures("only_own_rewrites", "cached")

@@ -12,8 +12,8 @@ import opwise
 import opwise.tensor as T
 from opwise import change_flags, function
 from opwise.graph import aliasing, provenance, traversal
+from opwise.ifelse import ifelse
 from opwise.linkers import kernels
-from opwise.tensor.ifelse import ifelse
 
 
 def chain(n):

@@ -6,17 +6,11 @@ import pickle
 import numpy as np
 import pytest
 
-from opwise.compile.shared import (
-    ScalarSharedVariable,
-    SharedVariable,
-    TensorSharedVariable,
-    shared,
-    shared_constructor,
-)
-from opwise.graph.type import generic
-from opwise.linkers.storage import Container
+from opwise import Container, SharedVariable, generic, shared
+from opwise.compile import shared_constructor
+from opwise.compile.shared import ScalarSharedVariable, TensorSharedVariable
+from opwise.tensor import TensorType
 from opwise.tensor.elemwise import elemwise
-from opwise.tensor.type import TensorType
 
 pytestmark = pytest.mark.null
 

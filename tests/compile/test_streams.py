@@ -11,16 +11,14 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.io import In
-from opwise.compile.mrg_streams import MRG_RandomStreams
-from opwise.compile.shared import RandomStateSharedVariable, shared
-from opwise.compile.streams import RandomStreams
+from opwise import In, function, get_mode, shared
 from opwise.gradient import grad
-from opwise.modes.mode import get_mode
-from opwise.tensor.random import raw_random
-from opwise.tensor.random.mrg import mrg_uniform_base, substreams
-from opwise.tensor.random.raw_random import RandomFunction, random_state_type
+from opwise.random import MRG_RandomStreams, RandomStreams
+from opwise.sandbox.rng_mrg import mrg_uniform_base
+from opwise.tensor import raw_random
+from opwise.tensor.random.mrg import substreams
+from opwise.tensor.raw_random import RandomFunction, random_state_type
+from opwise.tensor.shared_randomstreams import RandomStateSharedVariable
 
 pytestmark = pytest.mark.c
 
@@ -174,7 +172,7 @@ def test_the_state_of_a_stream_may_have_any_layout():
     """Columns first, and borrowed: drawn in place."""
     states = substreams(np.arange(1, 7, dtype="int32"), 5)
     state = shared(np.asfortranarray(states), borrow=True)
-    from opwise.tensor.random.mrg import mrg_uniform
+    from opwise.sandbox.rng_mrg import mrg_uniform
 
     after, u = mrg_uniform.new(state, None, "float32", (23,))
     f = function([], u, updates=[(state, after)])

@@ -15,10 +15,8 @@ import scipy.sparse
 import opwise
 import opwise.distributed as od
 import opwise.tensor as T
-from opwise import sparse
+from opwise import Apply, Op, sparse
 from opwise.distributed import recipe, remote
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
 
 pytestmark = pytest.mark.null
 

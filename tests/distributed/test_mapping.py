@@ -9,11 +9,9 @@ import pytest
 import opwise
 import opwise.distributed as od
 import opwise.tensor as T
-from opwise.compile.mrg_streams import MRG_RandomStreams
-from opwise.compile.streams import RandomStreams
+from opwise import Apply, Op
 from opwise.distributed import recipe, remote
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise.random import MRG_RandomStreams, RandomStreams
 
 pytestmark = [
     pytest.mark.null,

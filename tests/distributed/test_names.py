@@ -3,7 +3,8 @@
 import pytest
 from dask.utils import key_split
 
-from opwise.distributed.clusters import cluster, task_name
+from opwise.distributed import cluster
+from opwise.distributed.clusters import task_name
 
 pytestmark = pytest.mark.null
 

@@ -13,9 +13,8 @@ from distributed import Client
 import opwise
 import opwise.distributed as od
 import opwise.tensor as T
+from opwise import Apply, Op
 from opwise.command.report import report
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
 from opwise.loops import scan
 from opwise.profiling.profile import Profile
 from opwise.profiling.reports.workers import sections

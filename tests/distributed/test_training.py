@@ -10,7 +10,7 @@ import opwise
 import opwise.distributed as od
 import opwise.tensor as T
 from opwise import sparse
-from opwise.compile.streams import RandomStreams
+from opwise.random import RandomStreams
 
 pytestmark = pytest.mark.c
 

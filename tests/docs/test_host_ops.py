@@ -8,7 +8,7 @@ import pytest
 
 from opwise.gpu import lowering
 from opwise.gpu.host_only import HOST_ONLY
-from opwise.tensor.dot import Dot
+from opwise.tensor import Dot
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 spec = importlib.util.spec_from_file_location("host_ops", DOCS / "host_ops.py")

@@ -6,10 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from opwise import frontends
+from opwise import Generic, frontends
 from opwise.frontends import Frontend, Opaque, Performed, Translator, Untranslated, compile_graph
 from opwise.graph.provenance import line_of
-from opwise.graph.type import Generic
 from opwise.tensor import constant, dvector
 from opwise.tensor.elemwise import elemwise
 from opwise.tensor.type import tensor_type

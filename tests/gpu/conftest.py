@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from opwise import Constant
 from opwise.gpu.kernels.kernel import Layout
-from opwise.graph.variable import Constant
-from opwise.tensor.type import TensorType
+from opwise.tensor import TensorType
 
 # the modules beside this one, and the cases of the scalar table's tests
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "scalar")]

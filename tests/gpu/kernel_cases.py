@@ -6,21 +6,28 @@ from opwise.gpu.kernels.kernel import Implementation, Kernel
 from opwise.gpu.kernels.loop_rows import copy_rows
 from opwise.gpu.kernels.lowerings.indexing import lower_row_scatter
 from opwise.gpu.lowering import lower
-from opwise.scalar import dtypes
-from opwise.scalar.composite import Composite, Instruction
+from opwise.sandbox.rng_mrg import mrg_uniform
+from opwise.scalar import Composite, dtypes
+from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS, cast_op
 from opwise.scalar.spec import ROWS
-from opwise.sparse.compressed import sd_csr
-from opwise.tensor.advanced_subtensor import (
+from opwise.sparse import sd_csr
+from opwise.tensor import (
     AdvancedBooleanIncSubtensor,
     AdvancedIncSubtensor,
     AdvancedIncSubtensor1,
     AdvancedSubtensor,
     AdvancedSubtensor1,
+    Argmax,
+    CAReduce,
+    Choose,
+    Elemwise,
+    MaxAndArgmax,
+    Sum,
+    TensorType,
 )
 from opwise.tensor.conv.ops import FAMILIES
-from opwise.tensor.conv.pool import MODES, AveragePoolGrad, MaxPoolGrad, MaxPoolRop, Pool
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.conv.pool import MODES
 from opwise.tensor.extra_ops import (
     RavelMultiIndex,
     SearchsortedOp,
@@ -29,23 +36,19 @@ from opwise.tensor.extra_ops import (
     cumsum,
 )
 from opwise.tensor.mapreduce import MapReduce
-from opwise.tensor.nnet.crossentropy import (
+from opwise.tensor.nnet import (
     crossentropy_categorical_1hot,
     crossentropy_categorical_1hot_grad,
     crossentropy_softmax_1hot_with_bias_dx,
     crossentropy_softmax_argmax_1hot_with_bias,
-)
-from opwise.tensor.nnet.rowsoftmax import (
     logsoftmax_op,
     softmax_grad,
     softmax_op,
     softmax_with_bias,
 )
-from opwise.tensor.random.mrg import mrg_uniform
 from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
-from opwise.tensor.reduce import All, Argmax, CAReduce, MaxAndArgmax, Sum
-from opwise.tensor.selection import Choose
-from opwise.tensor.type import TensorType
+from opwise.tensor.reduce import All
+from opwise.tensor.signal.pool import AveragePoolGrad, MaxPoolGrad, MaxPoolRop, Pool
 
 
 def tensor(dtype, pattern):

@@ -6,13 +6,13 @@ from simulated import DEVICE, known
 
 from opwise.gpu.kernels.kernel import Layout, error_position
 from opwise.gpu.lowering import lower
-from opwise.tensor.advanced_subtensor import (
+from opwise.tensor import (
     AdvancedBooleanIncSubtensor,
     AdvancedBooleanSubtensor,
     AdvancedIncSubtensor,
     AdvancedSubtensor,
+    TensorType,
 )
-from opwise.tensor.type import TensorType
 
 pytestmark = pytest.mark.c
 

@@ -10,11 +10,11 @@ import pytest
 
 import opwise
 import opwise.tensor as T
+from opwise import Mode
 from opwise.errors import DeviceError
 from opwise.gpu.runtime import blas
 from opwise.gpu.runtime.device import Device
 from opwise.linkers import opwise_c
-from opwise.modes.mode import Mode
 from opwise.tensor.blas import Gemm, Gemv
 
 RNG = np.random.RandomState(6)

@@ -6,22 +6,25 @@ import pytest
 
 import opwise
 import opwise.tensor as T
+from opwise import Mode
 from opwise.gpu import lowering
 from opwise.gpu.lowering import Target, lower
-from opwise.modes.mode import Mode
+from opwise.linalg import det, eigh, pinv, qr, svd
 from opwise.optimizers.database import Query
-from opwise.tensor import blas
+from opwise.tensor import (
+    blas,
+    fill_diagonal,
+    fill_diagonal_offset,
+    permute_row_elements,
+    topk,
+    topk_and_argtopk,
+)
 from opwise.tensor.assertion import Assert
-from opwise.tensor.diagonal import fill_diagonal, fill_diagonal_offset
 from opwise.tensor.extra_ops import CpuContiguous, RepeatOp, UnravelIndex, diff
-from opwise.tensor.linalg.eigen import eigh
-from opwise.tensor.linalg.factor import Cholesky, qr, svd
-from opwise.tensor.linalg.fft import irfft_op, rfft_op
-from opwise.tensor.linalg.inverse import det, matrix_inverse, pinv
-from opwise.tensor.linalg.systems import Solve
-from opwise.tensor.nnet.nnet import prepend_0_to_each_row, prepend_scalar_to_each_row
-from opwise.tensor.selection import permute_row_elements
-from opwise.tensor.sort import topk, topk_and_argtopk
+from opwise.tensor.fft import irfft_op, rfft_op
+from opwise.tensor.nlinalg import matrix_inverse
+from opwise.tensor.nnet import prepend_0_to_each_row, prepend_scalar_to_each_row
+from opwise.tensor.slinalg import Cholesky, Solve
 
 RNG = np.random.RandomState(5)
 LinAlgError = np.linalg.LinAlgError

@@ -11,8 +11,8 @@ from opwise.gpu.kernels import layouts as layouts_of
 from opwise.gpu.kernels.convolution import Products, tiles_of
 from opwise.gpu.kernels.kernel import DeviceLimits, Layout
 from opwise.gpu.lowering import lower
+from opwise.tensor import TensorType
 from opwise.tensor.conv.ops import FAMILIES
-from opwise.tensor.type import TensorType
 
 RNG = np.random.default_rng(7)
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5, "float16": 4e-3}

@@ -6,17 +6,17 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.compile.mrg_streams import MRG_RandomStreams
+from opwise.compile import DebugMode
 from opwise.errors import BadDestroyMap, BadThunkOutput
 from opwise.gpu import lowering
 from opwise.graph.legacystate import legacy
-from opwise.modes.debugmode import DebugMode
+from opwise.linalg import cholesky, eigh, svd
+from opwise.random import MRG_RandomStreams
+from opwise.sandbox.rng_mrg import mrg_uniform
 from opwise.tensor.blas import Dot22
-from opwise.tensor.linalg.eigen import Eigh, eigh
-from opwise.tensor.linalg.factor import SVD, Cholesky, cholesky, svd
-from opwise.tensor.linalg.systems import Solve
-from opwise.tensor.random.mrg import mrg_uniform
+from opwise.tensor.nlinalg import SVD, Eigh
 from opwise.tensor.random.multinomial import MultinomialFromUniform
+from opwise.tensor.slinalg import Cholesky, Solve
 
 X = np.random.RandomState(1).rand(6, 6).astype("float32")
 

@@ -15,13 +15,13 @@ from click.testing import CliRunner
 
 import opwise
 import opwise.tensor as T
+from opwise import ProfileMode
 from opwise.command import main, measuring
 from opwise.command import run as command_run
 from opwise.command.programs import Ended
 from opwise.gpu.runtime import device
 from opwise.gpu.runtime import device_peaks as probe
 from opwise.hardware import cpu as host
-from opwise.modes.profilemode import ProfileMode
 from opwise.profiling import merge, roofline
 from opwise.profiling.html import profiledata
 from opwise.profiling.machinelimits import MachineLimits, Peak

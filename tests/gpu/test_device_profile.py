@@ -10,10 +10,9 @@ from click.testing import CliRunner
 
 import opwise
 import opwise.tensor as T
+from opwise import Apply, ProfileMode
 from opwise.command import main
 from opwise.graph import target
-from opwise.graph.apply import Apply
-from opwise.modes.profilemode import ProfileMode
 from opwise.profiling import devices, tabular
 from opwise.profiling.profile import Profile
 from opwise.profiling.reports import details, device, profilestats, speedup

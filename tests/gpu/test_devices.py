@@ -11,14 +11,13 @@ import pytest
 
 import opwise
 import opwise.tensor as T
+from opwise import Mode, OpWiseCLinker, get_mode
 from opwise.command import doctor
 from opwise.config import config
 from opwise.errors import DeviceError
 from opwise.gpu import legacy, linker
 from opwise.gpu.linker import CupyLinker
 from opwise.gpu.runtime import device
-from opwise.linkers.base import OpWiseCLinker
-from opwise.modes.mode import Mode, get_mode
 
 
 @pytest.fixture

@@ -5,17 +5,17 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.compile.mrg_streams import MRG_RandomStreams
+from opwise import Mode, ProfileMode
 from opwise.gpu.kernels import layouts as layouts_of
 from opwise.gpu.kernels.kernel import DeviceLimits, Implementation, Layout
 from opwise.gpu.lowering import lower
 from opwise.gpu.placement.placement import Placement
 from opwise.gpu.placement.transfers import GpuFromHost, HostFromGpu
-from opwise.modes.mode import Mode
-from opwise.modes.profilemode import ProfileMode
-from opwise.tensor.random.mrg import mrg_uniform, substreams
+from opwise.random import MRG_RandomStreams
+from opwise.sandbox.rng_mrg import mrg_uniform
+from opwise.tensor import TensorType
+from opwise.tensor.random.mrg import substreams
 from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
-from opwise.tensor.type import TensorType
 
 SEED = np.array([1, 2, 3, 4, 5, 6], "int32")
 FLOATS = ("float16", "float32", "float64")

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.scalar.composite import Composite, Instruction
+from opwise.compile import deep_copy_op
+from opwise.scalar import Composite
+from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS, cast_op
-from opwise.tensor.convert import deep_copy_op
-from opwise.tensor.elemwise import Elemwise
-from opwise.tensor.join import Join, MakeVector, Split
-from opwise.tensor.type import TensorType
+from opwise.tensor import Elemwise, Join, Split, TensorType
+from opwise.tensor.join import MakeVector
 
 pytestmark = pytest.mark.c
 

@@ -6,10 +6,9 @@ import pytest
 
 import opwise
 import opwise.tensor as T
+from opwise import Apply, Mode
 from opwise.errors import DeviceError
 from opwise.gpu.runtime import device
-from opwise.graph.apply import Apply
-from opwise.modes.mode import Mode
 from opwise.tensor.extra_ops import cpu_contiguous
 
 RNG = np.random.RandomState(3)

@@ -10,13 +10,12 @@ import pytest
 
 import opwise
 import opwise.tensor as T
+from opwise import Mode, ProfileMode
 from opwise.gpu import lowering
 from opwise.gpu.linker import CupyLinker
 from opwise.gpu.lowering import Call
 from opwise.gpu.placement.transfers import GpuFromHost, HostFromGpu
 from opwise.gpu.runtime import buffers, graphs, staging
-from opwise.modes.mode import Mode
-from opwise.modes.profilemode import ProfileMode
 from opwise.tensor.assertion import Assert
 from opwise.tensor.extra_ops import Unique
 from opwise.tensor.shape import shape_i_op

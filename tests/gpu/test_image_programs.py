@@ -6,18 +6,16 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise import grad
+from opwise import Mode, ProfileMode, grad
 from opwise.gpu.lowering import SHAPE_OPS
 from opwise.gpu.placement.placement import Placement
 from opwise.gpu.placement.transfers import GpuFromHost, HostFromGpu
 from opwise.loops import scan
-from opwise.modes.mode import Mode
-from opwise.modes.profilemode import ProfileMode
+from opwise.nn import conv2d, pool_2d
 from opwise.scalar import dtypes
-from opwise.tensor.conv.functions import conv2d
-from opwise.tensor.conv.ops import BaseAbstractConv
-from opwise.tensor.conv.pool import Pool, PoolGrad, pool_2d
 from opwise.tensor.extra_ops import Unique
+from opwise.tensor.nnet.abstract_conv import BaseAbstractConv
+from opwise.tensor.signal.pool import Pool, PoolGrad
 
 RATE = np.float32(0.1)
 BATCH, LENGTH = 5, 12

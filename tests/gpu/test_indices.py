@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from opwise.gpu.kernels.kernel import error_position
-from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
-from opwise.tensor.type import TensorType
+from opwise.tensor import AdvancedIncSubtensor1, AdvancedSubtensor1, TensorType
 
 pytestmark = pytest.mark.c
 

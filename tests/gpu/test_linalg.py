@@ -5,16 +5,14 @@ import pytest
 
 import opwise
 import opwise.tensor as T
+from opwise import Mode, ProfileMode
 from opwise.gpu.lowering import lower
 from opwise.gpu.placement.placement import Placement
 from opwise.gpu.placement.transfers import GpuFromHost, HostFromGpu
-from opwise.modes.mode import Mode
-from opwise.modes.profilemode import ProfileMode
-from opwise.tensor.linalg.eigen import eigh
-from opwise.tensor.linalg.factor import SVD, Cholesky, QRFull, cholesky, qr, svd
-from opwise.tensor.linalg.fft import rfft_op
-from opwise.tensor.linalg.inverse import Det, MatrixInverse, det, matrix_inverse
-from opwise.tensor.linalg.systems import Solve, solve_lower_triangular
+from opwise.linalg import cholesky, det, eigh, qr, solve_lower_triangular, svd
+from opwise.tensor.fft import rfft_op
+from opwise.tensor.nlinalg import SVD, Det, MatrixInverse, QRFull, matrix_inverse
+from opwise.tensor.slinalg import Cholesky, Solve
 
 pytestmark = pytest.mark.usefixtures("cupy")
 

@@ -8,14 +8,12 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.compile.fromgraph import OpFromGraph
+from opwise import Apply, Mode, OpFromGraph
 from opwise.gpu.lowering import SHAPE_OPS
 from opwise.gpu.placement.placement import Placement
 from opwise.gpu.placement.transfers import GpuFromHost, HostFromGpu
-from opwise.graph.apply import Apply
-from opwise.modes.mode import Mode
+from opwise.ifelse import ifelse
 from opwise.tensor.extra_ops import ravel_multi_index, searchsorted
-from opwise.tensor.ifelse import ifelse
 
 CUPY = "cupy"
 RNG = np.random.RandomState(3)

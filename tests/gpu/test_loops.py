@@ -9,17 +9,14 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise import Apply, Op, function, grad
-from opwise.compile.fromgraph import OpFromGraph
-from opwise.compile.mrg_streams import MRG_RandomStreams
+from opwise import Apply, Mode, Op, OpFromGraph, ProfileMode, function, grad
+from opwise.compile import DebugMode
 from opwise.gpu.placement.placement import Placement
 from opwise.gpu.runtime.loops import Rows
+from opwise.gradient import hessian, jacobian
 from opwise.graph.legacystate import legacy
 from opwise.loops import Scan, scan, until
-from opwise.loops.jacobians import hessian, jacobian
-from opwise.modes.debugmode import DebugMode
-from opwise.modes.mode import Mode
-from opwise.modes.profilemode import ProfileMode
+from opwise.random import MRG_RandomStreams
 
 emulated_only = pytest.mark.parametrize("cupy", ["emulated"], indirect=True)
 RNG = np.random.RandomState(5)

@@ -3,16 +3,15 @@
 import pytest
 
 import opwise.tensor as T
+from opwise import Op
 from opwise.gpu.host_only import HOST_ONLY
 from opwise.gpu.lowering import Target, lower, runs_on_host, table
-from opwise.graph.op import Op
-from opwise.scalar.op import OPS, ScalarOp
-from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import Elemwise
+from opwise.scalar import ScalarOp
+from opwise.scalar.op import OPS
+from opwise.tensor import CAReduce, Dot, Elemwise, Prod, TensorType
 from opwise.tensor.extra_ops import Unique
-from opwise.tensor.lists import make_list
-from opwise.tensor.reduce import CAReduce, Prod, mul_without_zeros
-from opwise.tensor.type import TensorType
+from opwise.tensor.reduce import mul_without_zeros
+from opwise.typed_list import make_list
 
 pytestmark = pytest.mark.null
 
@@ -69,7 +68,7 @@ def test_a_scalar_op_of_a_user_has_a_reason():
 def test_an_op_of_a_user_has_a_reason():
     class Mine(Op):
         def make_node(self, x):
-            from opwise.graph.apply import Apply
+            from opwise import Apply
 
             return Apply(self, [x], [x.type()])
 

@@ -10,6 +10,7 @@ from kernel_cases import cases, made
 from simulated import DEVICE, Simulated
 
 import opwise.tensor as T
+from opwise import Constant
 from opwise.gpu.kernels import layouts as layouts_of
 from opwise.gpu.kernels.kernel import (
     Array,
@@ -23,9 +24,7 @@ from opwise.gpu.kernels.kernel import (
 )
 from opwise.gpu.kernels.views import view_of
 from opwise.gpu.lowering import lower
-from opwise.graph.variable import Constant
-from opwise.tensor.reduce import Sum
-from opwise.tensor.type import TensorType
+from opwise.tensor import Sum, TensorType
 
 pytestmark = pytest.mark.null
 

@@ -9,15 +9,15 @@ import opwise.tensor as T
 from opwise.gpu.kernels import layouts as layouts_of
 from opwise.gpu.kernels.kernel import DeviceLimits, Layout
 from opwise.gpu.lowering import lower
-from opwise.tensor.conv.pool import (
-    MODES,
+from opwise.tensor import TensorType
+from opwise.tensor.conv.pool import MODES
+from opwise.tensor.signal.pool import (
     AveragePoolGrad,
     DownsampleFactorMaxGradGrad,
     MaxPoolGrad,
     MaxPoolRop,
     Pool,
 )
-from opwise.tensor.type import TensorType
 
 RNG = np.random.default_rng(3)
 TOLERANCE = {"float16": 1e-2, "float32": 1e-6, "float64": 1e-14}

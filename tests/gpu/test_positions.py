@@ -7,9 +7,8 @@ from simulated import DEVICE, known
 import opwise.tensor as T
 from opwise.gpu.kernels.kernel import Layout, error_position
 from opwise.gpu.lowering import lower
+from opwise.tensor import Choose, TensorType
 from opwise.tensor.extra_ops import RavelMultiIndex, SearchsortedOp
-from opwise.tensor.selection import Choose
-from opwise.tensor.type import TensorType
 
 pytestmark = pytest.mark.c
 

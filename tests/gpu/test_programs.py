@@ -5,14 +5,11 @@ import pytest
 from simulated import Simulated, computed
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
+from opwise import Constant, function, get_mode, shared
 from opwise.gpu.kernels.kernel import Implementation
 from opwise.gpu.linker import CupyLinker
 from opwise.gpu.lowering import Call, lower
 from opwise.gradient import grad
-from opwise.graph.variable import Constant
-from opwise.modes.mode import get_mode
 
 pytestmark = pytest.mark.c
 

@@ -6,9 +6,7 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.graph.apply import Apply
-from opwise.modes.mode import Mode
-from opwise.modes.profilemode import ProfileMode
+from opwise import Apply, Mode, ProfileMode
 
 X = np.random.RandomState(4).rand(5, 5).astype("float32")
 

@@ -5,11 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
-from opwise.scalar.composite import Composite, Instruction
+from opwise.scalar import Composite
+from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS
+from opwise.tensor import Argmax, CAReduce, MaxAndArgmax, Prod, Sum, TensorType
 from opwise.tensor.mapreduce import MapReduce
-from opwise.tensor.reduce import All, Any, Argmax, CAReduce, MaxAndArgmax, Prod, Sum
-from opwise.tensor.type import TensorType
+from opwise.tensor.reduce import All, Any
 
 pytestmark = pytest.mark.c
 

@@ -5,19 +5,17 @@ import pytest
 from simulated import DEVICE
 
 from opwise.gpu.kernels.kernel import Layout, arguments, error_position
-from opwise.tensor.nnet.crossentropy import (
+from opwise.tensor import TensorType
+from opwise.tensor.nnet import (
     crossentropy_categorical_1hot,
     crossentropy_categorical_1hot_grad,
     crossentropy_softmax_1hot_with_bias_dx,
     crossentropy_softmax_argmax_1hot_with_bias,
-)
-from opwise.tensor.nnet.rowsoftmax import (
     logsoftmax_op,
     softmax_grad,
     softmax_op,
     softmax_with_bias,
 )
-from opwise.tensor.type import TensorType
 
 pytestmark = pytest.mark.c
 

@@ -7,15 +7,15 @@ import pytest
 
 import opwise
 import opwise.tensor as T
+from opwise import Mode
 from opwise.gpu.kernels import layouts as layouts_of
 from opwise.gpu.kernels import scan
 from opwise.gpu.kernels.kernel import DeviceLimits, Layout
 from opwise.gpu.lowering import lower
 from opwise.gpu.placement.placement import Placement
-from opwise.modes.mode import Mode
 from opwise.scalar import dtypes
+from opwise.tensor import TensorType
 from opwise.tensor.extra_ops import CumOp, cumprod, cumsum
-from opwise.tensor.type import TensorType
 
 pytestmark = pytest.mark.c
 

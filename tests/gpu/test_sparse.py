@@ -6,15 +6,15 @@ import scipy.sparse
 
 import opwise
 import opwise.tensor as T
-from opwise import sparse
+from opwise import Mode, sparse
 from opwise.gpu.kernels import layouts as layouts_of
 from opwise.gpu.kernels.kernel import DeviceLimits, Layout
 from opwise.gpu.lowering import lower
 from opwise.gpu.placement.placement import Placement
 from opwise.gpu.placement.transfers import GpuFromHost, HostFromGpu
-from opwise.modes.mode import Mode
-from opwise.sparse.compressed import CSRFromCSC, StructuredDotCSR, csr_from_csc, sd_csr
-from opwise.tensor.type import TensorType
+from opwise.sparse import StructuredDotCSR, sd_csr
+from opwise.sparse.compressed import CSRFromCSC, csr_from_csc
+from opwise.tensor import TensorType
 
 RNG = np.random.default_rng(4)
 

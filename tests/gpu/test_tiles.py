@@ -9,16 +9,16 @@ from simulated import DEVICE, Fenced, Simulated, watched
 
 import opwise
 import opwise.tensor as T
+from opwise import Mode
+from opwise.compile import deep_copy_op
 from opwise.gpu.kernels import layouts, tiles
 from opwise.gpu.kernels.kernel import DeviceLimits, Layout
 from opwise.gpu.lowering import lower
-from opwise.modes.mode import Mode
-from opwise.scalar.composite import Composite, Instruction
+from opwise.scalar import Composite
+from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS, cast_op
-from opwise.tensor.convert import deep_copy_op
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor import Elemwise, TensorType
 from opwise.tensor.extra_ops import cpu_contiguous
-from opwise.tensor.type import TensorType
 
 pytestmark = pytest.mark.c
 

@@ -2,9 +2,7 @@
 
 import pytest
 
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
-from opwise.graph.type import generic
+from opwise import Apply, Op, generic
 
 
 class Toy(Op):

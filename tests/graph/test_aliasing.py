@@ -2,11 +2,11 @@
 
 import pytest
 
+from opwise import Constant, FunctionGraph
 from opwise.errors import InconsistencyError
 from opwise.graph import aliasing
 from opwise.graph.features import DestroyHandler
-from opwise.graph.fgraph import FunctionGraph, Interface
-from opwise.graph.variable import Constant
+from opwise.graph.fgraph import Interface
 
 pytestmark = pytest.mark.null
 

@@ -5,10 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from opwise.graph.drawing import dot_source, pydotprint, pydotprint_variables
-from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.type import generic
-from opwise.graph.variable import Constant
+from opwise import Constant, FunctionGraph, generic
+from opwise.graph.drawing import dot_source
+from opwise.printing import pydotprint, pydotprint_variables
 
 pytestmark = pytest.mark.null
 

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from opwise import Constant, FunctionGraph, Generic, generic
 from opwise.errors import InconsistencyError, MissingInputError
 from opwise.graph import traversal
 from opwise.graph.features import (
@@ -16,9 +17,7 @@ from opwise.graph.features import (
     PreserveNames,
     defined,
 )
-from opwise.graph.fgraph import FunctionGraph, Interface
-from opwise.graph.type import Generic, generic
-from opwise.graph.variable import Constant
+from opwise.graph.fgraph import Interface
 
 pytestmark = pytest.mark.null
 

@@ -7,8 +7,8 @@ import pytest
 
 import opwise.tensor as T
 from opwise import ProfileMode, as_op, function, grad
+from opwise.compile import FromFunctionOp
 from opwise.errors import MethodNotDefined
-from opwise.graph.fromfunction import FromFunctionOp
 
 pytestmark = pytest.mark.null
 

@@ -5,9 +5,8 @@ import sys
 
 import pytest
 
+from opwise import Apply, FunctionGraph, Op, generic
 from opwise.graph import guards
-from opwise.graph.apply import Apply
-from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.guards import (
     ALWAYS,
     alternative,
@@ -17,8 +16,6 @@ from opwise.graph.guards import (
     find_guards,
     simplified,
 )
-from opwise.graph.op import Op
-from opwise.graph.type import generic
 
 pytestmark = pytest.mark.null
 

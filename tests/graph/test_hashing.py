@@ -9,11 +9,8 @@ import pytest
 
 import opwise.scalar as scal
 import opwise.tensor as T
-from opwise.scalar.composite import Composite
-from opwise.tensor.dimshuffle import DimShuffle
-from opwise.tensor.elemwise import Elemwise
-from opwise.tensor.subtensor import IncSubtensor, Subtensor
-from opwise.tensor.type import TensorType
+from opwise.scalar import Composite
+from opwise.tensor import DimShuffle, Elemwise, IncSubtensor, Subtensor, TensorType
 
 
 def _composite():

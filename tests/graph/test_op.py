@@ -2,11 +2,9 @@
 
 import pytest
 
+from opwise import Apply, Op, Type, generic
 from opwise.config import config
 from opwise.errors import MethodNotDefined
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
-from opwise.graph.type import Type, generic
 
 pytestmark = pytest.mark.null
 

@@ -4,10 +4,11 @@ import random
 
 import pytest
 
+from opwise import FunctionGraph
 from opwise.errors import InconsistencyError
 from opwise.graph import aliasing, overwriting
 from opwise.graph.features import DestroyHandler
-from opwise.graph.fgraph import FunctionGraph, Interface
+from opwise.graph.fgraph import Interface
 
 pytestmark = pytest.mark.null
 

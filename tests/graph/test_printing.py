@@ -8,9 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from opwise import Constant, FunctionGraph, generic, pprint
 from opwise.graph import printing
-from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.printing import (
+from opwise.graph.printing import char_from_number
+from opwise.printing import (
     DefaultPrinter,
     FunctionPrinter,
     IgnorePrinter,
@@ -21,16 +22,12 @@ from opwise.graph.printing import (
     PPrinter,
     Print,
     PrinterState,
-    char_from_number,
     debugprint,
     hex_digest,
     min_informative_str,
     position_independent_str,
-    pprint,
     var_descriptor,
 )
-from opwise.graph.type import generic
-from opwise.graph.variable import Constant
 
 pytestmark = pytest.mark.null
 

@@ -12,12 +12,9 @@ import types
 
 import pytest
 
-from opwise.compile.shared import shared
+from opwise import Apply, Constant, generic, shared
 from opwise.config import change_flags
 from opwise.graph import callstack, provenance
-from opwise.graph.apply import Apply
-from opwise.graph.type import generic
-from opwise.graph.variable import Constant
 
 pytestmark = pytest.mark.null
 

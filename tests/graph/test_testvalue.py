@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
+from opwise import Op, function, shared
 from opwise.config import config
 from opwise.errors import AsTensorError
 from opwise.gradient import grad
 from opwise.graph import testvalue
-from opwise.graph.op import Op
 from opwise.graph.testvalue import (
     debug_assert,
     debug_error_message,

@@ -2,9 +2,8 @@
 
 import pytest
 
+from opwise import Constant, Generic, generic
 from opwise.graph import traversal
-from opwise.graph.type import Generic, generic
-from opwise.graph.variable import Constant
 
 pytestmark = pytest.mark.null
 

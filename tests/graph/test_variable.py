@@ -5,9 +5,7 @@ import pickle
 
 import pytest
 
-from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.type import generic
-from opwise.graph.variable import Constant
+from opwise import Constant, FunctionGraph, generic
 
 pytestmark = pytest.mark.null
 

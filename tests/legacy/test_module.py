@@ -6,20 +6,22 @@ import pickle
 import numpy as np
 import pytest
 
-from opwise.compile.io import In, Out
-from opwise.compile.shared import shared
-from opwise.errors import AllocationError
-from opwise.legacy.module import (
+from opwise import (
     Component,
     ComponentDict,
-    ComponentDictInstance,
     ComponentList,
-    ComponentListInstance,
     External,
     FancyModule,
+    In,
     Member,
     Method,
     Module,
+    Out,
+    shared,
+)
+from opwise.compile import (
+    ComponentDictInstance,
+    ComponentListInstance,
     ModuleInstance,
     default_initialize,
     func_to_mod,
@@ -28,9 +30,9 @@ from opwise.legacy.module import (
     register_wrapper,
     wrap,
 )
+from opwise.errors import AllocationError
+from opwise.tensor import TensorType, constant
 from opwise.tensor.elemwise import elemwise
-from opwise.tensor.type import TensorType
-from opwise.tensor.variable import constant
 
 pytestmark = pytest.mark.null
 

@@ -8,8 +8,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from opwise.graph.fgraph import FunctionGraph, Interface
-from opwise.linkers.base import OpWiseCLinker, PerformLinker
+from opwise import FunctionGraph, OpWiseCLinker, PerformLinker
+from opwise.graph.fgraph import Interface
 
 
 def _link(inputs, outputs, linker, generate, mutable):

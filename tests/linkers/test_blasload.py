@@ -10,9 +10,8 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import Mode, function
 from opwise.linkers import opwise_c
-from opwise.modes.mode import Mode
 
 _new = ctypes.pythonapi.PyCapsule_New
 _new.restype = ctypes.py_object

@@ -8,11 +8,10 @@ import pytest
 import threadpoolctl
 
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import function
 from opwise.config import config
+from opwise.linalg import eigh, qr, svd
 from opwise.linkers import blasthreads, opwise_c, resources
-from opwise.tensor.linalg.eigen import eigh
-from opwise.tensor.linalg.factor import qr, svd
 
 pytestmark = pytest.mark.null
 

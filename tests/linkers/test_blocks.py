@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
+from opwise import Mode, function, shared
 from opwise.linkers import opwise_c
-from opwise.modes.mode import Mode
 
 pytestmark = pytest.mark.c
 THREADS = (1, 2, 7)

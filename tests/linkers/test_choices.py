@@ -7,21 +7,15 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
+from opwise import Apply, FunctionGraph, Mode, Op, VM_Linker, function, shared
+from opwise.compile import MonitorMode
+from opwise.compile.nanguardmode import NanGuardMode
 from opwise.gradient import grad
-from opwise.graph.apply import Apply
-from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.guards import ALWAYS, find_guards
-from opwise.graph.op import Op
-from opwise.linkers.base import VM_Linker
+from opwise.ifelse import IfElse, ifelse
 from opwise.linkers.program import handed_over, make_program
 from opwise.loops import Scan, scan
-from opwise.modes.mode import Mode
-from opwise.modes.monitormode import MonitorMode
-from opwise.modes.nanguardmode import NanGuardMode
-from opwise.tensor.elemwise import Elemwise
-from opwise.tensor.ifelse import IfElse, ifelse
+from opwise.tensor import Elemwise
 
 pytestmark = pytest.mark.c
 

@@ -9,39 +9,43 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
+from opwise import Mode, function, shared
+from opwise.compile import deep_copy_op, view_op
 from opwise.graph.traversal import io_toposort
 from opwise.linkers import csteps, lowering, opwise_c
 from opwise.linkers.kernels import Kernels
 from opwise.linkers.lowering import C_DTYPES
-from opwise.modes.mode import Mode
 from opwise.scalar.op import OPS
-from opwise.tensor import blas
-from opwise.tensor.advanced_subtensor import (
+from opwise.tensor import (
     AdvancedSubtensor,
+    AllocDiag,
+    Argmax,
+    CAReduce,
+    Elemwise,
+    ExtractDiag,
+    Prod,
+    ScalarFromTensor,
+    Sum,
+    TensorFromScalar,
+    TensorType,
     advanced_inc_subtensor,
     advanced_set_subtensor,
-)
-from opwise.tensor.assertion import Assert
-from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar, deep_copy_op, view_op
-from opwise.tensor.creation import alloc_empty
-from opwise.tensor.diagonal import (
-    AllocDiag,
-    ExtractDiag,
+    argtopk,
+    blas,
     fill_diagonal,
     fill_diagonal_offset,
+    topk,
+    topk_and_argtopk,
 )
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.assertion import Assert
+from opwise.tensor.creation import alloc_empty
 from opwise.tensor.extra_ops import RepeatOp, Unique, searchsorted
 from opwise.tensor.gathered import Gathered, Taken
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.random import mrg
 from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
-from opwise.tensor.reduce import All, Any, Argmax, CAReduce, FirstAlong, Prod, Sum
+from opwise.tensor.reduce import All, Any, FirstAlong
 from opwise.tensor.shape import shape_i_op
-from opwise.tensor.sort import argtopk, topk, topk_and_argtopk
-from opwise.tensor.type import TensorType
 
 FLOATS = ("float32", "float64")
 INTS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

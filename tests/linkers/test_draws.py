@@ -9,9 +9,9 @@ import theano
 import theano.tensor as T
 from opwise.linkers import lowering
 from opwise.linkers.kernels import Kernels
+from opwise.sandbox.rng_mrg import mrg_uniform
 from opwise.tensor.random import mrg
-from opwise.tensor.random.mrg import mrg_uniform
-from opwise.tensor.random.raw_random import RandomFunction, random_state_type
+from opwise.tensor.raw_random import RandomFunction, random_state_type
 from theano.sandbox.rng_mrg import MRG_RandomStreams
 from theano.tensor.shared_randomstreams import RandomStreams
 

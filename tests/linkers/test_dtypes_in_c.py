@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import function
 from opwise.scalar import csource, dtypes
 from opwise.scalar.op import OPS
 from opwise.scalar.spec import ROWS
-from opwise.tensor.elemwise import Elemwise
-from opwise.tensor.type import TensorType
+from opwise.tensor import Elemwise, TensorType
 
 SPECIAL = ("float16", "complex64", "complex128")
 #: rows that have no C for complex numbers, though they are defined for them

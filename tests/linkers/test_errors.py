@@ -8,22 +8,26 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import as_op
-from opwise.compile.fromgraph import OpFromGraph
-from opwise.compile.function import function
-from opwise.compile.io import In
-from opwise.compile.shared import shared
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
-from opwise.graph.type import generic
+from opwise import (
+    Apply,
+    In,
+    Mode,
+    Op,
+    OpFromGraph,
+    OpWiseCLinker,
+    PerformLinker,
+    VM_Linker,
+    WrapLinker,
+    as_op,
+    function,
+    generic,
+    shared,
+)
+from opwise.ifelse import ifelse
+from opwise.linalg import solve
 from opwise.linkers import errors
-from opwise.linkers.base import OpWiseCLinker, PerformLinker, VM_Linker
-from opwise.linkers.wrap import WrapLinker
 from opwise.loops import scan
-from opwise.modes.mode import Mode
-from opwise.tensor.conv.functions import conv2d
-from opwise.tensor.ifelse import ifelse
-from opwise.tensor.linalg.systems import solve
+from opwise.nn import conv2d
 
 LINKERS = {
     "py": PerformLinker,

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import function
 from opwise.scalar import dtypes
-from opwise.tensor import blas
-from opwise.tensor.type import TensorType
-from opwise.testing.configurations import CONFIGURATIONS, mode_of
+from opwise.tensor import TensorType, blas
+from opwise.testing import CONFIGURATIONS
+from opwise.testing.configurations import mode_of
 
 pytestmark = pytest.mark.c
 

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import Mode, function
+from opwise.linalg import cholesky, det, solve
 from opwise.linkers import opwise_c, resources
-from opwise.modes.mode import Mode
-from opwise.tensor.linalg.factor import Cholesky, cholesky
-from opwise.tensor.linalg.inverse import det, matrix_inverse
-from opwise.tensor.linalg.systems import solve
+from opwise.tensor.nlinalg import matrix_inverse
+from opwise.tensor.slinalg import Cholesky
 
 pytestmark = pytest.mark.c
 

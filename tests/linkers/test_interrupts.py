@@ -11,13 +11,8 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.io import In
-from opwise.compile.shared import shared
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise import Apply, In, Mode, Op, function, shared
 from opwise.linkers import opwise_c
-from opwise.modes.mode import Mode
 
 LINKERS = ["py", "vm", "c|py", "c&py"]
 FORMS = ["positions", "names", "subset", "default", "instead of a default", "own state"]

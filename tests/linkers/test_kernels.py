@@ -6,19 +6,16 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import Mode, OpWiseCLinker, function
 from opwise.errors import CompileError
 from opwise.linkers import cbuild, kernels, resources
-from opwise.linkers.base import OpWiseCLinker
 from opwise.linkers.lowering import C_DTYPES
-from opwise.modes.mode import Mode
-from opwise.scalar import csource
-from opwise.scalar.composite import Composite, Instruction
+from opwise.scalar import Composite, csource
+from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS
 from opwise.scalar.spec import ROWS
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor import Elemwise, TensorType
 from opwise.tensor.extra_ops import DiffOp
-from opwise.tensor.type import TensorType
 
 DTYPES = sorted(C_DTYPES)
 RTOL = {"float32": 2e-5, "float64": 1e-10}

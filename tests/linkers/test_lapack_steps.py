@@ -10,12 +10,9 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.io import In
-from opwise.compile.shared import shared
-from opwise.modes.mode import Mode
-from opwise.tensor import linalg
-from opwise.tensor.linalg import Cholesky, Solve, operands
+from opwise import In, Mode, function, linalg, shared
+from opwise.tensor.linalg import operands
+from opwise.tensor.slinalg import Cholesky, Solve
 from opwise.tensor.type import tensor_type
 
 pytestmark = pytest.mark.c
@@ -124,7 +121,7 @@ def test_cholesky(n, lower, on_error, dtype):
 
 @both
 @pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("op", [linalg.matrix_inverse, linalg.det])
+@pytest.mark.parametrize("op", [linalg.inv, linalg.det])
 def test_inverse_and_determinant(op, n, dtype):
     compare(op, [(n, n)], dtype, lambda x: (regular(x)[0] / 24,))
 
@@ -166,7 +163,7 @@ def test_eigenvalues(half, n, dtype):
         (linalg.cholesky, -1, LinAlgError, r"1-th leading minor|info = \[1\]"),
         (linalg.cholesky, np.nan, ValueError, "array must not contain infs or NaNs"),
         (Cholesky(on_error="nan"), np.inf, ValueError, "array must not contain infs or NaNs"),
-        (linalg.matrix_inverse, 0, LinAlgError, "Singular matrix"),
+        (linalg.inv, 0, LinAlgError, "Singular matrix"),
         (lambda x: linalg.solve(x, x), 0, LinAlgError, "Singular matrix"),
         (lambda x: linalg.solve(x, x), np.nan, ValueError, "array must not contain infs or NaNs"),
         (lambda x: linalg.solve_lower_triangular(x, x), 0, LinAlgError, "at diagonal 0"),
@@ -192,7 +189,7 @@ def test_nan_instead_of_an_error():
 
 
 @pytest.mark.parametrize(
-    "op", [linalg.cholesky, linalg.matrix_inverse, linalg.det, lambda x: linalg.solve(x, x),
+    "op", [linalg.cholesky, linalg.inv, linalg.det, lambda x: linalg.solve(x, x),
            linalg.eigh, lambda x: linalg.eigvalsh(x, None)],
 )  # fmt: skip
 def test_oblong_matrices(op):
@@ -220,7 +217,7 @@ def test_determinants_of_large_and_small_factors():
 def test_other_dtypes_run_perform():
     for dtype in ("int64", "complex128", "float16"):
         x = tensor_type(dtype, (False, False))()
-        assert function([x], linalg.matrix_inverse(x), mode=IN_C).linked.in_c == (False,)
+        assert function([x], linalg.inv(x), mode=IN_C).linked.in_c == (False,)
     x, y = T.fmatrix(), T.dvector()
     assert function([x, y], linalg.solve(x, y), mode=IN_C).linked.in_c == (False,)
     x, y = T.dmatrix(), T.dmatrix()

@@ -5,15 +5,14 @@ import pytest
 
 import opwise.tensor as T
 from opwise import function, shared
+from opwise.compile import deep_copy_op
 from opwise.linkers.lowering import C_DTYPES
-from opwise.scalar.composite import Composite, Instruction
+from opwise.sandbox.rng_mrg import mrg_uniform
+from opwise.scalar import Composite
+from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS
-from opwise.tensor.convert import deep_copy_op
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor import CAReduce, Elemwise, Sum, TensorType
 from opwise.tensor.mapreduce import MapReduce
-from opwise.tensor.random import mrg
-from opwise.tensor.reduce import CAReduce, Sum
-from opwise.tensor.type import TensorType
 
 pytestmark = pytest.mark.null
 
@@ -328,7 +327,7 @@ def test_short_rows_of_a_result_that_is_no_run(run_with, shape):
 def test_draws_leave_the_states_that_they_are_given(run_with, size, order):
     """New states are written beside the old ones, of streams without a number too."""
     state = var("int32", 2)
-    draw = mrg.mrg_uniform(TensorType("float64", (False,)), False)
+    draw = mrg_uniform(TensorType("float64", (False,)), False)
     run, _ = run_with([state], draw(state, (size,)), c=True)
     python, _ = run_with([state], draw(state, (size,)), c=False)
     given = np.asarray(1 + np.arange(120, dtype="int32").reshape(20, 6), order=order)

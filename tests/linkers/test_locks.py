@@ -12,12 +12,8 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise import Apply, Mode, Op, function, shared
 from opwise.linkers.opwise_c import Claim, Lock
-from opwise.modes.mode import Mode
 
 LARGE = 20_000  # float64: kernels let go of the GIL
 LINKERS = ["py", "vm", "c|py"]

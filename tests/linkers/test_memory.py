@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import Mode, function
 from opwise.linkers import opwise_c, resources
-from opwise.modes.mode import Mode
 
 N = 1_000_003
 VALUE = np.random.RandomState(4).rand(N)

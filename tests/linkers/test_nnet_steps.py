@@ -7,19 +7,17 @@ import opwise.tensor as T
 from opwise.linkers import lowering
 from opwise.linkers.kernels import Kernels
 from opwise.linkers.lowering import c_step
-from opwise.tensor.nnet.crossentropy import (
+from opwise.tensor.nnet import (
     crossentropy_categorical_1hot,
     crossentropy_categorical_1hot_grad,
     crossentropy_softmax_1hot_with_bias_dx,
     crossentropy_softmax_argmax_1hot_with_bias,
-)
-from opwise.tensor.nnet.ctc import ConnectionistTemporalClassification
-from opwise.tensor.nnet.rowsoftmax import (
     logsoftmax_op,
     softmax_grad,
     softmax_op,
     softmax_with_bias,
 )
+from opwise.tensor.nnet.ctc import ConnectionistTemporalClassification
 from opwise.tensor.type import tensor_type
 
 FLOATS = ("float32", "float64")

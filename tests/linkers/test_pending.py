@@ -11,11 +11,8 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
+from opwise import Mode, ProfileMode, function, shared
 from opwise.linkers import cbuild, kernels, opwise_c
-from opwise.modes.mode import Mode
-from opwise.modes.profilemode import ProfileMode
 from opwise.modes.recording import record
 from opwise.profiling import jsonreports, serialization
 from opwise.profiling.profile import Profile

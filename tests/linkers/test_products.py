@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import Mode, function
 from opwise.config import change_flags
 from opwise.linkers import opwise_c
-from opwise.modes.mode import Mode
 
 pytestmark = pytest.mark.c
 

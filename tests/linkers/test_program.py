@@ -2,11 +2,8 @@
 
 import pytest
 
-from opwise.graph.apply import Apply
-from opwise.graph.fgraph import FunctionGraph, Interface
-from opwise.graph.op import Op
-from opwise.graph.type import generic
-from opwise.graph.variable import Constant
+from opwise import Apply, Constant, FunctionGraph, Op, generic
+from opwise.graph.fgraph import Interface
 from opwise.linkers.program import make_program
 
 pytestmark = pytest.mark.null

@@ -13,12 +13,12 @@ import pytest
 import theano
 import theano.tensor as T
 from opwise.linkers import opwise_c, resources
-from opwise.scalar.composite import Composite, Instruction
+from opwise.scalar import Composite
+from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor import CAReduce, Elemwise, Prod, Sum, TensorType
 from opwise.tensor.mapreduce import MapReduce
-from opwise.tensor.reduce import All, Any, CAReduce, Prod, Sum
-from opwise.tensor.type import TensorType
+from opwise.tensor.reduce import All, Any
 
 FLOATS = ("float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

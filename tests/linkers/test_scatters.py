@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.modes.mode import Mode
-from opwise.tensor.subtensor import inc_subtensor
+from opwise import Mode, function
+from opwise.tensor import inc_subtensor
 
 pytestmark = pytest.mark.c
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 import opwise.tensor as T
-from opwise.graph.fgraph import FunctionGraph
+from opwise import FunctionGraph
 from opwise.linkers import cystructs, opwise_c, stepparams
 from opwise.linkers.compiled import Bound
 from opwise.linkers.lowering import CStep

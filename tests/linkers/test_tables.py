@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
+from opwise import Mode, OpWiseCLinker, PerformLinker, VM_Linker, function, shared
 from opwise.gradient import grad
-from opwise.linkers.base import OpWiseCLinker, PerformLinker, VM_Linker
-from opwise.modes.mode import Mode
 
 MODES = {
     "python": lambda: Mode(PerformLinker(), "fast_run"),

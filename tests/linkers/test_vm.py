@@ -9,16 +9,20 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
-from opwise.graph.type import generic
+from opwise import (
+    Apply,
+    Mode,
+    Op,
+    OpWiseCLinker,
+    PerformLinker,
+    ProfileMode,
+    VM_Linker,
+    function,
+    generic,
+    shared,
+)
 from opwise.linkers import opwise_c
-from opwise.linkers.base import OpWiseCLinker, PerformLinker, VM_Linker
 from opwise.linkers.vm import PlainVM
-from opwise.modes.mode import Mode
-from opwise.modes.profilemode import ProfileMode
 from opwise.profiling.histogram import bucket
 
 LINKERS = {

@@ -4,16 +4,24 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
-from opwise.graph.variable import Constant
+from opwise import (
+    Apply,
+    CLinker,
+    Constant,
+    DualLinker,
+    Mode,
+    Op,
+    OpWiseCLinker,
+    PerformLinker,
+    VM_Linker,
+    WrapLinker,
+    WrapLinkerMany,
+    function,
+    shared,
+)
 from opwise.linkers import lowering
-from opwise.linkers.base import CLinker, OpWiseCLinker, PerformLinker, VM_Linker
 from opwise.linkers.lowering import CStep
-from opwise.linkers.wrap import DualLinker, WrapLinker, WrapLinkerMany, check_equal
-from opwise.modes.mode import Mode
+from opwise.linkers.wrap import check_equal
 from opwise.tensor.extra_ops import DiffOp
 
 LINKERS = [PerformLinker, OpWiseCLinker, VM_Linker, CLinker]

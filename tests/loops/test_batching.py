@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import Mode, function, grad, shared
+from opwise import Mode, function, get_default_mode, grad, shared
 from opwise.config import change_flags
+from opwise.gradient import jacobian
 from opwise.loops import Scan, reduce, scan, until
 from opwise.loops import map as map_rows
-from opwise.loops.jacobians import jacobian
-from opwise.modes.mode import get_default_mode
 
 pytestmark = pytest.mark.null
 
@@ -300,7 +299,7 @@ def test_loops_with_equal_states_collect_together():
 
 
 def test_random_numbers_are_drawn_once_for_a_loop_and_its_gradient():
-    from opwise.compile.streams import RandomStreams
+    from opwise.random import RandomStreams
 
     stream, w = RandomStreams(3), shared(np.eye(4))
     (h, r), updates = scan(

@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
+from opwise import Apply, Mode, Op, function, shared
 from opwise.gradient import grad
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
-from opwise.loops import scan
-from opwise.loops.returned import until
-from opwise.modes.mode import Mode
-from opwise.tensor.ifelse import ifelse
+from opwise.ifelse import ifelse
+from opwise.loops import scan, until
 
 pytestmark = pytest.mark.null
 

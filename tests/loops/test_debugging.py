@@ -7,12 +7,13 @@ import pytest
 
 import opwise.tensor as T
 from opwise import Apply, Op, function, grad
+from opwise.compile import MonitorMode
+from opwise.compile.nanguardmode import NanGuardMode
 from opwise.errors import BadCLinkerOutput
-from opwise.graph.printing import debugprint
 from opwise.linkers.errors import steps_running
 from opwise.loops import Scan, scan
-from opwise.modes.monitormode import MonitorMode, detect_nan
-from opwise.modes.nanguardmode import NanGuardMode
+from opwise.modes.monitormode import detect_nan
+from opwise.printing import debugprint
 
 V, M = T.dvector("v"), T.dmatrix("m")
 

@@ -4,19 +4,18 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import Rop, change_flags, function, grad, shared, verify_grad
-from opwise.compile.mrg_streams import MRG_RandomStreams
-from opwise.compile.streams import RandomStreams
+from opwise import Rop, change_flags, function, grad, scan_checkpoints, shared, verify_grad
 from opwise.gradient import (
     DisconnectedInputError,
     disconnected_grad,
     grad_clip,
+    hessian,
+    jacobian,
     zero_grad,
 )
 from opwise.graph.traversal import ancestors, ops
 from opwise.loops import Scan, map, scan, until
-from opwise.loops.checkpoints import scan_checkpoints
-from opwise.loops.jacobians import hessian, jacobian
+from opwise.random import MRG_RandomStreams, RandomStreams
 
 pytestmark = pytest.mark.null
 

@@ -13,11 +13,11 @@ from benchmark.numpy_programs.programs import (
     matmul_by_loops,
 )
 from opwise import function, shared
+from opwise.ifelse import ifelse
 from opwise.loops import Scan, memory, scan, small, until
 from opwise.loops.program import NotSmall, Program
 from opwise.scalar.recurrence import Write
 from opwise.tensor import inc_subtensor, set_subtensor
-from opwise.tensor.ifelse import ifelse
 
 from .test_small import steps_of_the_vm
 

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import Mode, OpFromGraph, as_op, function, grad, shared, verify_grad
-from opwise.compile.updates import OrderedUpdates
-from opwise.gradient import disconnected_grad, grad_clip, zero_grad
+from opwise import Mode, OpFromGraph, OrderedUpdates, as_op, function, grad, shared, verify_grad
+from opwise.gradient import disconnected_grad, grad_clip, hessian, jacobian, zero_grad
+from opwise.linalg import cholesky, solve
 from opwise.loops import scan, until
-from opwise.loops.jacobians import hessian, jacobian
-from opwise.tensor.linalg.factor import cholesky
-from opwise.tensor.linalg.inverse import matrix_inverse
-from opwise.tensor.linalg.systems import solve
+from opwise.tensor.nlinalg import matrix_inverse
 
 pytestmark = pytest.mark.null
 

@@ -10,12 +10,12 @@ import pytest
 
 import opwise.tensor as T
 from opwise import Mode, function, grad, shared
-from opwise.compile.mrg_streams import MRG_RandomStreams
+from opwise.compile import optdb
 from opwise.config import change_flags
+from opwise.gradient import hessian
 from opwise.loops import Scan, foldl, scan, until
 from opwise.loops import op as scan_op
-from opwise.loops.jacobians import hessian
-from opwise.optimizers.stages import optdb
+from opwise.random import MRG_RandomStreams
 
 pytestmark = pytest.mark.null
 

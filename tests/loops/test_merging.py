@@ -5,9 +5,9 @@ import pytest
 
 import opwise.tensor as T
 from opwise import Mode, as_op, function, grad, shared
-from opwise.compile.mrg_streams import MRG_RandomStreams
 from opwise.loops import Scan, scan, until
 from opwise.loops.rules import merging
+from opwise.random import MRG_RandomStreams
 
 pytestmark = pytest.mark.null
 

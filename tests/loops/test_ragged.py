@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import Mode, Op, function, grad, shared
-from opwise.graph.apply import Apply
+from opwise import Apply, Mode, Op, function, grad, shared
 from opwise.graph.traversal import io_toposort
 from opwise.loops import reduce, scan
 from opwise.loops.layout import Parts

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import function, shared
-from opwise.compile.mrg_streams import MRG_RandomStreams
-from opwise.compile.streams import RandomStreams
-from opwise.compile.updates import OrderedUpdates
-from opwise.graph.printing import debugprint
+from opwise import OrderedUpdates, function, shared
 from opwise.graph.traversal import ops
 from opwise.loops import Scan, foldl, foldr, map, reduce, scan, until
+from opwise.printing import debugprint
+from opwise.random import MRG_RandomStreams, RandomStreams
 
 pytestmark = pytest.mark.null
 

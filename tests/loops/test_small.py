@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import Mode, ProfileMode, function, grad, shared
+from opwise import Mode, ProfileMode, function, grad, linalg, shared
 from opwise.loops import Scan, scan, small, until
-from opwise.tensor import linalg
 
 pytestmark = pytest.mark.c
 
@@ -176,7 +175,7 @@ def test_runge_kutta_steps_and_their_gradients():
 def kalman(z, x, p):
     a, q, h = np.array([[1, 0.1], [0, 1]]), np.eye(2) * 0.01, np.eye(2)
     x, p = T.dot(a, x), T.dot(T.dot(a, p), a.T) + q
-    gain = T.dot(T.dot(p, h.T), linalg.matrix_inverse(T.dot(T.dot(h, p), h.T)))
+    gain = T.dot(T.dot(p, h.T), linalg.inv(T.dot(T.dot(h, p), h.T)))
     return x + T.dot(gain, z - T.dot(h, x)), p - T.dot(T.dot(gain, h), p)
 
 
@@ -190,7 +189,7 @@ def test_kalman_filter():
 def test_inverses_choose_pivots_as_lapack_does(n):
     matrices = T.dtensor3()
     h0 = np.zeros((n, n))
-    outputs, _ = scan(lambda m, h: h * 0.5 + linalg.matrix_inverse(m), matrices, h0)
+    outputs, _ = scan(lambda m, h: h * 0.5 + linalg.inv(m), matrices, h0)
     values = np.random.RandomState(n).randn(50, n, n)
     values[:, 0, 0] = 1e-9 if n > 1 else 1.0
     agrees([matrices], [outputs], values, exact=False)
@@ -198,7 +197,7 @@ def test_inverses_choose_pivots_as_lapack_does(n):
 
 def test_the_vm_solves_what_would_lose_digits():
     matrices = T.dtensor3()
-    outputs, _ = scan(lambda m, h: h * 0.5 + linalg.matrix_inverse(m), matrices, np.zeros((2, 2)))
+    outputs, _ = scan(lambda m, h: h * 0.5 + linalg.inv(m), matrices, np.zeros((2, 2)))
     f = function([matrices], outputs)
     values = np.random.RandomState(4).randn(40, 2, 2) + 2 * np.eye(2)
     values[[0, 7, 8, 39]] = [[1, 1], [1, 1 + 1e-7]]
@@ -210,7 +209,7 @@ def test_the_vm_solves_what_would_lose_digits():
 
 def test_singular_matrices_are_errors_that_name_the_step():
     matrices = T.dtensor3()
-    outputs, _ = scan(lambda m, h: h * 0.5 + linalg.matrix_inverse(m), matrices, np.zeros((2, 2)))
+    outputs, _ = scan(lambda m, h: h * 0.5 + linalg.inv(m), matrices, np.zeros((2, 2)))
     f = function([matrices], outputs)
     values = np.tile(np.eye(2), (30, 1, 1))
     values[20] = 1

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import Mode, as_op, function, grad
+from opwise import Mode, as_op, function, get_default_mode, grad
 from opwise.graph.traversal import ancestors
 from opwise.loops import Scan, scan, until
-from opwise.modes.mode import get_default_mode
 
 pytestmark = pytest.mark.c
 

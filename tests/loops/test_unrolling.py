@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import Mode, function, grad, shared
+from opwise import Constant, Mode, function, grad, shared
+from opwise.compile import DebugMode
 from opwise.graph.traversal import ancestors
-from opwise.graph.variable import Constant
 from opwise.loops import Scan, reduce, scan, until
 from opwise.loops.rules import unrolling
-from opwise.modes.debugmode import DebugMode
 
 pytestmark = pytest.mark.null
 

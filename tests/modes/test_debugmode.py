@@ -5,18 +5,13 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise import errors
-from opwise.compile.function import function
-from opwise.compile.shared import shared
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise import Apply, Mode, Op, errors, function, shared
+from opwise.compile import DebugMode
 from opwise.linkers import lowering
 from opwise.linkers.lowering import CStep
-from opwise.modes.debugmode import DebugMode
-from opwise.modes.mode import Mode
 from opwise.optimizers.passes import Optimizer
 from opwise.optimizers.rule import rule
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor import Elemwise
 
 
 class Planted(Op):

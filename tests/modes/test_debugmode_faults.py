@@ -6,19 +6,13 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import errors
-from opwise.compile.function import function
-from opwise.compile.shared import shared
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
+from opwise import Apply, Mode, Op, errors, function, shared
+from opwise.compile import DebugMode, optdb
 from opwise.linkers import kernels, lowering
 from opwise.linkers.lowering import CStep
-from opwise.modes.debugmode import DebugMode
-from opwise.modes.mode import Mode
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.passes import Optimizer
 from opwise.optimizers.rule import rule
-from opwise.optimizers.stages import optdb
 
 X = T.dvector("x")
 ONES = np.ones(3)

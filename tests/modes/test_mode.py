@@ -15,18 +15,25 @@ import pytest
 import opwise
 import opwise.modes.mode as modes
 import opwise.tensor as T
-from opwise import Mode, function, get_default_mode, get_mode, shared
+from opwise import (
+    CLinker,
+    DualLinker,
+    Mode,
+    OpWiseCLinker,
+    PerformLinker,
+    ProfileMode,
+    VM_Linker,
+    function,
+    get_default_mode,
+    get_mode,
+    register_mode,
+    shared,
+)
+from opwise.compile import DebugMode, MonitorMode, optdb, register_linker, register_optimizer
+from opwise.compile.nanguardmode import NanGuardMode
 from opwise.config import config
-from opwise.linkers.base import CLinker, OpWiseCLinker, PerformLinker, VM_Linker
-from opwise.linkers.wrap import DualLinker
-from opwise.modes.debugmode import DebugMode
-from opwise.modes.mode import register_linker, register_mode, register_optimizer
-from opwise.modes.monitormode import MonitorMode
-from opwise.modes.nanguardmode import NanGuardMode
-from opwise.modes.profilemode import ProfileMode
 from opwise.optimizers.database import Query
 from opwise.optimizers.passes import Optimizer, SeqOptimizer
-from opwise.optimizers.stages import optdb
 
 pytestmark = [pytest.mark.null, pytest.mark.usefixtures("no_compiler")]
 

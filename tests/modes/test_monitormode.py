@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.linkers.base import PerformLinker
-from opwise.modes.mode import Mode
-from opwise.modes.monitormode import MonitorMode, detect_nan
+from opwise import Mode, PerformLinker, function
+from opwise.compile import MonitorMode
+from opwise.modes.monitormode import detect_nan
 
 
 class Log:

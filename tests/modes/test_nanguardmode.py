@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
-from opwise.modes.nanguardmode import NanGuardMode
+from opwise import function, shared
+from opwise.compile.nanguardmode import NanGuardMode
 
 ALL = (True, True, True)
 NAN, INF, BIG = (True, False, False), (False, True, False), (False, False, True)

@@ -13,8 +13,7 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.modes.mode import get_mode
-from opwise.modes.profilemode import ProfileMode
+from opwise import ProfileMode, get_mode
 
 X = np.arange(12.0).reshape(4, 3)
 

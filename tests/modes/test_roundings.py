@@ -4,21 +4,20 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import grad, scalar
-from opwise.compile.function import function
+from opwise import function, grad, scalar
+from opwise.compile import DebugMode
 from opwise.errors import BadCLinkerOutput, BadOptimization, DebugModeError
 from opwise.linkers import kernels
 from opwise.loops import scan
 from opwise.modes.debugging import perturbation
-from opwise.modes.debugmode import DebugMode
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.rule import rule
-from opwise.scalar.composite import Composite, Instruction
+from opwise.scalar import Composite
+from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS
+from opwise.tensor import Elemwise, Sum
 from opwise.tensor.assertion import Assert
-from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
-from opwise.tensor.reduce import Sum
 
 F, D = T.fmatrix("f"), T.dmatrix("d")
 RANDOM = np.random.default_rng(5).uniform(-2, 2, (400, 40)).astype("float32")

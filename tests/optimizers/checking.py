@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from opwise import Constant, FunctionGraph, Variable
 from opwise.config import thread_flags
 from opwise.errors import BadOptimization
 from opwise.graph import provenance
-from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import io_toposort
-from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.folding import params
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.passes import Optimizer

@@ -4,20 +4,15 @@ import numpy as np
 import pytest
 from checking import evaluate
 
-from opwise.graph.apply import Apply
-from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.op import Op
-from opwise.graph.type import generic
-from opwise.graph.variable import Constant
+from opwise import Apply, Constant, FunctionGraph, Op, generic
 from opwise.optimizers import folding
 from opwise.optimizers.folding import constant_folding
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.scalar.op import OPS
-from opwise.tensor.creation import alloc, arange
+from opwise.tensor import Elemwise, alloc, arange, cast, constant
 from opwise.tensor.dimshuffle import dimshuffle
-from opwise.tensor.elemwise import Elemwise, cast, elemwise
+from opwise.tensor.elemwise import elemwise
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import constant
 
 pytestmark = pytest.mark.null
 

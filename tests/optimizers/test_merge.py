@@ -3,16 +3,14 @@
 import numpy as np
 import pytest
 
-from opwise.graph.apply import Apply
+from opwise import Apply, FunctionGraph, Op
 from opwise.graph.features import DestroyHandler
-from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.op import Op
 from opwise.optimizers import merge
 from opwise.optimizers.merge import MergeOptimizer
 from opwise.scalar.op import OPS
-from opwise.tensor.elemwise import Elemwise, bare, elemwise
+from opwise.tensor import Elemwise, constant
+from opwise.tensor.elemwise import bare, elemwise
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import constant
 
 pytestmark = pytest.mark.null
 

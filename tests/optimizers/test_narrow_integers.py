@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.modes.mode import Mode
+from opwise import Mode, function
 
 #: programs of a vector n of integers and a vector x of floats
 FORMS = """-n / 2; (-n) * 0.5; T.neg(n) * np.float64(2); 1.5 - (-n); 3.0 * (-n) * x; (-n) / (-n - 1)

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from checking import check_rewrite, evaluate
 
+from opwise import FunctionGraph, get_mode
+from opwise.compile import AddDestroyHandler, AddFeatureOptimizer
 from opwise.config import change_flags
 from opwise.errors import BadOptimization, InconsistencyError
 from opwise.graph.features import Feature, NoOutputFromInplace
-from opwise.graph.fgraph import FunctionGraph, Interface
-from opwise.modes.mode import get_mode
+from opwise.graph.fgraph import Interface
 from opwise.optimizers.merge import MergeOptimizer
 from opwise.optimizers.navigators import (
     EquilibriumOptimizer,
@@ -21,23 +22,15 @@ from opwise.optimizers.navigators import (
     in2out,
     out2in,
 )
-from opwise.optimizers.passes import (
-    AddDestroyHandler,
-    AddFeatureOptimizer,
-    Optimizer,
-    SeqOptimizer,
-    inplace_optimizer,
-    optimizer,
-    run_pass,
-)
+from opwise.optimizers.passes import Optimizer, SeqOptimizer, inplace_optimizer, optimizer, run_pass
 from opwise.optimizers.pattern import OpRemove, OpSub, PatternSub
 from opwise.optimizers.rule import LocalOptGroup, LocalOptimizer, rule
 from opwise.optimizers.rules.inplace import InplaceElemwiseOptimizer
 from opwise.scalar.op import OPS
+from opwise.tensor import Elemwise, cast, constant
 from opwise.tensor.dimshuffle import dimshuffle
-from opwise.tensor.elemwise import Elemwise, cast, elemwise
+from opwise.tensor.elemwise import elemwise
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import constant
 
 pytestmark = pytest.mark.null
 

@@ -8,19 +8,16 @@ import weakref
 import pytest
 from checking import check_rewrite
 
-from opwise.compile.fromgraph import OpFromGraph
-from opwise.graph.apply import Apply
-from opwise.graph.fgraph import FunctionGraph, Interface
-from opwise.graph.op import Op
+from opwise import Apply, FunctionGraph, Op, OpFromGraph
+from opwise.graph.fgraph import Interface
 from opwise.optimizers import rule as rules
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.pattern import OpRemove, OpSub, PatternSub
 from opwise.optimizers.rule import LocalOptGroup, LocalOptimizer, RuleIndex, local_optimizer, rule
 from opwise.scalar.op import OPS
-from opwise.tensor.dimshuffle import DimShuffle
-from opwise.tensor.elemwise import Elemwise, bare, elemwise
+from opwise.tensor import DimShuffle, Elemwise, constant
+from opwise.tensor.elemwise import bare, elemwise
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import constant
 
 pytestmark = pytest.mark.null
 

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import advise, function, shared
+from opwise import Mode, advise, function, shared
+from opwise.compile import DebugMode
 from opwise.config import change_flags
-from opwise.modes.debugmode import DebugMode
-from opwise.modes.mode import Mode
+from opwise.ifelse import ifelse
 from opwise.optimizers.shapechecks import LengthsAgree
-from opwise.tensor.ifelse import ifelse
 
 pytestmark = pytest.mark.null
 

@@ -7,20 +7,16 @@ import numpy as np
 import pytest
 from checking import evaluate
 
+from opwise import Apply, Constant, FunctionGraph, Op, generic
+from opwise.compile import Shape_i
 from opwise.config import change_flags
 from opwise.errors import ShapeError
-from opwise.graph.apply import Apply
-from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.op import Op
-from opwise.graph.type import generic
-from opwise.graph.variable import Constant
 from opwise.optimizers.shapefeature import ShapeFeature, ShapeOptimizer, same_shape
-from opwise.tensor.creation import alloc
+from opwise.tensor import alloc, constant
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import elemwise
-from opwise.tensor.shape import Shape_i, shape_i
+from opwise.tensor.shape import shape_i
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import constant
 
 pytestmark = pytest.mark.null
 

@@ -8,11 +8,11 @@ import sys
 import numpy as np
 import pytest
 
+from opwise import Apply, FunctionGraph, Op
+from opwise.compile import optdb
 from opwise.config import change_flags, config
 from opwise.graph import provenance
-from opwise.graph.apply import Apply
-from opwise.graph.fgraph import FunctionGraph, Interface
-from opwise.graph.op import Op
+from opwise.graph.fgraph import Interface
 from opwise.optimizers import stages
 from opwise.optimizers.database import DB, Query, SequenceDB
 from opwise.optimizers.merge import MergeOptimizer
@@ -23,7 +23,6 @@ from opwise.optimizers.stages import (
     PIPELINE,
     RULE_MODULES,
     Stage,
-    optdb,
     optimize,
     register_canonicalize,
     register_specialize,
@@ -31,9 +30,9 @@ from opwise.optimizers.stages import (
     register_uncanonicalize,
     register_useless,
 )
+from opwise.tensor import constant
 from opwise.tensor.elemwise import elemwise
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import constant
 
 pytestmark = pytest.mark.null
 

@@ -3,7 +3,7 @@
 import pytest
 
 import opwise.tensor as T
-from opwise.graph.fgraph import FunctionGraph
+from opwise import FunctionGraph
 from opwise.graph.provenance import rewriting
 from opwise.optimizers.rules.fusion import (
     MAX_INSTRUCTIONS,
@@ -12,7 +12,7 @@ from opwise.optimizers.rules.fusion import (
     FusionOptimizer,
 )
 from opwise.optimizers.unfused import explain_fusion, named
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor import Elemwise
 
 pytestmark = pytest.mark.null
 

@@ -9,12 +9,11 @@ import opwise.tensor as T
 from opwise import Mode, function, shared
 from opwise.config import change_flags
 from opwise.gradient import grad
+from opwise.nn import conv2d, relu
 from opwise.profiling import compare, jsonreports, tabular
 from opwise.profiling.html import differencedata, profiledata
 from opwise.profiling.profile import Profile
 from opwise.profiling.reports import details
-from opwise.tensor.conv.functions import conv2d
-from opwise.tensor.nnet.nnet import relu
 
 CHOSEN = {"algorithm": "direct", "why_algorithm": "it is measured to be the fastest"}
 

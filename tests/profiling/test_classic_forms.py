@@ -16,7 +16,7 @@ import pytest
 import theano
 from benchmark.regression.cases import seed_case
 from benchmark.regression.regression import RegressionLayer
-from opwise.modes.mode import Mode
+from opwise import Mode
 
 GOLDEN = Path(__file__).parent / "golden"
 ROOT = Path(__file__).resolve().parents[2]

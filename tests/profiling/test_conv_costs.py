@@ -8,11 +8,11 @@ import pytest
 import opwise.tensor as T
 from opwise import Mode, function
 from opwise.gradient import grad
+from opwise.nn import conv2d, conv3d, pool_2d
 from opwise.profiling.machinelimits import MachineLimits, Peak
 from opwise.profiling.roofline import attainable
-from opwise.tensor.conv.functions import conv2d, conv3d
 from opwise.tensor.conv.geometry import n_met
-from opwise.tensor.conv.pool import MODES, pool_2d
+from opwise.tensor.conv.pool import MODES
 from opwise.tensor.type import tensor_type
 
 #: bytes of the vector with the lengths that a gradient is to have

@@ -9,12 +9,12 @@ import pytest
 
 import theano
 import theano.tensor as T
-from opwise.compile.fromgraph import OpFromGraph
+from opwise import OpFromGraph, ProfileStats
+from opwise.compile import ScanProfileStats
 from opwise.profiling import aggregate, compare, nesting
 from opwise.profiling.html.profiledata import of_profile
 from opwise.profiling.merge import merge
 from opwise.profiling.profile import Profile
-from opwise.profiling.stats import ProfileStats, ScanProfileStats
 from opwise.profiling.traces import export_chrome_trace, export_speedscope
 from theano import Apply, Op, ProfileMode, function, scan
 

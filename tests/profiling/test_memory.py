@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.linkers.base import PerformLinker
-from opwise.modes.mode import Mode
-from opwise.modes.profilemode import ProfileMode
+from opwise import Mode, PerformLinker, ProfileMode, function
 from opwise.profiling import memory
 from opwise.profiling.profile import Profile
 from opwise.profiling.reports import profilestats
+from opwise.tensor import Elemwise
 from opwise.tensor.blas import BatchedDot, Dot22, Gemm, Gemv, Ger
-from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.sort import SortOp
 
@@ -282,7 +279,7 @@ def test_applys_show_their_arrays_and_rates(measured):
 
 
 def test_a_section_for_several_functions(flags):
-    from opwise.profiling.stats import ProfileStats
+    from opwise import ProfileStats
 
     flags(profile_memory=True)
     stats = ProfileStats(atexit_print=False)

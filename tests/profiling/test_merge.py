@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import function
 from opwise.profiling import compare, tabular
 from opwise.profiling.merge import merge
 from opwise.profiling.model import whole_ns

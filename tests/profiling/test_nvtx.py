@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
-from opwise.linkers.base import OpWiseCLinker, PerformLinker, VM_Linker
-from opwise.modes.mode import Mode
-from opwise.modes.profilemode import ProfileMode
+from opwise import (
+    Apply,
+    Mode,
+    Op,
+    OpWiseCLinker,
+    PerformLinker,
+    ProfileMode,
+    VM_Linker,
+    function,
+    shared,
+)
 from opwise.profiling import nvtx
 
 LINKERS = {

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.modes.profilemode import ProfileMode
+from opwise import ProfileMode, function
 from opwise.profiling.memory import MemoryProfile
 from opwise.profiling.profile import Profile
 

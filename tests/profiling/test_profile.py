@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import ProfileStats, function
 from opwise.errors import ProfileFormatError
 from opwise.profiling.model import ProfileData
 from opwise.profiling.profile import FORMAT, VERSION, Profile, schema
-from opwise.profiling.stats import ProfileStats
 
 pytestmark = pytest.mark.null
 

@@ -13,8 +13,8 @@ import pytest
 
 import opwise
 import opwise.tensor as T
+from opwise import generic
 from opwise.compile.report import FrontEndTimes
-from opwise.graph.type import generic
 from opwise.profiling.recorder import Recorder
 from opwise.profiling.reports import profilestats
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import function
 from opwise.profiling.profile import Profile
 from opwise.profiling.reports import rewrites
 

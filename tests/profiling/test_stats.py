@@ -12,12 +12,10 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import Mode, ProfileStats, function
 from opwise.config import change_flags
-from opwise.modes.mode import Mode
 from opwise.profiling.profile import Profile
-from opwise.profiling.stats import ProfileStats
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor import Elemwise
 from opwise.tensor.extra_ops import DiffOp
 
 X = T.dvector("x")

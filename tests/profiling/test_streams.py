@@ -9,11 +9,8 @@ import sys
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.graph.apply import Apply
+from opwise import Apply, Op, ProfileMode, function
 from opwise.graph.escaping import printable
-from opwise.graph.op import Op
-from opwise.modes.profilemode import ProfileMode
 from opwise.profiling import stats
 from opwise.profiling.profile import Profile
 from opwise.profiling.streams import show, write

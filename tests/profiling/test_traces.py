@@ -10,8 +10,7 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.modes.profilemode import ProfileMode
+from opwise import ProfileMode, function
 from opwise.profiling import aggregate
 from opwise.profiling.model import CallFrame
 from opwise.profiling.profile import CallProfile, OriginProfile, Profile

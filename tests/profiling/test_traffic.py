@@ -4,16 +4,13 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import Mode, function, shared
+from opwise import Apply, Mode, Op, function, shared
 from opwise.graph import costs
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
 from opwise.profiling.profile import ArrayProfile
-from opwise.scalar.composite import Composite
+from opwise.scalar import Composite, get_scalar_type
 from opwise.scalar.op import OPS
-from opwise.scalar.types import get_scalar_type
+from opwise.tensor import Elemwise
 from opwise.tensor.blas import Ger, batched_dot, gemm_no_inplace, gemv_no_inplace
-from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.extra_ops import CpuContiguous
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet import softmax

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from opwise.distributed import Wait, WorkerProfile, WorkersProfile
 from opwise.profiling.profile import Profile
 from opwise.profiling.reports.workers import sections
-from opwise.profiling.workers import Wait, WorkerProfile, WorkersProfile, named_apart
+from opwise.profiling.workers import named_apart
 
 pytestmark = pytest.mark.null
 

@@ -8,10 +8,9 @@ import pytest
 from scipy import special as scipy_special
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.modes.mode import Mode
+from opwise import Mode, function
 from opwise.scalar.op import OPS
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor import Elemwise
 
 LONG = np.longdouble
 MAX_ULP = 4

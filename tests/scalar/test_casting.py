@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
-from opwise.scalar import casting, dtypes
+from opwise import function, shared
+from opwise.scalar import ScalarConstant, casting, dtypes, get_scalar_type
 from opwise.scalar.op import cast_op
-from opwise.scalar.types import get_scalar_type
-from opwise.scalar.variable import ScalarConstant
-from opwise.testing.configurations import CONFIGURATIONS, mode_of
+from opwise.testing import CONFIGURATIONS
+from opwise.testing.configurations import mode_of
 
 FLOATS = ("float16", "float32", "float64")
 TARGETS = (*dtypes.INTEGERS, "bool")

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from opwise.graph.traversal import io_toposort
-from opwise.scalar import csource
-from opwise.scalar.composite import Composite, Instruction, Literal
-from opwise.scalar.op import OPS, Cast, cast_op
-from opwise.scalar.types import constant, get_scalar_type
+from opwise.scalar import Cast, Composite, constant, csource, get_scalar_type
+from opwise.scalar.composite import Instruction, Literal
+from opwise.scalar.op import OPS, cast_op
 
 pytestmark = pytest.mark.null
 

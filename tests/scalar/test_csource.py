@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opwise.scalar import csource, dtypes
-from opwise.scalar.op import OPS, UnaryScalarOp, cast_op
+from opwise.scalar import UnaryScalarOp, csource, dtypes
+from opwise.scalar.op import OPS, cast_op
 from opwise.scalar.spec import ROWS
 
 

@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from opwise.scalar import fission
-from opwise.scalar.composite import Composite, Instruction
+from opwise.scalar import Composite, fission
+from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS, cast_op
 
 pytestmark = pytest.mark.null

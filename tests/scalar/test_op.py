@@ -4,9 +4,8 @@ import threading
 
 import pytest
 
-from opwise.scalar.op import ScalarOp
-from opwise.scalar.preferences import upcast_out
-from opwise.scalar.types import autocast, autocast_float_as
+from opwise.scalar import ScalarOp, autocast_float_as, upcast_out
+from opwise.scalar.types import autocast
 
 pytestmark = pytest.mark.null
 

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.modes.mode import Mode
+from opwise import Mode, function
+from opwise.scalar import get_scalar_type, specific_out, transfer_type, upgrade_to_float
 from opwise.scalar import op as scalar_ops
-from opwise.scalar.preferences import specific_out, transfer_type, upgrade_to_float
-from opwise.scalar.types import get_scalar_type
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor import Elemwise
 
 MODES = ["FAST_RUN", "FAST_COMPILE", "DEBUG_MODE", "py"]
 

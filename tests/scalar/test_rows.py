@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import function
 from opwise.graph.traversal import io_toposort
-from opwise.scalar import csource, dtypes
+from opwise.scalar import csource, dtypes, get_scalar_type
 from opwise.scalar.op import CLASSES, OPS, SCALAR_ALGEBRA, numpy_callable
 from opwise.scalar.spec import ROWS
-from opwise.scalar.types import get_scalar_type
 from opwise.testing.configurations import mode_of
 
 # ======================================================================================

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.modes.mode import Mode
+from opwise import Mode, function
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS, numpy_callable
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor import Elemwise
 from opwise.testing.configurations import mode_of
 
 pytestmark = [

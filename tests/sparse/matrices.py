@@ -5,8 +5,8 @@ import scipy.sparse as sp
 
 import theano
 from opwise.gradient import verify_grad
-from opwise.sparse import CSM, csm_data, dense_from_sparse
-from opwise.sparse.type import SparseType, holds_sparse
+from opwise.sparse import CSM, SparseType, csm_data, dense_from_sparse
+from opwise.sparse.type import holds_sparse
 
 FORMATS = ("csr", "csc")
 

@@ -13,7 +13,7 @@ from matrices import FORMATS, matrix, run
 
 import theano
 import theano.tensor as T
-from opwise.sparse.type import SparseType
+from opwise.sparse import SparseType
 from theano import sparse
 from theano.sparse.basic import _is_dense, _is_dense_variable, _is_sparse, _is_sparse_variable
 

@@ -6,15 +6,14 @@ No function is compiled, so a fault here is a fault of the Ops.
 import numpy as np
 import pytest
 
+from opwise import Constant
 from opwise.errors import ShapeError
 from opwise.gradient import Rop, grad
 from opwise.graph.traversal import io_toposort
-from opwise.graph.variable import Constant
+from opwise.tensor import TensorConstant, TensorType, constant
 from opwise.tensor import elemwise as elementwise
-from opwise.tensor.operators import TensorConstant
-from opwise.tensor.reduce import sum as sum_
-from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import constant
+from opwise.tensor import sum as sum_
+from opwise.tensor.type import tensor_type
 
 
 def strided(value):

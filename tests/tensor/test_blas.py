@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from opwise.errors import InconsistencyError
-from opwise.tensor import operators  # noqa: F401  (the operators are attached)
+from opwise.tensor import (
+    constant,
+)
 from opwise.tensor.blas import (
     CGemv,
     CGer,
@@ -26,7 +28,6 @@ from opwise.tensor.blas import (
     ger_destructive,
 )
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import constant
 
 pytestmark = pytest.mark.null
 

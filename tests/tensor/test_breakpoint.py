@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import function
 from opwise.gradient import Rop, grad
 from opwise.tensor.breakpoint import PdbBreakpoint
 
@@ -34,7 +34,7 @@ def stops(monkeypatch):
 @pytest.fixture(params=["FAST_RUN", "FAST_COMPILE", "py"])
 def compiled(request):
     """Return a function of x and y that stops where the sum of x is more than 10."""
-    from opwise.modes.mode import Mode
+    from opwise import Mode
 
     mode = Mode("py", "fast_run") if request.param == "py" else request.param
     x, y = T.dvectors("xy")

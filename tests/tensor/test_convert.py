@@ -3,25 +3,21 @@
 import numpy as np
 import pytest
 
+from opwise import generic
+from opwise.compile import DeepCopyOp, ViewOp, deep_copy_op, view_op
 from opwise.gradient import grad
-from opwise.graph.type import generic
-from opwise.scalar.types import get_scalar_type
-from opwise.scalar.variable import ScalarConstant
-from opwise.tensor.convert import (
-    DeepCopyOp,
-    OutputGuard,
+from opwise.scalar import ScalarConstant, get_scalar_type
+from opwise.tensor import (
     ScalarFromTensor,
     TensorFromScalar,
-    ViewOp,
-    deep_copy_op,
+    as_tensor_variable,
     scalar_from_tensor,
     tensor_copy,
     tensor_from_scalar,
-    view_op,
 )
+from opwise.tensor.convert import OutputGuard
 from opwise.tensor.elemwise import elemwise
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable
 
 s, n = tensor_type("float64", ())("s"), tensor_type("int64", ())("n")
 x = tensor_type("float64", (False, False))("x")

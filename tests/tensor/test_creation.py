@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
+from opwise import FunctionGraph
 from opwise.config import change_flags
-from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.null import is_disconnected
-from opwise.tensor import operators  # noqa: F401  (the operators are attached)
-from opwise.tensor.creation import (
+from opwise.tensor import (
     Alloc,
     AllocEmpty,
     ARange,
     Eye,
     Tri,
     alloc,
-    alloc_empty,
     arange,
+    cast,
+    constant,
     eye,
     fill,
     identity_like,
@@ -26,16 +26,16 @@ from opwise.tensor.creation import (
     ogrid,
     ones,
     ones_like,
+    shape,
     tri,
     tril,
     triu,
     zeros,
     zeros_like,
 )
-from opwise.tensor.elemwise import FUNCTIONS, cast
-from opwise.tensor.shape import shape
+from opwise.tensor.creation import alloc_empty
+from opwise.tensor.elemwise import FUNCTIONS
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import constant
 
 
 def tensor(dtype, pattern, name):

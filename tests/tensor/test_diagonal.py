@@ -5,16 +5,15 @@ import pytest
 
 from opwise.config import config
 from opwise.gradient import grad
-from opwise.tensor import operators  # noqa: F401  (the operators are attached)
-from opwise.tensor.diagonal import (
+from opwise.tensor import (
     AllocDiag,
     ExtractDiag,
+    cast,
     diag,
     diagonal,
     fill_diagonal,
     fill_diagonal_offset,
 )
-from opwise.tensor.elemwise import cast
 from opwise.tensor.type import tensor_type
 
 pytestmark = pytest.mark.null

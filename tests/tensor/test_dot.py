@@ -6,17 +6,20 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import ProfileMode, function
+from opwise import Generic, ProfileMode, Variable, dot, function
 from opwise.config import config
 from opwise.gradient import grad
-from opwise.graph.type import Generic
-from opwise.graph.variable import Variable
-from opwise.scalar import dtypes
-from opwise.tensor import operators  # noqa: F401  (the operators are attached)
+from opwise.scalar import upcast
+from opwise.tensor import (
+    Dot,
+    batched_dot,
+    batched_tensordot,
+    cast,
+    outer,
+    tensordot,
+)
 from opwise.tensor.blas import BatchedDot
-from opwise.tensor.dot import Dot, _dot
-from opwise.tensor.elemwise import cast
-from opwise.tensor.products import batched_dot, batched_tensordot, dot, outer, tensordot
+from opwise.tensor.dot import _dot
 from opwise.tensor.type import tensor_type
 
 pytestmark = pytest.mark.null
@@ -66,7 +69,7 @@ DTYPES = ("int8", "int32", "uint16", "bool", "float16", "float32", "float64", "c
 def test_dot_of_dtypes(run, left, right):
     x, y = tensor(left, 2), tensor(right, 2)
     values = {x: np.eye(2).astype(left), y: np.ones((2, 2)).astype(right)}
-    assert dot(x, y).type.dtype == dtypes.upcast(left, right)
+    assert dot(x, y).type.dtype == upcast(left, right)
     np.testing.assert_array_equal(run(dot(x, y), values), np.ones((2, 2)))
 
 

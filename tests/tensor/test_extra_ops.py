@@ -5,8 +5,9 @@ import pytest
 
 from opwise.config import config
 from opwise.gradient import grad
-from opwise.tensor import operators  # noqa: F401  (the operators are attached)
-from opwise.tensor.elemwise import cast
+from opwise.tensor import (
+    cast,
+)
 from opwise.tensor.extra_ops import (
     CumOp,
     CumprodOp,

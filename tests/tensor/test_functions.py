@@ -6,7 +6,7 @@ import pytest
 import opwise.tensor as T
 from opwise.errors import ComplexError
 from opwise.gradient import verify_grad
-from opwise.tensor.creation import Alloc
+from opwise.tensor import Alloc
 from opwise.tensor.elemwise import elemwise
 
 RNG = np.random.RandomState(1)

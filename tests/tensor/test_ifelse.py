@@ -7,17 +7,13 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.compile.fromgraph import OpFromGraph
-from opwise.compile.function import function
-from opwise.compile.shared import shared
-from opwise.compile.streams import RandomStreams
+from opwise import Mode, OpFromGraph, function, generic, shared
 from opwise.config import change_flags
 from opwise.gradient import DisconnectedInputError, Rop, grad, verify_grad
-from opwise.graph.printing import debugprint
-from opwise.graph.type import generic
-from opwise.modes.mode import Mode
+from opwise.ifelse import IfElse, ifelse
+from opwise.printing import debugprint
+from opwise.random import RandomStreams
 from opwise.sparse import csc_matrix
-from opwise.tensor.ifelse import IfElse, ifelse
 
 MODES = ["FAST_RUN", "FAST_COMPILE", "DEBUG_MODE", "PROFILE_MODE"]
 LINKERS = ["cvm", "vm", "py", "c|py", "cvm_nogc", "vm_nogc"]

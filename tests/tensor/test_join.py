@@ -4,27 +4,27 @@ import numpy as np
 import pytest
 
 from opwise.errors import AsTensorError
-from opwise.graph.null import disconnected_type, is_null
-from opwise.scalar.types import get_scalar_type
-from opwise.tensor import operators  # noqa: F401  (the operators are attached)
-from opwise.tensor.elemwise import cast
-from opwise.tensor.join import (
+from opwise.gradient import disconnected_type
+from opwise.graph.null import is_null
+from opwise.scalar import get_scalar_type
+from opwise.tensor import (
     Join,
-    MakeVector,
     Split,
+    as_tensor_variable,
+    cast,
     concatenate,
+    constant,
     horizontal_stack,
     join,
     join_,
-    make_vector,
+    shape,
     split,
     stack,
     stacklists,
     vertical_stack,
 )
-from opwise.tensor.shape import shape
+from opwise.tensor.join import MakeVector, make_vector
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant
 
 
 def tensor(dtype, pattern, name):

@@ -3,36 +3,38 @@
 import numpy as np
 import pytest
 
+from opwise import get_scalar_constant_value
+from opwise.compile import Shape_i, deep_copy_op, view_op
 from opwise.errors import EmptyConstantError, NotScalarConstantError
 from opwise.gradient import grad
+from opwise.scalar import constant as scalar_constant
+from opwise.scalar import get_scalar_type
 from opwise.scalar.op import OPS as SCALAR_OPS
-from opwise.scalar.types import constant as scalar_constant
-from opwise.scalar.types import get_scalar_type
-from opwise.tensor import operators  # noqa: F401  (the operators are attached)
-from opwise.tensor.assertion import assert_
-from opwise.tensor.convert import deep_copy_op, scalar_from_tensor, tensor_from_scalar, view_op
-from opwise.tensor.creation import alloc, fill, zeros, zeros_like
-from opwise.tensor.dimshuffle import dimshuffle
-from opwise.tensor.elemwise import FUNCTIONS, cast
-from opwise.tensor.join import MakeVector, join
-from opwise.tensor.knownvalues import (
-    extract_constant,
-    get_scalar_constant_value,
-    get_vector_length,
-    is_one,
-    vector_entry,
-)
-from opwise.tensor.shape import (
-    Shape_i,
+from opwise.tensor import (
     addbroadcast,
-    is_length,
+    alloc,
+    cast,
+    constant,
+    extract_constant,
+    fill,
+    get_vector_length,
+    join,
+    scalar_from_tensor,
     shape,
     specify_shape,
+    tensor_from_scalar,
     unbroadcast,
+    zeros,
+    zeros_like,
 )
+from opwise.tensor.assertion import assert_
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import FUNCTIONS
+from opwise.tensor.join import MakeVector
+from opwise.tensor.knownvalues import is_one, vector_entry
+from opwise.tensor.shape import is_length
 from opwise.tensor.subtensor import constant_index
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import constant
 
 
 def tensor(dtype, pattern, name):

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import In, ProfileMode, function, shared
-from opwise.tensor import lists
-from opwise.tensor.lists import TypedListType, make_list
-from opwise.tensor.slices import slicetype
+from opwise import In, ProfileMode, function, shared, typed_list
+from opwise.tensor import slicetype
+from opwise.typed_list import TypedListType, make_list
 
 pytestmark = pytest.mark.null
 
@@ -124,7 +123,7 @@ def test_lists_of_lists(v, mode):
 
 def test_a_shared_list_grows(v):
     kept = shared([])
-    of_lists = lists.TypedListVariable(TypedListType(T.dvector))
+    of_lists = typed_list.TypedListVariable(TypedListType(T.dvector))
     f = function([of_lists, v], of_lists.append(v))
     for _ in range(2):
         kept.set_value(f(kept.get_value(), A))
@@ -173,8 +172,8 @@ def test_a_list_and_an_element_of_it_may_both_be_arguments(xs, v):
         (lambda xs, v: xs.insert(T.dscalar(), v), AssertionError),
         (lambda xs, v: xs[v], TypeError),
         (lambda xs, v: xs[T.iscalar()], AssertionError),
-        (lambda xs, v: lists.length(v), AssertionError),
-        (lambda xs, v: lists.count(xs, 3), AssertionError),
+        (lambda xs, v: typed_list.length(v), AssertionError),
+        (lambda xs, v: typed_list.count(xs, 3), AssertionError),
         (lambda xs, v: make_list(v), AssertionError),
         (lambda xs, v: make_list([v, T.fvector()]), TypeError),
         (lambda xs, v: make_list([]), IndexError),

@@ -5,12 +5,12 @@ import pickle
 import numpy as np
 import pytest
 
-from opwise.scalar.composite import Composite, Instruction
+from opwise.scalar import Composite
+from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS
-from opwise.tensor import operators, reduce  # noqa: F401  (the operators are attached)
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor import CAReduce, Elemwise, Prod, Sum
 from opwise.tensor.mapreduce import MapReduce
-from opwise.tensor.reduce import All, Any, CAReduce, Prod, Sum
+from opwise.tensor.reduce import All, Any
 from opwise.tensor.type import tensor_type
 
 pytestmark = pytest.mark.null

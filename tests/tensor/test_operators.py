@@ -6,15 +6,18 @@ import operator
 import numpy as np
 import pytest
 
+from opwise import Generic
 from opwise.errors import NotScalarConstantError
-from opwise.graph.type import Generic
-from opwise.scalar import dtypes
-from opwise.tensor import operators  # noqa: F401  (the operators are attached)
+from opwise.scalar import upcast
+from opwise.tensor import (
+    TensorVariable,
+    constant,
+    register_transfer,
+    transfer,
+)
 from opwise.tensor.assertion import Assert
-from opwise.tensor.operators import TensorVariable
-from opwise.tensor.transfer import _transfers, register_transfer, transfer
+from opwise.tensor.transfer import _transfers
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import constant
 
 pytestmark = pytest.mark.null
 
@@ -218,7 +221,7 @@ def test_dtypes_beside_numpy_numbers():
     assert (np.float64(1.5) * single).dtype == "float64"
     assert (np.float32(1.5) * single).dtype == "float32"
     assert (1.5 * single).dtype == "float32"
-    assert (2**40 * single).dtype == dtypes.upcast("int64", "float32")
+    assert (2**40 * single).dtype == upcast("int64", "float32")
 
 
 # ======================================================================================

@@ -4,9 +4,10 @@ import pytest
 
 import opwise
 import opwise.tensor as T
+from opwise import pp, pprint
 from opwise.gradient import grad
-from opwise.graph.printing import PPrinter, Print, debugprint, min_informative_str, pp, pprint
-from opwise.scalar.types import get_scalar_type
+from opwise.printing import PPrinter, Print, debugprint, min_informative_str
+from opwise.scalar import get_scalar_type
 from opwise.tensor.printers import DimShufflePrinter, MakeVectorPrinter, SubtensorPrinter
 
 pytestmark = pytest.mark.null

@@ -3,25 +3,23 @@
 import numpy as np
 import pytest
 
+import opwise.tensor as T
 from opwise.config import change_flags
 from opwise.errors import MethodNotDefined
-from opwise.gradient import grad
-from opwise.graph.null import disconnected_type, is_disconnected, is_null
-from opwise.scalar.op import OPS, BinaryScalarOp
-from opwise.tensor import operators, reduce  # noqa: F401  (the operators are attached)
-from opwise.tensor.elemwise import cast
-from opwise.tensor.reduce import (
-    All,
-    Any,
+from opwise.gradient import disconnected_type, grad
+from opwise.graph.null import is_disconnected, is_null
+from opwise.scalar import BinaryScalarOp
+from opwise.scalar.op import OPS
+from opwise.tensor import (
     Argmax,
     CAReduce,
-    CAReduceDtype,
     MaxAndArgmax,
     Prod,
-    ProdWithoutZeros,
     Sum,
     argmax,
     argmin,
+    cast,
+    constant,
     makeKeepDims,
     max_and_argmax,
     mean,
@@ -30,12 +28,11 @@ from opwise.tensor.reduce import (
     std,
     var,
 )
+from opwise.tensor.reduce import All, Any, CAReduceDtype, ProdWithoutZeros
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import constant
 
 FUNCTIONS = {
-    name: getattr(reduce, name)
-    for name in "sum prod mean var std max min argmax argmin any all".split()
+    name: getattr(T, name) for name in "sum prod mean var std max min argmax argmin any all".split()
 }
 
 
@@ -87,7 +84,7 @@ def test_ops_are_equal_by_what_they_compute():
     assert Sum(dtype="int8") != Sum()
     assert All(0) != Any(0)
     assert CAReduce(OPS["maximum"]) != CAReduce(OPS["minimum"])
-    assert reduce.sum(x, 1).owner.op is reduce.sum(t, 1).owner.op
+    assert T.sum(x, 1).owner.op is T.sum(t, 1).owner.op
 
 
 def test_a_reduction_needs_a_binary_operation():
@@ -98,18 +95,18 @@ def test_a_reduction_needs_a_binary_operation():
 @pytest.mark.parametrize(
     "build, text",
     [
-        (lambda: reduce.sum(x), "Sum{acc_dtype=float64}(x)"),
-        (lambda: reduce.sum(x, (0, 1)), "Sum{axis=[0, 1], acc_dtype=float64}(x)"),
-        (lambda: reduce.sum(x, -1, keepdims=True),
+        (lambda: T.sum(x), "Sum{acc_dtype=float64}(x)"),
+        (lambda: T.sum(x, (0, 1)), "Sum{axis=[0, 1], acc_dtype=float64}(x)"),
+        (lambda: T.sum(x, -1, keepdims=True),
          "InplaceDimShuffle{0,x}(Sum{axis=[1], acc_dtype=float64}(x))"),
         (lambda: prod(x), "Prod{axis=None, dtype='float64', acc_dtype='float64'}(x)"),
-        (lambda: reduce.max(x, 1), "MaxAndArgmax{axis=(1,)}.0(x)"),
-        (lambda: reduce.min(x, 1),
+        (lambda: T.max(x, 1), "MaxAndArgmax{axis=(1,)}.0(x)"),
+        (lambda: T.min(x, 1),
          "Elemwise{neg,no_inplace}(MaxAndArgmax{axis=(1,)}.0(Elemwise{neg,no_inplace}(x)))"),
         (lambda: argmin(x), "MaxAndArgmax{axis=(0, 1)}.1(Elemwise{neg,no_inplace}(x))"),
-        (lambda: reduce.any(x, 0),
+        (lambda: T.any(x, 0),
          "Any{0}(Elemwise{neq,no_inplace}(x, InplaceDimShuffle{x,x}(TensorConstant{0})))"),
-        (lambda: reduce.max(s), "MaxAndArgmax{axis=()}.0(s)"),
+        (lambda: T.max(s), "MaxAndArgmax{axis=()}.0(s)"),
     ],
 )  # fmt: skip
 def test_the_graph_that_a_user_sees(dump, build, text):
@@ -143,26 +140,26 @@ DTYPES = {
 def test_dtypes_follow_from_the_input(dtype):
     w = tensor(dtype, 1)
     expected = DTYPES[dtype].split()
-    total = reduce.sum(w)
+    total = T.sum(w)
     found = [total.type.dtype, mean(w).type.dtype, var(w).type.dtype, total.owner.op.acc_dtype]
     assert found == expected
     assert prod(w).type.dtype == expected[0]
-    assert reduce.max(w).type.dtype == dtype
+    assert T.max(w).type.dtype == dtype
     assert argmax(w).type.dtype == "int64"
-    assert reduce.any(w).type.dtype == reduce.all(w).type.dtype == "bool"
+    assert T.any(w).type.dtype == T.all(w).type.dtype == "bool"
 
 
 def test_dtypes_that_are_given():
     w, f = tensor("int8", 1), tensor("float32", 1)
-    assert reduce.sum(w, dtype="float32").type.dtype == "float32"
-    assert reduce.sum(f, dtype=np.float64).type.dtype == "float64"
-    assert reduce.sum(f, acc_dtype="float32").owner.op.acc_dtype == "float32"
+    assert T.sum(w, dtype="float32").type.dtype == "float32"
+    assert T.sum(f, dtype=np.float64).type.dtype == "float64"
+    assert T.sum(f, acc_dtype="float32").owner.op.acc_dtype == "float32"
     assert mean(w, dtype="float32").type.dtype == "float32"
     assert mean(w, dtype="float16").type.dtype == "float16"
     assert mean(w, dtype="int32").type.dtype == "float64"
     assert mean(f, dtype="float64").type.dtype == "float64"
     with change_flags(floatX="float32"):
-        assert reduce.sum(v, dtype="floatX").type.dtype == "float32"
+        assert T.sum(v, dtype="floatX").type.dtype == "float32"
         assert mean(tensor("int32", 1)).type.dtype == "float64"
 
 
@@ -173,12 +170,12 @@ def test_dtypes_that_are_given():
 )  # fmt: skip
 def test_an_accumulator_that_loses_precision_is_refused(dtype, acc_dtype):
     with pytest.raises(TypeError, match="would lose precision"):
-        reduce.sum(tensor(dtype, 1), acc_dtype=acc_dtype)
+        T.sum(tensor(dtype, 1), acc_dtype=acc_dtype)
 
 
 def test_an_unknown_dtype_is_refused():
     with pytest.raises(TypeError, match="Unsupported dtype"):
-        reduce.sum(x, dtype="bogus")
+        T.sum(x, dtype="bogus")
 
 
 # ======================================================================================
@@ -203,24 +200,24 @@ def test_an_axis_must_be_a_known_integer(name, axis):
 def test_the_text_for_an_axis_out_of_range():
     text = r"^Not enough dimensions on v to reduce on axis 1: it has 1, axes go from -1 to 0$"
     with pytest.raises(ValueError, match=text):
-        reduce.sum(v, 1)
+        T.sum(v, 1)
     with pytest.raises(ValueError, match=text):
-        reduce.max(v, 1)
+        T.max(v, 1)
 
 
 @pytest.mark.parametrize("axis", [1, -1, np.array(1), np.int8(1), [1], (-1, 1), constant(1)])
 def test_ways_to_say_an_axis(axis):
-    assert reduce.sum(x, axis).owner.op.axis == (1,)
+    assert T.sum(x, axis).owner.op.axis == (1,)
     assert argmax(x, axis).owner.op.axis == (1,)
     assert mean(x, axis).owner.inputs[0].owner.op.axis == (1,)
 
 
 def test_no_axes_at_all(run):
-    assert reduce.sum(x, []).type == x.type
-    np.testing.assert_array_equal(run(reduce.sum(x, []), {x: MATRIX}), MATRIX)
+    assert T.sum(x, []).type == x.type
+    np.testing.assert_array_equal(run(T.sum(x, []), {x: MATRIX}), MATRIX)
     np.testing.assert_array_equal(run(mean(x, ()), {x: MATRIX}), MATRIX)
     assert mean(tensor("int32", 2), ()).type.dtype == "float64"
-    assert run(reduce.max(x, []), {x: MATRIX}) == 4.0
+    assert run(T.max(x, []), {x: MATRIX}) == 4.0
 
 
 def test_an_op_is_applied_to_the_axes_of_its_input():
@@ -233,10 +230,10 @@ def test_an_op_is_applied_to_the_axes_of_its_input():
 
 def test_broadcastable_dimensions_remain_known():
     row = tensor_type("float64", (True, False))("row")
-    assert reduce.sum(row, 1).type.broadcastable == (True,)
-    assert reduce.max(row, 0).type.broadcastable == (False,)
-    assert reduce.sum(x, 0, keepdims=True).type.broadcastable == (True, False)
-    assert makeKeepDims(x, reduce.sum(x, 1), 1).type.broadcastable == (False, True)
+    assert T.sum(row, 1).type.broadcastable == (True,)
+    assert T.max(row, 0).type.broadcastable == (False,)
+    assert T.sum(x, 0, keepdims=True).type.broadcastable == (True, False)
+    assert makeKeepDims(x, T.sum(x, 1), 1).type.broadcastable == (False, True)
 
 
 # ======================================================================================
@@ -292,34 +289,34 @@ def test_the_position_of_a_maximum_counts_over_the_axes_in_order(run):
 
 def test_not_a_number_wins(run):
     values = {v: [1.0, np.nan, 3.0]}
-    assert np.isnan(run(reduce.max(v), values))
-    assert np.isnan(run(reduce.min(v), values))
+    assert np.isnan(run(T.max(v), values))
+    assert np.isnan(run(T.min(v), values))
     assert run(argmax(v), values) == 1
     assert np.isnan(run(CAReduce(OPS["maximum"])(v), values))
 
 
 def test_nothing_to_reduce(run):
     empty = {v: []}
-    assert run(reduce.sum(v), empty) == 0
+    assert run(T.sum(v), empty) == 0
     assert run(prod(v), empty) == 1
     assert np.isnan(run(mean(v), empty))
-    assert run(reduce.all(v), empty)
-    assert not run(reduce.any(v), empty)
+    assert run(T.all(v), empty)
+    assert not run(T.any(v), empty)
     assert run(ProdWithoutZeros()(v), empty) == 1
-    assert run(reduce.max(x, 1), {x: np.zeros((0, 3))}).shape == (0,)
+    assert run(T.max(x, 1), {x: np.zeros((0, 3))}).shape == (0,)
     message = r"Input of CAReduce\{maximum\} has zero-size on axis 0"
-    for extremum in (CAReduce(OPS["maximum"])(v), reduce.max(v), Argmax((0,))(v)):
+    for extremum in (CAReduce(OPS["maximum"])(v), T.max(v), Argmax((0,))(v)):
         with pytest.raises(ValueError, match=message):
             run(extremum, empty)
     with pytest.raises(ValueError, match="zero-size on axis 1"):
-        run(reduce.max(x, 1), {x: np.zeros((2, 0))})
+        run(T.max(x, 1), {x: np.zeros((2, 0))})
 
 
 def test_sums_of_narrow_types_are_computed_in_wide_ones(run):
     b, f = tensor("int8", 1), tensor("float32", 1)
-    assert run(reduce.sum(b), {b: np.array([100, 100], "int8")}) == 200
-    assert run(reduce.sum(b, dtype="int8"), {b: np.array([100, 100], "int8")}) == -56
-    assert run(reduce.sum(f), {f: np.array([1e8, 1, -1e8], "float32")}) == 1
+    assert run(T.sum(b), {b: np.array([100, 100], "int8")}) == 200
+    assert run(T.sum(b, dtype="int8"), {b: np.array([100, 100], "int8")}) == -56
+    assert run(T.sum(f), {f: np.array([1e8, 1, -1e8], "float32")}) == 1
     assert run(CAReduce(OPS["add"])(b), {b: np.array([100, 100], "int8")}) == -56
 
 
@@ -374,9 +371,9 @@ def test_peak_to_peak(run):
 
 
 def test_lists_and_numbers_are_reduced_too(run):
-    assert run(reduce.sum([1, 2, 3])) == 6
+    assert run(T.sum([1, 2, 3])) == 6
     assert run(mean([1, 2])) == 1.5
-    assert run(reduce.max(4)) == 4
+    assert run(T.max(4)) == 4
 
 
 # ======================================================================================
@@ -393,7 +390,7 @@ def test_gradients_are_those_of_finite_differences(check_forward, name, axis):
 
 def test_gradients_along_several_axes(check_forward):
     data = np.random.RandomState(0).permutation(24).reshape(2, 3, 4) / 4 + 0.5
-    for function in (reduce.sum, prod, reduce.max):
+    for function in (T.sum, prod, T.max):
         check_forward(lambda w, f=function: f(w, axis=(0, 2), keepdims=True), data / 3)
 
 
@@ -409,8 +406,8 @@ def test_the_gradient_of_a_product_promised_to_have_no_zeros(run, dump, check_gr
 
 
 def test_ties_share_nothing_each_gets_the_whole_gradient(run):
-    assert run(grad(reduce.max(v), v), {v: [1.0, 3.0, 3.0]}).tolist() == [0, 1, 1]
-    assert run(grad(reduce.min(v), v), {v: [3.0, 1.0, 1.0]}).tolist() == [0, 1, 1]
+    assert run(grad(T.max(v), v), {v: [1.0, 3.0, 3.0]}).tolist() == [0, 1, 1]
+    assert run(grad(T.min(v), v), {v: [3.0, 1.0, 1.0]}).tolist() == [0, 1, 1]
     by_op = CAReduce(OPS["maximum"])(v)
     assert run(grad(by_op, v), {v: [1.0, 3.0, 3.0]}).tolist() == [0, 1, 1]
 
@@ -422,7 +419,7 @@ def test_a_position_has_gradient_zero(run):
 
 def test_gradients_by_integers_are_zeros_of_floats(run):
     i = tensor("int32", 1, "i")
-    for out in (reduce.sum(i), prod(i), reduce.max(i)):
+    for out in (T.sum(i), prod(i), T.max(i)):
         node = out.owner
         gradients = [out.type.clone(dtype="float64")("g")]
         gradients += [disconnected_type.make_variable() for _ in node.outputs[1:]]
@@ -439,7 +436,7 @@ def test_what_has_no_gradient_says_so():
     node = CAReduce(OPS["sub"])(v).owner
     with pytest.raises(MethodNotDefined):
         node.op.L_op(node.inputs, node.outputs, [s])
-    node = reduce.max(v).owner
+    node = T.max(v).owner
     nothing = [disconnected_type.make_variable() for _ in range(2)]
     assert is_disconnected(node.op.L_op(node.inputs, node.outputs, nothing)[0])
 
@@ -448,15 +445,12 @@ def test_what_has_no_gradient_says_so():
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint64"])
 def test_minimum_of_the_least_integer(dtype, optimizer):
     """-x of the least integer is that integer: it would count as the largest."""
-    from opwise.compile.function import function
-    from opwise.modes.mode import Mode
+    from opwise import Mode, function
 
     info = np.iinfo(dtype)
     value = np.array([[3, info.min, 0], [info.max, 1, 2]], dtype)
     x = tensor_type(dtype, (False, False))("x")
-    f = function(
-        [x], [reduce.min(x, axis=1), argmin(x, axis=1), reduce.min(x)], mode=Mode("py", optimizer)
-    )
+    f = function([x], [T.min(x, axis=1), argmin(x, axis=1), T.min(x)], mode=Mode("py", optimizer))
     lowest, at, least = f(value)
     np.testing.assert_array_equal(lowest, value.min(axis=1))
     np.testing.assert_array_equal(at, value.argmin(axis=1))

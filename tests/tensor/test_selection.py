@@ -5,18 +5,17 @@ import pytest
 
 from opwise.config import config
 from opwise.gradient import grad
-from opwise.tensor import operators  # noqa: F401  (the operators are attached)
-from opwise.tensor.elemwise import cast
-from opwise.tensor.selection import (
+from opwise.tensor import (
     Choose,
+    cast,
     choose,
-    compress,
     flatnonzero,
     inverse_permutation,
     nonzero,
     nonzero_values,
     permute_row_elements,
 )
+from opwise.tensor.extra_ops import compress
 from opwise.tensor.type import tensor_type
 
 pytestmark = pytest.mark.null

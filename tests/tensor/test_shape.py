@@ -3,39 +3,36 @@
 import numpy as np
 import pytest
 
+from opwise.compile import Shape_i
 from opwise.gradient import grad
 from opwise.graph.null import is_disconnected
-from opwise.scalar.types import get_scalar_type
-from opwise.tensor import operators  # noqa: F401  (the operators are attached)
-from opwise.tensor.convert import tensor_from_scalar
-from opwise.tensor.creation import alloc
-from opwise.tensor.elemwise import cast
-from opwise.tensor.join import join
-from opwise.tensor.shape import (
+from opwise.scalar import get_scalar_type
+from opwise.tensor import (
     Rebroadcast,
     Shape,
-    Shape_i,
     SpecifyShape,
     addbroadcast,
+    alloc,
+    cast,
+    constant,
     flatten,
     is_flat,
-    length,
+    join,
     patternbroadcast,
     reshape,
     shape,
-    shape_i,
-    shape_i_op,
     shape_padaxis,
     shape_padleft,
     shape_padright,
     specify_shape,
     squeeze,
     swapaxes,
+    tensor_from_scalar,
     transpose,
     unbroadcast,
 )
+from opwise.tensor.shape import length, shape_i, shape_i_op
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import constant
 
 
 def tensor(dtype, pattern, name):

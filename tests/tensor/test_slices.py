@@ -8,26 +8,23 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import ProfileMode, function, grad
-from opwise.graph.variable import Constant
-from opwise.scalar.types import get_scalar_type
-from opwise.tensor import slices
-from opwise.tensor.convert import scalar_from_tensor
-from opwise.tensor.slices import (
+from opwise import Constant, ProfileMode, function, grad
+from opwise.scalar import get_scalar_type
+from opwise.tensor import (
     NoneConst,
     SliceConstant,
+    Subtensor,
+    constant,
     get_canonical_form_slice,
-    keeps_one,
-    known_int,
+    lscalar,
     make_slice,
     none_type_t,
-    slice_length,
-    slice_variable,
+    scalar_from_tensor,
+    slices,
     slicetype,
 )
-from opwise.tensor.subtensor import Subtensor
+from opwise.tensor.slices import keeps_one, known_int, slice_length, slice_variable
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import constant, lscalar
 
 pytestmark = pytest.mark.null
 

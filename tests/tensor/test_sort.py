@@ -5,18 +5,15 @@ import pytest
 
 from opwise.config import config
 from opwise.gradient import grad
-from opwise.tensor import operators  # noqa: F401  (the operators are attached)
-from opwise.tensor.elemwise import cast
-from opwise.tensor.sort import (
-    ArgSortOp,
-    SortOp,
-    TopKOp,
+from opwise.tensor import (
     argsort,
     argtopk,
+    cast,
     sort,
     topk,
     topk_and_argtopk,
 )
+from opwise.tensor.sort import ArgSortOp, SortOp, TopKOp
 from opwise.tensor.type import tensor_type
 
 pytestmark = pytest.mark.null

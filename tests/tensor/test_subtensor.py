@@ -6,37 +6,35 @@ import types
 import numpy as np
 import pytest
 
+from opwise import sparse_grad
 from opwise.config import config
 from opwise.errors import ShapeError
 from opwise.gradient import grad
 from opwise.graph.null import is_disconnected
-from opwise.scalar.types import get_scalar_type
-from opwise.tensor import operators  # noqa: F401  (the operators are attached)
-from opwise.tensor.advanced_subtensor import (
+from opwise.scalar import get_scalar_type
+from opwise.tensor import (
     AdvancedBooleanIncSubtensor,
     AdvancedBooleanSubtensor,
     AdvancedIncSubtensor,
     AdvancedIncSubtensor1,
+    AdvancedIndexingError,
     AdvancedSubtensor,
     AdvancedSubtensor1,
-    advanced_subtensor,
-    as_index_variable,
-)
-from opwise.tensor.elemwise import cast, elemwise
-from opwise.tensor.slices import make_slice
-from opwise.tensor.subtensor import (
-    AdvancedIndexingError,
     IncSubtensor,
     Subtensor,
+    advanced_subtensor,
+    as_index_variable,
+    cast,
+    constant,
     get_idx_list,
     inc_subtensor,
     make_constant,
+    make_slice,
     set_subtensor,
-    sparse_grad,
     take,
 )
+from opwise.tensor.elemwise import elemwise
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import constant
 
 pytestmark = pytest.mark.null
 

@@ -7,17 +7,14 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
+from opwise import Apply, Mode, Op, function, shared
+from opwise.compile import OPT_FAST_RUN
 from opwise.errors import UnusedInputError
-from opwise.graph.apply import Apply
-from opwise.graph.op import Op
 from opwise.loops import scan
 from opwise.modes.debugging.perturbation import Perturbed, beyond
-from opwise.modes.mode import OPT_FAST_RUN, Mode
 from opwise.optimizers.navigators import TopoOptimizer
 from opwise.optimizers.rule import Rule
-from opwise.testing import CONFIGURATIONS, CheckFailed, check, configurations
+from opwise.testing import CONFIGURATIONS, CheckFailed, check
 from opwise.testing.configurations import mode_of
 
 pytestmark = pytest.mark.null
@@ -33,7 +30,7 @@ def wrong_exp(monkeypatch):
     """The name of a configuration in which exp is computed as expm1."""
     rule = Rule(lambda fgraph, node: [T.expm1(*node.inputs)], ("row:exp",), "exp_is_expm1")
     query = OPT_FAST_RUN.register((TopoOptimizer(rule, name="wrong"), 0.3))
-    monkeypatch.setitem(configurations.CONFIGURATIONS, "wrong", (Mode, "py", query))
+    monkeypatch.setitem(CONFIGURATIONS, "wrong", (Mode, "py", query))
     return "wrong"
 
 
@@ -87,7 +84,7 @@ def test_a_configuration_that_raises_is_bad(monkeypatch):
     def refuse(fgraph):
         raise RuntimeError("no rewrite today")
 
-    monkeypatch.setitem(configurations.CONFIGURATIONS, "raises", (Mode, "py", refuse))
+    monkeypatch.setitem(CONFIGURATIONS, "raises", (Mode, "py", refuse))
     x = T.dvector("x")
     report = check(([x], [T.exp(x)]), [np.ones(2)], ["raises"])
     (bad,) = report.bad

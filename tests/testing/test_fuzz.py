@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 import opwise.tensor as T
+from opwise import Mode
+from opwise.compile import OPT_FAST_RUN
 from opwise.config import change_flags, config
-from opwise.modes.mode import OPT_FAST_RUN, Mode
 from opwise.optimizers.navigators import TopoOptimizer
 from opwise.optimizers.rule import Rule
 from opwise.scalar.spec import ROWS

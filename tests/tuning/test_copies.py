@@ -5,8 +5,8 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.graph.printing import Print
-from opwise.modes.mode import get_mode
+from opwise import get_mode
+from opwise.printing import Print
 from opwise.tuning.copies import copied, private_mode
 
 pytestmark = pytest.mark.null

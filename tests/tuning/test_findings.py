@@ -82,7 +82,7 @@ def test_a_mode_without_fusion_says_so(x, advised):
 
 
 def test_prints_and_callbacks_are_reported(x, advised, capsys):
-    from opwise.graph.printing import Print
+    from opwise.printing import Print
 
     f = opwise.function([x], Print("here")(x) * 2)
     assert texts(advised(f, V), "call") == ["it prints; measured without printing"]

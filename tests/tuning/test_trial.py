@@ -8,10 +8,10 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.compile.streams import RandomStreams
 from opwise.linkers import opwise_c, resources
 from opwise.linkers.convsteps import ALGORITHMS
-from opwise.tensor.conv.functions import conv2d
+from opwise.nn import conv2d
+from opwise.random import RandomStreams
 from opwise.tuning import variants
 from opwise.tuning.tips import Advice, Finding, Tip, duration
 

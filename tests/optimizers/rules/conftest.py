@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 from checking import check_rewrite
 
-from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.variable import Constant
+from opwise import Constant, FunctionGraph
+from opwise.compile import optdb
 from opwise.optimizers.database import Query
 from opwise.optimizers.merge import MergeOptimizer
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.passes import SeqOptimizer
-from opwise.optimizers.stages import optdb
-from opwise.tensor.dimshuffle import DimShuffle
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor import DimShuffle, Elemwise
 from opwise.tensor.type import tensor_type
 
 # test_every_rule finds its cases beside it

@@ -2,14 +2,15 @@
 
 import inspect
 
-from opwise.graph.fgraph import FunctionGraph, Interface
+from opwise import FunctionGraph
+from opwise.compile import optdb
+from opwise.graph.fgraph import Interface
 from opwise.graph.provenance import rewriting
 from opwise.optimizers.database import DB
 from opwise.optimizers.merge import MergeOptimizer
 from opwise.optimizers.navigators import EquilibriumOptimizer, TopoOptimizer
 from opwise.optimizers.passes import Optimizer, SeqOptimizer
-from opwise.optimizers.stages import optdb
-from opwise.sparse.type import SparseType
+from opwise.sparse import SparseType
 from opwise.tensor.type import tensor_type
 
 #: a case takes its inputs by these names

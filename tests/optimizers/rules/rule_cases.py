@@ -6,35 +6,35 @@ A new rule needs a line here (``test_every_rule``); what it makes of graphs is t
 import numpy as np
 
 import opwise.tensor as T
-from opwise import sparse
-from opwise.compile.fromgraph import OpFromGraph
+from opwise import OpFromGraph, sparse
+from opwise.compile import view_op
 from opwise.gradient import grad
+from opwise.ifelse import IfElse, ifelse
 from opwise.loops import scan
+from opwise.nn import conv2d, pool_2d
+from opwise.sandbox.rng_mrg import mrg_uniform
 from opwise.scalar.op import OPS
-from opwise.tensor import linalg
+from opwise.tensor import CAReduce, inc_subtensor, linalg, raw_random, set_subtensor
 from opwise.tensor.assertion import Assert
 from opwise.tensor.blas import gemm, gemv
-from opwise.tensor.conv.functions import conv2d, conv2d_grad_wrt_inputs, conv2d_grad_wrt_weights
-from opwise.tensor.conv.pool import pool_2d
-from opwise.tensor.convert import view_op
 from opwise.tensor.creation import alloc_empty
 from opwise.tensor.elemwise import elemwise
-from opwise.tensor.ifelse import IfElse, ifelse
 from opwise.tensor.linalg import Hint
-from opwise.tensor.lists import make_list
-from opwise.tensor.nnet import crossentropy_softmax_1hot_with_bias_dx, softmax_op
+from opwise.tensor.nnet import (
+    conv2d_grad_wrt_inputs,
+    crossentropy_softmax_1hot_with_bias_dx,
+    softmax_op,
+)
+from opwise.tensor.nnet.abstract_conv import conv2d_grad_wrt_weights
 from opwise.tensor.nnet.blocksparse import sparse_block_gemv, sparse_block_outer
-from opwise.tensor.nnet.bnops import (
+from opwise.tensor.nnet.bn import (
     AbstractBatchNormInference,
     AbstractBatchNormTrain,
     AbstractBatchNormTrainGrad,
 )
 from opwise.tensor.nnet.ctc import ctc
-from opwise.tensor.random import raw_random
-from opwise.tensor.random.mrg import mrg_uniform
-from opwise.tensor.reduce import CAReduce
 from opwise.tensor.shape import shape_i_op
-from opwise.tensor.subtensor import inc_subtensor, set_subtensor
+from opwise.typed_list import make_list
 
 sigmoid, softplus, softmax, zeros = T.nnet.sigmoid, T.nnet.softplus, T.nnet.softmax, T.zeros_like
 second, switch, inv, neg, identity, sqr = map(

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
-from opwise.modes.mode import Mode
+from opwise import Mode, function, shared
 
 #: a program takes its operands by these names: type and shape, of lengths that tell them apart
 OPERANDS = {

@@ -5,21 +5,21 @@ import pytest
 from checking import check_rewrite, evaluate
 
 import opwise.tensor as T
-from opwise import function, sparse
-from opwise.compile.streams import RandomStreams
+from opwise import FunctionGraph, function, sparse
+from opwise.compile import optdb
 from opwise.gradient import disconnected_grad, grad
-from opwise.graph.fgraph import FunctionGraph
 from opwise.optimizers.database import Query
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.rule import Rule
 from opwise.optimizers.rules import canonicalize
 from opwise.optimizers.rules.canonizer import PRODUCTS, WIDEST
 from opwise.optimizers.rules.matching import operands
-from opwise.optimizers.stages import optdb
-from opwise.tensor import lists
+from opwise.random import RandomStreams
+from opwise.tensor import Elemwise
 from opwise.tensor.convert import OutputGuard
-from opwise.tensor.elemwise import Elemwise, elemwise
+from opwise.tensor.elemwise import elemwise
 from opwise.tensor.type import tensor_type
+from opwise.typed_list import make_list
 
 pytestmark = pytest.mark.null
 
@@ -498,7 +498,7 @@ def test_a_reader_may_have_results_of_any_type(made, half):
     """A state of a generator, a list and a sparse matrix have no dtype, or no tensor's."""
     c, x = T.dscalar("c"), T.dmatrix("x")
     draws = RandomStreams(1).binomial((3,), p=made(c))
-    items = lists.make_list([made(x)])
+    items = make_list([made(x)])
     f = function([c, x], [draws, items[0], sparse.csr_from_dense(made(x))], mode="FAST_RUN")
     drawn, item, matrix = f(half, np.eye(2))
     assert drawn.shape == (3,)

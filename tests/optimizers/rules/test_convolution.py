@@ -7,22 +7,17 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
+from opwise import Mode, function, shared
 from opwise.gradient import grad
 from opwise.graph.traversal import inputs as leaves
-from opwise.modes.mode import Mode
+from opwise.nn import conv2d, conv2d_transpose, conv3d, pool_2d, pool_3d
 from opwise.optimizers.rules.lengths import LengthSum, difference
-from opwise.tensor.conv.functions import (
-    conv2d,
+from opwise.tensor import cast, inc_subtensor, set_subtensor
+from opwise.tensor.nnet.abstract_conv import (
+    AbstractConv2d,
+    BaseAbstractConv,
     conv2d_grad_wrt_weights,
-    conv2d_transpose,
-    conv3d,
 )
-from opwise.tensor.conv.ops import AbstractConv2d, BaseAbstractConv
-from opwise.tensor.conv.pool import pool_2d, pool_3d
-from opwise.tensor.elemwise import cast
-from opwise.tensor.subtensor import inc_subtensor, set_subtensor
 from opwise.tensor.type import tensor_type
 
 RANDOM = np.random.default_rng(5)

@@ -6,14 +6,13 @@ import warnings
 import numpy as np
 import pytest
 
-from opwise import function
+from opwise import Mode, function
 from opwise import tensor as T
 from opwise.gradient import grad
-from opwise.modes.mode import Mode
+from opwise.tensor import TensorType
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.bn import batch_normalization_train
 from opwise.tensor.rowwise import Rowwise
-from opwise.tensor.type import TensorType
 
 RANDOM = np.random.default_rng(5)
 LAYOUTS = ["C", "F", "every other", "reversed"]

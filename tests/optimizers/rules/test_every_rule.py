@@ -4,7 +4,7 @@ import pytest
 from firing import effect, registered, times_applied
 from rule_cases import FEATURES, MERGES, PASSES, RULES
 
-from opwise.graph.fgraph import FunctionGraph
+from opwise import FunctionGraph
 from opwise.optimizers.passes import Optimizer
 from opwise.tensor.elemwise import elemwise
 from opwise.tensor.type import tensor_type

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.graph.fgraph import FunctionGraph
+from opwise import FunctionGraph, Mode, function
 from opwise.graph.provenance import rewriting
-from opwise.modes.mode import Mode
 from opwise.optimizers.rules.fusion import (
     MAX_INSTRUCTIONS,
     MAX_OPERANDS,
@@ -16,11 +14,11 @@ from opwise.optimizers.rules.fusion import (
     FusionOptimizer,
     MapReduceOptimizer,
 )
-from opwise.scalar.composite import Composite, Instruction
-from opwise.tensor.dimshuffle import DimShuffle
-from opwise.tensor.elemwise import Elemwise
+from opwise.scalar import Composite
+from opwise.scalar.composite import Instruction
+from opwise.tensor import CAReduce, DimShuffle, Elemwise, Sum
 from opwise.tensor.mapreduce import MapReduce
-from opwise.tensor.reduce import CAReduce, ProdWithoutZeros, Sum
+from opwise.tensor.reduce import ProdWithoutZeros
 
 pytestmark = pytest.mark.null
 

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.sharedvalue import shared
+from opwise import Mode, function, get_mode, shared
 from opwise.config import change_flags
 from opwise.gradient import grad
-from opwise.modes.mode import Mode, get_mode
-from opwise.tensor.advanced_subtensor import AdvancedSubtensor1
+from opwise.tensor import AdvancedSubtensor1
 from opwise.tensor.gathered import Gathered
 
 pytestmark = pytest.mark.c

@@ -6,16 +6,11 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.io import In
-from opwise.compile.shared import shared
+from opwise import In, Mode, function, shared
 from opwise.graph import aliasing
-from opwise.modes.mode import Mode
-from opwise.scalar.composite import Composite
+from opwise.scalar import Composite, get_scalar_type
 from opwise.scalar.op import OPS
-from opwise.scalar.types import get_scalar_type
-from opwise.tensor.elemwise import Elemwise
-from opwise.tensor.subtensor import IncSubtensor
+from opwise.tensor import Elemwise, IncSubtensor
 
 FAST = Mode("c|py", "fast_run")
 PLAIN = Mode("py", None)

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import function
+from opwise.compile import Shape_i, optdb
 from opwise.config import change_flags
 from opwise.loops import scan
 from opwise.optimizers.rules import joins as rules
-from opwise.optimizers.stages import optdb
-from opwise.tensor.elemwise import Elemwise
-from opwise.tensor.join import Join, MakeVector, Split, make_vector
-from opwise.tensor.shape import Shape_i
+from opwise.tensor import Elemwise, Join, Split
+from opwise.tensor.join import MakeVector, make_vector
 
 pytestmark = pytest.mark.null
 

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import function
 from opwise.gradient import grad
+from opwise.linalg import cholesky
 from opwise.tensor import linalg
-from opwise.tensor.linalg import Det, Hint, MatrixInverse, Solve, cholesky, hints
+from opwise.tensor.linalg import Hint, hints
+from opwise.tensor.nlinalg import Det, MatrixInverse
+from opwise.tensor.slinalg import Solve
 
 pytestmark = pytest.mark.c
 

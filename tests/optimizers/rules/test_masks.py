@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import function
 from opwise.gradient import grad
-from opwise.tensor.advanced_subtensor import AdvancedBooleanIncSubtensor, AdvancedBooleanSubtensor
-from opwise.tensor.type import TensorType
+from opwise.tensor import AdvancedBooleanIncSubtensor, AdvancedBooleanSubtensor, TensorType
 
 SELECTS = (AdvancedBooleanSubtensor, AdvancedBooleanIncSubtensor)
 

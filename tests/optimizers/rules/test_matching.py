@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.graph.fgraph import FunctionGraph
+from opwise import FunctionGraph
 from opwise.optimizers.rules.matching import (
     combined,
     filled,
@@ -19,10 +19,9 @@ from opwise.optimizers.rules.matching import (
     shuffled,
     typed_like,
 )
-from opwise.tensor.dimshuffle import DimShuffle
-from opwise.tensor.elemwise import Elemwise, elemwise
+from opwise.tensor import DimShuffle, Elemwise, constant
+from opwise.tensor.elemwise import elemwise
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import constant
 
 pytestmark = pytest.mark.null
 

@@ -5,26 +5,27 @@ import pytest
 from checking import check_rewrite
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
+from opwise import Mode, function, shared
+from opwise.compile import optdb
 from opwise.gradient import grad
-from opwise.modes.mode import Mode
+from opwise.nn import softmax
 from opwise.optimizers.database import Query
 from opwise.optimizers.merge import MergeOptimizer
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.passes import SeqOptimizer
 from opwise.optimizers.rules import nnet as rules
-from opwise.optimizers.stages import optdb
-from opwise.tensor.nnet.crossentropy import (
+from opwise.tensor import set_subtensor
+from opwise.tensor.nnet import (
     CrossentropyCategorical1HotGrad,
     CrossentropySoftmax1HotWithBiasDx,
     CrossentropySoftmaxArgmax1HotWithBias,
     crossentropy_categorical_1hot_grad,
     crossentropy_softmax_1hot_with_bias_dx,
     crossentropy_softmax_argmax_1hot_with_bias,
+    logsoftmax,
+    softmax_grad,
+    softmax_with_bias,
 )
-from opwise.tensor.nnet.rowsoftmax import logsoftmax, softmax, softmax_grad, softmax_with_bias
-from opwise.tensor.subtensor import set_subtensor
 
 ROWS, COLUMNS = 4, 5
 xent = T.nnet.categorical_crossentropy

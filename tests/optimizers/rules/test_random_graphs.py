@@ -8,16 +8,17 @@ import pytest
 from checking import evaluate
 
 import opwise.tensor as T
-from opwise.graph.fgraph import FunctionGraph
+from opwise import FunctionGraph
+from opwise.compile import optdb
 from opwise.graph.provenance import rewriting
 from opwise.graph.traversal import io_toposort
 from opwise.optimizers.database import Query
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.rule import Rule
 from opwise.optimizers.rules import canonicalize, reductions, specialize
-from opwise.optimizers.stages import optdb
+from opwise.tensor import cast
 from opwise.tensor.dimshuffle import dimshuffle
-from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.elemwise import elemwise
 from opwise.tensor.type import tensor_type
 
 pytestmark = pytest.mark.null

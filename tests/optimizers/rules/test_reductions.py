@@ -3,12 +3,12 @@
 import pytest
 
 import opwise.tensor as T
+from opwise.compile import optdb
 from opwise.optimizers.database import Query
 from opwise.optimizers.rule import Rule
 from opwise.optimizers.rules import reductions
-from opwise.optimizers.stages import optdb
+from opwise.tensor import Prod, Sum
 from opwise.tensor.elemwise import elemwise
-from opwise.tensor.reduce import Prod, Sum
 
 pytestmark = pytest.mark.null
 

@@ -3,8 +3,7 @@
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.modes.mode import Mode, get_mode
+from opwise import Mode, function, get_mode
 from opwise.tensor.assertion import Assert
 
 pytestmark = pytest.mark.c

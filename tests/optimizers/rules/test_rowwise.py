@@ -3,27 +3,20 @@
 import numpy as np
 import pytest
 
-from opwise import function
+from opwise import Apply, Mode, Op, function, get_mode
 from opwise import tensor as T
-from opwise.compile.streams import RandomStreams
+from opwise.compile import DebugMode, FromFunctionOp
 from opwise.gradient import grad, verify_grad
-from opwise.graph.apply import Apply
-from opwise.graph.fromfunction import FromFunctionOp
-from opwise.graph.op import Op
+from opwise.ifelse import ifelse
 from opwise.linkers import opwise_c
 from opwise.linkers.rowsteps import row_program
-from opwise.modes.debugmode import DebugMode
-from opwise.modes.mode import Mode, get_mode
+from opwise.random import RandomStreams
 from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS
 from opwise.scalar.rowloops import RowProgram
-from opwise.tensor.elemwise import Elemwise
-from opwise.tensor.ifelse import ifelse
+from opwise.tensor import CAReduce, Elemwise, Sum, TensorType, set_subtensor
 from opwise.tensor.mapreduce import MapReduce
-from opwise.tensor.reduce import CAReduce, Sum
 from opwise.tensor.rowwise import Rowwise
-from opwise.tensor.subtensor import set_subtensor
-from opwise.tensor.type import TensorType
 
 RANDOM = np.random.default_rng(3)
 LAYOUTS = ["C", "F", "every other", "reversed", "rows reversed"]

@@ -5,23 +5,26 @@ import pytest
 from checking import check_rewrite
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
+from opwise import FunctionGraph, Mode, function, shared
+from opwise.compile import Shape_i, optdb
 from opwise.gradient import grad
-from opwise.graph.fgraph import FunctionGraph
-from opwise.modes.mode import Mode
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.rule import Rule
 from opwise.optimizers.rules import shape as rules
-from opwise.optimizers.stages import optdb
 from opwise.scalar.op import OPS
+from opwise.tensor import (
+    Alloc,
+    CAReduce,
+    Rebroadcast,
+    Reshape,
+    Shape,
+    Split,
+    Subtensor,
+    scalar_from_tensor,
+    tensor_from_scalar,
+)
 from opwise.tensor.assertion import Assert
-from opwise.tensor.convert import scalar_from_tensor, tensor_from_scalar
-from opwise.tensor.creation import Alloc
-from opwise.tensor.join import MakeVector, Split, make_vector
-from opwise.tensor.reduce import CAReduce
-from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i
-from opwise.tensor.subtensor import Subtensor
+from opwise.tensor.join import MakeVector, make_vector
 
 pytestmark = pytest.mark.null
 

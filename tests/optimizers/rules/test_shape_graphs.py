@@ -5,11 +5,10 @@ import pytest
 from checking import evaluate
 
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import Mode, function
+from opwise.compile import Shape_i
 from opwise.config import change_flags
-from opwise.modes.mode import Mode
-from opwise.tensor.shape import Shape_i
-from opwise.tensor.subtensor import inc_subtensor, set_subtensor
+from opwise.tensor import inc_subtensor, set_subtensor
 
 pytestmark = pytest.mark.null
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import function
+from opwise.compile import optdb
 from opwise.optimizers.database import Query
 from opwise.optimizers.rule import Rule
 from opwise.optimizers.rules import specialize
-from opwise.optimizers.stages import optdb
 from opwise.tensor.elemwise import elemwise
 
 pytestmark = pytest.mark.null

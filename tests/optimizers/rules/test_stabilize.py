@@ -7,14 +7,13 @@ import pytest
 from checking import check_rewrite
 
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import Mode, function, get_mode
+from opwise.compile import optdb
 from opwise.gradient import grad
-from opwise.modes.mode import Mode, get_mode
+from opwise.nn import binary_crossentropy
 from opwise.optimizers.database import Query
 from opwise.optimizers.navigators import TopoOptimizer
 from opwise.optimizers.rules import stabilize
-from opwise.optimizers.stages import optdb
-from opwise.tensor.nnet.crossentropy import binary_crossentropy
 
 sigmoid, softplus = T.nnet.sigmoid, T.nnet.softplus
 

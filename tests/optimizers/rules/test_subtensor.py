@@ -7,20 +7,23 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.compile.function import function
-from opwise.compile.shared import shared
+from opwise import Mode, function, shared
+from opwise.compile import Shape_i, optdb
 from opwise.gradient import grad
-from opwise.modes.mode import Mode
 from opwise.optimizers.rules import subtensor as rules
 from opwise.optimizers.rules.subtensor import _composed
-from opwise.optimizers.stages import optdb
-from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1
-from opwise.tensor.creation import Alloc
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor import (
+    AdvancedIncSubtensor1,
+    Alloc,
+    Elemwise,
+    IncSubtensor,
+    Rebroadcast,
+    Subtensor,
+    inc_subtensor,
+    set_subtensor,
+)
 from opwise.tensor.join import make_vector
-from opwise.tensor.shape import Rebroadcast, Shape_i
 from opwise.tensor.sort import TopKOp
-from opwise.tensor.subtensor import IncSubtensor, Subtensor, inc_subtensor, set_subtensor
 
 pytestmark = pytest.mark.null
 

@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 
-from opwise import function
+from opwise import function, get_mode
 from opwise import tensor as T
+from opwise.compile import DebugMode
 from opwise.gradient import grad, verify_grad
-from opwise.modes.debugmode import DebugMode
-from opwise.modes.mode import get_mode
+from opwise.tensor import IncSubtensor, Subtensor, TensorType, set_subtensor
 from opwise.tensor.rowwise import Rowwise
-from opwise.tensor.subtensor import IncSubtensor, Subtensor, set_subtensor
-from opwise.tensor.type import TensorType
 from opwise.tensor.windowsum import WindowSum
 
 RANDOM = np.random.default_rng(5)

@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import function
-from opwise.modes.profilemode import ProfileMode
+from opwise import ProfileMode, ProfileStats, function
 from opwise.profiling.html import page
 from opwise.profiling.profile import Profile
-from opwise.profiling.stats import ProfileStats
 
 pytestmark = pytest.mark.null
 

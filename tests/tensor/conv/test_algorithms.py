@@ -5,12 +5,13 @@ import pytest
 
 import theano
 import theano.tensor as T
+from opwise import nn
+from opwise.compile import DebugMode
 from opwise.config import change_flags
 from opwise.gradient import grad
 from opwise.linkers.convsteps import ALGORITHMS, algorithm
-from opwise.modes.debugmode import DebugMode
-from opwise.tensor.conv import functions
-from opwise.tensor.conv.ops import (
+from opwise.tensor.nnet import abstract_conv
+from opwise.tensor.nnet.abstract_conv import (
     AbstractConv,
     AbstractConv_gradInputs,
     AbstractConv_gradWeights,
@@ -73,7 +74,7 @@ def by_filters(top, x, kernel, pad, stride=(1, 1), dilation=(1, 1), groups=1):
 
 def compiled(dtype, pad, stride=(1, 1), dilation=(1, 1), groups=1, mode=None):
     x, w, top = (tensor_type(dtype, (False,) * 4).make_variable() for _ in range(3))
-    y = functions.conv2d(x, w, border_mode=pad, subsample=stride, filter_dilation=dilation,
+    y = nn.conv2d(x, w, border_mode=pad, subsample=stride, filter_dilation=dilation,
                          num_groups=groups, filter_flip=False)  # fmt: skip
     grads = grad(None, [x, w], known_grads={y: top})
     return theano.function([x, w, top], [y, *grads], mode=mode or theano.Mode("c|py", "fast_run"))
@@ -143,7 +144,7 @@ def test_a_kernel_for_each_channel(image, lengths, pad, stride, dilation, dtype)
 @pytest.mark.parametrize("flip", [False, True])
 def test_kernels_for_each_channel_of_operands_that_are_not_contiguous(flip):
     x, w, top = (T.ftensor4() for _ in range(3))
-    y = functions.conv2d(x[:, ::-1, ::-1, ::2], w.transpose(3, 0, 2, 1), border_mode=(1, 1),
+    y = nn.conv2d(x[:, ::-1, ::-1, ::2], w.transpose(3, 0, 2, 1), border_mode=(1, 1),
                          num_groups=20, filter_flip=flip)  # fmt: skip
     seed = top.transpose(0, 1, 3, 2)
     f = theano.function([x, w, top], [y, *grad(None, [x, w], known_grads={y: seed})],
@@ -205,7 +206,7 @@ def test_winograd_stays_within_its_bound(image, kernel, values):
 def gradient_by_kernels(pad, flip=True, groups=1, mode=None):
     """A function of images, of the gradient by the result, and of kernels, which it ignores."""
     x, w, top = (T.ftensor4() for _ in range(3))
-    y = functions.conv2d(x, w, border_mode=pad, filter_flip=flip, num_groups=groups)
+    y = nn.conv2d(x, w, border_mode=pad, filter_flip=flip, num_groups=groups)
     gradient = grad(None, w, known_grads={y: top})
     mode = mode or theano.Mode("c|py", "fast_run")
     return theano.function([x, top, w], gradient, mode=mode, on_unused_input="ignore")
@@ -258,7 +259,7 @@ def test_operands_that_are_not_contiguous():
     image, kernel = image.astype("float32"), kernel.astype("float32")
     for name in ALGORITHMS:
         with change_flags(**{"conv.algo": name}):
-            y = functions.conv2d(x[:, ::-1, ::-1, ::2], w.transpose(3, 2, 0, 1), filter_flip=False)
+            y = nn.conv2d(x[:, ::-1, ::-1, ::2], w.transpose(3, 2, 0, 1), filter_flip=False)
             gx, gw = grad(None, [x, w], known_grads={y: top})
             f = theano.function([x, w, top], [y, gx, gw], mode=theano.Mode("c|py", "fast_run"))
         want = products(image[:, ::-1, ::-1, ::2], kernel.transpose(3, 2, 0, 1), (0, 0))
@@ -350,7 +351,7 @@ def test_gradients_by_large_kernels(image, stride, flip):
     kernel = (6, image[1], 9, 8)
     for name in ("fft", "patches"):
         with change_flags({"conv.algo": name}):
-            gradient = functions.conv2d_grad_wrt_weights(
+            gradient = abstract_conv.conv2d_grad_wrt_weights(
                 x, top, kernel, border_mode=(4, 2), subsample=stride, filter_flip=flip
             )
             found[name] = theano.function([x, top], gradient, mode=theano.Mode("c|py", "fast_run"))
@@ -389,7 +390,7 @@ def correlated(x, w):
 
 def test_large_kernels_use_fourier_transforms():
     x, w = T.ftensor4(), T.ftensor4()
-    node = functions.conv2d(x, w).owner
+    node = nn.conv2d(x, w).owner
     large = [(1, 1, 512, 512), (1, 1, 65, 65)], [(1, 1, 448, 448)]
     assert algorithm(node, *large) == "fft"
     assert algorithm(node, [(8, 64, 56, 56), (64, 64, 15, 15)], [(8, 64, 42, 42)]) == "fft"
@@ -397,10 +398,10 @@ def test_large_kernels_use_fourier_transforms():
     with change_flags({"conv.fft": False}):
         assert algorithm(node, *large) in ("direct", "patches")
     for n, uses in ((15, True), (3, False)):
-        by_kernels = functions.conv2d_grad_wrt_weights(x, w, (64, 64, n, n)).owner
+        by_kernels = abstract_conv.conv2d_grad_wrt_weights(x, w, (64, 64, n, n)).owner
         shapes = [(8, 64, 56, 56), (8, 64, 57 - n, 57 - n), (2,)]
         assert (algorithm(by_kernels, shapes, [(64, 64, n, n)]) == "fft") == uses
-    strided = functions.conv2d(x, w, subsample=(2, 2)).owner
+    strided = nn.conv2d(x, w, subsample=(2, 2)).owner
     assert algorithm(strided, large[0], [(1, 1, 224, 224)]) in ("direct", "patches")
 
 

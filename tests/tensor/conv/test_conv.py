@@ -11,10 +11,11 @@ import pytest
 
 import theano
 import theano.tensor as T
+from opwise import nn
 from opwise.config import change_flags
 from opwise.gradient import Rop, grad, verify_grad
-from opwise.tensor.conv import functions
-from opwise.tensor.conv.ops import AbstractConv2d, BaseAbstractConv
+from opwise.tensor.nnet import abstract_conv
+from opwise.tensor.nnet.abstract_conv import AbstractConv2d, BaseAbstractConv
 from opwise.tensor.type import tensor_type
 from opwise.testing.configurations import mode_of
 
@@ -70,7 +71,7 @@ def check(x, w, linker, dtype="float64", **options):
     x, w = x.astype(dtype), w.astype(dtype)
     vx = tensor_type(dtype, (False,) * x.ndim).make_variable("x")
     vw = tensor_type(dtype, (False,) * w.ndim).make_variable("w")
-    y = (functions.conv2d if n == 2 else functions.conv3d)(vx, vw, **options)
+    y = (nn.conv2d if n == 2 else nn.conv3d)(vx, vw, **options)
     want = by_sums(x.astype("float64"), w.astype("float64"), **options)
     top = np.random.default_rng(1).standard_normal(want.shape).astype(dtype)
     vt = tensor_type(dtype, (False,) * y.ndim).make_variable("top")
@@ -153,7 +154,7 @@ def test_sizes(image, kernel, dtype):
 def test_operands_of_any_layout(linker):
     x, w = numbers(2, 3, 7, 8), numbers(4, 3, 3, 2)
     vx, vw, vt = T.tensor4(), T.tensor4(), T.tensor4()
-    y = functions.conv2d(vx[:, :, ::-1, ::2], vw.transpose(1, 0, 3, 2).transpose(1, 0, 2, 3))
+    y = nn.conv2d(vx[:, :, ::-1, ::2], vw.transpose(1, 0, 3, 2).transpose(1, 0, 2, 3))
     gx, gw = grad(
         None, [vx, vw], known_grads={y: vt.transpose(1, 0, 2, 3)[:, ::-1].transpose(1, 0, 2, 3)}
     )
@@ -181,7 +182,7 @@ def test_gradients_of_gradients():
     x, w = numbers(1, 2, 4, 5), numbers(2, 2, 2, 3)
 
     def squares(vx, vw):
-        y = functions.conv2d(vx, vw, border_mode=(1, (0, 1)), subsample=(2, 1))
+        y = nn.conv2d(vx, vw, border_mode=(1, (0, 1)), subsample=(2, 1))
         gx, gw = grad((y**3).sum(), [vx, vw])
         return (gx**2).sum() + (gw**2).sum()
 
@@ -190,7 +191,7 @@ def test_gradients_of_gradients():
 
 def test_the_r_operator_is_the_convolution_of_the_changes():
     vx, vw, cx, cw = (T.tensor4() for _ in range(4))
-    moved = Rop(functions.conv2d(vx, vw), [vx, vw], [cx, cw])
+    moved = Rop(nn.conv2d(vx, vw), [vx, vw], [cx, cw])
     x, w, dx, dw = (numbers(*shape) for shape in 2 * [(2, 3, 6, 6), (4, 3, 2, 2)])
     dx, dw = np.cos(dx), np.cos(dw)
     want = by_sums(dx, w) + by_sums(x, dw)
@@ -199,7 +200,7 @@ def test_the_r_operator_is_the_convolution_of_the_changes():
 
 def test_integers_are_convolved_as_integers():
     x, w = T.TensorType("int32", (False,) * 4)(), T.TensorType("int64", (False,) * 4)()
-    y = functions.conv2d(x, w)
+    y = nn.conv2d(x, w)
     assert y.dtype == "int64"
     a, b = np.arange(40).reshape(1, 2, 4, 5), np.arange(12).reshape(1, 2, 2, 3)
     got = compiled([x, w], y, "c|py")(a.astype("int32"), b)
@@ -211,7 +212,7 @@ def test_integers_are_convolved_as_integers():
 
 def test_a_transposed_convolution_is_the_gradient_by_the_image():
     x, w, rows = T.tensor4(), T.tensor4(), T.lscalar()
-    y = functions.conv2d_transpose(x, w, (None, None, rows, 17), border_mode=(1, 0),
+    y = nn.conv2d_transpose(x, w, (None, None, rows, 17), border_mode=(1, 0),
                                    input_dilation=(2, 2))  # fmt: skip
     vx, vw = numbers(2, 3, 8, 8), numbers(3, 4, 3, 3)
     got = compiled([x, w, rows], y, "c|py")(vx, vw, 15)
@@ -224,7 +225,7 @@ def test_a_transposed_convolution_is_the_gradient_by_the_image():
 def test_a_separable_convolution_is_two():
     x, w, p = (T.tensor4() for _ in range(3))
     values = numbers(2, 3, 9, 8), numbers(6, 1, 3, 3), numbers(5, 6, 1, 1)
-    y = functions.separable_conv2d(x, w, p, 3, border_mode="half")
+    y = nn.separable_conv2d(x, w, p, 3, border_mode="half")
     depthwise = by_sums(values[0], values[1], border_mode="half", num_groups=3)
     got = compiled([x, w, p], y, "c|py")(*values)
     np.testing.assert_allclose(got, by_sums(depthwise, values[2]), atol=1e-12)
@@ -232,7 +233,7 @@ def test_a_separable_convolution_is_two():
 
 def test_a_causal_convolution_does_not_look_ahead():
     x, w = T.tensor3(), T.tensor3()
-    y = functions.causal_conv1d(x, w, (4, 3, 3), filter_dilation=2)
+    y = nn.causal_conv1d(x, w, (4, 3, 3), filter_dilation=2)
     f = compiled([x, w], y, "c|py")
     vx, vw = numbers(2, 3, 9), numbers(4, 3, 3)
     got = f(vx, vw)
@@ -247,7 +248,7 @@ def test_a_causal_convolution_does_not_look_ahead():
                                      {"frac_ratio": (3, 2), "use_1D_kernel": False}])  # fmt: skip
 def test_bilinear_upsampling_keeps_what_is_constant(options):
     x = T.tensor4()
-    got = compiled([x], functions.bilinear_upsampling(x, **options), "c|py")(
+    got = compiled([x], abstract_conv.bilinear_upsampling(x, **options), "c|py")(
         np.full((2, 3, 4, 5), 7.0)
     )
     p, q = options.get("frac_ratio", (options.get("ratio"), 1))
@@ -290,14 +291,14 @@ def test_convolutions_of_the_oldest_modules():
 )
 def test_options_that_cannot_be(options, said):
     with pytest.raises(ValueError, match=said):
-        functions.conv2d(T.tensor4(), T.tensor4(), **options)
+        nn.conv2d(T.tensor4(), T.tensor4(), **options)
 
 
 def test_wrong_numbers_of_dimensions():
     with pytest.raises(TypeError, match="img must be 4D tensor, not 2D"):
-        functions.conv2d(T.matrix(), T.tensor4())
+        nn.conv2d(T.matrix(), T.tensor4())
     with pytest.raises(TypeError, match="kern must be 6D tensor for unshared convolution, not 4D"):
-        functions.conv2d(T.tensor4(), T.tensor4(), unshared=True)
+        nn.conv2d(T.tensor4(), T.tensor4(), unshared=True)
 
 
 @pytest.mark.parametrize("linker", LINKERS)
@@ -311,7 +312,7 @@ def test_wrong_numbers_of_dimensions():
 )  # fmt: skip
 def test_shapes_that_do_not_belong_together(image, kernel, options, said, linker):
     x, w = T.tensor4(), T.tensor4()
-    f = compiled([x, w], functions.conv2d(x, w, **options), linker)
+    f = compiled([x, w], nn.conv2d(x, w, **options), linker)
     with pytest.raises(ValueError, match=said):
         f(np.zeros(image), np.zeros(kernel))
 
@@ -334,7 +335,7 @@ def test_shapes_of_arguments_count_not_those_given_as_hints(options, mode):
     hints = {"input_shape": (2, 2, 8, 9), "filter_shape": (3, 2, 3, 3)}
 
     def outputs(**hints):
-        y = functions.conv2d(x, w, **options, **hints)
+        y = nn.conv2d(x, w, **options, **hints)
         inner = y[:, :, 1:-1, 1:-1]  # of which only the rest is computed
         return [y, y.shape, y.mean(), *T.grad((y**2).sum(), [x, w]), inner, y.flatten(2).sum(1)]
 
@@ -346,7 +347,7 @@ def test_shapes_of_arguments_count_not_those_given_as_hints(options, mode):
         for found, expected in zip(f(*values), g(*values), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
     with change_flags(**{"conv.assert_shape": True}):
-        f = theano.function([x, w], functions.conv2d(x, w, **hints), mode=mode_of(mode))
+        f = theano.function([x, w], nn.conv2d(x, w, **hints), mode=mode_of(mode))
     with pytest.raises(AssertionError, match="image's shape is not the given imshp"):
         f(np.zeros((5, 2, 8, 9)), np.zeros((3, 2, 3, 3)))
 
@@ -355,19 +356,19 @@ def test_shapes_of_arguments_count_not_those_given_as_hints(options, mode):
 def test_hints_of_other_convolutions_do_not_count(linker):
     volume, filters = np.ones((4, 2, 5, 6, 7)), np.ones((3, 2, 2, 2, 2))
     x, w, y = T.tensor5(), T.tensor5(), T.dtensor4()
-    result = functions.conv3d(x, w, (2, 2, 5, 6, 8), (4, 2, 2, 2, 2))
+    result = nn.conv3d(x, w, (2, 2, 5, 6, 8), (4, 2, 2, 2, 2))
     f = compiled([x, w], [result, result.shape], linker)
     assert f(volume, filters)[0].shape == tuple(f(volume, filters)[1]) == (4, 3, 4, 5, 6)
     images, kernel = T.dtensor4(), T.dtensor4()
-    result = functions.conv2d_grad_wrt_inputs(y, kernel, (2, 2, 8, 9), (4, 3, 3, 3))
+    result = abstract_conv.conv2d_grad_wrt_inputs(y, kernel, (2, 2, 8, 9), (4, 3, 3, 3))
     f = compiled([y, kernel], [result, result.shape], linker)
     found, shape = f(np.ones((5, 3, 6, 7)), np.ones((3, 2, 3, 3)))
     assert found.shape == tuple(shape) == (5, 2, 8, 9)
-    result = functions.conv2d_grad_wrt_weights(images, y, (4, 3, 3, 3), (2, 2, 8, 8))
+    result = abstract_conv.conv2d_grad_wrt_weights(images, y, (4, 3, 3, 3), (2, 2, 8, 8))
     f = compiled([images, y], [result, result.shape], linker)
     found, shape = f(np.ones((5, 2, 8, 9)), np.ones((5, 3, 6, 7)))
     assert found.shape == tuple(shape) == (3, 2, 3, 3)
-    result = functions.separable_conv2d(
+    result = nn.separable_conv2d(
         images, kernel, np.ones((4, 2, 1, 1)), 2, (2, 2, 8, 9), (2, 1, 3, 3), (4, 2, 1, 1)
     )
     f = compiled([images, kernel], [result, result.shape], linker)
@@ -378,7 +379,7 @@ def test_hints_of_other_convolutions_do_not_count(linker):
 @pytest.mark.parametrize("linker", LINKERS)
 def test_gradients_of_another_shape(linker):
     w, g, rows = T.tensor4(), T.tensor4(), T.lscalar()
-    y = functions.conv2d_grad_wrt_inputs(g, w, (None, None, rows, 6))
+    y = abstract_conv.conv2d_grad_wrt_inputs(g, w, (None, None, rows, 6))
     f = compiled([w, g, rows], y, linker)
     assert f(np.zeros((4, 3, 2, 2)), np.zeros((1, 4, 5, 5)), 6).shape == (1, 3, 6, 6)
     with pytest.raises(ValueError, match=r"shape \(1, 4, 5, 5\), but an image of shape"):
@@ -393,7 +394,7 @@ def test_operations_are_counted():
 def test_gradients_read_what_they_are_by():
     """As in Theano, a function of a gradient may list the images and the kernels as inputs."""
     x, w, g = T.tensor4("x"), T.tensor4("w"), T.tensor4("g")
-    y = functions.conv2d(x, w, input_shape=(2, 3, 7, 8), filter_shape=(4, 3, 2, 2))
+    y = nn.conv2d(x, w, input_shape=(2, 3, 7, 8), filter_shape=(4, 3, 2, 2))
     rng = np.random.RandomState(1)
     values = [rng.rand(*shape) for shape in ((2, 3, 7, 8), (4, 3, 2, 2), (2, 4, 6, 7))]
     for wrt in (x, w):

@@ -7,19 +7,17 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.compile.function import function
+from opwise import Mode, function
+from opwise.compile import DebugMode
 from opwise.config import change_flags
 from opwise.gradient import grad
 from opwise.linkers.convsteps import ALGORITHMS, algorithm
-from opwise.modes.debugmode import DebugMode
-from opwise.modes.mode import Mode
+from opwise.nn import conv2d, conv3d, relu
+from opwise.tensor import Elemwise
 from opwise.tensor.conv.epilogue import ConvElemwise
-from opwise.tensor.conv.functions import conv2d, conv3d
 from opwise.tensor.conv.geometry import Geometry
-from opwise.tensor.conv.ops import AbstractConv, AbstractConv_gradInputs
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.nnet.abstract_conv import AbstractConv, AbstractConv_gradInputs
 from opwise.tensor.nnet.bn import batch_normalization_test
-from opwise.tensor.nnet.nnet import relu
 from opwise.tensor.type import tensor_type
 
 C = Mode("c|py", "fast_run")

@@ -10,8 +10,7 @@ from opwise import Mode, function
 from opwise.config import change_flags
 from opwise.gradient import grad
 from opwise.linkers.convsteps import ALGORITHMS
-from opwise.tensor.conv.functions import conv2d
-from opwise.tensor.nnet.nnet import relu
+from opwise.nn import conv2d, relu
 from opwise.tensor.type import tensor_type
 
 #: of a note: what was measured

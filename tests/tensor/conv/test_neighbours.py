@@ -8,12 +8,9 @@ import theano.tensor as T
 from opwise.gradient import Rop, grad, verify_grad
 from opwise.linkers import lowering
 from opwise.linkers.kernels import Kernels
-from opwise.tensor.conv.neighbours import (
-    Images2Neibs,
-    Images2NeibsGrad,
-    images2neibs,
-    neibs2images,
-)
+from opwise.nn import images2neibs, neibs2images
+from opwise.tensor.conv.neighbours import Images2NeibsGrad
+from opwise.tensor.nnet.neighbours import Images2Neibs
 
 LINKERS = ("py", "c|py")
 #: mode, shape of images, neib_shape, neib_step

@@ -9,8 +9,9 @@ import theano
 import theano.tensor as T
 from opwise.config import change_flags
 from opwise.gradient import grad, verify_grad
-from opwise.tensor.conv import conv3d2d, older, shapes
-from opwise.tensor.conv.functions import conv2d, conv3d
+from opwise.nn import conv2d, conv3d
+from opwise.tensor.conv import conv3d2d, older
+from opwise.tensor.nnet import abstract_conv
 
 LINKERS = ("py", "c|py")
 
@@ -245,27 +246,35 @@ BORDERS = ("valid", "full", "half", (2, 1), ((1, 0), (0, 2)))
 @pytest.mark.parametrize(("border", "dilation"), list(itertools.product(BORDERS, [(1, 1), (2, 1)])))
 def test_shapes_from_each_other(border, dilation):
     image, kernel = (2, 3, 9, 8), (4, 3, 3, 2)
-    top = shapes.get_conv_output_shape(image, kernel, border, (1, 1), dilation)
-    by_inputs = shapes.get_conv_gradinputs_shape(kernel, top, border, (1, 1), dilation)
+    top = abstract_conv.get_conv_output_shape(image, kernel, border, (1, 1), dilation)
+    by_inputs = abstract_conv.get_conv_gradinputs_shape(kernel, top, border, (1, 1), dilation)
     assert by_inputs == image
-    by_weights = shapes.get_conv_gradweights_shape(image, top, border, (1, 1), dilation)
+    by_weights = abstract_conv.get_conv_gradweights_shape(image, top, border, (1, 1), dilation)
     assert by_weights == ((4, 3, None, None) if border == "half" else kernel)
-    strided = shapes.get_conv_output_shape(image, kernel, border, (2, 1), dilation)
-    assert shapes.get_conv_gradinputs_shape(kernel, strided, border, (2, 1), dilation)[2] is None
-    assert shapes.get_conv_gradweights_shape(image, strided, border, (2, 1), dilation)[2] is None
-    assert shapes.check_conv_gradinputs_shape(image, kernel, strided, border, (2, 1), dilation)
+    strided = abstract_conv.get_conv_output_shape(image, kernel, border, (2, 1), dilation)
+    assert (
+        abstract_conv.get_conv_gradinputs_shape(kernel, strided, border, (2, 1), dilation)[2]
+        is None
+    )
+    assert (
+        abstract_conv.get_conv_gradweights_shape(image, strided, border, (2, 1), dilation)[2]
+        is None
+    )
+    assert abstract_conv.check_conv_gradinputs_shape(
+        image, kernel, strided, border, (2, 1), dilation
+    )
     wrong = (*strided[:3], strided[3] + 1)
-    check = shapes.check_conv_gradinputs_shape
+    check = abstract_conv.check_conv_gradinputs_shape
     assert not check(image, kernel, wrong, border, (2, 1), dilation)
     assert check(image, kernel, (2, 4, None, T.iscalar()), border, (2, 1), dilation)
     assert not check(image, kernel[:3], top, border, (1, 1), dilation)
 
 
 def test_shapes_with_groups_and_of_unknown_lengths():
-    assert shapes.get_conv_gradinputs_shape(
+    assert abstract_conv.get_conv_gradinputs_shape(
         (4, 3, 3, 3), (2, 4, 5, None), "valid", (1, 1), num_groups=2
     ) == (2, 6, 7, None)
-    assert shapes.get_conv_gradweights_shape(
+    assert abstract_conv.get_conv_gradweights_shape(
         (2, 6, 7, 7), (2, 4, 5, 5), "valid", (1, 1), num_groups=2, unshared=True
     ) == (2, 5, 5, 6, 3, 3)
 
@@ -273,9 +282,9 @@ def test_shapes_with_groups_and_of_unknown_lengths():
 @pytest.mark.parametrize(
     ("length", "found"),
     [
-        (shapes.get_conv_shape_1axis, (6, 10, 8, 8, 9)),
-        (shapes.get_conv_gradweights_shape_1axis, (6, -4, None, 8, 9)),
-        (shapes.get_conv_gradinputs_shape_1axis, (10, -4, 2, 8, 7)),
+        (abstract_conv.get_conv_shape_1axis, (6, 10, 8, 8, 9)),
+        (abstract_conv.get_conv_gradweights_shape_1axis, (6, -4, None, 8, 9)),
+        (abstract_conv.get_conv_gradinputs_shape_1axis, (10, -4, 2, 8, 7)),
     ],
 )
 def test_the_border_mode_of_one_axis(length, found):
@@ -289,22 +298,22 @@ def test_the_border_mode_of_one_axis(length, found):
 
 def test_lengths_that_are_checked():
     n = T.iscalars("abcd")
-    f = compiled(n, shapes.assert_conv_shape(n))
+    f = compiled(n, abstract_conv.assert_conv_shape(n))
     assert f(1, 2, 3, 4) == [1, 2, 3, 4] and f(0, 0, 1, 1) == [0, 0, 1, 1]
     for bad in ((-1, 1, 1, 1), (1, -1, 1, 1), (1, 1, 0, 1), (1, 1, 1, -2)):
         with pytest.raises(AssertionError, match="invalid shape"):
             f(*bad)
-    assert shapes.assert_conv_shape((1, 0, 3, 4)) == (1, 0, 3, 4)
+    assert abstract_conv.assert_conv_shape((1, 0, 3, 4)) == (1, 0, 3, 4)
     with pytest.raises(ValueError, match=r"dim\[2\] < 1.*It is 0"):
-        shapes.assert_conv_shape((1, 1, 0, 4))
+        abstract_conv.assert_conv_shape((1, 1, 0, 4))
 
 
 def test_the_flag_that_checks_shapes():
     x, w, n = T.dtensor4(), T.dtensor4(), T.iscalar()
-    assert shapes.assert_shape(x, (2, 3, 4, 5)) is x
+    assert abstract_conv.assert_shape(x, (2, 3, 4, 5)) is x
     with change_flags(**{"conv.assert_shape": True}):
-        f = compiled([x, n], shapes.assert_shape(x, (None, 3, n, None), "It is not so."))
-        assert shapes.assert_shape(x, None) is x
+        f = compiled([x, n], abstract_conv.assert_shape(x, (None, 3, n, None), "It is not so."))
+        assert abstract_conv.assert_shape(x, None) is x
         g = compiled([x, w], conv2d(x, w, (None, 3, 7, 8), (4, 3, None, 2)))
     assert f(np.ones((1, 3, 2, 1)), 2).shape == (1, 3, 2, 1)
     with pytest.raises(AssertionError, match="It is not so"):

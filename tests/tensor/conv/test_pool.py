@@ -8,14 +8,9 @@ import pytest
 import theano
 import theano.tensor as T
 from opwise.gradient import Rop, grad, verify_grad
-from opwise.tensor.conv.pool import (
-    MODES,
-    Pool,
-    max_pool_2d,
-    max_pool_2d_same_size,
-    pool_2d,
-    pool_3d,
-)
+from opwise.nn import pool_2d, pool_3d
+from opwise.tensor.conv.pool import MODES, max_pool_2d
+from opwise.tensor.signal.pool import Pool, max_pool_2d_same_size
 
 LINKERS = ("py", "c|py")
 

@@ -9,10 +9,12 @@ import scipy.signal
 
 import theano
 import theano.tensor as T
+from opwise import nn
 from opwise.gradient import grad, verify_grad
-from opwise.tensor.conv import functions
+from opwise.nn import pool_2d, pool_3d
 from opwise.tensor.conv.geometry import Geometry, checked_border_mode
-from opwise.tensor.conv.pool import MODES, pool_2d, pool_3d
+from opwise.tensor.conv.pool import MODES
+from opwise.tensor.nnet import abstract_conv
 from opwise.tensor.type import tensor_type
 
 COMPILERS = ("FAST_COMPILE", "FAST_RUN", "DEBUG_MODE")
@@ -90,7 +92,7 @@ def mixed(seed):
 def test_mixed_options(seed, mode):
     x, w, options = mixed(seed)
     vx, vw = variables(x, w)
-    y = (functions.conv2d if x.ndim == 4 else functions.conv3d)(vx, vw, **options)
+    y = (nn.conv2d if x.ndim == 4 else nn.conv3d)(vx, vw, **options)
     b = T.arange(w.shape[0], dtype=x.dtype).dimshuffle("x", 0, *["x"] * (x.ndim - 2))
     got = theano.function([vx, vw], [y, T.maximum(y + b, 0)], mode=mode)(x, w)
     want = by_scipy(x, w, **options)
@@ -119,7 +121,7 @@ def test_layouts_of_arguments(image, kernel, options, layout, dtype):
     want = by_scipy(x, w, **options)
     g = numbers(*want.shape, seed=2, dtype=dtype)
     vx, vw, vg = variables(x, w, g)
-    y = functions.conv2d(vx, vw, **options)
+    y = nn.conv2d(vx, vw, **options)
     f = theano.function([vx, vw, vg], [y, *grad(None, [vx, vw], known_grads={y: vg})])
     moved = LAYOUTS[layout]
     got, by_x, by_w = f(moved(x), moved(w), moved(g))
@@ -155,7 +157,7 @@ def test_a_step_of_training(mode):
     """Convolution, bias, rectifier, pooling, and the gradients of all, against differences."""
     x, w, b = numbers(3, 2, 9, 8), numbers(4, 2, 3, 3, seed=1), numbers(4, seed=2)
     vx, vw, vb = variables(x, w, b)
-    h = T.nnet.relu(functions.conv2d(vx, vw, border_mode="half") + vb.dimshuffle(0, "x", "x"), 0.1)
+    h = T.nnet.relu(nn.conv2d(vx, vw, border_mode="half") + vb.dimshuffle(0, "x", "x"), 0.1)
     cost = T.sqr(pool_2d(h, (2, 2), True, (1, 2))).sum()
     f = theano.function([vx, vw, vb], [cost, *grad(cost, [vx, vw, vb])], mode=mode)
     [c, *found] = f(x, w, b)
@@ -173,23 +175,23 @@ def _moved(f, values, place, change):
 
 #: what is made of convolutions, and the shapes of its operands
 MADE = {
-    "unshared": (lambda x, w: functions.conv2d(x, w, unshared=True, subsample=(2, 1)),
+    "unshared": (lambda x, w: nn.conv2d(x, w, unshared=True, subsample=(2, 1)),
                  [(1, 1, 4, 3), (2, 2, 2, 1, 2, 2)]),
-    "groups in volumes": (lambda x, w: functions.conv3d(x, w, num_groups=2, border_mode="half"),
+    "groups in volumes": (lambda x, w: nn.conv3d(x, w, num_groups=2, border_mode="half"),
                           [(1, 2, 3, 4, 3), (2, 1, 2, 1, 3)]),
     "transposed": (
-        lambda x, w: functions.conv2d_transpose(x, w, (None, None, 7, 6), input_dilation=(2, 2)),
+        lambda x, w: nn.conv2d_transpose(x, w, (None, None, 7, 6), input_dilation=(2, 2)),
         [(1, 3, 3, 3), (3, 2, 3, 2)]),
     "by filters": (
-        lambda x, g: functions.conv2d_grad_wrt_weights(x, g, (None, None, 2, 3)),
+        lambda x, g: abstract_conv.conv2d_grad_wrt_weights(x, g, (None, None, 2, 3)),
         [(2, 2, 4, 5), (2, 3, 3, 3)]),
-    "separable": (lambda x, d, p: functions.separable_conv2d(x, d, p, 2, border_mode=1),
+    "separable": (lambda x, d, p: nn.separable_conv2d(x, d, p, 2, border_mode=1),
                   [(1, 2, 4, 4), (4, 1, 2, 2), (3, 4, 1, 1)]),
-    "causal": (lambda x, w: functions.causal_conv1d(x, w, (2, 3, 2), filter_dilation=2),
+    "causal": (lambda x, w: nn.causal_conv1d(x, w, (2, 3, 2), filter_dilation=2),
                [(2, 3, 5), (2, 3, 2)]),
-    "upsampling": (lambda x: functions.bilinear_upsampling(x, 2), [(1, 2, 3, 2)]),
+    "upsampling": (lambda x: abstract_conv.bilinear_upsampling(x, 2), [(1, 2, 3, 2)]),
     "upsampling by fractions": (
-        lambda x: functions.bilinear_upsampling(x, frac_ratio=(3, 2), use_1D_kernel=False),
+        lambda x: abstract_conv.bilinear_upsampling(x, frac_ratio=(3, 2), use_1D_kernel=False),
         [(1, 1, 3, 4)]),
     "pooled volumes": (lambda x: pool_3d(x, (2, 1, 2), True, (1, 2, 1), mode="max"),
                        [(1, 2, 3, 4, 3)]),
@@ -221,7 +223,7 @@ def test_upsampling_interpolates(ratio, use_1D_kernel, flags):
         return np.apply_along_axis(lambda row: np.interp(places, np.arange(n), row), axis, a)
 
     [vx] = variables(x)
-    y = functions.bilinear_upsampling(vx, ratio, use_1D_kernel=use_1D_kernel)
+    y = abstract_conv.bilinear_upsampling(vx, ratio, use_1D_kernel=use_1D_kernel)
     got = theano.function([vx], y)(x)
     np.testing.assert_allclose(got, enlarged(enlarged(x, 2), 3), atol=1e-12)
 
@@ -247,7 +249,7 @@ def test_results_are_no_views_of_what_is_used_again():
     """Two calls: the results of the first stay as they were."""
     x, w = numbers(2, 3, 8, 8), numbers(4, 3, 3, 3, seed=1)
     vx, vw = variables(x, w)
-    f = theano.function([vx, vw], pool_2d(functions.conv2d(vx, vw), (2, 2), True))
+    f = theano.function([vx, vw], pool_2d(nn.conv2d(vx, vw), (2, 2), True))
     first = f(x, w)
     kept = first.copy()
     f(-x, w)

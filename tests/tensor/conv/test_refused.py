@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import theano.tensor as T
-from opwise.tensor.conv import functions
-from opwise.tensor.conv.functions import conv2d, conv2d_grad_wrt_weights, conv2d_transpose
-from opwise.tensor.conv.pool import Pool, pool_2d, pool_3d
+from opwise import nn
+from opwise.nn import conv2d, conv2d_transpose, pool_2d, pool_3d
+from opwise.tensor.nnet import abstract_conv
+from opwise.tensor.nnet.abstract_conv import conv2d_grad_wrt_weights
+from opwise.tensor.signal.pool import Pool
 
 X, W, N = T.ftensor4("x"), T.ftensor4("w"), T.lscalar("n")
 COUNT = "integer, 1 or more, not"
@@ -72,19 +74,19 @@ def test_lengths_of_what_a_gradient_is_of(value):
 @pytest.mark.parametrize("shape", [None, (4, 3), (4, 3, None), (4, 3, N)])
 def test_filters_in_time_have_a_known_length(shape):
     with pytest.raises(ValueError, match=r"filter"):
-        functions.causal_conv1d(T.ftensor3(), T.ftensor3(), shape)
+        nn.causal_conv1d(T.ftensor3(), T.ftensor3(), shape)
 
 
 @pytest.mark.parametrize("ratio", [1.5, "2", -2, True])
 def test_ratios(ratio):
     with pytest.raises(ValueError, match="ratio must be an integer, 1 or more"):
-        functions.bilinear_upsampling(X, ratio=ratio)
+        abstract_conv.bilinear_upsampling(X, ratio=ratio)
 
 
 @pytest.mark.parametrize("ratio", [(1, 0), (1, 2, 3), (1.5, 2), ((1, 2), (3,))])
 def test_fractions(ratio):
     with pytest.raises(ValueError, match="frac_ratio must be two integers"):
-        functions.bilinear_upsampling(X, frac_ratio=ratio, use_1D_kernel=False)
+        abstract_conv.bilinear_upsampling(X, frac_ratio=ratio, use_1D_kernel=False)
 
 
 @pytest.mark.parametrize(

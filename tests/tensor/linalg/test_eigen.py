@@ -5,10 +5,12 @@ import pytest
 import scipy.linalg
 
 from opwise.gradient import grad
-from opwise.tensor import operators  # noqa: F401  (the operators are attached)
-from opwise.tensor.linalg.eigen import Eigh, EighGrad, eig, eigh, eigvalsh, expm
-from opwise.tensor.reduce import sum as sum_
-from opwise.tensor.slices import NoneConst
+from opwise.linalg import eig, eigh, eigvalsh, expm
+from opwise.tensor import (
+    NoneConst,
+)
+from opwise.tensor import sum as sum_
+from opwise.tensor.nlinalg import Eigh, EighGrad
 from opwise.tensor.type import tensor_type
 
 pytestmark = pytest.mark.null

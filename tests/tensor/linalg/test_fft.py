@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 
-from opwise.gradient import grad
+from opwise.gradient import DisconnectedType, grad
 from opwise.graph import upcalls
-from opwise.graph.null import DisconnectedType
-from opwise.tensor import operators  # noqa: F401  (the operators are attached)
+from opwise.tensor import sum as sum_
 from opwise.tensor.elemwise import elemwise
+from opwise.tensor.fft import irfft, irfft_op, rfft, rfft_op
 from opwise.tensor.linalg import fourier, frames
-from opwise.tensor.linalg.fft import irfft, irfft_op, rfft, rfft_op
-from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.type import tensor_type
 
 pytestmark = pytest.mark.null

@@ -4,16 +4,8 @@ import numpy as np
 import pytest
 
 from opwise.gradient import Rop, grad
-from opwise.tensor import operators  # noqa: F401  (the operators are attached)
-from opwise.tensor.linalg.inverse import (
-    det,
-    lstsq,
-    matrix_inverse,
-    pinv,
-    tensorinv,
-    tensorsolve,
-)
-from opwise.tensor.linalg.systems import solve
+from opwise.linalg import det, pinv, solve, tensorinv, tensorsolve
+from opwise.tensor.nlinalg import lstsq, matrix_inverse
 from opwise.tensor.type import tensor_type
 
 pytestmark = pytest.mark.null

@@ -4,17 +4,8 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from opwise.tensor import operators  # noqa: F401  (the operators are attached)
-from opwise.tensor.linalg.products import (
-    alloc_diag,
-    diag,
-    extract_diag,
-    kron,
-    matrix_dot,
-    matrix_power,
-    norm,
-    trace,
-)
+from opwise.linalg import kron, matrix_dot, norm, trace
+from opwise.tensor.nlinalg import alloc_diag, diag, extract_diag, matrix_power
 from opwise.tensor.type import tensor_type
 
 pytestmark = pytest.mark.null

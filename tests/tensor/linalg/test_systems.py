@@ -3,15 +3,8 @@
 import numpy as np
 import pytest
 
-from opwise.tensor import linalg, operators  # noqa: F401  (the operators are attached)
-from opwise.tensor.linalg.systems import (
-    MATRIX_STRUCTURES,
-    Solve,
-    solve,
-    solve_lower_triangular,
-    solve_symmetric,
-    solve_upper_triangular,
-)
+from opwise.linalg import cholesky, solve, solve_lower_triangular, solve_upper_triangular
+from opwise.tensor.slinalg import MATRIX_STRUCTURES, Solve, solve_symmetric
 from opwise.tensor.type import tensor_type
 
 pytestmark = pytest.mark.null
@@ -115,7 +108,7 @@ def test_texts_and_equality():
     assert Solve("symmetric") == solve_symmetric != solve
     inplace = solve.overwriting()
     assert inplace.destroy_map == {0: [1]} and str(inplace) == str(solve) and inplace != solve
-    assert linalg.cholesky.overwriting().destroy_map == {0: [0]}
+    assert cholesky.overwriting().destroy_map == {0: [0]}
 
 
 def test_broadcastable_columns_stay(run):

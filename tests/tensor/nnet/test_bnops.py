@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from opwise.compile.function import function
-from opwise.modes.mode import Mode
-from opwise.tensor.nnet.bn import batch_normalization_test, batch_normalization_train
-from opwise.tensor.nnet.bnops import (
+from opwise import Mode, function
+from opwise.tensor import TensorType
+from opwise.tensor.nnet.bn import (
     AbstractBatchNormInference,
     AbstractBatchNormTrain,
     AbstractBatchNormTrainGrad,
+    batch_normalization_test,
+    batch_normalization_train,
 )
-from opwise.tensor.type import TensorType
 
 RANDOM = np.random.default_rng(3)
 LAYOUTS = [((0,), (4, 3)), ((0, 2, 3), (4, 3, 2, 5)), ((1,), (2, 3, 2)), ((0, 1), (3, 2, 1))]

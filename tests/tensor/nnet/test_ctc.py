@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import ProfileMode, function, grad, verify_grad
+from opwise import Mode, ProfileMode, function, grad, verify_grad
 from opwise.errors import NullTypeGradError
-from opwise.modes.mode import Mode
 from opwise.tensor.nnet.ctc import ConnectionistTemporalClassification, ctc, ctc_available
 
 pytestmark = pytest.mark.null

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from opwise import Variable
 from opwise import tensor as T
 from opwise.gradient import grad
-from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
 from opwise.tensor import elsewhere, nnet
 

@@ -5,14 +5,14 @@ import pytest
 
 from opwise import tensor as T
 from opwise.gradient import grad
+from opwise.nn import softmax
 from opwise.tensor import nnet
-from opwise.tensor.nnet.rowsoftmax import (
+from opwise.tensor.nnet import (
     LogSoftmax,
     Softmax,
     SoftmaxGrad,
     SoftmaxWithBias,
     logsoftmax,
-    softmax,
     softmax_grad,
     softmax_graph,
     softmax_op,

@@ -5,8 +5,9 @@ import pytest
 
 from opwise import tensor as T
 from opwise.gradient import grad
+from opwise.scalar import ScalarSigmoid, scalar_sigmoid, scalar_softplus
 from opwise.tensor import nnet
-from opwise.tensor.nnet import sigm
+from opwise.tensor.nnet import sigmoid_inplace
 
 pytestmark = pytest.mark.null
 
@@ -74,14 +75,14 @@ def test_names(dump):
         "Elemwise{clip,no_inplace}(Elemwise{add,no_inplace}(Elemwise{mul,no_inplace}(x, "
     )
     assert dump(grad(nnet.softplus(x).sum(), x)).endswith("Elemwise{scalar_sigmoid}(x))")
-    assert isinstance(sigm.scalar_sigmoid, sigm.ScalarSigmoid)
-    assert str(sigm.scalar_softplus) == "scalar_softplus"
+    assert isinstance(scalar_sigmoid, ScalarSigmoid)
+    assert str(scalar_softplus) == "scalar_softplus"
 
 
 def test_inplace():
     x = T.dvector("x")
-    assert sigm.sigmoid_inplace.destroy_map == {0: [0]}
-    node = sigm.sigmoid_inplace(x).owner
+    assert sigmoid_inplace.destroy_map == {0: [0]}
+    node = sigmoid_inplace(x).owner
     value, cell = np.zeros(2), [None]
     node.op.perform(node, [value], [cell])
     assert cell[0] is value and value.tolist() == [0.5, 0.5]

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from opwise.graph.fgraph import FunctionGraph
+from opwise import FunctionGraph
 from opwise.optimizers.merge import MergeOptimizer
+from opwise.sandbox.rng_mrg import DotModulo, mrg_uniform
+from opwise.tensor import TensorType, constant
 from opwise.tensor.random import mrg
-from opwise.tensor.random.mrg import DotModulo, mrg_uniform
-from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import constant
+from opwise.tensor.type import tensor_type
 
 pytestmark = pytest.mark.null
 

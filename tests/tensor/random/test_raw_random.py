@@ -6,14 +6,14 @@ import pickle
 import numpy as np
 import pytest
 
+from opwise import FunctionGraph
 from opwise.errors import NullTypeGradError
 from opwise.gradient import grad
-from opwise.graph.fgraph import FunctionGraph
-from opwise.tensor.random import raw_random, state
-from opwise.tensor.random.raw_random import RandomFunction, random_state_type
+from opwise.tensor import constant, raw_random
+from opwise.tensor.random import state
 from opwise.tensor.random.state import copied
+from opwise.tensor.raw_random import RandomFunction, random_state_type
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import constant
 
 pytestmark = pytest.mark.null
 
