@@ -7,8 +7,10 @@ import pytest
 
 import opwise.tensor as T
 from opwise import Mode, as_op, function, get_default_mode, grad
+from opwise.compile import DeepCopyOp
 from opwise.graph.traversal import ancestors
 from opwise.loops import Scan, scan, until
+from opwise.tensor.blas import CGer
 
 pytestmark = pytest.mark.c
 
@@ -174,5 +176,5 @@ def test_sums_are_added_up_in_place():
     ]
     applied = backward.tag.inside.maker.fgraph.toposort()
     assert backward.op.layout.kept == (1, 1)
-    assert not any(type(node.op).__name__ == "DeepCopyOp" for node in applied)
-    assert any(node.op.destroy_map and type(node.op).__name__ == "CGer" for node in applied)
+    assert not any(isinstance(node.op, DeepCopyOp) for node in applied)
+    assert any(node.op.destroy_map and isinstance(node.op, CGer) for node in applied)

@@ -11,7 +11,6 @@ from opwise.linkers import lowering
 from opwise.linkers.lowering import CStep
 from opwise.optimizers.passes import Optimizer
 from opwise.optimizers.rule import rule
-from opwise.tensor import Elemwise
 
 
 class Planted(Op):
@@ -119,7 +118,7 @@ def bad_pass(wanted):
 
     def change(fgraph):
         for node in fgraph.toposort():
-            if isinstance(node.op, Elemwise) and node.op.scalar_op.name == "mul":
+            if node.op == T.mul:
                 new = wanted(*node.inputs)
                 fgraph.replace_all([(node.outputs[0], new)], reason="bad_rewrite")
 

@@ -16,6 +16,10 @@ from opwise.graph.traversal import io_toposort
 from opwise.optimizers.folding import params
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.passes import Optimizer
+from opwise.scalar import Composite
+from opwise.tensor import CAReduce, Elemwise
+from opwise.tensor.gathered import Gathered
+from opwise.tensor.mapreduce import MapReduce
 
 
 def evaluate(outputs: Sequence[Variable], values: Mapping[Variable, Any]) -> list[Any]:
@@ -40,6 +44,23 @@ def evaluate(outputs: Sequence[Variable], values: Mapping[Variable, Any]) -> lis
         for out, cell in zip(node.outputs, storage, strict=True):
             known.setdefault(out, cell[0])
     return [value_of(var) for var in outputs]
+
+
+def operations(op: Any) -> list[type]:
+    """Return the classes of the scalar operations of a loop over arrays, in order.
+
+    Those of the reductions in a MapReduce come last. Other Ops have none.
+    """
+    if isinstance(op, Gathered):
+        return operations(op.loop)
+    if isinstance(op, MapReduce):
+        reduced = [one for reduction in op.reductions for one in operations(reduction)]
+        return operations(Elemwise(op.scalar_op)) + reduced
+    if not isinstance(op, Elemwise | CAReduce):
+        return []
+    scalar_op = op.scalar_op
+    steps = scalar_op.instructions if isinstance(scalar_op, Composite) else None
+    return [type(scalar_op)] if steps is None else [type(step.op) for step in steps]
 
 
 def check_rewrite(

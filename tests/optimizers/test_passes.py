@@ -109,7 +109,7 @@ def graph_of(*outputs, inputs):
 def test_rules_go_on_until_none_has_anything_to_do(x, y):
     fgraph = graph_of(sub(neg(neg(x)), neg(log(exp(y)))), inputs=[x, y])
     record = EquilibriumOptimizer([log_exp, neg_neg, sub_to_add]).optimize(fgraph)
-    assert str(fgraph) == "[Elemwise{add,no_inplace}(x, y)]"
+    assert [n.op for n in fgraph.toposort()] == [add]
     assert {r.name: (r.applied, r.created) for r in record.rules} == {
         "log_exp": (1, 0),
         "neg_neg": (2, 0),
@@ -161,7 +161,7 @@ def test_a_rule_is_tried_again_when_something_deep_below_changes(x, depth):
         out = neg(out)
     fgraph = graph_of(log(out), inputs=[x])
     EquilibriumOptimizer([of_tan], final_optimizers=[switch]).optimize(fgraph)
-    assert str(fgraph) == "[Elemwise{cos,no_inplace}(x)]"
+    assert [n.op for n in fgraph.toposort()] == [cos]
 
 
 def test_each_apply_is_looked_at_once_where_nothing_happens(x):
@@ -414,7 +414,7 @@ def test_a_failing_rule_is_reported_with_the_line_and_the_graph_goes_on(x, error
     failing = rule("row:exp", name="failing")(boom)
     fgraph = graph_of(exp(neg(neg(x))), inputs=[x])
     EquilibriumOptimizer([failing, neg_neg]).optimize(fgraph)
-    assert str(fgraph) == "[Elemwise{exp,no_inplace}(x)]"
+    assert [n.op for n in fgraph.toposort()] == [exp]
     text = errors.text
     assert "The rewrite failing failed on Elemwise{exp,no_inplace}(" in text
     assert "test_passes.py, line" in text
@@ -547,7 +547,7 @@ def test_a_failing_pass_leaves_the_graph_as_it_was(x, errors):
     fgraph = graph_of(exp(x), inputs=[x])
     record = SeqOptimizer(half_way, EquilibriumOptimizer([log_exp])).optimize(fgraph)
     fgraph.check_integrity()
-    assert str(fgraph) == "[Elemwise{exp,no_inplace}(x)]"
+    assert [n.op for n in fgraph.toposort()] == [exp]
     assert "The rewrite half_way failed." in errors.text and "half way" in errors.text
     assert [p.failed for p in record.passes] == [True, False]
 
@@ -727,15 +727,12 @@ def test_verbose_prints_each_replacement(x, capsys):
 
 def test_origins_pass_to_what_a_rule_makes(x, y):
     fgraph = graph_of(exp(sub(x, neg(y))), inputs=[x, y])
-    first = {str(n.op): n for n in fgraph.toposort()}
+    first = {n.op: n for n in fgraph.toposort()}
     EquilibriumOptimizer([sub_to_add, neg_neg]).optimize(fgraph)
     [made, kept] = fgraph.toposort()
-    assert kept.origins == (first["Elemwise{exp,no_inplace}"],)
-    assert set(made.origins) <= {
-        first["Elemwise{sub,no_inplace}"],
-        first["Elemwise{neg,no_inplace}"],
-    }
-    assert first["Elemwise{sub,no_inplace}"] in made.origins
+    assert kept.origins == (first[exp],)
+    assert set(made.origins) <= {first[sub], first[neg]}
+    assert first[sub] in made.origins
 
 
 # --- random graphs --------------------------------------------------------------------------------

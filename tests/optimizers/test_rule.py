@@ -158,7 +158,7 @@ def test_a_rule_replaces_the_output(x):
     assert str(log_of_exp) == "log_of_exp"
     assert log_of_exp.__doc__.startswith("The logarithm")
     fgraph = rewritten(log_of_exp, [x], log(exp(neg(x))))
-    assert str(fgraph) == "[Elemwise{neg,no_inplace}(x)]"
+    assert [n.op for n in fgraph.toposort()] == [neg]
 
 
 def test_a_legacy_rule_takes_the_apply_alone(x):
@@ -200,7 +200,7 @@ def test_inplace_rules_let_the_graph_check_destroyers(x):
 
     fgraph = rewritten(in_place, [x], exp(neg(x)), exp(x))
     # the input is not to be overwritten, so the second replacement is declined
-    assert str(fgraph.outputs[0].owner.op) == "Elemwise{exp}[(0, 0)]"
+    assert fgraph.outputs[0].owner.op.destroy_map == {0: [0]}
     assert fgraph.outputs[1].owner.op == exp
 
 
@@ -222,9 +222,8 @@ def test_a_dict_replaces_any_variables(x):
         return {inner: node.inputs[1]} if inner.owner and inner.owner.op == exp else None
 
     fgraph = rewritten(swap, [x], add(exp(x), neg(x)), log(exp(x)))
-    assert str(fgraph.outputs[0].owner) == (
-        "Elemwise{add,no_inplace}(Elemwise{neg,no_inplace}.0, Elemwise{neg,no_inplace}.0)"
-    )
+    swapped = fgraph.outputs[0].owner
+    assert swapped.op == add and [v.owner.op for v in swapped.inputs] == [neg, neg]
 
 
 @pytest.mark.parametrize("others_read_it", [True, False])
@@ -320,9 +319,9 @@ def test_declarations_wait_for_a_pipeline_that_takes_them():
 
 def test_op_sub_and_op_remove(x):
     fgraph = rewritten(OpSub(identity, neg), [x], log(identity(x)))
-    assert str(fgraph) == "[Elemwise{log,no_inplace}(Elemwise{neg,no_inplace}(x))]"
+    assert [n.op for n in fgraph.toposort()] == [neg, log]
     fgraph = rewritten(OpRemove(identity), [x], log(identity(identity(x))))
-    assert str(fgraph) == "[Elemwise{log,no_inplace}(x)]"
+    assert [n.op for n in fgraph.toposort()] == [log]
 
 
 def test_op_remove_needs_as_many_inputs_as_outputs(x, y):

@@ -28,8 +28,8 @@ def y():
 
 
 def ops(fgraph):
-    """Return the elementwise Ops of a graph as text, in order."""
-    return [str(n.op.scalar_op) for n in fgraph.toposort() if isinstance(n.op, Elemwise)]
+    """Return the elementwise Ops of a graph , in order."""
+    return [n.op.scalar_op for n in fgraph.toposort() if isinstance(n.op, Elemwise)]
 
 
 def reasons(inputs, outputs):

@@ -57,9 +57,9 @@ def run(build, *values, mode="FAST_RUN"):
     return function(*values), function.maker.fgraph
 
 
-def names_of(fgraph):
+def kinds(fgraph):
     """Return the class of the Op of each Apply."""
-    return [type(node.op).__name__ for node in fgraph.toposort()]
+    return [type(node.op) for node in fgraph.toposort()]
 
 
 def verify_grad_sparse(build, values, structured=False, eps=None):

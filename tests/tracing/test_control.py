@@ -8,6 +8,7 @@ import pytest
 import opwise
 from opwise.errors import TracingError
 from opwise.graph.traversal import ancestors
+from opwise.loops import Scan
 
 pytestmark = pytest.mark.null
 
@@ -629,7 +630,7 @@ def scans(jitted):
         node.op
         for signature in jitted.signatures
         for node in signature.compiled.maker.fgraph.apply_nodes
-        if type(node.op).__name__ == "Scan"
+        if isinstance(node.op, Scan)
     ]
 
 
@@ -777,7 +778,7 @@ def test_loops_that_always_break():
 def choices(op):
     """Return how many choices between branches the step of a loop has, and loops inside it."""
     nodes = {var.owner for var in ancestors(list(op.step_outputs.flat())) if var.owner is not None}
-    inside = sum(choices(node.op) for node in nodes if type(node.op).__name__ == "Scan")
+    inside = sum(choices(node.op) for node in nodes if isinstance(node.op, Scan))
     return inside + sum(bool(node.op.branches) for node in nodes)
 
 

@@ -9,7 +9,7 @@ import pytest
 from opwise import Mode, function
 from opwise import tensor as T
 from opwise.gradient import grad
-from opwise.tensor import TensorType
+from opwise.tensor import Elemwise, Sum, TensorType
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.bn import batch_normalization_train
 from opwise.tensor.rowwise import Rowwise
@@ -40,7 +40,7 @@ def full_size(f, ndim):
     """Return the Applys of a function that read an array of all dimensions, its loops."""
     return [
         n for n in f.linked.order
-        if type(n.op).__name__ in ("Elemwise", "MapReduce", "Sum")
+        if isinstance(n.op, Elemwise | MapReduce | Sum)
         and any(v.type.ndim == ndim and not any(v.type.broadcastable) for v in n.inputs)
     ]  # fmt: skip
 

@@ -71,7 +71,7 @@ def test_values(x, z, i, mode):
 
 def test_one_apply_is_left(x, z, i):
     f = compiled([x, z, i], T.exp(x[i] * z + 1))
-    assert [str(op) for op in ops(f)] == ["Gathered{Elemwise{Composite{exp((i0 + (i1 * i2)))}}, 1}"]
+    assert [type(op) for op in ops(f)] == [Gathered] and ops(f)[0].taken == ((1, 0),)
     f = compiled([x, z, i], T.sum(T.sqr(x[i] - z)))
     assert [type(op) for op in ops(f)] == [Gathered]
     assert f(X, Z, AT) == compiled([x, z, i], T.sum(T.sqr(x[i] - z)), "py")(X, Z, AT)
@@ -139,12 +139,12 @@ def test_one_index_is_an_operand_once(x, z, i):
     y = T.dvector("y")
     f = compiled([x, y, z, i], T.exp(x[i] * z + y[i]))
     (node,) = f.maker.fgraph.toposort()
-    assert str(node.op).endswith(", 0, 2}") and len(node.inputs) == 4
+    assert node.op.taken == ((0, 0), (2, 0)) and len(node.inputs) == 4
     np.testing.assert_allclose(f(X, Y, Z, AT), np.exp(X[AT] * Z + Y[AT]), 1e-14)
     k = T.ivector("k")
     f = compiled([x, y, z, i, k], T.exp(x[i] * z + x[k]))
     (node,) = f.maker.fgraph.toposort()
-    assert str(node.op).endswith(", 0[0], 2[1]}") and len(node.inputs) == 5
+    assert node.op.taken == ((0, 0), (2, 1)) and len(node.inputs) == 5
     at = np.int32(AT[::-1] % 7)
     np.testing.assert_allclose(f(X, Y, Z, AT, at), np.exp(X[AT] * Z + X[at]), 1e-14)
 

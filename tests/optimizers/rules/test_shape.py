@@ -1,12 +1,14 @@
 """Rules on shapes, allocations and reshapes: what each makes of what it looks at."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from checking import check_rewrite
 
 import opwise.tensor as T
 from opwise import FunctionGraph, Mode, function, shared
-from opwise.compile import Shape_i, optdb
+from opwise.compile import DeepCopyOp, Shape_i, optdb
 from opwise.gradient import grad
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.rule import Rule
@@ -15,6 +17,7 @@ from opwise.scalar.op import OPS
 from opwise.tensor import (
     Alloc,
     CAReduce,
+    Elemwise,
     Rebroadcast,
     Reshape,
     Shape,
@@ -329,8 +332,8 @@ def classes(f):
     return {type(node.op) for node in f.maker.fgraph.apply_nodes}
 
 
-def names(f):
-    return sorted(str(node.op) for node in f.maker.fgraph.apply_nodes)
+def counts(f):
+    return Counter(type(node.op) for node in f.maker.fgraph.apply_nodes)
 
 
 def test_a_mean_divides_by_a_length_that_is_read_directly():
@@ -345,16 +348,14 @@ def test_a_mean_divides_by_a_length_that_is_read_directly():
 def test_the_size_of_a_tensor_is_a_product_of_lengths():
     t = T.dtensor3("t")
     f = compiled([t], t.size)
-    assert names(f) == ["Elemwise{mul,no_inplace}", "Shape_i{0}", "Shape_i{1}", "Shape_i{2}"]
+    assert counts(f) == {Elemwise: 1, Shape_i: 3}
     assert f(np.ones((2, 3, 4))) == 24
 
 
 def test_a_shape_alone_computes_nothing_else():
     x, y = T.dmatrices("xy")
     f = compiled([x, y], T.dot(T.exp(x), T.concatenate([y, y], axis=1)).T.shape)
-    assert names(f) == [
-        "Elemwise{add,no_inplace}", "MakeVector{dtype='int64'}", "Shape_i{0}", "Shape_i{1}"
-    ]  # fmt: skip
+    assert counts(f) == {Elemwise: 1, MakeVector: 1, Shape_i: 2}
     np.testing.assert_array_equal(f(np.ones((2, 3)), np.ones((3, 4))), [8, 2])
 
 
@@ -374,7 +375,7 @@ def test_a_shape_alone_computes_nothing_else():
 def test_what_changes_nothing_goes(build):
     x = T.dmatrix("x")
     f = compiled([x], build(x))
-    assert names(f) == ["DeepCopyOp"]
+    assert counts(f) == {DeepCopyOp: 1}
     value = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(f(value), value)
 

@@ -537,7 +537,7 @@ def test_a_part_of_an_expression_computes_that_part_alone():
 def test_the_rows_of_an_embedding_receive_their_gradients_from_a_number():
     e, i, g = T.dmatrix("e"), T.lvector("i"), T.dscalar("g")
     f = function([e, i, g], grad((e[i] * g).sum(), e), mode=RUN)
-    [change] = [n for n in f.maker.fgraph.apply_nodes if "IncSubtensor" in str(n.op)]
+    [change] = [n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, AdvancedIncSubtensor1)]
     assert all(change.inputs[1].type.broadcastable)
     np.testing.assert_array_equal(f(np.ones((3, 2)), [2, 0, 2], 1.5), [[1.5, 1.5], [0, 0], [3, 3]])
 
