@@ -227,7 +227,9 @@ def test_other_dtypes_run_perform():
 
 def test_without_scipy_perform_runs(monkeypatch):
     for module in ("operands", "factor", "systems"):
-        monkeypatch.setattr(sys.modules[f"{linalg.__name__}.{module}"], "has_scipy", lambda: False)
+        monkeypatch.setattr(
+            sys.modules[f"opwise.tensor.linalg.{module}"], "has_scipy", lambda: False
+        )
     monkeypatch.setattr("opwise.linkers.csteps.has_scipy", operands.has_scipy)
     x = T.dmatrix()
     f = function([x], [linalg.cholesky(x), linalg.solve(x, x)], mode=IN_C)
