@@ -7,6 +7,8 @@ cdef enum:
     SMALL_ENDED = 1
     SMALL_LEFT = 2
     SMALL_FAILED = 3
+    # instead of a number of steps: the loop is a case for ``perform``
+    NOT_HERE = -2
 
 
 FAILED_STEP = "a step of the loop reads or writes an element that its array does not have"
@@ -17,10 +19,10 @@ cdef class Loop(Runner):
     """What an Apply of a Scan runs in the compiled VM.
 
     vm: runs one step. layout: that of the Scan. perform: runs the Apply in Python, and does what
-    this class does not: no step, and errors about the shapes of values. note_step: called with
-    (exception, Apply, steps done) when a step fails. small: None, or the step as a Recurrence
-    (opwise.scalar) and the C function that repeats it, which runs the steps if the shapes are those
-    of the Recurrence.
+    this class does not: results of no step, and errors about the shapes of values. note_step:
+    called with (exception, Apply, steps done) when a step fails. small: None, or the step as a
+    Recurrence (opwise.scalar) and the C function that repeats it, which runs the steps if the
+    shapes are those of the Recurrence.
     """
 
     cdef VM vm
@@ -108,7 +110,7 @@ cdef class Loop(Runner):
         vm.careful = False
         try:
             done = self._repeat(outer, &outer.steps[k])
-            if done > 0:
+            if done >= 0:
                 self._finish(outer, &outer.steps[k], done)
                 if vm.timing.on:
                     vm.timing.count_run(ow_clock() - start, done)
@@ -120,43 +122,44 @@ cdef class Loop(Runner):
             if outer.allow_gc:
                 vm._give_back_blocks()
             vm.running = False
-        if done <= 0:
+        if done == NOT_HERE:
             outer._perform_in_python(k, self.perform)
         return 0
 
     cdef int64_t _repeat(self, VM outer, ow_step *s) except -1:
-        """Run all steps and return their number; 0 where this is a case for ``perform``."""
+        """Run all steps and return their number, or NOT_HERE."""
         cdef VM vm = self.vm
         cdef int64_t n, t = 0
         cdef bint started = False, started_small
         cdef int i
         self.done, self.failed = 0, False
         n = self._start_rows(outer, s)
-        if self.demand is not None and n > 0 and self._fits_small(s):
+        if n <= 0:
+            return n
+        if self.demand is not None and self._fits_small(s):
             self.demand.load()
             self.small, self.demand = self.demand.demanded.loop, None
-        if n > 0 and self.small != NULL and self._fits_small(s):
+        if self.small != NULL and self._fits_small(s):
             self._start_small_results(outer, s, n)
             started = True
             t = self._repeat_small(s, 0, n)
             if t < 0:
                 return -1 - t
         started_small = started
-        if vm.waiting.pending is not None and n > 0 and not self.failed:
+        if vm.waiting.pending is not None and not self.failed:
             vm.waiting.take(vm, True)
-        if n > 0:
-            self._start(outer, s)
+        self._start(outer, s)
         while t < n:
             self.done = t
             self._point(s, t)
             vm._run_range(0, vm.nsteps, True)
             if not started:
                 if not self._start_results(outer, s, n):
-                    return 0
+                    return NOT_HERE
                 started = True
             for i in range(self.nstates + self.nresults):
                 if not self._put_row(s.out[i], i, t):
-                    return 0
+                    return NOT_HERE
             for i in range(self.nobjects):
                 vm.slots.own(self._object(i),
                              vm.slots.value(vm.output_slot[self._row_outputs() + i]))
@@ -277,21 +280,21 @@ cdef class Loop(Runner):
         return self.vm.input_slot[self.nsequences + self.ntaps + i]
 
     cdef int64_t _start_rows(self, VM outer, ow_step *s) except -1:
-        """Put first rows into states; return the number of steps, 0 for ``perform``."""
+        """Put first rows into states; return the number of steps, or NOT_HERE."""
         cdef ow_slot *c
         cdef ow_slot first
         cdef ow_slot *z
         cdef int i, j, given = 1 + self.nsequences
         cdef int64_t n = ow_int(s.in_[0])
-        if n <= 0:
-            return 0
+        if n < 0 or n == 0 and (self.nresults or self.nobjects):
+            return NOT_HERE
         for i in range(self.nsequences):
             if s.in_[1 + i].shape[0] != n:
-                return 0
+                return NOT_HERE
         for i in range(self.nstates):
             c = s.in_[given + i]
             if c.shape[0] != self.before[i]:
-                return 0
+                return NOT_HERE
             z = s.out[i]
             outer.slots.release(outer.slots.of(z))
             z.ndim = c.ndim

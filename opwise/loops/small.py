@@ -69,11 +69,12 @@ def recurrence(node: Apply, step: FunctionGraph) -> Recurrence | None:
     """
     layout: Layout = node.op.layout
     variables = (*step.inputs, *step.outputs)
+    loops = any(isinstance(n.op, Scan) for n in step.apply_nodes)
     if (
         layout.objects
         or len(step.inputs) != len(node.op.inputs)
         or any(max(taps) > MAX_TAP for taps in layout.taps)
-        or not layout.taps
+        or not (layout.taps or loops)
         or any(getattr(var.type, "dtype", None) not in C_DTYPES for var in variables)
         or not all(can_append(n.op) for n in step.apply_nodes)
     ):
@@ -81,7 +82,6 @@ def recurrence(node: Apply, step: FunctionGraph) -> Recurrence | None:
     n_steps = node.inputs[0]
     few = isinstance(n_steps, Constant) and n_steps.data <= FEW_STEPS
     known = lengths_of(node, layout, step)
-    loops = any(isinstance(n.op, Scan) for n in step.apply_nodes)
     for shapes in (known, *_in_memory(known)):
         if few and not (loops and any(-1 in shape for shape in shapes)):
             continue

@@ -24,10 +24,9 @@ from opwise.scalar.types import get_scalar_type
 from opwise.tensor.dimshuffle import DimShuffle as OwnDimShuffle
 from opwise.tensor.elemwise import Elemwise as OwnElemwise
 from opwise.tensor.elemwise import cast, elemwise
-from opwise.tensor.join import MakeVector, join
-from opwise.tensor.reduce import all as all_
-from opwise.tensor.reduce import max as max_
-from opwise.tensor.shape import Reshape, addbroadcast, patternbroadcast
+from opwise.tensor.join import vector_of
+from opwise.tensor.shape import Reshape, addbroadcast, patternbroadcast, shape_i_op
+from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant
 
 #: PyTensor's class of scalar operations -> the name of the row of opwise's table. Classes that have
@@ -149,47 +148,67 @@ def _inner(op: Any, inputs: Sequence[Var]) -> list[Var]:
     return [value(var) for var in op.fgraph.outputs]
 
 
-def _repeated(op: Any, out_dtypes: Sequence[str], inputs: Sequence[Var]) -> list[Var]:
-    """Return the results of a loop over numbers, for all elements at once.
+_NO_LENGTHS = constant(np.zeros(0, np.int64))
 
-    An element keeps its values once its condition holds, or after its number of steps; the loop
-    ends when all of them do.
+
+def _repeated(op: Any, out_dtypes: Sequence[str], inputs: Sequence[Var]) -> list[Var]:
+    """Return the results of a loop over numbers, element by element.
+
+    Each element ends its own loop: once its condition holds, or after its number of steps.
     """
+    varies = [not all(x.type.broadcastable) for x in inputs]
+    if not any(varies):
+        found = _of_numbers(op, out_dtypes, [Reshape(0)(x, _NO_LENGTHS) for x in inputs])
+        return [x.dimshuffle(*["x"] * inputs[0].type.ndim) for x in found]
+    whole = elemwise("add")(*[elemwise("second")(x, constant(np.int8(0))) for x in inputs])
+    lengths = vector_of([shape_i_op(d)(whole) for d in range(whole.type.ndim)])
+    step = [_number(x.type.dtype) for x in inputs]
+    rows, same = [], []
+    for x, var, each in zip(inputs, step, varies, strict=True):
+        if each:
+            flat = Reshape(1)(elemwise("second")(whole, x), constant(np.array([-1])))
+            rows.append((var, flat))
+        else:
+            same.append((var, Reshape(0)(x, _NO_LENGTHS)))
+    loop = Scan.of(
+        Parts(sequences=[var for var, _ in rows], constants=[var for var, _ in same]),
+        Parts(results=_of_numbers(op, out_dtypes, step)), [], name=op.name,
+    )  # fmt: skip
+    given = Parts(sequences=[x for _, x in rows], constants=[x for _, x in same])
+    results = loop.repeat(shape_i_op(0)(rows[0][1]), given).results
+    return [
+        patternbroadcast(Reshape(whole.type.ndim)(x, lengths), whole.type.broadcastable)
+        for x in results
+    ]
+
+
+def _number(dtype: str) -> Var:
+    return tensor_type(dtype, ()).make_variable()
+
+
+def _of_numbers(op: Any, out_dtypes: Sequence[str], inputs: Sequence[Var]) -> list[Var]:
+    """Return the results of a loop over numbers for one element."""
     limit, *operands = inputs
     n_states = len(out_dtypes) - op.is_while
-    whole = elemwise("add")(*[elemwise("second")(x, constant(np.int8(0))) for x in inputs])
-    limit = elemwise("second")(whole, cast(limit, "int64"))
-    never = elemwise("le")(limit, constant(np.int64(0)))
-    first = [elemwise("second")(whole, x) for x in operands[:n_states]]
-    # behind the states of the operation: whether an element's condition held (it is said to hold if
-    # there was no step), whether the element is done, and the number of the step
-    first += [never, never, constant(np.int64(0))]
-    *states, met, done, step = (x.type.make_variable() for x in first)
-    *fixed, most = (x.type.make_variable() for x in (*operands[n_states:], limit))
+    limit = cast(elemwise("maximum")(limit, constant(np.int8(0))), "int64")
+    first, fixed_given = operands[:n_states], operands[n_states:]
+    states = [_number(x.type.dtype) for x in first]
+    fixed = [_number(x.type.dtype) for x in fixed_given]
     new = _inner(op, [*states, *fixed])
-    holds = new.pop() if op.is_while else constant(np.bool_(False))
-    next_step = elemwise("add")(step, constant(np.int64(1)))
-    new = [elemwise("switch")(done, old, x) for old, x in zip(states, new, strict=True)]
-    met_now = elemwise("or_")(met, elemwise("and_")(elemwise("invert")(done), holds))
-    ended = elemwise("or_")(elemwise("or_")(done, holds), elemwise("ge")(next_step, most))
-    states, new = [*states, met, done, step], [*new, met_now, ended, next_step]
-    new = [_as(x, s) for x, s in zip(new, states, strict=True)]
+    condition = []
+    if op.is_while:  # the condition is said to hold if there was no step
+        condition = [new[-1]]
+        states.append(_number("bool"))
+        first = [*first, elemwise("le")(limit, constant(np.int64(0)))]
+    new = [x if x.type == s.type else cast(x, s.type.dtype)
+           for x, s in zip(new, states, strict=True)]  # fmt: skip
     loop = Scan.of(
-        Parts(states=[[s] for s in states], constants=[*fixed, most]),
-        Parts(states=[[x] for x in new], condition=[all_(ended)]),
+        Parts(states=[[s] for s in states], constants=fixed),
+        Parts(states=[[x] for x in new], condition=condition),
         [[1]] * len(states), dict.fromkeys(range(len(states)), 1), name=op.name,
     )  # fmt: skip
-    rows = [x.dimshuffle("x", *range(x.type.ndim)) for x in first]
-    none = MakeVector("int64")(constant(np.int64(0)))
-    count = max_(join(0, none, Reshape(1)(limit, constant(np.array([-1])))))
-    given = Parts(states=[[x] for x in rows], constants=[*operands[n_states:], limit])
-    ends = [values[-1] for (values,) in loop.repeat(count, given).states]
-    return ends[: n_states + op.is_while]
-
-
-def _as(x: Var, like: Var) -> Var:
-    """Return ``x`` as a variable of the type of another one, with the same shape."""
-    return x if x.type == like.type else patternbroadcast(x, like.type.broadcastable)
+    given = Parts(states=[[x.dimshuffle("x")] for x in first], constants=fixed_given)
+    return [rows[-1] for (rows,) in loop.repeat(limit, given).states]
 
 
 @translates(Elemwise)

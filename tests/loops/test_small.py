@@ -9,6 +9,7 @@ import pytest
 import opwise.tensor as T
 from opwise import Mode, ProfileMode, function, grad, linalg, shared
 from opwise.loops import Scan, scan, small, until
+from opwise.loops.layout import Parts
 
 pytestmark = pytest.mark.c
 
@@ -374,6 +375,28 @@ def test_the_vm_runs_inner_loops_that_no_c_function_does():
         function([v, n], outputs)(np.ones(40), 0)
     # all rows of a state are too many
     assert steps_of_the_vm(function([v], sums), np.ones(40))[1] == 40
+
+
+def test_loops_around_loops_need_no_state_of_their_own():
+    v, n = T.dvector(), T.lscalar()
+    roots, _ = scan(lambda x: cube_root(x, 0 * x, n), v)
+    agrees([v, n], [roots], np.linspace(0.5, 2, 40), 3)
+
+
+def test_states_of_no_step_need_no_python(monkeypatch):
+    step_x, step_y = T.dscalar(), T.dvector()
+    loop = Scan.of(
+        Parts(states=[[step_x], [step_y]]), Parts(states=[[step_x * 2], [step_y + step_x]]),
+        [[1], [1]], {0: 1},
+    )  # fmt: skip
+    n, x, y = T.lscalar(), T.dvector(), T.dmatrix()
+    (first,), (second,) = loop.repeat(n, Parts(states=[[x], [y]])).states
+    monkeypatch.setattr(Scan, "perform", None)
+    for count in (0, 2, 0):
+        f = function([n, x, y], [first, second])
+        a, b = f(count, np.ones(1), np.ones((1, 3)))
+        np.testing.assert_array_equal(a, [2.0**count])
+        np.testing.assert_array_equal(b[:, 0], [1, 2, 4][: count + 1])
 
 
 def test_loops_around_loops_in_modes():
