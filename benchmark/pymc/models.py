@@ -136,6 +136,25 @@ def survival() -> pm.Model:
     return model
 
 
+def reliability() -> pm.Model:
+    """Gamma times, censored on the right, 100 rows."""
+    times = np.minimum(_random().gamma(2.0, 0.7, 100), 2.0)
+    with pm.Model() as model:
+        plain = pm.Gamma.dist(pm.HalfNormal("alpha", 2), pm.HalfNormal("beta", 2))
+        pm.Censored("time", plain, lower=None, upper=2.0, observed=times)
+    return model
+
+
+def shares() -> pm.Model:
+    """Shares with a beta distribution between two bounds, 100 rows."""
+    drawn = _random().beta(2.0, 3.0, 200)
+    with pm.Model() as model:
+        plain = pm.Beta.dist(pm.HalfNormal("alpha", 2), pm.HalfNormal("beta", 2), shape=100)
+        seen = drawn[(drawn > 0.1) & (drawn < 0.8)][:100]
+        pm.Truncated("share", plain, lower=0.1, upper=0.8, observed=seen)
+    return model
+
+
 def missing() -> pm.Model:
     """A normal distribution of 30 rows, of which three are missing."""
     y = _random().normal(size=30)
@@ -149,6 +168,6 @@ MODELS = {
     model.__name__: model
     for model in (
         eight_schools, radon, logistic, autoregression, gaussian_process, mixture, correlations,
-        ordinal, counts, volatility, survival, missing,
+        ordinal, counts, volatility, survival, reliability, shares, missing,
     )
 }  # fmt: skip

@@ -19,6 +19,7 @@ from opwise.linkers import cbuild, opwise_c, resources
 from opwise.linkers.lowering import LOOP_DTYPES
 from opwise.linkers.userops import loopcode
 from opwise.scalar import csource, loops, usercode
+from opwise.scalar.borrowed import BORROWED
 from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.dtypes import COMPLEX, CONTINUOUS
 from opwise.scalar.op import Cast, ScalarOp
@@ -472,7 +473,7 @@ def _has_same_bits(loop: Loop) -> bool:
     for one in steps:
         _, libm, _ = csource.requirements(one.op, [slots[a] for a in one.args], one.dtype)
         plain = one.op.row is not None or isinstance(one.op, Cast | Take)
-        if not plain or not _EXACT.issuperset(libm):
+        if not plain or not libm <= _EXACT | BORROWED.keys():
             return False
         slots.append(one.dtype)
     return True
@@ -503,6 +504,8 @@ def interpreter_code(
     """
     found = _instructions(steps, outs, in_dtypes)
     assert found is not None
+    if any(one.op.row is not None and BORROWED.keys() & one.op.row.libm for one in steps):
+        opwise_c.load_special()
     itemsizes, results, instructions = found
     return opwise_c.Code(len(in_dtypes), itemsizes, results, instructions, reducers)
 

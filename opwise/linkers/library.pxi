@@ -1,5 +1,51 @@
-# Generated kernels: loaded shared libraries, and loops that are compiled when they are needed.
-# Included by opwise_c.pyx.
+# Generated kernels: loaded shared libraries, the functions of scipy that they call, and loops that
+# are compiled when they are needed. Included by opwise_c.pyx.
+
+def load_special():
+    """Take the functions of scipy that built-in loops call, unless they have been taken.
+
+    Raises ImportError if scipy lacks one, or states another signature.
+    """
+    cdef int i
+    if ow_borrowed_rows[OW_BORROWED - 1].pointer[0] != NULL:
+        return
+    from opwise.linkers import specialload  # few processes need these functions
+
+    taken = {name: _function(name, capsules, signature.encode())
+             for name, capsules, signature in specialload.functions()}
+    for i in range(OW_BORROWED):
+        name = ow_borrowed_rows[i].name.decode()
+        ow_borrowed_rows[i].pointer[0] = <void *><uintptr_t>taken[name]
+
+
+cdef uintptr_t _function(name, capsules, bytes signature) except 0:
+    """Return the address in the capsule that has a signature."""
+    for capsule in capsules:
+        if PyCapsule_IsValid(capsule, signature):
+            return <uintptr_t>PyCapsule_GetPointer(capsule, signature)
+    raise ImportError(
+        f"this scipy has no {name.removeprefix('ow_scipy_')} with the signature "
+        f"{signature.decode()!r} in scipy.special.cython_special, which opwise was written for"
+    )
+
+
+def lend(handle):
+    """Give a loaded library, the handle of dlopen, the functions of scipy that it calls."""
+    _lend(<void *><uintptr_t>handle)
+
+
+cdef int _lend(void *handle) except -1:
+    cdef void **variable
+    cdef int i
+    if dlsym(handle, b"ow_borrows") == NULL:
+        return 0
+    load_special()
+    for i in range(OW_BORROWED):
+        variable = <void **>dlsym(handle, ow_borrowed_rows[i].name)
+        if variable != NULL:
+            variable[0] = ow_borrowed_rows[i].pointer[0]
+    return 0
+
 
 @cython.final
 cdef class Library:
@@ -21,6 +67,7 @@ cdef class Library:
         fesetenv(&before)
         if self.handle == NULL:
             raise OSError(dlerror().decode(errors="replace"))
+        _lend(self.handle)
 
     def __dealloc__(self):
         if self.handle != NULL:

@@ -235,6 +235,13 @@ cdef extern from "loops.h":
     const ow_loop_row *ow_loop_rows
     int ow_loop_count
 
+cdef extern from "borrowed.h":
+    ctypedef struct ow_borrowed:
+        const char *name
+        void **pointer
+    const ow_borrowed *ow_borrowed_rows
+    int OW_BORROWED
+
 cdef extern from "buffers.h" nogil:
     bint ow_have_buffers()
 

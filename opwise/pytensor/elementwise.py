@@ -36,6 +36,7 @@ _ROWS: dict[type, str] = {
     ps.Reciprocal: "inv",
     psm.Sigmoid: "scalar_sigmoid",
     psm.Softplus: "scalar_softplus",
+    psm.Owens_t: "owens_t",
 }
 _OF_CLASS = {row.cls: name for name, row in ROWS.items()}
 

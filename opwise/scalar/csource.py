@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opwise.scalar import dtypes, usercode
+from opwise.scalar import borrowed, dtypes, usercode
+from opwise.scalar.borrowed import BORROWED
 from opwise.scalar.casting import TRUNCATED_TO
 from opwise.scalar.composite import Literal
 from opwise.scalar.op import Cast, ScalarOp
@@ -188,17 +189,17 @@ def _support_parts(path: str) -> dict[str, Any]:
 
 
 def prototypes(libm_functions: Iterable[str], dtypes: Iterable[str], simd: bool = True) -> str:
-    """Return C prototypes of functions of the math library, a line each.
+    """Return C prototypes of functions of the math library, and variables of borrowed functions.
 
     libm_functions: names without the suffix of the float version; dtypes: the float version is
     declared too if they contain float32. simd: declare that vector versions exist, for the
     functions that libmvec has here; the result then needs this glibc or a later one.
     """
-    lines = []
+    libm, lines = set(libm_functions), []
     vector = vector_functions() if simd else frozenset()
     narrow = "float32" in map(real_of, dtypes)
     versions = [("double", ""), ("float", "f")][: 1 + narrow]
-    for name in sorted(set(libm_functions)):
+    for name in sorted(libm - BORROWED.keys()):
         for part, suffix in versions:
             type_ = f"{part} _Complex" if name in _COMPLEX_FUNCTIONS else part
             arguments = ", ".join([type_] * _ARITY.get(name, 1))
@@ -209,7 +210,8 @@ def prototypes(libm_functions: Iterable[str], dtypes: Iterable[str], simd: bool 
                 lines.append(f"{mark}{type_} ow_{name}{suffix}({arguments}) {symbol};\n")
             elif name in _APART:
                 lines.append(f"#define ow_{name}{suffix} {name}{suffix}\n")
-    return "".join([USES_LIBM, *lines]) if lines else ""
+    head = [USES_LIBM] if lines else []
+    return "".join([*head, *lines, *borrowed.variables(sorted(libm & BORROWED.keys()))])
 
 
 @cache

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from opwise.scalar import csource, dtypes, loops, take
+from opwise.scalar import borrowed, csource, dtypes, loops, take
 from opwise.scalar.op import OPS, ScalarOp, cast_op
 from opwise.scalar.spec import ROWS, ScalarSpec
 
@@ -32,6 +32,7 @@ def generate() -> dict[str, str]:
         "loops_take.c": _file(dtypes.DISCRETE, takes, []),
         "loops.h": _table([name for name, _ in (*integers, *complexes, *casts, *takes)]),
         "reducers_body.h": _reducers(),
+        **borrowed.generated(),
     }
 
 
@@ -189,7 +190,8 @@ def _file(
     """
     rows = list(ROWS.values()) if rows is None else rows
     support = {name for row in rows for name in row.c_support}
-    libm = {name for row in rows for name in row.libm}
+    # functions are borrowed for floats alone
+    libm = {name for row in rows for name in row.libm if name not in borrowed.BORROWED}
     if members is dtypes.COMPLEX:
         support |= {name for row in rows for name in row.complex_support}
         libm |= {name for row in rows for name in row.complex_libm}

@@ -75,7 +75,8 @@ class ScalarSpec:
     cuda: CText = None
     #: functions of ``csupport/`` that the expression calls
     c_support: tuple[str, ...] = ()
-    #: math functions that the expression, or a function of ``c_support``, calls
+    #: math functions that the expression, or a function of ``c_support``, calls; also those of
+    #: ``borrowed.BORROWED``
     libm: tuple[str, ...] = ()
     #: x op y = y op x
     commutative: bool = False

@@ -18,7 +18,7 @@ PYTHON = set(
     j1 jv i0 i1 iv xlogx xlogy0 arctan2 deg2rad rad2deg""".split()
 )
 #: rows that have no C for float16
-PYTHON_HALF = set("angle erfcx chi2sf gammainc gammaincc gammal gammau jv iv".split())
+PYTHON_HALF = {"angle", "gammal", "gammau"}
 _PARTS = [0.0, -0.0, 1.0, -1.5, 3.0, 1e-4, np.inf, -np.inf, np.nan]
 
 
@@ -101,12 +101,12 @@ def rows_of(dtype):
 def test_values_are_those_of_perform(run_with, dtype, generate):
     """All operations in one function: on built-in loops, and as kernels."""
     names = [name for name in rows_of(dtype) if name not in PYTHON]
-    operands = [variable(dtype) for _ in range(3)]
+    operands = [variable(dtype) for _ in range(4)]
     outputs = [Elemwise(OPS[name])(*operands[: defined(name, dtype)]) for name in names]
     run, linked = run_with(operands, outputs, c=True, generate=generate)
     assert all(linked.in_c)
     expect, _ = run_with(operands, outputs, c=False)
-    arrays = [numbers(dtype, 1030, seed) for seed in range(3)]
+    arrays = [numbers(dtype, 1030, seed) for seed in range(4)]
     with np.errstate(all="ignore"):
         expected = [a.copy() for a in expect(*arrays)]
     for name, found, want in zip(names, run(*arrays), expected, strict=True):

@@ -6,6 +6,7 @@
 #include "scalar.h"
 #include "special.h" /* after scalar.h */
 
+#include "borrowed.h"
 #include "loops_float_body.h"
 
 void OW_FILL(sums)(ow_simd *t)

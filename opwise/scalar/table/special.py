@@ -1,6 +1,7 @@
 """Special functions, from C's math library if it has them, otherwise from scipy.
 
-scipy is imported when one of them first runs.
+C text calls scipy's functions by pointers (``borrowed``): no Python runs then. scipy is imported
+when a function with one of them is linked, or when it first runs.
 """
 
 from __future__ import annotations
@@ -15,11 +16,28 @@ from opwise.scalar.spec import Array, Gradient, row
 
 _TWO_OVER_SQRT_PI = float(2 / np.sqrt(np.pi))
 _HALF_SQRT_PI = float(np.sqrt(np.pi) / 2)
+_SQRT_TWO_PI = float(np.sqrt(2 * np.pi))
 
 
 # The dtypes are Theano's: only the functions that it refuses complex numbers to have this rule. Of
 # the others several refuse them when they run.
 _real = d.no_complex(d.to_float)
+
+
+def _of_scipy(name: str) -> Callable[..., Any]:
+    """Return a function of scipy that computes floats in double, as C does."""
+
+    def computed(*operands: Array) -> Array:
+        from scipy import special
+
+        function, dtype = getattr(special, name), np.result_type(*operands)
+        if dtype.kind != "f" or dtype == np.float64:
+            return function(*operands)
+        with np.errstate(over="ignore", under="ignore"):
+            found = function(*operands, dtype=np.float64).astype(np.float32)
+            return found.astype(dtype)
+
+    return computed
 
 
 def _chi2sf(x: Array, k: Array) -> Array:
@@ -65,6 +83,12 @@ def _xlogy0(x: Array, y: Array) -> Array:
     return x * np.log(np.where(np.equal(x, 0), x.dtype.type(1), y))
 
 
+def _beta_density(F: Any, a: Any, b: Any, x: Any) -> Any:
+    """Return the derivative of betainc by x."""
+    powers = (a - 1) * F.log(x) + (b - 1) * F.log1p(-x)
+    return F.exp(powers + F.gammaln(a + b) - F.gammaln(a) - F.gammaln(b))
+
+
 def _special(
     name: str,
     cls: str,
@@ -83,6 +107,15 @@ def _special(
     )  # fmt: skip
 
 
+def _borrowed(name: str, cls: str, nin: int, grad: Gradient, cost: float, **more: Any) -> None:
+    """A row that C computes by scipy's function of the row's name."""
+    operands = ", ".join(f"{{{i}}}" for i in range(nin))
+    _special(
+        name, cls, nin, grad, f"({{T}})ow_scipy_{name}({operands}, 0)", numpy=_of_scipy(name),
+        libm=(f"scipy_{name}",), cost=cost, **{"cuda": {}, **more},
+    )  # fmt: skip
+
+
 _special(
     "erf", "Erf", 1, lambda F, x, z, g: g * g.like(_TWO_OVER_SQRT_PI) * F.exp(-x * x),
     "ow_erf_{S}({x})", c_support=("erf",), cost=1.4, kinds="biufc", doc="Error function.",
@@ -91,10 +124,11 @@ _special(
     "erfc", "Erfc", 1, lambda F, x, z, g: -g * g.like(_TWO_OVER_SQRT_PI) * F.exp(-x * x),
     "erfc{f}({x})", libm=("erfc",), cost=3.0, out=_real, doc="1 - erf(x), accurate for large x.",
 )  # fmt: skip
-_special(
+_borrowed(
     "erfcx", "Erfcx", 1,
     lambda F, x, z, g: g * (g.like(2) * x * z - g.like(_TWO_OVER_SQRT_PI)),
-    out=_real, cuda={"f": "erfcx{f}({x})"}, doc="exp(x * x) * erfc(x), without overflow.",
+    cost=10.0, out=_real, cuda={"f": "erfcx{f}({x})"},
+    doc="exp(x * x) * erfc(x), without overflow.",
 )  # fmt: skip
 _special(
     "erfinv", "Erfinv", 1, lambda F, x, z, g: g * g.like(_HALF_SQRT_PI) * F.exp(z * z),
@@ -130,18 +164,67 @@ _special(
         -g * F.exp((0.5 * k - 1) * F.log(0.5 * x) - 0.5 * x - F.gammaln(0.5 * k)) * 0.5,
         None,
     ),
-    numpy=_chi2sf, out=d.no_complex(d.always_float64), domain=((0.5, 5.0), (1.0, 4.0)),
+    "ow_scipy_chdtrc({y}, {x}, 0)", numpy=_chi2sf, libm=("scipy_chdtrc",), cost=100.0, cuda={},
+    out=d.no_complex(d.always_float64), domain=((0.5, 5.0), (1.0, 4.0)),
     doc="Probability that a chi-squared variable of k degrees of freedom exceeds x.",
 )  # fmt: skip
-_special(
+_borrowed(
     "gammainc", "GammaInc", 2,
     lambda F, k, x, z, g: (None, g * F.exp((k - 1) * F.log(x) - x - F.gammaln(k))),
-    domain=((0.5, 5.0), (0.5, 5.0)), doc="Lower incomplete gamma function of (k, x) over gamma(k).",
+    cost=100.0, domain=((0.5, 5.0), (0.5, 5.0)),
+    doc="Lower incomplete gamma function of (k, x) over gamma(k).",
 )  # fmt: skip
-_special(
+_borrowed(
     "gammaincc", "GammaIncC", 2,
     lambda F, k, x, z, g: (None, -g * F.exp((k - 1) * F.log(x) - x - F.gammaln(k))),
-    domain=((0.5, 5.0), (0.5, 5.0)), doc="Upper incomplete gamma function of (k, x) over gamma(k).",
+    cost=100.0, domain=((0.5, 5.0), (0.5, 5.0)),
+    doc="Upper incomplete gamma function of (k, x) over gamma(k).",
+)  # fmt: skip
+_borrowed(
+    "gammaincinv", "GammaIncInv", 2,
+    lambda F, k, y, z, g: (None, g * F.exp(F.gammaln(k) + z - (k - 1) * F.log(z))),
+    cost=400.0, out=_real, domain=((0.5, 5.0), (0.1, 0.9)),
+    doc="Inverse of gammainc: x of which gammainc(k, x) = y.",
+)  # fmt: skip
+_borrowed(
+    "gammainccinv", "GammaIncCInv", 2,
+    lambda F, k, y, z, g: (None, -g * F.exp(F.gammaln(k) + z - (k - 1) * F.log(z))),
+    cost=400.0, out=_real, domain=((0.5, 5.0), (0.1, 0.9)),
+    doc="Inverse of gammaincc: x of which gammaincc(k, x) = y.",
+)  # fmt: skip
+_borrowed(
+    "betainc", "BetaInc", 3,
+    lambda F, a, b, x, z, g: (None, None, g * _beta_density(F, a, b, x)),
+    cost=300.0, out=_real, domain=((0.5, 5.0), (0.5, 5.0), (0.1, 0.9)),
+    doc="Incomplete beta function of (a, b, x) over beta(a, b).",
+)  # fmt: skip
+_borrowed(
+    "betaincinv", "BetaIncInv", 3,
+    lambda F, a, b, y, z, g: (None, None, g / _beta_density(F, a, b, z)),
+    cost=1000.0, out=_real, domain=((0.5, 5.0), (0.5, 5.0), (0.1, 0.9)),
+    doc="Inverse of betainc: x of which betainc(a, b, x) = y.",
+)  # fmt: skip
+_borrowed(
+    "ndtri_exp", "NdtriExp", 1,
+    lambda F, x, z, g: g * g.like(_SQRT_TWO_PI) * F.exp(0.5 * z * z + x),
+    cost=100.0, out=_real, domain=((-5.0, -0.1),),
+    doc="The quantile of the standard normal distribution of probability exp(x).",
+)  # fmt: skip
+_borrowed(
+    "owens_t", "OwensT", 2,
+    lambda F, h, a, z, g: (
+        -g * F.exp(-0.5 * h * h) * F.erf(a * h * g.like(np.sqrt(0.5))) / g.like(2 * _SQRT_TWO_PI),
+        g * F.exp(-0.5 * h * h * (1 + a * a)) / (g.like(2 * np.pi) * (1 + a * a)),
+    ),
+    cost=100.0, out=_real, doc="Owen's T function of (h, a).",
+)  # fmt: skip
+_borrowed(
+    "hyp2f1", "Hyp2F1", 4,
+    lambda F, a, b, c, x, z, g: (
+        None, None, None, g * a * b / c * F.hyp2f1(a + 1, b + 1, c + 1, x),
+    ),
+    cost=300.0, out=_real, domain=((0.5, 3.0), (0.5, 3.0), (3.5, 5.0), (-0.9, 0.9)),
+    doc="Gauss's hypergeometric function 2F1(a, b; c; x).",
 )  # fmt: skip
 _special(
     "gammal", "GammaL", 2, lambda F, k, x, z, g: (None, g * F.exp((k - 1) * F.log(x) - x)),
@@ -161,9 +244,10 @@ _special(
     "j1", "J1", 1, lambda F, x, z, g: g * (F.j0(x) - F.jv(2, x)) * 0.5, "ow_j1_{S}({x})",
     c_support=("j1",), cost=3.0, doc="Bessel function of the first kind of order 1.",
 )  # fmt: skip
-_special(
+_borrowed(
     "jv", "Jv", 2, lambda F, v, x, z, g: (None, g * (F.jv(v - 1, x) - F.jv(v + 1, x)) * 0.5),
-    domain=((0.5, 3.0), (0.5, 3.0)), doc="Bessel function of the first kind of order v.",
+    cost=300.0, domain=((0.5, 3.0), (0.5, 3.0)),
+    doc="Bessel function of the first kind of order v.",
 )  # fmt: skip
 _special(
     "i0", "I0", 1, lambda F, x, z, g: g * F.i1(x),
@@ -175,9 +259,23 @@ _special(
     "ow_i1_{S}({x})", c_support=("i1",), cost=3.0,
     doc="Modified Bessel function of the first kind of order 1.",
 )  # fmt: skip
-_special(
+_borrowed(
     "iv", "Iv", 2, lambda F, v, x, z, g: (None, g * (F.iv(v - 1, x) + F.iv(v + 1, x)) * 0.5),
-    domain=((0.5, 3.0), (0.5, 3.0)), doc="Modified Bessel function of the first kind of order v.",
+    cost=300.0, domain=((0.5, 3.0), (0.5, 3.0)),
+    doc="Modified Bessel function of the first kind of order v.",
+)  # fmt: skip
+_borrowed(
+    "ive", "Ive", 2,
+    lambda F, v, x, z, g: (
+        None, g * ((F.ive(v - 1, x) + F.ive(v + 1, x)) * 0.5 - F.sgn(x) * z),
+    ),
+    cost=300.0, out=_real, domain=((0.5, 3.0), (0.5, 3.0)), doc="exp(-|x|) * iv(v, x)",
+)  # fmt: skip
+_borrowed(
+    "kve", "Kve", 2,
+    lambda F, v, x, z, g: (None, g * (z - (F.kve(v - 1, x) + F.kve(v + 1, x)) * 0.5)),
+    cost=300.0, out=_real, domain=((0.5, 3.0), (0.5, 3.0)),
+    doc="exp(x) times the modified Bessel function of the second kind of order v.",
 )  # fmt: skip
 # The float version of log leaves no room for the rounding of a product: floats go through double.
 row(
