@@ -50,8 +50,15 @@ from opwise.tensor.gathered import Gathered
 from opwise.tensor.ifelse import IfElse
 from opwise.tensor.join import Join, MakeVector, Split
 from opwise.tensor.linalg.eigen import Eigh, Eigvalsh
-from opwise.tensor.linalg.factor import SVD, Cholesky, QRFull, QRIncomplete
-from opwise.tensor.linalg.inverse import Det, MatrixInverse
+from opwise.tensor.linalg.factor import (
+    SVD,
+    Cholesky,
+    LUFactor,
+    PivotPermutation,
+    QRFull,
+    QRIncomplete,
+)
+from opwise.tensor.linalg.inverse import Det, MatrixInverse, SLogDet
 from opwise.tensor.linalg.operands import has_scipy
 from opwise.tensor.linalg.systems import Solve
 from opwise.tensor.mapreduce import MapReduce
@@ -1223,6 +1230,23 @@ class SolveStep(CStep):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LuStep(CStep):
+    """Both triangles of an LU factorization as one matrix, and its pivots."""
+
+    kind: str = "lu"
+    #: whether the triangles of a singular matrix are NaN
+    nan: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class PermutationStep(CStep):
+    """The permutation of rows that pivots make, or its inverse."""
+
+    kind: str = "permutation"
+    inverse: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class EighStep(CStep):
     """Eigenvalues of a symmetric matrix, and eigenvectors. out: eigenvalues[, eigenvectors]."""
 
@@ -1244,7 +1268,12 @@ def _lapack(node: Apply) -> bool:
     """Return whether LAPACK, which comes with scipy, has the dtype of all operands and results."""
     dtype = node.outputs[0].type.dtype
     same = all(v.type.dtype == dtype for v in (*node.inputs, *node.outputs))
-    return same and dtype in _BLAS_DTYPES and has_scipy()
+    return same and _has_lapack(node.outputs[0])
+
+
+def _has_lapack(x: Variable) -> bool:
+    """Return whether LAPACK has the dtype of a matrix."""
+    return x.type.dtype in _BLAS_DTYPES and has_scipy()
 
 
 @c_lowering(Cholesky)
@@ -1278,6 +1307,21 @@ def inverse(node: Apply, kernels: Kernels) -> CStep | None:
 @c_lowering(Det)
 def determinant(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("det") if _lapack(node) else None
+
+
+@c_lowering(SLogDet)
+def logarithm_of_determinant(node: Apply, kernels: Kernels) -> CStep | None:
+    return CStep("slogdet") if _lapack(node) else None
+
+
+@c_lowering(LUFactor)
+def lu_factor_(node: Apply, kernels: Kernels) -> CStep | None:
+    return LuStep(nan=node.op.on_error == "nan") if _has_lapack(node.inputs[0]) else None
+
+
+@c_lowering(PivotPermutation)
+def permutation(node: Apply, kernels: Kernels) -> CStep | None:
+    return PermutationStep(inverse=node.op.inverse)
 
 
 @c_lowering(Eigh)

@@ -30,8 +30,8 @@ from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.join import Join, Split
 from opwise.tensor.linalg.eigen import Eigh, Eigvalsh
-from opwise.tensor.linalg.factor import Cholesky
-from opwise.tensor.linalg.inverse import Det, MatrixInverse
+from opwise.tensor.linalg.factor import Cholesky, LUFactor
+from opwise.tensor.linalg.inverse import Det, MatrixInverse, SLogDet
 from opwise.tensor.linalg.systems import Solve
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
@@ -489,7 +489,7 @@ _HEADLINES: list[
     (
         (CrossentropySoftmaxArgmax1HotWithBias, CrossentropyCategorical1Hot, SoftmaxWithBias,
          BaseAbstractConv, ConvElemwise, OlderOp, Solve, Cholesky, MatrixInverse, Det, Eigh,
-         Eigvalsh),
+         Eigvalsh, LUFactor, SLogDet),
         _operands_headline,
     ),
 ]  # fmt: skip
@@ -516,7 +516,7 @@ _ADVICE: list[
     ((CrossentropySoftmaxArgmax1HotWithBias, CrossentropyCategorical1Hot), _labels),
     (SoftmaxWithBias, _softmax),
     (TopKOp, _top),
-    ((Cholesky, Solve, MatrixInverse, Det, Eigh, Eigvalsh), _factorization),
+    ((Cholesky, Solve, MatrixInverse, Det, Eigh, Eigvalsh, LUFactor, SLogDet), _factorization),
     (Assert, _assert),
     (Print, _print),
 ]  # fmt: skip

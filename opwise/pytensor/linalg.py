@@ -12,6 +12,9 @@ from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky as PyTensorCholesky
 from pytensor.tensor.linalg.decomposition.eigen import Eigh as PyTensorEigh
 from pytensor.tensor.linalg.decomposition.eigen import Eigvalsh as PyTensorEigvalsh
+from pytensor.tensor.linalg.decomposition.lu import LU as PyTensorLU
+from pytensor.tensor.linalg.decomposition.lu import LUFactor as PyTensorLUFactor
+from pytensor.tensor.linalg.decomposition.lu import PivotToPermutations
 from pytensor.tensor.linalg.decomposition.qr import QR as PyTensorQR
 from pytensor.tensor.linalg.decomposition.svd import SVD as PyTensorSVD
 from pytensor.tensor.linalg.inverse import MatrixInverse as PyTensorInverse
@@ -22,18 +25,19 @@ from pytensor.tensor.linalg.solvers.general import Solve as PyTensorSolve
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.linalg.summary import Det as PyTensorDet
+from pytensor.tensor.linalg.summary import SLogDet as PyTensorSLogDet
 
 from opwise.frontends import Translator, Untranslated
 from opwise.graph.variable import Var
 from opwise.loops.layout import Parts
 from opwise.loops.op import Scan
 from opwise.pytensor.frontend import translates
-from opwise.tensor.creation import alloc, tri
+from opwise.tensor.creation import alloc, arange, tri
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.join import vector_of
 from opwise.tensor.linalg.eigen import Eigh, Eigvalsh, Expm
-from opwise.tensor.linalg.factor import SVD, Cholesky, QRFull
-from opwise.tensor.linalg.inverse import Det, MatrixInverse, MatrixPinv
+from opwise.tensor.linalg.factor import SVD, Cholesky, LUFactor, PivotPermutation, QRFull
+from opwise.tensor.linalg.inverse import Det, MatrixInverse, MatrixPinv, SLogDet
 from opwise.tensor.linalg.systems import Solve
 from opwise.tensor.shape import Reshape, shape_i_op
 from opwise.tensor.subtensor import set_subtensor
@@ -134,6 +138,56 @@ def _pinv(t: Translator, node: Any, x: Var) -> Var:
 @translates(PyTensorDet)
 def _det(t: Translator, node: Any, x: Var) -> Var:
     return Det()(*_in_dtype(node, x))
+
+
+def _factored(x: Var, on_error: str) -> tuple[Var, Var]:
+    """Return the LU factors of a matrix, as one matrix, and the pivots."""
+    if x.type.dtype not in ("float32", "float64"):
+        raise Untranslated(f"LU factors of {x.type.dtype} have no translation")
+    factors, pivots = LUFactor(on_error)(x, return_list=True)
+    return factors, pivots
+
+
+@translates(PyTensorSLogDet)
+def _slogdet(t: Translator, node: Any, x: Var) -> list[Var]:
+    _real(node)
+    results: list[Var] = SLogDet()(*_in_dtype(node, x), return_list=True)
+    return results
+
+
+def _places(x: Var) -> Var:
+    """Return the numbers 0, 1, ..., one for each row."""
+    return arange(0, shape_i_op(0)(x), 1, dtype="int64")
+
+
+@translates(PyTensorLUFactor)
+def _lu_factor(t: Translator, node: Any, x: Var) -> list[Var]:
+    return list(_factored(x, "nan"))
+
+
+@translates(PivotToPermutations)
+def _permutation(t: Translator, node: Any, pivots: Var) -> Var:
+    # PyTensor calls the order in which the rows are after the exchanges the inverse
+    return PivotPermutation(inverse=not node.op.inverse)(pivots)
+
+
+@translates(PyTensorLU)
+def _lu(t: Translator, node: Any, x: Var) -> list[Var]:
+    op = node.op
+    dtype = node.outputs[-1].type.dtype
+    factors, pivots = _factored(x if x.type.dtype == dtype else cast(x, dtype), "ignore")
+    n = shape_i_op(0)(factors)
+    below, diagonal_too = tri(n, n, -1, "bool"), tri(n, n, 0, "bool")
+    L = elemwise("switch")(below, factors, cast(diagonal_too, dtype))
+    U = elemwise("switch")(below, constant(np.zeros((), dtype)), factors)
+    if op.permute_l:
+        return [L[PivotPermutation(inverse=True)(pivots)], U]
+    if op.p_indices:
+        return [cast(PivotPermutation(inverse=True)(pivots), "int32"), L, U]
+    order = PivotPermutation()(pivots)
+    rows = _places(pivots).dimshuffle(0, "x")
+    P = cast(elemwise("eq")(rows, order.dimshuffle("x", 0)), node.outputs[0].type.dtype)
+    return [P, L, U]
 
 
 @translates(PyTensorExpm)

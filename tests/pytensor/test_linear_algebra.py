@@ -45,8 +45,56 @@ def test_factors_and_systems(same, dtype, batch):
         pl.solve_triangular(lower, m, lower=True, trans=1), pl.inv(x), pl.det(x), pl.pinv(x),
         pl.svd(x, compute_uv=False), *pl.slogdet(x), pl.eigvalsh(x, None), pl.expm(x / 50),
     ]  # fmt: skip
-    reasons = ["SLogDet has no translation"]
-    same([x], outputs, [positive_definite(*batch, 4, 4, dtype=dtype)], rtol=1e-6, performed=reasons)
+    same([x], outputs, [positive_definite(*batch, 4, 4, dtype=dtype)], rtol=1e-6)
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_lu_factors(same, dtype, batch):
+    from pytensor.tensor.linalg.decomposition.lu import lu_factor, pivot_to_permutation
+
+    x = pt.tensor("x", dtype=dtype, shape=(None,) * (len(batch) + 2))
+    outputs = [*pl.lu(x), *pl.lu(x, permute_l=True), *pl.lu(x, p_indices=True), *lu_factor(x)]
+    # indices are declared int32, but PyTensor's perform may give int64
+    outputs = [out.astype("int64") if out.type.dtype == "int32" else out for out in outputs]
+    outputs += pl.slogdet(x)
+    if not batch:
+        factors, pivots = lu_factor(x)
+        outputs += [pivot_to_permutation(pivots), pivot_to_permutation(pivots, inverse=True)]
+        outputs += [pl.lu_solve((factors, pivots), x[:, :2])]
+        outputs += pt.grad(pl.lu(x)[1].sum() + pl.lu(x)[2].sum(), [x])
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 7, 40):
+        given = rng.normal(size=(*batch, n, n)).astype(dtype)
+        tolerance = 1e-2 if dtype == "float32" and n == 40 else 1e-6
+        same([x], outputs, [given], rtol=tolerance, modes=["OPWISE"])
+    for view in (given.swapaxes(-1, -2), given[..., ::-1, :], given[..., ::2, ::2]):
+        same([x], outputs[-3:], [view], rtol=tolerance, modes=["OPWISE"])
+    f = pytensor.function([x], [*pl.lu(x), *lu_factor(x)], mode="OPWISE")
+    empty = f(np.zeros((*batch, 0, 0), dtype))
+    assert [found.shape[len(batch) :] for found in empty] == [(0, 0)] * 4 + [(0,)]
+
+
+def test_lu_factors_of_singular_matrices(same):
+    from pytensor.tensor.linalg.decomposition.lu import lu_factor
+    from pytensor.tensor.linalg.summary import SLogDet
+
+    x = pt.matrix("x")
+    outputs = [*pl.lu(x), lu_factor(x)[0], *SLogDet()(x)]
+    for given in (np.zeros((3, 3)), np.diag([1.0, 0, 2]), np.ones((1, 1)) * 0, np.zeros((0, 0))):
+        shown = outputs if given.size else outputs[-2:]
+        same([x], shown, [given], modes=["OPWISE", "OPWISE_FAST_COMPILE"])
+    for sign in (1, -1):
+        same([x], SLogDet()(x), [sign * np.diag([1e300, 1e300, 1e-10, 3])], modes=["OPWISE"])
+
+
+def test_determinants_run_in_c(same):
+    x = pt.tensor3("x")
+    from pytensor.tensor.blockwise import Blockwise
+    from pytensor.tensor.linalg.summary import SLogDet
+
+    (f,) = same([x], Blockwise(SLogDet())(x), [positive_definite(5, 4, 4)], modes=["OPWISE"])
+    assert all(opwise.pytensor.own_function(f).linked.in_c)
 
 
 def test_vectors_of_factors(same):

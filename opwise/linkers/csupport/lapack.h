@@ -260,8 +260,41 @@ OW_LAPACK_STEP(cholesky)
 OW_LAPACK_STEP(solve)
 OW_LAPACK_STEP(inverse)
 OW_LAPACK_STEP(det)
+OW_LAPACK_STEP(slogdet)
+OW_LAPACK_STEP(lu)
 OW_LAPACK_STEP(eigh)
 OW_LAPACK_STEP(svd)
 OW_LAPACK_STEP(qr)
+
+/* --- the permutation that pivots make ------------------------------------------------------------
+ * in: pivots counted from 0; out: int64 */
+
+static int ow_permutation_prep(ow_step *s)
+{
+    const int64_t n = s->in[0]->shape[0];
+    int rc = ow_ensure(s, (ow_set_shape(s->out[0], 1, &n), s->out[0]));
+    return rc || !OW_PARAMS(s, permutation)->inverse ? rc : ow_reserve(s, ow_lines(n, 8));
+}
+
+static int ow_permutation_run(ow_step *s)
+{
+    ow_slot pivot = *s->in[0];
+    const int64_t n = pivot.shape[0];
+    const int inverse = OW_PARAMS(s, permutation)->inverse != 0;
+    int64_t *z = (int64_t *)s->out[0]->data, *order = inverse ? (int64_t *)s->scratch : z;
+    for (int64_t i = 0; i < n; i++)
+        order[i] = i;
+    for (int64_t i = 0; i < n; i++, pivot.data += pivot.strides[0]) {
+        const int64_t at = ow_int(&pivot), j = at < 0 ? at + n : at, value = order[i];
+        if (j < 0 || j >= n)
+            return OW_FAIL(s, OW_INDEX_ERROR, "pivot %lld is %lld, but there are %lld rows",
+                           (long long)i, (long long)at, (long long)n);
+        order[i] = order[j];
+        order[j] = value;
+    }
+    for (int64_t i = 0; inverse && i < n; i++)
+        z[order[i]] = i;
+    return OW_OK;
+}
 
 #endif

@@ -386,7 +386,8 @@ static int OW_FN(det_prep)(ow_step *s)
 {
     const int64_t n = s->in[0]->shape[0];
     int rc = ow_square(s, s->in[0]);
-    rc = rc ? rc : ow_ensure(s, s->out[0]);
+    for (int i = 0; i < s->nout && !rc; i++)
+        rc = ow_ensure(s, s->out[i]);
     return rc ? rc
               : ow_reserve(s, ow_add_size(ow_lines(ow_mul_size(n, n), sizeof(OW_T)),
                                           ow_lines(n, sizeof(int))));
@@ -410,6 +411,61 @@ static int OW_FN(det_run)(ow_step *s)
         product = pivots[i] == i + 1 ? product : -product;
     }
     *(OW_T *)s->out[0]->data = (OW_T)ldexp(product, exponent);
+    return OW_OK;
+}
+
+/* out: the sign of the determinant, and the logarithm of its size */
+static int OW_FN(slogdet_prep)(ow_step *s) { return OW_FN(det_prep)(s); }
+
+static int OW_FN(slogdet_run)(ow_step *s)
+{
+    const int64_t n = s->in[0]->shape[0];
+    char *memory = s->scratch;
+    int *pivots = NULL, singular = 0;
+    double sign = 1, sum = 0;
+    if (n) {
+        pivots = ow_take(&memory, ow_lines(n, sizeof(int)));
+        ow_mat a = ow_copied(s->in[0], memory, 0);
+        OW_FN(lu)(a.rows, (OW_T *)a.data, a.ld, pivots);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const double factor = (double)((OW_T *)memory)[i * (n + 1)];
+        sum += log(fabs(factor));
+        sign = (factor < 0) == (pivots[i] == i + 1) ? -sign : sign;
+        singular |= factor == 0;
+    }
+    *(OW_T *)s->out[0]->data = singular ? (OW_T)0 : (OW_T)sign;
+    *(OW_T *)s->out[1]->data = singular ? (OW_T)-INFINITY : (OW_T)sum;
+    return OW_OK;
+}
+
+/* --- LU ------------------------------------------------------------------------------------------
+ * out: both triangles in one matrix, pivots counted from 0 */
+
+static int OW_FN(lu_prep)(ow_step *s)
+{
+    ow_slot *pivots = s->out[1];
+    const int64_t n = s->in[0]->shape[0];
+    int rc = ow_square(s, s->in[0]);
+    rc = rc ? rc : ow_ensure_columns(s, s->out[0], n, n);
+    ow_set_shape(pivots, 1, &n);
+    return rc ? rc : ow_ensure(s, pivots);
+}
+
+static int OW_FN(lu_run)(ow_step *s)
+{
+    ow_slot *z = s->out[0];
+    const int64_t n = z->shape[0];
+    int *pivots = (int *)s->out[1]->data;
+    if (n == 0)
+        return OW_OK;
+    ow_copy(z, s->in[0]);
+    const int info = OW_FN(lu)((int)n, (OW_T *)z->data, (int)n, pivots);
+    for (int64_t i = 0; i < n; i++)
+        pivots[i]--;
+    if (info && OW_PARAMS(s, lu)->nan)
+        for (int64_t i = 0; i < n * n; i++)
+            ((OW_T *)z->data)[i] = (OW_T)NAN;
     return OW_OK;
 }
 

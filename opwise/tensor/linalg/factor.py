@@ -13,6 +13,7 @@ from opwise.graph.costs import ArrayShapes
 from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.opmethods import shapes_of
 from opwise.graph.variable import Var
+from opwise.scalar.dtypes import INTEGERS
 from opwise.tensor.creation import tril, triu
 from opwise.tensor.diagonal import diag, diagonal
 from opwise.tensor.elemwise import elemwise
@@ -30,15 +31,17 @@ from opwise.tensor.linalg.operands import (
     up_to_signs,
     vector_of,
 )
-from opwise.tensor.linalg.systems import solve_upper_triangular
+from opwise.tensor.linalg.systems import Solve, solve_upper_triangular
 from opwise.tensor.products import dot
 from opwise.tensor.reduce import any as any_
-from opwise.tensor.variable import Tensor, TensorLike, TensorOp, constant
+from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable, constant
 
 __all__ = [
     "SVD",
     "Cholesky",
     "CholeskyGrad",
+    "LUFactor",
+    "PivotPermutation",
     "QRFull",
     "QRIncomplete",
     "cholesky",
@@ -265,6 +268,97 @@ def qr(a: TensorLike, mode: str = "reduced") -> Tensor | list[Tensor]:
         raise ValueError(f"Unrecognized mode '{mode}': use reduced, complete, r or raw")
     result: Tensor | list[Tensor] = QRIncomplete(mode)(a) if mode == "r" else QRFull(mode)(a)
     return result
+
+
+# --- LU -----------------------------------------------------------------------------------------
+
+
+class LUFactor(Op):
+    """The factors of a square matrix with rows in another order, ``x[order] = dot(L, U)``.
+
+    Outputs: both in one matrix, of the dtype of x, L below the diagonal (its own is 1) and U on and
+    above it; and pivots, of int32: row i was exchanged with row ``pivots[i]``, one after the other
+    (see ``PivotPermutation``). on_error: for a singular matrix, 'nan' returns NaN everywhere and
+    'ignore' the factors, with a 0 on the diagonal. Raises TypeError unless x is a matrix of float32
+    or float64; at run time LinAlgError if it is not square.
+    """
+
+    __props__ = ("on_error",)
+
+    def __init__(self, on_error: str = "ignore") -> None:
+        if on_error not in ("ignore", "nan"):
+            raise ValueError(f'on_error must be one of "ignore" or "nan", got {on_error!r}')
+        self.on_error = on_error
+
+    def make_node(self, x: TensorLike) -> Apply:
+        x = as_matrix(x, self)
+        if x.type.dtype not in ("float32", "float64"):
+            raise TypeError(f"LUFactor takes float32 or float64, not {x.type.dtype}")
+        return Apply(self, [x], [matrix_of(x.type.dtype), vector_of("int32")])
+
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
+        """Return the floating-point operations, of the highest order."""
+        result: int = 2 * inputs[0][0] ** 3 // 3
+        return result
+
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
+        (x,) = inputs
+        check_square(x)
+        if x.size == 0:
+            output_storage[0][0], output_storage[1][0] = x.copy(), np.empty(0, np.int32)
+            return
+        (getrf,) = scipy_linalg().get_lapack_funcs(("getrf",), (x,))
+        factors, pivots, info = getrf(x)
+        if info and self.on_error == "nan":
+            factors[...] = np.nan
+        output_storage[0][0], output_storage[1][0] = factors, pivots.astype(np.int32)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
+        return [shapes[0], shapes[0][:1]]
+
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
+        # de Hoog, Anderssen and Lukas, Differentiation of matrix functionals using triangular
+        # factorization (2011)
+        (factors, pivots), (g, _) = outputs, output_gradients
+        below = tril(factors, -1)
+        by_lower, upper = tril(g, -1), triu(factors)
+        inner = tril(dot(below.T, by_lower) + by_lower, -1) + triu(dot(triu(g), upper.T))
+        solve_unit = Solve("upper_triangular", unit_diagonal=True)
+        ordered = solve_upper_triangular(upper, solve_unit(below.T, inner).T).T
+        return [ordered[PivotPermutation(inverse=True)(pivots)]]
+
+
+class PivotPermutation(TensorOp):
+    """The order of rows, int64, after row i was exchanged with row ``pivots[i]``, one by one.
+
+    inverse: return its inverse, which restores the order. Raises TypeError unless pivots are a
+    vector of integers; at run time IndexError for pivots out of range.
+    """
+
+    __props__ = ("inverse",)
+
+    def __init__(self, inverse: bool = False) -> None:
+        self.inverse = bool(inverse)
+
+    def make_node(self, pivots: TensorLike) -> Apply:
+        pivots = as_tensor_variable(pivots)
+        if pivots.type.ndim != 1 or pivots.type.dtype not in INTEGERS:
+            raise TypeError(f"PivotPermutation takes a vector of integers, not {pivots.type}")
+        return Apply(self, [pivots], [vector_of("int64")])
+
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
+        (pivots,) = inputs
+        order = np.arange(len(pivots))
+        for i, other in enumerate(pivots.tolist()):
+            order[i], order[other] = order[other], order[i]
+        output_storage[0][0] = np.argsort(order) if self.inverse else order
+
+    infer_shape = shapes_of(0)
 
 
 # --- singular values ----------------------------------------------------------------------------

@@ -24,6 +24,7 @@ __all__ = [
     "Det",
     "MatrixInverse",
     "MatrixPinv",
+    "SLogDet",
     "TensorInv",
     "TensorSolve",
     "det",
@@ -161,6 +162,44 @@ class Det(TensorOp):
 
 
 det = Det()
+
+
+class SLogDet(Op):
+    """The sign of the determinant of a square matrix, and the logarithm of its size.
+
+    Both have shape () and the dtype of the matrix, float32 or float64; those of a singular matrix
+    are 0 and -inf. Raises AssertionError unless x is a matrix, TypeError for other dtypes; at run
+    time LinAlgError if it is not square.
+    """
+
+    __props__ = ()
+
+    def make_node(self, x: TensorLike) -> Apply:
+        x = as_matrix(x, self)
+        if x.type.dtype not in ("float32", "float64"):
+            raise TypeError(f"SLogDet takes float32 or float64, not {x.type.dtype}")
+        outs = [tensor_type(x.type.dtype, ()).make_variable() for _ in range(2)]
+        return Apply(self, [x], outs)
+
+    def flops(self, inputs: ArrayShapes, outputs: ArrayShapes) -> int | None:
+        """Return the floating-point operations of a factorization, of the highest order."""
+        return det.flops(inputs, outputs)
+
+    def perform(self, node: Apply, inputs: Values, output_storage: Storage) -> None:
+        for storage, value in zip(output_storage, np.linalg.slogdet(inputs[0]), strict=True):
+            storage[0] = np.asarray(value, dtype=inputs[0].dtype)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Lengths]) -> Sequence[Lengths]:
+        return [(), ()]
+
+    def L_op(
+        self,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor],
+    ) -> Sequence[Var]:
+        # the sign is constant but where the determinant is 0
+        return [output_gradients[1] * matrix_inverse(inputs[0]).T]
 
 
 class TensorInv(TensorOp):

@@ -10,6 +10,7 @@ from opwise.linalg import cholesky, qr, svd
 from opwise.tensor import sum as sum_
 from opwise.tensor.elemwise import elemwise
 from opwise.tensor.linalg import operands
+from opwise.tensor.linalg.factor import LUFactor, PivotPermutation
 from opwise.tensor.nlinalg import SVD, QRFull
 from opwise.tensor.slinalg import Cholesky, CholeskyGrad
 from opwise.tensor.type import tensor_type
@@ -180,3 +181,48 @@ def test_flops():
     assert reduced.flops([(30, 30)], [(30, 30), (30, 30)]) == 2 * 36000
     assert SVD().flops([(10, 10)], [(10, 10), (10,), (10, 10)]) == 21000
     assert SVD(compute_uv=False).flops([(10, 10)], [(10,)]) == 2667
+
+
+# --- LU -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_lu_factors(run, dtype):
+    x, p = matrix(dtype), tensor_type("int32", (False,))()
+    for n in (0, 1, 5, 40):
+        value = np.random.RandomState(n).normal(size=(n, n)).astype(dtype)
+        factors, pivots = run(list(LUFactor()(x, return_list=True)), {x: value})
+        order = run(PivotPermutation()(p), {p: pivots})
+        assert factors.dtype == dtype and pivots.dtype == np.int32 and order.dtype == np.int64
+        product = (np.tril(factors, -1) + np.eye(n)) @ np.triu(factors)
+        np.testing.assert_allclose(product, value[order], rtol=1e-3, atol=1e-4)
+        back = run(PivotPermutation(inverse=True)(p), {p: pivots})
+        np.testing.assert_array_equal(back[order], np.arange(n))
+
+
+def test_lu_factors_have_a_gradient(check_gradient):
+    check_gradient(lambda x: LUFactor()(x)[0], DEFINITE[[2, 0, 1]])
+
+
+def test_lu_factors_of_singular_matrices(run):
+    x, value = matrix(), np.diag([1.0, 0, 3])
+    assert np.isnan(run(LUFactor("nan")(x)[0], {x: value})).all()
+    np.testing.assert_array_equal(run(LUFactor()(x)[0], {x: value}), value)
+
+
+def test_lu_refuses():
+    with pytest.raises(ValueError, match="on_error must be one of"):
+        LUFactor("raise")
+    with pytest.raises(TypeError, match="float32 or float64, not int64"):
+        LUFactor()(matrix("int64"))
+    with pytest.raises(TypeError, match="a vector of integers"):
+        PivotPermutation()(matrix("int64"))
+
+
+def test_pivots_out_of_range_and_matrices_that_are_not_square(run):
+    x, pivots = matrix(), tensor_type("int32", (False,))()
+    with pytest.raises(LinAlgError, match=r"square matrix, .* has shape \(2, 3\)"):
+        run(LUFactor()(x)[0], {x: OBLONG})
+    for bad in (3, -4):
+        with pytest.raises(IndexError):
+            run(PivotPermutation()(pivots), {pivots: np.array([1, bad, 2], np.int32)})

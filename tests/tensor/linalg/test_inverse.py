@@ -5,6 +5,7 @@ import pytest
 
 from opwise.gradient import Rop, grad
 from opwise.linalg import det, pinv, solve, tensorinv, tensorsolve
+from opwise.tensor.linalg.inverse import SLogDet
 from opwise.tensor.nlinalg import lstsq, matrix_inverse
 from opwise.tensor.type import tensor_type
 
@@ -65,6 +66,21 @@ def test_singular_and_oblong_matrices_are_refused(run):
         with pytest.raises(LinAlgError, match="square"):
             run(op(x), {x: OBLONG})
     assert run(det(x), {x: np.ones((2, 2))}) == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sign_and_logarithm_of_the_determinant(run, check_gradient, dtype):
+    x = tensor(dtype, 2)
+    sign, size = SLogDet()(x, return_list=True)
+    for value in (REGULAR, -REGULAR, REGULAR[::-1], np.zeros((2, 2)), np.zeros((0, 0))):
+        found = run([sign, size], {x: value.astype(dtype)})
+        np.testing.assert_allclose(found, np.linalg.slogdet(value), rtol=1e-5)
+        assert all(one.dtype == dtype for one in found)
+    check_gradient(lambda x: SLogDet()(x)[1], REGULAR)
+    with pytest.raises(np.linalg.LinAlgError):
+        run(sign, {x: np.ones((2, 3), dtype)})
+    with pytest.raises(TypeError, match="float32 or float64, not int64"):
+        SLogDet()(tensor("int64", 2))
 
 
 @pytest.mark.parametrize("op", [matrix_inverse, det, pinv])
