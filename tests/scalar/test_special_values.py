@@ -7,11 +7,14 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import special as scipy_special
 
 import opwise.tensor as T
 from opwise import Mode, function
 from opwise.scalar import dtypes
+from opwise.scalar.borrowed import BORROWED
 from opwise.scalar.op import OPS, numpy_callable
+from opwise.scalar.spec import ROWS
 from opwise.tensor import Elemwise
 from opwise.testing.configurations import mode_of
 
@@ -236,3 +239,26 @@ def test_powers_by_a_number(dtype, name):
             right = agree(result, wanted, dtype, tolerance, signed=False)
             wrong = np.flatnonzero(~right)[:5]
             assert wrong.size == 0, [(values[i], y, result[i], wanted[i]) for i in wrong]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_functions_of_scipy_have_its_bits_everywhere(dtype):
+    """In kernels, built-in loops and ``perform``; for float32 they are rounded once."""
+    random = np.random.RandomState(0)
+    names = [name for name, row in ROWS.items() if BORROWED.keys() & row.libm and name != "chi2sf"]
+    operands = [T.TensorType(dtype, (False,))() for _ in range(4)]
+    special = [0, -0.0, 1, -1, 0.5, 3, np.inf, -np.inf, np.nan, 1e-30, 1e30]
+    given = [
+        np.concatenate([random.normal(0, 3, 300), random.uniform(0, 1, 300),
+                        random.choice(special, 300)]).astype(dtype)
+        for _ in operands
+    ]  # fmt: skip
+    outputs = [Elemwise(OPS[name])(*operands[: ROWS[name].nin]) for name in names]
+    modes = [Mode("c|py", None), Mode("c|py", "fast_compile"), Mode("py", None)]
+    with np.errstate(all="ignore"):
+        for mode in modes:
+            found = function(operands, outputs, mode=mode)(*given)
+            for name, values in zip(names, found, strict=True):
+                wide = [x.astype("float64") for x in given[: ROWS[name].nin]]
+                expected = getattr(scipy_special, name)(*wide).astype(dtype)
+                np.testing.assert_array_equal(values, expected, err_msg=name)
