@@ -451,12 +451,6 @@ def source_text(wanted: Sequence[Loop]) -> str:
 _Instruction = tuple[int, int, tuple[int, ...]]
 
 
-#: functions of the math library whose results are rounded correctly, with vectors and without
-_EXACT = frozenset(
-    ("ceil", "copysign", "fabs", "floor", "fma", "fmod", "rint", "round", "sqrt", "trunc")
-)
-
-
 def _has_same_bits(loop: Loop) -> bool:
     """Return whether the interpreter gives the same bits for a loop as compiled C.
 
@@ -473,7 +467,7 @@ def _has_same_bits(loop: Loop) -> bool:
     for one in steps:
         _, libm, _ = csource.requirements(one.op, [slots[a] for a in one.args], one.dtype)
         plain = one.op.row is not None or isinstance(one.op, Cast | Take)
-        if not plain or not libm <= _EXACT | BORROWED.keys():
+        if not plain or not libm <= csource.EXACT | BORROWED.keys():
             return False
         slots.append(one.dtype)
     return True

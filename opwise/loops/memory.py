@@ -32,12 +32,14 @@ from opwise.loops.program import (
     converted,
     element,
     on_memory,
+    on_registers,
     whole_range,
 )
 from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.dtypes import INTEGERS
 from opwise.scalar.op import ScalarOp
 from opwise.tensor.advanced_subtensor import AdvancedSubtensor1
+from opwise.tensor.assertion import Assert
 from opwise.tensor.blas import Dot22
 from opwise.tensor.convert import DeepCopyOp, ViewOp
 from opwise.tensor.creation import Alloc, ARange
@@ -137,14 +139,45 @@ def as_range(p: Program, x: Held, outside: Var | None) -> Each | None:
 
     outside: the variable of the operand.
     """
-    apply = None if outside is None else outside.owner
-    if apply is None or not isinstance(apply.op, ARange):
+    start, step = progression(outside)
+    if start is None or step is None:
         return None
-    start, _, step = apply.inputs
-    if not all(isinstance(v, Constant) and v.type.dtype in INTEGERS for v in (start, step)):
-        return None
-    first, by = (p.literal(int(v.data)) for v in (start, step))
-    return whole_range(p, first, by, p.length(x.operand, 0), x.dtype)
+    return whole_range(p, p.literal(start), p.literal(step), p.length(x.operand, 0), x.dtype)
+
+
+def progression(var: Var | None) -> tuple[int | None, int | None]:
+    """Return the first number of a vector of integers that is a range, and its step.
+
+    None stands for what is not known; if it is no range, that is the step.
+    """
+    if var is None or var.owner is None or var.type.dtype not in INTEGERS:
+        return None, None
+    apply: Any = var.owner
+    first, *others = apply.inputs
+    if isinstance(apply.op, ARange):
+        start, step = (int(v.data) if isinstance(v, Constant) else None for v in (first, others[1]))
+        return start, step
+    if isinstance(apply.op, Subtensor):
+        (entry, *_) = apply.op.idx_list
+        if not isinstance(entry, slice) or entry.step is not None:
+            return None, None
+        start, step = progression(first)
+        return (start if entry.start is None else None), step
+    row = apply.op.scalar_op.row if isinstance(apply.op, Elemwise) else None
+    if row is None or row.name not in ("add", "sub") or len(others) != 1:
+        return None, None
+    parts = [
+        (int(v.data.ravel()[0]), 0)
+        if isinstance(v, Constant) and v.data.size == 1 and v.type.dtype in INTEGERS
+        else progression(v)
+        for v in apply.inputs
+    ]
+    if any(step is None for _, step in parts):
+        return None, None
+    (x, by), (y, and_by) = parts
+    sign = 1 if row.name == "add" else -1
+    start = None if x is None or y is None else x + sign * y
+    return start, cast(int, by) + sign * cast(int, and_by)
 
 
 def index_slot(p: Program, value: Any, dtype: str) -> int:
@@ -268,6 +301,16 @@ def _moved(p: Program, node: Apply, x: Any) -> Any:
 
 @on_memory(Rebroadcast, DeepCopyOp, ViewOp)
 def _same(p: Program, node: Apply, x: Any) -> Any:
+    return x
+
+
+@on_memory(Assert)
+@on_registers(Assert)
+def _checked(p: Program, node: Apply, x: Any, *conditions: Slots) -> Any:
+    """Let the step fail where a condition does not hold: the VM raises the error."""
+    zero = p.literal(0)
+    for condition in conditions:
+        p.fail_if(p.one("eq", int(condition), zero, dtype="bool"))
     return x
 
 

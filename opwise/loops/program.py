@@ -43,6 +43,7 @@ from opwise.scalar.recurrence import (
     Short,
     Write,
 )
+from opwise.tensor.assertion import Assert
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar, ViewOp
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.elemwise import Elemwise
@@ -131,8 +132,12 @@ class Held:
     def part(self, p: Program, d: int, start: int, step: int, length: int) -> Held:
         """Return the view of a part of a dimension, which the operand has."""
         dim = self.dims[d]
-        if dim is None or self.parts[dim] is not None:
+        if dim is None:
             raise NotSmall
+        outer = self.parts[dim]
+        if outer is not None:
+            start = p.affine(outer[0], start, outer[1])
+            step = p.affine(p.literal(0), step, outer[1])
         parts = (*self.parts[:dim], (start, step, length), *self.parts[dim + 1 :])
         if p.has_number(step):
             p.bounds[length] = {(self.operand, dim)}
@@ -648,7 +653,7 @@ class Program:
 
 
 #: Ops whose output is a part of their first input
-VIEWS = (DimShuffle, Rebroadcast, ViewOp, Subtensor)
+VIEWS = (Assert, DimShuffle, Rebroadcast, ViewOp, Subtensor)
 
 
 def _overwritten(node: Apply) -> Sequence[Var]:

@@ -179,6 +179,7 @@ def _program(node: Apply, step: FunctionGraph, shapes: Parts[Any]) -> Recurrence
         ends=int(outputs.condition[0]) if layout.until else None,
         leaves=tuple(program.leaves),
         turned=_turned(layout, layout.loop_inputs(node.inputs[1:])),
+        ranges=_ranges(layout, layout.loop_inputs(node.inputs[1:])),
     )
     if MAX_NS < found.nanoseconds < inf:
         raise NotSmall
@@ -199,6 +200,16 @@ def _turned(layout: Layout, outside: Parts[Var]) -> frozenset[int]:
     states = [first for (first,) in outside.states]
     every = [*outside.sequences, *states, *[None] * layout.results, *outside.constants]
     return frozenset(k for k, var in enumerate(every) if var is not None and is_turned(var))
+
+
+def _ranges(layout: Layout, outside: Parts[Var]) -> tuple[tuple[int, int], ...]:
+    """Return (sequence, step) of those that are ranges of int64."""
+    steps = [
+        (k, memory.progression(var)[1])
+        for k, var in enumerate(outside.sequences)
+        if var.type.dtype == "int64"
+    ]
+    return tuple((k, step) for k, step in steps if step is not None)
 
 
 def _flat(slots: Slots) -> tuple[int, ...]:

@@ -33,6 +33,11 @@ FLAGS = (
     "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-ffp-contract=off", "-fopenmp-simd",
 )  # fmt: skip
 
+#: functions of the math library whose results are rounded correctly, with vectors and without
+EXACT = frozenset(
+    ("ceil", "copysign", "fabs", "floor", "fma", "fmod", "rint", "round", "sqrt", "trunc")
+)
+
 #: a text with this line calls functions of the math library
 USES_LIBM = "/* links with libm */\n"
 

@@ -7,8 +7,7 @@ blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, cast
 
@@ -16,14 +15,12 @@ import numpy as np
 
 from opwise.scalar import csource
 from opwise.scalar.composite import Instruction, Literal
+from opwise.scalar.dtypes import CONTINUOUS, INTEGERS
+from opwise.scalar.innerloops import Access, Growth, Repeated, Sum, texts
 from opwise.scalar.loops import slot_dtype
-from opwise.scalar.op import ScalarOp
+from opwise.scalar.op import Cast, ScalarOp
 
 Shape = tuple[int, ...]
-
-#: without it, gcc might take some operations of several steps at once, by vector functions that
-#: round otherwise than those of the VM's loops over one element
-_SEPARATE = '__asm__ volatile("");'
 
 #: why a loop ended before n steps: its condition holds
 ENDED = 1
@@ -153,6 +150,8 @@ class Recurrence:
     leaves: tuple[int, ...] = ()
     #: the operands that are known to lie otherwise than with their last elements side by side
     turned: frozenset[int] = frozenset()
+    #: sequences of numbers of int64 that are a range, and its steps
+    ranges: tuple[tuple[int, int], ...] = ()
 
     @property
     def shapes(self) -> list[Shape]:
@@ -186,7 +185,8 @@ class Recurrence:
             return ["\n".join(lines.function(name))]
         far = f"{name}_far"
         other = f"if (!({' && '.join(near)})) {{ {far}(ctx, p, st, n); return; }}"
-        every = "static __attribute__((cold))", *lines.function(far), *lines.function(name, other)
+        cold = lines.function(far, twice=False)
+        every = "static __attribute__((cold))", *cold, *lines.function(name, other)
         return ["\n".join(every)]
 
 
@@ -242,18 +242,20 @@ class _Lines:
         }
         #: whether a step may fail
         self.fails = False
-        #: the names of the arrays that steps make
-        self.scratch: list[str] = []
+        #: by array that steps make, how many blocks are around the statements that make it
+        self.scratch: dict[int, int] = {}
+        #: the loops around an instruction, that over all steps first
+        self.loops = [Repeated("n", 1, "for (; t < n; t++) {")]
 
     def program(self) -> bool:
         """Make the statements of the program; return whether all operations have C."""
         of = self.of
         self._inputs()
+        self.loops[0].one_by_one = any(self._is_float(slot) for new in of.new for slot in new)
         #: the statements of each block around an instruction, after those before all steps
         bodies = [self.before, self.each]
         #: by block, the first one that its operations may be moved to: no branch is left
         floors = [0, 0]
-        heads: list[str] = []
         #: where values of the last choice are declared, and its branches
         choice: list[list[Any]] = []
         # by slot, in how many blocks its value changes
@@ -267,20 +269,26 @@ class _Lines:
             self.slots.append(f"t{k}")
             if isinstance(op, Opens):
                 count = args[0] if op.of[0] is None else str(op.of[0])
-                # what is the same in all steps goes before the loop, while its body is made
-                heads.append(f"for (ow_i64 t{k} = 0; t{k} < {count}; t{k}++) {{")
-                bodies.append([_SEPARATE])
-                floors.append(floors[-1])
+                self.loops[-1].is_innermost = False
                 depth = here + 1
+                # what is the same in all steps goes before the loop, while its body is made
+                loop = Repeated(count, depth, f"for (ow_i64 t{k} = 0; t{k} < {count}; t{k}++) {{")
+                loop.grows[len(of.in_dtypes) + k] = Growth(Sum(), Sum("", 1))
+                self.loops.append(loop)
+                bodies.append(loop.body)
+                floors.append(floors[-1])
             elif isinstance(op, Carried):
                 depth = here + 1
                 bodies[-1].append(f"{type_} t{k} = {args[0]};")
             elif isinstance(op, Closes):
-                body, depth = bodies.pop(), here - 1
+                loop, depth = self.loops.pop(), here - 1
+                bodies.pop()
                 floors.pop()
                 for slot in one.args[: op.of[0]]:
                     depths[slot] = depth
-                bodies[-1] += [heads.pop(), [*body, *self._handed_on(one, args)], "}"]
+                loop.body += self._handed_on(one, args)
+                loop.one_by_one |= any(self._is_float(slot) for slot in one.args[: op.of[0]])
+                bodies[-1].append(loop)
             elif isinstance(op, Branches):
                 branch: list[Any] = []
                 bodies[-1] += [[], f"if ({args[0]}) {{", branch]
@@ -305,14 +313,14 @@ class _Lines:
                 self.slots[-1] = f"l{operand}_{d}"
             elif isinstance(op, Read | Write):
                 depth = here
-                bodies[-1] += self._access(k, one, args)
+                bodies[-1].append(self._access(k, one, args, depths, here))
             elif isinstance(op, ReadUnless):
                 depth = here
                 place = "".join(f" + {i} * s{op.of[0]}_{d}" for d, i in enumerate(args[1:]))
                 read = f"*(const {type_} *)(m{op.of[0]}{place})"
                 bodies[-1].append(f"const {type_} t{k} = {args[0]} ? ({type_}){{0}} : {read};")
             elif isinstance(op, Scratch):
-                bodies[-1] += self._scratch(one, args)
+                bodies[-1] += self._scratch(one, args, here)
             elif isinstance(op, Short):
                 if not depth:
                     self.before.append(f"if ({args[0]} > {op.of[0]}) n = 0, why = {LEFT};")
@@ -326,9 +334,80 @@ class _Lines:
                     return False
                 depth = max(depth, 0 if isinstance(op, Literal) else floors[-1])
                 bodies[depth].append(f"const {type_} t{k} = {text};")
+                self._note(len(of.in_dtypes) + k, one, depths)
             depths.append(depth)
         self._outputs()
         return True
+
+    def _is_float(self, slot: int) -> bool:
+        return slot_dtype(slot, self.of.instructions, self.of.in_dtypes) in CONTINUOUS
+
+    def _note(self, slot: int, one: Instruction, depths: list[int]) -> None:
+        """Note whether an operation calls functions, and whether its value grows evenly."""
+        loop, row = self.loops[-1], one.op.row
+        if not isinstance(one.op, Cast | Literal):
+            loop.one_by_one |= row is None or not csource.EXACT.issuperset(row.libm)
+        found = None if row is None or one.dtype != "int64" else self._grown(one, depths)
+        if found is not None and found.fits:
+            loop.grows[slot] = found
+
+    def _grown(self, one: Instruction, depths: list[int]) -> Growth | None:
+        """Return how the value of an operation on integers grows."""
+        assert one.op.row is not None
+        condition, *choice = one.args
+        if one.op.row.name == "switch" and depths[condition] < self.loops[-1].depth:
+            x, y = (self._growth(a, depths) for a in choice)
+            if x is None or y is None or x == y:
+                return x if x == y else None
+            parts = zip((x.first, x.by), (y.first, y.by), strict=True)
+            test = self.slots[condition]
+            return Growth(*(p if p == q else Sum(f"({test} ? {p} : {q})") for p, q in parts))
+        operands = [self._growth(a, depths) for a in one.args]
+        if None in operands or one.op.row.name not in ("add", "sub", "mul", "neg"):
+            return None
+        total, *others = cast("list[Growth]", operands)
+        if one.op.row.name == "neg":
+            return Growth(Sum()).plus(total, -1)
+        for other in others:
+            if one.op.row.name == "mul":
+                product = total.times(other)
+                if product is None:
+                    return None
+                total = product
+            else:
+                total = total.plus(other, 1 if one.op.row.name == "add" else -1)
+        return total
+
+    def _growth(self, slot: int, depths: list[int]) -> Growth | None:
+        """Return how a slot grows from step to step of the present loop; None if not evenly."""
+        loop = self.loops[-1]
+        if slot in loop.grows:
+            return loop.grows[slot]
+        if depths[slot] >= loop.depth:
+            return None
+        number = self._stays(slot)
+        return None if number is None else Growth(number)
+
+    def _stays(self, slot: int) -> Sum | None:
+        """Return an integer that is the same in all steps of the present loop, as a sum."""
+        dtype = slot_dtype(slot, self.of.instructions, self.of.in_dtypes)
+        if dtype not in INTEGERS or dtype == "uint64":
+            return None
+        plain = Sum(f"(ow_i64){self.slots[slot]}")
+        k = slot - len(self.of.in_dtypes)
+        one = self.of.instructions[k] if k >= 0 else None
+        if one is not None and isinstance(one.op, Literal):
+            value = int(one.op.value)
+            return Sum("", value) if abs(value) < 2**40 else plain
+        if one is None or one.op.row is None or one.op.row.name not in ("add", "sub"):
+            return plain
+        parts = [self._stays(a) for a in one.args]
+        sign = 1 if one.op.row.name == "add" else -1
+        numbers = [part for part in parts if part is not None and not part.of]
+        if dtype != "int64" or len(parts) != 2 or None in parts or not numbers:
+            return plain
+        x, y = cast("list[Sum]", parts)
+        return x.plus(y, sign) if sign > 0 or not y.of else plain
 
     def _handed_on(self, one: Instruction, args: list[str]) -> list[str]:
         """Return the statements at the end of a block. args: C expressions of what it reads."""
@@ -348,31 +427,46 @@ class _Lines:
             *("if (last) break;" for _ in ends),
         ]
 
-    def _access(self, k: int, one: Instruction, args: list[str]) -> list[str]:
-        """Return the statements that read or write an element of an operand in memory."""
-        assert isinstance(one.op, Mark)
-        operand, *looked = one.op.of
-        type_ = csource.c_type(one.dtype)
-        lines, place = [], f"m{operand}"
-        for d, (index, look) in enumerate(zip(args, looked, strict=False)):
-            length = f"l{operand}_{d}"
-            if look:
-                self.fails = True
-                lines += [
-                    f"const ow_i64 j{k}_{d} = {index} + ({index} < 0 ? {length} : 0);",
-                    f"if ((ow_u64)j{k}_{d} >= (ow_u64){length}) goto failed;",
-                ]
-            place += f" + {f'j{k}_{d}' if look else index} * s{operand}_{d}"
-        if isinstance(one.op, Read):
-            return [*lines, f"const {type_} t{k} = *(const {type_} *)({place});"]
-        return [*lines, f"*({type_} *)({place}) = {args[-1]};"]
+    def _access(
+        self, k: int, one: Instruction, args: list[str], depths: list[int], here: int
+    ) -> Access:
+        """Return the statement that reads or writes an element of an operand in memory.
 
-    def _scratch(self, one: Instruction, args: list[str]) -> list[Any]:
-        """Return the statements that make an array. args: C expressions of its lengths."""
+        depths: by slot, in how many blocks its value changes. here: how many are around this one.
+        """
         assert isinstance(one.op, Mark)
-        (operand,) = one.op.of
-        self.fails, name, type_ = True, f"{operand}", csource.c_type(one.dtype)
-        self.scratch.append(name)
+        operand, *looked = cast("tuple[int, ...]", one.op.of)
+        loop, indices = self.loops[-1], args[: len(looked)]
+        self.fails |= any(looked)
+        is_early = self.scratch.get(operand, 0) < loop.depth  # so its lengths are before the loop
+        growths = [self._growth(a, depths) for a in one.args[: len(looked)]]
+        access = Access(
+            operand=operand,
+            writes=isinstance(one.op, Write),
+            type=csource.c_type(one.dtype),
+            value=args[-1] if isinstance(one.op, Write) else f"t{k}",
+            place=lambda at: "".join(
+                [f"m{operand}", *(f" + {i} * s{operand}_{d}" for d, i in enumerate(at))]
+            ),
+            indices=indices,
+            lengths=[f"l{operand}_{d}" for d in range(len(looked))],
+            looked=[bool(look) for look in looked],
+            growths=growths if is_early else [None] * len(looked),
+            in_branch=here > loop.depth,
+            name=f"{k}",
+        )
+        loop.accesses.append(access)
+        return access
+
+    def _scratch(self, one: Instruction, args: list[str], depth: int) -> list[Any]:
+        """Return the statements that make an array, inside of ``depth`` blocks.
+
+        args: C expressions of its lengths.
+        """
+        assert isinstance(one.op, Mark)
+        (name,) = cast("tuple[int]", one.op.of)
+        self.fails, type_ = True, csource.c_type(one.dtype)
+        self.scratch[name] = depth
         self.before += [f"char *b{name} = 0;", f"ow_i64 c{name} = 0;"]
         lines: list[str] = []
         size = f"(ow_i64)sizeof({type_})"
@@ -418,7 +512,7 @@ class _Lines:
         ]
 
     def _inputs(self) -> None:
-        of = self.of
+        of, ranges = self.of, dict(self.of.ranges)
         slot = 0
         for k, shape in enumerate(of.sequences):
             if in_memory(shape):
@@ -429,7 +523,12 @@ class _Lines:
                 known = not shape and k not in of.turned
                 element = f"sizeof({csource.c_type(of.in_dtypes[slot])})" if known else None
                 self.steps.append((f"d{slot}", f"st[{self._strides[k]}]", element))
-                self.each.append(self._loaded(slot, f"a{slot} + t * d{slot}"))
+                if k in ranges:
+                    self.before.append(f"const ow_i64 r{slot} = n > 0 ? *(ow_i64 *)a{slot} : 0;")
+                    self.each.append(f"const ow_i64 x{slot} = r{slot} + t * {ranges[k]};")
+                    self.loops[0].grows[slot] = Growth(Sum(f"r{slot}"), Sum("", ranges[k]))
+                else:
+                    self.each.append(self._loaded(slot, f"a{slot} + t * d{slot}"))
                 slot += 1
         for k, (shape, taps) in enumerate(zip(of.states, of.taps, strict=True)):
             self._state(k, slot, shape, taps)
@@ -496,40 +595,30 @@ class _Lines:
             output = len(of.sequences) + k
             self.after += [f"s{k}_{e}_1 = n{output}_{e};" for e in range(len(new))]
 
-    def function(self, name: str, far: str = "") -> list[str]:
-        """Return the lines of the function. far: what is done if arrays lie in another way."""
+    def function(self, name: str, far: str = "", twice: bool = True) -> list[str]:
+        """Return the lines of the function. far: what is done if arrays lie in another way.
+
+        twice: whether innermost loops also stand without looks at indices.
+        """
         of = self.of
         steps = [
             f"const ow_i64 {step} = {size if far and size else place};"
             for step, place, size in self.steps
         ]
-        result = len(of.shapes)
+        result, loop = len(of.shapes), self.loops[0]
         leaves = [f"if ({self.slots[s]}) {{ why = {LEFT}; break; }}" for s in of.leaves]
         ends = [] if of.ends is None else [f"const int last = {self.slots[of.ends]} != 0;"]
         stop = [] if of.ends is None else [f"if (last) {{ t++; why = {ENDED}; break; }}"]
+        body = [*self.each, *leaves, *ends, *self.after, *stop]
         return [
             f"void {name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)",
             "{",
             *([f"    {far}"] if far else []),
             "    ow_i64 t = 0, why = 0;",
-            *_indented(steps, 1),
-            *_indented(self.before, 1),
-            "    for (; t < n; t++) {",
-            f"        {_SEPARATE}",
-            *_indented([*self.each, *leaves, *ends, *self.after, *stop], 2),
-            "    }",
+            *texts([*steps, *self.before, replace(loop, body=body)], 1, twice),
             *([f"    if (0) failed: why = {FAILED};"] if self.fails else []),
             *(f"    __builtin_free(b{name});" for name in self.scratch),
             f"    *(ow_i64 *)p[{result}] = t;",
             f"    *(ow_i64 *)p[{result + 1}] = why;",
             "}",
         ]
-
-
-def _indented(lines: list[Any], depth: int) -> Iterator[str]:
-    """Yield statements, and those of the blocks among them, a list each."""
-    for line in lines:
-        if isinstance(line, str):
-            yield "    " * depth + line
-        else:
-            yield from _indented(line, depth + 1)

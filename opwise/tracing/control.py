@@ -16,10 +16,12 @@ import numpy as np
 
 from opwise import tensor as T
 from opwise.errors import TracingError
+from opwise.graph.provenance import located
 from opwise.graph.traversal import ancestors, clone_replace
 from opwise.graph.variable import Variable
 from opwise.loops.build import scan
 from opwise.loops.returned import until
+from opwise.tensor.assertion import Assert
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.ifelse import ifelse
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
@@ -1691,6 +1693,8 @@ def _sequences(
         if isinstance(node.op, Subtensor):
             needed.append(variable)
     varying = {number, *inner}
+    trace = current()
+    is_outer = trace is None or not trace.loops
     found: dict[Any, Any] = {}
     for variable in needed:
         x, *indices = variable.owner.inputs
@@ -1711,22 +1715,41 @@ def _sequences(
             if k != moving[0]:
                 key[places[k]] = index
         axis = sum(1 for item in key[: places[moving[0]]] if isinstance(item, slice))
-        part = x[tuple(key)] if len(indices) > 1 else x
-        order = [axis, *(k for k in range(part.ndim) if k != axis)]
-        part = part.dimshuffle(order) if axis else part
-        a, b = rule
-        steps = T.arange(length)
-        if (a, b) != (1, 0):
-            steps = steps * np.int64(a) + np.int64(b)
-            part = part[steps]
-        elif not _has_length(part, length):
-            part = part[steps]
+        with located(variable.owner.trace):
+            part = x[tuple(key)] if len(indices) > 1 else x
+            order = [axis, *(k for k in range(part.ndim) if k != axis)]
+            part = part.dimshuffle(order) if axis else part
+            a, b = rule
+            if rule == (1, 0) and _has_length(part, length):
+                pass
+            elif a > 0 and b >= 0 and is_outer:
+                part = _rows(part, a, b, length)
+            else:  # inside another loop its C function reads the elements where they are
+                steps = T.arange(length)
+                part = part[steps if rule == (1, 0) else steps * np.int64(a) + np.int64(b)]
         if variable.type.broadcastable != part.type.broadcastable[1:]:
             continue
         if part.type.broadcastable[0]:
             part = T.unbroadcast(part, 0)
         found[variable] = part
     return found
+
+
+class _ReadsInRange(Assert):
+    """The elements that the steps of a loop read, if the array has them."""
+
+    def failure(self) -> Exception:
+        return IndexError(self.msg)
+
+
+def _rows(part: Any, step: int, start: int, length: Any) -> Any:
+    """Return ``part[start], part[start + step], ...``, as many as a loop has steps, as a view."""
+    last = T.as_tensor_variable(length) * step + (start - step)
+    rows = part[start : last + 1 : step]
+    if part.type.broadcastable[0]:
+        rows = T.unbroadcast(rows, 0)
+    fits = T.or_(T.le(length, 0), T.lt(last, part.shape[0]))
+    return _ReadsInRange("a step reads an element that is out of bounds for its array")(rows, fits)
 
 
 def _has_length(part: Any, length: Any) -> bool:
