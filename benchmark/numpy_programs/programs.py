@@ -8,37 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from benchmark.numpy_programs.program import Programs
 
-@dataclass(frozen=True)
-class Program:
-    """One program: its function and its arguments by size."""
-
-    name: str
-    kind: str
-    function: Callable[..., Any]
-    #: from a generator and a size to the arguments
-    arguments: Callable[[np.random.Generator, int], tuple[Any, ...]]
-    #: the sizes of tests and of measurements
-    small: int
-    large: int
-
-
-PROGRAMS: list[Program] = []
-
-
-def program(kind: str, arguments: Callable[..., Any], small: int, large: int) -> Any:
-    """Add a function to the programs."""
-
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        PROGRAMS.append(Program(function.__name__, kind, function, arguments, small, large))
-        return function
-
-    return add
+PROGRAMS = Programs()
+program = PROGRAMS.program
 
 
 def vectors(count: int) -> Callable[..., Any]:

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import opwise
 from benchmark.call_cost import machine
+from benchmark.processes import ROOT
 from benchmark.suite import limits, report
 from benchmark.suite.contenders import BEFORE, CONTENDERS, SUBJECT, Before
-from benchmark.suite.measure import ROOT, Settings, line_of
+from benchmark.suite.measure import Settings, line_of
 from benchmark.suite.results import Run
 from benchmark.suite.workloads import WORKLOADS
 

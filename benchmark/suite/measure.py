@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import select
-import signal
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmark.processes import ROOT, Failed, Process, added
 from benchmark.suite import check
 from benchmark.suite.contenders import CONTENDERS
 from benchmark.suite.limits import Limits
-from benchmark.suite.results import DECLINED, DETAILS, FAILED, LATE, MISSING, WRONG, Line, Outcome
+from benchmark.suite.results import DECLINED, DETAILS, MISSING, WRONG, Line, Outcome
 from benchmark.suite.workload import Workload
 
-ROOT = Path(__file__).resolve().parents[2]
 ROUND = 0.05
 LOADING = 120
 
@@ -40,105 +34,13 @@ class Settings:
     small: bool = False
 
 
-class Failed(Exception):
-    """A request that was answered with an error or with silence; ends the contender's turn."""
-
-    def __init__(self, status: str, note: str, details: str = ""):
-        super().__init__(note)
-        self.status = status
-        self.note = note
-        self.details = details
-
-
-class Process:
-    """A worker, in a process group of its own so that its helpers halt and end with it."""
-
-    def __init__(self, contender: str, workload: str, cache: Path, settings: Settings):
-        chosen = CONTENDERS[contender]
-        command = [sys.executable, "-m", "benchmark.suite.worker", chosen.worker, workload]
-        flags = added(os.environ, chosen.environment(cache))
-        flags.pop("PYTHONDONTWRITEBYTECODE", None)  # users' imports read bytecode
-        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
-        self.process = subprocess.Popen(
-            command + ["--small"] * settings.small,
-            cwd=chosen.checkout or ROOT,
-            env=flags,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.errors,
-            start_new_session=True,
-        )
-        self.received = b""
-
-    def ask(self, timeout: float, do: str, **arguments):
-        """The value with which the worker answers. Raises Failed."""
-        request = json.dumps({"do": do, **arguments}) + "\n"
-        try:
-            self.process.stdin.write(request.encode())
-            self.process.stdin.flush()
-            line = self.line(time.monotonic() + timeout)
-        except (BrokenPipeError, EOFError):
-            raise self.died() from None
-        except TimeoutError:
-            raise Failed(LATE, f"over {timeout:g} s ({do})", self.tail()) from None
-        answer = json.loads(line)
-        if "error" in answer:
-            raise Failed(FAILED, answer["error"], answer["details"])
-        return answer["value"]
-
-    def line(self, deadline: float) -> bytes:
-        answers = self.process.stdout.fileno()
-        while b"\n" not in self.received:
-            left = max(0, deadline - time.monotonic())
-            if not select.select([answers], [], [], left)[0]:
-                raise TimeoutError
-            piece = os.read(answers, 1 << 16)
-            if not piece:
-                raise EOFError
-            self.received += piece
-        line, _, self.received = self.received.partition(b"\n")
-        return line
-
-    def died(self) -> Failed:
-        code = self.process.wait()
-        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-        tail = self.tail()
-        last = tail.strip().rpartition("\n")[2]
-        return Failed(FAILED, f"the process ended ({how}): {last}".rstrip(": "), tail)
-
-    def tail(self) -> str:
-        """The end of what it wrote to its error output."""
-        size = self.errors.seek(0, os.SEEK_END)
-        self.errors.seek(max(0, size - 4000))
-        return self.errors.read().decode(errors="replace")
-
-    def halt(self) -> None:
-        """Stop until ``go``: the threads of a BLAS wait for work in a loop, on the others' time."""
-        self.signal(signal.SIGSTOP)
-
-    def go(self) -> None:
-        self.signal(signal.SIGCONT)
-
-    def signal(self, which: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, which)
-
-    def close(self) -> None:
-        self.signal(signal.SIGKILL)
-        self.process.wait()
-        with contextlib.suppress(BrokenPipeError):  # a request that the process did not read
-            self.process.stdin.close()
-        self.process.stdout.close()
-        self.errors.close()
-
-
-def added(environment, ours: dict[str, str]) -> dict[str, str]:
-    """The environment with ours; flags that are there already are kept beside ours."""
-    merged = dict(environment)
-    for name, value in ours.items():
-        given = merged.get(name) if name.endswith("_FLAGS") else None
-        merged[name] = f"{given},{value}" if given else value
-    return merged
+def worker(contender: str, workload: str, cache: Path, settings: Settings) -> Process:
+    """Return a new process of a contender; it keeps compiled code in the folder ``cache``."""
+    chosen = CONTENDERS[contender]
+    command = [sys.executable, "-m", "benchmark.suite.worker", chosen.worker, workload]
+    flags = added(os.environ, chosen.environment(cache))
+    flags.pop("PYTHONDONTWRITEBYTECODE", None)  # users' imports read bytecode
+    return Process(command + ["--small"] * settings.small, flags, chosen.checkout or ROOT)
 
 
 class Turn:
@@ -193,7 +95,7 @@ class Turn:
     def compiled(self) -> dict[str, float]:
         """Seconds in a new process."""
         name = self.outcome.contender
-        self.process = Process(name, self.workload.name, self.folder, self.settings)
+        self.process = worker(name, self.workload.name, self.folder, self.settings)
         self.process.ask(LOADING, "load")
         return self.ask("compile")
 

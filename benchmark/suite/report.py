@@ -7,11 +7,10 @@ import statistics
 import textwrap
 from collections.abc import Callable, Iterable
 
+from benchmark.processes import FAILED, LATE
 from benchmark.suite.contenders import BEFORE, PROFILED, SUBJECT, is_peer
 from benchmark.suite.results import (
     DECLINED,
-    FAILED,
-    LATE,
     MISSING,
     OK,
     WRONG,

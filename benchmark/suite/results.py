@@ -17,7 +17,7 @@ FORMAT = 1
 #: how much of the details of a failure is kept
 DETAILS = 1000
 
-OK, FAILED, WRONG, LATE, MISSING, DECLINED = "ok failed wrong late missing declined".split()
+OK, WRONG, MISSING, DECLINED = "ok wrong missing declined".split()
 
 
 @dataclass

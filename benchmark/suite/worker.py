@@ -8,12 +8,9 @@ answers every request with a line: ``{"value": ...}``, or ``{"error": ..., "deta
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import sys
 import time
-import traceback
 
+from benchmark.processes import serve
 from benchmark.suite import check
 from benchmark.suite.contenders import CONTENDERS
 from benchmark.suite.timing import calls_for, seconds_of
@@ -53,14 +50,6 @@ class Worker:
         return seconds_of(self._step, calls, self._workload.holds) / calls
 
 
-def error_of(error: BaseException) -> dict[str, str]:
-    first = str(error).strip().partition("\n")[0]
-    return {
-        "error": f"{type(error).__name__}: {first}" if first else type(error).__name__,
-        "details": "".join(traceback.format_exception(error)),
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("contender", choices=CONTENDERS)
@@ -68,18 +57,7 @@ def main() -> None:
     parser.add_argument("--small", action="store_true")
     args = parser.parse_args()
 
-    # What libraries print must not end up between the answers.
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)
-    worker = Worker(args.contender, args.workload, args.small)
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            answer = {"value": getattr(worker, request.pop("do"))(**request)}
-        except Exception as error:
-            answer = error_of(error)
-        print(json.dumps(answer), file=answers)
-    os._exit(0)  # nobody waits for what libraries do at exit
+    serve(Worker(args.contender, args.workload, args.small))
 
 
 if __name__ == "__main__":

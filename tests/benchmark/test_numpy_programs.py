@@ -1,10 +1,13 @@
 """The programs of numpy that the benchmark measures: each gives what numpy gives."""
 
+import json
+
 import numpy as np
 import pytest
 
 import opwise
-from benchmark.numpy_programs.__main__ import copied, measure, same, summary
+from benchmark.numpy_programs import running
+from benchmark.numpy_programs.contenders import copied, difference
 from benchmark.numpy_programs.programs import PROGRAMS
 
 pytestmark = pytest.mark.c
@@ -19,7 +22,7 @@ def test_program(program):
         given, expected = copied(arguments), copied(arguments)
         result = jitted(*given)
         wanted = program.function(*expected)
-        assert same(wanted, result)
+        assert not difference(wanted, result)
         parts = zip(*(r if isinstance(r, tuple) else (r,) for r in (wanted, result)), strict=True)
         for one, two in parts:
             assert np.asarray(one).dtype == np.asarray(two).dtype
@@ -28,8 +31,12 @@ def test_program(program):
     assert len(jitted.signatures) <= 2, str(jitted.signatures)
 
 
-def test_measurement():
-    program = next(p for p in PROGRAMS if p.name == "sobel")
-    results = {"sobel": {c: measure(program, c, program.small, 0.01) for c in ("numpy", "opwise")}}
-    assert results["sobel"]["opwise"]["call"] > 0
-    assert summary(results).startswith("opwise: right on 1 of 1")
+def test_measurement(tmp_path, capsys):
+    path = tmp_path / "figures.json"
+    command = ["--only", "sobel", "--contenders", "numpy", "opwise", "--small", "--json", str(path)]
+    running.main("benchmark.numpy_programs.programs", "", [*command, "--seconds", "0.01"])
+    figures = json.loads(path.read_text())["sobel"]
+    assert list(figures) == ["numpy", "opwise"]
+    for each in figures.values():
+        assert 0 < each["least"] <= each["call"] and each["first"] > 0 and each["memory"] >= 0
+    assert "opwise: right on 1 of 1" in capsys.readouterr().out

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from benchmark import rows
+from benchmark.processes import FAILED, LATE
 from benchmark.suite import __main__ as program
 from benchmark.suite import check, contenders, measure, report
 from benchmark.suite.contenders.base import Contender
@@ -14,8 +15,6 @@ from benchmark.suite.contenders.symbolic import Opwise
 from benchmark.suite.limits import Bandwidth, Limits, better
 from benchmark.suite.results import (
     DECLINED,
-    FAILED,
-    LATE,
     MISSING,
     OK,
     WRONG,
@@ -474,7 +473,7 @@ def test_a_program_that_is_none_of_numexpr(monkeypatch, tmp_path):
 @pytest.mark.null
 def test_workers_that_fail(tmp_path):
     def ended(request):
-        process = measure.Process("numpy", "scalar-add", tmp_path, SMALL)
+        process = measure.worker("numpy", "scalar-add", tmp_path, SMALL)
         try:
             with pytest.raises(measure.Failed) as failed:
                 request(process)
