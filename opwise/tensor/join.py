@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -306,10 +306,10 @@ def _added(lengths: Sequence[Tensor]) -> Tensor:
     return lengths[0] if len(lengths) == 1 else elemwise("add")(*lengths)
 
 
-def _length_of_join(node: Apply, depth: int) -> int | None:
+def _length_of_join(node: Apply, known: Callable[[Variable], int | None]) -> int | None:
     total = 0
     for part in node.inputs[1:]:
-        n = known_length(part, depth)
+        n = known(part)
         if n is None:
             return None
         total += n

@@ -34,6 +34,8 @@ __all__ = ["extract_constant", "get_scalar_constant_value", "get_vector_length"]
 #: an entry of an integer vector: its value, a 0-d variable that is computed without the vector, or
 #: None if neither is known
 Entry = np.generic | int | Variable | None
+#: from an Apply, and from what gives the known length of a vector that it is made of, to a length
+LengthRule = Callable[[Apply, Callable[[Variable], "int | None"]], "int | None"]
 
 # --- rules of Ops -------------------------------------------------------------------------------
 
@@ -41,8 +43,8 @@ Entry = np.generic | int | Variable | None
 class _VectorRule(NamedTuple):
     """What is known of the vector that an Apply of an Op makes."""
 
-    #: (Apply, how many Applys may still be looked through) -> the length, or None
-    length: Callable[[Apply, int], int | None]
+    #: (Apply, known_length of its inputs) -> the length, or None
+    length: LengthRule
     #: (Apply, position from 0) -> the entry, or (another vector, the position of the entry in it)
     entry: Callable[[Apply, int], Entry | tuple[Variable, int]]
 
@@ -61,12 +63,12 @@ def number_rule(op_class: type[Op], rule: Callable[[Apply], Any]) -> None:
 
 def vector_rule(
     op_class: type[Op],
-    length: Callable[[Apply, int], int | None],
+    length: LengthRule,
     entry: Callable[[Apply, int], Entry | tuple[Variable, int]],
 ) -> None:
     """Register what is known of the vectors that an Op makes; not for subclasses.
 
-    length: (Apply, how many Applys may still be looked through) -> the length, or None.
+    length: (Apply, known) -> the length, or None; known(vector) is the length of an input, or None.
     entry: (Apply, position from 0) -> the entry, a pair (vector, position of the entry in it), or
     None.
     """
@@ -236,23 +238,32 @@ def get_vector_length(v: TensorLike) -> int:
     return known
 
 
-def known_length(v: Variable, depth: int = _MAX_DEPTH) -> int | None:
-    """Return the length of a vector if it is known beforehand, else None.
+def known_length(v: Variable) -> int | None:
+    """Return the length of a vector if it is known beforehand, else None."""
+    return _known_length(v, _MAX_DEPTH, {})
 
-    depth: how many Applys may be looked through.
-    """
+
+def _known_length(v: Variable, depth: int, unknown: dict[Variable, int]) -> int | None:
+    """Look through ``depth`` Applys. unknown: with which depth a vector was looked at in vain."""
     if isinstance(v, Constant):
         return len(v.data)
     if v.type.broadcastable[0]:
         return 1
-    if v.owner is None or depth == 0:
+    if v.owner is None or unknown.get(v, 0) >= depth:
         return None
+
+    def known(x: Variable) -> int | None:
+        return _known_length(x, depth - 1, unknown)
+
+    found: int | None = None
     if isinstance(v.owner.op, Elemwise):
-        operands = [x for x in v.owner.inputs if not x.type.broadcastable[0]]
-        lengths = (known_length(x, depth - 1) for x in operands)
-        return next((n for n in lengths if n is not None), None)
-    rule = _vector_rules.get(type(v.owner.op))
-    return None if rule is None else rule.length(v.owner, depth - 1)
+        lengths = (known(x) for x in v.owner.inputs if not x.type.broadcastable[0])
+        found = next((n for n in lengths if n is not None), None)
+    elif (rule := _vector_rules.get(type(v.owner.op))) is not None:
+        found = rule.length(v.owner, known)
+    if found is None:
+        unknown[v] = depth
+    return found
 
 
 def vector_entry(v: Variable, i: int) -> Entry:

@@ -532,7 +532,7 @@ class Rebroadcast(TensorOp):
 equals_input(Rebroadcast)
 vector_rule(
     Rebroadcast,
-    lambda node, depth: known_length(node.inputs[0], depth),
+    lambda node, known: known(node.inputs[0]),
     lambda node, i: (node.inputs[0], i),
 )
 

@@ -442,17 +442,19 @@ def _picked(node: Apply) -> Any:
     return None
 
 
-def _slice_positions(node: Apply) -> range | None:
+def _slice_positions(
+    node: Apply, known: Callable[[Variable], int | None] = known_length
+) -> range | None:
     """Return the positions that a Subtensor selects of a vector; None if they are not known."""
-    index = constant_index(node)
-    n = known_length(node.inputs[0]) if node.inputs[0].type.ndim == 1 else None
-    if index is None or n is None or len(index) != 1 or not isinstance(index[0], slice):
+    index = constant_index(node) if node.inputs[0].type.ndim == 1 else None
+    if index is None or len(index) != 1 or not isinstance(index[0], slice):
         return None
-    return range(*index[0].indices(n))
+    n = known(node.inputs[0])
+    return None if n is None else range(*index[0].indices(n))
 
 
-def _length_of_slice(node: Apply, _: int) -> int | None:
-    positions = _slice_positions(node)
+def _length_of_slice(node: Apply, known: Callable[[Variable], int | None]) -> int | None:
+    positions = _slice_positions(node, known)
     return None if positions is None else len(positions)
 
 

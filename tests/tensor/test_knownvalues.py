@@ -19,6 +19,7 @@ from opwise.tensor import (
     fill,
     get_vector_length,
     join,
+    knownvalues,
     scalar_from_tensor,
     shape,
     specify_shape,
@@ -33,7 +34,7 @@ from opwise.tensor.elemwise import FUNCTIONS
 from opwise.tensor.join import MakeVector
 from opwise.tensor.knownvalues import is_one, vector_entry
 from opwise.tensor.shape import is_length
-from opwise.tensor.subtensor import constant_index
+from opwise.tensor.subtensor import Subtensor, constant_index
 from opwise.tensor.type import tensor_type
 
 
@@ -227,6 +228,20 @@ def test_the_length_of_a_vector(vector, expected):
             get_vector_length(vector)
     else:
         assert get_vector_length(vector) == expected
+
+
+def test_looking_for_a_length_does_not_grow_with_the_paths_to_it(monkeypatch):
+    """A vector that is used twice is looked at once, through slices and elementwise Ops."""
+    looked = []
+    rule = knownvalues._vector_rules[Subtensor]
+    counting = rule._replace(length=lambda *args: looked.append(1) or rule.length(*args))
+    monkeypatch.setitem(knownvalues._vector_rules, Subtensor, counting)
+    deep = v
+    for _ in range(12):
+        deep = deep[1:] + deep[:-1]
+    looked.clear()
+    assert knownvalues.known_length(deep) is None
+    assert len(looked) <= 2 * 12
 
 
 @pytest.mark.parametrize("thing", [x, 5, s])
