@@ -186,9 +186,10 @@ def _quantile(op: NumpyCall, inputs: Any, gradients: Any) -> list[Any]:
 
 
 def _bincount(op: NumpyCall, inputs: Any, gradients: Any) -> list[Any]:
-    if len(inputs) == 1:
-        return [T.zeros_like(inputs[0], dtype="float64")]
-    return [T.zeros_like(inputs[0], dtype="float64"), gradients[0][inputs[0]]]
+    by_inputs = [T.zeros_like(x, dtype="float64") for x in inputs]
+    if len(inputs) - len(op.keywords) == 2:
+        by_inputs[1] = gradients[0][inputs[0]]
+    return by_inputs
 
 
 #: {name: (the Op, its inputs, gradients of its results or None) -> gradients of its inputs}

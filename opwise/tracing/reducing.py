@@ -29,7 +29,7 @@ from opwise.tracing.shaping import (
     reshape,
     swapaxes,
 )
-from opwise.tracing.trace import demand, untraceable
+from opwise.tracing.trace import current, demand, untraceable
 from opwise.tracing.ufuncs import dtype_entry, operand_as
 from opwise.tracing.values import (
     HANDLERS,
@@ -45,7 +45,9 @@ from opwise.tracing.values import (
     hint_of,
     is_one,
     is_traced,
+    leave_to_python,
     number_text,
+    number_variable,
     product,
 )
 
@@ -674,14 +676,23 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
 @implements(np.bincount)
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Traced:
     values = as_traced(x)
-    if type(minlength) is Number:
-        minlength = operator.index(minlength)
     inputs, kind = [values.variable], np.dtype(np.intp)
     if weights is not None:
         inputs.append(astype(as_traced(weights), float, casting="safe", copy=False).variable)
         kind = np.dtype(float)
-    (made,) = numpy_call("bincount", inputs, [(kind, (False,))], minlength=int(minlength))
-    return array(made, (Number("i", lambda: made.shape[0]),))
+    if type(minlength) is Number:
+        keywords: dict[str, Any] = {"keywords": ("minlength",)}
+        inputs.append(minlength.variable)
+    else:
+        keywords = {"minlength": operator.index(minlength)}
+    (made,) = numpy_call("bincount", inputs, [(kind, (False,))], **keywords)
+    trace = current()
+    if trace is None or not trace.loops or hint_of(minlength) in (0, UNKNOWN):
+        return array(made, (Number("i", lambda: made.shape[0]),))
+    # a loop needs its length; calls whose numbers are larger run in Python
+    length = number_variable(minlength)
+    leave_to_python(T.gt(made.shape[0], length))
+    return array(made[:length], (minlength,))
 
 
 @implements(np.histogram)

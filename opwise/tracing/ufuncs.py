@@ -101,9 +101,11 @@ def _shift(name: str) -> Implementation:
 
 
 def _logaddexp(x: Tensor, y: Tensor) -> Tensor:
-    # equal infinities have no difference
-    gap = T.switch(T.eq(x, y), np.zeros((), x.type.dtype), x - y)
-    return T.maximum(x, y) + T.log1p(T.exp(T.neg(T.abs_(gap))))
+    # equal infinities have no difference; the derivatives by equal numbers are a half each
+    equal, half = T.eq(x, y), np.asarray(0.5, x.type.dtype)
+    gap = T.switch(equal, np.zeros((), x.type.dtype), x - y)
+    top = T.switch(equal, half * x + half * y, T.maximum(x, y))
+    return top + T.log1p(T.exp(T.neg(T.abs_(gap))))
 
 
 def _reciprocal(x: Tensor) -> Tensor:

@@ -2118,3 +2118,17 @@ def longest_run(flags):
         else:
             run = 0
     return best
+
+
+@given(
+    [np.ones(5), ints(5, 0, 5)],
+    [np.ones(4), np.array([0, 0, 2, 1])],
+    [np.full(3, 1e-9), np.array([3, 0, 1])],  # a number too large, in the only step
+)
+def counts_until_small(x, to):
+    moved = 1.0
+    while moved > 1e-3:
+        new = 0.5 * np.bincount(to, weights=x, minlength=len(x))
+        moved = np.abs(new).sum()
+        x = new
+    return x

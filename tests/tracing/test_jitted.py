@@ -370,3 +370,11 @@ def test_equal_slices_and_dtypes_are_the_same_argument():
         assert compiled(np.ones(4), slice(1, 3), np.dtype("f4")).shape == (2,)
         assert compiled(np.ones(4), slice(1, 2), np.dtype("f4")).shape == (1,)
     assert len(compiled.signatures) == 2
+
+
+def test_bincount_takes_any_least_length():
+    count = opwise.jit(lambda to, n: np.bincount(to, minlength=n))
+    to = np.array([0, 2, 2])
+    for n in (3, 5, 1, 0):
+        assert np.array_equal(count(to, n), np.bincount(to, minlength=n))
+    assert len(count.signatures) == 1

@@ -243,6 +243,13 @@ def test_derivatives_and_batches_raise_the_errors_of_the_function():
         gradient(np.full(2, 99.0))
 
 
+def test_logaddexp_of_equal_numbers():
+    x = np.array([0.0, 3.0, -2.0, np.inf])
+    by_both = opwise.grad(lambda a, b: np.logaddexp(a, b).sum(), argnums=(0, 1))(x, x)
+    assert np.array_equal(by_both, np.full((2, 4), 0.5))
+    assert opwise.grad(lambda w: np.logaddexp(0, w @ np.ones(2)))(np.zeros(2)).tolist() == [0.5] * 2
+
+
 #: of a vector x (8) and the matrices m (2, 4) and s (4, 4) of its elements
 BY_NUMPY = """
 np.linalg.slogdet(m @ m.T + np.eye(2))[1]
@@ -260,6 +267,7 @@ np.median(x) * np.median(m, axis=1).sum()
 np.median(m, axis=(0, 1))
 np.quantile(x, 0.3) + np.percentile(m, 60, axis=0).prod()
 (np.bincount([0, 2, 2, 1, 0, 1, 1, 2], weights=x) ** 2).sum()
+(np.bincount([0, 2, 2, 1, 0, 1, 1, 2], weights=x, minlength=len(m)) ** 2).sum()
 np.cov(m).prod() + np.corrcoef(m)[0, 1]
 (np.gradient(x) ** 2).sum() + np.trapezoid(x ** 2)
 (np.lib.stride_tricks.sliding_window_view(x, 3).mean(-1) ** 2).sum()
