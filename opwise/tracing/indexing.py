@@ -10,6 +10,7 @@ import numpy as np
 
 from opwise import tensor as T
 from opwise.graph.variable import Constant
+from opwise.scalar.op import OPS
 from opwise.tensor.variable import Tensor
 from opwise.tracing.trace import assume, demand, is_speculative, untraceable
 from opwise.tracing.values import (
@@ -25,6 +26,7 @@ from opwise.tracing.values import (
     hint_of,
     is_one,
     is_traced,
+    leave_to_python,
     number_of,
     number_text,
     require_equal,
@@ -276,6 +278,18 @@ def _sliced_dim(item: slice, dim: Dim, index: int, owner: list[Tensor]) -> Dim:
     )
 
 
+def _is_single(item: slice) -> bool:
+    """Return whether a slice is k : k + 1 for a number k that is computed."""
+    ends = item.start, item.stop
+    if any(type(end) is not Number for end in ends) or item.step not in (None, 1):
+        return False
+    start, node = item.start.variable, item.stop.variable.owner
+    if node is None or not isinstance(node.op, T.Elemwise) or node.op.scalar_op != OPS["add"]:
+        return False
+    others = [x for x in node.inputs if x is not start]
+    return len(node.inputs) == 2 and len(others) == 1 and T.extract_constant(others[0]) == 1
+
+
 def _checked(index: Any, dim: Dim, axis: int) -> Any:
     """Return an int that indexes an axis. Raises IndexError if both are known."""
     number, length = hint_of(index), hint_of(dim)
@@ -324,6 +338,7 @@ def _viewed(x: Traced, items: list[Any]) -> Traced:
     result: list[Dim] = []
     key: list[Any] = []
     owner: list[Tensor] = []
+    single: list[int] = []
     # in C's order are: ints, then one slice without steps, then whole axes
     contiguous = x.contiguous
     for axis, (item, dim) in enumerate(zip(items, x.dims, strict=True)):
@@ -332,7 +347,11 @@ def _viewed(x: Traced, items: list[Any]) -> Traced:
             unit = type(item.step) is not Number and item.step in (None, 1)
             if not _is_whole(item) and (not unit or result):
                 contiguous = False
-            result.append(_sliced_dim(item, dim, len(result), owner))
+            length = _sliced_dim(item, dim, len(result), owner)
+            if hint_of(length) is UNKNOWN and _is_single(item):
+                single.append(len(result))
+                length = 1
+            result.append(length)
         else:
             item = _checked(item, dim, axis)
             contiguous = not result and contiguous
@@ -340,6 +359,8 @@ def _viewed(x: Traced, items: list[Any]) -> Traced:
     viewed = x.part(Index(tuple(key)), tuple(result), contiguous)
     variable = viewed.variable
     owner.append(variable)
+    for k in single:  # it is empty beyond an end
+        leave_to_python(T.neq(variable.shape[k], 1))
     if any(b and not is_one(d) for b, d in zip(variable.type.broadcastable, result, strict=True)):
         dims = [1 if b else d for b, d in zip(variable.type.broadcastable, result, strict=True)]
         viewed = x.part(Index(tuple(key)), tuple(dims), contiguous)

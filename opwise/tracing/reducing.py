@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from opwise import tensor as T
+from opwise.tensor import extra_ops
 from opwise.tensor.variable import Tensor
 from opwise.tracing.indexing import broadcast, converted
 from opwise.tracing.ops import numpy_call
@@ -654,9 +655,12 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     common = result_type_of(a if type(a) is not list else x, v if type(v) is not list else values)
     x, values = operand_as(x, common), operand_as(values, common)
     ones = values.variable.type.broadcastable
-    (made,) = numpy_call(
-        "searchsorted", [x.variable, values.variable], [(np.intp, ones)], side=side
-    )
+    if common.kind in "biuf" and common != np.float16 and side in ("left", "right"):
+        made = fitted(extra_ops.searchsorted(x.variable, values.variable, side), values.dims)
+    else:
+        (made,) = numpy_call(
+            "searchsorted", [x.variable, values.variable], [(np.intp, ones)], side=side
+        )
     return array(made, values.dims, not values.ndim)
 
 

@@ -2132,3 +2132,15 @@ def counts_until_small(x, to):
         moved = np.abs(new).sum()
         x = new
     return x
+
+
+@given(
+    [rng().normal(size=(4, 3)), rng(1).normal(size=(5, 3)), 3],
+    [rng().normal(size=(1, 3)), rng(1).normal(size=(1, 3)), 2],
+    [rng().normal(size=(4, 3)), rng(1).normal(size=(5, 3)), 4],  # beyond the end
+)
+def squared_distances(x, y, n):
+    total = np.zeros((len(x), len(y)))
+    for d in range(n):
+        total += (x[:, d : d + 1] - y[:, d]) ** 2
+    return total

@@ -378,3 +378,18 @@ def test_bincount_takes_any_least_length():
     for n in (3, 5, 1, 0):
         assert np.array_equal(count(to, n), np.bincount(to, minlength=n))
     assert len(count.signatures) == 1
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16, bool])
+def test_searchsorted_is_an_op(side, dtype):
+    """Positions are numpy's, those of NaN too, and no step is Python's."""
+    x = np.sort(np.random.default_rng(0).normal(size=30) * 5).astype(dtype)
+    v = np.random.default_rng(1).normal(size=(4, 5)) * 5
+    if dtype in (np.float64, np.float32):
+        x[-2:], v[0, :3] = np.nan, [np.nan, np.inf, -0.0]
+    v = v.astype(dtype)
+    find = opwise.jit(lambda x, v: np.searchsorted(x, v, side), profile=True)
+    found = find(x, v)
+    assert found.dtype == np.intp and np.array_equal(found, np.searchsorted(x, v, side))
+    assert all(record["c"] for record in find.profile.records())
