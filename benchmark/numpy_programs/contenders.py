@@ -23,7 +23,17 @@ def declines(program: Program, contender: str) -> bool:
     """Return whether a program has nothing for a contender."""
     if contender == "numba":
         return not program.numba
+    if contender == "jax" and program.derived is not None:
+        return True  # nobody writes gradients by hand there
     return contender.endswith("-grad") and program.derived is None
+
+
+def load(contender: str) -> None:
+    """Import what a contender needs."""
+    library = contender.partition("-")[0]
+    module = importlib.import_module(library)
+    if library == "jax":
+        module.config.update("jax_enable_x64", True)
 
 
 def prepared(program: Program, contender: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
@@ -40,7 +50,6 @@ def prepared(program: Program, contender: str, arguments: tuple[Any, ...]) -> Ca
     if library == "jax":
         import jax
 
-        jax.config.update("jax_enable_x64", True)
         static = [i for i, a in enumerate(arguments) if isinstance(a, (int, str))]
         function = _source(program, contender, jax.value_and_grad)
         return jax.jit(in_jax(function), static_argnums=static)
@@ -55,29 +64,31 @@ def _source(program: Program, contender: str, value_and_grad: Any) -> Callable[.
 
 
 def in_jax(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the form of a function for JAX.
+    """Return a function with ``jax.numpy`` for numpy, in it and in what it calls of its module.
 
-    It is the function of its name in the module ``in_jax`` of its package, if there is one.
-    Otherwise it is the function itself, with ``jax.numpy`` for numpy in it and in what it calls.
+    Functions that the module ``in_jax`` of its package has are replaced by those of this name.
     """
-    assert isinstance(function, FunctionType)
-    package = function.__module__.rpartition(".")[0]
-    try:
-        forms = importlib.import_module(package + ".in_jax")
-    except ModuleNotFoundError as error:
-        if error.name != package + ".in_jax":
-            raise
-    else:
-        if hasattr(forms, function.__name__):
-            return getattr(forms, function.__name__)  # type: ignore[no-any-return]
     import jax.numpy
 
+    assert isinstance(function, FunctionType)
+    forms = _forms(function.__module__.rpartition(".")[0] + ".in_jax")
+    if function.__name__ in forms:
+        return forms[function.__name__]  # type: ignore[no-any-return]
     outside = dict(function.__globals__)
     for name, value in function.__globals__.items():
         if isinstance(value, FunctionType) and value.__globals__ is function.__globals__:
-            outside[name] = _with_globals(value, outside)
+            outside[name] = forms.get(name) or _with_globals(value, outside)
     outside["np"] = jax.numpy
     return _with_globals(function, outside)
+
+
+def _forms(module: str) -> dict[str, Any]:
+    try:
+        return vars(importlib.import_module(module))
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        return {}
 
 
 def _with_globals(function: FunctionType, outside: dict[str, Any]) -> FunctionType:
@@ -92,14 +103,21 @@ def given(contender: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     if contender.startswith("jax"):
         import jax
 
-        return tuple(
-            jax.device_put(a) if isinstance(a, np.ndarray) else a for a in copied(arguments)
-        )
+        return mapped(jax.device_put, copied(arguments))  # type: ignore[no-any-return]
     return copied(arguments)
 
 
 def copied(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments)
+    return mapped(np.copy, arguments)  # type: ignore[no-any-return]
+
+
+def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
+    """Return a tree of tuples, lists and dicts with the function's value for each array."""
+    if isinstance(tree, dict):
+        return {name: mapped(function, each) for name, each in tree.items()}
+    if isinstance(tree, (tuple, list)):
+        return type(tree)(mapped(function, each) for each in tree)
+    return function(tree) if isinstance(tree, np.ndarray) else tree
 
 
 def waited(result: Any) -> Any:
@@ -111,8 +129,11 @@ def waited(result: Any) -> Any:
 
 
 def leaves(result: Any) -> Iterator[Any]:
-    """The arrays and numbers in tuples and lists, in their order."""
-    if isinstance(result, (tuple, list)):
+    """The arrays and numbers in tuples, lists and dicts, in their order."""
+    if isinstance(result, dict):
+        for name in sorted(result):
+            yield from leaves(result[name])
+    elif isinstance(result, (tuple, list)):
         for each in result:
             yield from leaves(each)
     else:

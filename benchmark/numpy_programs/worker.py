@@ -17,6 +17,7 @@ from benchmark.numpy_programs.contenders import (
     copied,
     difference,
     given,
+    load,
     memory,
     prepared,
     waited,
@@ -42,8 +43,7 @@ class Worker:
 
     def first(self) -> float:
         """Return the seconds until the first result, the library's import not counted."""
-        if self._contender != "numpy":
-            importlib.import_module(self._contender.partition("-")[0])
+        load(self._contender)
         args = given(self._contender, self._arguments)
         start = time.perf_counter()
         self._function = prepared(self._program, self._contender, self._arguments)
