@@ -50,6 +50,7 @@ from opwise.tracing.values import (
     number_text,
     number_variable,
     product,
+    require_equal,
 )
 
 UniqueCountsResult = namedtuple("UniqueCountsResult", ["values", "counts"])
@@ -679,24 +680,53 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
 
 @implements(np.bincount)
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Traced:
-    values = as_traced(x)
-    inputs, kind = [values.variable], np.dtype(np.intp)
+    values, least = as_traced(x), minlength
+    arrays = [values]
     if weights is not None:
-        inputs.append(astype(as_traced(weights), float, casting="safe", copy=False).variable)
-        kind = np.dtype(float)
-    if type(minlength) is Number:
-        keywords: dict[str, Any] = {"keywords": ("minlength",)}
-        inputs.append(minlength.variable)
-    else:
-        keywords = {"minlength": operator.index(minlength)}
-    (made,) = numpy_call("bincount", inputs, [(kind, (False,))], **keywords)
+        arrays.append(astype(as_traced(weights), float, casting="safe", copy=False))
+    if type(least) is not Number:
+        least = operator.index(least)
+    some = hint_of(values.dims[0]) if values.ndim == 1 else UNKNOWN
     trace = current()
-    if trace is None or not trace.loops or hint_of(minlength) in (0, UNKNOWN):
-        return array(made, (Number("i", lambda: made.shape[0]),))
-    # a loop needs its length; calls whose numbers are larger run in Python
-    length = number_variable(minlength)
-    leave_to_python(T.gt(made.shape[0], length))
-    return array(made[:length], (minlength,))
+    if (
+        trace is None or values.dtype.kind not in "iu" or values.dtype == np.uint64
+        or some in (0, UNKNOWN) or hint_of(least) is UNKNOWN or hint_of(least) < 0
+        or arrays[-1].ndim != 1
+    ):  # fmt: skip
+        return _counted_by_numpy(arrays, least)
+    if type(values.dims[0]) is Number:
+        demand(f"{values.dims[0].text} > 0")
+    added: Any = np.ones((), np.intp)
+    if weights is not None:
+        error = "The weights and list don't have the same length."
+        require_equal(arrays[1].dims[0], values.dims[0], lambda: ValueError(error))
+        added = arrays[1].variable
+    index, length = values.variable, number_variable(least)
+    # calls with numbers that are out of range run in Python
+    if values.dtype.kind == "i":
+        leave_to_python(T.lt(T.min(index), 0))
+    if type(least) is Number:
+        leave_to_python(T.lt(length, 0))
+    after = T.cast(T.max(index), "int64") + 1
+    if trace.loops and hint_of(least):  # a loop needs the length
+        leave_to_python(T.gt(after, length))
+        dim = least
+    else:
+        length = T.maximum(after, length)
+        dim = Number("i", length)
+    zeros = T.zeros([length], dtype="int64" if weights is None else "float64")
+    return array(T.inc_subtensor(zeros[index], added), (dim,))
+
+
+def _counted_by_numpy(arrays: Sequence[Traced], minlength: Any) -> Traced:
+    inputs = [x.variable for x in arrays]
+    kind = np.dtype(np.intp if len(arrays) == 1 else float)
+    keywords: dict[str, Any] = {"minlength": minlength}
+    if type(minlength) is Number:
+        inputs.append(minlength.variable)
+        keywords = {"keywords": ("minlength",)}
+    (made,) = numpy_call("bincount", inputs, [(kind, (False,))], **keywords)
+    return array(made, (Number("i", lambda: made.shape[0]),))
 
 
 @implements(np.histogram)

@@ -373,11 +373,31 @@ def test_equal_slices_and_dtypes_are_the_same_argument():
 
 
 def test_bincount_takes_any_least_length():
-    count = opwise.jit(lambda to, n: np.bincount(to, minlength=n))
-    to = np.array([0, 2, 2])
+    """It is Ops alone, and each length is the same signature."""
+    count = opwise.jit(lambda to, w, n: np.bincount(to, w, minlength=n), profile=True)
+    to, w = np.array([0, 2, 2]), np.array([0.5, 2.0, 4.0])
     for n in (3, 5, 1, 0):
-        assert np.array_equal(count(to, n), np.bincount(to, minlength=n))
+        assert np.array_equal(count(to, w, n), np.bincount(to, w, minlength=n))
     assert len(count.signatures) == 1
+    assert all(record["c"] for record in count.profile.records())
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, bool])
+def test_bincount_of_other_dtypes(dtype):
+    count = opwise.jit(lambda to: np.bincount(to))
+    for to in (np.array([1, 0, 1], dtype), np.zeros(0, dtype)):
+        assert np.array_equal(count(to), np.bincount(to))
+        assert count(to).dtype == np.intp
+
+
+def test_bincount_raises_the_errors_of_numpy():
+    to, w = np.array([0, 2, 2]), np.ones(3)
+    for given in ((to - 1, w, 3), (to, w[:2], 3), (to, w, -1), (to[None], w, 3), (w, w, 3)):
+        with pytest.raises((ValueError, TypeError)) as numpys:
+            np.bincount(*given)
+        with pytest.raises(numpys.type) as error:
+            opwise.jit(lambda to, w, n: np.bincount(to, w, minlength=n))(*given)
+        assert str(numpys.value) in str(error.value)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
