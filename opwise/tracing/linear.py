@@ -699,13 +699,16 @@ def _transform(name: str) -> Callable[..., Any]:
             size = 2 * (length - 1)
         else:
             size = length
-        if n is not None:
-            constants["n"] = operator.index(length)
+        inputs, keywords = [x.variable], ()
+        if type(length) is Number and n is not None:
+            inputs, keywords = [x.variable, length.variable], ("n",)
+        elif n is not None:
+            constants["n"] = length
         kind = getattr(np.fft, name)(np.ones(2, x.dtype)).dtype
         dims = tuple(size if k == axis else d for k, d in enumerate(x.dims))
         dims = tuple(operator.index(d) if hint_of(d) == 1 and not is_one(d) else d for d in dims)
         types = [(kind, [is_one(d) for d in dims])]
-        (made,) = numpy_call(f"fft.{name}", [x.variable], types, **constants)
+        (made,) = numpy_call(f"fft.{name}", inputs, types, keywords, **constants)
         return _finish(array(made, dims), out)
 
     return transformed
@@ -715,18 +718,29 @@ for _name in ("fft", "ifft", "rfft", "irfft"):
     implements(getattr(np.fft, _name))(_transform(_name))
 
 
+def _axes_and_lengths(name: str, x: Traced, s: Any, axes: Any) -> list[tuple[int, Any]]:
+    """Return (axis, its length or None) in the order of ``axes``."""
+    if axes is None:
+        several = x.ndim if s is None else len(s)
+        axes = (-2, -1) if name.endswith("2") else range(-several, 0)
+    axes = list(axes)
+    lengths = [None] * len(axes) if s is None else list(s)
+    if len(lengths) != len(axes):
+        raise ValueError("Shape and axes have different lengths.")
+    return [
+        (axis, None if n is None or (type(n) is int and n == -1) else n)
+        for axis, n in zip(axes, lengths, strict=True)
+    ]
+
+
 def _transform2(name: str, one: str) -> Callable[..., Any]:
     def transformed(
         a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None
     ) -> Any:
-        if s is not None:
-            raise untraceable(f"numpy.fft.{name} with s= cannot be traced.", "Pad the array.")
         x = as_traced(a)
         each = HANDLERS.functions[getattr(np.fft, one)]
-        if axes is None:
-            axes = (-2, -1) if name.endswith("2") else range(x.ndim)
-        for axis in reversed(list(axes)):
-            x = each(x, None, axis, norm)
+        for axis, n in reversed(_axes_and_lengths(name, x, s, axes)):
+            x = each(x, n, axis, norm)
         return _finish(x, out)
 
     return transformed
@@ -742,22 +756,18 @@ def _real_transform(name: str, one: str, rest: str) -> Callable[..., Any]:
     def transformed(
         a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None
     ) -> Any:
-        if s is not None:
-            raise untraceable(f"numpy.fft.{name} with s= cannot be traced.", "Pad the array.")
         x = as_traced(a)
         last = HANDLERS.functions[getattr(np.fft, one)]
         each = HANDLERS.functions[getattr(np.fft, rest)]
-        if axes is None:
-            axes = (-2, -1) if name.endswith("2") else range(x.ndim)
-        axes = list(axes)
+        *others, (axis, n) = _axes_and_lengths(name, x, s, axes)
         if one == "rfft":
-            x = last(x, None, axes[-1], norm)
-            for axis in axes[-2::-1]:
-                x = each(x, None, axis, norm)
+            x = last(x, n, axis, norm)
+            for k, length in reversed(others):
+                x = each(x, length, k, norm)
             return _finish(x, out)
-        for axis in axes[:-1]:
-            x = each(x, None, axis, norm)
-        return _finish(last(x, None, axes[-1], norm), out)
+        for k, length in others:
+            x = each(x, length, k, norm)
+        return _finish(last(x, n, axis, norm), out)
 
     return transformed
 

@@ -12,6 +12,7 @@ import numpy as np
 from opwise import tensor as T
 from opwise.tensor.variable import Tensor
 from opwise.tracing.indexing import (
+    Index,
     Reorder,
     broadcast_dims,
     converted,
@@ -590,10 +591,26 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Trace
 @implements(np.split)
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Traced]:
     x = as_traced(ary)
-    if isinstance(indices_or_sections, int | np.integer):
-        if operator.index(x.dims[axis]) % indices_or_sections:
+    axis = axis_of(axis, x.ndim)
+    length, hint = x.dims[axis], hint_of(x.dims[axis])
+    if isinstance(indices_or_sections, int | np.integer) and hint is not UNKNOWN:
+        count = int(indices_or_sections)
+        if hint % count:
             raise ValueError("array split does not result in an equal division")
+        if type(length) is Number and hint // count > 1:
+            demand(f"{length.text} % {count} == 0")
+            each = length // count
+            demand(f"{each.text} > 1")
+            return [_section(x, axis, k * each, each) for k in range(count)]
     return array_split(x, indices_or_sections, axis)
+
+
+def _section(x: Traced, axis: int, start: Dim, length: Dim) -> Traced:
+    """Return the view of so many rows of an axis."""
+    key = [slice(None)] * x.ndim
+    key[axis] = slice(start, start + length)
+    dims = (*x.dims[:axis], length, *x.dims[axis + 1 :])
+    return x.part(Index(tuple(key)), dims, x.contiguous if axis == 0 else False)
 
 
 @implements(getattr(np, "unstack", None))

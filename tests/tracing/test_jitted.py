@@ -413,3 +413,40 @@ def test_searchsorted_is_an_op(side, dtype):
     found = find(x, v)
     assert found.dtype == np.intp and np.array_equal(found, np.searchsorted(x, v, side))
     assert all(record["c"] for record in find.profile.records())
+
+
+def test_split_into_equal_parts_of_any_length():
+    @opwise.jit
+    def halves(x):
+        x = x.copy()
+        a, b = np.split(x, 2, axis=1)
+        a += b
+        b[1:] = 0
+        return x, np.split(x, 2, axis=1)[1] * a
+
+    for n in (6, 10, 4):
+        x = np.random.default_rng(0).normal(size=(3, n))
+        for one, two in zip(halves(x), halves.function(x), strict=True):
+            assert np.array_equal(one, two)
+    assert len(halves.signatures) == 1
+    with pytest.raises(ValueError, match="equal division"):
+        halves(np.ones((3, 7)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "irfft2(rfft2(x), s=x.shape)", "fft2(x, s=(4, 12))", "ifftn(x, s=(9,), axes=(0,))",
+        "rfftn(x, s=(5, -1), axes=(0, 1))", "irfftn(x, s=(6, 7), axes=(0, 1))",
+        "fft(x, n=x.shape[0] + 2)", "irfft(x, n=2 * x.shape[0] - 1)",
+    ],
+)  # fmt: skip
+def test_transforms_of_given_lengths(text):
+    function = eval(f"lambda x: {text}", vars(np.fft))
+    compiled = opwise.jit(function)
+    for shape in ((6, 8), (5, 7)):
+        x = np.random.default_rng(0).normal(size=shape)
+        assert np.allclose(compiled(x), function(x))
+    assert len(compiled.signatures) == 1
+    with pytest.raises(ValueError, match="different lengths"):
+        opwise.jit(lambda x: np.fft.fft2(x, s=(3,), axes=(0, 1)))(x)
