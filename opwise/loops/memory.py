@@ -48,7 +48,7 @@ from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.gathered import Gathered
 from opwise.tensor.mapreduce import MapReduce
-from opwise.tensor.reduce import CAReduce
+from opwise.tensor.reduce import Argmax, CAReduce
 from opwise.tensor.shape import Rebroadcast, Shape, Shape_i
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 
@@ -582,6 +582,35 @@ def _reduced(p: Program, node: Apply, x: Any) -> Any:
 _FOLDS: dict[str, int | None] = {
     "add": 0, "mul": 1, "maximum": None, "minimum": None, "and_": 1, "or_": 0,
 }  # fmt: skip
+
+
+@on_memory(Argmax)
+def _position_of_largest(p: Program, node: Apply, x: Any) -> Each:
+    every, dtype = lengths(p, x), node.inputs[0].type.dtype
+    if len(node.op.axis) != 1 or dtype.startswith("complex"):
+        raise NotSmall
+    (axis,) = node.op.axis
+    zero = p.literal(0)
+    p.fail_if(p.one("eq", every[axis], zero, dtype="bool"))
+
+    def computed(given: Sequence[int]) -> int:
+        def at(k: int) -> int:
+            return element(p, x, [*given[:axis], k, *given[axis:]])
+
+        def join(best: int, index: Sequence[int]) -> int:
+            old, new = at(best), at(index[0])
+            larger = p.one("gt", new, old, dtype="bool")
+            if dtype.startswith("float"):  # the first NaN is the largest
+                is_first = [
+                    p.one("neq", new, new, dtype="bool"),
+                    p.one("eq", old, old, dtype="bool"),
+                ]
+                larger = p.one("or_", larger, p.one("and_", *is_first, dtype="bool"), dtype="bool")
+            return p.one("switch", larger, index[0], best, dtype="int64")
+
+        return folded(p, [every[axis]], zero, join)
+
+    return Each("int64", tuple(n for d, n in enumerate(every) if d != axis), computed)
 
 
 @on_memory(MapReduce)

@@ -236,6 +236,28 @@ def test_loops_over_elements_run_as_one_function(program, arguments):
     agrees(program, *arguments)
 
 
+def picked(x):
+    places = np.zeros(len(x), dtype=np.int64)
+    for i in range(len(x)):
+        places[i] = np.argmax(x[i])
+    return places
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+def test_the_largest_of_a_row_is_found_in_the_function(dtype):
+    """The first of equal ones, and the first NaN."""
+    x = np.random.RandomState(1).randint(0, 4, (40, 5)).astype(dtype)
+    if dtype.startswith("float"):
+        x[::3, 2] = x[::6, 4] = x[5, 0] = np.nan
+        x[7] = -np.inf
+    assert np.array_equal(agrees(picked, x), np.argmax(x, axis=1))
+
+
+def test_the_largest_of_no_element_is_an_error():
+    with pytest.raises(ValueError, match="empty"):
+        opwise.jit(picked)(np.zeros((20, 0)))
+
+
 def test_branches_read_what_is_there_alone():
     """The element that a branch reads may be missing where it is not taken."""
 
