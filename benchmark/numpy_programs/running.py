@@ -38,7 +38,9 @@ class Turn:
         """Start a new process. flags: those of opwise."""
         text = ",".join(f"{name}={value}" for name, value in flags.items())
         self.end()
-        self.process = Process(self.command, added(os.environ, {"OPWISE_FLAGS": text}))
+        environment = added(os.environ, {"OPWISE_FLAGS": text})
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # users' imports read bytecode
+        self.process = Process(self.command, environment)
 
     def ask(self, do: str, **arguments: Any) -> Any:
         """Return the worker's answer; after an error, None, and the turn ends."""

@@ -912,12 +912,14 @@ def argpartition(
     x = as_traced(a)
     if axis is None:
         x, axis = ravel(x), -1
-    places = [operator.index(k) for k in (kth if isinstance(kth, list | tuple) else [kth])]
-    ones = x.variable.type.broadcastable
-    (made,) = numpy_call(
-        "argpartition", [x.variable], [(np.intp, ones)], axis=axis_of(axis, x.ndim),
-        kth=tuple(places),
-    )  # fmt: skip
+    types = [(np.intp, x.variable.type.broadcastable)]
+    axis = axis_of(axis, x.ndim)
+    if is_traced(kth):
+        inputs = [x.variable, as_traced(kth).variable]
+        (made,) = numpy_call("argpartition", inputs, types, ("kth",), axis=axis)
+    else:
+        places = [operator.index(k) for k in (kth if isinstance(kth, list | tuple) else [kth])]
+        (made,) = numpy_call("argpartition", [x.variable], types, axis=axis, kth=tuple(places))
     return array(made, x.dims)
 
 

@@ -450,3 +450,11 @@ def test_transforms_of_given_lengths(text):
     assert len(compiled.signatures) == 1
     with pytest.raises(ValueError, match="different lengths"):
         opwise.jit(lambda x: np.fft.fft2(x, s=(3,), axes=(0, 1)))(x)
+
+
+def test_argpartition_by_a_number_of_the_values():
+    smallest = opwise.jit(lambda x, k: np.sort(x[np.argpartition(x, k + int(x[0]) - 1)[:k]]))
+    x = np.array([0.0, 5.0, 3.0, 9.0, 1.0, 7.0])
+    for k in (2, 4):
+        assert np.array_equal(smallest(x, k), np.sort(x)[:k])
+    assert len(smallest.signatures) == 1
