@@ -11,6 +11,7 @@ from opwise.scalar import constant as scalar_constant
 from opwise.scalar import get_scalar_type
 from opwise.scalar.op import OPS as SCALAR_OPS
 from opwise.tensor import (
+    Subtensor,
     addbroadcast,
     alloc,
     cast,
@@ -34,7 +35,7 @@ from opwise.tensor.elemwise import FUNCTIONS
 from opwise.tensor.join import MakeVector
 from opwise.tensor.knownvalues import is_one, vector_entry
 from opwise.tensor.shape import is_length
-from opwise.tensor.subtensor import Subtensor, constant_index
+from opwise.tensor.subtensor import constant_index
 from opwise.tensor.type import tensor_type
 
 
