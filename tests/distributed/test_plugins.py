@@ -1,6 +1,7 @@
 """What the scheduler's plugin makes of Dask's records, with figures that the tests choose."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -40,7 +41,9 @@ def scheduler():
 @pytest.fixture
 def plugin(scheduler, clock):
     found = scheduler.plugins["p"] = CollectProfiles("p")
-    asyncio.run(found.start(scheduler))
+    # in a thread of its own: other tests of the process may leave a loop of events in this one
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, found.start(scheduler)).result()
     return found
 
 
