@@ -84,7 +84,7 @@ def _kalman(rng, n):
 
 @program("hidden states", _kalman, 8, 200)
 def kalman_smoother(move, see, process, noise, seen):
-    """Kalman's filter, then the smoother of Rauch, Tung and Striebel."""
+    """Kalman's filter, then the smoother of Rauch and others."""
     n, d = len(seen), len(move)
     mean, cov = np.zeros((n, d)), np.zeros((n, d, d))
     ahead, ahead_cov = np.zeros((n, d)), np.zeros((n, d, d))
