@@ -133,7 +133,7 @@ def serve(worker: Any) -> NoReturn:
         except Exception as error:
             answer = error_of(error)
         print(json.dumps(answer), file=answers)
-    os._exit(0)  # nobody waits for what libraries do at exit
+    os._exit(0)  # at once: what libraries do at exit takes time, and gives nothing
 
 
 def error_of(error: BaseException) -> dict[str, str]:

@@ -458,7 +458,7 @@ def _links(rng, n):
 
 @program("rankings", _links, 20, 3000, numba=False)
 def page_rank_until(source, target, n, damping, enough):
-    """PageRank with dangling pages, until it stands still."""
+    """PageRank with dangling pages, until the ranks change no more."""
     out = np.bincount(source, minlength=n)
     share = np.where(out > 0, 1 / np.maximum(out, 1), 0.0)
     rank, steps, moved = np.full(n, 1 / n), 0, 1.0

@@ -158,7 +158,7 @@ def progression(var: Var | None) -> tuple[int | None, int | None]:
         start, step = (int(v.data) if isinstance(v, Constant) else None for v in (first, others[1]))
         return start, step
     if isinstance(apply.op, Subtensor):
-        (entry, *_) = apply.op.idx_list
+        entry = next(iter(apply.op.idx_list), slice(None))
         if not isinstance(entry, slice) or entry.step is not None:
             return None, None
         start, step = progression(first)

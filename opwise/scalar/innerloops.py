@@ -7,7 +7,7 @@ one reads is handed on in a variable: the chain from step to step does not lead 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf, isnan, nan
 from typing import Any
@@ -35,16 +35,12 @@ class Sum:
 
     def plus(self, other: Sum, sign: int = 1) -> Sum:
         """Return the sum, or with sign -1 the difference."""
-        of, number = self.of, self.number + sign * other.number
-        if other.of and other.of == of and sign < 0:
-            return Sum("", number)
-        if other.of:
-            of = (
-                f"({of or '0'} {'+' if sign > 0 else '-'} {other.of})"
-                if of or sign < 0
-                else other.of
-            )
-        return Sum(of, number)
+        number = self.number + sign * other.number
+        if not other.of or (self.of == other.of and sign < 0):
+            return Sum("" if other.of else self.of, number)
+        if not self.of and sign > 0:
+            return Sum(other.of, number)
+        return Sum(f"({self.of or '0'} {'+' if sign > 0 else '-'} {other.of})", number)
 
     def times(self, other: Sum) -> Sum:
         """Return the product."""
@@ -70,6 +66,7 @@ class Growth:
         return short and all(abs(number) < 2**40 for number in numbers)
 
     def plus(self, other: Growth, sign: int = 1) -> Growth:
+        """Return the sum, or with sign -1 the difference."""
         return Growth(self.first.plus(other.first, sign), self.by.plus(other.by, sign))
 
     def times(self, other: Growth) -> Growth | None:
@@ -102,8 +99,8 @@ class Access:
     #: C type of the element, and the variable that is set, or the value that is written
     type: str
     value: str
-    #: C expression of the element, from those of indices
-    place: Any
+    #: from C expressions of indices to that of the address of the element
+    place: Callable[[Sequence[str]], str]
     #: C expressions of the indices, and of the lengths of their dimensions
     indices: Sequence[str]
     lengths: Sequence[str]
