@@ -374,6 +374,12 @@ def _factorization(exception: BaseException, node: Apply, values: Values) -> str
 
 
 def _assert(exception: BaseException, node: Apply, values: Values) -> str | None:
+    part = node.inputs[0].owner
+    if isinstance(exception, IndexError) and part is not None:  # of the steps of a loop
+        return (
+            f"A step of the loop reads beyond the end of {called(part, 0)}: its range, or what is "
+            "added to the index, goes too far."
+        )
     failed = [called(node, i) for i, v in enumerate(values) if i and not np.all(v)]
     return (
         f"A condition asserted for {called(node, 0)} is false: {', '.join(failed)}. Check the "

@@ -456,6 +456,22 @@ def test_errors_name_the_lines_of_the_function():
     assert "y[k] = x[i]" in str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
 
 
+def test_an_element_beyond_the_end_is_an_error_that_says_so():
+    def f(x, n):
+        s = 0.0
+        for i in range(n):
+            s += x[i + 1]
+        return s
+
+    compiled = opwise.jit(f)
+    assert compiled(np.arange(5.0), 4) == 10
+    with pytest.raises(IndexError, match="out of bounds") as caught:
+        compiled(np.arange(5.0), 5)
+    text = str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
+    assert "A step of the loop reads beyond the end of x: its range, or" in text
+    assert "s += x[i + 1]" in text
+
+
 def test_while_over_arrays():
     def newton(a):
         x, n = a, 0
