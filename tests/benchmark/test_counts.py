@@ -165,6 +165,7 @@ COUNTS = {
     "kernel-sums-16": (2, 4),
     "kernel-grad": (3, 3),
     "nearest-points": (2, 2),
+    "pairs-sum": (1, 2),
     "attention-long": (3, 8),
 }
 

@@ -36,6 +36,11 @@ def nearest(xp, x, y):
     return (-xp.max(-squares(xp, x, y), axis=1),), {}
 
 
+def all_pairs(xp, x, y):
+    d = x[:, None, :] - y[None, :, :]
+    return (xp.sum(d * d),), {}
+
+
 def words(rng, words, width):
     return {name: rng.normal(size=(words, width)) for name in "qkv"}, {}
 
@@ -72,6 +77,14 @@ WORKLOADS = [
         sizes={"n": 4000, "dimensions": 3},
         draw=clouds,
         program=nearest,
+    ),
+    Workload(
+        name="pairs-sum",
+        what="the sum of all squared distances of 2000 x 2000 points of 16 dimensions",
+        dtype="float64",
+        sizes={"n": 2000, "dimensions": 16},
+        draw=clouds,
+        program=all_pairs,
     ),
     Workload(
         name="attention-long",
