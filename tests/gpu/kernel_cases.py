@@ -75,8 +75,8 @@ def sum_of(count, dtype="float32"):
 
 
 def every_row(dtype):
-    """Return Composites, of three inputs, of all rows and casts that have a text for a dtype."""
-    steps = []
+    """Return Composites, of as many inputs as any has, of all rows and casts that have a text."""
+    steps, n = [], max(row.nin for row in ROWS.values())
     for name, row in ROWS.items():
         count = 2 if row.nin < 0 else row.nin
         try:
@@ -84,13 +84,13 @@ def every_row(dtype):
         except TypeError:
             continue
         step = Instruction(OPS[name], tuple(range(count)), out)
-        if ScalarProgram((step,), (3,), (dtype,) * 3).missing() is None:
+        if ScalarProgram((step,), (n,), (dtype,) * n).missing() is None:
             steps.append(step)
     casts = [Instruction(cast_op(d), (0,), d) for d in dtypes.ALL[:12] if d != dtype]
     steps += casts
     return [
         Composite.from_program(
-            (dtype,) * 3, steps[k : k + 30], range(3, 3 + len(steps[k : k + 30]))
+            (dtype,) * n, steps[k : k + 30], range(n, n + len(steps[k : k + 30]))
         )
         for k in range(0, len(steps), 30)
     ]

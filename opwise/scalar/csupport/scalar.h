@@ -158,12 +158,14 @@ OW_ROUND_TO_HALF(ow_round_f64_to_f16, double, ow_u64, 0x8000000000000000ull, 0x7
  * inverse, which is faster than divisions of floating-point numbers. */
 #if defined(__GNUC__) && !defined(__CUDACC__)
 #define OW_KNOWN(y) (__builtin_constant_p(y) && (y) > 0)
+#define OW_LOW_ZEROS(y) __builtin_ctzll((ow_u64)(y))
 #else
 #define OW_KNOWN(y) 0
+#define OW_LOW_ZEROS(y) 0
 #endif
 #define OW_IS_POWER(y) (((y) & ((y) - 1)) == 0)
 #define OW_FLOORDIV_KNOWN(x, y)                                                                    \
-    (OW_IS_POWER(y) ? (x) >> __builtin_ctzll((ow_u64)(y)) : (x) / (y) - ((x) % (y) < 0))
+    (OW_IS_POWER(y) ? (x) >> OW_LOW_ZEROS(y) : (x) / (y) - ((x) % (y) < 0))
 #define OW_MOD_KNOWN(x, y)                                                                         \
     (OW_IS_POWER(y) ? (x) & ((y) - 1) : (x) % (y) + ((x) % (y) < 0 ? (y) : 0))
 /*@ end */
