@@ -387,6 +387,8 @@ def apart() -> Iterator[list[ProfileStats]]:
         _at_exit[:] = [one for one in _at_exit if one in known]
 
 
+#: seconds of compilation that are worth printing, if nothing was called
+LONG_TO_COMPILE = 1.0
 #: environment variable with the id of the first process of the program
 _OWNER = "OPWISE_PROFILE_OWNER"
 
@@ -396,7 +398,7 @@ _TOTAL = "Sum of all(%i) printed profiles at exit excluding Scan op profile."
 def _worth_printing(profile: Profile) -> bool:
     return (
         any(f.calls for f in profile.functions)
-        or sum(f.compile.total for f in profile.functions) > 1
+        or sum(f.compile.total for f in profile.functions) > LONG_TO_COMPILE
     )
 
 
