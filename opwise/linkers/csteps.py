@@ -15,7 +15,7 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers import opwise_c
-from opwise.linkers.kernels import Kernels, Loop, as_program
+from opwise.linkers.kernels import Kernels, Loop
 from opwise.linkers.lowering import (
     MAX_DIMENSIONS,
     AnyStep,
@@ -27,7 +27,8 @@ from opwise.linkers.lowering import (
 )
 from opwise.linkers.userops import reduction
 from opwise.scalar import csource, dtypes, loops
-from opwise.scalar.composite import Composite, Instruction
+from opwise.scalar.composite import Composite
+from opwise.scalar.program import Instruction, Program
 from opwise.scalar.take import take
 from opwise.tensor.advanced_subtensor import (
     AdvancedBooleanIncSubtensor,
@@ -193,12 +194,7 @@ def _operands(node: Apply) -> LoopOperands:
 
 def elementwise_ns(node: Apply, written: Sequence[Variable] = ()) -> float:
     """Return an estimate of the nanoseconds that an elementwise Apply takes per element."""
-    op = node.op.scalar_op
-    steps = (
-        op.instructions
-        if isinstance(op, Composite)
-        else [Instruction(op, (), node.outputs[0].type.dtype)]
-    )
+    steps = Program.of(node.op.scalar_op, (), [node.outputs[0].type.dtype]).instructions
     moved = sum(v.type.numpy_dtype.itemsize for v in (*node.inputs, *written))
     work = sum(
         step.op.row.cost * (0.4 if step.dtype == "float32" else 1.0)
@@ -561,7 +557,7 @@ def _with_tables(node: Apply, loop: Apply) -> LoopOperands:
     of_loop = _operands(loop)
     indices = node.inputs[n:]
     given = [*of_loop.dtypes, *(v.type.dtype for v in indices)]
-    steps, outs = as_program(of_loop.op, of_loop.dtypes, [v.type.dtype for v in loop.outputs])
+    of_elements = Program.of(of_loop.op, of_loop.dtypes, [v.type.dtype for v in loop.outputs])
     program = [Instruction(take, (k, n + i), of_loop.dtypes[k]) for k, i in taken]
     place = {k: len(given) + j for j, (k, _) in enumerate(taken)}
     moved = len(indices) + len(taken)
@@ -569,8 +565,8 @@ def _with_tables(node: Apply, loop: Apply) -> LoopOperands:
     def slot(s: int) -> int:
         return s + moved if s >= n else place.get(s, s)
 
-    program += [one._replace(args=tuple(map(slot, one.args))) for one in steps]
-    op = Composite.from_program(given, program, [slot(s) for s in outs])
+    program += [one._replace(args=tuple(map(slot, one.args))) for one in of_elements.instructions]
+    op = Composite.from_program(given, program, [slot(s) for s in of_elements.outs])
     patterns = [(True,) if k in place else p for k, p in enumerate(of_loop.patterns)]
     return LoopOperands(op, given, [*patterns, *(v.type.broadcastable for v in indices)])
 

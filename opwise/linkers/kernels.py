@@ -20,16 +20,13 @@ from opwise.linkers.lowering import LOOP_DTYPES
 from opwise.linkers.userops import loopcode
 from opwise.scalar import csource, loops, usercode
 from opwise.scalar.borrowed import BORROWED
-from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.dtypes import COMPLEX, CONTINUOUS
 from opwise.scalar.op import Cast, ScalarOp
+from opwise.scalar.program import Instruction, Program
 from opwise.scalar.recurrence import Recurrence
 from opwise.scalar.rowloops import RowProgram
 from opwise.scalar.take import Take, tables, value_dtypes
 from opwise.scalar.usercode import UserFunction
-
-#: (steps, output slots, input dtypes) of a scalar program
-LoopProgram = tuple[Sequence[Instruction], Sequence[int], tuple[str, ...]]
 
 #: part of the cache key of generated code: change it when the text's meaning changes
 VERSION = 9
@@ -45,7 +42,7 @@ class Loop:
         "program", "reducers", "same_order",
     )  # fmt: skip
 
-    def __init__(self, program: LoopProgram, reducers: tuple[int, ...] = ()) -> None:
+    def __init__(self, program: Program, reducers: tuple[int, ...] = ()) -> None:
         self.program = program
         #: the built-in reductions that the interpreter ends with, as ``opwise_c.Code`` takes them
         self.reducers = reducers
@@ -70,16 +67,6 @@ class Loop:
     def needs_gil(self) -> bool:
         """Whether it calls code of users that may set an exception, or has a state."""
         return any(function.needs_gil for function in self.functions)
-
-
-def as_program(
-    op: ScalarOp, in_dtypes: Sequence[str], out_dtypes: Sequence[str]
-) -> tuple[Sequence[Instruction], Sequence[int]]:
-    """Return a scalar op as (steps, output slots), a Composite's program."""
-    if isinstance(op, Composite):
-        return op.instructions, op.outs
-    n = len(in_dtypes)
-    return (Instruction(op, tuple(range(n)), out_dtypes[0]),), (n,)
 
 
 #: loops, and the library that they are compiled to
@@ -159,14 +146,14 @@ class Kernels:
         )  # fmt: skip
         if loop is not None and acc in CONTINUOUS:
             n_acc, rows, run = len(out_dtypes), *reducers[:2]
-            elements = value_dtypes(loop.program[0], in_dtypes)
+            elements = value_dtypes(loop.program)
             lanes = (loops.lanes(acc, n_acc, given) for given in (elements, ()))
             loop.same_order = len(set(lanes)) == 1 and (n_acc == 1 or run != rows)
         return loop
 
     def recurrence(self, repeated: Recurrence) -> Loop | None:
         """Return a Loop that repeats a scalar program; None if no kernels are generated."""
-        loop = self._special_loop(repeated, repeated.instructions)
+        loop = self._special_loop(repeated)
         if loop is not None and self.demanded and loop.on_demand is None:
             loop.on_demand = opwise_c.OnDemand(_compiling(loop))
             loop.definitions = None
@@ -177,7 +164,7 @@ class Kernels:
 
         The loop over turned rows is compiled on demand.
         """
-        loop = self._special_loop(program, program.scalar_program())
+        loop = self._special_loop(program)
         if loop is not None and loop.on_demand is None:
             turned = Loop(loop.program)
             turned.name = f"{loop.name}_turned"
@@ -192,18 +179,16 @@ class Kernels:
         found = (loop.on_demand for loop in self._special.values())
         return tuple(one for one in found if one is not None)
 
-    def _special_loop(
-        self, program: Recurrence | RowProgram, instructions: Sequence[Instruction]
-    ) -> Loop | None:
+    def _special_loop(self, program: Recurrence | RowProgram) -> Loop | None:
         if not self.generate:
             return None
         loop = self._special.get(program)
         if loop is None:
             name = f"ow_r{len(self._special)}"
-            definitions = program.text(name)
+            definitions = program.check().text(name)
             if definitions is None:
                 return None
-            loop = Loop((instructions, (), program.in_dtypes))
+            loop = Loop(program)
             loop.name, loop.definitions = name, definitions
             self._special[program] = loop
         return loop
@@ -225,22 +210,20 @@ class Kernels:
         loop = self._loops.get(key)
         if loop is not None:
             return loop
-        steps, outs = as_program(op, in_dtypes, out_dtypes)
-        loop = Loop((steps, outs, tuple(in_dtypes)), reducers)
-        if self.generate or any(usercode.is_c_only(one.op) for one in steps):
+        program = Program.of(op, in_dtypes, out_dtypes).check()
+        loop = Loop(program, reducers)
+        if self.generate or any(usercode.is_c_only(one.op) for one in program.instructions):
             loop.name = name = f"ow_k{len(self._loops)}"
-            loop.functions = usercode.functions_of([(steps, in_dtypes)])
+            loop.functions = usercode.functions_of(program)
             if loop.needs_gil:
                 name += "_held"
-            loop.definitions = make(
-                name, *first, steps, outs, in_dtypes, constant_inputs, maybe_broadcast
-            )
+            loop.definitions = make(name, *first, program, constant_inputs, maybe_broadcast)
             if loop.definitions is None:
                 return None
             if loop.needs_gil:
                 loop.definitions = [*loop.definitions, f"OW_WITH_GIL({loop.name}, {name})"]
             loop.broadcast = sum(1 << i for i in (*constant_inputs, *maybe_broadcast))
-        elif not interpretable(steps, outs, in_dtypes):
+        elif not interpretable(program):
             return None
         self._loops[key] = loop
         return loop
@@ -395,9 +378,8 @@ def _functions(wanted: Sequence[Loop]) -> list[UserFunction]:
 
 def _interpret(loop: Loop) -> None:
     """Let the interpreter run a loop, if it can."""
-    steps, outs, in_dtypes = loop.program
-    if interpretable(steps, outs, in_dtypes):
-        code = interpreter_code(steps, outs, in_dtypes, loop.reducers)
+    if interpretable(loop.program):
+        code = interpreter_code(loop.program, loop.reducers)
         loop.keep, loop.address, loop.context = code, opwise_c.INTERPRET, code.address
 
 
@@ -440,7 +422,7 @@ def source_text(wanted: Sequence[Loop]) -> str:
     """Return the C file of some loops of a function."""
     return loops.file_text(
         [text for loop in wanted for text in loop.definitions or ()],
-        [(loop.program[0], loop.program[2]) for loop in wanted],
+        [loop.program for loop in wanted],
         head=f"/* made by opwise, version {VERSION} of the generator */",
     )
 
@@ -458,18 +440,16 @@ def _has_same_bits(loop: Loop) -> bool:
     differ from the others in their last bits. Built-in loops of complex numbers are compiled for
     any processor.
     """
-    steps, outs, in_dtypes = loop.program
-    if any(dtype in COMPLEX for dtype in (*in_dtypes, *(one.dtype for one in steps))):
+    program = loop.program
+    if any(dtype in COMPLEX for dtype in program.dtypes):
         return False
-    if not loop.same_order or not steps or not interpretable(steps, outs, in_dtypes):
+    if not loop.same_order or not program.instructions or not interpretable(program):
         return False
-    slots = list(in_dtypes)
-    for one in steps:
-        _, libm, _ = csource.requirements(one.op, [slots[a] for a in one.args], one.dtype)
+    for one in program.instructions:
+        _, libm, _ = csource.requirements(one.op, program.arguments(one), one.dtype)
         plain = one.op.row is not None or isinstance(one.op, Cast | Take)
         if not plain or not libm <= csource.EXACT | BORROWED.keys():
             return False
-        slots.append(one.dtype)
     return True
 
 
@@ -479,38 +459,29 @@ _SIZES = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4,
           "complex128": 16}  # fmt: skip
 
 
-def interpretable(
-    steps: Sequence[Instruction], outs: Sequence[int], in_dtypes: Sequence[str]
-) -> bool:
-    """Return whether every step has a built-in loop."""
-    return _instructions(steps, outs, in_dtypes) is not None
+def interpretable(program: Program) -> bool:
+    """Return whether every instruction has a built-in loop."""
+    return _instructions(program) is not None
 
 
-def interpreter_code(
-    steps: Sequence[Instruction],
-    outs: Sequence[int],
-    in_dtypes: Sequence[str],
-    reducers: tuple[int, ...] = (),
-) -> opwise_c.Code:
+def interpreter_code(program: Program, reducers: tuple[int, ...] = ()) -> opwise_c.Code:
     """Return an interpretable program as instructions of the interpreter.
 
     reducers: the built-in reductions of its results, as ``opwise_c.Code`` takes them.
     """
-    found = _instructions(steps, outs, in_dtypes)
+    found = _instructions(program)
     assert found is not None
-    if any(one.op.row is not None and BORROWED.keys() & one.op.row.libm for one in steps):
+    rows = (one.op.row for one in program.instructions)
+    if any(row is not None and BORROWED.keys() & row.libm for row in rows):
         opwise_c.load_special()
     itemsizes, results, instructions = found
-    return opwise_c.Code(len(in_dtypes), itemsizes, results, instructions, reducers)
+    return opwise_c.Code(len(program.in_dtypes), itemsizes, results, instructions, reducers)
 
 
-def _instructions(
-    steps: Sequence[Instruction], outs: Sequence[int], in_dtypes: Sequence[str]
-) -> tuple[list[int], list[int], list[_Instruction]] | None:
+def _instructions(program: Program) -> tuple[list[int], list[int], list[_Instruction]] | None:
     """Return (item size of each register, register of each output, instructions), or None."""
-    dtypes = list(in_dtypes)
-    registers = list(range(len(in_dtypes)))  # by slot
-    slot_dtypes = list(in_dtypes)
+    dtypes = list(program.in_dtypes)
+    registers = list(range(len(dtypes)))  # by slot
     instructions: list[_Instruction] = []
 
     def emit(loop: str, args: Sequence[int], dtype: str) -> int | None:
@@ -526,9 +497,9 @@ def _instructions(
             return register
         return emit(f"cast_{csource.short(dtype)}_{csource.short(wanted)}", [register], wanted)
 
-    for step in steps:
+    for step in program.instructions:
         args = [registers[a] for a in step.args]
-        arg_dtypes = [slot_dtypes[a] for a in step.args]
+        arg_dtypes = program.arguments(step)
         if any(d not in LOOP_DTYPES for d in (*arg_dtypes, step.dtype)):
             return None
         if isinstance(step.op, Cast):
@@ -542,11 +513,11 @@ def _instructions(
         if register is None:
             return None
         registers.append(register)
-        slot_dtypes.append(step.dtype)
     # the interpreter hands the address of a table on as it is: an operand of elements of no size
-    of_tables = tables(steps)
+    of_tables = tables(program)
     sizes = [0 if r in of_tables else _SIZES[d] for r, d in enumerate(dtypes)]
-    shared = _shared_registers(len(in_dtypes), sizes, [registers[s] for s in outs], instructions)
+    results = [registers[s] for s in program.outs]
+    shared = _shared_registers(len(program.in_dtypes), sizes, results, instructions)
     return shared if len(shared[0]) <= opwise_c.MAXREG else None
 
 

@@ -13,7 +13,7 @@ from opwise.linkers.csteps import accumulator, broadcast_mask
 from opwise.linkers.kernels import Kernels
 from opwise.linkers.lowering import CStep, c_lowering
 from opwise.scalar import csource, rowrewrites
-from opwise.scalar.composite import Instruction
+from opwise.scalar.program import Instruction
 from opwise.scalar.rowloops import RowFold, RowProgram, RowWindow
 from opwise.tensor.reduce import CAReduce
 from opwise.tensor.rowwise import Rowwise
@@ -71,21 +71,21 @@ def row_program(node: Apply) -> RowProgram:
     """Return the program of a Rowwise Apply."""
     program = RowProgram(
         tuple(v.type.dtype for v in node.inputs),
-        tuple(not v.type.broadcastable[-1] for v in node.inputs),
         tuple(map(_row_instruction, node.op.steps)),
         node.op.outs,
+        wide_inputs=tuple(not v.type.broadcastable[-1] for v in node.inputs),
     )
     return rowrewrites.rewritten(program)
 
 
-def _row_instruction(one: Instruction) -> Instruction | RowFold | RowWindow:
+def _row_instruction(one: Instruction) -> Instruction:
     op: Any = one.op
     if isinstance(op, CAReduce):
         row = op.scalar_op.row
         assert row is not None  # a Rowwise holds no reduction by a user's operation
-        return RowFold(row.name, accumulator(op, one.dtype), one.args, one.dtype)
+        return one._replace(op=RowFold(row.name, accumulator(op, one.dtype)))
     if isinstance(op, WindowSum):
-        return RowWindow(op.first, op.last, one.args, one.dtype)
+        return one._replace(op=RowWindow(op.first, op.last))
     return one
 
 

@@ -24,10 +24,10 @@ from opwise.graph.variable import Constant, Var
 from opwise.loops.program import (
     MAX_ELEMENTS,
     MAX_UNROLLED,
+    Builder,
     Each,
     Held,
     NotSmall,
-    Program,
     Slots,
     converted,
     element,
@@ -35,9 +35,9 @@ from opwise.loops.program import (
     on_registers,
     whole_range,
 )
-from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.dtypes import INTEGERS
 from opwise.scalar.op import ScalarOp
+from opwise.scalar.program import Program
 from opwise.tensor.advanced_subtensor import AdvancedSubtensor1
 from opwise.tensor.assertion import Assert
 from opwise.tensor.blas import Dot22
@@ -53,7 +53,7 @@ from opwise.tensor.shape import Rebroadcast, Shape, Shape_i
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 
 
-def settle(p: Program, pairs: Sequence[tuple[Any, Held]]) -> None:
+def settle(p: Builder, pairs: Sequence[tuple[Any, Held]]) -> None:
     """Let operands hold values, which are there already if that can be.
 
     pairs: (a value, a view of all of the operand that will hold it).
@@ -86,7 +86,7 @@ def settle(p: Program, pairs: Sequence[tuple[Any, Held]]) -> None:
         p.written(place.operand)
 
 
-def in_registers(p: Program, x: Any, shape: Sequence[int]) -> Slots:
+def in_registers(p: Builder, x: Any, shape: Sequence[int]) -> Slots:
     """Return the slots of the elements of an array of a shape."""
     if isinstance(x, np.ndarray):
         if x.shape != tuple(shape):
@@ -103,7 +103,7 @@ def in_registers(p: Program, x: Any, shape: Sequence[int]) -> Slots:
     return found
 
 
-def row(p: Program, x: Any, index: int) -> Any:
+def row(p: Builder, x: Any, index: int) -> Any:
     """Return the part of an array at an index of its first dimension, which it has."""
     if isinstance(x, np.ndarray):
         return x[int(p.number(np.array(index)))]
@@ -114,7 +114,7 @@ def row(p: Program, x: Any, index: int) -> Any:
     )  # fmt: skip
 
 
-def in_steps(p: Program, rows: Any) -> Any:
+def in_steps(p: Builder, rows: Any) -> Any:
     """Return a sequence as one that gives its rows at indices known only when it runs."""
     if not isinstance(rows, np.ndarray):
         return rows
@@ -127,14 +127,14 @@ def in_steps(p: Program, rows: Any) -> Any:
     return whole_range(p, first, step, count, p.dtype(int(rows[0])))
 
 
-def lengths(p: Program, x: Any) -> list[int]:
+def lengths(p: Builder, x: Any) -> list[int]:
     """Append the lengths of an array; return their slots."""
     if isinstance(x, np.ndarray):
         return [p.literal(n) for n in x.shape]
     return [x.length(p, d) for d in range(len(x.dims))]
 
 
-def as_range(p: Program, x: Held, outside: Var | None) -> Each | None:
+def as_range(p: Builder, x: Held, outside: Var | None) -> Each | None:
     """Return an operand as a range, without reading it; None if it is none of known steps.
 
     outside: the variable of the operand.
@@ -180,14 +180,14 @@ def progression(var: Var | None) -> tuple[int | None, int | None]:
     return start, cast(int, by) + sign * cast(int, and_by)
 
 
-def index_slot(p: Program, value: Any, dtype: str) -> int:
+def index_slot(p: Builder, value: Any, dtype: str) -> int:
     """Return the slot of an index as int64."""
     if not isinstance(value, np.ndarray) or value.ndim or not dtype.startswith(("int", "uint")):
         raise NotSmall
     return converted(p, int(value), "int64")
 
 
-def fill(p: Program, place: Held, value: Any, add: bool = False) -> None:
+def fill(p: Builder, place: Held, value: Any, add: bool = False) -> None:
     """Append the writing of all elements of a view; value broadcasts, and is added if ``add``."""
     behind = len(place.dims) - (value.ndim if isinstance(value, np.ndarray) else len(value.dims))
     if behind < 0:
@@ -225,7 +225,7 @@ def fill(p: Program, place: Held, value: Any, add: bool = False) -> None:
 
 
 def over(
-    p: Program,
+    p: Builder,
     counts: Sequence[int],
     body: Callable[[Sequence[int]], Any],
     most: int = MAX_UNROLLED,
@@ -246,7 +246,7 @@ def over(
     nested([])
 
 
-def _few(p: Program, count: int, most: int) -> list[int] | None:
+def _few(p: Builder, count: int, most: int) -> list[int] | None:
     """Return slots of all indices if these are known and so many at most."""
     if not p.is_less(count, most + 1):
         return None
@@ -254,7 +254,7 @@ def _few(p: Program, count: int, most: int) -> list[int] | None:
 
 
 def folded(
-    p: Program, counts: Sequence[int], first: int, join: Callable[[int, Sequence[int]], int]
+    p: Builder, counts: Sequence[int], first: int, join: Callable[[int, Sequence[int]], int]
 ) -> int:
     """Append loops that carry a value on; return its slot.
 
@@ -280,7 +280,7 @@ def folded(
 
 
 @on_memory(DimShuffle)
-def _moved(p: Program, node: Apply, x: Any) -> Any:
+def _moved(p: Builder, node: Apply, x: Any) -> Any:
     order = node.op.new_order
     if isinstance(x, Each):
         zero, one = p.literal(0), p.literal(1)
@@ -300,13 +300,13 @@ def _moved(p: Program, node: Apply, x: Any) -> Any:
 
 
 @on_memory(Rebroadcast, DeepCopyOp, ViewOp)
-def _same(p: Program, node: Apply, x: Any) -> Any:
+def _same(p: Builder, node: Apply, x: Any) -> Any:
     return x
 
 
 @on_memory(Assert)
 @on_registers(Assert)
-def _checked(p: Program, node: Apply, x: Any, *conditions: Slots) -> Any:
+def _checked(p: Builder, node: Apply, x: Any, *conditions: Slots) -> Any:
     """Let the step fail where a condition does not hold: the VM raises the error."""
     zero = p.literal(0)
     for condition in conditions:
@@ -315,11 +315,11 @@ def _checked(p: Program, node: Apply, x: Any, *conditions: Slots) -> Any:
 
 
 @on_memory(Subtensor)
-def part(p: Program, node: Apply, x: Any, *numbers: Slots) -> Any:
+def part(p: Builder, node: Apply, x: Any, *numbers: Slots) -> Any:
     return _view(p, node.op, x, node.inputs[1:], numbers)
 
 
-def _view(p: Program, op: Any, x: Any, variables: Sequence[Any], numbers: Sequence[Slots]) -> Any:
+def _view(p: Builder, op: Any, x: Any, variables: Sequence[Any], numbers: Sequence[Slots]) -> Any:
     """Return the part of an array that an index names."""
     given = iter(zip(variables, numbers, strict=True))
 
@@ -341,7 +341,7 @@ def _view(p: Program, op: Any, x: Any, variables: Sequence[Any], numbers: Sequen
     return x
 
 
-def _at(p: Program, x: Any, d: int, index: int) -> Any:
+def _at(p: Builder, x: Any, d: int, index: int) -> Any:
     """Return the part of an array at an index of the program."""
     if isinstance(x, Held) and (x.dims[d] is None or x.parts[cast(int, x.dims[d])] is None):
         return x.at(p, d, index)  # what reads it looks whether it is there
@@ -361,7 +361,7 @@ def _at(p: Program, x: Any, d: int, index: int) -> Any:
 
 
 def _sliced(
-    p: Program, x: Any, d: int, start: int | None, stop: int | None, step: int | None
+    p: Builder, x: Any, d: int, start: int | None, stop: int | None, step: int | None
 ) -> Any:
     """Return the part of an array that a slice names."""
     count, zero, one = x.length(p, d), p.literal(0), p.literal(1)
@@ -407,7 +407,7 @@ def _sliced(
 
 
 @on_memory(IncSubtensor)
-def changed(p: Program, node: Apply, x: Any, y: Any, *numbers: Slots) -> Held:
+def changed(p: Builder, node: Apply, x: Any, y: Any, *numbers: Slots) -> Held:
     """Append the writing of a part of an array."""
     array = writable(p, x)
     place = _view(p, node.op, array, node.inputs[2:], numbers)
@@ -415,14 +415,14 @@ def changed(p: Program, node: Apply, x: Any, y: Any, *numbers: Slots) -> Held:
     return replace(array, version=p.written(array.operand))
 
 
-def writable(p: Program, x: Any) -> Held:
+def writable(p: Builder, x: Any) -> Held:
     """Return an array that may be overwritten: x, or an array of the step with its elements."""
     if isinstance(x, Held) and x.operand in p.writable and not p.keeps:
         return x
     return own(p, x)
 
 
-def own(p: Program, x: Any) -> Held:
+def own(p: Builder, x: Any) -> Held:
     """Append an array of the step with the elements of another one."""
     dtype = p.dtype(int(x.ravel()[0])) if isinstance(x, np.ndarray) else x.dtype
     place = p.scratch(lengths(p, x), dtype)
@@ -431,7 +431,7 @@ def own(p: Program, x: Any) -> Held:
 
 
 @on_memory(AdvancedSubtensor1)
-def _gathered(p: Program, node: Apply, x: Any, index: Any) -> Each:
+def _gathered(p: Builder, node: Apply, x: Any, index: Any) -> Each:
     if not isinstance(x, Held) or isinstance(index, np.ndarray):
         raise NotSmall
 
@@ -445,20 +445,21 @@ def _gathered(p: Program, node: Apply, x: Any, index: Any) -> Each:
 
 
 @on_memory(Shape_i)
-def _length(p: Program, node: Apply, x: Any) -> Slots:
+def _length(p: Builder, node: Apply, x: Any) -> Slots:
     return np.array(x.length(p, node.op.i), np.int64)
 
 
 @on_memory(Shape)
-def _shape(p: Program, node: Apply, x: Any) -> Slots:
+def _shape(p: Builder, node: Apply, x: Any) -> Slots:
     return np.array(lengths(p, x), np.int64)
 
 
 @on_memory(Elemwise)
-def _elemwise(p: Program, node: Apply, *values: Any) -> list[Any]:
+def _elemwise(p: Builder, node: Apply, *values: Any) -> list[Any]:
     op = node.op.scalar_op
     patterns = [var.type.broadcastable for var in node.inputs]
-    costly = any(one.op.row is not None and one.op.row.libm for one in _instructions(op))
+    rows = (one.op.row for one in Program.of(op, (), ("",)).instructions)
+    costly = any(row is not None and row.libm for row in rows)
     if (
         costly
         and node.fgraph is not None
@@ -468,12 +469,8 @@ def _elemwise(p: Program, node: Apply, *values: Any) -> list[Any]:
     return _elementwise(p, op, [out.type.dtype for out in node.outputs], values, patterns)
 
 
-def _instructions(op: ScalarOp) -> Sequence[Instruction]:
-    return op.instructions if isinstance(op, Composite) else [Instruction(op, (), "")]
-
-
 def _elementwise(
-    p: Program,
+    p: Builder,
     op: ScalarOp,
     dtypes: Sequence[str],
     values: Sequence[Any],
@@ -509,7 +506,7 @@ def _elementwise(
 
 
 @on_memory(Alloc)
-def filled(p: Program, node: Apply, value: Any, *counts: Slots) -> Each:
+def filled(p: Builder, node: Apply, value: Any, *counts: Slots) -> Each:
     """Append an array that repeats a value."""
     own = [index_slot(p, n, v.type.dtype) for n, v in zip(counts, node.inputs[1:], strict=True)]
     behind = len(own) - node.inputs[0].type.ndim
@@ -530,7 +527,7 @@ def filled(p: Program, node: Apply, value: Any, *counts: Slots) -> Each:
 
 
 @on_memory(Dot, Dot22)
-def _dot(p: Program, node: Apply, x: Any, y: Any) -> Any:
+def _dot(p: Builder, node: Apply, x: Any, y: Any) -> Any:
     if node.inputs[0].type.ndim != 1 or node.inputs[1].type.ndim != 1:
         raise NotSmall
     dtype = node.outputs[0].type.dtype
@@ -545,7 +542,7 @@ def _dot(p: Program, node: Apply, x: Any, y: Any) -> Any:
 
 
 @on_memory(CAReduce)
-def _reduced(p: Program, node: Apply, x: Any) -> Any:
+def _reduced(p: Builder, node: Apply, x: Any) -> Any:
     op, out = node.op, node.outputs[0]
     row = op.scalar_op.row
     name = "" if row is None else row.name
@@ -585,7 +582,7 @@ _FOLDS: dict[str, int | None] = {
 
 
 @on_memory(Argmax)
-def _position_of_largest(p: Program, node: Apply, x: Any) -> Each:
+def _position_of_largest(p: Builder, node: Apply, x: Any) -> Each:
     every, dtype = lengths(p, x), node.inputs[0].type.dtype
     if len(node.op.axis) != 1 or dtype.startswith("complex"):
         raise NotSmall
@@ -614,14 +611,14 @@ def _position_of_largest(p: Program, node: Apply, x: Any) -> Each:
 
 
 @on_memory(MapReduce)
-def _map_reduced(p: Program, node: Apply, *values: Any) -> list[Any]:
+def _map_reduced(p: Builder, node: Apply, *values: Any) -> list[Any]:
     mapped, every = node.op.parts(node)
     between = p.run(mapped, list(values))
     return [p.run(one, between[k : k + 1])[0] for k, one in enumerate(every)]
 
 
 @on_memory(Gathered)
-def _loop_with_gathers(p: Program, node: Apply, *values: Any) -> list[Any]:
+def _loop_with_gathers(p: Builder, node: Apply, *values: Any) -> list[Any]:
     *gathers, loop = node.op.parts(node)
     operands, indices = node.op.divided(values)
     for gather, (k, i) in zip(gathers, node.op.taken, strict=True):
@@ -629,7 +626,7 @@ def _loop_with_gathers(p: Program, node: Apply, *values: Any) -> list[Any]:
     return list(p.run(loop, operands))
 
 
-def arange(p: Program, node: Apply, *numbers: Slots) -> Each:
+def arange(p: Builder, node: Apply, *numbers: Slots) -> Each:
     """Append a range of integers."""
     assert isinstance(node.op, ARange)
     start, stop, step = (

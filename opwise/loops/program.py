@@ -22,10 +22,10 @@ from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Constant, Var
 from opwise.linkers.lowering import LOOP_DTYPES
 from opwise.loops.op import Scan
-from opwise.scalar.composite import Composite, Instruction, Literal, append_inlined
+from opwise.scalar.composite import Composite, append_inlined
 from opwise.scalar.dtypes import INTEGERS
-from opwise.scalar.loops import slot_dtype
 from opwise.scalar.op import OPS, Cast, ScalarOp, cast_op
+from opwise.scalar.program import Instruction, Literal, Mark, Program
 from opwise.scalar.recurrence import (
     Branches,
     Carried,
@@ -34,7 +34,6 @@ from opwise.scalar.recurrence import (
     Fails,
     Joins,
     Length,
-    Mark,
     Opens,
     Otherwise,
     Read,
@@ -106,7 +105,7 @@ class Held:
         dims = [d for d in self.dims if d is not None]
         return dims == list(range(len(self.fixed))) and not any(self.parts)
 
-    def length(self, p: Program, d: int) -> int:
+    def length(self, p: Builder, d: int) -> int:
         """Append the length of a dimension; return its slot."""
         dim = self.dims[d]
         if dim is None:
@@ -114,7 +113,7 @@ class Held:
         part = self.parts[dim]
         return p.length(self.operand, dim) if part is None else part[2]
 
-    def at(self, p: Program, d: int, index: int) -> Held:
+    def at(self, p: Builder, d: int, index: int) -> Held:
         """Return the part of a dimension at an index; p fails where it is out of bounds."""
         dim = self.dims[d]
         dims = self.dims[:d] + self.dims[d + 1 :]
@@ -129,7 +128,7 @@ class Held:
         fixed = (*self.fixed[:dim], index, *self.fixed[dim + 1 :])
         return replace(self, fixed=fixed, dims=dims)
 
-    def part(self, p: Program, d: int, start: int, step: int, length: int) -> Held:
+    def part(self, p: Builder, d: int, start: int, step: int, length: int) -> Held:
         """Return the view of a part of a dimension, which the operand has."""
         dim = self.dims[d]
         if dim is None:
@@ -143,7 +142,7 @@ class Held:
             p.bounds[length] = {(self.operand, dim)}
         return replace(self, parts=parts)
 
-    def element(self, p: Program) -> int:
+    def element(self, p: Builder) -> int:
         """Append the reading of the one element of a view; return its slot."""
         index = self._index(p)
         looked = self._looked(p, index)
@@ -159,16 +158,16 @@ class Held:
         outside = p.fold("or_", p.guards)
         return p.mark(ReadUnless(self.operand), [outside, *index], self.dtype)
 
-    def write(self, p: Program, slot: int) -> None:
+    def write(self, p: Builder, slot: int) -> None:
         """Append the writing of the one element of a view."""
         index = self._index(p)
         p.mark(Write(self.operand, *self._looked(p, index)), [*index, slot], self.dtype)
 
-    def _looked(self, p: Program, index: Sequence[int]) -> list[bool]:
+    def _looked(self, p: Builder, index: Sequence[int]) -> list[bool]:
         """Return by dimension whether an index may be one that the operand does not have."""
         return [p.counters.get(i) != p.length(self.operand, d) for d, i in enumerate(index)]
 
-    def _index(self, p: Program) -> list[int]:
+    def _index(self, p: Builder) -> list[int]:
         if p.versions[self.operand] != self.version:
             raise NotSmall  # the array that the step reads is no longer there
         index = [slot for slot in self.fixed if slot is not None]
@@ -197,11 +196,11 @@ class Each:
     def dims(self) -> tuple[int, ...]:
         return self.lengths
 
-    def length(self, p: Program, d: int) -> int:
+    def length(self, p: Builder, d: int) -> int:
         return self.lengths[d]
 
 
-def element(p: Program, x: Any, index: Sequence[int]) -> int:
+def element(p: Builder, x: Any, index: Sequence[int]) -> int:
     """Append an element of an array; return its slot. index: slots of indices that it has."""
     if isinstance(x, Each):
         return x.computed(index)
@@ -216,12 +215,12 @@ def element(p: Program, x: Any, index: Sequence[int]) -> int:
     return found
 
 
-def whole_range(p: Program, start: int, step: int, count: int, dtype: str) -> Each:
+def whole_range(p: Builder, start: int, step: int, count: int, dtype: str) -> Each:
     """Return the numbers of a range."""
     return Each(dtype, (count,), lambda index: converted(p, p.affine(start, index[0], step), dtype))
 
 
-def converted(p: Program, slot: int, dtype: str) -> int:
+def converted(p: Builder, slot: int, dtype: str) -> int:
     """Append a conversion where one is needed; return its slot."""
     return int(p.cast(np.array(slot, np.int64), dtype))
 
@@ -265,7 +264,7 @@ def can_append(op: Any) -> bool:
 # --- the program ---------------------------------------------------------------------------------
 
 
-class Program:
+class Builder:
     """A scalar program that grows by the operations of one Apply after the other."""
 
     def __init__(self, in_dtypes: Sequence[str], n_constants: int, n_operands: int) -> None:
@@ -439,7 +438,7 @@ class Program:
 
     def emit(self, op: ScalarOp, args: Sequence[int], dtype: str) -> list[int]:
         """Append an operation on slots; return the slots of its outputs."""
-        parts = op.instructions if isinstance(op, Composite) else [Instruction(op, (), dtype)]
+        parts = Program.of(op, (), [dtype]).instructions
         if len(self.instructions) + len(parts) > MAX_INSTRUCTIONS or any(
             part.op.row is None and not isinstance(part.op, Cast | Literal) for part in parts
         ):
@@ -457,7 +456,8 @@ class Program:
         return self.emit(OPS[name], slots, dtype or self.dtype(slots[-1]))[0]
 
     def dtype(self, slot: int) -> str:
-        return slot_dtype(slot, self.instructions, self.in_dtypes)
+        n = len(self.in_dtypes)
+        return self.in_dtypes[slot] if slot < n else self.instructions[slot - n].dtype
 
     def literal(self, n: int) -> int:
         """Append an integer; return its slot."""
@@ -680,7 +680,7 @@ _SAFE = (ScalarOp, Elemwise, DimShuffle, Rebroadcast, ScalarFromTensor, TensorFr
 class Run:
     """Appends a graph to a program: what only a branch needs stands in the branch."""
 
-    def __init__(self, p: Program, graph: FunctionGraph, inputs: Sequence[Any]) -> None:
+    def __init__(self, p: Builder, graph: FunctionGraph, inputs: Sequence[Any]) -> None:
         self.p, self.graph = p, graph
         self.values: dict[Var, Any] = {}
         self.give(graph.inputs, inputs)

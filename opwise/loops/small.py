@@ -28,9 +28,9 @@ from opwise.loops.program import (
     MAX_SYSTEM,
     MAX_TAP,
     VIEWS,
+    Builder,
     Held,
     NotSmall,
-    Program,
     Slots,
     can_append,
     on_memory,
@@ -113,7 +113,7 @@ def _program(node: Apply, step: FunctionGraph, shapes: Parts[Any]) -> Recurrence
         for _ in range(size(shape))
     ]
     constants = len(shapes.sequences) + len(layout.taps) + layout.results
-    program = Program(
+    program = Builder(
         in_dtypes, sum(map(size, shapes.constants)), constants + len(shapes.constants)
     )
     operand_of = [
@@ -217,7 +217,7 @@ def _flat(slots: Slots) -> tuple[int, ...]:
 
 
 @on_registers(Elemwise)
-def _elemwise(p: Program, node: Apply, *values: Slots) -> list[Slots]:
+def _elemwise(p: Builder, node: Apply, *values: Slots) -> list[Slots]:
     for shape in zip(
         *(
             [None if one else n for n, one in zip(v.shape, var.type.broadcastable, strict=True)]
@@ -232,7 +232,7 @@ def _elemwise(p: Program, node: Apply, *values: Slots) -> list[Slots]:
 
 
 @on_registers(DimShuffle, Rebroadcast)
-def _moved(p: Program, node: Apply, x: Slots) -> Slots:
+def _moved(p: Builder, node: Apply, x: Slots) -> Slots:
     storage: list[Any] = [None]
     node.op.perform(node, [x], [storage])
     moved: Slots = storage[0]
@@ -240,16 +240,16 @@ def _moved(p: Program, node: Apply, x: Slots) -> Slots:
 
 
 @on_registers(DeepCopyOp, ViewOp, ScalarFromTensor, TensorFromScalar)
-def _same(p: Program, node: Apply, x: Slots) -> Slots:
+def _same(p: Builder, node: Apply, x: Slots) -> Slots:
     return x
 
 
-def _all_known(p: Program, numbers: Sequence[Slots]) -> bool:
+def _all_known(p: Builder, numbers: Sequence[Slots]) -> bool:
     return all(p.has_number(slot) for each in numbers for slot in each.ravel())
 
 
 @on_registers(Subtensor, Reshape)
-def _part(p: Program, node: Apply, x: Slots, *numbers: Slots) -> Any:
+def _part(p: Builder, node: Apply, x: Slots, *numbers: Slots) -> Any:
     if isinstance(node.op, Subtensor) and not _all_known(p, numbers):
         return memory.part(p, node, memory.writable(p, x), *numbers)
     storage: list[Any] = [None]
@@ -262,7 +262,7 @@ def _part(p: Program, node: Apply, x: Slots, *numbers: Slots) -> Any:
 
 
 @on_registers(IncSubtensor)
-def _changed(p: Program, node: Apply, x: Slots, y: Slots, *indices: Slots) -> Any:
+def _changed(p: Builder, node: Apply, x: Slots, y: Slots, *indices: Slots) -> Any:
     if not _all_known(p, indices):
         return memory.changed(p, node, x, y, *indices)
     positions = np.arange(x.size).reshape(x.shape)
@@ -278,12 +278,12 @@ def _changed(p: Program, node: Apply, x: Slots, y: Slots, *indices: Slots) -> An
 
 
 @on_registers(MakeVector)
-def _vector(p: Program, node: Apply, *values: Slots) -> Slots:
+def _vector(p: Builder, node: Apply, *values: Slots) -> Slots:
     return p.cast(np.array(values, np.int64), node.outputs[0].type.dtype)
 
 
 @on_registers(Join)
-def _join(p: Program, node: Apply, axis: Slots, *values: Slots) -> Slots:
+def _join(p: Builder, node: Apply, axis: Slots, *values: Slots) -> Slots:
     dtype = node.outputs[0].type.dtype
     try:
         return np.concatenate([p.cast(x, dtype) for x in values], axis=int(p.number(axis)))
@@ -292,7 +292,7 @@ def _join(p: Program, node: Apply, axis: Slots, *values: Slots) -> Slots:
 
 
 @on_registers(Alloc)
-def _alloc(p: Program, node: Apply, value: Slots, *lengths: Slots) -> Any:
+def _alloc(p: Builder, node: Apply, value: Slots, *lengths: Slots) -> Any:
     if not all(map(p.has_number, lengths)):
         return memory.filled(p, node, value, *lengths)
     shape = [int(p.number(n)) for n in lengths]
@@ -305,7 +305,7 @@ def _alloc(p: Program, node: Apply, value: Slots, *lengths: Slots) -> Any:
 
 
 @on_registers(AllocEmpty)
-def _alloc_empty(p: Program, node: Apply, *lengths: Slots) -> Slots:
+def _alloc_empty(p: Builder, node: Apply, *lengths: Slots) -> Slots:
     shape = [int(p.number(n)) for n in lengths]
     if int(np.prod(shape)) > MAX_ELEMENTS:
         raise NotSmall
@@ -313,47 +313,47 @@ def _alloc_empty(p: Program, node: Apply, *lengths: Slots) -> Slots:
 
 
 @on_registers(Shape_i)
-def _length(p: Program, node: Apply, x: Slots) -> Slots:
+def _length(p: Builder, node: Apply, x: Slots) -> Slots:
     return p.constant(np.array(x.shape[node.op.i]))
 
 
 @on_registers(Shape)
-def _shape(p: Program, node: Apply, x: Slots) -> Slots:
+def _shape(p: Builder, node: Apply, x: Slots) -> Slots:
     return p.constant(np.array(x.shape, np.int64))
 
 
 @on_registers(Dot, Dot22)
-def _dot(p: Program, node: Apply, x: Slots, y: Slots) -> Slots:
+def _dot(p: Builder, node: Apply, x: Slots, y: Slots) -> Slots:
     dtype = node.outputs[0].type.dtype
     return p.product(p.cast(x, dtype), p.cast(y, dtype))
 
 
 @on_registers(Dot22Scalar)
-def _dot_scaled(p: Program, node: Apply, x: Slots, y: Slots, a: Slots) -> Slots:
+def _dot_scaled(p: Builder, node: Apply, x: Slots, y: Slots, a: Slots) -> Slots:
     return p.scaled(a, p.product(x, y))
 
 
 @on_registers(Gemv)
 def _gemv(
-    p: Program, node: Apply, y: Slots, alpha: Slots, a: Slots, x: Slots, beta: Slots
+    p: Builder, node: Apply, y: Slots, alpha: Slots, a: Slots, x: Slots, beta: Slots
 ) -> Slots:
     return p.added(y, beta, p.scaled(alpha, p.product(a, x)))
 
 
 @on_registers(Gemm)
-def _gemm(p: Program, node: Apply, z: Slots, a: Slots, x: Slots, y: Slots, b: Slots) -> Slots:
+def _gemm(p: Builder, node: Apply, z: Slots, a: Slots, x: Slots, y: Slots, b: Slots) -> Slots:
     return p.added(z, b, p.scaled(a, p.product(x, y)))
 
 
 @on_registers(Ger)
-def _ger(p: Program, node: Apply, a: Slots, alpha: Slots, x: Slots, y: Slots) -> Slots:
+def _ger(p: Builder, node: Apply, a: Slots, alpha: Slots, x: Slots, y: Slots) -> Slots:
     one = p.constant(np.ones((), node.outputs[0].type.dtype))
     outer = p.product(p.scaled(alpha, x)[:, None], y[None, :])
     return p.added(a, one, outer)
 
 
 @on_registers(CAReduceDtype)
-def _reduced(p: Program, node: Apply, x: Slots) -> Slots:
+def _reduced(p: Builder, node: Apply, x: Slots) -> Slots:
     op, out = node.op, node.outputs[0]
     row = op.scalar_op.row
     if row is None or row.name not in ("add", "mul") or not x.size:
@@ -369,7 +369,7 @@ def _reduced(p: Program, node: Apply, x: Slots) -> Slots:
 
 
 @on_registers(MapReduce)
-def _map_reduced(p: Program, node: Apply, *values: Slots) -> Slots:
+def _map_reduced(p: Builder, node: Apply, *values: Slots) -> Slots:
     mapped, every = node.op.parts(node)
     if len(every) > 1:
         raise NotSmall
@@ -378,7 +378,7 @@ def _map_reduced(p: Program, node: Apply, *values: Slots) -> Slots:
 
 
 @on_registers(Rowwise)
-def _rowwise(p: Program, node: Apply, *values: Slots) -> list[Slots]:
+def _rowwise(p: Builder, node: Apply, *values: Slots) -> list[Slots]:
     slots = list(values)
     for args, applys in node.op.parts(node):
         given = [slots[a] for a in args]
@@ -389,7 +389,7 @@ def _rowwise(p: Program, node: Apply, *values: Slots) -> list[Slots]:
 
 
 @on_registers(Solve)
-def _solve(p: Program, node: Apply, a: Slots, b: Slots) -> Slots:
+def _solve(p: Builder, node: Apply, a: Slots, b: Slots) -> Slots:
     if node.op.is_triangular or node.op.on_error == "nan":
         raise NotSmall  # a singular matrix is left to the VM
     dtype = node.outputs[0].type.dtype
@@ -397,7 +397,7 @@ def _solve(p: Program, node: Apply, a: Slots, b: Slots) -> Slots:
 
 
 @on_registers(MatrixInverse)
-def _inverse(p: Program, node: Apply, x: Slots) -> Slots:
+def _inverse(p: Builder, node: Apply, x: Slots) -> Slots:
     if x.shape[0] > MAX_SYSTEM:
         raise NotSmall
     return p.solution(x, p.constant(np.eye(len(x), dtype=node.outputs[0].type.dtype)))
@@ -407,18 +407,18 @@ def _inverse(p: Program, node: Apply, x: Slots) -> Slots:
 
 
 @on_registers(ARange)
-def _arange(p: Program, node: Apply, *numbers: Slots) -> Any:
+def _arange(p: Builder, node: Apply, *numbers: Slots) -> Any:
     return memory.arange(p, node, *numbers)
 
 
 @on_registers(IfElse)
-def _choice(p: Program, node: Apply, *values: Any) -> Any:
+def _choice(p: Builder, node: Apply, *values: Any) -> Any:
     raise AssertionError("branches are appended by Run")
 
 
 @on_registers(Scan)
 @on_memory(Scan)
-def _inner_loop(p: Program, node: Apply, n_steps: Slots, *given: Any) -> list[Any]:
+def _inner_loop(p: Builder, node: Apply, n_steps: Slots, *given: Any) -> list[Any]:
     layout: Layout = node.op.layout
     step, parts = inner_step(node), layout.loop_inputs(given)
     if step is None or layout.objects or len(step.inputs) != len(node.op.inputs):
@@ -446,7 +446,7 @@ def _inner_loop(p: Program, node: Apply, n_steps: Slots, *given: Any) -> list[An
 
 
 def _unrolled(
-    p: Program, layout: Layout, step: FunctionGraph, n: int, parts: Parts[Slots]
+    p: Builder, layout: Layout, step: FunctionGraph, n: int, parts: Parts[Slots]
 ) -> list[Slots]:
     """Append the steps of an inner loop one after the other."""
     rows = [list(first) for (first,) in parts.states]
@@ -478,7 +478,7 @@ def _indexed(step: FunctionGraph) -> set[Var]:
 
 
 def _repeated(
-    p: Program, layout: Layout, step: FunctionGraph, count: Var, n_steps: Slots, parts: Parts[Any]
+    p: Builder, layout: Layout, step: FunctionGraph, count: Var, n_steps: Slots, parts: Parts[Any]
 ) -> list[Any]:
     """Append a loop that hands on the last rows of states, and numbers of all steps."""
     kept = layout.kept[len(layout.taps) :]

@@ -1,14 +1,13 @@
 """Composite: several scalar operations as one, the op of a fused elementwise Apply.
 
-It is a straight-line program over numbered slots, which is also its identity: slots below ``nin``
-are the inputs, and instruction k computes slot ``nin + k``.
+Its ``Program`` is also its identity.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence, Set
+from typing import Any
 
 import numpy as np
 
@@ -18,20 +17,11 @@ from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.hashing import HashedOnce
 from opwise.graph.variable import Constant, Var, Variable
 from opwise.scalar.op import OPS, SCALAR_ALGEBRA, Computation, ScalarOp
+from opwise.scalar.program import Instruction, Literal, Program
 from opwise.scalar.spec import Array
 from opwise.scalar.types import as_scalar, constant, get_scalar_type
 
 _MAX_TEXT = 4000
-
-
-class Instruction(NamedTuple):
-    """One operation of a Composite, whose result is the next slot."""
-
-    op: ScalarOp
-    #: the slots it reads
-    args: tuple[int, ...]
-    #: of its result
-    dtype: str
 
 
 def append_inlined(
@@ -55,38 +45,6 @@ def append_inlined(
     return [moved(slot) for slot in op.outs]
 
 
-class Literal(ScalarOp):
-    """A constant inside a Composite that a user built from scalar constants."""
-
-    nin = 0
-
-    def __init__(self, value: Array) -> None:
-        super().__init__()
-        self.value = value
-        self._key = (value.dtype.name, value.tobytes())
-
-    def computation(self, in_dtypes: Sequence[str], out_dtypes: Sequence[str]) -> Computation:
-        return lambda arrays: [np.asarray(self.value)]
-
-    def element_flops(self, n_inputs: int) -> int | None:
-        return 0
-
-    def has_cost(self) -> bool:
-        return True
-
-    def element_cost(self, n_inputs: int) -> float:
-        return 0.0
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __str__(self) -> str:
-        return f"Constant{{{self.value}}}"
-
-
 class Composite(HashedOnce, ScalarOp):
     """The scalar function from ``inputs`` to ``outputs``, two lists of scalar variables."""
 
@@ -108,7 +66,8 @@ class Composite(HashedOnce, ScalarOp):
                 instructions, len(inputs), node.op, args, node.outputs[0].type.dtype
             )
             slots.update(zip(node.outputs, outs, strict=True))
-        self._set([v.type.dtype for v in inputs], instructions, [slot(v) for v in outputs])
+        in_dtypes = tuple(v.type.dtype for v in inputs)
+        self._set(Program(in_dtypes, tuple(instructions), tuple(map(slot, outputs))))
 
     @classmethod
     def from_program(
@@ -116,31 +75,35 @@ class Composite(HashedOnce, ScalarOp):
     ) -> Composite:
         """Return the Composite of a program on inputs of ``in_dtypes``; outputs: slots ``outs``."""
         self = cls.__new__(cls)
-        self._set(in_dtypes, instructions, outs)
+        self._set(Program(tuple(in_dtypes), tuple(instructions), tuple(outs)))
         return self
 
-    def _set(
-        self, in_dtypes: Iterable[str], instructions: Iterable[Instruction], outs: Iterable[int]
-    ) -> None:
+    def _set(self, program: Program) -> None:
         ScalarOp.__init__(self)
-        self.in_dtypes = tuple(in_dtypes)
-        self.instructions = tuple(instructions)
-        self.outs = tuple(outs)
-        self.nin = len(self.in_dtypes)
-        self.nout = len(self.outs)
+        self.program = program
+        self.nin = len(program.in_dtypes)
+        self.nout = len(program.outs)
         self._text: str | None = None
         self._computation: Computation | None = None
         self._keep_hash()
 
     def _hashed(self) -> Any:
-        return self.in_dtypes, self.instructions, self.outs
+        return self.program
+
+    @property
+    def in_dtypes(self) -> tuple[str, ...]:
+        return self.program.in_dtypes
+
+    @property
+    def instructions(self) -> tuple[Instruction, ...]:
+        return self.program.instructions
+
+    @property
+    def outs(self) -> tuple[int, ...]:
+        return self.program.outs
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_text": None, "_computation": None}
-
-    def slot_dtype(self, slot: int) -> str:
-        """Return the dtype of a slot."""
-        return self.in_dtypes[slot] if slot < self.nin else self.instructions[slot - self.nin].dtype
 
     def make_node(self, *inputs: Var) -> Apply:
         """Apply the Composite, or the same operations on the dtypes of ``inputs``."""
@@ -158,7 +121,7 @@ class Composite(HashedOnce, ScalarOp):
     def output_dtypes(self, in_dtypes: Sequence[str]) -> list[str]:
         if tuple(in_dtypes) != self.in_dtypes:
             raise TypeError(f"{self} takes inputs of {self.in_dtypes}, not {tuple(in_dtypes)}")
-        return [self.slot_dtype(s) for s in self.outs]
+        return list(self.program.out_dtypes)
 
     def element_flops(self, n_inputs: int) -> int | None:
         total = 0
@@ -175,12 +138,8 @@ class Composite(HashedOnce, ScalarOp):
     def element_cost(self, n_inputs: int) -> float:
         return sum(one.op.element_cost(len(one.args)) for one in self.instructions)
 
-    def unread(self) -> set[int]:
-        read = set(self.outs)
-        for one in self.instructions:
-            unread = one.op.unread()
-            read.update(a for i, a in enumerate(one.args) if i not in unread)
-        return set(range(self.nin)) - read
+    def unread(self) -> Set[int]:
+        return self.program.unread
 
     def impl(self, *inputs: float) -> Any:
         values = [np.asarray(x, dtype=d) for x, d in zip(inputs, self.in_dtypes, strict=True)]
@@ -199,7 +158,7 @@ class Composite(HashedOnce, ScalarOp):
             if a not in self.outs:
                 dying[k].append(a)
         plan = [
-            (one.op.computation(list(map(self.slot_dtype, one.args)), [one.dtype]), one.args, d)
+            (one.op.computation(self.program.arguments(one), [one.dtype]), one.args, d)
             for one, d in zip(self.instructions, dying, strict=True)
         ]
 
@@ -294,8 +253,7 @@ class Composite(HashedOnce, ScalarOp):
         return (
             type(self) is type(other)
             and self._hash == other._hash
-            and (self.in_dtypes, self.instructions, self.outs)
-            == (other.in_dtypes, other.instructions, other.outs)
+            and self.program == other.program
         )
 
     __hash__ = HashedOnce.__hash__

@@ -18,8 +18,8 @@ import numpy as np
 from opwise.scalar import borrowed, dtypes, usercode
 from opwise.scalar.borrowed import BORROWED
 from opwise.scalar.casting import TRUNCATED_TO
-from opwise.scalar.composite import Literal
 from opwise.scalar.op import Cast, ScalarOp
+from opwise.scalar.program import Literal
 
 if TYPE_CHECKING:
     from opwise.scalar.spec import ScalarSpec

@@ -10,38 +10,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from opwise.scalar.composite import Instruction
+from opwise.scalar.program import Instruction, Program
 
 #: nanoseconds an element; an operation that costs as much counts as a function
 _FUNCTION_COST = 1.2
 
 
-@dataclass(frozen=True)
-class SubLoop:
+@dataclass(frozen=True, kw_only=True)
+class SubLoop(Program):
     """A part of a program, as a program of its own; slots are numbered by where they are used.
 
     Equal sub-loops are equal programs, for which one C function is enough.
     """
 
-    instructions: tuple[Instruction, ...]
-    #: the slots of its outputs
-    outs: tuple[int, ...]
-    #: the dtype of each input
-    in_dtypes: tuple[str, ...]
     #: for each input, its slot in the whole program
     takes: tuple[int, ...]
     #: for each output, its slot in the whole program
     gives: tuple[int, ...]
 
 
-def split(
-    instructions: Sequence[Instruction], outs: Sequence[int], in_dtypes: Sequence[str]
-) -> list[SubLoop]:
-    """Return the sub-loops of a program, each with one function at most; the last has its outputs.
-
-    outs: the slots of the program's outputs. in_dtypes: the dtypes of its inputs.
-    """
-    n = len(in_dtypes)
+def split(program: Program) -> list[SubLoop]:
+    """Return the sub-loops of a program, each with one function at most; the last has its outs."""
+    n, instructions, outs = len(program.in_dtypes), program.instructions, program.outs
     parts = _parts(instructions, n)
     last_read = {
         a: number for number, p in enumerate(parts) for s in p for a in instructions[s - n].args
@@ -55,12 +45,12 @@ def split(
         takes = [a for a in taken if a not in part]
         own = {s: i for i, s in enumerate((*takes, *part))}
         return SubLoop(
+            tuple(program.dtypes[s] for s in takes),
             tuple(instructions[s - n]._replace(args=tuple(own[a] for a in instructions[s - n].args))
                   for s in part),
             tuple(own[s] for s in gives),
-            tuple(in_dtypes[s] if s < n else instructions[s - n].dtype for s in takes),
-            tuple(takes),
-            tuple(gives),
+            takes=tuple(takes),
+            gives=tuple(gives),
         )  # fmt: skip
 
     return [sub_loop(number, part) for number, part in enumerate(parts)]
@@ -91,7 +81,7 @@ def buffers(sub_loops: Sequence[SubLoop], n_in: int) -> tuple[list[str], dict[in
     free: dict[str, list[int]] = {}
     for number, part in enumerate(sub_loops[:-1]):
         for slot, out in zip(part.gives, part.outs, strict=True):
-            dtype = part.instructions[out - len(part.takes)].dtype
+            dtype = part.dtypes[out]
             if free.get(dtype):
                 places[slot] = free[dtype].pop()
             else:

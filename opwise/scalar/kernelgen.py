@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from opwise.scalar import borrowed, csource, dtypes, loops, take
 from opwise.scalar.op import OPS, ScalarOp, cast_op
+from opwise.scalar.program import Program
 from opwise.scalar.spec import ROWS, ScalarSpec
 
 _DTYPES = dtypes.ALL
@@ -112,7 +113,7 @@ def _reducers() -> str:
         name = f"ow_reduce_{kind}"
         texts += (
             loops.reduction_text(
-                name, row, acc, "any" if sets == 1 else "run", [], [0], [element],
+                name, row, acc, "any" if sets == 1 else "run", Program((element,), (), (0,)),
                 prefix="static ", apart=sets == 1, beside=sets - 1,
             )
             or []
@@ -131,7 +132,7 @@ def _reducers() -> str:
         " sizeof(ow_reducer_rows) / sizeof(ow_reducer_rows[0]);",
     ]
     return loops.file_text(
-        [*texts, *table], [((), _DTYPES)], head="/* made by opwise/scalar/kernelgen.py */"
+        [*texts, *table], [Program(_DTYPES, ())], head="/* made by opwise/scalar/kernelgen.py */"
     )
 
 

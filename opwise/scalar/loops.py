@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from opwise.scalar import csource, dtypes, fission, take, usercode
-from opwise.scalar.composite import Instruction
+from opwise.scalar.program import Instruction, Program
 
 #: elements of a block, and copies of an element that is broadcast: the copies cost little beside
 #: the work on short rows, and starting a block costs little beside its work
@@ -163,12 +163,7 @@ def is_cheap(instructions: Sequence[Instruction]) -> bool:
 
 
 def body_text(
-    name: str,
-    instructions: Sequence[Instruction],
-    outs: Sequence[int],
-    in_dtypes: Sequence[str],
-    printer: Any = csource,
-    stored: bool = False,
+    name: str, program: Program, printer: Any = csource, stored: bool = False
 ) -> str | None:
     """Return the C function ``name_one(inputs, pointers to outputs)`` of a scalar program.
 
@@ -176,44 +171,36 @@ def body_text(
     stored: whether outputs are elements of arrays, and not values.
     Returns None if an operation of the program has no expression.
     """
-    names = [f"x{i}" for i in range(len(in_dtypes))]
-    slots = list(in_dtypes)
-    tables = take.tables(instructions)
+    names = [f"x{i}" for i in range(len(program.in_dtypes))]
+    tables = take.tables(program)
     lines = []
-    for k, one in enumerate(instructions):
+    for k, one in enumerate(program.instructions):
         args = [names[a] for a in one.args]
         text = (
             take.element(args[0], args[1], one.dtype)
             if isinstance(one.op, take.Take)
-            else printer.step_c(one.op, args, [slots[a] for a in one.args], one.dtype)
+            else printer.step_c(one.op, args, program.arguments(one), one.dtype)
         )
         if text is None:
             return None
         lines.append(f"    const {printer.c_type(one.dtype)} t{k} = {text};")
         names.append(f"t{k}")
-        slots.append(one.dtype)
     store = printer.store if stored else lambda text, dtype: text
-    lines += [f"    *z{k} = {store(names[s], slots[s])};" for k, s in enumerate(outs)]
+    results = list(zip(program.outs, program.out_dtypes, strict=True))
+    lines += [f"    *z{k} = {store(names[s], d)};" for k, (s, d) in enumerate(results)]
     parameters = [
         take.parameter(f"x{i}", d) if i in tables else f"{printer.c_type(d)} x{i}"
-        for i, d in enumerate(in_dtypes)
+        for i, d in enumerate(program.in_dtypes)
     ]
     type_of = printer.stored if stored else printer.c_type
-    parameters += [f"{type_of(slots[s])} *z{k}" for k, s in enumerate(outs)]
+    parameters += [f"{type_of(d)} *z{k}" for k, (_, d) in enumerate(results)]
     head = f"OW_INLINE void {name}_one({', '.join(parameters)})"
     return "\n".join([head, "{", *lines, "}"])
 
 
-def slot_dtype(slot: int, instructions: Sequence[Instruction], in_dtypes: Sequence[str]) -> str:
-    """Return the dtype of a slot of a scalar program."""
-    return in_dtypes[slot] if slot < len(in_dtypes) else instructions[slot - len(in_dtypes)].dtype
-
-
 def elemwise_text(
     name: str,
-    instructions: Sequence[Instruction],
-    outs: Sequence[int],
-    in_dtypes: Sequence[str],
+    program: Program,
     constant_inputs: Sequence[int] = (),
     maybe_broadcast: Sequence[int] = (),
     count: int | None = None,
@@ -224,21 +211,20 @@ def elemwise_text(
     may be broadcast along the innermost dimension. count: how many elements every call has, if that
     is known. The last definition is the loop; the others may be shared with other loops.
     """
-    parts = fission.split(instructions, outs, in_dtypes)
+    parts = fission.split(program)
     if len(parts) == 1:  # as a sub-loop its slots would have other numbers
-        made = [body_text(name, instructions, outs, in_dtypes, stored=True)]
+        made = [body_text(name, program, stored=True)]
     else:
-        made = [body_text(NAME, p.instructions, p.outs, p.in_dtypes, stored=True) for p in parts]
+        made = [body_text(NAME, part, stored=True) for part in parts]
     bodies = [body for body in made if body is not None]
     if len(bodies) < len(made):
         return None
-    n_out = len(outs)
-    results = [csource.stored(slot_dtype(s, instructions, in_dtypes)) for s in outs]
-    tables = take.tables(instructions)
-    operands = _Operands(in_dtypes, n_out, constant_inputs, maybe_broadcast, tables)
+    n_out = len(program.outs)
+    results = map(csource.stored, program.out_dtypes)
+    operands = _Operands.of(program, constant_inputs, maybe_broadcast)
     pointers = [f"{type_} *z{k} = ({type_} *)p[{k}];" for k, type_ in enumerate(results)]
     if len(parts) > 1:
-        definitions, lines = _in_blocks(parts, bodies, in_dtypes, operands)
+        definitions, lines = _in_blocks(parts, bodies, operands)
     else:
         definitions = bodies
         lines = _each_element(name, operands, n_out)
@@ -280,12 +266,11 @@ def _blocks(size: int, lines: Sequence[str]) -> list[str]:
 def _in_blocks(
     parts: Sequence[fission.SubLoop],
     bodies: Sequence[str],
-    in_dtypes: Sequence[str],
     operands: _Operands,
 ) -> tuple[list[str], list[str]]:
     """Return (C definitions of the sub-loops, the lines that call them block by block)."""
-    dtypes, places = fission.buffers(parts, len(in_dtypes))
-    size = sum(np.dtype(d).itemsize for d in (*in_dtypes, *dtypes))
+    dtypes, places = fission.buffers(parts, len(operands.dtypes))
+    size = sum(np.dtype(d).itemsize for d in (*operands.dtypes, *dtypes))
     block = max(64, min(512, 1 << (_BLOCK_BYTES // size).bit_length() - 1))
     args = dict(enumerate(operands.pointers("from")))
     args |= {slot: f"b{k}" for slot, k in places.items()}
@@ -313,10 +298,9 @@ def _sub_loop(part: fission.SubLoop, body: str, still: Sequence[int]) -> tuple[s
 
     The name is a hash of the text, so equal sub-loops have one definition.
     """
-    types, tables = part.in_dtypes, take.tables(part.instructions)
-    results = [csource.stored(slot_dtype(s, part.instructions, part.in_dtypes)) for s in part.outs]
+    tables, results = take.tables(part), list(map(csource.stored, part.out_dtypes))
     args, parameters = [], []
-    for i, d in enumerate(types):
+    for i, d in enumerate(part.in_dtypes):
         moves = i not in tables and i not in still
         name = f"a{i}" if moves else f"x{i}"
         args.append(csource.load(f"{name}[i]", d) if moves else name)
@@ -339,9 +323,7 @@ def reduction_text(
     row_name: str,
     acc_dtype: str,
     order: str,
-    instructions: Sequence[Instruction],
-    outs: Sequence[int],
-    in_dtypes: Sequence[str],
+    program: Program,
     constant_inputs: Sequence[int] = (),
     maybe_broadcast: Sequence[int] = (),
     prefix: str = "",
@@ -353,23 +335,20 @@ def reduction_text(
 
     An accumulator of stride 0 takes in a run of elements, in blocks that are joined pairwise, so
     that rounding errors grow with the logarithm of the length; otherwise each element goes into the
-    accumulator beside it. order: "run" or "rows" if every call is of that kind, else "any". outs:
-    the slots to fold, each into accumulators of its own. prefix: C text before the function.
-    apart: whether the elements of a run of the only input may not be contiguous. count: how many
-    elements every call has, if that is known. beside: how many accumulators other calls fill at the
-    same time; the order is that of a loop that fills all of them.
+    accumulator beside it. order: "run" or "rows" if every call is of that kind, else "any".
+    program: its results are folded, each into accumulators of its own. prefix: C text before the
+    function. apart: whether the elements of a run of the only input may not be contiguous. count:
+    how many elements every call has, if that is known. beside: how many accumulators other calls
+    fill at the same time; the order is that of a loop that fills all of them.
     """
-    body = body_text(name, instructions, outs, in_dtypes)
+    body = body_text(name, program)
     if body is None:
         return None
-    n_acc = len(outs)
-    elements = [slot_dtype(out, instructions, in_dtypes) for out in outs]
-    given = take.value_dtypes(instructions, in_dtypes) if instructions else ()
+    n_acc, in_dtypes = len(program.outs), program.in_dtypes
+    given = take.value_dtypes(program) if program.instructions else ()
     n_lanes = lanes(acc_dtype, n_acc + beside, given)
-    lines = _Fold(FOLDS[row_name], elements, acc_dtype, n_lanes)
-
-    tables = take.tables(instructions)
-    operands = _Operands(in_dtypes, n_acc, constant_inputs, maybe_broadcast, tables)
+    lines = _Fold(FOLDS[row_name], program.out_dtypes, acc_dtype, n_lanes)
+    operands = _Operands.of(program, constant_inputs, maybe_broadcast)
 
     def value(operands: _Operands, elements: _Elements | None = None) -> _Value:
         """Return a function from two parts of an index to the statement that sets v0, v1, ..."""
@@ -631,6 +610,12 @@ class _Operands:
     suffix: str = ""
     row: str = ""
 
+    @classmethod
+    def of(cls, program: Program, constant: Sequence[int], maybe: Sequence[int]) -> _Operands:
+        """Return the operands of a loop whose first ones are the results of a program."""
+        tables = take.tables(program)
+        return cls(program.in_dtypes, len(program.outs), constant, maybe, tables)
+
     def of_row(self, suffix: str, row: str) -> _Operands:
         """Return the operands of a row, under names of their own."""
         return replace(self, suffix=suffix, row=row)
@@ -700,23 +685,18 @@ def _function(name: str, lines: Sequence[str], prefix: str = "", count: int | No
 
 def file_text(
     definitions: Iterable[str],
-    programs: Iterable[tuple[Sequence[Instruction], Sequence[str]]],
+    programs: Iterable[Program],
     simd: bool = True,
     head: str = "",
 ) -> str:
-    """Return a C file with definitions, and only the declarations that their programs need.
-
-    programs: (instructions, input dtypes) of each loop.
-    """
+    """Return a C file with definitions, and only the declarations that their programs need."""
     needed: tuple[set[str], set[str], set[str]] = (set(), set(), set())
-    for instructions, in_dtypes in programs:
-        slots = list(in_dtypes)
-        needed[2].update(csource.SPECIAL.intersection(in_dtypes))
-        for one in instructions:
-            parts = csource.requirements(one.op, [slots[a] for a in one.args], one.dtype)
+    for program in programs:
+        needed[2].update(csource.SPECIAL.intersection(program.in_dtypes))
+        for one in program.instructions:
+            parts = csource.requirements(one.op, program.arguments(one), one.dtype)
             for all_of, part in zip(needed, parts, strict=True):
                 all_of.update(part)
-            slots.append(one.dtype)
     support, libm, used = map(sorted, needed)
     return "\n".join(
         [

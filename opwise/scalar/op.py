@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -148,7 +148,7 @@ class ScalarOp(Op):
             return 0.1
         return self.row.cost * (max(1, n_inputs - 1) if self.row.nin < 0 else 1)
 
-    def unread(self) -> set[int]:
+    def unread(self) -> Set[int]:
         """Return the positions of the inputs that a loop over elements need not read."""
         return {0} if self.row is not None and self.row.ignores_first else set()
 

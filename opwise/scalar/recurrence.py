@@ -7,18 +7,18 @@ blocks.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
 from opwise.scalar import csource
-from opwise.scalar.composite import Instruction, Literal
 from opwise.scalar.dtypes import CONTINUOUS, INTEGERS
 from opwise.scalar.innerloops import Access, Growth, Repeated, Sum, texts
-from opwise.scalar.loops import slot_dtype
-from opwise.scalar.op import Cast, ScalarOp
+from opwise.scalar.op import Cast
+from opwise.scalar.program import IllFormed, Instruction, Literal, Mark, Program
 
 Shape = tuple[int, ...]
 
@@ -30,39 +30,26 @@ LEFT = 2
 FAILED = 3
 
 
-class Mark(ScalarOp):
-    """An instruction that computes no scalar operation.
-
-    Those of one class with equal ``of`` are equal.
-    """
-
-    def __init__(self, *of: int | None) -> None:
-        super().__init__()
-        self.of = of
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.of == getattr(other, "of", None)
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.of))
-
-    def has_cost(self) -> bool:
-        return True
-
-
 class Opens(Mark):
     """Begins an inner loop: the instructions up to its ``Closes``; its value counts the steps.
 
     ``Opens(n)`` has n steps, ``Opens(None)`` as many as the number that it reads.
     """
 
+    begins = True
+
+    def takes(self, n: int) -> bool:
+        return n == (self.of[0] is None)
+
 
 class Carried(Mark):
     """A value that may change: each inner step hands it to the next one.
 
-    It stands before the block that is opened next, and begins as what it reads, if anything.
-    After the loop it is that of the last step. Nothing else of the loop may be read there.
+    It stands before the block that is opened next, and begins as what it reads. After the loop it
+    is that of the last step. Nothing else of the loop may be read there.
     """
+
+    nin = 1
 
 
 class Closes(Mark):
@@ -71,25 +58,45 @@ class Closes(Mark):
     If the condition holds after a step, that one is the last.
     """
 
+    ends = True
+
+    def takes(self, n: int) -> bool:
+        return n in (2 * self.of[0], 2 * self.of[0] + 1)
+
 
 class Branches(Mark):
     """Begins a branch, which is run if the condition that it reads holds."""
+
+    nin = 1
+    begins = True
 
 
 class Otherwise(Mark):
     """Ends that branch and begins the other one."""
 
+    nin = 0
+    begins = ends = True
+
 
 class Joins(Mark):
     """Ends the other branch. What stands right behind it are ``Chosen``."""
+
+    nin = 0
+    ends = True
 
 
 class Chosen(Mark):
     """A value of the branch that was run; reads that of each."""
 
+    nin = 2
+    reads_ended = True
+
 
 class Length(Mark):
     """The length of an operand, ``Length(operand, dimension)``."""
+
+    nin = 0
+    is_constant = True
 
 
 class Scratch(Mark):
@@ -97,6 +104,9 @@ class Scratch(Mark):
 
     Its elements are not set. Each run of the instruction gives the same memory.
     """
+
+    def takes(self, n: int) -> bool:
+        return n > 0
 
 
 class Read(Mark):
@@ -106,34 +116,46 @@ class Read(Mark):
     from the end, and the step fails where there is no such element.
     """
 
+    def takes(self, n: int) -> bool:
+        return n == len(self.of) - 1
+
 
 class ReadUnless(Mark):
     """An element of an array, ``ReadUnless(operand)``, or 0; reads a condition and the indices."""
+
+    def takes(self, n: int) -> bool:
+        return n > 0
 
 
 class Write(Mark):
     """Writes an element of an array in memory; reads what ``Read`` reads, and the new value."""
 
+    def takes(self, n: int) -> bool:
+        return n == len(self.of)
+
 
 class Short(Mark):
     """Leaves all steps to the VM if a number that none changes is larger, ``Short(most)``."""
+
+    nin = 1
 
 
 class Fails(Mark):
     """The step fails if the condition that it reads holds."""
 
+    nin = 1
 
-@dataclass(frozen=True)
-class Recurrence:
+
+@dataclass(frozen=True, kw_only=True)
+class Recurrence(Program):
     """A scalar program that is repeated.
 
     Its input slots are the elements of rows and constants in C order: a row of each sequence, a row
     of each tap of each state, each constant. Those in memory have no slots: their lengths are
     -1 for any, -1 - n for at most n. A state in memory has the tap of one step, and keeps one row.
+    In the place of ``outs``, it has states and results.
     """
 
-    in_dtypes: tuple[str, ...]
-    instructions: tuple[Instruction, ...]
     #: shapes of the rows of sequences and states, and of constants
     sequences: tuple[Shape, ...]
     states: tuple[Shape, ...]
@@ -152,6 +174,33 @@ class Recurrence:
     turned: frozenset[int] = frozenset()
     #: sequences of numbers of int64 that are a range, and its steps
     ranges: tuple[tuple[int, int], ...] = ()
+
+    def check(self) -> Self:
+        super().check()
+        ranks = dict(enumerate(map(len, self.shapes)))
+        outputs = len(self.sequences) + len(self.states)
+        writable = set(range(len(self.sequences), outputs))
+        for slot, one in self.numbered():
+            if not isinstance(one.op, Scratch | Length | Read | ReadUnless | Write):
+                continue
+            operand = one.op.of[0]
+            if isinstance(one.op, Scratch):
+                ranks[operand] = len(one.args)
+                writable.add(operand)
+            n_indices = len(one.args) - isinstance(one.op, ReadUnless | Write)
+            if isinstance(one.op, Length):
+                fits = one.op.of[1] < ranks.get(operand, 0)
+            else:
+                fits = n_indices == ranks.get(operand)
+            if not fits or (isinstance(one.op, Write) and operand not in writable):
+                raise IllFormed(f"%{slot} asks of operand {operand} what it has not:\n{self}")
+        return self
+
+    def read_at_end(self) -> Iterator[int]:
+        for slots in (*self.new, *(slots for _, slots in self.results)):
+            yield from slots
+        yield from self.leaves
+        yield from [] if self.ends is None else [self.ends]
 
     @property
     def shapes(self) -> list[Shape]:
@@ -328,8 +377,7 @@ class _Lines:
                 self.fails = True
                 bodies[-1].append(f"if ({args[0]}) goto failed;")
             else:
-                dtypes = [slot_dtype(a, of.instructions, of.in_dtypes) for a in one.args]
-                text = csource.step_c(op, args, dtypes, one.dtype, alone=True)
+                text = csource.step_c(op, args, of.arguments(one), one.dtype, alone=True)
                 if text is None:
                     return False
                 depth = max(depth, 0 if isinstance(op, Literal) else floors[-1])
@@ -340,7 +388,7 @@ class _Lines:
         return True
 
     def _is_float(self, slot: int) -> bool:
-        return slot_dtype(slot, self.of.instructions, self.of.in_dtypes) in CONTINUOUS
+        return self.of.dtypes[slot] in CONTINUOUS
 
     def _note(self, slot: int, one: Instruction, depths: list[int]) -> None:
         """Note whether an operation calls functions, and whether its value grows evenly."""
@@ -390,12 +438,11 @@ class _Lines:
 
     def _stays(self, slot: int) -> Sum | None:
         """Return an integer that is the same in all steps of the present loop, as a sum."""
-        dtype = slot_dtype(slot, self.of.instructions, self.of.in_dtypes)
+        dtype = self.of.dtypes[slot]
         if dtype not in INTEGERS or dtype == "uint64":
             return None
         plain = Sum(f"(ow_i64){self.slots[slot]}")
-        k = slot - len(self.of.in_dtypes)
-        one = self.of.instructions[k] if k >= 0 else None
+        one = self.of.instruction(slot)
         if one is not None and isinstance(one.op, Literal):
             value = int(one.op.value)
             return Sum("", value) if abs(value) < 2**40 else plain
@@ -413,7 +460,7 @@ class _Lines:
         """Return the statements at the end of a block. args: C expressions of what it reads."""
         assert isinstance(one.op, Mark) and one.op.of[0] is not None
         of, n = self.of, one.op.of[0]
-        types = [csource.c_type(slot_dtype(a, of.instructions, of.in_dtypes)) for a in one.args[:n]]
+        types = [csource.c_type(of.dtypes[a]) for a in one.args[:n]]
         # a new value may be an old one of another carried one, which is about to change
         new = [
             f"const {type_} new_{a} = {b};"
@@ -584,7 +631,7 @@ class _Lines:
                 f"ow_i64 row{k} = st[{place + 1}] % rows{k};",
             ]
             for e, (slot, at) in enumerate(zip(slots, self._elements(k, shape), strict=True)):
-                type_ = csource.c_type(slot_dtype(slot, of.instructions, of.in_dtypes))
+                type_ = csource.c_type(of.dtypes[slot])
                 self.before.append(f"char *const z{k}_{e} = p[{k}] + {at};")
                 # a new value may be an old one of another state, which is about to change
                 self.each.append(f"const {type_} n{k}_{e} = {self.slots[slot]};")

@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Self
 
 import numpy as np
 
 from opwise.scalar import csource, loops
-from opwise.scalar.composite import Instruction
 from opwise.scalar.op import Cast, cast_op
+from opwise.scalar.program import IllFormed, Instruction, Mark, Program
 
 #: the most nanoseconds an element that a later pass spends to compute a value again
 MAX_FREE_COST = 1.5
@@ -46,46 +46,35 @@ struct ow_rows {
 };"""
 
 
-class RowFold(NamedTuple):
-    """The instruction that reduces a wide slot to a narrow one."""
-
-    #: name of an operation in ``loops.FOLDS``
-    row: str
-    #: the dtype that it accumulates in
-    acc: str
-    args: tuple[int, ...]
-    #: of the result
-    dtype: str
+class OfRow(Mark):
+    """An instruction whose result is one number for each row, of a wide operand if of any."""
 
 
-class RowWindow(NamedTuple):
-    """The instruction that adds up, for each element of a wide slot, some of its neighbours.
+class RowFold(OfRow):
+    """Reduces a wide slot: ``RowFold(name in loops.FOLDS, dtype that it accumulates in)``."""
+
+    nin = 1
+
+
+class RowFirst(OfRow):
+    """Takes the first element of a wide input; 0 if it is not finite."""
+
+    nin = 1
+
+
+class RowLength(OfRow):
+    """Counts the elements of a row."""
+
+    nin = 0
+
+
+class RowWindow(Mark):
+    """Adds up, for each element of a wide slot, some of its neighbours, ``RowWindow(first, last)``.
 
     They are ``first`` to ``last`` places behind it; there are zeros beyond the ends of a row.
     """
 
-    first: int
-    last: int
-    args: tuple[int, ...]
-    #: of the operand and of the result
-    dtype: str
-
-
-class RowFirst(NamedTuple):
-    """The instruction that takes the first element of a wide input; 0 if it is not finite."""
-
-    args: tuple[int, ...]
-    dtype: str
-
-
-class RowLength(NamedTuple):
-    """The instruction that counts the elements of a row; it has no operands."""
-
-    args: tuple[int, ...] = ()
-    dtype: str = "float64"
-
-
-RowInstruction = Instruction | RowFold | RowWindow | RowFirst | RowLength
+    nin = 1
 
 
 @dataclass(frozen=True)
@@ -95,32 +84,31 @@ class _Loop:
     level: int
     #: the slots that it stores, or reduces; the slot of the sums of neighbours
     roots: tuple[int, ...]
-    #: (row, acc) of a RowFold
-    fold: tuple[str, str] | None = None
+    #: the reduction, and the sum of neighbours
+    fold: RowFold | None = None
     window: RowWindow | None = None
 
 
-@dataclass(frozen=True)
-class RowProgram:
+@dataclass(frozen=True, kw_only=True)
+class RowProgram(Program):
     """Elementwise operations, reductions and sums of neighbours along rows."""
 
-    in_dtypes: tuple[str, ...]
     #: whether each input is a row of elements for each row, and not one number
     wide_inputs: tuple[bool, ...]
-    instructions: tuple[RowInstruction, ...]
-    outs: tuple[int, ...]
 
-    @cached_property
-    def dtypes(self) -> tuple[str, ...]:
-        """The dtype of each slot."""
-        return (*self.in_dtypes, *(one.dtype for one in self.instructions))
+    def check(self) -> Self:
+        super().check()
+        for slot, one in self.numbered():
+            if isinstance(one.op, OfRow | RowWindow) and not all(self.wide[a] for a in one.args):
+                raise IllFormed(f"%{slot} reads one number a row, and needs elements:\n{self}")
+        return self
 
     @cached_property
     def wide(self) -> tuple[bool, ...]:
         """Whether each slot is a row of elements."""
         wide = list(self.wide_inputs)
         for one in self.instructions:
-            wide.append(isinstance(one, Instruction | RowWindow) and any(wide[a] for a in one.args))
+            wide.append(not isinstance(one.op, OfRow) and any(wide[a] for a in one.args))
         return tuple(wide)
 
     @cached_property
@@ -129,7 +117,7 @@ class RowProgram:
         levels = [0] * len(self.in_dtypes)
         for one in self.instructions:
             before = max((levels[a] for a in one.args), default=0)
-            levels.append(before + isinstance(one, RowFold | RowWindow))
+            levels.append(before + isinstance(one.op, RowFold | RowWindow))
         return tuple(levels)
 
     @cached_property
@@ -154,18 +142,6 @@ class RowProgram:
         """About how long an element takes."""
         moved = sum(np.dtype(d).itemsize for d, w in zip(self.dtypes, self.wide, strict=True) if w)
         return max(sum(self._cost(slot) for slot in range(len(self.dtypes))), moved / 60)
-
-    def scalar_program(self) -> tuple[Instruction, ...]:
-        """Return the instructions with a cast in the place of each that is not elementwise.
-
-        They need the same C declarations.
-        """
-        return tuple(
-            one
-            if isinstance(one, Instruction)
-            else Instruction(cast_op(one.dtype), one.args or (0,), one.dtype)
-            for one in self.instructions
-        )
 
     def text(self, name: str) -> list[str] | None:
         """Return the C definitions, the function last; None if a part of it has no C."""
@@ -220,7 +196,7 @@ class RowProgram:
         for loop in self.loops:
             if loop.fold is not None and len(loop.roots) == 1 and len(found) < MOST_REDUCERS:
                 (slot,) = loop.roots
-                row, acc = loop.fold
+                row, acc = loop.fold.of
                 kind = row, self.dtypes[slot], acc
                 if kind in loops.REDUCTIONS and slot in self.loop_program(loop)[0]:
                     found[loop] = kind
@@ -231,12 +207,12 @@ class RowProgram:
         """The loops over the elements of a row, in order."""
         return self._plan[1]
 
-    def narrow_at(self, level: int) -> list[tuple[int, Instruction | RowFirst | RowLength]]:
+    def narrow_at(self, level: int) -> list[tuple[int, Instruction]]:
         """Return (slot, instruction) of the narrow slots of a level that no loop computes."""
         return [
             (slot, one)
-            for slot, one in enumerate(self.instructions, len(self.in_dtypes))
-            if isinstance(one, Instruction | RowFirst | RowLength)
+            for slot, one in self.numbered()
+            if not isinstance(one.op, RowFold)
             and not self.wide[slot]
             and self.levels[slot] == level
         ]
@@ -245,14 +221,12 @@ class RowProgram:
         """Return (slot that a loop reduces, slot of the result)."""
         return [
             (one.args[0], slot)
-            for slot, one in enumerate(self.instructions, len(self.in_dtypes))
-            if isinstance(one, RowFold)
-            and (one.row, one.acc) == loop.fold
-            and one.args[0] in loop.roots
+            for slot, one in self.numbered()
+            if one.op == loop.fold and one.args[0] in loop.roots
         ]
 
-    def loop_program(self, loop: _Loop) -> tuple[list[int], list[Instruction], list[int]]:
-        """Return (slots that a loop reads, its scalar program on them, slots of the results)."""
+    def loop_program(self, loop: _Loop) -> tuple[list[int], Program]:
+        """Return (slots that a loop reads, its program on them)."""
         stored = {*self.kept, *(s for s in self.outs if self.wide[s])}
         if loop.fold is None:
             stored.difference_update(loop.roots)
@@ -263,8 +237,8 @@ class RowProgram:
         takes = [s for s in takes if s not in set(inside)]
         places = {s: i for i, s in enumerate((*takes, *inside))}
         instructions = []
-        for one in map(self._instruction, inside):
-            assert isinstance(one, Instruction)
+        for slot in inside:
+            one = self.instructions[slot - len(self.in_dtypes)]
             instructions.append(one._replace(args=tuple(places[a] for a in one.args)))
         outs = [places[s] for s in loop.roots]
         if not instructions:  # it reduces what lies in memory
@@ -273,28 +247,24 @@ class RowProgram:
                 for i, s in enumerate(takes)
             ]
             outs = [len(takes) + o for o in outs]
-        return takes, instructions, outs
-
-    def _instruction(self, slot: int) -> RowInstruction | None:
-        k = slot - len(self.in_dtypes)
-        return self.instructions[k] if k >= 0 else None
+        in_dtypes = tuple(self.dtypes[s] for s in takes)
+        return takes, Program(in_dtypes, tuple(instructions), tuple(outs))
 
     @cached_property
-    def windows(self) -> dict[int, RowWindow]:
+    def windows(self) -> dict[int, Instruction]:
         """The sums of neighbours, by slot. Both their operands and they are in memory."""
-        numbered = enumerate(self.instructions, len(self.in_dtypes))
-        return {slot: one for slot, one in numbered if isinstance(one, RowWindow)}
+        return {slot: one for slot, one in self.numbered() if isinstance(one.op, RowWindow)}
 
     def _cost(self, slot: int) -> float:
         """Return about how many nanoseconds a slot takes for each element."""
-        one = self._instruction(slot)
-        if one is None or (not self.wide[slot] and not isinstance(one, RowFold)):
+        one = self.instruction(slot)
+        if one is None or (not self.wide[slot] and not isinstance(one.op, RowFold)):
             return 0.0
-        if isinstance(one, RowFold):
+        if isinstance(one.op, RowFold):
             return 0.25
-        if isinstance(one, RowWindow):
-            return 0.05 * (one.last - one.first + 1)
-        assert isinstance(one, Instruction)
+        if isinstance(one.op, RowWindow):
+            first, last = one.op.of
+            return 0.05 * float(last - first + 1)
         cost = _CAST_COST if isinstance(one.op, Cast) else one.op.element_cost(len(one.args))
         return cost * (0.4 if one.dtype == "float32" else 1.0)
 
@@ -306,7 +276,7 @@ class RowProgram:
         stored, found, pending = {*stored, *self.windows}, set(), list(roots)
         while pending:
             slot = pending.pop()
-            one = self._instruction(slot)
+            one = self.instruction(slot)
             if slot in found or slot in stored or one is None or not self.wide[slot]:
                 continue
             found.add(slot)
@@ -328,10 +298,9 @@ class RowProgram:
         again: dict[int, float] = {}
         kept = sorted(stored)
         for slot in sorted(users):
-            one = self._instruction(slot)
-            assert one is not None
+            one = self.instructions[slot - len(self.in_dtypes)]
             cost = self._cost(slot) + sum(again.get(a, 0.0) for a in one.args)
-            if isinstance(one, Instruction) and not loops.is_cheap([one]):
+            if not isinstance(one.op, Mark) and not loops.is_cheap([one]):
                 cost = np.inf
             again[slot] = cost
             if slot in given or slot in stored:
@@ -357,19 +326,19 @@ class RowProgram:
             ]
             if stores:
                 found.append(_Loop(level, tuple(sorted(stores))))
-            folds: dict[tuple[str, str, int | None], list[int]] = {}
+            folds: dict[tuple[RowFold, int | None], list[int]] = {}
             for one in self.instructions:
-                if isinstance(one, RowFold) and self.levels[one.args[0]] == level:
+                if isinstance(one.op, RowFold) and self.levels[one.args[0]] == level:
                     # loops of extrema have one result: they look for NaN beside it
-                    apart = None if one.row in ("add", "mul") else one.args[0]
-                    folds.setdefault((one.row, one.acc, apart), []).append(one.args[0])
+                    apart = None if one.op.of[0] in ("add", "mul") else one.args[0]
+                    folds.setdefault((one.op, apart), []).append(one.args[0])
             found += [
-                _Loop(level, tuple(dict.fromkeys(roots)), how[:2]) for how, roots in folds.items()
+                _Loop(level, tuple(dict.fromkeys(roots)), op) for (op, _), roots in folds.items()
             ]
             found += [
-                _Loop(level, (slot,), window=one)
+                _Loop(level, (slot,), window=one.op)
                 for slot, one in self.windows.items()
-                if self.levels[one.args[0]] == level
+                if isinstance(one.op, RowWindow) and self.levels[one.args[0]] == level
             ]
         return found
 
@@ -397,20 +366,20 @@ class _Lines:
         if loop in self.of.reducers:
             return []
         if loop.window is not None:
-            return [_window_text(self.names[loop], loop.window, self.by_rows)]
-        takes, instructions, outs = self.of.loop_program(loop)
-        dtypes, name = [self.of.dtypes[s] for s in takes], self.names[loop]
+            type_, (first, last) = self.type(loop.roots[0]), loop.window.of
+            return [_window_text(self.names[loop], type_, first, last, self.by_rows)]
+        takes, program = self.of.loop_program(loop)
+        name = self.names[loop]
         constant = [
             i for i, s in enumerate(takes) if self.narrow_is_constant and not self.of.wide[s]
         ]
         if loop.fold is None:
-            text = loops.elemwise_text(name, instructions, outs, dtypes, constant, count=self.count)
+            text = loops.elemwise_text(name, program, constant, count=self.count)
         else:
-            row, acc = loop.fold
+            row, acc = loop.fold.of
             text = loops.reduction_text(
-                name, row, acc, self.order, instructions, outs, dtypes, constant,
-                count=self.count,
-            )  # fmt: skip
+                name, row, acc, self.order, program, constant, count=self.count
+            )
         return text and [*text[:-1], f"static {text[-1]}"]
 
     def lines(self) -> list[str]:
@@ -434,21 +403,22 @@ class _Lines:
     def accumulators(self, loop: _Loop) -> dict[int, str]:
         """Return the name of the accumulator for each slot that a loop reduces."""
         assert loop.fold is not None
-        return {slot: f"a{slot}_{loop.fold[0]}_{loop.fold[1]}" for slot in loop.roots}
+        row, acc = loop.fold.of
+        return {slot: f"a{slot}_{row}_{acc}" for slot in loop.roots}
 
     def expressions(self, level: int, at: str) -> list[tuple[int, str]]:
         """Return (slot, C expression) of the work on narrow slots of a level."""
         found = []
         for slot, one in self.of.narrow_at(level):
-            if isinstance(one, RowFirst):
+            if isinstance(one.op, RowFirst):
                 first = self.first(*one.args)
                 found.append((slot, f"(n && {first} - {first} == 0 ? {first} : 0)"))
                 continue
-            if isinstance(one, RowLength):
+            if isinstance(one.op, RowLength):
                 found.append((slot, f"({self.type(slot)})n"))
                 continue
-            args, dtypes = [f"x{a}{at}" for a in one.args], [self.of.dtypes[a] for a in one.args]
-            text = csource.step_c(one.op, args, dtypes, one.dtype)
+            args = [f"x{a}{at}" for a in one.args]
+            text = csource.step_c(one.op, args, self.of.arguments(one), one.dtype)
             assert text is not None
             found.append((slot, text))
         return found
@@ -486,9 +456,10 @@ class _Straight(_Lines):
 
     def loop(self, loop: _Loop) -> list[str]:
         if loop.window is not None:
-            (slot,), (x,) = loop.roots, loop.window.args
+            (slot,) = loop.roots
+            (x,) = self.of.windows[slot].args
             return [f"{self.names[loop]}((void *){self.at[slot]}, (void *){self.at[x]}, n);"]
-        of, (takes, _, _) = self.of, self.of.loop_program(loop)
+        of, (takes, _) = self.of, self.of.loop_program(loop)
         operands = [self.at[s] if of.wide[s] else f"&x{s}" for s in takes]
         steps = [self.size(s) if of.wide[s] else 0 for s in takes]
         lines, after = [], []
@@ -496,7 +467,7 @@ class _Straight(_Lines):
             operands = [*(self.at[s] for s in loop.roots), *operands]
             steps = [*map(self.size, loop.roots), *steps]
         else:
-            row, acc = loop.fold
+            row, acc = loop.fold.of
             start = csource.literal(loops.FOLDS[row].start(acc), acc)
             totals = self.accumulators(loop)
             lines = [f"{csource.c_type(acc)} {total} = {start};" for total in totals.values()]
@@ -559,15 +530,16 @@ class _Turned(_Lines):
 
     def loop(self, loop: _Loop) -> list[str]:
         if loop.window is not None:
-            (slot,), (x,) = loop.roots, loop.window.args
+            (slot,) = loop.roots
+            (x,) = self.of.windows[slot].args
             return [f"{self.names[loop]}(w{slot}, d{slot}, w{x}, d{x}, n);"]
-        of, (takes, _, _) = self.of, self.of.loop_program(loop)
+        of, (takes, _) = self.of, self.of.loop_program(loop)
         name, slots = self.names[loop], [*(loop.roots if loop.fold is None else ()), *takes]
         steps, count = [str(self.size(s)) for s in slots], str(TURNED_ROWS)
         if loop.fold is None:
             operands = [f"(w{s} + j * d{s})" if of.wide[s] else f"x{s}" for s in slots]
             return ["for (ow_i64 j = 0; j < n; j++)", *_call(name, operands, steps, count)]
-        row, acc = loop.fold
+        row, acc = loop.fold.of
         type_, size = csource.c_type(acc), np.dtype(acc).itemsize
         start, totals = csource.literal(loops.FOLDS[row].start(acc), acc), self.accumulators(loop)
         lines = [f"{type_} {total}[{TURNED_ROWS}];" for total in totals.values()]
@@ -643,13 +615,13 @@ def _call(name: str, operands: Iterable[str], steps: Iterable[str], count: str) 
 _MAX_TERMS = 16
 
 
-def _window_text(name: str, window: RowWindow, by_rows: bool) -> str:
+def _window_text(name: str, type_: str, first: int, last: int, by_rows: bool) -> str:
     """Return the C function that adds up neighbours: ``z[j]`` becomes a sum of ``x``.
 
-    by_rows: of the same element of TURNED_ROWS rows side by side, not along one row. Elements near
-    the ends of a row, ``from`` in front and others from ``to`` on, have fewer neighbours.
+    type_: of the elements. first, last: see ``RowWindow``. by_rows: of the same element of
+    TURNED_ROWS rows side by side, not along one row. Elements near the ends of a row, ``from`` in
+    front and others from ``to`` on, have fewer neighbours.
     """
-    type_, first, last = csource.c_type(window.dtype), window.first, window.last
     if by_rows:
         operands = f"{type_} *restrict z, ow_i64 dz, const {type_} *restrict x, ow_i64 dx"
         to, of = "z[j * dz + r]", "x[(j + {}) * dx + r]"

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS, cast_op
-from opwise.scalar.rowloops import RowFirst, RowFold, RowInstruction, RowLength, RowProgram
+from opwise.scalar.program import Instruction
+from opwise.scalar.rowloops import RowFirst, RowFold, RowLength, RowProgram
 
 _FLOATS = ("float32", "float64")
 
@@ -27,11 +27,11 @@ class _Copy:
 
     def __init__(self, program: RowProgram) -> None:
         self.of = program
-        self.instructions: list[RowInstruction] = []
+        self.instructions: list[Instruction] = []
         #: slots of the copy, by those of the program
         self.at = list(range(len(program.in_dtypes)))
 
-    def add(self, one: RowInstruction) -> int:
+    def add(self, one: Instruction) -> int:
         """Append an instruction on slots of the copy; return its slot."""
         self.instructions.append(one)
         return len(self.of.in_dtypes) + len(self.instructions) - 1
@@ -44,7 +44,11 @@ class _Copy:
         """Append a cast; return its slot."""
         return self.add(Instruction(cast_op(dtype), (slot,), dtype))
 
-    def same(self, one: RowInstruction) -> int:
+    def sum(self, slot: int) -> int:
+        """Append the sum of a slot of float64; return its slot."""
+        return self.add(Instruction(RowFold("add", "float64"), (slot,), "float64"))
+
+    def same(self, one: Instruction) -> int:
         """Append an instruction of the program as it is; return its slot."""
         return self.add(one._replace(args=tuple(self.at[a] for a in one.args)))
 
@@ -67,11 +71,9 @@ class _Copy:
 
 def _of(program: RowProgram, slot: int, name: str) -> Instruction | None:
     """Return the instruction of a slot if it applies this operation of the table."""
-    k = slot - len(program.in_dtypes)
-    one = program.instructions[k] if k >= 0 else None
-    if isinstance(one, Instruction) and one.op.row is not None and one.op.row.name == name:
-        return one
-    return None
+    one = program.instruction(slot)
+    is_it = one is not None and one.op.row is not None and one.op.row.name == name
+    return one if is_it else None
 
 
 # --- divisions ------------------------------------------------------------------------------------
@@ -79,7 +81,7 @@ def _of(program: RowProgram, slot: int, name: str) -> Instruction | None:
 
 def _without_divisions(program: RowProgram) -> RowProgram:
     copy, reciprocals = _Copy(program), {}
-    for slot, one in enumerate(program.instructions, len(program.in_dtypes)):
+    for slot, one in program.numbered():
         if _divides_by_root(program, slot):
             element, root = (copy.at[a] for a in one.args)
             if root not in reciprocals:
@@ -108,11 +110,11 @@ def _with_deviations(program: RowProgram) -> RowProgram:
     copy, of_squares_too = _Copy(program), {x for x, _ in squares.values()}
     #: by x, slots of: its first element, deviations from that, their sum, the length of the row
     deviations: dict[int, tuple[int, int, int, int]] = {}
-    for slot, one in enumerate(program.instructions, len(program.in_dtypes)):
+    for slot, one in program.numbered():
         if slot in squares:
             x, centre = squares[slot]
             first, d, total, n = deviations[x]
-            of_squares = copy.add(RowFold("add", "float64", (copy.apply("sqr", d),), "float64"))
+            of_squares = copy.sum(copy.apply("sqr", d))
             mean = copy.apply("true_div", total, n)
             about_mean = copy.apply("sub", of_squares, copy.apply("mul", total, mean))
             off = copy.apply("sub", copy.apply("add", first, mean), copy.cast(copy.at[centre]))
@@ -124,10 +126,12 @@ def _with_deviations(program: RowProgram) -> RowProgram:
         elif _is_sum(one) and one.args[0] in of_squares_too:
             (x,) = one.args
             if x not in deviations:
-                first = copy.cast(copy.add(RowFirst((x,), program.dtypes[x])))
+                first = copy.add(Instruction(RowFirst(), (x,), program.dtypes[x]))
+                first = copy.cast(first)
                 d = copy.apply("sub", copy.cast(x), first)
-                total = copy.add(RowFold("add", "float64", (d,), "float64"))
-                deviations[x] = first, d, total, copy.add(RowLength())
+                total = copy.sum(d)
+                n = copy.add(Instruction(RowLength(), (), "float64"))
+                deviations[x] = first, d, total, n
             first, _, total, n = deviations[x]
             whole = copy.apply("add", total, copy.apply("mul", n, first))
             copy.at.append(copy.cast(whole, one.dtype))
@@ -136,10 +140,9 @@ def _with_deviations(program: RowProgram) -> RowProgram:
     return copy.program()
 
 
-def _is_sum(one: RowInstruction) -> bool:
+def _is_sum(one: Instruction) -> bool:
     """Return whether an instruction adds up float32 in float64."""
-    wanted = ("add", "float64", "float32")
-    return isinstance(one, RowFold) and (one.row, one.acc, one.dtype) == wanted
+    return one.op == RowFold("add", "float64") and one.dtype == "float32"
 
 
 def _sums_of_squares(program: RowProgram) -> dict[int, tuple[int, int]]:

@@ -6,21 +6,17 @@ of its elements, which stays the same from element to element (linkers/csupport/
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from opwise.scalar import csource
-from opwise.scalar.composite import Instruction
-from opwise.scalar.op import BinaryScalarOp
+from opwise.scalar.program import Mark, Program
 
 
-class Take(BinaryScalarOp):
+class Take(Mark):
     """The element of a table at an index, which is in range and not negative."""
+
+    nin = 2
 
     def element_flops(self, n_inputs: int) -> int | None:
         return 0
-
-    def has_cost(self) -> bool:
-        return True
 
     def element_cost(self, n_inputs: int) -> float:
         return 0.5
@@ -29,15 +25,15 @@ class Take(BinaryScalarOp):
 take = Take()
 
 
-def tables(instructions: Sequence[Instruction]) -> frozenset[int]:
+def tables(program: Program) -> frozenset[int]:
     """Return the slots of a program that are tables."""
-    return frozenset(one.args[0] for one in instructions if isinstance(one.op, Take))
+    return frozenset(one.args[0] for one in program.instructions if isinstance(one.op, Take))
 
 
-def value_dtypes(instructions: Sequence[Instruction], in_dtypes: Sequence[str]) -> list[str]:
+def value_dtypes(program: Program) -> list[str]:
     """Return the dtypes of the inputs of a program that are not indices into tables."""
-    indices = {one.args[1] for one in instructions if isinstance(one.op, Take)}
-    return [dtype for slot, dtype in enumerate(in_dtypes) if slot not in indices]
+    indices = {one.args[1] for one in program.instructions if isinstance(one.op, Take)}
+    return [dtype for slot, dtype in enumerate(program.in_dtypes) if slot not in indices]
 
 
 def parameter(name: str, dtype: str) -> str:

@@ -15,6 +15,7 @@ from opwise.scalar import dtypes
 from opwise.scalar.cinterface import c_type
 from opwise.scalar.composite import Composite
 from opwise.scalar.op import ScalarOp
+from opwise.scalar.program import Program
 from opwise.scalar.types import get_scalar_type
 
 #: what may need the GIL, or has a state that calls share
@@ -133,22 +134,14 @@ def _definition(name: str, lines: str, body: str, in_dtypes: Sequence[str], out:
     )
 
 
-def functions_of(
-    programs: Iterable[tuple[Sequence[Any], Sequence[str]]],
-) -> list[UserFunction]:
-    """Return the functions that scalar programs call, each once.
-
-    programs: (instructions, input dtypes).
-    """
+def functions_of(program: Program) -> list[UserFunction]:
+    """Return the functions that a program calls, each once."""
     found: dict[str, UserFunction] = {}
-    for instructions, in_dtypes in programs:
-        slots = list(in_dtypes)
-        for one in instructions:
-            if has_c_code(one.op):
-                function = function_of(one.op, tuple(slots[a] for a in one.args), one.dtype)
-                if function is not None:
-                    found[function.name] = function
-            slots.append(one.dtype)
+    for one in program.instructions:
+        if has_c_code(one.op):
+            function = function_of(one.op, tuple(program.arguments(one)), one.dtype)
+            if function is not None:
+                found[function.name] = function
     return list(found.values())
 
 

@@ -13,7 +13,8 @@ from opwise.graph.costs import ArrayShapes
 from opwise.graph.null import is_disconnected
 from opwise.graph.op import Lengths, Op, Storage, Values
 from opwise.graph.variable import Var
-from opwise.scalar.composite import Instruction, text_of
+from opwise.scalar.composite import text_of
+from opwise.scalar.program import Instruction
 from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.reduce import CAReduce

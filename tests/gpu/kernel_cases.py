@@ -8,8 +8,8 @@ from opwise.gpu.kernels.lowerings.indexing import lower_row_scatter
 from opwise.gpu.lowering import lower
 from opwise.sandbox.rng_mrg import mrg_uniform
 from opwise.scalar import Composite, dtypes
-from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS, cast_op
+from opwise.scalar.program import Instruction
 from opwise.scalar.spec import ROWS
 from opwise.sparse import sd_csr
 from opwise.tensor import (
@@ -84,7 +84,7 @@ def every_row(dtype):
         except TypeError:
             continue
         step = Instruction(OPS[name], tuple(range(count)), out)
-        if ScalarProgram((step,), (n,), (dtype,) * n).missing() is None:
+        if ScalarProgram((dtype,) * n, (step,), (n,)).missing() is None:
             steps.append(step)
     casts = [Instruction(cast_op(d), (0,), d) for d in dtypes.ALL[:12] if d != dtype]
     steps += casts

@@ -8,8 +8,8 @@ import pytest
 import opwise.tensor as T
 from opwise.compile import deep_copy_op
 from opwise.scalar import Composite
-from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS, cast_op
+from opwise.scalar.program import Instruction
 from opwise.tensor import Elemwise, Join, Split, TensorType
 from opwise.tensor.join import MakeVector
 

@@ -87,7 +87,7 @@ def test_every_row(dtype):
     """Each expression of the scalar table is CUDA, and so is each cast."""
     texts = []
     for op in kernel_cases.every_row(dtype):
-        program = ScalarProgram.of(op, op.in_dtypes, [op.slot_dtype(s) for s in op.outs])
+        program = ScalarProgram.of(op, op.in_dtypes, op.program.out_dtypes)
         assert program.missing() is None
         texts.append(ElementwiseKernels(program, 1, [(False,)] * op.nin).strided[False])
     log, _ = nvrtc.compile_text(module_text(texts), 90, OPTIONS)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from opwise.scalar import Composite
-from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS
+from opwise.scalar.program import Instruction
 from opwise.tensor import Argmax, CAReduce, MaxAndArgmax, Prod, Sum, TensorType
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.reduce import All, Any

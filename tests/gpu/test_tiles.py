@@ -15,8 +15,8 @@ from opwise.gpu.kernels import layouts, tiles
 from opwise.gpu.kernels.kernel import DeviceLimits, Layout
 from opwise.gpu.lowering import lower
 from opwise.scalar import Composite
-from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS, cast_op
+from opwise.scalar.program import Instruction
 from opwise.tensor import Elemwise, TensorType
 from opwise.tensor.extra_ops import cpu_contiguous
 

@@ -11,8 +11,8 @@ from opwise.errors import CompileError
 from opwise.linkers import cbuild, kernels, resources
 from opwise.linkers.lowering import C_DTYPES
 from opwise.scalar import Composite, csource
-from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS
+from opwise.scalar.program import Instruction
 from opwise.scalar.spec import ROWS
 from opwise.tensor import Elemwise, TensorType
 from opwise.tensor.extra_ops import DiffOp

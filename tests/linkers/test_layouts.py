@@ -9,8 +9,8 @@ from opwise.compile import deep_copy_op
 from opwise.linkers.lowering import C_DTYPES
 from opwise.sandbox.rng_mrg import mrg_uniform
 from opwise.scalar import Composite
-from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS
+from opwise.scalar.program import Instruction
 from opwise.tensor import CAReduce, Elemwise, Sum, TensorType
 from opwise.tensor.mapreduce import MapReduce
 

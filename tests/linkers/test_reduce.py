@@ -14,8 +14,8 @@ import theano
 import theano.tensor as T
 from opwise.linkers import opwise_c, resources
 from opwise.scalar import Composite
-from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS
+from opwise.scalar.program import Instruction
 from opwise.tensor import CAReduce, Elemwise, Prod, Sum, TensorType
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.reduce import All, Any

@@ -15,7 +15,7 @@ from benchmark.numpy_programs.programs import (
 from opwise import function, shared
 from opwise.ifelse import ifelse
 from opwise.loops import Scan, memory, scan, small, until
-from opwise.loops.program import NotSmall, Program
+from opwise.loops.program import Builder, NotSmall
 from opwise.scalar.recurrence import Write
 from opwise.tensor import inc_subtensor, set_subtensor
 
@@ -412,7 +412,7 @@ def test_the_vm_writes_states_in_memory_too(n, left):
 
 def test_a_program_forgets_what_is_taken_back():
     """Slots are given again: what was known of them is not known of others."""
-    p = Program(["int64"], 0, 1)
+    p = Builder(["int64"], 0, 1)
     held = p.held(0, "int64", 1)
     before = p.state()
     with pytest.raises(NotSmall), p.short_loop(held.length(p, 0)) as i:
@@ -425,7 +425,7 @@ def test_a_program_forgets_what_is_taken_back():
 
 
 def test_numbers_become_an_array_in_memory():
-    p = Program(["float64"] * 3, 0, 1)
+    p = Builder(["float64"] * 3, 0, 1)
     p.writable.add(0)
     memory.settle(p, [(np.arange(3), p.held(0, "float64", 1))])
     writes = [one for one in p.instructions if isinstance(one.op, Write)]

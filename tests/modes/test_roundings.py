@@ -13,8 +13,8 @@ from opwise.modes.debugging import perturbation
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.rule import rule
 from opwise.scalar import Composite
-from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS
+from opwise.scalar.program import Instruction
 from opwise.tensor import Elemwise, Sum
 from opwise.tensor.assertion import Assert
 from opwise.tensor.mapreduce import MapReduce

@@ -7,8 +7,8 @@ import pytest
 
 from opwise.graph.traversal import io_toposort
 from opwise.scalar import Cast, Composite, constant, csource, get_scalar_type
-from opwise.scalar.composite import Instruction, Literal
 from opwise.scalar.op import OPS, cast_op
+from opwise.scalar.program import Instruction, Literal
 
 pytestmark = pytest.mark.null
 
@@ -45,7 +45,7 @@ def test_program():
         Instruction(mul, (2, 1), "float64"),
     )
     assert (op.in_dtypes, op.outs, op.nin, op.nout) == (("float64", "float32"), (3,), 2, 1)
-    assert op.slot_dtype(1) == "float32" and op.slot_dtype(3) == "float64"
+    assert op.program.dtypes[1] == "float32" and op.program.dtypes[3] == "float64"
     assert op == Composite.from_program(op.in_dtypes, op.instructions, op.outs)
 
 

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
 
 from opwise.gpu.kernels.kernel import NAME, THREADS, digest
 from opwise.scalar import csource, loops
-from opwise.scalar.composite import Composite, Instruction, Literal
 from opwise.scalar.op import Cast, ScalarOp
+from opwise.scalar.program import Instruction, Literal, Program
 
 DEVICE_H = os.path.join(os.path.dirname(__file__), "csupport", "device.h")
 #: the most bytes that one instruction loads
@@ -149,54 +148,36 @@ def step_c(
     return csource.step_c(op, args, list(map(held, in_dtypes)), held(out_dtype), cuda=True)
 
 
-@dataclass(frozen=True)
-class ScalarProgram:
-    """A straight-line program of scalar operations over slots (see Composite)."""
-
-    instructions: tuple[Instruction, ...]
-    #: slots of the results
-    outs: tuple[int, ...]
-    #: dtypes of the inputs, which are in the first slots
-    in_dtypes: tuple[str, ...]
-    #: positions of inputs that no instruction reads
-    unread: frozenset[int] = frozenset()
+class ScalarProgram(Program):
+    """A program of scalar operations that device functions compute."""
 
     @classmethod
     def of(cls, op: ScalarOp, in_dtypes: Sequence[str], out_dtypes: Sequence[str]) -> ScalarProgram:
         """Return the program of a scalar op on operands of these dtypes."""
-        if isinstance(op, Composite):
-            return cls(op.instructions, op.outs, tuple(in_dtypes), frozenset(op.unread()))
-        n = len(in_dtypes)
-        instruction = Instruction(op, tuple(range(n)), out_dtypes[0])
-        return cls((instruction,), (n,), tuple(in_dtypes), frozenset(op.unread()))
+        program = Program.of(op, in_dtypes, out_dtypes)
+        return cls(program.in_dtypes, program.instructions, program.outs)
 
     @classmethod
     def identity(cls, dtype: str) -> ScalarProgram:
         """Return the program that returns its input."""
-        return cls((), (0,), (dtype,))
+        return cls((dtype,), (), (0,))
 
     @classmethod
     def constant(cls, value: np.ndarray) -> ScalarProgram:
         """Return the program without inputs that returns a number, given as a 0-d array."""
-        return cls((Instruction(Literal(value), (), value.dtype.name),), (0,), ())
-
-    @property
-    def out_dtypes(self) -> tuple[str, ...]:
-        return tuple(loops.slot_dtype(s, self.instructions, self.in_dtypes) for s in self.outs)
+        return cls((), (Instruction(Literal(value), (), value.dtype.name),), (0,))
 
     def missing(self) -> str | None:
         """Return the reason why kernels cannot compute it, or None."""
-        slots = list(self.in_dtypes)
-        for dtype in (*slots, *(instruction.dtype for instruction in self.instructions)):
+        for dtype in self.dtypes:
             if not has_text(dtype):
                 return f"there are no kernels for {dtype}"
         for instruction in self.instructions:
-            args = [slots[a] for a in instruction.args]
+            args = self.arguments(instruction)
             if step_c(instruction.op, ["x"] * len(args), args, instruction.dtype) is None:
                 op = instruction.op
                 name = type(op).__name__ if op.row is None else op.row.name
                 return f"{name} has no CUDA expression for {', '.join(args)}"
-            slots.append(instruction.dtype)
         return None
 
     def function(self) -> tuple[str, tuple[str, ...]]:
@@ -204,24 +185,23 @@ class ScalarProgram:
 
         See ``loops.body_text``.
         """
-        text = loops.body_text(NAME, self.instructions, self.outs, self.in_dtypes, _PRINTER)
+        text = loops.body_text(NAME, self, _PRINTER)
         assert text is not None, self.missing()
         supported = self._support()
         name = f"ow_{digest(text, *supported)}"
         return f"{name}_one", (*supported, text.replace(NAME, name) + "\n")
 
     def _support(self):
-        names, used, slots = set(), set(), list(self.in_dtypes)
-        if "float16" in (*slots, *(instruction.dtype for instruction in self.instructions)):
+        names, used = set(), set()
+        if "float16" in self.dtypes:
             names.add("half")
         for instruction in self.instructions:
-            args = [slots[a] for a in instruction.args]
+            args = self.arguments(instruction)
             needed, _, computing = csource.requirements(
                 instruction.op, list(map(held, args)), held(instruction.dtype)
             )
             names |= needed
             used |= computing
-            slots.append(instruction.dtype)
         return support(*names, dtypes=used)
 
 

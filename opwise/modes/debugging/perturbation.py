@@ -20,7 +20,8 @@ from opwise.graph.variable import Constant, Variable
 from opwise.linkers.storage import Storage
 from opwise.linkers.userops.python import python_code
 from opwise.modes.debugging.rounding import adds, is_exact, rounds
-from opwise.scalar.composite import Composite, Literal
+from opwise.scalar.composite import Composite
+from opwise.scalar.program import Literal
 from opwise.tensor.conv.epilogue import ConvElemwise
 from opwise.tensor.elemwise import Elemwise, cast
 from opwise.tensor.gathered import Gathered

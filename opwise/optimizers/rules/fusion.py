@@ -17,8 +17,9 @@ from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Var, Variable
 from opwise.optimizers.passes import Optimizer
 from opwise.scalar import csource, loops, usercode
-from opwise.scalar.composite import Composite, Instruction, append_inlined
+from opwise.scalar.composite import Composite, append_inlined
 from opwise.scalar.op import Cast, ScalarOp, cast_op
+from opwise.scalar.program import Instruction, Program
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.reduce import CAReduce, Sum
@@ -591,7 +592,7 @@ def _is_free(node: Apply) -> bool:
 def _cost(node: Apply) -> float:
     """Return about how many nanoseconds an element takes; infinity if functions are called."""
     op, dtype = node.op.scalar_op, node.outputs[0].type.dtype
-    program = op.instructions if isinstance(op, Composite) else [Instruction(op, (), dtype)]
+    program = Program.of(op, (), [dtype]).instructions
     if not loops.is_cheap(program):
         return math.inf
     return sum(one.op.row.cost for one in program if one.op.row is not None)

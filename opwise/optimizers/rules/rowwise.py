@@ -25,7 +25,8 @@ from opwise.optimizers.passes import Optimizer
 from opwise.optimizers.rules.fusion import MAX_DIMENSIONS, joins, reduces_in_c
 from opwise.optimizers.rules.matching import shuffled
 from opwise.scalar import csource, loops
-from opwise.scalar.composite import Composite, Instruction, append_inlined
+from opwise.scalar.composite import Composite, append_inlined
+from opwise.scalar.program import Instruction
 from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
 from opwise.tensor.elemwise import Elemwise, elemwise
 from opwise.tensor.nnet.rowsoftmax import Softmax, SoftmaxGrad

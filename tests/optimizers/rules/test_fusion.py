@@ -17,7 +17,7 @@ from opwise.optimizers.rules.fusion import (
     MapReduceOptimizer,
 )
 from opwise.scalar import Composite
-from opwise.scalar.composite import Instruction
+from opwise.scalar.program import Instruction
 from opwise.tensor import CAReduce, DimShuffle, Elemwise, Sum
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.reduce import ProdWithoutZeros

@@ -11,9 +11,8 @@ from opwise.ifelse import ifelse
 from opwise.linkers import opwise_c
 from opwise.linkers.rowsteps import row_program
 from opwise.random import RandomStreams
-from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS
-from opwise.scalar.rowloops import RowProgram
+from opwise.scalar.program import Instruction
 from opwise.tensor import CAReduce, Elemwise, Sum, TensorType, set_subtensor
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.rowwise import Rowwise
@@ -322,20 +321,15 @@ def test_flops_are_those_of_the_parts():
 
 
 def test_functions_are_called_once_for_each_element():
-    program = RowProgram(*program_of("its gradient"))
+    (node,) = rowwise(made("its gradient", "float32", 2))
+    program = row_program(node)
     calls = [
         loop
         for loop in program.loops
-        for one in program.loop_program(loop)[1]
+        for one in program.loop_program(loop)[1].instructions
         if str(one.op) == "exp"
     ]
     assert len(calls) == 1
-
-
-def program_of(name):
-    (node,) = rowwise(made(name, "float32", 2))
-    made_of = row_program(node)
-    return made_of.in_dtypes, made_of.wide_inputs, made_of.instructions, made_of.outs
 
 
 # --- faster forms of programs ---------------------------------------------------------------------

@@ -15,8 +15,8 @@ from opwise.gpu.kernels.lowerings.operands import dtypes_of, unsupported
 from opwise.gpu.kernels.shapes import check_broadcast, numpy_shape
 from opwise.gpu.lowering import lowers_to_kernels
 from opwise.graph.apply import Apply
-from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS, cast_op
+from opwise.scalar.program import Instruction
 from opwise.tensor.advanced_subtensor import (
     AdvancedBooleanIncSubtensor,
     AdvancedIncSubtensor,
@@ -177,7 +177,7 @@ def _masked_program(x: str, y: str, adds: bool) -> ScalarProgram:
         instructions.append(Instruction(OPS["add"], (0, value), x))
         value = 2 + len(instructions)
     instructions.append(Instruction(OPS["switch"], (2, value, 0), x))
-    return ScalarProgram(tuple(instructions), (2 + len(instructions),), (x, y, "bool"))
+    return ScalarProgram((x, y, "bool"), tuple(instructions), (2 + len(instructions),))
 
 
 def _padded_behind(layout: Layout, count: int) -> Layout:
