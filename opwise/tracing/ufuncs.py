@@ -165,6 +165,9 @@ def _compared(name: str, made: Implementation) -> Implementation:
     def compare(x: Tensor, y: Tensor) -> Tensor:
         if x.type.dtype.startswith("complex") and name not in ("equal", "not_equal"):
             return numpy_elementwise(name, "bool", x, y)
+        if x is y and _is_float(x) and name not in ("less", "greater"):
+            # rewrites take a variable for equal to itself, and NaN is not
+            return T.isnan(x) if name == "not_equal" else T.invert(T.isnan(x))
         if x.type.dtype == y.type.dtype:
             return made(x, y)
         return numpy_elementwise(name, "bool", x, y)  # int64 with uint64

@@ -45,6 +45,11 @@ np.add(x, y, dtype='float64')
 np.add(2, x)
 x * x.dtype.type(2)
 +x
+x == x
+x != x
+x <= x
+x >= x
+x < x
 x + [1]
 np.add.outer(x, y)
 np.multiply.outer(x, y)
