@@ -34,11 +34,13 @@ from opwise.tracing.values import (
     NUMBER_DTYPES,
     PYTHON_TYPES,
     UNKNOWN,
+    Length,
     Number,
     Root,
     Traced,
     array,
     as_traced,
+    fitted,
     hint_of,
     is_one,
     kind_of,
@@ -795,6 +797,11 @@ class _Kind:
             return Number(self.what, variable)
         return array(variable, self.dims, self.sort == "scalar", self._order)
 
+    def __str__(self) -> str:
+        if self.sort == "number":
+            return PYTHON_TYPES[self.what].__name__
+        return f"an array of {np.dtype(self.what)} with {len(self.dims)} dimensions"
+
     def same(self, other: _Kind) -> bool:
         return (self.sort, self.what) == (other.sort, other.what) and self.type == other.type
 
@@ -1130,16 +1137,67 @@ class _Leaf:
         self.after: Any = value
         #: whether it may share memory with another variable after the loop
         self.shared = False
+        #: {an axis: its length in a step, and by how much a step makes it longer}
+        self.moving: dict[int, tuple[Number, int]] = {}
 
     def put(self) -> Any:
         """Return the value with which a step is traced."""
         if self.by_value:
             self.place = self.kind.type()
             self.given = self.kind.value(self.place)
+            if self.moving:
+                dims = list(self.kind.dims)
+                for axis, (length, _) in self.moving.items():
+                    dims[axis] = length
+                part = self._part([length for length, _ in self.moving.values()])
+                self.given = array(part, dims, False, len(dims) == 1)
             trace = current()
             if trace is not None and type(self.before) in (int, float, complex):
                 trace.weak[self.place] = self.before
         return self.given
+
+    def _part(self, lengths: Sequence[Any], buffer: Any = None) -> Any:
+        """Return the part of a buffer that holds an array with moving lengths."""
+        key: list[Any] = [slice(None)] * len(self.kind.dims)
+        for axis, length in zip(self.moving, lengths, strict=True):
+            key[axis] = slice(None, variable_length(length))
+        return (self.place if buffer is None else buffer)[tuple(key)]
+
+    def initial(self, steps: Any) -> Any:
+        """Return the variable before the first step. steps: how many there are, if that is known.
+
+        Of an array whose lengths move it is a buffer that has room for it after all steps.
+        """
+        if not self.moving:
+            return self.kind.variable(self.before)
+        first = self.kind.variable(self.before)
+        if all(change < 0 for _, change in self.moving.values()):
+            return first
+        room = list(map(variable_length, self.before.dims))
+        for axis, (_, change) in self.moving.items():
+            room[axis] = room[axis] + max(change, 0) * steps
+        zeros = T.unbroadcast(T.zeros(room, dtype=self.kind.type.dtype), *range(len(room)))
+        zeros = T.patternbroadcast(zeros, self.kind.type.broadcastable)
+        return T.set_subtensor(self._part(self.before.dims, zeros), first)
+
+    def stepped(self) -> Any:
+        """Return the variable after a step."""
+        if not self.moving:
+            return self.kind.variable(self.after)
+        lengths = [length.variable + change for length, change in self.moving.values()]
+        part = self._part(lengths)
+        value = converted(self.after.variable, self.kind.what)
+        return T.set_subtensor(part, T.patternbroadcast(value, part.type.broadcastable))
+
+    def last(self, buffer: Any, steps: Any) -> Any:
+        """Return the value after the loop. steps: how many it has taken."""
+        if not self.moving:
+            return self.kind.value(buffer)
+        dims = list(self.kind.dims)
+        for axis, (_, change) in self.moving.items():
+            dims[axis] = _after_steps(self.before.dims[axis], change, steps)
+        part = self._part([dims[axis] for axis in self.moving], buffer)
+        return array(fitted(part, dims), dims, False, len(dims) == 1)
 
     @property
     def is_array(self) -> bool:
@@ -1148,6 +1206,14 @@ class _Leaf:
     @property
     def changes(self) -> bool:
         return self.after is not self.given
+
+
+def _after_steps(dim: Any, change: int, steps: Any) -> Any:
+    """Return a length to which each of some steps has added a number."""
+    if type(steps) is Number or type(dim) is Number:
+        made = steps * abs(change)
+        return dim + made if change > 0 else dim - made
+    return dim + change * steps
 
 
 def _numbers_of(*functions: Any) -> list[Any]:
@@ -1190,6 +1256,12 @@ class _Loop:
         self._known: list[Any] = []
         #: {index of a name that nothing reads after the loop: why it is no state of it}
         self._lost: dict[int, LoopError] = {}
+        #: why it would be no loop, if arrays whose lengths move were no variables of one
+        self._moved: LoopError | None = None
+        #: {(a length before the loop, what a step adds): it in a step}
+        self._lengths: dict[tuple[Any, int], Number] = {}
+        #: which step it is
+        self._number = tensor_type("int64", ())("step")
         for k, value in enumerate(self._before):
             leaves, structure = trees.flatten(value)
             if self._names[k] != stop and leaves and all(map(_is_numeric, leaves)):
@@ -1199,10 +1271,9 @@ class _Loop:
     def build(self, steps: Steps, step: Callable[[Any], None]) -> None:
         """Make a loop over items."""
         self._known = _numbers_of(step)
-        number = tensor_type("int64", ())("step")
-        self._settle(lambda: step(steps.item(Number("i", number))), steps.length)
+        self._settle(lambda: step(steps.item(Number("i", self._number))), steps.length)
         length = steps.length.variable if type(steps.length) is Number else steps.length
-        self._scan(number, length, None, steps.length)
+        self._scan(length, None, steps.length)
 
     def build_while(self, test: Callable[[], Any], step: Callable[[], None]) -> None:
         """Make a loop with a condition."""
@@ -1219,19 +1290,24 @@ class _Loop:
             raise LoopError("its condition does not change")
         go_on = None if isinstance(held[0], bool) else _as_bool(held[0])
         many, none = np.int64(2**62), np.int64(0)
-        number = tensor_type("int64", ())("step")
         if start is True:
-            self._scan(number, T.constant(many), go_on, 1)
+            self._scan(T.constant(many), go_on, 1)
         else:
-            self._scan(number, T.switch(_as_bool(start), many, none), go_on, None)
+            self._scan(T.switch(_as_bool(start), many, none), go_on, None)
 
     # --- one step
 
     def _settle(self, run: Callable[[], None], length: Any) -> None:
         """Trace the step until it is known what it changes."""
         for _ in range(8):
-            if self._once(run):
-                break
+            try:
+                if self._once(run):
+                    break
+            except Exception as error:
+                if self._moved is None:
+                    raise
+                # what needs to know the lengths of a step is written out
+                raise self._moved from error
         else:
             raise LoopError("the dtypes of its variables change in every step")
         for leaves in self._leaves.values():
@@ -1318,7 +1394,10 @@ class _Loop:
                 raise LoopError(
                     f"{name} is {_what(leaf.before)} before and {_what(part)} after a step"
                 )
-            kind = _stepped(name, leaf.kind, part)
+            kind = self._stepped(name, leaf, part)
+            if kind is None:
+                known = False
+                continue
             if leaf.kind.sort == "number" != kind.sort and not _is_exact(leaf.before, kind.what):
                 raise LoopError(
                     f"{name} is {_what(leaf.before)} before and {_what(part)} after a step",
@@ -1329,6 +1408,71 @@ class _Loop:
             leaf.by_value, leaf.kind = True, kind
         return known
 
+    def _stepped(self, name: str, leaf: _Leaf, part: Any) -> _Kind | None:
+        """Return what a variable is; None if its lengths move, which was not known."""
+        other = _kind(part)
+        if leaf.moving:
+            for axis, (length, change) in leaf.moving.items():
+                assert length.origin is not None
+                after = other.dims[axis] if len(other.dims) == len(leaf.kind.dims) else 0
+                moved = length.origin[0], -change
+                if type(after) is not Number or after.origin != moved:
+                    raise LoopError(f"the shape of {name} is decided inside")
+            dims = [leaf.kind.dims[k] if k in leaf.moving else d for k, d in enumerate(other.dims)]
+            other = _Kind(other.sort, other.what, tuple(dims), False)
+        elif leaf.is_array and (moving := self._moving(leaf, other)):
+            try:
+                _stepped(name, leaf.kind, other)
+            except LoopError as error:
+                self._moved = error
+            leaf.by_value, leaf.moving = True, moving
+            room = [Number("i", -1) if k in moving else d for k, d in enumerate(leaf.kind.dims)]
+            leaf.kind = _Kind("array", leaf.kind.what, tuple(room), False)
+            return None
+        return _stepped(name, leaf.kind, other)
+
+    def _moving(self, leaf: _Leaf, after: _Kind) -> dict[int, tuple[Number, int]]:
+        """Return {axis: its length in a step, what a step adds} for those that a step changes."""
+        before, found = leaf.kind.dims, {}
+        if after.what != leaf.kind.what or len(after.dims) != len(before):
+            return {}
+        for axis, (a, b) in enumerate(zip(before, after.dims, strict=True)):
+            one, two = hint_of(a), hint_of(b)
+            if UNKNOWN in (one, two) or one == two:
+                continue
+            change = two - one
+            key = number_text(a), change
+            if key not in self._lengths:
+                first, count = variable_length(a), self._number
+
+                def length(first: Any = first, change: int = change, count: Any = count) -> Any:
+                    return first + count * np.int64(change)
+
+                self._lengths[key] = Number("i", length, origin=(Length(one, None, True), 0))
+            found[axis] = self._lengths[key], change
+        return found
+
+    def _require_lengths(self, steps: Any, count: Any) -> None:
+        """Let Python run calls in which steps cut more off an array than it has."""
+        seen = set()
+        for leaf in (leaf for leaves in self._leaves.values() for leaf in leaves):
+            for axis, (number, change) in leaf.moving.items():
+                assert number.origin is not None
+                length = number.origin[0]
+                if (id(length), change) in seen:
+                    continue
+                seen.add((id(length), change))
+                first = leaf.before.dims[axis]
+                least = first if change > 0 else _after_steps(first, change, count - 1)
+                short = least < length.least
+                if type(short) is not Number:
+                    if short:
+                        raise LoopError(f"its steps cut off more than {length.hint} elements")
+                elif not short.known or short.hint is False:
+                    leave_to_python(T.and_(T.gt(T.as_tensor_variable(steps), 0), short.variable))
+                else:
+                    raise LoopError("its steps cut off more elements than there are")
+
     def _collect(self) -> dict[Any, Any]:
         """Return the variables of all that the step made: {a leaf, a root or a name: variable}."""
         made: dict[Any, Any] = dict(self._written)
@@ -1336,7 +1480,7 @@ class _Loop:
             if k in self._leaves:
                 for leaf in self._leaves[k]:
                     if leaf.changes:
-                        made[leaf] = leaf.kind.variable(leaf.after)
+                        made[leaf] = leaf.stepped()
             elif name in self._used and (
                 name == self._stop or isinstance(self._before[k], Undefined)
             ):
@@ -1345,7 +1489,7 @@ class _Loop:
 
     # --- the scan
 
-    def _scan(self, number: Any, length: Any, go_on: Any, dim: Any) -> None:
+    def _scan(self, length: Any, go_on: Any, dim: Any) -> None:
         ends = go_on if go_on is None else T.invert(go_on)
         if self._stop is not None:
             flag = self._after[self._names.index(self._stop)]
@@ -1392,7 +1536,7 @@ class _Loop:
                     fixed[leaf.place] = leaf.kind.variable(leaf.before)
                     continue
                 self._check_sharing(leaf, cycles)
-                states.append((leaf.place, leaf.kind.variable(leaf.before), self._outputs[leaf]))
+                states.append((leaf.place, leaf.initial(length), self._outputs[leaf]))
                 targets.append(leaf)
         fresh: dict[int, list[_Kind]] = {}
         for k, name in enumerate(self._names):
@@ -1403,15 +1547,22 @@ class _Loop:
                     zero = T.zeros([variable_length(d) for d in kind.dims], dtype=kind.type.dtype)
                     states.append((kind.type(), self._fit(zero, kind.type), variable))
                     targets.append((k, j))
-        counted = bool(cycles) and ends is not None
+        moving = any(leaf.moving for leaves in self._leaves.values() for leaf in leaves)
+        if moving and ends is not None and any(change > 0 for _, change in self._lengths):
+            assert self._moved is not None
+            raise self._moved  # how much room they need is not known
+        counted = (moving or bool(cycles)) and ends is not None
         if counted:
             count = tensor_type("int64", ())()
             states.append((count, T.constant(np.int64(0)), count + 1))
             targets.append("count")
-        results = dict(zip(targets, self._run(number, length, states, fixed, ends), strict=True))
+        results = dict(zip(targets, self._run(length, states, fixed, ends), strict=True))
         for root in self._roots:
             root.write(self._fit(results[root], root.variable.type))
         steps = results["count"] if counted else length
+        taken = Number("i", steps) if counted else dim
+        if moving:
+            self._require_lengths(steps, taken)
         for cycle in cycles:
             self._write_back(cycle, results, steps)
         values = list(self._before)
@@ -1420,7 +1571,7 @@ class _Loop:
                 values[k] = Undefined(self._names[k], NOT_KEPT)
                 continue
             made = [
-                leaf.kind.value(self._fit(results[leaf], leaf.kind.type)) if leaf in results
+                leaf.last(self._fit(results[leaf], leaf.kind.type), taken) if leaf in results
                 else leaf.before
                 for leaf in leaves
             ]  # fmt: skip
@@ -1580,13 +1731,13 @@ class _Loop:
 
     def _run(
         self,
-        number: Any,
         length: Any,
         states: list[tuple[Any, Any, Any]],
         fixed: dict[Any, Any],
         ends: Any,
     ) -> list[Any]:
         """Return the last values of the states."""
+        number = self._number
         if not states:
             return []
         outputs = [after for _, _, after in states]
@@ -1811,17 +1962,16 @@ def _last(rows: Any) -> Any:
     return rows[-1]
 
 
-def _stepped(name: str, kind: _Kind, value: Any) -> _Kind:
+def _stepped(name: str, kind: _Kind, other: _Kind) -> _Kind:
     """Return what a variable is, of which one step makes this of that."""
-    other = _kind(value)
     if kind.sort == "number" and other.sort != "number":
         if other.dims:
-            raise LoopError(f"{name} is a number before and {_what(value)} after a step")
+            raise LoopError(f"{name} is a number before and {other} after a step")
         return other
     if kind.sort != "number" and other.sort == "number":
         common = np.result_type(kind.what, {"b": np.bool, "i": 0, "f": 0.0, "c": 0j}[other.what])
         if kind.dims or common != kind.what:
-            raise LoopError(f"{name} is {kind.what} before and {_what(value)} after a step")
+            raise LoopError(f"{name} is {kind.what} before and {other} after a step")
         return kind
     if kind.sort == "number":
         if kind.what == other.what:

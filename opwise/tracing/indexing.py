@@ -17,6 +17,7 @@ from opwise.tracing.values import (
     HANDLERS,
     UNKNOWN,
     Dim,
+    Length,
     Number,
     Traced,
     View,
@@ -31,6 +32,7 @@ from opwise.tracing.values import (
     number_text,
     require_equal,
     same_dim,
+    settled,
     shape_text,
 )
 
@@ -263,18 +265,53 @@ def _sliced_dim(item: slice, dim: Dim, index: int, owner: list[Tensor]) -> Dim:
     parts = (item.start, item.stop, item.step)
     if not any(type(p) is Number for p in (*parts, dim)):
         return len(range(dim)[item])
+    cut = _cut(item)
+    if cut is not None:
+        return settled(_shortened(dim, cut, index, owner))
+    if type(dim) is Number and dim.origin is not None and dim.origin[0].by_steps:
+        if type(item.start) is int and item.start < 0 and item.stop is None and step == 1:
+            dim.origin[0].least = max(dim.origin[0].least, dim.origin[1] - item.start)
+            return -item.start
     hints = [hint_of(p) for p in (dim, *parts)]
     known = UNKNOWN not in hints
     text = None
     if known:
         texts = [None if p is None else number_text(p) for p in parts]
         text = f"len(range({number_text(dim)})[{texts[0]}:{texts[1]}:{texts[2]}])"
-    return Number(
+    made = Number(
         "i",
         lambda: owner[0].shape[index],
         len(range(hints[0])[slice(*hints[1:])]) if known else UNKNOWN,
         text,
         known and all(n.of_lengths for n in (*parts, dim) if type(n) is Number),
+    )
+    return settled(made)
+
+
+def _cut(item: slice) -> int | None:
+    """Return how many elements a slice leaves out, from the first and the last on; or None."""
+    start, stop = item.start, item.stop
+    start, stop = 0 if start is None else start, 0 if stop is None else stop
+    if type(start) is not int or type(stop) is not int or item.step not in (None, 1):
+        return None
+    if start < 0 or stop > 0 or (stop == 0 and item.stop is not None):
+        return None
+    return start - stop
+
+
+def _shortened(dim: Number, cut: int, index: int, owner: list[Tensor]) -> Number:
+    """Return the length of a part of an axis from which some elements are cut off."""
+    if dim.origin is None:
+        dim.origin = Length(dim.hint, dim.text), 0
+    length, less = dim.origin
+    less += cut
+    hint, text = UNKNOWN, None
+    if length.by_steps:
+        length.least = max(length.least, less)
+    elif dim.known:
+        hint, text = max(length.hint - less, 0), f"max({length.text} - {less}, 0)"
+    return Number(
+        "i", lambda: owner[0].shape[index], hint, text, dim.known and dim.of_lengths, (length, less)
     )
 
 

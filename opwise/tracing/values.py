@@ -97,10 +97,10 @@ class Number:
     or a function without arguments that makes it. hint: the value in the call for which the
     function is traced; UNKNOWN if it depends on the values in arrays. text: a Python expression for
     it over the names of arguments; None if the hint is UNKNOWN. of_lengths: the value follows from
-    the shapes of arguments.
+    the shapes of arguments. origin: for a length, another one and how much shorter it is.
     """
 
-    __slots__ = ("_variable", "hint", "kind", "of_lengths", "text")
+    __slots__ = ("_variable", "hint", "kind", "of_lengths", "origin", "text")
 
     def __init__(
         self,
@@ -109,8 +109,10 @@ class Number:
         hint: Any = UNKNOWN,
         text: str | None = None,
         of_lengths: bool = False,
+        origin: tuple[Length, int] | None = None,
     ) -> None:
         self.kind, self.hint, self.text, self.of_lengths = kind, hint, text, of_lengths
+        self.origin = origin
         self._variable = variable
 
     @property
@@ -239,6 +241,20 @@ class Number:
         return np.asarray(self.value("numpy"), dtype)
 
 
+class Length:
+    """A length from which others are counted, as those of ``x[1:]`` and of ``x[2:-1]``.
+
+    hint, text: as of a Number. by_steps: the steps of a loop decide it, so no call is a hint. Such
+    a length is taken to be ``least`` or more, as much as is cut off anywhere.
+    """
+
+    __slots__ = ("by_steps", "hint", "least", "text")
+
+    def __init__(self, hint: Any, text: str | None, by_steps: bool = False) -> None:
+        self.hint, self.text, self.by_steps = hint, text, by_steps
+        self.least = 0
+
+
 def _wrapped(value: Tensor) -> Tensor:
     return value
 
@@ -276,6 +292,8 @@ _OPERATIONS: dict[str, tuple[Callable[..., Any], str, Callable[..., Tensor]]] = 
     "ge": (operator.ge, ">=", T.ge),
 }
 _BITWISE = frozenset(("and", "or", "xor"))
+#: the longest expression by which a number follows from arguments: Python cannot read deeper ones
+MOST_TEXT = 800
 
 
 def leave_to_python(test: Tensor) -> None:
@@ -331,13 +349,40 @@ def number_operation(name: str, a: Any, b: Any) -> Any:
     inside = kind
     if compares and kind == "b":
         inside = "i"
-    return Number(
-        "b" if compares else kind,
-        lambda: made(number_variable(a, inside), number_variable(b, inside)),
-        hint,
-        text,
-        known and all(each.of_lengths for each in numbers),
+    of_lengths = known and all(each.of_lengths for each in numbers)
+    if text is not None and len(text) > MOST_TEXT and not of_lengths:
+        hint, text = UNKNOWN, None
+    return settled(
+        Number(
+            "b" if compares else kind,
+            lambda: made(number_variable(a, inside), number_variable(b, inside)),
+            hint,
+            text,
+            of_lengths,
+            _moved_length(name, a, b),
+        )
     )
+
+
+def settled(number: Number) -> Any:
+    """Return a number, or its value if it follows from lengths by a text that is too long."""
+    if number.of_lengths and number.text is not None and len(number.text) > MOST_TEXT:
+        return number.value("A length")
+    return number
+
+
+def _moved_length(name: str, a: Any, b: Any) -> tuple[Length, int] | None:
+    """Return the origin of the sum or difference of a length that steps decide and an int."""
+    if name == "add" and type(a) is int:
+        a, b = b, a
+    if name not in ("add", "sub") or type(b) is not int or a.origin is None:
+        return None
+    length, less = a.origin
+    if not length.by_steps:
+        return None
+    less += b if name == "sub" else -b
+    length.least = max(length.least, less)
+    return length, less
 
 
 def _number_method(name: str, reflected: bool) -> Callable[[Number, Any], Any]:
@@ -425,6 +470,8 @@ def dim_variable(dim: Dim) -> Any:
 def same_dim(a: Dim, b: Dim) -> bool:
     """Return whether two lengths are the same in all calls."""
     if type(a) is Number and type(b) is Number:
+        if a.text is None and a.origin is not None:
+            return a.origin == b.origin
         return a is b or (a.text is not None and a.text == b.text)
     return type(a) is not Number and type(b) is not Number and a == b
 

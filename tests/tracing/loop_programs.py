@@ -2144,3 +2144,70 @@ def squared_distances(x, y, n):
     for d in range(n):
         total += (x[:, d : d + 1] - y[:, d]) ** 2
     return total
+
+
+# --- arrays whose lengths steps change ------------------------------------------------------------
+
+
+@given([floats(40), 0.5, 30], [floats(41), 0.25, 30], [floats(31), 0.5, 30], [floats(30), 0.5, 30])
+def binomial_tree(v, p, steps):
+    """The last case cuts off more than there is."""
+    s = np.abs(v) + 1
+    for _ in range(steps):
+        s = s[:-1] * 0.99
+        v = np.maximum(1.5 - s, p * v[1:] + (1 - p) * v[:-1])
+    return v, s.sum(), len(v)
+
+
+@given([3], [20], [12])
+def pascals_triangle(n):
+    row = np.array([1])
+    for _ in range(n):
+        row = np.concatenate(([1], row[1:] + row[:-1], [1]))
+    return row
+
+
+@given([floats(20), 5], [floats(9), 2], [floats(9), 9])
+def shortened_while_long(x, least):
+    while len(x) > least:
+        x = 0.5 * (x[1:] + x[:-1])
+    return x, x[0], x.sum()
+
+
+@given([floats(30), 25], [floats(40), 25], [floats(20), 25])
+def shortened_until(x, steps):
+    """The last case ends with an empty array."""
+    count = 0
+    for _ in range(steps):
+        x = x[1:] * 1.5
+        if x.sum() > 50:
+            break
+        count += 1
+    return x, count
+
+
+@given([floats(30, 40), 12], [floats(31, 30), 14])
+def eroded(image, steps):
+    for _ in range(steps):
+        image = np.minimum(image[1:-1, 1:-1], image[2:, 1:-1]) + image[1:-1, :-2] * 0.1
+    return image, image.shape
+
+
+@given([floats(5), 12], [floats(3), 20])
+def lengthened(x, steps):
+    total = np.zeros(1)
+    for k in range(steps):
+        x = np.append(x, x[-1] + k)
+        y = np.zeros(len(x) + 1)
+        y[1:] = x
+        total = total + y.sum()
+    return x, total
+
+
+@given([floats(30), 12], [floats(25), 12])
+def divided_differences(x, steps):
+    first = []
+    for k in range(steps):
+        first.append(x[0])
+        x = np.diff(x) / (k + 1)
+    return np.array(first), x

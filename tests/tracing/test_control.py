@@ -1080,3 +1080,53 @@ def test_values_do_not_decide_how_often_a_function_calls_itself():
         opwise.jit(halved)(np.ones(4))
     assert "if x.sum() < 1:" in str(raised.value)
     assert "Write a loop" in str(raised.value)
+
+
+# --- arrays whose lengths steps change ------------------------------------------------------------
+
+
+def triangle(v, steps):
+    for _ in range(steps):
+        v = np.maximum(0.4 * v[1:] + 0.5 * v[:-1], -0.2)
+    return v
+
+
+def grown(x, steps):
+    for k in range(steps):
+        x = np.concatenate((x, 0.5 * x[-2:] + k))
+    return x
+
+
+@pytest.mark.parametrize(("function", "length"), [(triangle, 250), (grown, 3)])
+def test_arrays_whose_lengths_steps_change_are_variables_of_a_loop(function, length):
+    jitted = check(function, (normal(length), 200), (normal(length + 1), 12), signatures=1)
+    (signature,) = jitted.signatures
+    nodes = signature.compiled.maker.fgraph.toposort()
+    assert sum(isinstance(node.op, Scan) for node in nodes) == 1
+    assert len(nodes) < 30
+
+
+@pytest.mark.parametrize(("function", "length"), [(triangle, 20), (grown, 3)])
+def test_gradients_of_arrays_whose_lengths_steps_change(function, length):
+    def loss(x):
+        return (function(x, 12) ** 2).sum()
+
+    x = normal(length)
+    by_differences = [(loss(x + h) - loss(x - h)) / 2e-6 for h in np.eye(length) * 1e-6]
+    np.testing.assert_allclose(opwise.grad(loss)(x), by_differences, rtol=1e-5, atol=1e-7)
+
+
+def test_an_array_that_a_loop_shortens_shares_memory_after_it():
+    def f(x, steps):
+        y = x
+        for _ in range(steps):
+            y = y[1:]
+        y[0] = 7.0
+        return x
+
+    with pytest.raises(TracingError, match="changed in place"):
+        opwise.jit(f)(normal(40), 20)
+
+
+def test_steps_that_cut_off_more_than_there_is_run_in_numpy():
+    check(triangle, (normal(40), 20), (normal(20), 20), (normal(15), 20), signatures=1)
