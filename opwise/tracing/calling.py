@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import copy
 import functools
+import itertools
 import math
 import operator
 import sys
@@ -223,6 +224,32 @@ def _vectorized(vectorize: Any, args: Any, kwargs: Any) -> Any:
     control.for_statement(range_(size), step, tuple, lambda values: None, (), (), None)
     results = tuple(shaping.reshape(out, dims) for out in outs)
     return results if several else results[0]
+
+
+def _at(ufunc: Any, x: Traced, key: Any, *value: Any) -> None:
+    """Do ``ufunc.at(x, key, value)`` by a loop over the elements that the key names."""
+    items = key if isinstance(key, tuple) else (key,)
+    if any(isinstance(i, slice) or i is None or i is Ellipsis for i in items):
+        raise untraceable(
+            f"numpy.{ufunc.__name__}.at with slices cannot be traced.", "Write a loop over rows."
+        )
+    arrays = [as_traced(i) for i in items]
+    if len(arrays) == 1 and arrays[0].dtype.kind == "b":
+        arrays = list(np.nonzero(arrays[0]))  # type: ignore[call-overload]
+    if len(arrays) != x.ndim or any(a.dtype.kind not in "iu" for a in arrays):
+        raise untraceable(
+            f"numpy.{ufunc.__name__}.at needs an index for each axis here.", "Write a loop."
+        )
+    shape = shaping.broadcast_arrays(*arrays)[0].dims
+    places = [shaping.ravel(shaping.broadcast_to(a, shape)) for a in arrays]
+    values = [shaping.ravel(shaping.broadcast_to(as_traced(v), shape)) for v in value]
+
+    def step(k: Any) -> None:
+        place = tuple(a[k] for a in places)
+        x[place] = ufunc(x[place], *(v[k] for v in values))
+
+    length = places[0].dims[0]
+    control.for_statement(range_(length), step, tuple, lambda values: None, (), (), None)
 
 
 _MUTATORS = frozenset(
@@ -544,19 +571,27 @@ for _kind in "bifc":
 def _least(name: str) -> Callable[..., Any]:
     python = getattr(builtins, name)
 
-    def choose(*args: Any, **keywords: Any) -> Any:
-        if keywords or not is_traced(list(args)):
-            return python(*args, **keywords)
-        values = list(args)
-        if len(values) == 1:
-            (only,) = values
-            if type(only) is Traced and only.ndim == 1 and only.dtype.kind in "biu":
+    def choose(*args: Any, key: Any = None, **keywords: Any) -> Any:
+        if len(args) == 1:
+            (only,) = args
+            if key is None and type(only) is Traced and only.ndim == 1 and only.dtype.kind in "biu":
                 return getattr(np, name)(only)
-            values = list(only)
-        result = values[0]
-        for value in values[1:]:
-            better = value < result if name == "min" else value > result
-            result = if_expression(better, lambda v=value: v, lambda r=result: r)
+            values = list(only) if current() is not None else only
+        else:
+            values = list(args)
+        if not is_traced(values):
+            return python(values, key=key, **keywords)
+        if not values:
+            return python(values, **keywords)
+        keys = values if key is None else [call(key, value) for value in values]
+        result, best = values[0], keys[0]
+        for value, rank in zip(values[1:], keys[1:], strict=True):
+            better = rank < best if name == "min" else rank > best
+            best = if_expression(better, lambda v=rank: v, lambda b=best: b)
+            if key is None:
+                result = best
+            else:
+                result = if_expression(better, lambda v=value: v, lambda r=result: r)
         return result
 
     return choose
@@ -606,6 +641,69 @@ def zip_(*values: Any, strict: bool = False) -> Any:
     return Steps(length, lambda k: tuple(s.item(k) for s in lazy))  # type: ignore[union-attr]
 
 
+@instead_of(itertools.product)
+def product(*values: Any, repeat: int = 1) -> Any:
+    """Return ``itertools.product``; of ranges and arrays as one loop."""
+    lazy = [control.steps_of(v) for v in values] * repeat
+    if current() is None or not lazy or any(s is None for s in lazy):
+        return itertools.product(*values, repeat=repeat)
+    lengths = [s.length for s in lazy]  # type: ignore[union-attr]
+
+    def item(k: Any) -> tuple[Any, ...]:
+        found = []
+        for steps in reversed(lazy[1:]):
+            found.append(steps.item(k % steps.length))  # type: ignore[union-attr]
+            k = k // steps.length  # type: ignore[union-attr]
+        return (lazy[0].item(k), *reversed(found))  # type: ignore[union-attr]
+
+    return Steps(functools.reduce(operator.mul, lengths), item)
+
+
+@instead_of(np.ndindex)
+def ndindex(*shape: Any) -> Any:
+    """Return ``numpy.ndindex``."""
+    lengths = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+    return product(*map(range_, lengths))
+
+
+@instead_of(np.ndenumerate)
+def ndenumerate(values: Any) -> Any:
+    """Return ``numpy.ndenumerate``."""
+    if type(values) is not Traced or not values.ndim:
+        return np.ndenumerate(values)
+    indices = ndindex(values.dims)
+    return Steps(indices.length, lambda k: ((index := indices.item(k)), values[index]))
+
+
+@instead_of(np.nditer)
+def nditer(op: Any, *args: Any, **keywords: Any) -> Any:
+    """Return ``numpy.nditer`` of one array, which is not changed."""
+    if not is_traced(op):
+        return np.nditer(op, *args, **keywords)
+    if type(op) is not Traced or args or keywords:
+        raise untraceable(
+            "numpy.nditer of several arrays, or with flags, cannot be traced.",
+            "Write a loop over numpy.ndindex(a.shape).",
+        )
+    flat = shaping.ravel(op)
+    return Steps(flat.dims[0], lambda k: shaping.reshape(flat[k], ()))
+
+
+@instead_of(np.fromiter)
+def fromiter(values: Any, dtype: Any, count: Any = -1, *, like: Any = None) -> Any:
+    """Return ``numpy.fromiter``."""
+    found = list(values)[: None if count == -1 else count]
+    return _array(found, dtype) if found else np.fromiter(found, dtype)
+
+
+@instead_of(pow)
+def pow_(base: Any, exponent: Any, mod: Any = None) -> Any:
+    """Return ``pow``; what it is modulo a number needs all three."""
+    if mod is None:
+        return base**exponent
+    return pow(*(v.value("pow()") if type(v) is Number else v for v in (base, exponent, mod)))
+
+
 @instead_of(reversed)
 def reversed_(values: Any) -> Any:
     """Return ``reversed``."""
@@ -648,10 +746,12 @@ _over_all(all, control.and_, np.all)
 @instead_of(sorted)
 def sorted_(values: Any, *, key: Any = None, reverse: Any = False) -> Any:
     """Return ``sorted``; traced numbers are sorted as an array."""
-    if key is not None or not is_traced(values if type(values) is Traced else [*values]):
+    if type(values) is not Traced:
+        values = [*values]
+    if key is not None or not is_traced(values):
         return sorted(values, key=key, reverse=reverse)
     numbers = type(values) is not Traced and all(kind_of(v) is not None for v in values)
-    made = np.sort(as_traced(values if type(values) is Traced else [*values]))
+    made = np.sort(as_traced(values))
     items = list(made[::-1] if reverse else made)
     return [number_from(item) for item in items] if numbers else items
 
@@ -716,7 +816,7 @@ def _of_math(name: str, ufunc: Any) -> None:
 
 
 for _name, _ufunc in {
-    "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "log2": np.log2, "log10": np.log10,
+    "sqrt": np.sqrt, "exp": np.exp, "log2": np.log2, "log10": np.log10,
     "log1p": np.log1p, "expm1": np.expm1, "sin": np.sin, "cos": np.cos, "tan": np.tan,
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
     "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
@@ -749,6 +849,15 @@ def hypot(*args: Any) -> Any:
     if not is_traced(list(args)) or len(args) != 2:
         return math.hypot(*args)
     return number_from(np.hypot(*[as_traced(TABLE[float](a)) for a in args]))
+
+
+@instead_of(math.log)
+def log(value: Any, *base: Any) -> Any:
+    """Return ``math.log``."""
+    if not is_traced([value, *base]):
+        return math.log(value, *base)
+    logs = [np.log(as_traced(TABLE[float](v))) for v in (value, *base)]
+    return number_from(logs[0] if not base else logs[0] / logs[1])
 
 
 TABLE[np.random.default_rng] = generators.default_rng
@@ -917,4 +1026,4 @@ HOOKS = types.SimpleNamespace(
     any_error=Exception,
 )  # fmt: skip
 
-HANDLERS.register(implementation=_by_implementation)
+HANDLERS.register(implementation=_by_implementation, at=_at)

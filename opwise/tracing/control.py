@@ -903,7 +903,7 @@ class Steps:
         return self.item(index)
 
 
-def _steps(iterated: Any) -> Steps | None:
+def steps_of(iterated: Any) -> Steps | None:
     """Return what a loop goes through as Steps, or None for what Python goes through itself."""
     if isinstance(iterated, Steps):
         return iterated
@@ -926,7 +926,7 @@ def for_statement(
 ) -> None:
     """Do ``for item in iterated: step(item)``."""
     trace = current()
-    steps = _steps(iterated) if trace is not None else None
+    steps = steps_of(iterated) if trace is not None else None
     if steps is None:
         _python_loop(iterated, step, get, set_, names, used, stop)
         return
@@ -1590,6 +1590,9 @@ class _Loop:
                 values[k] = trees.unflatten(self._structures[k], made)
         for k, kinds in fresh.items():
             made = [kind.value(self._fit(results[k, j], kind.type)) for j, kind in enumerate(kinds)]
+            if not made:  # a branch that not every call takes gives it a value
+                values[k] = self._after[k]
+                continue
             for old, new in zip(trees.flatten(self._after[k])[0], made, strict=True):
                 if type(old) is Traced and not old.scalar and old.root.serial < self._first:
                     old.root.uncertain = old.root.uncertain or SHARED

@@ -231,11 +231,20 @@ def _rounded(x: np.ndarray, digits: np.ndarray) -> float:
     return round(x.item(), digits.item())
 
 
+def _histogram2d(x: Any, y: Any, *more: Any, bins: Any, **constants: Any) -> Any:
+    """Return ``numpy.histogram2d``. bins: numbers; None for the edges that come next in ``more``,
+    before the weights."""
+    rest = iter(more)
+    edges = [next(rest) if n is None else n for n in bins]
+    return np.histogram2d(x, y, bins=edges, weights=next(rest, None), **constants)
+
+
 #: functions of Python that this module calls as if they were numpy's
 OWN: dict[str, Any] = {
     "python.round": _rounded,
     "python.quantile": _at_number(np.quantile),
     "python.nanquantile": _at_number(np.nanquantile),
+    "python.histogram2d": _histogram2d,
 }
 
 

@@ -776,22 +776,34 @@ def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> Any:
     both = bins if isinstance(bins, tuple | list) and len(bins) == 2 else (bins, bins)
-    if weights is not None or density or is_traced(range) or not all(
-        isinstance(n, int | np.integer | Number) for n in both
-    ):  # fmt: skip
+    if is_traced(range):
         raise untraceable(
-            "numpy.histogram2d can be traced with numbers of bins, without weights= and density=.",
-            "Write numpy.add.at with numpy.searchsorted.",
+            "numpy.histogram2d needs the numbers of its range.",
+            "Give the edges of the bins: bins=[x_edges, y_edges].",
         )
-    m, n = map(operator.index, both)
-    constants = {} if range is None else {"range": tuple(map(tuple, range))}
-    sample = [np.ones(1, as_traced(each).dtype) for each in (x, y)]
-    kind = np.histogram2d(*sample, bins=1)[1].dtype
-    made = numpy_call(
-        "histogram2d", [as_traced(x).variable, as_traced(y).variable],
-        [(float, (m == 1, n == 1)), (kind, (False,)), (kind, (False,))], bins=(m, n), **constants,
+    numbers = [isinstance(n, int | np.integer | Number) for n in both]
+    edges = [None if one else as_traced(n) for n, one in zip(both, numbers, strict=True)]
+    sizes = [
+        operator.index(n) if e is None else e.dims[0] - 1 for n, e in zip(both, edges, strict=True)
+    ]
+    constants: dict[str, Any] = {"density": bool(density)}
+    constants["bins"] = tuple(
+        n if e is None else None for n, e in zip(sizes, edges, strict=True)
     )  # fmt: skip
-    shapes = ((m, n), (m + 1,), (n + 1,))
+    if range is not None:
+        constants["range"] = tuple(map(tuple, range))
+    inputs = [as_traced(x), as_traced(y), *[e for e in edges if e is not None]]
+    if weights is not None:
+        inputs.append(as_traced(weights))
+    sample = [np.ones(1, each.dtype) for each in inputs[:2]]
+    kinds = [
+        e.dtype if e is not None else np.histogram2d(*sample, bins=1)[1].dtype for e in edges
+    ]  # fmt: skip
+    made = numpy_call(
+        "python.histogram2d", [v.variable for v in inputs],
+        [(float, tuple(map(is_one, sizes))), *[(kind, (False,)) for kind in kinds]], **constants,
+    )  # fmt: skip
+    shapes = (tuple(sizes), *[(n + 1,) for n in sizes])
     return tuple(array(v, dims) for v, dims in zip(made, shapes, strict=True))
 
 
@@ -931,6 +943,24 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
         more = argsort(take_along_axis(row, result, axis), axis, stable=True)
         result = take_along_axis(result, more, axis)
     return result
+
+
+@implements(np.trim_zeros)
+def trim_zeros(filt: Any, trim: str = "fb", *args: Any, **keywords: Any) -> Traced:
+    x = as_traced(filt)
+    if x.ndim != 1 or args or keywords:
+        raise Unhandled
+    (made,) = numpy_call("trim_zeros", [x.variable], [(x.dtype, (False,))], trim=trim)
+    return array(made)
+
+
+@implements(np.i0)
+def i0(x: Any) -> Any:
+    values = as_traced(x)
+    values = astype(values, float, copy=False) if values.dtype.kind in "biu" else values
+    ones = values.variable.type.broadcastable
+    (made,) = numpy_call("i0", [values.variable], [(values.dtype, ones)])
+    return array(made, values.dims)
 
 
 @implements(np.unravel_index)
@@ -1250,14 +1280,13 @@ def nanmean(
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
-    if period is not None:
-        raise Unhandled
     values = [as_traced(v) for v in (x, xp, fp)]
     if any(v.dtype.kind == "c" for v in values):
         raise untraceable("numpy.interp of complex numbers cannot be traced.", "Use two calls.")
     values = [astype(v, float, copy=False) for v in values]
     ones = values[0].variable.type.broadcastable
-    ends = {k: v for k, v in (("left", left), ("right", right)) if v is not None}
+    given = ("left", left), ("right", right), ("period", period)
+    ends = {name: value for name, value in given if value is not None}
     (made,) = numpy_call(
         "interp",
         [v.variable for v in (*values, *map(as_traced, ends.values()))],
@@ -1268,8 +1297,10 @@ def interp(
 
 def _item(x: Traced, *index: Any) -> Any:
     """Return ``x.item()``: a Python number."""
+    if len(index) == 1 and isinstance(index[0], tuple):
+        (index,) = index
     if index:
-        x = x[index[0] if len(index) == 1 and x.ndim == 1 else tuple(index)]
+        x = ravel(x)[index[0]] if len(index) == 1 else x[tuple(index)]
     if x.ndim:
         for d in x.dims:
             if not is_one(d):

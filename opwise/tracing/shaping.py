@@ -574,10 +574,11 @@ def append(arr: Any, values: Any, axis: Any = None) -> Traced:
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Traced]:
     x = as_traced(ary)
     axis = axis_of(axis, x.ndim)
-    if isinstance(indices_or_sections, int | np.integer):
+    if isinstance(indices_or_sections, int | np.integer | Number):
         length = operator.index(x.dims[axis])
-        each, extra = divmod(length, int(indices_or_sections))
-        sizes = [each + 1] * extra + [each] * (int(indices_or_sections) - extra)
+        count = operator.index(indices_or_sections)
+        each, extra = divmod(length, count)
+        sizes = [each + 1] * extra + [each] * (count - extra)
         points = list(np.cumsum([0, *sizes]))
         bounds = [(int(a), int(b)) for a, b in itertools.pairwise(points)]
     else:
@@ -593,8 +594,8 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Traced]:
     x = as_traced(ary)
     axis = axis_of(axis, x.ndim)
     length, hint = x.dims[axis], hint_of(x.dims[axis])
-    if isinstance(indices_or_sections, int | np.integer) and hint is not UNKNOWN:
-        count = int(indices_or_sections)
+    if isinstance(indices_or_sections, int | np.integer | Number) and hint is not UNKNOWN:
+        count = operator.index(indices_or_sections)
         if hint % count:
             raise ValueError("array split does not result in an equal division")
         if type(length) is Number and hint // count > 1:

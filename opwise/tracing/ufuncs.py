@@ -500,18 +500,16 @@ def _call(
     return finished[0] if ufunc.nout == 1 else tuple(finished)
 
 
-def _at(ufunc: Any, x: Any, key: Any, value: Any = None) -> None:
+def _at(ufunc: Any, x: Any, key: Any, *value: Any) -> None:
     if type(x) is not Traced:
         raise untraceable(
             "An array is changed in place that the function did not make, and is no argument.",
             "Pass it to the function as an argument.",
         )
     if ufunc is np.add or ufunc is np.subtract:
-        add_at(x, key, value, ufunc is np.subtract)
+        add_at(x, key, *value, ufunc is np.subtract)
         return
-    raise untraceable(
-        f"numpy.{ufunc.__name__}.at cannot be traced yet.", "numpy.add.at can; or write a loop."
-    )
+    HANDLERS.at(ufunc, x, key, *value)
 
 
 HANDLERS.register(ufunc=apply)

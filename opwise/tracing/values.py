@@ -40,6 +40,8 @@ class Handlers:
     #: (array, key) -> array; (array, key, value) -> None
     getitem: Callable[..., Any]
     setitem: Callable[..., Any]
+    #: (ufunc, array, key, values) -> None, for all but sums and differences
+    at: Callable[..., Any]
     #: (a function of numpy without an entry in ``functions``, arguments, keywords) -> its result
     implementation: Callable[..., Any]
     #: {a function of numpy: what it does with traced arrays}

@@ -1,0 +1,148 @@
+"""Functions of Python and numpy that do not dispatch on their arguments, on traced values."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import opwise
+from opwise.errors import TracingError
+from tests.tracing.test_loop_programs import copied, same
+
+pytestmark = pytest.mark.null
+
+
+def normal(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def extremes(x):
+    found = {"first": x[0], "mean": x.mean()}
+    return max(found.values()), min(v for v in x[:3]), max(x[:4], key=lambda v: -abs(v))
+
+
+def in_order(x):
+    return np.array(sorted(v * v for v in x[:4]))
+
+
+def from_iterator(x):
+    return np.fromiter((v * 2 for v in x[:3]), float), np.fromiter((k for k in range(5)), int, 3)
+
+
+def numbers(a, b):
+    return pow(a, b, 5), pow(b, a), math.log(a, 2), math.log(b)
+
+
+def elements(x):
+    return x.item(3), x.item(1, 2), x.item((2, 0))
+
+
+def parts(x, k):
+    return (*np.split(x, k), *np.array_split(x, k + 1))
+
+
+def products(x, y):
+    table = np.zeros((len(x) + 1, len(y) + 1))
+    for i, j in itertools.product(range(1, len(x) + 1), range(1, len(y) + 1)):
+        table[i, j] = max(table[i - 1, j - 1] + (x[i - 1] > y[j - 1]), table[i - 1, j])
+    return table, [i * j for i, j in itertools.product(range(2), repeat=2)]
+
+
+def indices(m):
+    total = 0.0
+    for (i, j), v in np.ndenumerate(m):
+        total += i * v - j
+    for index in np.ndindex(*m.shape):
+        total += m[index] * index[0]
+    for v in np.nditer(m):
+        total += v
+    return total
+
+
+def at(z, i, v):
+    np.maximum.at(z, i, v)
+    np.multiply.at(z, i, 2.0)
+    np.negative.at(z, [0, 0, 1])
+    w = np.zeros((3, 4))
+    np.minimum.at(w, ([0, 0, 1], [1, 1, 2]), -v[:3])
+    np.add.at(w, (0, [1, 1]), 1.0)
+    return z, w
+
+
+def binned(x, y):
+    edges = np.array([-1.0, 0, 1])
+    return (
+        *np.histogram2d(x, y, bins=[3, edges], weights=y, density=True),
+        *np.histogram2d(x, y, bins=[edges, [-2.0, 2]]),
+    )
+
+
+def others(x):
+    return (
+        np.interp(x, [0.0, 1, 2], [1.0, 3, 2], period=3),
+        np.trim_zeros(np.where(x > 0, x, 0)),
+        np.i0(x),
+    )
+
+
+INTS = np.random.default_rng(1).integers(0, 10, 30)
+
+
+@pytest.mark.parametrize(
+    ("function", "cases"),
+    [
+        (extremes, [[normal(12)], [normal(12, seed=1)]]),
+        (in_order, [[normal(5)]]),
+        (from_iterator, [[normal(5)]]),
+        (numbers, [[7, 3], [2, 9]]),
+        (elements, [[normal(4, 3)], [normal(3, 5)]]),
+        (parts, [[normal(12), 3], [normal(12), 4]]),
+        (products, [[normal(4), normal(12)], [normal(9), normal(3)], [normal(0), normal(3)]]),
+        (indices, [[normal(4, 3)], [normal(6, 5)], [normal(1, 2)]]),
+        (at, [[np.zeros(10), INTS, normal(30)], [np.ones(12), INTS[:5], normal(5)]]),
+        (binned, [[normal(30), normal(30, seed=1)]]),
+        (others, [[normal(12)], [normal(9)]]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_results_are_those_of_python(function, cases):
+    compiled = opwise.jit(function)
+    for case in cases:
+        given, expected = copied(case), copied(case)
+        same(function(*expected), compiled(*given))
+        for one, two in zip(expected, given, strict=True):
+            same(one, two)
+
+
+def test_a_product_of_ranges_is_one_loop():
+    compiled = opwise.jit(products)
+    for n in (5, 40):
+        compiled(normal(n), normal(30))
+    assert len(compiled.signatures) == 1
+
+
+def test_a_value_that_a_loop_may_not_give():
+    def f(x):
+        for v in x:
+            if v > 1:
+                found = True
+                break
+        else:
+            found = False
+        return found
+
+    with pytest.raises(TracingError, match="found has a value in one branch of an if only"):
+        opwise.jit(f)(normal(12))
+
+
+def test_what_cannot_be_gone_through():
+    def several(x):
+        return [a + b for a, b in np.nditer([x, x])]
+
+    def rows(x):
+        np.maximum.at(x, (0, slice(None)), 1.0)
+
+    for function in (several, rows):
+        with pytest.raises(TracingError, match="Write a loop over"):
+            opwise.jit(function)(normal(3, 3))
