@@ -1137,9 +1137,7 @@ def _quantiles(
     else:
         q = as_traced(q) if scale == 1 else as_traced(q) / scale
     kept = [k for k in range(x.ndim) if k not in axes]
-    flat = moveaxis(x, list(axes), list(range(len(kept), x.ndim)))
-    size = product(x.dims[k] for k in axes)
-    flat = reshape(flat, (*[x.dims[k] for k in kept], size))
+    flat = _along_last(x, axes)
     ones = [is_one(x.dims[k]) for k in kept]
     level: Any = 0.5 if single else np.full(np.ndim(q) * (1,), 0.5, q.dtype)
     kind = np.quantile(np.ones(1, x.dtype), level, method=method).dtype
@@ -1178,6 +1176,32 @@ implements(np.percentile)(_quantile_function("quantile", 100.0))
 implements(np.nanpercentile)(_quantile_function("nanquantile", 100.0))
 
 
+#: medians of up to so many elements are taken from a sorted array; of more, numpy sorts half
+_MOST_SORTED = 1000
+
+
+def _along_last(x: Traced, axes: Sequence[int]) -> Traced:
+    """Return an array with some axes as one, the last one."""
+    kept = [k for k in range(x.ndim) if k not in axes]
+    moved = moveaxis(x, list(axes), list(range(len(kept), x.ndim)))
+    return reshape(moved, (*[x.dims[k] for k in kept], product(x.dims[k] for k in axes)))
+
+
+def _middle(x: Traced, axes: Sequence[int], keepdims: Any) -> Traced:
+    """Return the median along axes, from a sorted array; NaN is sorted behind all numbers."""
+    ordered = _sorted(_along_last(x, axes), -1)
+    size = ordered.dims[-1]
+    made = mean(ordered[..., (size - 1) // 2 : size // 2 + 1], -1)
+    if x.dtype.kind == "f":
+        last = any_(np.isnan(ordered[..., size - 1 :]), -1)
+        made = where(last, np.asarray(np.nan, x.dtype), made)
+    dims = tuple(d for k, d in enumerate(x.dims) if k not in axes)
+    result = array(made.variable, dims, not dims)
+    if keepdims and keepdims is not _NO_VALUE:
+        return reshape(result, tuple(1 if k in axes else d for k, d in enumerate(x.dims)))
+    return result
+
+
 def _median(name: str) -> Callable[..., Any]:
     def median(
         a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
@@ -1187,6 +1211,10 @@ def _median(name: str) -> Callable[..., Any]:
         axes = axes_of(axis, x.ndim)
         kept = [is_one(d) for k, d in enumerate(x.dims) if k not in axes]
         kind = np.median(np.ones(1, x.dtype)).dtype
+        size = hint_of(product(x.dims[k] for k in axes))
+        some = size is UNKNOWN or 0 < size <= _MOST_SORTED
+        if name == "median" and some and x.dtype.kind in "iuf" and x.dtype != np.float16:
+            return _finish(_middle(x, axes, keepdims), out)
         (made,) = numpy_call(name, [x.variable], [(kind, kept)], axis=tuple(axes))
         return _finish(_reduced(x, made, axes, keepdims), out)
 

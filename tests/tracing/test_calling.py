@@ -86,6 +86,18 @@ def others(x):
     )
 
 
+def medians(x, k):
+    out = np.zeros(x.shape)
+    for i in range(x.shape[0] - k):
+        for j in range(x.shape[1] - k):
+            out[i, j] = np.median(x[i : i + k, j : j + k])
+    return (
+        out, np.median(x), np.median(x, axis=0), np.median(x, axis=(0, 1), keepdims=True),
+        np.median(x, axis=1, keepdims=True),
+    )  # fmt: skip
+
+
+WITH_NAN = np.where(normal(6, 7) > 1, np.nan, normal(6, 7))
 INTS = np.random.default_rng(1).integers(0, 10, 30)
 
 
@@ -101,6 +113,12 @@ INTS = np.random.default_rng(1).integers(0, 10, 30)
         (products, [[normal(4), normal(12)], [normal(9), normal(3)], [normal(0), normal(3)]]),
         (indices, [[normal(4, 3)], [normal(6, 5)], [normal(1, 2)]]),
         (at, [[np.zeros(10), INTS, normal(30)], [np.ones(12), INTS[:5], normal(5)]]),
+        (
+            medians,
+            [[normal(12, 11), 3], [WITH_NAN, 2], [normal(1, 4), 1], [normal(0, 3), 1]],
+        ),
+        (medians, [[normal(4, 5).astype(np.float32), 2]]),
+        (medians, [[INTS.reshape(5, 6), 3]]),
         (binned, [[normal(30), normal(30, seed=1)]]),
         (others, [[normal(12)], [normal(9)]]),
     ],
@@ -134,6 +152,17 @@ def test_a_value_that_a_loop_may_not_give():
 
     with pytest.raises(TracingError, match="found has a value in one branch of an if only"):
         opwise.jit(f)(normal(12))
+
+
+def test_medians_of_small_arrays_run_in_c():
+    compiled = opwise.jit(medians)
+    compiled(normal(12, 11), 3)
+    (signature,) = compiled.signatures
+    text = opwise.printing.debugprint(signature.compiled, file="str")
+    assert "numpy.median" not in text
+    np.testing.assert_array_equal(
+        opwise.grad(np.median)(np.array([3.0, 1.0, 2.0, 9.0])), [0.5, 0, 0.5, 0]
+    )
 
 
 def test_what_cannot_be_gone_through():
