@@ -738,12 +738,31 @@ def pad(array_: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> T
     for k, (before, after) in enumerate(widths):
         if not before and not after:
             continue
-        length = operator.index(x.dims[k])
-        if mode not in ("edge", "reflect", "symmetric", "wrap"):
+        if mode not in _PADDED_ROWS or kwargs:
             raise Unhandled
-        rows = np.pad(np.arange(length), (before, after), mode=mode, **kwargs)  # type: ignore[call-overload]
+        length = x.dims[k]
+        if hint_of(length) == 0:
+            raise ValueError(
+                f"can't extend empty axis {k} using modes other than 'constant' or 'empty'"
+            )
+        rows = _PADDED_ROWS[mode](arange(-before, length + after), length)
         x = x[(*[slice(None)] * k, rows)]
     return copied(x)
+
+
+#: {a mode of ``numpy.pad``: (places, as if the axis went on, its length) -> rows}
+_PADDED_ROWS: dict[str, Callable[..., Any]] = {
+    "edge": lambda places, n: np.minimum(np.maximum(places, 0), n - 1),
+    "wrap": np.remainder,
+    "symmetric": lambda places, n: _there_and_back(places, 2 * n - 1, 2 * n),
+    "reflect": lambda places, n: _there_and_back(places, 2 * n - 2, np.maximum(2 * n - 2, 1)),
+}
+
+
+def _there_and_back(places: Any, ends: Any, period: Any) -> Any:
+    """Return the rows at places of an axis that goes on backwards from its end."""
+    inside = np.remainder(places, period)
+    return np.minimum(inside, ends - inside)
 
 
 # --- new arrays -----------------------------------------------------------------------------------

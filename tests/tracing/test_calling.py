@@ -97,6 +97,13 @@ def medians(x, k):
     )  # fmt: skip
 
 
+def padded(x):
+    modes = "edge", "wrap", "symmetric", "reflect"
+    return tuple(
+        np.pad(x, width, mode=mode) for mode in modes for width in (2, ((0, 3), (1, 0)), 7)
+    )
+
+
 WITH_NAN = np.where(normal(6, 7) > 1, np.nan, normal(6, 7))
 INTS = np.random.default_rng(1).integers(0, 10, 30)
 
@@ -119,6 +126,7 @@ INTS = np.random.default_rng(1).integers(0, 10, 30)
         ),
         (medians, [[normal(4, 5).astype(np.float32), 2]]),
         (medians, [[INTS.reshape(5, 6), 3]]),
+        (padded, [[normal(5, 4)], [normal(3, 2)], [normal(2, 6)], [normal(1, 3)]]),
         (binned, [[normal(30), normal(30, seed=1)]]),
         (others, [[normal(12)], [normal(9)]]),
     ],
@@ -152,6 +160,13 @@ def test_a_value_that_a_loop_may_not_give():
 
     with pytest.raises(TracingError, match="found has a value in one branch of an if only"):
         opwise.jit(f)(normal(12))
+
+
+def test_lengths_of_padded_arrays_may_differ():
+    compiled = opwise.jit(padded)
+    for shape in ((5, 4), (3, 7)):
+        compiled(normal(*shape))
+    assert len(compiled.signatures) == 1
 
 
 def test_medians_of_small_arrays_run_in_c():
