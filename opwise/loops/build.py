@@ -428,7 +428,7 @@ class LoopBuilder:
                 lazy = {i for branch in node.op.branches for i in branch}
                 needed.update(v for i, v in enumerate(node.inputs) if i not in lazy)
         for node in order:
-            guarded = isinstance(node.op, _MAY_FAIL) and needed.isdisjoint(node.outputs)
+            guarded = _may_fail(node.op) and needed.isdisjoint(node.outputs)
             if guarded or not moving.isdisjoint(node.inputs):
                 moving.update(node.outputs)
         # a function that gets them as arguments must not find them unused
@@ -478,6 +478,13 @@ class LoopBuilder:
     def _of_result(self, k: int, rows: Var) -> Var:
         """Return output k, of which no step reads earlier values; rows: one for each step."""
         return rows
+
+
+def _may_fail(op: Any) -> bool:
+    """Return whether an Op raises an error for some values of its inputs, which branches guard."""
+    if type(op) is Subtensor:  # parts of an array may be empty, elements may not be there
+        return not all(isinstance(item, slice) for item in op.idx_list)
+    return isinstance(op, _MAY_FAIL)
 
 
 def _described(fn: Callable[..., Any]) -> str:

@@ -1216,15 +1216,17 @@ def _after_steps(dim: Any, change: int, steps: Any) -> Any:
     return dim + change * steps
 
 
-def _numbers_of(*functions: Any) -> list[Any]:
-    """Return the variables of numbers that functions read in those around them."""
+def _values_of(*functions: Any) -> list[Any]:
+    """Return the variables of numbers and arrays that functions read in those around them."""
     found = []
     for function in functions:
         for cell in function.__closure__ or ():
             with suppress(ValueError):  # a variable without a value
                 value = cell.cell_contents
-                if type(value) is Number or (type(value) is Traced and value.scalar):
+                if type(value) is Number:
                     found.append(_kind(value).variable(value))
+                elif type(value) is Traced:
+                    found.append(value.variable)
     return found
 
 
@@ -1252,7 +1254,7 @@ class _Loop:
         self._roots: dict[Root, Any] = {}
         self._written: dict[Root, Any] = {}
         self._after: tuple[Any, ...] = ()
-        #: the numbers that steps read and none assigns
+        #: the numbers and arrays that steps read and none assigns
         self._known: list[Any] = []
         #: {index of a name that nothing reads after the loop: why it is no state of it}
         self._lost: dict[int, LoopError] = {}
@@ -1270,14 +1272,14 @@ class _Loop:
 
     def build(self, steps: Steps, step: Callable[[Any], None]) -> None:
         """Make a loop over items."""
-        self._known = _numbers_of(step)
+        self._known = _values_of(step)
         self._settle(lambda: step(steps.item(Number("i", self._number))), steps.length)
         length = steps.length.variable if type(steps.length) is Number else steps.length
         self._scan(length, None, steps.length)
 
     def build_while(self, test: Callable[[], Any], step: Callable[[], None]) -> None:
         """Make a loop with a condition."""
-        self._known = _numbers_of(test, step)
+        self._known = _values_of(test, step)
         start = condition(test())
         held: list[Any] = []
 
@@ -1752,7 +1754,8 @@ class _Loop:
         rows_of = _sequences(outputs, number, length, {*places, *fixed}, ends is None)
         elements = list(rows_of)
         # Python has computed them before the loop: no branch of a step guards them
-        known = [v for v in dict.fromkeys(self._known) if v.owner is not None]
+        read = set(ancestors(outputs))
+        known = [v for v in dict.fromkeys(self._known) if v.owner is not None and v in read]
 
         def step(count: Any, *values: Any) -> list[Any]:
             given, values = values[: len(elements)], values[len(elements) :]

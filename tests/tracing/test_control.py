@@ -1130,3 +1130,33 @@ def test_an_array_that_a_loop_shortens_shares_memory_after_it():
 
 def test_steps_that_cut_off_more_than_there_is_run_in_numpy():
     check(triangle, (normal(40), 20), (normal(20), 20), (normal(15), 20), signatures=1)
+
+
+def steps_of(op):
+    """Return the Ops in the step of a loop, and in those of loops inside it."""
+    nodes = {var.owner for var in ancestors(list(op.step_outputs.flat())) if var.owner is not None}
+    return [inner for node in nodes for inner in (steps_of(node.op) if isinstance(node.op, Scan)
+                                                  else [node.op])]  # fmt: skip
+
+
+def test_what_stands_before_a_loop_is_computed_before_it():
+    """Even if only a branch of its steps reads it."""
+
+    def f(x, which):
+        large = x[:, None][:] ** 2 + x[:, None] > 1.0
+        chosen = x[which]
+        count = large.sum(1)
+        total = 0.0
+        for i in range(len(x)):
+            if x[i] > 0:
+                for j in range(len(which)):
+                    if count[i] >= 1 and chosen[j] > x[i]:
+                        total += chosen[j]
+        return total
+
+    x, which = normal(12), np.arange(11, 0, -1)
+    (loop,) = scans(check(f, (x, which), (-x, which), signatures=1))
+    inside = " ".join(map(str, steps_of(loop)))
+    assert "Subtensor{int64}" in inside
+    assert "AdvancedSubtensor" not in inside
+    assert "Sum" not in inside
