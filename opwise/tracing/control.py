@@ -20,6 +20,7 @@ from opwise.graph.provenance import located
 from opwise.graph.traversal import ancestors, clone_replace
 from opwise.graph.variable import Variable
 from opwise.loops.build import scan
+from opwise.loops.op import Scan
 from opwise.loops.returned import until
 from opwise.tensor.assertion import Assert
 from opwise.tensor.elemwise import Elemwise
@@ -1745,11 +1746,28 @@ class _Loop:
         number = self._number
         if not states:
             return []
-        outputs = [after for _, _, after in states]
+        chains = _delayed(states)
+        outputs = [states[chain[0]][2] for chain in chains]
         if ends is not None:
             outputs.append(ends)
-        places = [p for p, _, _ in states]
-        initial = [self._fit(first, p.type) for p, first, _ in states]
+        # a step is given the oldest value of each chain first
+        places = [states[k][0] for chain in chains for k in reversed(chain)]
+        new = [states[chain[0]][0].type for chain in chains]
+        initial: list[Any] = []
+        for chain in chains:
+            firsts = [self._fit(states[k][1], states[k][0].type) for k in reversed(chain)]
+            taps = list(builtins.range(-len(chain), 0))
+            initial.append(
+                firsts[0] if len(chain) == 1 else {"initial": T.stack(firsts), "taps": taps}
+            )
+
+        def last(rows: Sequence[Any], kept: Any) -> list[Any]:
+            results: list[Any] = [None] * len(states)
+            for chain, of in zip(chains, rows, strict=True):
+                whole = kept(of)
+                for back, k in enumerate(chain, 1):
+                    results[k] = whole[-back]
+            return results
 
         rows_of = _sequences(outputs, number, length, {*places, *fixed}, ends is None)
         elements = list(rows_of)
@@ -1765,8 +1783,8 @@ class _Loop:
                 **dict(zip(elements, given, strict=True)), number: count,
             }  # fmt: skip
             made = list(clone_replace(outputs, replacements))
-            fitted = [self._fit(m, p.type) for m, p in zip(made, places, strict=False)]
-            return [*fitted, *made[len(places) :]]
+            fitted = [self._fit(m, kind) for m, kind in zip(made, new, strict=False)]
+            return [*fitted, *made[len(new) :]]
 
         if ends is None:
             rows, _ = scan(
@@ -1776,7 +1794,7 @@ class _Loop:
                 non_sequences=known,
                 return_list=True,
             )
-            return [_last(each) for each in rows]
+            return last(rows, _whole)
 
         def counting(*values: Any) -> Any:
             given, (count, *values) = values[: len(elements)], values[len(elements) :]  # type: ignore[assignment]
@@ -1791,7 +1809,8 @@ class _Loop:
             n_steps=length,
             return_list=True,
         )
-        return _only_last(rows)[1:]
+        kept = dict(zip(rows, _only_last(rows, [1, *map(len, chains)]), strict=True))
+        return last(rows[1:], kept.get)
 
 
 def _affine(variable: Any, number: Any) -> tuple[int, int] | None:
@@ -1947,25 +1966,59 @@ def variable_length(dim: Any) -> Any:
     return dim.variable if type(dim) is Number else dim
 
 
-def _only_last(rows: Sequence[Any]) -> list[Any]:
+def _only_last(rows: Sequence[Any], counts: Sequence[int]) -> list[Any]:
     """Return the last values of the states of a loop, which keeps no others.
 
-    The most steps that a ``while`` may take are more than memory has rows for.
+    The most steps that a ``while`` may take are more than memory has rows for. counts: how many
+    values of each.
     """
     node = rows[0].owner.inputs[0].owner
     op = node.op
-    last = dict.fromkeys(builtins.range(len(rows)), 1)
-    kept = op.variant(op.step_inputs, op.step_outputs, op.layout.taps, last)
+    kept = op.variant(op.step_inputs, op.step_outputs, op.layout.taps, dict(enumerate(counts)))
     outputs = kept(*node.inputs, return_list=True)
-    return [outputs[each.owner.inputs[0].index][-1] for each in rows]
+    return [outputs[each.owner.inputs[0].index] for each in rows]
 
 
-def _last(rows: Any) -> Any:
-    """Return the last value of a state; the one before the loop if it takes no step."""
+def _whole(rows: Any) -> Any:
+    """Return the values of a state, those before the loop too."""
     node = rows.owner
     if node is not None and isinstance(node.op, Subtensor):
-        return node.inputs[0][-1]
-    return rows[-1]
+        return node.inputs[0]
+    return rows
+
+
+def _delayed(states: Sequence[tuple[Any, Any, Any]]) -> list[list[int]]:
+    """Return the states in groups: each one after the first has the value that the one before it
+    had a step ago.
+
+    Then steps copy no arrays from one state to the next, and can write each new value where the
+    oldest one was. Loops over elements keep their arrays where they are, in states of their own.
+    """
+    trace = current()
+    alone = [[k] for k in builtins.range(len(states))]
+    number_of_place = {place: k for k, (place, _, _) in enumerate(states)}
+    next_: dict[int, int] = {}
+    for k, (place, _, after) in enumerate(states):
+        before = number_of_place.get(after)
+        if before not in (None, k) and place.type.ndim and place.type == after.type:
+            next_.setdefault(before, k)  # type: ignore[arg-type]
+    if not next_ or (trace is not None and trace.loops):
+        return alone
+    nodes = {v.owner for v in ancestors([after for _, _, after in states]) if v.owner is not None}
+    for node in nodes:
+        if isinstance(node.op, Scan) or _is_element(node):
+            if not number_of_place.keys().isdisjoint(ancestors(node.inputs)):
+                return alone
+    chains = []
+    for k in builtins.range(len(states)):
+        if k in next_.values():
+            continue
+        chain = [k]
+        while chain[-1] in next_:
+            chain.append(next_[chain[-1]])
+        chains.append(chain)
+    found = {k for chain in chains for k in chain}
+    return [*chains, *([k] for k in builtins.range(len(states)) if k not in found)]
 
 
 def _stepped(name: str, kind: _Kind, other: _Kind) -> _Kind:

@@ -1160,3 +1160,50 @@ def test_what_stands_before_a_loop_is_computed_before_it():
     assert "Subtensor{int64}" in inside
     assert "AdvancedSubtensor" not in inside
     assert "Sum" not in inside
+
+
+# --- values of earlier steps ----------------------------------------------------------------------
+
+
+def wave(u, c, steps):
+    before, now = u.copy(), u.copy()
+    for _ in range(steps):
+        after = np.zeros_like(now)
+        after[1:-1] = 2 * now[1:-1] - before[1:-1] + c * (now[2:] - 2 * now[1:-1] + now[:-2])
+        before, now = now, after
+    return now, before
+
+
+def exchanged(u, c, steps):
+    dx = u[1] - u[0]
+    v = u.copy()
+    for _ in range(steps):
+        v[1:-1] = u[1:-1] + c * (u[2:] - 2 * u[1:-1] + u[:-2]) / (1 + dx * dx)
+        u, v = v, u
+    return u, v
+
+
+def third_order(u, c, steps):
+    x, y, z, k = u, u * 2, u * 3, 0
+    while k < steps and x.sum() < 1e6:
+        x, y, z = c * (x + y) - z[::-1], x, y
+        k += 1
+    return x, y, z, k
+
+
+@pytest.mark.parametrize(
+    ("function", "taps"), [(wave, (2, 1)), (exchanged, (2, 1)), (third_order, (3, 2, 1))]
+)
+def test_values_of_earlier_steps_are_not_copied(function, taps):
+    u = normal(12)
+    jitted = check(function, (u, 0.3, 20), (u, 0.3, 1), (u, 0.3, 2), (u, 0.3, 0), (-u, 0.2, 13))
+    for loop in scans(jitted):
+        assert set(taps) in map(set, loop.layout.taps)
+    if function is third_order:  # the derivative of a while needs to know how many steps it takes
+        return
+
+    def loss(x):
+        return (function(x + 0.0, 0.3, 9)[0] ** 2).sum()
+
+    by_differences = [(loss(u + h) - loss(u - h)) / 2e-6 for h in np.eye(12) * 1e-6]
+    np.testing.assert_allclose(opwise.grad(loss)(u), by_differences, rtol=1e-5, atol=1e-7)
