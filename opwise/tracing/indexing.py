@@ -247,8 +247,9 @@ def _slice_of(item: slice, dim: Dim) -> tuple[slice, Any]:
     return slice(start, stop, step), dim
 
 
-def _is_whole(item: slice) -> bool:
-    return (
+def is_whole(item: Any) -> bool:
+    """Return whether an item of an index takes a whole axis."""
+    return isinstance(item, slice) and (
         item.start is None and item.stop is None
         and (item.step is None or (type(item.step) is int and item.step == 1))
     )  # fmt: skip
@@ -370,7 +371,7 @@ def _viewed(x: Traced, items: list[Any]) -> Traced:
                 axis += 1
         x = x.part(Reorder(order, x.ndim), tuple(dims), x.contiguous)
         items = [slice(None) if item is None else item for item in items]
-    if all(isinstance(item, slice) and _is_whole(item) for item in items):
+    if all(isinstance(item, slice) and is_whole(item) for item in items):
         return x.part(Index(tuple(items)), x.dims, x.contiguous) if items else x
     result: list[Dim] = []
     key: list[Any] = []
@@ -382,7 +383,7 @@ def _viewed(x: Traced, items: list[Any]) -> Traced:
         if isinstance(item, slice):
             item, dim = _slice_of(item, dim)
             unit = type(item.step) is not Number and item.step in (None, 1)
-            if not _is_whole(item) and (not unit or result):
+            if not is_whole(item) and (not unit or result):
                 contiguous = False
             length = _sliced_dim(item, dim, len(result), owner)
             if hint_of(length) is UNKNOWN and _is_single(item):
@@ -545,7 +546,7 @@ def _read_part(variable: Tensor, key: list[Any]) -> Tensor:
         return variable[key[0]]
     # slices of parts are taken first: then only whole axes and arrays are left
     cut = [item if isinstance(item, slice) else slice(None) for item in key]
-    if any(not _is_whole(item) for item in cut):
+    if any(not is_whole(item) for item in cut):
         variable = variable[tuple(cut)]
     return variable[tuple(slice(None) if isinstance(i, slice) else i for i in key)]
 
@@ -627,7 +628,7 @@ def setitem(x: Traced, key: Any, value: Any) -> None:
         len(masks) == 1
         and _is_mask(items[0])
         and given.ndim == 0
-        and all(isinstance(item, slice) and _is_whole(item) for item in items[1:])
+        and all(isinstance(item, slice) and is_whole(item) for item in items[1:])
     ):
         mask = masks[0]
         for k in range(mask.ndim):
@@ -649,7 +650,7 @@ def _write_part(x: Traced, key: list[Any], value: Tensor, put: Any) -> None:
     """Put a value where an index of slices and arrays points."""
     cut = [item if isinstance(item, slice) else slice(None) for item in key]
     rest = [slice(None) if isinstance(i, slice) else i for i in key]
-    if any(not _is_whole(item) for item in cut) and len(key) > 1:
+    if any(not is_whole(item) for item in cut) and len(key) > 1:
         whole = x.variable
         part = whole[tuple(cut)]
         changed = put(part[tuple(rest)], value)
@@ -691,7 +692,7 @@ def _is_own_part(x: Traced, items: list[Any], value: Traced) -> bool:
     """Return whether a value is the view of an array that an index gives."""
     if value.root is not x.root or any(type(item) is Traced for item in items):
         return False
-    if all(isinstance(item, slice) and _is_whole(item) for item in items):
+    if all(isinstance(item, slice) and is_whole(item) for item in items):
         if value.is_same_view(x):
             return True
     before, path = x._path, value._path

@@ -12,7 +12,7 @@ import numpy as np
 from opwise import tensor as T
 from opwise.tensor import extra_ops
 from opwise.tensor.variable import Tensor
-from opwise.tracing.indexing import broadcast, converted
+from opwise.tracing.indexing import Index, broadcast, converted, is_whole
 from opwise.tracing.ops import numpy_call
 from opwise.tracing.shaping import (
     _stored,
@@ -39,6 +39,7 @@ from opwise.tracing.values import (
     Root,
     Traced,
     Unhandled,
+    View,
     array,
     as_traced,
     common_order,
@@ -1041,15 +1042,61 @@ def sliding_window_view(
             f"Must provide matching length window_shape and axis; got {len(lengths)} window_shape "
             f"elements and {len(axes)} axes elements."
         )
+    windows, dims, sizes = [], list(made.dims), []
     for one, length in zip(axes, lengths, strict=True):
-        k = axis_of(one, as_traced(x).ndim)
-        count = made.dims[k] - length + 1
-        if hint_of(count) is not UNKNOWN and hint_of(count) <= 0:
+        k = axis_of(one, made.ndim)
+        dims[k] = dims[k] - length + 1
+        if hint_of(dims[k]) is not UNKNOWN and hint_of(dims[k]) <= 0:
             raise ValueError("window shape cannot be larger than input array shape")
-        places = arange(count)[:, None] + arange(length)
-        made = moveaxis(take(made, places, k), k + 1, -1)
-    readonly = "" if writeable else "assignment destination is read-only"
-    return Traced(Root(made.variable, None, readonly), made.dims, (), False, False)
+        windows.append((k, length))
+        sizes.append(length)
+    view = Windows(windows, {}, (*dims, *sizes))
+    view.writeable = writeable
+    return made.part(view, (*dims, *sizes))
+
+
+#: windows of up to so many elements are put together from shifted parts of the array
+_MOST_PARTS = 64
+
+
+class Windows(View):
+    """Windows that slide along axes of an array; their own axes are the last ones.
+
+    windows: (axis, length of the window) of each. rows: {axis: where the windows begin}, if not
+    everywhere.
+    """
+
+    def __init__(
+        self, windows: Sequence[tuple[int, Any]], rows: dict[int, Traced], dims: Sequence[Any]
+    ) -> None:
+        self._windows, self._rows, self._dims = windows, rows, dims
+
+    def read(self, x: Tensor) -> Tensor:
+        made = array(x)
+        for k, length in self._windows:
+            rows = self._rows.get(k)
+            if rows is None and type(length) is not Number and length <= _MOST_PARTS:
+                before, count = (slice(None),) * k, made.dims[k] - length + 1
+                parts = [made[(*before, slice(i, count + i))] for i in range(length)]
+                made = moveaxis(np.stack(parts), 0, -1)  # type: ignore[call-overload]
+                continue
+            if rows is None:
+                rows = arange(made.dims[k] - length + 1)
+            made = moveaxis(take(made, rows[:, None] + arange(length), k), k + 1, -1)
+        return fitted(made.variable, self._dims)
+
+    def write(self, x: Tensor, value: Tensor) -> Tensor:
+        raise untraceable("Windows of an array cannot be changed here.", "Change the array.")
+
+    def then(self, step: View, dims: Sequence[Any]) -> View | None:
+        # of windows that are left out no elements are read
+        if type(step) is not Index or len(dims) != len(self._dims) or any(map(is_one, dims)):
+            return None
+        cut = {k: item for k, item in enumerate(step.key) if not is_whole(item)}
+        if not cut or not cut.keys() <= dict(self._windows).keys():
+            return None
+        rows = {k: self._rows.get(k, arange(self._dims[k]))[item] for k, item in cut.items()}
+        return Windows(self._windows, {**self._rows, **rows}, dims)
 
 
 # --- elements by positions ------------------------------------------------------------------------

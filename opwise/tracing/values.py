@@ -573,6 +573,10 @@ class View:
         """Return x with another value in the view, of the dtype and the shape of the view."""
         raise NotImplementedError
 
+    def then(self, step: View, dims: Sequence[Dim]) -> View | None:
+        """Return a view of this view as one step, if that reads less; dims: its lengths."""
+        return None
+
 
 class Traced:
     """A numpy array, or a numpy scalar, of which the program knows the dtype and the rank.
@@ -639,7 +643,9 @@ class Traced:
         """Return a view of the array."""
         if self.scalar:
             return array(step.read(self.variable), dims)
-        return Traced(self.root, dims, (*self._path, step), False, contiguous)
+        joined = self._path[-1].then(step, dims) if self._path else None
+        path = (*self._path, step) if joined is None else (*self._path[:-1], joined)
+        return Traced(self.root, dims, path, False, contiguous)
 
     def is_same_view(self, other: Traced) -> bool:
         """Return whether another array is this one, reached in the same way."""

@@ -104,6 +104,15 @@ def padded(x):
     )
 
 
+def windows(x, k):
+    view = np.lib.stride_tricks.sliding_window_view
+    w = view(x, 3)
+    x[1] = 7.0
+    some = view(x, k)[::2]
+    both = view(np.outer(x, x), (2, 3))
+    return w.max(1), some * 2, some[1:, ::-1], w[-4:-1], w[2], both[1:, ::2].sum((2, 3)), both[1, 1]
+
+
 WITH_NAN = np.where(normal(6, 7) > 1, np.nan, normal(6, 7))
 INTS = np.random.default_rng(1).integers(0, 10, 30)
 
@@ -127,6 +136,7 @@ INTS = np.random.default_rng(1).integers(0, 10, 30)
         (medians, [[normal(4, 5).astype(np.float32), 2]]),
         (medians, [[INTS.reshape(5, 6), 3]]),
         (padded, [[normal(5, 4)], [normal(3, 2)], [normal(2, 6)], [normal(1, 3)]]),
+        (windows, [[normal(12), 4], [normal(9), 4], [normal(15), 2]]),
         (binned, [[normal(30), normal(30, seed=1)]]),
         (others, [[normal(12)], [normal(9)]]),
     ],
@@ -167,6 +177,14 @@ def test_lengths_of_padded_arrays_may_differ():
     for shape in ((5, 4), (3, 7)):
         compiled(normal(*shape))
     assert len(compiled.signatures) == 1
+
+
+def test_windows_that_are_left_out_are_not_read():
+    compiled = opwise.jit(lambda x: np.lib.stride_tricks.sliding_window_view(x, 8)[::4] * 2.0)
+    compiled(normal(64))
+    (signature,) = compiled.signatures
+    text = opwise.printing.debugprint(signature.compiled, file="str")
+    assert "Subtensor{::int64}" not in text.partition("AdvancedSubtensor1")[0]
 
 
 def test_medians_of_small_arrays_run_in_c():
