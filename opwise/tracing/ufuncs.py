@@ -507,7 +507,7 @@ def _at(ufunc: Any, x: Any, key: Any, *value: Any) -> None:
             "Pass it to the function as an argument.",
         )
     if ufunc is np.add or ufunc is np.subtract:
-        add_at(x, key, *value, ufunc is np.subtract)
+        add_at(x, key, *value, negate=ufunc is np.subtract)
         return
     HANDLERS.at(ufunc, x, key, *value)
 
