@@ -170,8 +170,12 @@ class InplaceElemwiseOptimizer(InplacePass):
     classes = (Elemwise, Gathered)
 
     def candidates(self, node: Apply) -> list[tuple[int, int]]:
-        tables = {k for k, _ in node.op.taken} if isinstance(node.op, Gathered) else set()
-        op = node.op.loop if isinstance(node.op, Gathered) else node.op
+        kept: set[int] = set()  # tables and indices are no operands of the loop
+        op = node.op
+        if isinstance(op, Gathered):
+            kept = {k for k, _ in op.taken}
+            kept.update(range(len(node.inputs) - op.n_indices, len(node.inputs)))
+            op = op.loop
         if not isinstance(op, Elemwise) or op.inplace_pattern:
             return []
         if len(node.outputs) > 1 and not _computes_all(op.scalar_op):
@@ -180,7 +184,7 @@ class InplaceElemwiseOptimizer(InplacePass):
             (k, i)
             for k, out in enumerate(node.outputs)
             for i, x in enumerate(node.inputs)
-            if (x.type is out.type or x.type == out.type) and i not in tables
+            if (x.type is out.type or x.type == out.type) and i not in kept
         ]
         if len(pairs) > 1:
             preferred = [_updated_input(out) for out in node.outputs]

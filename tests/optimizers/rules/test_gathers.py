@@ -311,3 +311,13 @@ def test_steps_of_loops(x, i):
     for _ in range(4):
         prior = np.exp(-(prior**2)) + X[AT[:7]] * 0.5
     np.testing.assert_allclose(f(Y, X, AT[:7]), prior, 1e-13)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_index_that_nothing_else_reads_is_not_overwritten(i, mode):
+    """It has the dtype and the length of the result."""
+    f = compiled([i], [i[T.nonzero(i)[0]] * 2, i[i * 1 + 3] ** 2 + 5], mode)
+    values = np.array([1, 0, -3, -2, 0])
+    found = f(values)
+    np.testing.assert_array_equal(found[0], [2, -6, -4])
+    np.testing.assert_array_equal(found[1], values[values + 3] ** 2 + 5)
