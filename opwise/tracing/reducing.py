@@ -444,9 +444,12 @@ def clip(
     low = min if a_min is _NO_VALUE else a_min
     high = max if a_max is _NO_VALUE else a_max
     x = as_traced(a)
-    operands = [v for v in (x, low, high) if v is not None and v is not _NO_VALUE]
-    made = result_type_of(*operands)
-    for bound in operands[1:]:
+    if x.dtype.kind in "iu":  # numbers beyond the dtype bound nothing
+        info = np.iinfo(x.dtype)
+        low = None if type(low) is int and low <= info.min else low
+        high = None if type(high) is int and high >= info.max else high
+    made = result_type_of(x, *(v for v in (low, high) if v is not None and v is not _NO_VALUE))
+    for bound in (low, high):
         if type(bound) is int and made.kind in "iu":
             np.asarray(bound, made)
     result: Any = x
