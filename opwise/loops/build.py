@@ -482,8 +482,8 @@ class LoopBuilder:
 
 def _may_fail(op: Any) -> bool:
     """Return whether an Op raises an error for some values of its inputs, which branches guard."""
-    if type(op) is Subtensor:  # parts of an array may be empty, elements may not be there
-        return not all(isinstance(item, slice) for item in op.idx_list)
+    if type(op) is Subtensor:  # parts of an array may be empty, but no step may be 0
+        return not all(isinstance(i, slice) and i.step is None for i in op.idx_list)
     return isinstance(op, _MAY_FAIL)
 
 

@@ -257,7 +257,7 @@ def is_whole(item: Any) -> bool:
 
 def _sliced_dim(item: slice, dim: Dim, index: int, owner: list[Tensor]) -> Dim:
     """Return the length of a slice of an axis; owner: holds the variable of the result later."""
-    step = None if type(item.step) is Number else item.step or 1
+    step = _step_of(item)
     if item.start is None and item.stop is None and step in (1, -1):
         return dim
     if type(item.start) is not Number and item.start in (None, 0) and step == 1:
@@ -289,11 +289,16 @@ def _sliced_dim(item: slice, dim: Dim, index: int, owner: list[Tensor]) -> Dim:
     return settled(made)
 
 
+def _step_of(item: slice) -> int | None:
+    """Return the step of a slice, or None if it is computed."""
+    return None if type(item.step) is Number else item.step or 1
+
+
 def _cut(item: slice) -> int | None:
     """Return how many elements a slice leaves out, from the first and the last on; or None."""
     start, stop = item.start, item.stop
     start, stop = 0 if start is None else start, 0 if stop is None else stop
-    if type(start) is not int or type(stop) is not int or item.step not in (None, 1):
+    if type(start) is not int or type(stop) is not int or _step_of(item) != 1:
         return None
     if start < 0 or stop > 0 or (stop == 0 and item.stop is not None):
         return None
