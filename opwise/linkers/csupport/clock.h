@@ -4,9 +4,12 @@
 #define OW_CLOCK_H
 
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
+
+/* Note the two clocks; called once, early. */
+void ow_clock_begin(void);
+/* Measure the counter against the system's clock, if the system trusts it too. */
+void ow_clock_calibrate(void);
 
 static inline int64_t ow_system_clock(void)
 {
@@ -18,34 +21,10 @@ static inline int64_t ow_system_clock(void)
 #if defined(__x86_64__)
 #include <x86intrin.h>
 
-static double ow_ns_per_tick; /* 0 until the counter may be used */
-static uint64_t ow_first_tick;
-static int64_t ow_first_ns;
-
-/* Note the two clocks; called once, early. */
-static void ow_clock_begin(void)
-{
-    ow_first_ns = ow_system_clock();
-    ow_first_tick = __rdtsc();
-}
-
-/* Measure the counter against the system's clock, if the system trusts it too. */
-static void ow_clock_calibrate(void)
-{
-    char source[32] = "";
-    FILE *f = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "r");
-    if (f != NULL) {
-        if (fgets(source, sizeof source, f) == NULL)
-            source[0] = 0;
-        fclose(f);
-    }
-    if (strcmp(source, "tsc\n") || ow_ns_per_tick != 0)
-        return;
-    while (ow_system_clock() - ow_first_ns < 5000000)
-        ;
-    ow_ns_per_tick =
-        (double)(ow_system_clock() - ow_first_ns) / (double)(__rdtsc() - ow_first_tick);
-}
+#pragma GCC visibility push(hidden)
+extern double ow_ns_per_tick; /* 0 until the counter may be used */
+extern uint64_t ow_first_tick;
+#pragma GCC visibility pop
 
 static inline int64_t ow_clock(void)
 {
@@ -54,8 +33,6 @@ static inline int64_t ow_clock(void)
     return ow_system_clock();
 }
 #else
-static void ow_clock_begin(void) {}
-static void ow_clock_calibrate(void) {}
 static inline int64_t ow_clock(void) { return ow_system_clock(); }
 #endif
 
