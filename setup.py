@@ -24,7 +24,10 @@ from setuptools.command.build_ext import build_ext
 ROOT = Path(__file__).parent.resolve()
 PACKAGES = ("opwise", "theano")
 NAME = "opwise.linkers.opwise_c"
-SOURCE = "opwise/linkers/opwise_c.pyx"
+# The file of the extension holds these modules too: opwise_c loads them from there.
+CYTHON = ("opwise/linkers/opwise_c.pyx", "opwise/linkers/native/*.pyx")
+# Those that every call of a function runs: they take longer at -O2. The others start.
+HOT = ("callpath", "loop", "slots", "vm")
 CSUPPORT = ("opwise/linkers/csupport", "opwise/scalar/csupport")
 # Each has a function that returns {file name: text}.
 GENERATORS = ("opwise.scalar.kernelgen", "opwise.linkers.stepparams", "opwise.linkers.cystructs")
@@ -130,6 +133,20 @@ def kernels_of_vectors(chosen: list[str]) -> list[str]:
     return [f"{GENERATED}/{name}" for name in files if name.endswith(".c")]
 
 
+def cython_modules() -> list[str]:
+    """Make C of each Cython module; the paths."""
+    sources = [path for pattern in CYTHON for path in found(*pattern.rsplit("/", 1))]
+    names = [path.removesuffix(".pyx").replace("/", ".") for path in sources]
+    made = cythonize(
+        [Extension(name, [path]) for name, path in zip(names, sources, strict=True)],
+        # One folder of C text per Cython version: what another version wrote is not taken for
+        # current.
+        build_dir=f"build/cython-{Cython.__version__}",
+        include_path=[GENERATED],
+    )
+    return [each.sources[0] for each in made]
+
+
 def extension() -> Extension:
     """The extension, compiled again when any of its C files or headers changes."""
     generated = generate()
@@ -137,13 +154,12 @@ def extension() -> Extension:
     folders = [folder for folder in (*CSUPPORT, GENERATED) if (ROOT / folder).is_dir()]
     beside = [path for folder in CSUPPORT for path in found(folder, "*.c")]
     headers = [path for folder in (*CSUPPORT, GENERATED) for path in found(folder, "*.h")]
-    cython = [path for pattern in ("*.pxi", "*.pxd") for path in found("opwise/linkers", pattern)]
     return Extension(
         NAME,
         # what takes long comes first
-        sources=[*kernels, SOURCE, *beside, *generated],
+        sources=[*kernels, *cython_modules(), *beside, *generated],
         include_dirs=[".", "opwise/linkers", *folders, numpy.get_include()],
-        depends=["setup.py", *headers, *cython],
+        depends=["setup.py", *headers],
         # NPY_TARGET_VERSION: the oldest numpy that is supported at run time; without it, the numpy
         # of the build decides what there is in numpy's structs.
         define_macros=[
@@ -220,8 +236,8 @@ class ParallelBuild(build_ext):
 def flags_of(source: str) -> tuple[str, ...]:
     """The further flags of a C file."""
     stem = Path(source).stem
-    if stem == Path(SOURCE).stem:
-        return ("-O3",)  # every call runs some of it, and takes longer at -O2
+    if "cython" in source:
+        return ("-O3",) if stem in HOT else ("-O1",)
     # headers hold functions of which a file uses some
     flags = (*LOOP_FLAGS, "-Wno-unused-function")
     # where there are kernels for this processor, those of any are there only to be right
@@ -247,12 +263,6 @@ def usable_cores() -> int:
 
 if __name__ == "__main__":  # processes that compile bytecode import this file too
     setup(
-        # One folder of C text per Cython version: what another version wrote is not taken for
-        # current.
-        ext_modules=cythonize(
-            [extension(), call_stacks()],
-            build_dir=f"build/cython-{Cython.__version__}",
-            include_path=[GENERATED],
-        ),
+        ext_modules=[extension(), call_stacks()],
         cmdclass={"build_ext": ParallelBuild},
     )

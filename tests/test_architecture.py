@@ -14,6 +14,7 @@ import opwise
 from opwise import FunctionGraph
 from opwise.gpu import lowering
 from opwise.graph import upcalls
+from opwise.linkers import opwise_c
 
 pytestmark = pytest.mark.null
 
@@ -90,7 +91,7 @@ def dotted_name(path):
 
 def is_module(dotted):
     path = ROOT.joinpath(*dotted.split("."))
-    return path.is_dir() or path.with_suffix(".py").exists() or path.with_suffix(".pyx").exists()
+    return path.is_dir() or any(path.with_suffix(s).exists() for s in (".py", ".pyx", ".pxd"))
 
 
 def imports(path, types=True):
@@ -172,21 +173,71 @@ def test_circles_are_found():
     assert found == [{"a", "b", "c"}]
 
 
-def test_files_do_not_import_each_other():
-    """Imports inside functions count; those for type checkers alone do not."""
-    names = {dotted_name(path): [path] for path in modules()}
-    # the files that a Cython module includes are a part of it
-    for path in cython_files():
-        if path.suffix == ".pyx":
-            included = re.findall(r'(?m)^include "(.+)"', (ROOT / path).read_text())
-            names[dotted_name(path)] = [path, *(path.parent / each for each in included)]
+def imported_by(names):
+    """Return {module: the modules of a dict that it imports}; names: {module: its files}.
+
+    Imports inside functions count; those for type checkers alone do not. A cimport counts as an
+    import: the other module is loaded with this one.
+    """
     imported = {
-        name: {found for path in paths for _, found in imports(ROOT / path, types=False)}
+        name: {found for path in paths for _, found in imports(path, types=False)}
         & names.keys() - {name}
         for name, paths in names.items()
     }
-    assert "opwise.linkers.blasload" in imported["opwise.linkers.opwise_c"]
+    # it loads the modules that are in its file, whose names are in a table
+    native = {f"opwise.linkers.native.{name}" for name in opwise_c.MODULES}
+    imported["opwise.linkers.opwise_c"] |= native & names.keys()
+    return imported
+
+
+def files_by_module(paths):
+    """Return {module: its files}; a Cython module has a .pyx, a .pxd or both."""
+    names = {}
+    for path in paths:
+        names.setdefault(dotted_name(path), []).append(ROOT / path)
+    return names
+
+
+def test_files_do_not_import_each_other():
+    imported = imported_by(files_by_module(modules() + cython_files()))
+    assert "opwise.linkers.blasload" in imported["opwise.linkers.native.blas"]
+    assert "opwise.linkers.native.slots" in imported["opwise.linkers.native.vm"]
     assert [sorted(circle) for circle in circles(imported)] == []
+
+
+@pytest.mark.parametrize("suffix, line, module", [
+    (".pyx", "from opwise.linkers.native.vm cimport VM", "slots"),
+    (".pxd", "from opwise.linkers.native.callpath cimport (\n    CallPath,\n)", "locks"),
+    (".pyx", "def f():\n    from opwise.linkers import opwise_c", "blas"),
+    (".pyx", "cimport opwise.linkers.native.draws", "generators"),
+])  # fmt: skip
+def test_circles_of_cython_modules_are_found(tmp_path, suffix, line, module):
+    names = files_by_module(cython_files())
+    name = f"opwise.linkers.native.{module}"
+    (own,) = (path for path in names[name] if path.suffix == suffix)
+    changed = tmp_path / own.name
+    changed.write_text(f"{own.read_text()}\n{line}\n")
+    names[name] = [changed, *(path for path in names[name] if path != own)]
+    (circle,) = circles(imported_by(names))
+    assert name in circle and len(circle) > 1
+
+
+def test_every_cython_module_is_loaded():
+    """``opwise_c`` loads each after those that it imports."""
+    names = files_by_module(cython_files())
+    written = {path.stem for path in cython_files() if path.suffix == ".pyx"}
+    order = list(opwise_c.MODULES)
+    assert written == {"opwise_c", *order}
+    imported = imported_by(names)
+    for at, name in enumerate(order):
+        needed = {each.rpartition(".")[2] for each in imported[f"opwise.linkers.native.{name}"]}
+        assert needed & set(order) <= set(order[:at]), name
+
+
+def test_cython_modules_include_generated_text_only():
+    for path in cython_files():
+        included = re.findall(r'(?m)^include "(.+)"', (ROOT / path).read_text())
+        assert all(name.startswith("structs_") for name in included), path
 
 
 def test_a_line_pattern_sees_the_imports_of_cython():

@@ -49,7 +49,9 @@ def compiled_vm(
         for k, (step, c) in enumerate(zip(program.steps, steps, strict=True))
     ]
     layouts = [lowering.slot_layout(var) for var in program.variables]
-    return opwise_c.VM(program, layouts, bound, storages, on_error, allow_gc)
+    vm = opwise_c.VM(program, layouts, bound, storages, on_error, allow_gc)
+    opwise_c.run_in_strips(vm, program.stretches)
+    return vm
 
 
 def _chooser(program: Program, k: int) -> Bound:

@@ -1,7 +1,7 @@
 """Declares structs of csupport for Cython, when opwise is built: each stands in its header only.
 
-``generate`` makes structs.pxi, which opwise_c.pxd includes. Fields of types that Cython does not
-know are left out: functions, and structs that only C reads.
+``generate`` makes a file structs_<header>.pxi for each header; native/*.pxd include them. Fields of
+types that Cython does not know are left out: functions, and structs that only C reads.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "csupport"
-#: by header, in an order in which each type is known before it is used
+#: by header
 STRUCTS = {
     "runtime.h": ("ow_slot", "ow_step", "ow_guard", "ow_choice"),
     "kinds.h": ("ow_kind",),
@@ -34,16 +34,17 @@ def generate() -> dict[str, str]:
 
     Raises LookupError for a struct that is missing.
     """
-    lines = ["# opwise/linkers/cystructs.py made it of csupport/*.h", ""]
     known = {*KNOWN, *(name for names in STRUCTS.values() for name in names)}
+    files = {}
     for header, names in STRUCTS.items():
         text = (FOLDER / header).read_text(encoding="utf-8")
+        lines = [f"# opwise/linkers/cystructs.py made it of csupport/{header}", ""]
         lines.append(f'cdef extern from "{header}":')
         for name in names:
             fields = [f"        {field}" for field in _fields(text, name, known)]
             lines += [f"    ctypedef struct {name}:", *(fields or ["        pass"])]
-        lines.append("")
-    return {"structs.pxi": "\n".join(lines)}
+        files[f"structs_{header.removesuffix('.h')}.pxi"] = "\n".join([*lines, ""])
+    return files
 
 
 def _fields(text: str, name: str, known: set[str]) -> Iterator[str]:

@@ -1,57 +1,61 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-# cython: cdivision=True, freethreading_compatible=False
-"""The compiled VM runs the steps of a program in turn, and the call path calls functions.
+# cython: language_level=3, binding=False, freethreading_compatible=False
+"""The compiled extension: a VM that runs the steps of a program in turn, and the path of calls.
 
 Values between steps that have a C implementation lie in slots (csupport/runtime.h), never in Python
-objects. ``opwise.linkers.vm`` is the same VM in Python, and its specification. Each subject is a
-file that is included here; what is taken of C is declared in opwise_c.pxd.
+objects. ``opwise.linkers.vm`` is the same VM in Python, and its specification.
+
+The modules of ``opwise.linkers.native`` do the work. They are in the file of this module, with the
+C code of csupport, so that there is one copy of its state. This module loads them from there, and
+has their public names.
 """
 
-cimport cython
-cimport numpy as cnp
-from cpython.bytes cimport PyBytes_AS_STRING
-from cpython.exc cimport PyErr_CheckSignals, PyErr_Occurred
-from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
-from cpython.list cimport PyList_GET_ITEM, PyList_SET_ITEM
-from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
-from cpython.object cimport PyObject
-from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer, PyCapsule_IsValid
-from cpython.ref cimport Py_DECREF, Py_INCREF
-from cpython.tuple cimport PyTuple_GET_ITEM
-from libc.math cimport copysign, isfinite
-from libc.stdint cimport INT64_MAX, int8_t, int16_t, int32_t, int64_t, uint64_t, uintptr_t
-from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcmp, memcpy, memmove, memset
-from posix.unistd cimport usleep
+import sys
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
 
-import copy
-import os
+from opwise.linkers import native
 
-import numpy as np
+#: {module: its public names}; each module comes after those that it imports
+MODULES = {
+    "signals": ("Ending",),
+    "resources": (
+        "PROBE_SLACK", "fill_new_blocks", "keep_at_most", "kept_blocks", "probe_rate",
+        "probe_stream", "second_level_cache", "set_threads", "threads",
+    ),
+    "holding": ("hold_the_same",),
+    "builtin": (
+        "ADDERS", "ARGMAXERS", "INTERPRET", "LOOPS", "MAXARG", "MAXDIM", "MAXREG",
+        "PROCESSOR_VECTORS", "REDUCERS", "VECTORS", "Code", "conv_algorithm", "kinds",
+        "needs_blas", "product_parts", "use_vectors",
+    ),
+    "blas": ("has_blas", "has_lapack", "load_blas", "load_lapack", "set_blas"),
+    "library": ("Library", "OnDemand", "lend", "load_special"),
+    "objectcode": ("ObjectCode",),
+    "locks": ("BUSY", "Claim", "Lock"),
+    "timing": ("Ranges", "Timing", "clock"),
+    "slots": (),
+    "decisions": (),
+    "generators": ("saved",),
+    "vm": ("VM", "NotComputed", "Runner", "StepThunk"),
+    "strips": ("run_in_strips",),
+    "choice": ("Chooser",),
+    "loop": ("Loop",),
+    "draws": ("Draw",),
+    "pythonvm": ("PythonVM",),
+    "callpath": ("Argument", "CallPath", "LengthPair", "watch_main_calls"),
+}
 
-from opwise.graph import upcalls
 
-cnp.import_array()
+def _load(name):
+    """Return a module of ``native``, loaded from the file of this one."""
+    whole = f"{native.__name__}.{name}"
+    loader = ExtensionFileLoader(whole, __file__)
+    module = module_from_spec(spec_from_file_location(whole, __file__, loader=loader))
+    sys.modules[whole] = module
+    loader.exec_module(module)
+    return module
 
-ow_clock_begin()
 
-include "builtin.pxi"
-include "resources.pxi"
-include "signals.pxi"
-include "blas.pxi"
-include "interpreter.pxi"
-include "locks.pxi"
-include "library.pxi"
-include "exceptions.pxi"
-include "objectcode.pxi"
-include "slots.pxi"
-include "timing.pxi"
-include "vm.pxi"
-include "strips.pxi"
-include "choice.pxi"
-include "loop.pxi"
-include "draws.pxi"
-include "pythonvm.pxi"
-include "callpath.pxi"
-include "hardware.pxi"
-include "holding.pxi"
+for name, public in MODULES.items():
+    module = _load(name)
+    globals().update({each: getattr(module, each) for each in public})

@@ -51,7 +51,7 @@ def _is_ours(frame: FrameType) -> bool:
     code = frame.f_code
     # compiled modules name their sources by paths in the repository
     return is_internal(code) or (
-        code.co_filename.startswith("opwise/") and code.co_filename.endswith((".pxi", ".pyx"))
+        code.co_filename.startswith("opwise/") and code.co_filename.endswith((".pyx", ".pxd"))
     )
 
 

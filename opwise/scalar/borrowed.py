@@ -16,7 +16,7 @@ BORROWED = {
     "scipy_ndtri_exp": 1, "scipy_owens_t": 2,
 }  # fmt: skip
 
-#: a variable of each text that borrows functions; library.pxi looks for it
+#: a variable of each text that borrows functions; linkers/native/library.pyx looks for it
 MARK = "ow_borrows"
 
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.null
 
 #: what only a build of the extension, or of the vendored files, reads
 OF_BUILDS = re.compile(
-    r"opwise/linkers/(\w+\.(pyx|pxi|pxd)|csupport/\w+\.[ch])|opwise/graph/\w+\.[ch]"
+    r"opwise/linkers/((native/)?\w+\.(pyx|pxd)|csupport/\w+\.[ch])|opwise/graph/\w+\.[ch]"
     r"|opwise/profiling/html/vendor/(\w+\.entry\.js|build\.sh|VERSIONS\.md)"
 )
 

@@ -1,4 +1,8 @@
-# What modules and classes hold, compared without touching the objects. Included by opwise_c.pyx.
+# cython: language_level=3, binding=False
+"""What modules and classes hold, compared without touching the objects."""
+
+from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyObject
 
 cdef extern from "Python.h":
     ctypedef struct _Class "PyTypeObject":

@@ -1,5 +1,20 @@
-# Signals: those that arrive while a long kernel runs without the GIL, and those that end the
-# process. Included by opwise_c.pyx.
+# cython: language_level=3, binding=False
+"""Signals: those that arrive while a long kernel runs without the GIL, and those that end the
+process. And exceptions of Python code that C calls: they wait here until C has returned.
+"""
+
+cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+
+from opwise.linkers.native.runtime cimport OW_PYTHON_ERROR
+
+cdef extern from "ending.h" nogil:
+    void ow_ending_watch(void (*)() noexcept nogil)
+    void ow_ending_before_fork()
+    void ow_ending_after_fork()
+    void ow_ending_after_fork_in_child()
+    void ow_ending_leave()
+
 
 @cython.final
 cdef class _Met:
@@ -19,12 +34,22 @@ cdef class _Met:
         return error
 
 
-#: of loaders; of handlers of signals
+#: of what a step calls, such as a loader; of handlers of signals
 cdef _Met _met = _Met()
 cdef _Met _interrupted = _Met()
 
 
-cdef int _look_at_signals() noexcept with gil:
+cdef int note(object error) noexcept:
+    """Keep an exception for ``take_noted``; return the number that tells C of it."""
+    return _met.note(error)
+
+
+cdef object take_noted():
+    """Return the exception that Python code raised when C called it."""
+    return _met.take()
+
+
+cdef int look_at_signals() noexcept with gil:
     """Run the handlers of signals that came; return whether one raised, which is kept."""
     try:
         PyErr_CheckSignals()
@@ -34,8 +59,8 @@ cdef int _look_at_signals() noexcept with gil:
     return 0
 
 
-cdef int _raise_interrupt() except -1:
-    """Raise what a handler raised in ``_look_at_signals``."""
+cdef int raise_interrupt() except -1:
+    """Raise what a handler raised in ``look_at_signals``."""
     raise _interrupted.take()
 
 

@@ -1,4 +1,79 @@
-# Slots: the values of a program, in memory of C. Included by opwise_c.pyx.
+# cython: language_level=3, binding=False
+"""Slots: the values of a program, in memory of C."""
+
+cimport cython
+from cpython.ref cimport Py_INCREF
+from libc.stdlib cimport calloc, free, realloc
+
+from opwise.linkers.native.arrays cimport (
+    NPY_ARRAY_WRITEABLE,
+    NPY_UINT8,
+    PyArray_CheckExact,
+    PyArray_CLEARFLAGS,
+    PyArray_DATA,
+    PyArray_DescrFromType,
+    PyArray_DIM,
+    PyArray_EquivTypenums,
+    PyArray_ISBEHAVED_RO,
+    PyArray_NDIM,
+    PyArray_SetBaseObject,
+    PyArray_STRIDE,
+    PyArray_TYPE,
+    import_array,
+    ndarray,
+    npy_intp,
+)
+from opwise.linkers.native.runtime cimport ow_free, ow_is_dense, ow_slot
+
+import numpy as np
+
+from opwise.graph import upcalls
+
+cdef extern from *:
+    """
+    static void *ow_np_malloc(void *ctx, size_t n) { (void)ctx; return ow_alloc((int64_t)n); }
+    static void *ow_np_calloc(void *ctx, size_t n, size_t size)
+    {
+        (void)ctx;
+        int64_t bytes;
+        if (__builtin_mul_overflow((int64_t)n, (int64_t)size, &bytes))
+            return NULL;
+        void *p = ow_alloc(bytes);
+        return p ? memset(p, 0, (size_t)bytes) : p;
+    }
+    static void *ow_np_realloc(void *ctx, void *p, size_t n)
+    {
+        (void)ctx;
+        return ow_resize(p, (int64_t)n);
+    }
+    static void ow_np_free(void *ctx, void *p, size_t n) { (void)ctx; (void)n; ow_free(p); }
+    /* What tells numpy how to free and resize the memory of arrays that own blocks of ow_alloc. */
+    static PyDataMem_Handler ow_np_handler = {
+        "opwise", 1, {NULL, ow_np_malloc, ow_np_calloc, ow_np_realloc, ow_np_free}};
+    static PyObject *ow_np_capsule;
+    /* An array over `data`; own: it frees the memory, a block of ow_alloc, when it dies. */
+    static PyObject *ow_wrap(int typenum, int nd, npy_intp *shape, npy_intp *strides, void *data,
+                             int own)
+    {
+        PyObject *a = PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(typenum), nd, shape,
+                                           strides, data, NPY_ARRAY_WRITEABLE, NULL);
+        if (a == NULL || !own)
+            return a;
+        if (ow_np_capsule == NULL)
+            ow_np_capsule = PyCapsule_New(&ow_np_handler, "mem_handler", NULL);
+        if (ow_np_capsule == NULL) {
+            Py_DECREF(a);
+            return NULL;
+        }
+        Py_INCREF(ow_np_capsule);
+        ((PyArrayObject_fields *)a)->mem_handler = ow_np_capsule;
+        PyArray_ENABLEFLAGS((PyArrayObject *)a, NPY_ARRAY_OWNDATA);
+        return a;
+    }
+    """
+    object ow_wrap(int, int, npy_intp *, npy_intp *, void *, int)
+
+import_array()
 
 cdef dict _DESCR = {}
 
@@ -6,31 +81,13 @@ cdef dict _DESCR = {}
 cdef object _descr(int typenum):
     cdef object d = _DESCR.get(typenum)
     if d is None:
-        d = _DESCR[typenum] = cnp.PyArray_DescrFromType(typenum)
+        d = _DESCR[typenum] = PyArray_DescrFromType(typenum)
     return d
-
-
-cdef inline bint _read_only(object value):
-    return isinstance(value, cnp.ndarray) and not PyArray_ISWRITEABLE(value)
-
-
-cdef inline void _put(list storage, object value) noexcept:
-    """Put a value into a storage, a list of one."""
-    cdef PyObject *old = PyList_GET_ITEM(storage, 0)
-    Py_INCREF(value)
-    PyList_SET_ITEM(storage, 0, value)
-    Py_DECREF(<object>old)
 
 
 @cython.final
 cdef class Arena:
     """Blocks of memory that are freed with it. Blocks made one after the other lie side by side."""
-
-    cdef void **chunks
-    cdef int count
-    # what is free of the last chunk
-    cdef char *rest
-    cdef size_t left
 
     def __dealloc__(self):
         cdef int i
@@ -80,11 +137,6 @@ cdef class Slots:
     whose memory it may share, or -1.
     """
 
-    cdef ow_slot *at
-    cdef int count
-    cdef int *parent
-    cdef Arena arena
-
     def __cinit__(self, list layouts, parents):
         cdef int i
         self.arena, self.count = Arena(), len(layouts)
@@ -100,10 +152,6 @@ cdef class Slots:
                 self.release(i)
                 ow_free(self.at[i].buf)
 
-    cdef inline int of(self, const ow_slot *slot) noexcept:
-        """Return the number of a slot."""
-        return <int>(slot - self.at)
-
     cdef ow_slot **pointers(self, indices) except NULL:
         cdef ow_slot **p = <ow_slot **>self.arena.block(sizeof(ow_slot *) * len(indices))
         cdef int i
@@ -111,57 +159,10 @@ cdef class Slots:
             p[i] = &self.at[<int>index]
         return p
 
-    cdef inline void give_up(self, int i) noexcept:
-        """Give back the memory of a slot."""
-        ow_free(self.at[i].buf)
-        self.at[i].buf = NULL
-        self.at[i].cap = 0
-
-    cdef inline void release(self, int i) noexcept:
-        """Release the Python object that a slot holds."""
-        cdef ow_slot *c = &self.at[i]
-        cdef PyObject *owner = <PyObject *>c.owner
-        if owner != NULL:
-            c.owner = NULL
-            Py_DECREF(<object>owner)
-
-    cdef inline void own(self, int i, object value):
-        """Let a slot keep a Python object alive."""
-        self.release(i)
-        Py_INCREF(value)
-        self.at[i].owner = <void *>value
-
-    cdef int load(self, int i, object value) except -1:
-        """Point a slot to ``value`` and keep it alive: its storage may change.
-
-        Returns 1 for None in place of an array.
-        """
-        cdef ow_slot *c = &self.at[i]
-        cdef int d
-        if (
-            c.typenum >= 0
-            and PyArray_CheckExact(value)
-            and cnp.PyArray_TYPE(<cnp.ndarray>value) == c.typenum
-            and cnp.PyArray_NDIM(<cnp.ndarray>value) == c.ndim
-            and PyArray_ISBEHAVED_RO(<cnp.ndarray>value)
-        ):
-            c.data = <char *>cnp.PyArray_DATA(<cnp.ndarray>value)
-            for d in range(c.ndim):
-                c.shape[d] = cnp.PyArray_DIM(<cnp.ndarray>value, d)
-                c.strides[d] = cnp.PyArray_STRIDE(<cnp.ndarray>value, d)
-            self.own(i, value)
-            return 0
-        if value is None or c.typenum < 0:
-            c.data = NULL
-            self.own(i, value)
-            return c.typenum >= 0
-        self.take(i, value)
-        return 0
-
     cdef int take(self, int i, object value) except -1:
         """Let a slot hold ``value`` and keep it alive; an error if it does not fit the slot."""
         cdef ow_slot *c = &self.at[i]
-        cdef cnp.ndarray a
+        cdef ndarray a
         cdef int d
         if c.typenum < 0:
             self.own(i, value)
@@ -174,33 +175,33 @@ cdef class Slots:
             raise ValueError(f"expected an ndarray, not {value!r}")
         a = value
         if (
-            cnp.PyArray_TYPE(a) != c.typenum
-            and PyArray_EquivTypenums(cnp.PyArray_TYPE(a), c.typenum)
+            PyArray_TYPE(a) != c.typenum
+            and PyArray_EquivTypenums(PyArray_TYPE(a), c.typenum)
         ):
             # long long is long
             a = a.view(_descr(c.typenum)) if a.dtype.isnative else a.astype(_descr(c.typenum))
-        if cnp.PyArray_TYPE(a) != c.typenum or cnp.PyArray_NDIM(a) != c.ndim:
+        if PyArray_TYPE(a) != c.typenum or PyArray_NDIM(a) != c.ndim:
             raise TypeError(
                 f"expected an array of dtype {_descr(c.typenum)} and {c.ndim} dimensions, got "
                 f"dtype {a.dtype} and shape {(<object>a).shape}"
             )
         if not PyArray_ISBEHAVED_RO(a):
             a = np.array(a, dtype=_descr(c.typenum), order="C")
-        c.data = <char *>cnp.PyArray_DATA(a)
+        c.data = <char *>PyArray_DATA(a)
         for d in range(c.ndim):
-            c.shape[d] = cnp.PyArray_DIM(a, d)
-            c.strides[d] = cnp.PyArray_STRIDE(a, d)
+            c.shape[d] = PyArray_DIM(a, d)
+            c.strides[d] = PyArray_STRIDE(a, d)
         self.own(i, a)
         return 0
 
     cdef object array(self, int i):
         """Return the value of a slot as a Python object; memory of a slot is handed over to it."""
         cdef ow_slot *c = &self.at[i]
-        cdef cnp.ndarray a
+        cdef ndarray a
         cdef object base
         cdef int holder, d
-        cdef cnp.npy_intp shape[8]
-        cdef cnp.npy_intp strides[8]
+        cdef npy_intp shape[8]
+        cdef npy_intp strides[8]
         if c.typenum < 0:
             return <object>c.owner if c.owner != NULL else None
         if c.data == NULL:
@@ -225,26 +226,26 @@ cdef class Slots:
         a = ow_wrap(c.typenum, c.ndim, shape, strides, c.data, False)
         Py_INCREF(base)  # the array takes this reference
         PyArray_SetBaseObject(a, base)
-        if _read_only(base):
-            PyArray_CLEARFLAGS(a, cnp.NPY_ARRAY_WRITEABLE)
+        if is_read_only(base):
+            PyArray_CLEARFLAGS(a, NPY_ARRAY_WRITEABLE)
         if holder != i or c.owner == NULL:
             self.own(i, a)
         return a
 
     cdef bint shows(self, ow_slot *c, object owner):
         """Return whether an array shows just what a slot does."""
-        cdef cnp.ndarray a
+        cdef ndarray a
         cdef int d
         if not PyArray_CheckExact(owner):
             return False
         a = owner
-        if (cnp.PyArray_DATA(a) != c.data or cnp.PyArray_NDIM(a) != c.ndim
-                or cnp.PyArray_TYPE(a) != c.typenum):
+        if (PyArray_DATA(a) != c.data or PyArray_NDIM(a) != c.ndim
+                or PyArray_TYPE(a) != c.typenum):
             return False
         for d in range(c.ndim):
-            if cnp.PyArray_DIM(a, d) != c.shape[d]:
+            if PyArray_DIM(a, d) != c.shape[d]:
                 return False
-            if c.shape[d] != 1 and cnp.PyArray_STRIDE(a, d) != c.strides[d]:
+            if c.shape[d] != 1 and PyArray_STRIDE(a, d) != c.strides[d]:
                 return False
         return True
 
@@ -264,20 +265,13 @@ cdef class Slots:
     cdef object base(self, int i):
         """Return the Python object that keeps the memory of a holder alive."""
         cdef ow_slot *c = &self.at[i]
-        cdef cnp.npy_intp size
-        cdef cnp.ndarray a
+        cdef npy_intp size
+        cdef ndarray a
         if c.buf == NULL:
             return <object>c.owner
         size = c.cap
-        a = ow_wrap(cnp.NPY_UINT8, 1, &size, NULL, c.buf, True)
+        a = ow_wrap(NPY_UINT8, 1, &size, NULL, c.buf, True)
         c.buf = NULL
         c.cap = 0
         self.own(i, a)
         return a
-
-    cdef object value(self, int i):
-        """Return the value of a slot as ``perform`` and callers see it."""
-        value = self.array(i)
-        if self.at[i].scalar and value is not None:
-            return value[()]
-        return value

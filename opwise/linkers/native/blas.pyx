@@ -1,5 +1,19 @@
-# BLAS and LAPACK: scipy's functions, loaded at the first step that needs them. Included by
-# opwise_c.pyx.
+# cython: language_level=3, binding=False
+"""BLAS and LAPACK: scipy's functions, loaded at the first step that needs them."""
+
+from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
+from libc.string cimport memcpy
+
+from opwise.linkers.native.kinds cimport (
+    ow_has_blas,
+    ow_has_lapack,
+    ow_load_blas,
+    ow_load_lapack,
+    ow_set_blas,
+)
+from opwise.linkers.native.runtime cimport OW_OK, OW_VALUE_ERROR
+from opwise.linkers.native.signals cimport note
+
 
 def set_blas(str name, capsule, expected):
     """Take a function from a capsule; its signature must be one of ``expected``."""
@@ -58,7 +72,7 @@ cdef int _load(load, char *error) noexcept:
         memcpy(error, <char *>message, len(message))
         return OW_VALUE_ERROR
     except BaseException as e:
-        return _met.note(e)
+        return note(e)
 
 
 cdef int _load_blas(char *error) noexcept with gil:

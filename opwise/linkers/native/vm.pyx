@@ -1,7 +1,55 @@
-# VM: runs one program in C. Included by opwise_c.pyx.
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=False
+"""VM: runs one program in C. ``opwise.linkers.vm`` is the same in Python, and its specification."""
 
-cdef class VM
-cdef class Stretch
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.exc cimport PyErr_CheckSignals, PyErr_Occurred
+from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uintptr_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+from opwise.linkers.native.arrays cimport PyArray_CheckExact, PyArray_ISWRITEABLE, import_array
+from opwise.linkers.native.clock cimport ow_clock
+from opwise.linkers.native.decisions cimport Decisions
+from opwise.linkers.native.exceptions cimport restore_error, status, take_pending
+from opwise.linkers.native.generators cimport restore
+from opwise.linkers.native.kinds cimport ow_find_kind, ow_kind
+from opwise.linkers.native.objectcode cimport ObjectCode
+from opwise.linkers.native.runtime cimport (
+    OW_ASSERTION_ERROR,
+    OW_CHECKED,
+    OW_INDEX_ERROR,
+    OW_LINALG_ERROR,
+    OW_MEMORY_ERROR,
+    OW_PYTHON_ERROR,
+    OW_STATIC,
+    OW_TOTAL,
+    OW_TYPE_ERROR,
+    OW_ZERO_DIVISION,
+    ow_free,
+    ow_is_long,
+    ow_look,
+    ow_loop,
+    ow_slot,
+    ow_step,
+    ow_watch_begin,
+    ow_watch_end,
+)
+from opwise.linkers.native.signals cimport look_at_signals, raise_interrupt, take_noted
+from opwise.linkers.native.slots cimport Arena, Slots, is_read_only, put
+from opwise.linkers.native.timing cimport Ranges, Timing, ow_note
+
+import numpy as np
+
+from opwise.linkers.native.generators import saved
+from opwise.linkers.native.locks import BUSY
+
+cdef extern from "buffers.h" nogil:
+    bint ow_have_buffers()
+
+import_array()
 
 
 cdef class Runner:
@@ -14,6 +62,17 @@ cdef class Runner:
     cdef int undo(self, ow_step *s) except -1:
         """Put back the old value of a state that the step has advanced in place."""
         raise NotImplementedError
+
+
+cdef class Stretch:
+    """Steps ``first`` to ``end`` of a VM, which may run otherwise than one after the other."""
+
+    cdef int run(self, VM vm) except -1:
+        """Run them; return 0 where they have to run as a whole."""
+        raise NotImplementedError
+
+    cdef void give_up(self, VM vm) noexcept:
+        """Forget a call that does not go on, and its memory, which somebody may be writing to."""
 
 
 class NotComputed(np.ndarray):
@@ -56,11 +115,6 @@ cdef class StepThunk:
 cdef class Waiting:
     """Calls that run built-in loops until kernels are compiled; see ``kernels.Pending``."""
 
-    cdef object pending
-    # nanoseconds of these calls
-    cdef int64_t ns
-    cdef readonly int64_t calls
-
     cdef void count(self, int64_t ns) noexcept:
         self.ns += ns
         self.calls += 1
@@ -91,36 +145,6 @@ cdef class VM:
     of inputs and outputs are used.
     on_error: called as (step index, exception, inputs) when a step fails; it raises.
     """
-
-    cdef Slots slots
-    cdef ow_step *steps
-    cdef int nsteps, ninputs, noutputs, nends, nadvancing, commit
-    cdef bint running, careful, atomic
-    # whether steps that overwrite inputs are prepared, and none of them has run
-    cdef bint preparing
-    # the input whose value is being loaded, -1 for none
-    cdef int loading
-    cdef char error[400]
-    cdef int *input_slot
-    cdef int *output_slot
-    cdef int *die_start
-    cdef int *die_slot
-    cdef int *end_slot
-    cdef int *advancing
-    cdef list input_storage, output_storage, performs, keep, storages
-    cdef tuple destroyed
-    # the Applys in the order in which they run
-    cdef readonly list nodes
-    cdef object on_error
-    cdef Arena arena
-    cdef public bint allow_gc
-    cdef readonly Timing timing
-    cdef Waiting waiting
-    # where there are some: decisions between branches, ranges for system profilers, and the steps
-    # that may run in strips
-    cdef Decisions decisions
-    cdef Ranges ranges
-    cdef list stretches
 
     def __cinit__(self, program, list layouts, list bound, storages, on_error, bint allow_gc=True):
         cdef int i
@@ -156,8 +180,6 @@ cdef class VM:
             self.slots.take(slot, value)
         if program.choices:
             self.decisions = Decisions(program.choices, program.guards)
-        self.stretches = [Stretch(self, each) for each in program.stretches
-                          if self._can_cut(each)] or None
 
     cdef int _bind(self, ow_step *s, step, what, list flags, list reads) except -1:
         """Let a step do what a Bound says."""
@@ -195,15 +217,7 @@ cdef class VM:
         reads.append(kind.reads)
         return 0
 
-    cdef bint _can_cut(self, stretch):
-        """Return whether steps run in C, without code of users."""
-        cdef int k
-        for k in range(stretch.first, stretch.end):
-            if self.steps[k].run == NULL or self.steps[k].raises:
-                return False
-        return True
-
-    cdef list _outputs_of(self, int k):
+    cdef list outputs_of(self, int k):
         """Return the slots that a step writes."""
         cdef int i
         return [self.slots.of(self.steps[k].out[i]) for i in range(self.steps[k].nout)]
@@ -239,35 +253,6 @@ cdef class VM:
 
     # --- running -------------------------------------------------------------------------------
 
-    cdef inline int _step(self, int k, bint prepare, bint execute) except -1:
-        """Run one step; on failure raise what ``on_error`` makes of it."""
-        cdef int rc
-        if self.careful:
-            self._check_inputs(k)
-        if self.steps[k].run == NULL:
-            if execute:
-                try:
-                    self._perform(k)
-                except BaseException as e:
-                    self._fail(k, e)
-            return 0
-        rc = self._attempt(k, prepare, execute)
-        if rc != 0:
-            self._fail(k, self._exception(rc, k))
-        return 0
-
-    cdef inline int _attempt(self, int k, bint prepare, bint execute) except -1:
-        """Run one step that runs in C; return the number of its error, 0 if there is none."""
-        cdef ow_step *s = &self.steps[k]
-        cdef int rc = s.prep(s) if prepare else 0
-        if rc == 0 and execute:
-            if ow_is_long(s):
-                return self._run_long(k)
-            rc = s.run(s)
-            if s.raises and PyErr_Occurred() != NULL:
-                self._fail(k, _pending())
-        return rc
-
     cdef int _run_long(self, int k) except -1:
         """Run a long step without the GIL, and handle signals meanwhile; as ``_attempt``.
 
@@ -278,15 +263,15 @@ cdef class VM:
         cdef bint interruptible = not (self.atomic and k >= self.commit)
         cdef ow_look look = NULL
         if interruptible:
-            look = _look_at_signals
+            look = look_at_signals
         with nogil:
             ow_watch_begin(look)
             rc = s.run(s)
             stopped = ow_watch_end()
         if s.raises and PyErr_Occurred() != NULL:
-            self._fail(k, _pending())
+            self._fail(k, take_pending())
         if stopped:
-            _raise_interrupt()
+            raise_interrupt()
         if rc == 0 and interruptible:
             PyErr_CheckSignals()
         return rc
@@ -298,9 +283,9 @@ cdef class VM:
             return self._run_objects(k, <ObjectCode>perform)
         if isinstance(perform, Runner):
             return (<Runner>perform).run(self, k)
-        return self._perform_in_python(k, perform)
+        return self.perform_in_python(k, perform)
 
-    cdef int _perform_in_python(self, int k, perform) except -1:
+    cdef int perform_in_python(self, int k, perform) except -1:
         """Call a function of (Apply, inputs, storages of outputs)."""
         cdef int i
         ins, outs = <tuple>self.storages[k]
@@ -308,7 +293,7 @@ cdef class VM:
         storage = [[None] for _ in outs]
         perform(self.nodes[k], inputs, storage)
         for position, (i, result) in enumerate(zip(outs, storage)):
-            self._accept(k, position, i, result[0])
+            self.accept(k, position, i, result[0])
         return 0
 
     cdef int _run_objects(self, int k, ObjectCode code) except -1:
@@ -316,25 +301,25 @@ cdef class VM:
         cdef ow_step *s = &self.steps[k]
         cdef int i
         for i in range(code.nin):
-            code._put(i, self.slots.value(self.slots.of(s.in_[i])))
+            code.put(i, self.slots.value(self.slots.of(s.in_[i])))
         for i in range(code.nin, code.nin + code.nout):
-            if self.allow_gc or not code._is_free(i):
-                code._put(i, None)
+            if self.allow_gc or not code.is_free(i):
+                code.put(i, None)
         code.run()
         for i in range(code.nout):
-            self._accept(k, i, self.slots.of(s.out[i]), code.output(i))
+            self.accept(k, i, self.slots.of(s.out[i]), code.output(i))
         if self.allow_gc:
             code.forget()
         return 0
 
-    cdef int _accept(self, int k, int position, int i, object value) except -1:
+    cdef int accept(self, int k, int position, int i, object value) except -1:
         """Let slot ``i`` hold what step ``k`` computed as its output number ``position``."""
         cdef bint is_new = self.slots.at[i].buf == NULL
         if is_new and PyArray_CheckExact(value) and PyArray_ISWRITEABLE(value):
             return self.slots.load(i, value)
         if value is None and self.slots.at[i].typenum >= 0:
             raise ValueError(f"{self.nodes[k].op} did not compute its output")
-        if _read_only(value) and not self.nodes[k].op.view_map.get(position):
+        if is_read_only(value) and not self.nodes[k].op.view_map.get(position):
             value = np.array(value)  # what comes after may overwrite it
         self.slots.give_up(i)
         return self.slots.take(i, value)
@@ -350,9 +335,9 @@ cdef class VM:
             ):
                 self._fail(k, ValueError("expected an ndarray, not None"))
 
-    cdef object _exception(self, int rc, int k=-1):
+    cdef object exception(self, int rc, int k=-1):
         if rc == OW_PYTHON_ERROR:
-            return _met.take()
+            return take_noted()
         message = self.error.decode(errors="replace")
         if rc == OW_ASSERTION_ERROR:
             op = self.nodes[k].op
@@ -403,7 +388,7 @@ cdef class VM:
         if self.commit < self.nsteps:
             for i in self.destroyed:
                 value = <object>self.slots.at[i].owner
-                if _read_only(value):
+                if is_read_only(value):
                     self.slots.take(i, np.array(value))
         for i in range(self.nadvancing):
             self._load_advancing(&self.steps[self.advancing[i]])
@@ -414,7 +399,7 @@ cdef class VM:
         cdef int i = self.slots.of(s.in_[0])
         s.advanced = 0
         value = <object>s.in_[0].owner if s.in_[0].owner != NULL else None
-        if _read_only(value):
+        if is_read_only(value):
             self.slots.take(i, np.array(value))
         return 0
 
@@ -431,30 +416,21 @@ cdef class VM:
             else:
                 (<Runner>self.performs[k]).undo(&self.steps[k])
 
-    cdef inline bint _release_dead(self, int k) noexcept:
+    cdef int attempt(self, int k, bint prepare, bint execute) except -1:
+        """Run one step that runs in C; return the number of its error, 0 if there is none."""
+        return _attempt(self, k, prepare, execute)
+
+    cdef bint release_dead(self, int k) noexcept:
         """Release what nobody reads after step ``k``; return whether that may have taken long."""
-        cdef int j, i
-        cdef ow_slot *c
-        cdef bint freed = False
-        for j in range(self.die_start[k], self.die_start[k + 1]):
-            i = self.die_slot[j]
-            c = &self.slots.at[i]
-            if c.owner != NULL:
-                self.slots.release(i)
-                freed = True
-            # small buffers stay for the next call: there is nothing to gain
-            if self.allow_gc and c.cap > 65536:
-                self.slots.give_up(i)
-                freed = True
-        return freed
+        return _release_dead(self, k)
 
     cdef int _run_steps(self) except -1:
-        self._run_range(0, self.commit, True)
+        self.run_range(0, self.commit, True)
         if self.commit < self.nsteps:
             self._run_committed()
         return 0
 
-    cdef int _run_range(self, int first, int end, bint prepare) except -1:
+    cdef int run_range(self, int first, int end, bint prepare) except -1:
         """Run some steps, in strips where that is worth it."""
         if self.stretches is not None:
             for each in self.stretches:
@@ -472,42 +448,12 @@ cdef class VM:
         if self.decisions is not None:
             if first == 0:
                 self.decisions.forget()
-            return self._loop(first, end, prepare, timed, marked, True)
+            return _loop(self, first, end, prepare, timed, marked, True)
         if marked:
-            return self._loop(first, end, prepare, timed, True, False)
+            return _loop(self, first, end, prepare, timed, True, False)
         if timed:
-            return self._loop(first, end, prepare, True, False, False)
-        return self._loop(first, end, prepare, False, False, False)
-
-    cdef inline int _loop(self, int first, int end, bint prepare, bint timed,
-                          bint marked, bint lazy) except -1:
-        cdef int k
-        cdef int64_t before, now
-        before = ow_clock() if timed else 0
-        for k in range(first, end):
-            if lazy and not self._needs(k):
-                self._skip(k)
-                continue
-            if marked:
-                self.ranges.open(k)
-            if marked and timed:
-                before = ow_clock()
-            self._step(k, prepare, True)
-            if timed:
-                now = ow_clock()
-                ow_note(self.timing.times, k, now - before)
-                before = now
-            if marked:
-                self.ranges.close()
-            # the system takes long to take back large memory: not in the time of the next step
-            if self._release_dead(k) and timed:
-                before = ow_clock()
-            if k & 63 == 63 and not (self.atomic and k >= self.commit):
-                PyErr_CheckSignals()
-        return 0
-
-    cdef inline bint _needs(self, int k) noexcept:
-        return self.decisions is None or self.decisions.needs(k, self.slots.at)
+            return _loop(self, first, end, prepare, True, False, False)
+        return _loop(self, first, end, prepare, False, False, False)
 
     cdef void _skip(self, int k) noexcept:
         """Leave the outputs of a step without values."""
@@ -516,7 +462,7 @@ cdef class VM:
         for i in range(s.nout):
             self.slots.release(self.slots.of(s.out[i]))
             s.out[i].data = NULL
-        self._release_dead(k)
+        _release_dead(self, k)
 
     cdef int _run_committed(self) except -1:
         """Run the steps that overwrite inputs: all of them, or none as far as callers can see."""
@@ -527,14 +473,14 @@ cdef class VM:
                 self.decisions.forget()
             self.preparing = True
             for k in range(self.commit, self.nsteps):
-                if self._needs(k):
-                    self._step(k, True, False)
+                if _needs(self, k):
+                    _step(self, k, True, False)
                     self._check(k)
             self.preparing = False
         else:
             copies = [(i, saved(self.slots.array(i))) for i in self.destroyed]
         try:
-            self._run_range(self.commit, self.nsteps, not self.atomic)
+            self.run_range(self.commit, self.nsteps, not self.atomic)
         except BaseException:
             if copies is not None:
                 self._put_back(copies)
@@ -548,7 +494,7 @@ cdef class VM:
         if s.check != NULL:
             rc = s.check(s)
             if rc != 0:
-                self._fail(k, self._exception(rc, k))
+                self._fail(k, self.exception(rc, k))
             s.checked = True
         return 0
 
@@ -556,7 +502,7 @@ cdef class VM:
         """Give inputs the values that they had before: in place, or other objects as copies."""
         cdef int j
         for i, before in copies:
-            if _restored(self.slots.array(i), before):
+            if restore(self.slots.array(i), before):
                 continue
             for j in range(self.ninputs):
                 if self.input_slot[j] == i:
@@ -566,8 +512,8 @@ cdef class VM:
         """Hand the outputs over and forget the inputs."""
         cdef int i
         for i in range(self.noutputs):
-            _put(<list>PyList_GET_ITEM(self.output_storage, i),
-                 self.slots.value(self.output_slot[i]))
+            put(<list>PyList_GET_ITEM(self.output_storage, i),
+                self.slots.value(self.output_slot[i]))
         self._forget()
         return 0
 
@@ -583,11 +529,11 @@ cdef class VM:
         if self.running:
             raise RuntimeError(BUSY)
         self.running = True
-        if (<_status>_run_once)(<PyObject *>self) != 0:
-            error = _pending()
-            self._abandon()
+        if (<status>_run_once)(<PyObject *>self) != 0:
+            error = take_pending()
+            self.abandon()
             self._end()
-            _restore(error)
+            restore_error(error)
         self._end()
         return 0
 
@@ -647,7 +593,7 @@ cdef class VM:
         self.timing.end_call(start, ow_clock() - start)
         return 0
 
-    cdef void _abandon(self) noexcept:
+    cdef void abandon(self) noexcept:
         """Forget every value of a failed call; memory stays."""
         cdef int i
         self._undo()
@@ -659,7 +605,7 @@ cdef class VM:
     def __call__(self):
         self.run()
 
-    cdef _forget_call(self):
+    cdef forget_call(self):
         """Forget a call of a thread that a forked process does not have.
 
         That thread may have been writing to any memory of the VM, so all of it is given up.
@@ -675,12 +621,12 @@ cdef class VM:
         for i in range(self.nsteps):
             self.steps[i].scratch = NULL
             self.steps[i].scratch_cap = 0
-        self._abandon()
+        self.abandon()
         if self.ranges is not None:
             self.ranges.count = 0
         self.running = False
 
-    cdef void _give_back_blocks(self) noexcept:
+    cdef void give_back_blocks(self) noexcept:
         """Give back large blocks of memory."""
         cdef int i
         for i in range(self.slots.count):
@@ -818,9 +764,93 @@ cdef class VM:
     def repeats_inside(self, int k):
         """Return whether step ``k`` runs the VM of the graph inside its Op."""
         perform = self.performs[k]
-        return perform is not None and (type(perform) is Loop or not (
-            isinstance(perform, Runner) or type(perform) is ObjectCode))
+        if isinstance(perform, Runner):
+            return (<Runner>perform).repeats
+        return perform is not None and type(perform) is not ObjectCode
 
 
 cdef int _run_once(VM vm) except -1:
     return vm._run_once()
+
+
+# --- what every step passes: methods that a .pxd declares are not inline --------------------------
+
+cdef inline int _step(VM vm, int k, bint prepare, bint execute) except -1:
+    """Run one step; on failure raise what ``on_error`` makes of it."""
+    cdef int rc
+    if vm.careful:
+        vm._check_inputs(k)
+    if vm.steps[k].run == NULL:
+        if execute:
+            try:
+                vm._perform(k)
+            except BaseException as e:
+                vm._fail(k, e)
+        return 0
+    rc = _attempt(vm, k, prepare, execute)
+    if rc != 0:
+        vm._fail(k, vm.exception(rc, k))
+    return 0
+
+
+cdef inline int _attempt(VM vm, int k, bint prepare, bint execute) except -1:
+    """Run one step that runs in C; return the number of its error, 0 if there is none."""
+    cdef ow_step *s = &vm.steps[k]
+    cdef int rc = s.prep(s) if prepare else 0
+    if rc == 0 and execute:
+        if ow_is_long(s):
+            return vm._run_long(k)
+        rc = s.run(s)
+        if s.raises and PyErr_Occurred() != NULL:
+            vm._fail(k, take_pending())
+    return rc
+
+
+cdef inline int _loop(VM vm, int first, int end, bint prepare, bint timed, bint marked,
+                      bint lazy) except -1:
+    cdef int k
+    cdef int64_t before, now
+    before = ow_clock() if timed else 0
+    for k in range(first, end):
+        if lazy and not _needs(vm, k):
+            vm._skip(k)
+            continue
+        if marked:
+            vm.ranges.open(k)
+        if marked and timed:
+            before = ow_clock()
+        _step(vm, k, prepare, True)
+        if timed:
+            now = ow_clock()
+            ow_note(vm.timing.times, k, now - before)
+            before = now
+        if marked:
+            vm.ranges.close()
+        # the system takes long to take back large memory: not in the time of the next step
+        if _release_dead(vm, k) and timed:
+            before = ow_clock()
+        if k & 63 == 63 and not (vm.atomic and k >= vm.commit):
+            PyErr_CheckSignals()
+    return 0
+
+
+cdef inline bint _release_dead(VM vm, int k) noexcept:
+    """Release what nobody reads after step ``k``; return whether that may have taken long."""
+    cdef int j, i
+    cdef ow_slot *c
+    cdef bint freed = False
+    for j in range(vm.die_start[k], vm.die_start[k + 1]):
+        i = vm.die_slot[j]
+        c = &vm.slots.at[i]
+        if c.owner != NULL:
+            vm.slots.release(i)
+            freed = True
+        # small buffers stay for the next call: there is nothing to gain
+        if vm.allow_gc and c.cap > 65536:
+            vm.slots.give_up(i)
+            freed = True
+    return freed
+
+
+cdef inline bint _needs(VM vm, int k) noexcept:
+    return vm.decisions is None or vm.decisions.needs(k, vm.slots.at)

@@ -1,4 +1,32 @@
-# Timing: the times of the steps of a VM, and of its calls. Included by opwise_c.pyx.
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=False
+"""Timing: the times of the steps of a VM, and of its calls."""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.list cimport PyList_GET_ITEM
+from libc.stdint cimport int64_t, uintptr_t
+
+from opwise.linkers.native.clock cimport ow_clock, ow_clock_begin, ow_clock_calibrate
+
+import numpy as np
+
+cdef extern from "timing.h":
+    int OW_BUCKETS, OW_KEPT
+    int64_t ow_timer_ns
+    ow_timing *ow_timing_new(int64_t) noexcept nogil
+    void ow_timing_free(ow_timing *) noexcept nogil
+    void ow_timing_forget(ow_timing *) noexcept nogil
+    int ow_timing_move(ow_timing *, ow_times *) noexcept nogil
+    void ow_timer_measure() noexcept nogil
+    void ow_timing_begin(ow_timing *) noexcept nogil
+    int ow_keep(ow_timing *, int64_t, int64_t, int64_t) noexcept nogil
+
+ow_clock_begin()
+
+
+def clock():
+    """Return nanoseconds by the clock of the times of Applys."""
+    return ow_clock()
 
 
 cdef class Timing:
@@ -7,28 +35,6 @@ cdef class Timing:
     steps: how many there are. timer: returns what timing adds to a step, nanoseconds, which is not
     in their times; None: the VM reads the clock in C, where ow_note takes it from each.
     """
-
-    cdef ow_timing *times
-    cdef readonly int steps
-    cdef object timer
-    #: whether times are recorded
-    cdef readonly bint on
-    cdef bint ignoring
-    #: whether an Apply of another program runs this one; its loop counts its runs and their steps
-    cdef public bint inside
-    #: calls, or runs of the loop that repeats the program; nanoseconds of all, and of the first
-    cdef readonly int64_t calls, total_ns, first_ns
-    #: how many steps of loops ran the program
-    cdef readonly int64_t loop_steps
-    #: what timing adds to a step, nanoseconds
-    cdef readonly int64_t timer_ns
-    #: called when times are forgotten, or None
-    cdef public object on_reset
-    #: memory of somebody else that the counters of steps are in; None if there is none
-    cdef readonly object counters
-    # the Timing of each loop in the program; {row of a kept call: the times of their steps in it}
-    cdef list loops
-    cdef dict kept_inside
 
     def __cinit__(self, int steps, timer=None):
         self.steps, self.timer = steps, timer
@@ -87,7 +93,6 @@ cdef class Timing:
         memory: a writable buffer of 32 bytes for each step, which gets its count, sum, least and
         most as int64; None: memory of its own again.
         """
-        cdef cnp.ndarray where
         self._need_start()
         if memory is None:
             if ow_timing_move(self.times, NULL) < 0:
@@ -95,11 +100,11 @@ cdef class Timing:
             self.counters = None
             return
         where = np.frombuffer(memory, np.int64)
-        if not PyArray_ISWRITEABLE(where) or where.size != 4 * self.steps:
+        if not where.flags.writeable or where.size != 4 * self.steps:
             raise ValueError(f"the counters of {self.steps} steps take {4 * self.steps} writable "
                              f"int64, not {where.size}")
         if self.steps:
-            ow_timing_move(self.times, <ow_times *>cnp.PyArray_DATA(where))
+            ow_timing_move(self.times, <ow_times *><uintptr_t>where.ctypes.data)
             self.counters = where
 
     # --- what a VM records, once it has started -----------------------------------------------
@@ -210,13 +215,6 @@ cdef class Ranges:
 
     push, pop: C functions, of ctypes. call: the label of a call; labels: those of steps.
     """
-
-    cdef ow_push push
-    cdef ow_pop pop
-    cdef bytes call
-    cdef list labels
-    cdef object keep
-    cdef int count
 
     def __init__(self, push, pop, bytes call, list labels):
         self.push = <ow_push><uintptr_t>_address(push)

@@ -1,5 +1,35 @@
-# Generated kernels: loaded shared libraries, the functions of scipy that they call, and loops that
-# are compiled when they are needed. Included by opwise_c.pyx.
+# cython: language_level=3, binding=False
+"""Generated kernels: loaded shared libraries, the functions of scipy that they call, and loops that
+are compiled when they are needed.
+"""
+
+cimport cython
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
+from libc.stdint cimport uintptr_t
+
+from opwise.linkers.native.runtime cimport OW_OK, ow_loop
+from opwise.linkers.native.signals cimport note
+
+cdef extern from "borrowed.h":
+    ctypedef struct ow_borrowed:
+        const char *name
+        void **pointer
+    const ow_borrowed *ow_borrowed_rows
+    int OW_BORROWED
+
+cdef extern from "<fenv.h>" nogil:
+    ctypedef struct fenv_t:
+        pass
+    int fegetenv(fenv_t *)
+    int fesetenv(const fenv_t *)
+
+cdef extern from "<dlfcn.h>" nogil:
+    void *dlopen(const char *, int)
+    void *dlsym(void *, const char *)
+    char *dlerror()
+    int dlclose(void *)
+    int RTLD_NOW, RTLD_LOCAL
+
 
 def load_special():
     """Take the functions of scipy that built-in loops call, unless they have been taken.
@@ -54,10 +84,6 @@ cdef class Library:
     name: what messages call it (default: its path).
     """
 
-    cdef object __weakref__
-    cdef void *handle
-    cdef readonly str name
-
     def __init__(self, str path, str name=None):
         cdef fenv_t before
         self.name = path if name is None else name
@@ -88,9 +114,6 @@ cdef class OnDemand:
     compile: returns (address, what owns the memory there), or None if that cannot be done.
     """
 
-    cdef ow_on_demand demanded
-    cdef object compile, keep
-
     def __init__(self, compile):
         self.compile = compile
         self.demanded.owner = <void *>self
@@ -117,7 +140,7 @@ cdef int _compile_on_demand(ow_on_demand *demanded) noexcept with gil:
         (<OnDemand>demanded.owner).load()
         return OW_OK
     except BaseException as e:
-        return _met.note(e)
+        return note(e)
 
 
 ow_compile_on_demand = _compile_on_demand

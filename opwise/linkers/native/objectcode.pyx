@@ -1,11 +1,15 @@
-# ObjectCode: compiled code of an Op that takes Python objects. Included by opwise_c.pyx.
+# cython: language_level=3, binding=False
+"""ObjectCode: compiled code of an Op that takes Python objects."""
 
-cdef extern from "Python.h":
-    Py_ssize_t Py_REFCNT(PyObject *)
+cimport cython
+from cpython.exc cimport PyErr_Occurred
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+from libc.stdint cimport uintptr_t
+from libc.stdlib cimport calloc, free
 
-ctypedef void *(*ow_user_new)(PyObject *) noexcept
-ctypedef int (*ow_user_run)(void *, PyObject **) noexcept
-ctypedef void (*ow_user_free)(void *) noexcept
+from opwise.linkers.native.exceptions cimport raise_pending
+from opwise.linkers.native.library cimport Library
 
 
 @cython.final
@@ -20,13 +24,6 @@ cdef class ObjectCode:
     that the code may use again.
     """
 
-    cdef PyObject **cells
-    cdef int nin, nout
-    cdef void *state
-    cdef ow_user_run runs
-    cdef ow_user_free frees
-    cdef Library library
-
     def __cinit__(self, Library library, int nin, int nout, params):
         cdef ow_user_new create = <ow_user_new><uintptr_t>library.symbol("ow_user_new")
         self.library = library
@@ -37,7 +34,7 @@ cdef class ObjectCode:
         if self.cells == NULL:
             raise MemoryError()
         self.state = create(<PyObject *>params)
-        _raise_pending()
+        raise_pending()
         if self.state == NULL:
             raise RuntimeError("the initialization failed without an exception")
 
@@ -45,56 +42,39 @@ cdef class ObjectCode:
         cdef int i
         if self.cells != NULL:
             for i in range(self.nin + self.nout):
-                self._put(i, None)
+                self.put(i, None)
                 Py_DECREF(None)
             free(self.cells)
         if self.state != NULL:
             self.frees(self.state)
-
-    cdef inline void _put(self, int i, object value) noexcept:
-        """Put a value into a cell."""
-        cdef PyObject *old = self.cells[i]
-        Py_INCREF(value)
-        self.cells[i] = <PyObject *>value
-        if old != NULL:
-            Py_DECREF(<object>old)
-
-    cdef inline bint _is_free(self, int i) noexcept:
-        """Return whether nobody else holds the value that a cell has kept."""
-        cdef PyObject *value = self.cells[i]
-        return value != NULL and value != <PyObject *>None and Py_REFCNT(value) == 1
 
     cdef int run(self) except -1:
         """Run the code on the cells."""
         cdef int failed = self.runs(self.state, self.cells)
         cdef int i
         for i in range(self.nin):
-            self._put(i, None)
+            self.put(i, None)
         if failed or PyErr_Occurred() != NULL:
             self.forget()
-            _raise_pending()
+            raise_pending()
             raise RuntimeError(
                 "Unexpected error in an Op's C code. No Python exception was set."
             )
         return 0
 
-    cdef inline object output(self, int k):
-        """Return an output."""
-        return <object>self.cells[self.nin + k]
-
     cdef void forget(self) noexcept:
         """Forget the outputs."""
         cdef int i
         for i in range(self.nin, self.nin + self.nout):
-            self._put(i, None)
+            self.put(i, None)
 
     def __call__(self, list inputs, list outputs):
         """Run the code on storages, which are lists of one value."""
         cdef int i
         for i in range(self.nin):
-            self._put(i, (<list>inputs[i])[0])
+            self.put(i, (<list>inputs[i])[0])
         for i in range(self.nout):
-            self._put(self.nin + i, (<list>outputs[i])[0])
+            self.put(self.nin + i, (<list>outputs[i])[0])
         self.run()
         for i in range(self.nout):
             (<list>outputs[i])[0] = self.output(i)

@@ -1,34 +1,9 @@
-# PythonVM: base of the VMs that are written in Python. Included by opwise_c.pyx.
+# cython: language_level=3, binding=False
+"""PythonVM: base of the VMs that are written in Python."""
 
-cdef inline bint _is_generator(object value):
-    """Return whether a value is a ``numpy.random.RandomState``, without importing that."""
-    return type(value).__name__ == "RandomState"
+from opwise.linkers.native.generators cimport restore
 
-
-def saved(value):
-    """Return what restores an input that is about to be overwritten: a copy, or its state.
-
-    A copy of a generator takes several times as long as its state.
-    """
-    cdef SavedGenerator kept
-    if isinstance(value, np.ndarray):
-        return np.array(value)
-    if _is_generator(value):
-        kept = SavedGenerator()
-        kept.save(value)
-        return kept
-    return copy.deepcopy(value)
-
-
-cdef bint _restored(object value, object before) except -1:
-    """Restore an overwritten value from what ``saved`` returned, or return False if it cannot."""
-    if isinstance(value, np.ndarray):
-        value[...] = before
-    elif _is_generator(value):
-        (<SavedGenerator>before).restore(value)
-    else:
-        return False
-    return True
+from opwise.linkers.native.locks import BUSY
 
 
 cdef class PythonVM:
@@ -42,9 +17,6 @@ cdef class PythonVM:
     intermediate, temporary: storages that are emptied if the call fails, and in any case.
     restored: (storage, value), put back in any case, after that.
     """
-
-    cdef readonly bint running
-    cdef public list overwritten, restored, intermediate, temporary
 
     def __cinit__(self, *args, **kwargs):
         self.overwritten, self.restored = [], []
@@ -69,7 +41,7 @@ cdef class PythonVM:
     cpdef undo(self):
         """Give inputs the values that they had before the call, and forget intermediate ones."""
         for storage, value, before in self.overwritten:
-            if not _restored(value, before):
+            if not restore(value, before):
                 (<list>storage)[0] = before
         self.forget()
 
@@ -86,7 +58,7 @@ cdef class PythonVM:
         self.overwritten, self.restored = [], []
         self.running = False
 
-    cdef _forget_call(self):
+    cdef forget_call(self):
         """Forget a call of a thread that a forked process does not have."""
         if self.running:
             self._end()

@@ -1,17 +1,66 @@
-# CallPath: from a call of a function to its VM and back. Included by opwise_c.pyx.
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=False
+"""CallPath: from a call of a function to its VM and back."""
 
-#: what a function says that is called while it runs
-BUSY = (
-    "This function is being called already, by another thread or by an Op of its own graph. "
-    "Use f.copy() to get a function for each thread."
+cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
+from cpython.list cimport PyList_GET_ITEM
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_GET_ITEM
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint64_t, uintptr_t
+from posix.unistd cimport usleep
+
+from opwise.linkers.native.arrays cimport (
+    NPY_FLOAT32,
+    NPY_FLOAT64,
+    NPY_INT8,
+    NPY_INT16,
+    NPY_INT32,
+    NPY_INT64,
+    PyArray_CheckExact,
+    PyArray_DATA,
+    PyArray_DIM,
+    PyArray_ISBEHAVED_RO,
+    PyArray_NDIM,
+    PyArray_ScalarAsCtype,
+    PyArray_SimpleNew,
+    PyArray_TYPE,
+    import_array,
+    ndarray,
 )
+from opwise.linkers.native.clock cimport ow_clock
+from opwise.linkers.native.exceptions cimport (
+    restore_error,
+    set_error,
+    status,
+    take_pending,
+    ternary,
+)
+from opwise.linkers.native.locks cimport Claim, PyThread_get_thread_ident, claims
+from opwise.linkers.native.objectcode cimport Py_REFCNT
+from opwise.linkers.native.pythonvm cimport PythonVM
+from opwise.linkers.native.slots cimport put
+from opwise.linkers.native.vm cimport VM
 
+import numpy as np
+
+from opwise.linkers.native.locks import BUSY
+
+cdef extern from "maincalls.h":
+    int64_t ow_main_called() noexcept
+    int ow_main_is_called() noexcept
+    void ow_main_watch(unsigned long thread) noexcept
+    bint ow_main_enter(unsigned long thread, int64_t now) noexcept
+    void ow_main_leave(int64_t now) noexcept
+
+import_array()
 
 cdef object _int64 = np.int64
 
 cdef extern from "Python.h":
     ctypedef struct _TypeSlots "PyTypeObject":
-        _ternary tp_call
+        ternary tp_call
     ctypedef struct _SlotWrapper "PyWrapperDescrObject":
         void *d_wrapped
 
@@ -23,7 +72,7 @@ cdef class Argument:
     cdef list storage
     cdef object filter, scalar
     # the array of the last number, which the next one is put in if nobody else has it
-    cdef cnp.ndarray cell
+    cdef ndarray cell
     cdef int typenum, ndim
     cdef uint64_t ones
     cdef bint exact
@@ -42,22 +91,22 @@ cdef class Argument:
         return (
             self.exact
             and PyArray_CheckExact(value)
-            and cnp.PyArray_TYPE(<cnp.ndarray>value) == self.typenum
-            and cnp.PyArray_NDIM(<cnp.ndarray>value) == self.ndim
-            and PyArray_ISBEHAVED_RO(<cnp.ndarray>value)
-            and (self.ones == 0 or self._has_ones(<cnp.ndarray>value))
+            and PyArray_TYPE(<ndarray>value) == self.typenum
+            and PyArray_NDIM(<ndarray>value) == self.ndim
+            and PyArray_ISBEHAVED_RO(<ndarray>value)
+            and (self.ones == 0 or self._has_ones(<ndarray>value))
         )
 
-    cdef inline cnp.ndarray own_cell(self):
+    cdef inline ndarray own_cell(self):
         """Return the cell after making sure that nobody else has it."""
         if self.cell is None or Py_REFCNT(<PyObject *>self.cell) > 1:
-            self.cell = cnp.PyArray_SimpleNew(0, NULL, self.typenum)
+            self.cell = PyArray_SimpleNew(0, NULL, self.typenum)
         return self.cell
 
-    cdef bint _has_ones(self, cnp.ndarray value) noexcept:
+    cdef bint _has_ones(self, ndarray value) noexcept:
         cdef int d
         for d in range(self.ndim):
-            if self.ones >> d & 1 and cnp.PyArray_DIM(value, d) != 1:
+            if self.ones >> d & 1 and PyArray_DIM(value, d) != 1:
                 return False
         return True
 
@@ -68,11 +117,11 @@ cdef object _number(object value, Argument argument):
     cdef long long whole = 0
     cdef double real
     if type(value) is argument.scalar:
-        PyArray_ScalarAsCtype(value, cnp.PyArray_DATA(argument.own_cell()))
+        PyArray_ScalarAsCtype(value, PyArray_DATA(argument.own_cell()))
         return argument.cell
     if PyFloat_Check(value):
         real = PyFloat_AS_DOUBLE(value)
-        if typenum == cnp.NPY_FLOAT64 or typenum == cnp.NPY_FLOAT32:
+        if typenum == NPY_FLOAT64 or typenum == NPY_FLOAT32:
             return _array_of(argument, real, 0)
         if not -9e15 < real < 9e15 or real != <double><long long>real:
             return None
@@ -93,27 +142,27 @@ cdef object _array_of(Argument argument, double real, long long whole):
 
     real: the number, for floats; whole: the same, for integers and to check ``real``.
     """
-    cdef cnp.ndarray a = argument.own_cell()
+    cdef ndarray a = argument.own_cell()
     cdef int typenum = argument.typenum
-    cdef void *data = cnp.PyArray_DATA(a)
-    if typenum == cnp.NPY_FLOAT64:
+    cdef void *data = PyArray_DATA(a)
+    if typenum == NPY_FLOAT64:
         (<double *>data)[0] = real
         return a if whole == 0 or -(1 << 53) <= whole <= (1 << 53) else None
-    if typenum == cnp.NPY_FLOAT32:
+    if typenum == NPY_FLOAT32:
         (<float *>data)[0] = <float>real
         if <double>(<float *>data)[0] != real or not -(1 << 53) <= whole <= (1 << 53):
             return None
         return a
-    if typenum == cnp.NPY_INT64:
+    if typenum == NPY_INT64:
         (<int64_t *>data)[0] = whole
         return a
-    if typenum == cnp.NPY_INT32:
+    if typenum == NPY_INT32:
         (<int32_t *>data)[0] = <int32_t>whole
         return a if (<int32_t *>data)[0] == whole else None
-    if typenum == cnp.NPY_INT16:
+    if typenum == NPY_INT16:
         (<int16_t *>data)[0] = <int16_t>whole
         return a if (<int16_t *>data)[0] == whole else None
-    if typenum == cnp.NPY_INT8:
+    if typenum == NPY_INT8:
         (<int8_t *>data)[0] = <int8_t>whole
         return a if (<int8_t *>data)[0] == whole else None
     return None
@@ -146,9 +195,9 @@ cdef class LengthPair:
 
 
 cdef inline int64_t _length_of(object value, int axis) noexcept:
-    if not PyArray_CheckExact(value) or cnp.PyArray_NDIM(<cnp.ndarray>value) <= axis:
+    if not PyArray_CheckExact(value) or PyArray_NDIM(<ndarray>value) <= axis:
         return -1
-    return cnp.PyArray_DIM(<cnp.ndarray>value, axis)
+    return PyArray_DIM(<ndarray>value, axis)
 
 
 cdef class CallPath:
@@ -224,20 +273,20 @@ cdef class CallPath:
         """Wait for the call of another thread; raise if the call under way is this thread's own."""
         if self.caller == PyThread_get_thread_ident():
             raise RuntimeError(BUSY)
-        if self.generation != _claims.generation:
-            self._forget_call()
+        if self.generation != claims.generation:
+            self.forget_call()
         while self.running:
             with nogil:
                 usleep(50)
             PyErr_CheckSignals()
         return 0
 
-    cdef _forget_call(self):
+    cdef forget_call(self):
         """Forget a call of a thread that a forked process does not have."""
         if self.vm is not None:
-            self.vm._forget_call()
+            self.vm.forget_call()
         elif isinstance(self.fn_, PythonVM):
-            (<PythonVM>self.fn_)._forget_call()
+            (<PythonVM>self.fn_).forget_call()
         self.running = False
 
     def start_timing(self, bint ignore_first_call=False):
@@ -268,7 +317,7 @@ cdef class CallPath:
         if self.trust_input:
             for i in range(self.narguments):
                 argument = <Argument>PyList_GET_ITEM(self.arguments, i)
-                _put(argument.storage, <object>PyTuple_GET_ITEM(args, i))
+                put(argument.storage, <object>PyTuple_GET_ITEM(args, i))
             return self.run()
         for i in range(self.narguments):
             value = <object>PyTuple_GET_ITEM(args, i)
@@ -276,7 +325,7 @@ cdef class CallPath:
             if not argument.takes(value):
                 number = _number(value, argument) if argument.scalar is not None else None
                 if number is not None:
-                    _put(argument.storage, number)
+                    put(argument.storage, number)
                     continue
                 try:
                     value = argument.filter(value)
@@ -284,7 +333,7 @@ cdef class CallPath:
                     self._forget_arguments()
                     self.explain(error, i, value)
                     raise
-            _put(argument.storage, value)
+            put(argument.storage, value)
         return self.run()
 
     cdef tuple _in_order(self, tuple args, dict kwargs):
@@ -320,8 +369,8 @@ cdef class CallPath:
         start = ow_clock() if self.timed else 0
         if self.lengths is not None:
             differing = self._differing()
-        done = (<_status>_run_program)(<PyObject *>self)
-        error = None if done == 0 else _pending()
+        done = (<status>_run_program)(<PyObject *>self)
+        error = None if done == 0 else take_pending()
         self._forget_arguments()
         if self.timed:
             self.fn_ns += ow_clock() - start
@@ -329,20 +378,20 @@ cdef class CallPath:
             self._fail(error)
         for i in range(self.nupdates):
             source, target = <tuple>PyList_GET_ITEM(self.updates, i)
-            _put(target, <object>PyList_GET_ITEM(source, 0))
-            _put(source, None)
+            put(target, <object>PyList_GET_ITEM(source, 0))
+            put(source, None)
         if differing is not None:  # and no Apply has raised
             self._warn_of(differing)
         if self.single:
             storage = <list>PyList_GET_ITEM(self.outputs, 0)
             value = storage[0]
-            _put(storage, None)
+            put(storage, None)
             return value
         results = []
         for i in range(self.noutputs):
             storage = <list>PyList_GET_ITEM(self.outputs, i)
             results.append(storage[0])
-            _put(storage, None)
+            put(storage, None)
         return None if self.none else results
 
     cdef _fail(self, error):
@@ -351,7 +400,7 @@ cdef class CallPath:
         if isinstance(error, Exception) and self.vm is not None and self.vm.loading >= 0:
             i, self.vm.loading = self.vm.loading, -1
             self.explain_stored(error, i)
-        _restore(error)
+        restore_error(error)
 
     cdef list _differing(self):
         """Return [(LengthPair, length, length)] of those that differ; None if there are none."""
@@ -394,7 +443,7 @@ cdef class CallPath:
     cdef void _forget_arguments(self) noexcept:
         cdef int i
         for i in range(self.narguments):
-            _put((<Argument>PyList_GET_ITEM(self.arguments, i)).storage, None)
+            put((<Argument>PyList_GET_ITEM(self.arguments, i)).storage, None)
 
     def call_general(self, args, kwargs):
         raise NotImplementedError
@@ -415,11 +464,6 @@ def watch_main_calls():
     Return the addresses of two C functions: of the nanoseconds, and of whether it is in a call."""
     ow_main_watch(PyThread_get_thread_ident())
     return <uintptr_t><void *>&ow_main_called, <uintptr_t><void *>&ow_main_is_called
-
-
-def clock():
-    """Return nanoseconds by the clock of the times of Applys."""
-    return ow_clock()
 
 
 # --- a call, from the slot of its type to the run and back ---------------------------------------
@@ -444,11 +488,11 @@ cdef PyObject *_counted_call(CallPath f, PyObject *args, PyObject *kwargs) excep
         f._wait()
     f.running = True
     f.caller = PyThread_get_thread_ident()
-    f.generation = _claims.generation
+    f.generation = claims.generation
     if timed:
         start = ow_clock()
         noted = ow_main_enter(f.caller, start)
-    result = (<_ternary>_checked_call)(<PyObject *>f, args, kwargs)
+    result = (<ternary>_checked_call)(<PyObject *>f, args, kwargs)
     if timed:
         end = ow_clock()
         if noted:
@@ -460,10 +504,10 @@ cdef PyObject *_counted_call(CallPath f, PyObject *args, PyObject *kwargs) excep
 
 cdef PyObject *_call(PyObject *function, PyObject *args, PyObject *kwargs) noexcept:
     """Call a function; its frames, and those of all that it calls here, leave no traceback."""
-    cdef PyObject *result = (<_ternary>_counted_call)(
+    cdef PyObject *result = (<ternary>_counted_call)(
         function, args, kwargs if kwargs != NULL else <PyObject *>None)
     if result == NULL:
-        _leave(_pending())
+        _leave(take_pending())
     return result
 
 
@@ -477,7 +521,7 @@ cdef void _leave(object error) noexcept:
         pass
     except BaseException as interrupt:
         error = interrupt
-    _set_error(error)
+    set_error(error)
 
 
 # subclasses take the slot over when they are made, from its wrapper

@@ -1,4 +1,34 @@
-# Stretch: runs steps on some rows of their arrays, then on the next ones. Included by opwise_c.pyx.
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=False
+"""Strips: runs steps on some rows of their arrays, then on the next ones."""
+
+cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int64_t, uintptr_t
+from libc.string cimport memcmp, memcpy, memset
+
+from opwise.linkers.native.clock cimport ow_clock
+from opwise.linkers.native.runtime cimport (
+    ow_add_size,
+    ow_alias,
+    ow_alloc,
+    ow_at,
+    ow_bytes,
+    ow_capacity,
+    ow_copy,
+    ow_dense_strides,
+    ow_free,
+    ow_is_dense,
+    ow_mul_size,
+    ow_size,
+    ow_slot,
+    ow_threads,
+)
+from opwise.linkers.native.simd cimport ow_chunk_fn
+from opwise.linkers.native.slots cimport Arena
+from opwise.linkers.native.timing cimport ow_note
+from opwise.linkers.native.vm cimport VM, Stretch
+
+from opwise.linkers.native.builtin import LOOPS
 
 cdef enum:
     # so many times the bytes of a strip for one thread make strips worth what they cost
@@ -25,10 +55,10 @@ cdef ow_chunk_fn _chunk_loop(str name) except? NULL:
 
 
 @cython.final
-cdef class Stretch:
-    """Steps ``first`` to ``end`` of a VM, which may run in strips: a Stretch of the Program."""
+cdef class Strips(Stretch):
+    """Runs a Stretch of the Program on some rows of its arrays, then on the next ones."""
 
-    cdef int first, end, ngiven, nreads, ncut, nkept, nbetween, nrepeated, ntotals
+    cdef int ngiven, nreads, ncut, nkept, nbetween, nrepeated, ntotals
     # (slot, axis) of each given value that is cut, and a slot that shows rows of it
     cdef int *given
     cdef ow_slot *parts
@@ -46,15 +76,12 @@ cdef class Stretch:
     cdef ow_total *totals
     cdef int64_t *times
     cdef int64_t bytes
-    # how many rows a strip had in the last call, 0 if the steps ran as a whole; and all strips
-    cdef int64_t rows, length
-    cdef tuple never_whole
 
     def __cinit__(self, VM vm, stretch):
         cdef int k
         cdef Arena arena = vm.arena
         made_by = {slot: k for k in range(stretch.first, stretch.end)
-                   for slot in vm._outputs_of(k)}
+                   for slot in vm.outputs_of(k)}
         kept = sorted(stretch.kept, key=made_by.__getitem__)
         self.first, self.end, self.bytes = stretch.first, stretch.end, stretch.bytes
         self.ngiven, self.ncut = len(stretch.given), len(stretch.axes)
@@ -172,9 +199,9 @@ cdef class Stretch:
         return rows if rows < n else 0
 
     cdef int64_t _bytes(self, VM vm, const int *p, int count) noexcept:
-        cdef int i, j
+        cdef int j, _part
         cdef int64_t total = 0, size
-        for i in range(count):
+        for _part in range(count):
             size = p[0]
             for j in range(p[1]):
                 size = ow_mul_size(size, vm.slots.at[p[2 + 2 * j]].shape[p[3 + 2 * j]])
@@ -196,7 +223,7 @@ cdef class Stretch:
             for k in range(self.first, self.end):
                 if vm.ranges is not None:
                     vm.ranges.open(k)
-                done = vm._attempt(k, True, True) == 0
+                done = vm.attempt(k, True, True) == 0
                 while done and j < self.nkept and self.kept[3 * j + 2] == k:
                     done = self._put(vm, j, n, start)
                     j += 1
@@ -213,7 +240,7 @@ cdef class Stretch:
                     return 0
                 # what dies with the last step may be a given value, which each strip reads
                 if k + 1 < self.end or start + count == n:
-                    if vm._release_dead(k) and timed:
+                    if vm.release_dead(k) and timed:
                         before = ow_clock()
             PyErr_CheckSignals()
             start += count
@@ -308,3 +335,17 @@ cdef class Stretch:
         for i in range(self.ntotals):
             ow_free(self.totals[i].found)
             self.totals[i].found = NULL
+
+
+cdef bint _can_cut(VM vm, stretch):
+    """Return whether steps run in C, without code of users."""
+    cdef int k
+    for k in range(stretch.first, stretch.end):
+        if vm.steps[k].run == NULL or vm.steps[k].raises:
+            return False
+    return True
+
+
+def run_in_strips(VM vm, stretches):
+    """Let a VM run each Stretch of its Program in strips, where that is worth it."""
+    vm.stretches = [Strips(vm, each) for each in stretches if _can_cut(vm, each)] or None

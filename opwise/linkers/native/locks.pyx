@@ -1,28 +1,31 @@
-# Locks of shared variables, included by opwise_c.pyx.
-#
-# A call claims all the locks that it needs at once, so calls cannot wait for each other in a
-# circle. All bookkeeping happens with the GIL held and runs no Python code. Taking a free lock
-# costs a test and an addition.
-#
-# A claim is blocked by the claims of other threads that are held, and by those that have waited
-# longer. So readers that follow each other closely do not keep a writer out. A thread that already
-# holds a claim (an Op calls another function) does not queue, since those ahead of it in the queue
-# may be waiting for it.
+# cython: language_level=3, binding=False
+"""Locks of shared variables.
 
-ctypedef struct LockState:
-    int readers, writers, waiting
+A call claims all the locks that it needs at once, so calls cannot wait for each other in a circle.
+All bookkeeping happens with the GIL held and runs no Python code. Taking a free lock costs a test
+and an addition.
 
-ctypedef struct ClaimsState:
-    # the claim that was taken last of those that are held, with links to the others (not
-    # references: whoever takes a claim keeps it)
-    void *last_held
-    # how many claims on everything are held or wait
-    int barriers
-    # how often this process was forked, counted from the first ancestor
-    int generation
+A claim is blocked by the claims of other threads that are held, and by those that have waited
+longer. So readers that follow each other closely do not keep a writer out. A thread that already
+holds a claim (an Op calls another function) does not queue, since those ahead of it in the queue
+may be waiting for it.
+"""
+
+cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdlib cimport free, malloc
+from posix.unistd cimport usleep
+
+import os
+
+#: what a function says that is called while it runs
+BUSY = (
+    "This function is being called already, by another thread or by an Op of its own graph. "
+    "Use f.copy() to get a function for each thread."
+)
 
 #: of the process
-cdef ClaimsState _claims = ClaimsState(NULL, 0, 0)
+cdef ClaimsState claims = ClaimsState(NULL, 0, 0)
 #: claims that wait, oldest first
 cdef list _queue = []
 
@@ -30,8 +33,6 @@ cdef list _queue = []
 @cython.final
 cdef class Lock:
     """Lets several readers in, or one writer."""
-
-    cdef LockState state
 
     def __reduce__(self):
         return Lock, ()  # a copy protects another value
@@ -44,14 +45,6 @@ cdef class Claim:
     writes, reads: Locks. everything: instead of these, keep out every claim that writes. One call
     at a time uses a claim, as a context manager or by ``take`` and ``release``.
     """
-
-    cdef list reads, writes
-    cdef int nlocks, nwrites
-    cdef LockState **states  # of writes, then of reads
-    cdef bint everything
-    cdef unsigned long thread
-    cdef void *before
-    cdef void *after
 
     def __cinit__(self, writes=(), reads=(), bint everything=False):
         cdef Lock lock
@@ -75,57 +68,6 @@ cdef class Claim:
 
     def __exit__(self, *_):
         self.release()
-
-    cdef inline int take(self, double seconds) except -1:
-        """Wait until no other thread is in the way, then hold the locks.
-
-        seconds: go ahead after so long all the same; -1: never, but raise RuntimeError if threads
-        wait for each other in a circle. Raises what a signal handler raises.
-        """
-        if not self._is_free():
-            self._wait(seconds)
-        self._count(1)
-        self.thread = PyThread_get_thread_ident()
-        self.before, self.after = _claims.last_held, NULL
-        if _claims.last_held != NULL:
-            (<Claim>_claims.last_held).after = <void *>self
-        self._become_last()
-        return 0
-
-    cdef inline void _become_last(self) noexcept:
-        _claims.last_held = <void *>self
-
-    cdef inline bint _is_free(self) noexcept:
-        """Return whether no lock of this claim is held in a way that excludes it, or waited for."""
-        cdef int i
-        if self.everything or (_claims.barriers and self.nwrites):
-            return False
-        for i in range(self.nwrites):
-            if self.states[i].readers or self.states[i].writers or self.states[i].waiting:
-                return False
-        for i in range(self.nwrites, self.nlocks):
-            if self.states[i].writers or self.states[i].waiting:
-                return False
-        return True
-
-    cdef inline void _count(self, int by) noexcept:
-        cdef int i
-        for i in range(self.nwrites):
-            self.states[i].writers += by
-        for i in range(self.nwrites, self.nlocks):
-            self.states[i].readers += by
-        if self.everything:
-            _claims.barriers += by
-
-    cdef inline void release(self) noexcept:
-        self._count(-1)
-        self.thread = 0
-        if self.before != NULL:
-            (<Claim>self.before).after = self.after
-        if self.after != NULL:
-            (<Claim>self.after).before = self.before
-        else:
-            _claims.last_held = self.before
 
     # --- waiting ----------------------------------------------------------------------------------
 
@@ -159,7 +101,7 @@ cdef class Claim:
         for i in range(self.nlocks):
             self.states[i].waiting += by
         if self.everything:
-            _claims.barriers += by
+            claims.barriers += by
 
     cdef bint _conflicts(self, Claim other):
         cdef Lock lock
@@ -208,12 +150,12 @@ cdef class Claim:
 
 cdef list _held():
     """Return the claims that are held."""
-    cdef list claims = []
-    cdef void *claim = _claims.last_held
+    cdef list found = []
+    cdef void *claim = claims.last_held
     while claim != NULL:
-        claims.append(<Claim>claim)
+        found.append(<Claim>claim)
         claim = (<Claim>claim).before
-    return claims
+    return found
 
 
 # --- processes that are forked --------------------------------------------------------------------
@@ -240,7 +182,7 @@ def _after_fork():
 def _after_fork_in_child():
     cdef Claim claim
     cdef unsigned long thread = PyThread_get_thread_ident()
-    _claims.generation += 1
+    claims.generation += 1
     for claim in _held():
         if claim.thread != thread:
             claim.release()

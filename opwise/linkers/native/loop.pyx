@@ -1,4 +1,30 @@
-# Loop: repeats the program of a VM, row by row. Included by opwise_c.pyx.
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=False
+"""Loop: repeats the program of a VM, row by row."""
+
+cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memmove
+
+from opwise.linkers.native.clock cimport ow_clock
+from opwise.linkers.native.library cimport OnDemand
+from opwise.linkers.native.runtime cimport (
+    OW_OK,
+    ow_alias,
+    ow_at,
+    ow_copy,
+    ow_ensure,
+    ow_int,
+    ow_is_c_contiguous,
+    ow_loop,
+    ow_size,
+    ow_slot,
+    ow_step,
+)
+from opwise.linkers.native.vm cimport VM, Runner
+
+from opwise.linkers.native.locks import BUSY
 
 cdef enum:
     # how long the C function of a step may run between two looks for signals, nanoseconds
@@ -53,6 +79,7 @@ cdef class Loop(Runner):
     def __cinit__(self, VM vm, layout, perform, note_step, small=None):
         cdef int i, tap = 0
         self.vm, self.perform, self.note_step = vm, perform, note_step
+        self.repeats = True
         self.nsequences, self.nstates = layout.sequences, len(layout.taps)
         self.ntaps = sum([len(taps) for taps in layout.taps])
         self.nresults, self.nobjects, self.until = layout.results, layout.objects, layout.until
@@ -118,12 +145,12 @@ cdef class Loop(Runner):
             self.note_step(error, outer.nodes[k], self.done)
             raise
         finally:
-            vm._abandon()
+            vm.abandon()
             if outer.allow_gc:
-                vm._give_back_blocks()
+                vm.give_back_blocks()
             vm.running = False
         if done == NOT_HERE:
-            outer._perform_in_python(k, self.perform)
+            outer.perform_in_python(k, self.perform)
         return 0
 
     cdef int64_t _repeat(self, VM outer, ow_step *s) except -1:
@@ -152,7 +179,7 @@ cdef class Loop(Runner):
         while t < n:
             self.done = t
             self._point(s, t)
-            vm._run_range(0, vm.nsteps, True)
+            vm.run_range(0, vm.nsteps, True)
             if not started:
                 if not self._start_results(outer, s, n):
                     return NOT_HERE
@@ -204,7 +231,6 @@ cdef class Loop(Runner):
         """
         cdef int64_t m, start, taken
         cdef int64_t done[2]
-        cdef int i
         cdef int last = self.nsequences + self._row_outputs() + self.nconstants
         self.operands[last], self.operands[last + 1] = <char *>&done[0], <char *>&done[1]
         while t < n:
@@ -340,7 +366,7 @@ cdef class Loop(Runner):
     cdef int _ensure(self, VM outer, ow_step *s, ow_slot *z) except -1:
         cdef int rc = ow_ensure(s, z)
         if rc != OW_OK:
-            raise outer._exception(rc)
+            raise outer.exception(rc)
         return 0
 
     cdef void _point(self, ow_step *s, int64_t t) noexcept:
