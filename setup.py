@@ -17,7 +17,6 @@ from pathlib import Path
 
 import Cython
 import numpy
-from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
@@ -32,6 +31,8 @@ CSUPPORT = ("opwise/linkers/csupport", "opwise/scalar/csupport")
 # Each has a function that returns {file name: text}.
 GENERATORS = ("opwise.scalar.kernelgen", "opwise.linkers.stepparams", "opwise.linkers.cystructs")
 GENERATED = "build/generated"
+# One folder of C text per Cython version: what another version wrote is not taken for current.
+TRANSLATED = f"build/cython-{Cython.__version__}"
 
 # No -march=native: the extension must run on any machine of the architecture it was built for.
 # No -ffast-math: NaN, infinities and signed zeros keep their meaning. -ffp-contract=off: a * b + c
@@ -133,18 +134,28 @@ def kernels_of_vectors(chosen: list[str]) -> list[str]:
     return [f"{GENERATED}/{name}" for name in files if name.endswith(".c")]
 
 
-def cython_modules() -> list[str]:
-    """Make C of each Cython module; the paths."""
-    sources = [path for pattern in CYTHON for path in found(*pattern.rsplit("/", 1))]
-    names = [path.removesuffix(".pyx").replace("/", ".") for path in sources]
-    made = cythonize(
-        [Extension(name, [path]) for name, path in zip(names, sources, strict=True)],
-        # One folder of C text per Cython version: what another version wrote is not taken for
-        # current.
-        build_dir=f"build/cython-{Cython.__version__}",
+def cython_files() -> list[str]:
+    """The paths of the Cython modules."""
+    return [path for pattern in CYTHON for path in found(*pattern.rsplit("/", 1))]
+
+
+def translated(source: str) -> str:
+    """The path of the C file that ``translate`` makes of a Cython file."""
+    return f"{TRANSLATED}/{source.removesuffix('.pyx')}.c"
+
+
+def translate(sources: list[str]) -> None:
+    """Make C of the Cython files that changed. No object of theirs is pickled by its fields."""
+    from Cython.Build import cythonize  # hooks of pip that compile nothing need no Cython
+
+    names = [source.removesuffix(".pyx").replace("/", ".") for source in sources]
+    cythonize(
+        [Extension(name, [source]) for name, source in zip(names, sources, strict=True)],
+        build_dir=TRANSLATED,
         include_path=[GENERATED],
+        # comments in C with the lines of the source are a third of the text
+        compiler_directives={"auto_pickle": False, "emit_code_comments": False},
     )
-    return [each.sources[0] for each in made]
 
 
 def extension() -> Extension:
@@ -154,12 +165,15 @@ def extension() -> Extension:
     folders = [folder for folder in (*CSUPPORT, GENERATED) if (ROOT / folder).is_dir()]
     beside = [path for folder in CSUPPORT for path in found(folder, "*.c")]
     headers = [path for folder in (*CSUPPORT, GENERATED) for path in found(folder, "*.h")]
+    cython = cython_files()
+    folders_of_cython = dict.fromkeys(path.rpartition("/")[0] for path in cython)
+    declarations = [path for folder in folders_of_cython for path in found(folder, "*.pxd")]
     return Extension(
         NAME,
-        # what takes long comes first
-        sources=[*kernels, *cython_modules(), *beside, *generated],
+        # what takes long comes first, behind kernels that are compiled while Cython translates
+        sources=[*kernels, *map(translated, cython), *beside, *generated],
         include_dirs=[".", "opwise/linkers", *folders, numpy.get_include()],
-        depends=["setup.py", *headers],
+        depends=["setup.py", *cython, *declarations, *headers],
         # NPY_TARGET_VERSION: the oldest numpy that is supported at run time; without it, the numpy
         # of the build decides what there is in numpy's structs.
         define_macros=[
@@ -213,8 +227,12 @@ class ParallelBuild(build_ext):
             # The folders are made first: two compilers must not race to make the same one.
             for name in self.compiler.object_filenames(sources, output_dir=output_dir or ""):
                 Path(name).parent.mkdir(parents=True, exist_ok=True)
+            of_cython = {translated(path): path for path in cython_files()}
+            of_cython = {made: of_cython[made] for made in sources if made in of_cython}
 
             def compile_one(source):
+                if source in of_cython:
+                    translation.result()
                 (made,) = self.compiler.object_filenames([source], output_dir=output_dir or "")
                 if not self.force and is_current(Path(made)):
                     return [made]
@@ -224,6 +242,8 @@ class ParallelBuild(build_ext):
                 )
 
             with ThreadPoolExecutor(usable_cores()) as pool:
+                if of_cython:
+                    translation = pool.submit(translate, list(of_cython.values()))
                 return [name for names in pool.map(compile_one, sources) for name in names]
 
         self.compiler.compile = compile_together
@@ -236,7 +256,7 @@ class ParallelBuild(build_ext):
 def flags_of(source: str) -> tuple[str, ...]:
     """The further flags of a C file."""
     stem = Path(source).stem
-    if "cython" in source:
+    if source.startswith(TRANSLATED):
         return ("-O3",) if stem in HOT else ("-O1",)
     # headers hold functions of which a file uses some
     flags = (*LOOP_FLAGS, "-Wno-unused-function")
