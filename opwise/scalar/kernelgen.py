@@ -100,6 +100,35 @@ def _take_loop(dtype: str) -> tuple[str, str]:
     return name, "\n".join(lines)
 
 
+def _twin(row: str, element: str, acc: str) -> tuple[str, str]:
+    """Return the dtypes (element, accumulator) of the reduction that has the same bits.
+
+    Integers wrap: sums and products do not depend on whether they have a sign. A bool is a byte.
+    """
+    if element == "bool":
+        return "uint8", "uint8" if acc == "bool" else "uint64"
+    return ("int64", "int64") if row in ("add", "mul") and element == "uint64" else (element, acc)
+
+
+def _reducer(row: str, element: str, acc: str, sets: int) -> str:
+    """Return the name of a reduction that fills one of some sets of accumulators."""
+    kind = f"{row}_{csource.short(element)}_{csource.short(acc)}"
+    return kind if sets == 1 else f"{kind}_{sets}"
+
+
+def _twin(row: str, element: str, acc: str) -> tuple[str, str]:
+    """Return the dtypes (element, accumulator) whose loop gives the bits of a reduction.
+
+    Integers wrap, so sums and products have the same bits with and without a sign; bool is a byte.
+    """
+    twin = {
+        ("bool", "int64"): ("uint8", "uint64"),
+        ("bool", "bool"): ("uint8", "uint8"),
+        ("int64", "int64"): ("uint64", "uint64") if row in ("add", "mul") else ("int64", "int64"),
+    }.get((element, acc), (element, acc))
+    return twin if (row, *twin) in loops.REDUCTIONS else (element, acc)
+
+
 def _reducers() -> str:
     """Return the C text of the reductions and the table of them, for simd_sums.h."""
     texts: list[str] = []
@@ -107,22 +136,22 @@ def _reducers() -> str:
     sums = [each for each in loops.REDUCTIONS if each[0] == "add" and each[1] in dtypes.FLOATS]
     several = [(*each, sets) for each in sums for sets in (2, loops.MOST_SETS)]
     for row, element, acc, sets in (*((*each, 1) for each in loops.REDUCTIONS), *several):
-        kind = f"{row}_{csource.short(element)}_{csource.short(acc)}"
-        if sets > 1:
-            kind += f"_{sets}"
-        name = f"ow_reduce_{kind}"
-        texts += (
-            loops.reduction_text(
-                name, row, acc, "any" if sets == 1 else "run", Program((element,), (), (0,)),
-                prefix="static ", apart=sets == 1, beside=sets - 1,
-            )
-            or []
-        )  # fmt: skip
+        kind = _reducer(row, element, acc, sets)
+        loop = f"ow_reduce_{_reducer(row, *_twin(row, element, acc), sets)}"
+        if loop == f"ow_reduce_{kind}":
+            texts += (
+                loops.reduction_text(
+                    loop, row, acc, "any" if sets == 1 else "run", Program((element,), (), (0,)),
+                    prefix="static ", apart=sets == 1, beside=sets - 1,
+                )
+                or []
+            )  # fmt: skip
         fold, type_ = loops.FOLDS[row], csource.c_type(acc)
         start = csource.literal(fold.start(acc), acc)
-        texts.append(f"static const {type_} {name}_start = {start};")
+        texts.append(f"static const {type_} ow_start_{kind} = {start};")
+        needs_elements = int(fold.needs_elements)
         rows.append(
-            f'    {{"{kind}", sizeof({type_}), &{name}_start, {name}, {int(fold.needs_elements)}}},'
+            f'    {{"{kind}", sizeof({type_}), &ow_start_{kind}, {loop}, {needs_elements}}},'
         )
     table = [
         "static const ow_reducer ow_reducer_rows[] = {",

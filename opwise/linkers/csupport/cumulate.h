@@ -75,10 +75,6 @@ OW_CUMULATES(i8, int8_t)
 OW_CUMULATES(i16, int16_t)
 OW_CUMULATES(i32, int32_t)
 OW_CUMULATES(i64, int64_t)
-OW_CUMULATES(u8, uint8_t)
-OW_CUMULATES(u16, uint16_t)
-OW_CUMULATES(u32, uint32_t)
-OW_CUMULATES(u64, uint64_t)
 OW_CUMULATES(f32, float)
 OW_CUMULATES(f64, double)
 OW_CUMULATE(cumsum_f16, ow_f16, OW_PLUS_F16)
@@ -88,11 +84,11 @@ OW_CUMULATE(cumprod_c64, ow_c64, ow_mul_c64)
 OW_CUMULATE(cumsum_c128, ow_c128, ow_add_c128)
 OW_CUMULATE(cumprod_c128, ow_c128, ow_mul_c128)
 
-/* in the order of ow_adders */
+/* in the order of ow_adders; integers wrap, so those with and without a sign have the same bits */
 #define OW_CUMULATORS(S) {ow_cumsum_##S, ow_cumprod_##S}
 static const ow_loop ow_cumulators[][2] = {
     OW_CUMULATORS(i8),   OW_CUMULATORS(i16), OW_CUMULATORS(i32), OW_CUMULATORS(i64),
-    OW_CUMULATORS(u8),   OW_CUMULATORS(u16), OW_CUMULATORS(u32), OW_CUMULATORS(u64),
+    OW_CUMULATORS(i8),   OW_CUMULATORS(i16), OW_CUMULATORS(i32), OW_CUMULATORS(i64),
     OW_CUMULATORS(f32),  OW_CUMULATORS(f64), OW_CUMULATORS(f16), OW_CUMULATORS(c64),
     OW_CUMULATORS(c128),
 };
