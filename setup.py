@@ -260,8 +260,11 @@ def flags_of(source: str) -> tuple[str, ...]:
         return ("-O3",) if stem in HOT else ("-O1",)
     # headers hold functions of which a file uses some
     flags = (*LOOP_FLAGS, "-Wno-unused-function")
-    # where there are kernels for this processor, those of any are there only to be right
-    return (*flags, "-O1") if stem.startswith("simd_base_") and vectors() else flags
+    if not (stem.startswith("simd_base_") and vectors()):
+        return flags
+    # Where there are kernels for this processor, those of any are there only to be right; in
+    # packages, processors without kernels of their own run them.
+    return (*flags, "-O1" if vectors() == list(VECTORS) else "-Og")
 
 
 def is_current(made: Path) -> bool:
