@@ -209,9 +209,11 @@ class ParallelBuild(build_ext):
 
     def finalize_options(self):
         super().finalize_options()
-        # pip's folder for object files is another one each time: nothing in it would be current
+        # pip's folder for object files is another one each time: nothing in it would be current.
+        # numpy's headers are also in another folder, so that of the objects names their version.
         if getattr(self, "editable_mode", False):
-            folder = f"temp.{self.plat_name}-{sys.implementation.cache_tag}"
+            tag = f"{sys.implementation.cache_tag}-numpy-{numpy.__version__}"
+            folder = f"temp.{self.plat_name}-{tag}"
             self.build_temp = str(Path("build", folder))
 
     def run(self):
@@ -268,14 +270,20 @@ def flags_of(source: str) -> tuple[str, ...]:
 
 
 def is_current(made: Path) -> bool:
-    """Whether an object file is younger than all it was made of, which stands beside it (-MMD)."""
+    """Whether an object file is younger than all it was made of, which stands beside it (-MMD).
+
+    Headers of packages may be gone: pip installs them for one build.
+    """
     listed = made.with_suffix(".d")
     if not (made.exists() and listed.exists()):
         return False
     _, _, files = listed.read_text().replace("\\\n", " ").partition(": ")
     newest = made.stat().st_mtime
-    sources = [Path(file) for file in (*files.split(), __file__)]
-    return all(path.exists() and path.stat().st_mtime < newest for path in sources)
+    sources = [Path(file).absolute() for file in (*files.split(), __file__)]
+    return all(
+        path.stat().st_mtime < newest if path.exists() else ROOT not in path.parents
+        for path in sources
+    )
 
 
 def usable_cores() -> int:

@@ -37,12 +37,38 @@ def test_the_sources_are_known_before_cython_runs():
     )  # fmt: skip
     sources = done.stdout.splitlines()
     translated = [name for name in sources if name.startswith("build/cython-of a test/")]
-    assert translated == ["build/cython-of a test/opwise/linkers/opwise_c.c"]
+    folder = ROOT / "opwise" / "linkers"
+    modules = [folder / "opwise_c.pyx", *sorted((folder / "native").glob("*.pyx"))]
+    relative = [path.relative_to(ROOT).with_suffix(".c").as_posix() for path in modules]
+    assert translated == [f"build/cython-of a test/{path}" for path in relative]
     assert not (ROOT / "build" / "cython-of a test").exists()
     # kernels are compiled meanwhile
-    assert all(
-        Path(name).name.startswith("simd_") for name in sources[: sources.index(*translated)]
-    )
+    before = sources[: sources.index(translated[0])]
+    assert before and all(Path(name).name.startswith("simd_") for name in before)
+
+
+@pytest.mark.parametrize(
+    "header, current",
+    [
+        ("setup.py", True),
+        ("younger.h", False),
+        ("opwise/no_such_header.h", False),
+        ("/no/such/environment/numpy/arrayobject.h", True),  # pip has removed it
+    ],
+)
+def test_which_objects_are_current(tmp_path, header, current):
+    made, younger = tmp_path / "made.o", tmp_path / "younger.h"
+    made.touch()
+    younger.touch()
+    os.utime(younger, (made.stat().st_mtime + 10,) * 2)
+    header = younger if header == "younger.h" else header
+    (tmp_path / "made.d").write_text(f"made.o: setup.py \\\n {header}\n")
+    ask = f"from pathlib import Path\nprint(setup.is_current(Path({str(made)!r})))"
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM + ask],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split()[-1] == str(current)
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="names processors of this kind")
