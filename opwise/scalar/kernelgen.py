@@ -100,16 +100,6 @@ def _take_loop(dtype: str) -> tuple[str, str]:
     return name, "\n".join(lines)
 
 
-def _twin(row: str, element: str, acc: str) -> tuple[str, str]:
-    """Return the dtypes (element, accumulator) of the reduction that has the same bits.
-
-    Integers wrap: sums and products do not depend on whether they have a sign. A bool is a byte.
-    """
-    if element == "bool":
-        return "uint8", "uint8" if acc == "bool" else "uint64"
-    return ("int64", "int64") if row in ("add", "mul") and element == "uint64" else (element, acc)
-
-
 def _reducer(row: str, element: str, acc: str, sets: int) -> str:
     """Return the name of a reduction that fills one of some sets of accumulators."""
     kind = f"{row}_{csource.short(element)}_{csource.short(acc)}"

@@ -109,7 +109,7 @@ def test_a_parsed_program_is_the_built_one():
         ("Program(float64)\nexp of %0", "no instruction: exp of %0"),
         ("Program(float64)\nreturn %1", "%1 is no value of the program"),
         ("Program(float64)\nreturn one", "no slots: one"),
-        ("Progam(float64)\nreturn %0", "no kind of Program: Progam"),
+        ("Loop(float64)\nreturn %0", "no kind of Program: Loop"),
         ("Program()\n%0 = Joins() : bool", "no block ends here: %0 = Joins"),
         ("Program()\n%0 = Opens[3]() : int64", "a block does not end"),
         (
