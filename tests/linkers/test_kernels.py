@@ -12,7 +12,7 @@ from opwise.linkers import cbuild, kernels, resources
 from opwise.linkers.lowering import C_DTYPES
 from opwise.scalar import Composite, csource
 from opwise.scalar.op import OPS
-from opwise.scalar.program import Instruction
+from opwise.scalar.program import Instruction, Program
 from opwise.scalar.spec import ROWS
 from opwise.tensor import Elemwise, TensorType
 from opwise.tensor.extra_ops import DiffOp
@@ -465,10 +465,10 @@ def test_a_kernel_that_neither_the_compiler_nor_the_interpreter_makes(monkeypatc
     """It needs more registers at a time than the interpreter has: ``perform`` is left."""
     x, n = T.dvector("x"), 200
     steps = [Instruction(OPS["add"], (k, 0), "float64") for k in range(n)]
-    assert kernels.interpretable(steps, [n], ["float64"])
+    assert kernels.interpretable(Program(("float64",), tuple(steps), (n,)))
     steps += [Instruction(OPS["add"], (n + k, k + 1), "float64") for k in range(n)]
     op = Elemwise(Composite.from_program(["float64"], steps, [2 * n]))
-    assert not kernels.interpretable(op.scalar_op.instructions, op.scalar_op.outs, ["float64"])
+    assert not kernels.interpretable(op.scalar_op.program)
     total = sum(range(2, n + 2)) + n + 1
     f = function([x], [op(x), x * x], mode=Mode("c|py", None))
     assert f.linked.in_c == (True, True)
