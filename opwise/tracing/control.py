@@ -395,6 +395,9 @@ def if_statement(
     trace = current()
     if trace is not None and recurs():
         if known:  # both branches together would never end
+            # and perhaps this one, which the arguments of this call may not take
+            if trace.speculative and max(trace.calls.values()) > MOST_RECURSIONS:
+                raise LoopError("one of them calls a function that calls itself too often")
             (then if _decided(test) else other)()
             return
         trace.deeper += 1

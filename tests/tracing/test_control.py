@@ -1,6 +1,8 @@
 """Loops and branches of Python on traced values."""
 
 import math
+import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -1068,6 +1070,15 @@ def test_ints_decide_how_often_a_function_calls_itself(function, calls):
     compiled = opwise.jit(function)
     for arguments in calls:
         np.testing.assert_allclose(compiled(*arguments), function(*arguments))
+
+
+@pytest.mark.parametrize("limit", [1000, 20_000])
+def test_a_branch_that_is_not_taken_may_call_itself_without_end(limit, request):
+    request.addfinalizer(partial(sys.setrecursionlimit, sys.getrecursionlimit()))
+    sys.setrecursionlimit(limit)
+    compiled = opwise.jit(doubled)
+    np.testing.assert_array_equal(compiled(np.ones(3), 0), np.ones(3))
+    np.testing.assert_array_equal(compiled(np.ones(3), 2), np.full(3, 4.0))
 
 
 def test_values_do_not_decide_how_often_a_function_calls_itself():
