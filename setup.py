@@ -23,9 +23,9 @@ from setuptools.command.build_ext import build_ext
 ROOT = Path(__file__).parent.resolve()
 PACKAGES = ("opwise", "theano")
 NAME = "opwise.linkers.opwise_c"
-# The file of the extension holds these modules too: opwise_c loads them from there.
+# The Cython modules of the extension: opwise_c loads the others from its own file.
 CYTHON = ("opwise/linkers/opwise_c.pyx", "opwise/linkers/native/*.pyx")
-# Those that every call of a function runs: they take longer at -O2. The others start.
+# Those that every call of a function runs, which takes longer at -O2.
 HOT = ("callpath", "loop", "slots", "vm")
 CSUPPORT = ("opwise/linkers/csupport", "opwise/scalar/csupport")
 # Each has a function that returns {file name: text}.

@@ -4,9 +4,9 @@
 Values between steps that have a C implementation lie in slots (csupport/runtime.h), never in Python
 objects. ``opwise.linkers.vm`` is the same VM in Python, and its specification.
 
-The modules of ``opwise.linkers.native`` do the work. They are in the file of this module, with the
-C code of csupport, so that there is one copy of its state. This module loads them from there, and
-has their public names.
+The modules of ``opwise.linkers.native`` do the work. One shared library holds them, this module and
+the C code of csupport, so C has one copy of its state. This module loads the others from the
+library, and has their public names.
 """
 
 import sys

@@ -127,13 +127,13 @@ class Program:
     outs: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, op: ScalarOp, in_dtypes: Sequence[str], out_dtypes: Sequence[str]) -> Program:
+    def of(cls, op: ScalarOp, in_dtypes: Sequence[str], out_dtypes: Sequence[str]) -> Self:
         """Return the program of a scalar op on operands of these dtypes."""
         program = getattr(op, "program", None)
-        if program is not None:
-            return Program(tuple(in_dtypes), program.instructions, program.outs)
+        if isinstance(program, Program):
+            return cls(tuple(in_dtypes), program.instructions, program.outs)
         n = len(in_dtypes)
-        return Program(tuple(in_dtypes), (Instruction(op, tuple(range(n)), out_dtypes[0]),), (n,))
+        return cls(tuple(in_dtypes), (Instruction(op, tuple(range(n)), out_dtypes[0]),), (n,))
 
     @cached_property
     def dtypes(self) -> tuple[str, ...]:
@@ -232,7 +232,15 @@ class Program:
 
         Operations are those of the scalar table. Raises IllFormed for what is no program.
         """
-        head, *lines = [line.strip() for line in text.strip().splitlines()]
+        try:
+            return cls._parsed(*(line.strip() for line in text.strip().split("\n")))
+        except IllFormed:
+            raise
+        except (SyntaxError, TypeError, ValueError) as error:  # of a number, or of what is missing
+            raise IllFormed(f"{error}:\n{text}") from None
+
+    @classmethod
+    def _parsed(cls, head: str, *lines: str) -> Self:
         found = _HEAD.fullmatch(head)
         kind = found and {c.__name__: c for c in _with_subclasses(cls)}.get(found[1])
         if not found or not kind:

@@ -177,6 +177,10 @@ class Recurrence(Program):
 
     def check(self) -> Self:
         super().check()
+        rows = zip(self.states, self.taps, strict=True)
+        inputs = sum(map(size, (*self.sequences, *self.constants)))
+        if len(self.in_dtypes) != inputs + sum(size(row) * len(taps) for row, taps in rows):
+            raise IllFormed(f"the inputs are not those of its operands:\n{self}")
         ranks = dict(enumerate(map(len, self.shapes)))
         outputs = len(self.sequences) + len(self.states)
         writable = set(range(len(self.sequences), outputs))

@@ -98,6 +98,8 @@ class RowProgram(Program):
 
     def check(self) -> Self:
         super().check()
+        if len(self.wide_inputs) != len(self.in_dtypes):
+            raise IllFormed(f"wide_inputs says not of each input whether it is wide:\n{self}")
         for slot, one in self.numbered():
             if isinstance(one.op, OfRow | RowWindow) and not all(self.wide[a] for a in one.args):
                 raise IllFormed(f"%{slot} reads one number a row, and needs elements:\n{self}")

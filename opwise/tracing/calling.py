@@ -692,8 +692,12 @@ def nditer(op: Any, *args: Any, **keywords: Any) -> Any:
 @instead_of(np.fromiter)
 def fromiter(values: Any, dtype: Any, count: Any = -1, *, like: Any = None) -> Any:
     """Return ``numpy.fromiter``."""
-    found = list(values)[: None if count == -1 else count]
-    return _array(found, dtype) if found else np.fromiter(found, dtype)
+    found = list(values if count == -1 else itertools.islice(values, count))
+    if not is_traced(found):
+        return np.fromiter(found, dtype, count)
+    if len(found) < count:
+        raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(found)}")
+    return _array(found, dtype)
 
 
 @instead_of(pow)

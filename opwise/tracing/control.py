@@ -56,7 +56,8 @@ UNROLLED = 8
 NOT_KEPT = "is not kept after a loop, because nothing reads it."
 #: loops that cannot become a scan are written out up to this number of steps
 MOST_UNROLLED = 2000
-#: calls of functions by themselves are traced up to this number where values of arrays decide
+#: calls of functions by themselves are traced up to this number where values of arrays decide, or
+#: where the arguments of the call may decide otherwise
 MOST_RECURSIONS = 100
 
 slice = builtins.slice

@@ -5,7 +5,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from opwise.scalar import rowrewrites
+from opwise.scalar import UnaryScalarOp, rowrewrites
 from opwise.scalar.op import OPS, cast_op
 from opwise.scalar.program import IllFormed, Instruction, Literal, Program
 from opwise.scalar.recurrence import Recurrence
@@ -94,6 +94,15 @@ def test_a_parsed_program_is_the_built_one():
     assert built.out_dtypes == ("float64",) and built.unread == frozenset()
 
 
+def test_an_attribute_of_an_op_of_a_user_is_no_program():
+    class Own(UnaryScalarOp):
+        program = "a name of its own"
+
+    op = Own()
+    made = Program.of(op, ["float64"], ["float32"])
+    assert made == Program(("float64",), (Instruction(op, (0,), "float32"),), (1,))
+
+
 @pytest.mark.parametrize(
     ("lines", "wrong"),
     [
@@ -123,6 +132,16 @@ def test_a_parsed_program_is_the_built_one():
         (
             "RowProgram(float64)\nwide_inputs = (False,)\n%1 = RowFold[add, float64](%0) : float64",
             "%1 reads one number a row, and needs elements",
+        ),
+        ("RowProgram(float64)\nwide_inputs = ()\nreturn %0", "wide_inputs says not of each input"),
+        ("RowProgram(float64)\nreturn %0", "wide_inputs"),
+        ("RowProgram(float64)\nwide_inputs = (True\nreturn %0", "was never closed"),
+        ("Program()\n%0 = Literal[one]() : int64\nreturn %0", "'one'"),
+        ("", "no kind of Program: "),
+        (
+            "Recurrence(float64)\nsequences = ()\nstates = ()\nconstants = ()\ntaps = ()\n"
+            "new = ()\nresults = ()\nreturn",
+            "the inputs are not those of its operands",
         ),
     ],
 )

@@ -71,7 +71,10 @@ def test_which_objects_are_current(tmp_path, header, current):
     assert done.stdout.split()[-1] == str(current)
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="names processors of this kind")
+@pytest.mark.skipif(
+    platform.machine() != "x86_64",
+    reason="has no kernels of vectors",
+)
 @pytest.mark.parametrize("wanted, level", [("native", "-Og"), ("all", "-O1")])
 def test_kernels_of_other_processors_are_compiled_in_less_time(wanted, level):
     program = PROGRAM + 'print(setup.vectors(), *setup.flags_of("simd_base_sums.c"))'

@@ -208,3 +208,16 @@ def test_what_cannot_be_gone_through():
     for function in (several, rows):
         with pytest.raises(TracingError, match="Write a loop over"):
             opwise.jit(function)(normal(3, 3))
+
+
+def test_fromiter_takes_as_many_as_it_counts():
+    def taken(x):
+        return np.fromiter((v * x[0] for v in itertools.count()), float, 3)
+
+    def all_of_two(x):
+        return np.fromiter((v for v in x[:2]), float, 3)
+
+    same(taken(np.ones(2)), opwise.jit(taken)(np.ones(2)))
+    for function in (all_of_two, opwise.jit(all_of_two)):
+        with pytest.raises(ValueError, match="iterator too short: Expected 3 but"):
+            function(np.ones(2))

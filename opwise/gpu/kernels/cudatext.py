@@ -152,12 +152,6 @@ class ScalarProgram(Program):
     """A program of scalar operations that device functions compute."""
 
     @classmethod
-    def of(cls, op: ScalarOp, in_dtypes: Sequence[str], out_dtypes: Sequence[str]) -> ScalarProgram:
-        """Return the program of a scalar op on operands of these dtypes."""
-        program = Program.of(op, in_dtypes, out_dtypes)
-        return cls(program.in_dtypes, program.instructions, program.outs)
-
-    @classmethod
     def identity(cls, dtype: str) -> ScalarProgram:
         """Return the program that returns its input."""
         return cls((dtype,), (), (0,))
