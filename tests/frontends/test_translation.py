@@ -232,8 +232,9 @@ def test_reports_have_the_time_of_the_library_and_of_the_translation():
 
 
 @pytest.mark.usefixtures("only_own_rewrites")
-def test_graphs_with_performed_ops_are_kept_in_the_cache():
+def test_graphs_with_performed_ops_are_kept_in_the_cache(flags):
     """What is performed is that of the graph at hand; Ops that look alike stay apart."""
+    flags(cache_graphs=True)
 
     def build(factors):
         x = dvector("x")
@@ -257,7 +258,8 @@ def test_graphs_with_performed_ops_are_kept_in_the_cache():
 
 
 @pytest.mark.usefixtures("only_own_rewrites")
-def test_values_of_other_libraries_do_not_hinder_the_cache(small):
+def test_values_of_other_libraries_do_not_hinder_the_cache(small, flags):
+    flags(cache_graphs=True)
     box, x = Var(Boxes(), "box"), Var(VECTOR, "x")
     opened = Apply(Mean(), [x], [NUMBER])
     opened.inputs.append(box)
