@@ -65,6 +65,12 @@ TEXTS = [
       %14 = Closes[1](%3, %13) : int64
       %15 = Write[0, 1](%2, %3) : float64
       return""",
+    """\
+    Program(float64)
+      %1 = Scratch[2]() : float64
+      %2 = Write[2](%0) : float64
+      %3 = Read[2]() : float64
+      return %3""",
 ]
 
 
