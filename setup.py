@@ -4,6 +4,7 @@ All other metadata is in pyproject.toml.
 """
 
 import compileall
+import hashlib
 import importlib
 import os
 import shlex
@@ -107,10 +108,9 @@ def vectors() -> list[str]:
     wanted = os.environ.get("OPWISE_VECTORS", "native")
     if wanted not in ("native", "all"):
         raise SystemExit(f"OPWISE_VECTORS must be 'native' or 'all', not {wanted!r}")
-    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
 
     def macros(*flags: str) -> set[str]:
-        command = [*compiler, *flags, "-dM", "-E", "-x", "c", os.devnull]
+        command = [*compiler_command(), *flags, "-dM", "-E", "-x", "c", os.devnull]
         done = subprocess.run(command, capture_output=True, text=True)
         return set(done.stdout.split())
 
@@ -120,6 +120,10 @@ def vectors() -> list[str]:
         return list(VECTORS)
     here = macros("-march=native")
     return [n for n, has in VECTORS.items() if here.issuperset(f"__{h.upper()}__" for h in has)][:1]
+
+
+def compiler_command() -> list[str]:
+    return shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
 
 
 def kernels_of_vectors(chosen: list[str]) -> list[str]:
@@ -226,21 +230,21 @@ class ParallelBuild(build_ext):
         compile_in_turn = self.compiler.compile
 
         def compile_together(sources, *args, output_dir=None, extra_postargs=(), **kwargs):
-            # The folders are made first: two compilers must not race to make the same one.
-            for name in self.compiler.object_filenames(sources, output_dir=output_dir or ""):
-                Path(name).parent.mkdir(parents=True, exist_ok=True)
             of_cython = {translated(path): path for path in cython_files()}
             of_cython = {made: of_cython[made] for made in sources if made in of_cython}
 
             def compile_one(source):
                 if source in of_cython:
                     translation.result()
-                (made,) = self.compiler.object_filenames([source], output_dir=output_dir or "")
+                flags = [*extra_postargs, *flags_of(source)]
+                folder = objects_of(source, flags) or output_dir or ""
+                (made,) = self.compiler.object_filenames([source], output_dir=folder)
                 if not self.force and is_current(Path(made)):
                     return [made]
-                flags = [*extra_postargs, *flags_of(source)]
+                # before: two compilers must not race to make the same folder
+                Path(made).parent.mkdir(parents=True, exist_ok=True)
                 return compile_in_turn(
-                    [source], *args, output_dir=output_dir, extra_postargs=flags, **kwargs
+                    [source], *args, output_dir=folder, extra_postargs=flags, **kwargs
                 )
 
             with ThreadPoolExecutor(usable_cores()) as pool:
@@ -267,6 +271,19 @@ def flags_of(source: str) -> tuple[str, ...]:
     # Where there are kernels for this processor, those of any are there only to be right; in
     # packages, processors without kernels of their own run them.
     return (*flags, "-O1" if vectors() == list(VECTORS) else "-Og")
+
+
+def objects_of(source: str, flags: list[str]) -> str | None:
+    """The folder for the object of a C file that knows nothing of Python; None for other files.
+
+    These files take most of the time. Every Python and numpy can use what is compiled by the same
+    compiler with the same flags.
+    """
+    if Path(source).parent.as_posix() not in (GENERATED, *CSUPPORT):
+        return None
+    command = [*compiler_command(), os.environ.get("CFLAGS", ""), *flags]
+    name = hashlib.sha256(shlex.join(command).encode()).hexdigest()[:8]
+    return f"build/objects-{sysconfig.get_platform()}-{name}"
 
 
 def is_current(made: Path) -> bool:

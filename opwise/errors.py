@@ -290,10 +290,12 @@ def likely_typo(name: str, known: Iterable[str]) -> str:
     """
     allowed = 0 if len(name) < 3 else 1 if len(name) < 7 else 2
     wrong = name.lower()
+    letters = set(wrong)
     distances = [
         (_distance(wrong, each.lower()), _distance(name, each), each)
         for each in known
         if abs(len(each) - len(name)) <= allowed
+        and len(letters.symmetric_difference(each.lower())) <= 2 * allowed
     ]
     least = min(distances, default=(allowed + 1, 0, ""))[0]
     close = [each for distance, _, each in sorted(distances) if distance == least]

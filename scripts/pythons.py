@@ -1,15 +1,16 @@
 """Run the tests on every Python that the machine has, and once with the oldest dependencies.
 
     python scripts/pythons.py --list        only says what would be run
-    python scripts/pythons.py               runs the quick tests (-m null)
+    python scripts/pythons.py               runs the quick tests (-m null), few cases of each
     python scripts/pythons.py --without 3.11 --only newest tests/linkers -x
 
 Every run has a copy of the sources and a virtual environment of its own, which are removed after
-it. Runs install the newest dependencies; one more run, on the oldest Python that opwise supports,
-installs each at the lower bound that pyproject.toml gives. Pythons that the extra "pymc" allows get
-it as well, and run the tests that need it; one more run has the oldest versions of what it names.
-The first runs have a flag off that users have on, one each; the others have opwise's defaults. What
-is behind the options goes to pytest.
+it; objects that know nothing of Python are compiled once. Runs install the newest dependencies; one
+more run, on the oldest Python that opwise supports, installs each at the lower bound that
+pyproject.toml gives. Pythons that the extra "pymc" allows get it as well, and run the tests that
+need it; one more run has the oldest versions of what it names. The first runs have a flag off that
+users have on, one each; the others have opwise's defaults. What is behind the options goes to
+pytest.
 
 Pythons are those of PATH and of pyenv, one of each minor version, the newest. A Python that cannot
 build extensions in a virtual environment is left out, with the reason.
@@ -39,6 +40,10 @@ BUILT = shutil.ignore_patterns(
 )
 #: the extra that not every Python allows, and the tests that need it
 EXTRA, OF_EXTRA = "pymc", ("tests/pytensor", "tests/frontends")
+#: what each run runs of the tests that need no compiler: how many cases of each function
+QUICK = ("-m", "null and not sources", "--few", "3")
+#: what a build leaves that is made for one Python, or by one release of numpy
+OF_ONE_PYTHON = shutil.ignore_patterns("lib.*", "temp.*", "bdist.*")
 #: flags of opwise that a run has off
 OFF = ("cache_graphs", "background_compilation")
 #: asked of each Python: what it is, and what it lacks for building opwise
@@ -161,15 +166,19 @@ def tests(run, arguments=()):
     if arguments:
         return [list(arguments)]
     of_extra = [[*OF_EXTRA]] if run.extra else []
-    return of_extra if run.oldest and run.extra else [["-m", "null"], *of_extra]
+    return of_extra if run.oldest and run.extra else [[*QUICK], *of_extra]
 
 
-def perform(run, arguments=()):
-    """Make an environment and run the tests in it; sets the outcome of the run."""
+def perform(run, built, arguments=()):
+    """Make an environment and run the tests in it; sets the outcome of the run.
+
+    built: the folder of what is built once for all runs.
+    """
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="opwise-tests-") as folder:
         tree, venv = Path(folder, "opwise"), Path(folder, "venv")
         shutil.copytree(ROOT, tree, ignore=BUILT)
+        shutil.copytree(built, tree / "build")
         constraints = Path(folder, "constraints.txt")
         old = [run.extra] if run.extra else []
         constraints.write_text(needs(*old, "--lowest") if run.oldest else "")
@@ -203,6 +212,7 @@ def perform(run, arguments=()):
                 "installing opwise",
                 [*install, "--no-build-isolation", "--editable", f".[{extras}]"],
             )
+            and keep(tree / "build", built)
             and step("listing versions", [python, "-c", VERSIONS])
             and all(
                 step("pytest", [python, "-m", "pytest", "-n", "logical", "-q", *each])
@@ -212,6 +222,13 @@ def perform(run, arguments=()):
         if ok:
             run.outcome = "passed"
     run.seconds = time.monotonic() - started
+
+
+def keep(build, built):
+    """Copy what every Python can use of a folder of builds; returns True."""
+    if build.is_dir():
+        shutil.copytree(build, built, ignore=OF_ONE_PYTHON, dirs_exist_ok=True)
+    return True
 
 
 def needs(*arguments):
@@ -248,9 +265,11 @@ def main(argv=None):
             print(f"planned: {run.name}: pytest {shlex.join(each)}", flush=True)
     if args.list or not planned:
         return
-    for run in planned:
-        print(f"\n=== {run.name} ===", flush=True)
-        perform(run, arguments)
+    with tempfile.TemporaryDirectory(prefix="opwise-built-") as built:
+        keep(ROOT / "build", built)
+        for run in planned:
+            print(f"\n=== {run.name} ===", flush=True)
+            perform(run, built, arguments)
     print()
     for run in planned:
         print(f"  {run.name}: {run.outcome}, {run.seconds:.0f} s")

@@ -44,6 +44,34 @@ from opwise import errors  # noqa: E402
 from opwise.linkers import opwise_c  # noqa: E402
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--few", type=int, metavar="N",
+        help="run N cases of each parametrized test at most: the first, the last, and some between",
+    )  # fmt: skip
+
+
+@pytest.hookimpl(trylast=True)  # behind -m and -k
+def pytest_collection_modifyitems(config, items):
+    few = config.getoption("few")
+    if few is None:
+        return
+    cases = {}
+    for item in items:
+        function, _, _ = item.nodeid.partition("[")
+        cases.setdefault(function, []).append(item)
+    kept = {item for of_one in cases.values() for item in spread(of_one, few)}
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
+
+
+def spread(values, n):
+    """Return n of the values at most, evenly: the first and the last are among them."""
+    if len(values) <= n:
+        return values
+    return [values[round(k * (len(values) - 1) / max(n - 1, 1))] for k in range(n)]
+
+
 @pytest.fixture(autouse=True)
 def faults_of_explanations():
     """What code raised that explains an error: users read the error without it, tests fail.

@@ -16,7 +16,7 @@ from opwise.gpu import lowering
 from opwise.graph import upcalls
 from opwise.linkers import opwise_c
 
-pytestmark = pytest.mark.null
+pytestmark = [pytest.mark.null, pytest.mark.sources]
 
 ROOT = Path(opwise.__file__).resolve().parents[1]
 

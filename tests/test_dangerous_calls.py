@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.null
+pytestmark = [pytest.mark.null, pytest.mark.sources]
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("opwise", "theano", "benchmark", "docs", "scripts", "setup.py")

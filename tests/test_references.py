@@ -18,7 +18,7 @@ import pytest
 from opwise.config.registry import options
 
 ROOT = Path(__file__).resolve().parents[1]
-pytestmark = pytest.mark.null
+pytestmark = [pytest.mark.null, pytest.mark.sources]
 
 SUFFIXES = r"py|pyx|pxi|pxd|pyi|h|c|md|json|toml|js|html|csv|png|txt|yaml|in|cu|hpp"
 

@@ -322,6 +322,8 @@ def hint(name: str, module: str, *known: Iterable[str]) -> str:
     module: ``opwise`` or ``theano`` and what follows; known: lists of the names that it has,
     in which misspelled ones are sought one after the other.
     """
+    if name.startswith("_"):  # pytest and pickle ask modules for such names
+        return ""
     package, _, here = module.partition(".")
     special = _FUNCTIONS.get(f"{here.rpartition('.')[2]}.{name}")
     if special is not None:

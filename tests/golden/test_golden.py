@@ -108,7 +108,8 @@ def test_gives_it_where_the_word_theano_is_replaced_by_opwise(name):
 @pytest.mark.c
 @pytest.mark.parametrize("mode", ["FAST_COMPILE", "FAST_RUN", "DEBUG_MODE", "PROFILE_MODE"])
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_scripts_agree_in_every_mode(name, mode):
+def test_scripts_agree_in_every_mode(name, mode, flags):
+    flags({"DebugMode.patience": 2})  # ten times are half of what the slowest scripts take
     on_warning = "ignore" if name in OUTDATED else "error"
     _check(PREFIX + name, mode=mode, on_warning=on_warning)
 

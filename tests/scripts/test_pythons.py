@@ -1,6 +1,7 @@
 """Which environments scripts/pythons.py plans, and what scripts/needs.py reads."""
 
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 
@@ -54,11 +55,33 @@ def test_an_extra_has_pythons_of_its_own():
         ("3.11", False, ""), ("3.12", False, "pymc"), ("3.13", False, "pymc"),
         ("3.11", True, ""), ("3.12", True, "pymc"),
     ]  # fmt: skip
-    quick, of_extra = ["-m", "null"], ["tests/pytensor", "tests/frontends"]
+    quick, of_extra = [*pythons.QUICK], ["tests/pytensor", "tests/frontends"]
     assert [pythons.tests(run) for run in planned] == [
         [quick], [quick, of_extra], [quick, of_extra], [quick], [of_extra],
     ]  # fmt: skip
     assert [pythons.tests(run, ["-x"]) for run in planned] == 5 * [[["-x"]]]
+
+
+@pytest.mark.parametrize(("few", "kept"), [("1", [0]), ("3", [0, 4, 9]), ("20", [*range(10)])])
+def test_few_cases_are_the_first_the_last_and_some_between(few, kept):
+    asked = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    cases = [f"{SCRIPTS.parent}/tests/benchmark/test_growth.py::test_exponents"]
+    shown = [
+        subprocess.run([*asked, *more, *cases], capture_output=True, text=True).stdout.splitlines()
+        for more in ([], ["--few", few])
+    ]
+    every, some = ([line for line in lines if "::" in line] for lines in shown)
+    assert some == [every[k] for k in kept]
+
+
+def test_what_every_python_can_use_is_kept(tmp_path):
+    build, built = tmp_path / "build", tmp_path / "built"
+    for name in ("objects-1/a.o", "generated/a.c", "temp.cpython-311/a.o", "lib.linux/a.so"):
+        (build / name).parent.mkdir(parents=True)
+        (build / name).write_text("")
+    assert pythons.keep(build, built) and pythons.keep(build, built)
+    assert sorted(path.name for path in built.iterdir()) == ["generated", "objects-1"]
+    assert pythons.keep(tmp_path / "no such folder", built)
 
 
 def folder(tmp_path, name, programs):

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,30 @@ def test_the_sources_are_known_before_cython_runs():
     # kernels are compiled meanwhile
     before = sources[: sources.index(translated[0])]
     assert before and all(Path(name).name.startswith("simd_") for name in before)
+
+
+def test_files_whose_objects_are_shared_know_nothing_of_python():
+    program = """
+found = setup.extension()
+for source in found.sources:
+    print(source, setup.objects_of(source, ["-O3"]) == setup.objects_of(source, ["-O1"]))
+print(*found.include_dirs)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM + program],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    *lines, folders = done.stdout.splitlines()
+    shared = [line.split()[0] for line in lines if line.endswith("False")]
+    assert any("simd_" in name for name in shared) and any("kinds_" in name for name in shared)
+    known, todo = set(), [ROOT / name for name in shared]
+    while todo:
+        text = todo.pop().read_text()
+        for name in re.findall(r'^ *# *include *[<"](.*)[>"]', text, re.MULTILINE):
+            assert name != "Python.h" and not name.startswith("numpy/"), text[:200]
+            paths = [ROOT / folder / name for folder in folders.split()]
+            todo += [path for path in paths if path.exists() and path not in known]
+            known.update(paths)
 
 
 @pytest.mark.parametrize(

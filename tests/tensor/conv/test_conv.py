@@ -45,17 +45,18 @@ def by_sums(x, w, border_mode="valid", subsample=None, filter_flip=True, filter_
         w = np.flip(w, tuple(range(w.ndim - n, w.ndim)))
     out = [(size - r) // s + 1 for size, r, s in zip(x.shape[2:], reach, steps, strict=True)]
     result = np.zeros((x.shape[0], w.shape[0], *out))
-    for k in range(w.shape[0]):
-        g = k // (w.shape[0] // num_groups)
+    of_group, axes = w.shape[0] // num_groups, tuple(range(1, n + 2))
+    for g in range(num_groups):
         channels = x[:, g * w.shape[-n - 1] : (g + 1) * w.shape[-n - 1]]
+        kernels = slice(g * of_group, (g + 1) * of_group)
         for place in np.ndindex(*out):
             window = tuple(
                 slice(p * s, p * s + r, d)
                 for p, s, r, d in zip(place, steps, reach, dilation, strict=True)
             )
-            weights = w[(k, *place)] if unshared else w[k]
-            result[(slice(None), k, *place)] = np.sum(
-                channels[(..., *window)] * weights, axis=tuple(range(1, n + 2))
+            weights = w[(kernels, *place)] if unshared else w[kernels]
+            result[(slice(None), kernels, *place)] = np.tensordot(
+                channels[(..., *window)], weights, (axes, axes)
             )
     return result
 
