@@ -19,7 +19,8 @@ import numpy as np
 from opwise import tensor as T
 from opwise.errors import TracingError
 from opwise.graph.provenance import is_internal, library_of
-from opwise.tracing import control, convert, generators, shaping
+from opwise.tracing import comprehensions, control, convert, generators, members, shaping
+from opwise.tracing.comprehensions import Comprehension
 from opwise.tracing.control import LoopError, Steps, if_expression
 from opwise.tracing.indexing import converted
 from opwise.tracing.ops import numpy_call
@@ -153,6 +154,8 @@ def _by_implementation(function: Any, args: Any, kwargs: Any) -> Any:
 
 def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call a function, as converted text does."""
+    if any(type(a) is Comprehension for a in args):
+        return comprehensions.call(function, args, kwargs, call)
     try:
         own = TABLE.get(function)
     except TypeError:  # it has no hash
@@ -192,6 +195,11 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(function, functools.partial):
         return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
     _check_builtin(function)
+    if isinstance(owner, dict) and args and function == owner.get:
+        if members.decided_by_calls(args[0]):
+            made = members.get(owner, *args)
+            if made is not NotImplemented:
+                return made
     if type(owner) is np.ndarray and current() is not None:
         return getattr(captured(owner), function.__name__)(*args, **kwargs)
     return _made(function, function(*args, **kwargs), args, kwargs)
@@ -302,6 +310,12 @@ def getitem(container: Any, key: Any) -> Any:
     """Return ``container[key]``."""
     if type(container) is np.ndarray and current() is not None:
         return captured(container)[key]
+    if isinstance(container, list | tuple | dict) and members.decided_by_calls(key):
+        for each in container if isinstance(container, dict) else range(len(container)):
+            getitem(container, each)  # what is read from outside is a condition
+        made = members.item(container, key)
+        if made is not NotImplemented:
+            return made
     if isinstance(container, list | tuple) and type(key) is Traced:
         return container[operator.index(key)]
     if isinstance(container, _CONCATENATORS) and is_traced(key):
@@ -503,7 +517,8 @@ def _range_length(start: Any, stop: Any, step: Any) -> Any:
         and step == 1
         and type(stop) is Number
         and stop.known
-        and (stop.of_lengths)
+        and stop.of_lengths
+        and stop.hint >= 0
     ):
         return stop
     if type(step) is Number and step.known:
@@ -1010,6 +1025,7 @@ for _scalar in (
 
 HOOKS = types.SimpleNamespace(
     call=call,
+    comprehension=Comprehension,
     getitem=getitem,
     setitem=setitem,
     attribute=attribute,
@@ -1022,8 +1038,9 @@ HOOKS = types.SimpleNamespace(
     **{
         name: getattr(control, name)
         for name in (
-            "and_", "or_", "not_", "chained", "if_expression", "if_statement", "for_statement",
-            "while_statement", "undefined", "returned", "error", "assertion", "handled",
+            "and_", "or_", "not_", "chained", "contains", "if_expression", "if_statement",
+            "for_statement", "while_statement", "undefined", "returned", "error", "assertion",
+            "handled",
         )
     },
     untraceable=control.UNTRACEABLE,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -29,6 +30,7 @@ from opwise.tensor.subtensor import IncSubtensor, Subtensor
 from opwise.tensor.type import TensorType, tensor_type
 from opwise.tracing import shaping, trees
 from opwise.tracing.indexing import converted
+from opwise.tracing.members import contains
 from opwise.tracing.reducing import number_from
 from opwise.tracing.trace import NeedsState, current, demand, recurs, untraceable
 from opwise.tracing.values import (
@@ -280,7 +282,7 @@ def or_(value: Any, rest: Callable[[], Any]) -> Any:
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge,
     "Eq": operator.eq, "NotEq": operator.ne, "Is": operator.is_, "IsNot": operator.is_not,
-    "In": lambda a, b: a in b, "NotIn": lambda a, b: a not in b,
+    "In": contains, "NotIn": lambda a, b: not_(contains(a, b)),
 }  # fmt: skip
 
 
@@ -950,11 +952,16 @@ def for_statement(
             if type(steps.length) is Number:
                 demand(f"{steps.length.text} == 0")
             return
-        if not isinstance(error, LoopError):
+        if not isinstance(error, LoopError | TracingError):
             raise
-        known = type(steps.length) is not Number or steps.length.known
+        known = type(steps.length) is not Number or (
+            # what cannot be traced in a loop, such as an item of a list, can without one
+            steps.length.known and isinstance(error, LoopError)
+        )
         if not known or hint_of(steps.length) > MOST_UNROLLED:
-            raise _no_loop(error) from error
+            if isinstance(error, TracingError):
+                raise
+            raise no_loop(error) from error
         _python_loop(steps, step, get, set_, names, used, stop)
 
 
@@ -1024,7 +1031,7 @@ def while_statement(
             except LoopError as error:
                 set_(before)
                 if again:
-                    raise _no_loop(error) from error
+                    raise no_loop(error) from error
             else:
                 return
             again = True
@@ -1037,7 +1044,7 @@ def while_statement(
     except LoopError as error:
         set_(before)
         if not (type(value) is Number and value.known):
-            raise _no_loop(error) from error
+            raise no_loop(error) from error
         count = 0
         while _decided(value):
             step()
@@ -1114,7 +1121,7 @@ def _written_out(
     )
 
 
-def _no_loop(error: LoopError) -> TracingError:
+def no_loop(error: LoopError) -> TracingError:
     """Return the error for a loop that cannot be one of opwise."""
     return untraceable(
         f"This loop cannot be one of opwise: {error.why}.",
@@ -1223,8 +1230,10 @@ def _after_steps(dim: Any, change: int, steps: Any) -> Any:
 
 def _values_of(*functions: Any) -> list[Any]:
     """Return the variables of numbers and arrays that functions read in those around them."""
-    found = []
-    for function in functions:
+    found, pending, seen = [], list(functions), set()
+    while pending:
+        function = pending.pop(0)
+        seen.add(function)
         for cell in function.__closure__ or ():
             with suppress(ValueError):  # a variable without a value
                 value = cell.cell_contents
@@ -1232,6 +1241,8 @@ def _values_of(*functions: Any) -> list[Any]:
                     found.append(_kind(value).variable(value))
                 elif type(value) is Traced:
                     found.append(value.variable)
+                elif isinstance(value, types.FunctionType) and value not in seen:
+                    pending.append(value)
     return found
 
 

@@ -183,6 +183,57 @@ def _has(
 _LOOPS = (ast.For, ast.While)
 
 
+# --- match ----------------------------------------------------------------------------------------
+
+
+class _Matches(ast.NodeTransformer):
+    """Writes ``match`` as branches where its patterns are values, names, and ``_``."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def visit_Match(self, node: ast.Match) -> Any:
+        node = self.generic_visit(node)  # type: ignore[assignment]
+        self._count += 1
+        name = f"ow_subject_{self._count}"
+        branches: list[ast.stmt] = []
+        for case in reversed(node.cases):
+            test, first = self._test(case.pattern, name), list[ast.stmt]()
+            if test is None:
+                return node
+            if isinstance(case.pattern, ast.MatchAs) and case.pattern.name:
+                first = [_assign(case.pattern.name, _name(name), case.pattern)]
+                for each in ast.walk(case.guard or ast.Pass()):
+                    if isinstance(each, ast.Name) and each.id == case.pattern.name:
+                        each.id = name  # the name has its value in the branch only
+            tests = [each for each in (test, case.guard) if each and not _is_true(each)]
+            if not tests:
+                branches = [*first, *case.body]
+                continue
+            whole = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
+            branches = [_located(ast.If(whole, [*first, *case.body], branches), case.pattern)]
+        return [_assign(name, node.subject, node), *branches]
+
+    def _test(self, pattern: ast.pattern, name: str) -> ast.expr | None:
+        """Return an expression for whether a pattern fits; None if no branch can ask that."""
+        if isinstance(pattern, ast.MatchValue):
+            return ast.Compare(_name(name), [ast.Eq()], [pattern.value])
+        if isinstance(pattern, ast.MatchSingleton):
+            return ast.Compare(_name(name), [ast.Is()], [ast.Constant(pattern.value)])
+        if isinstance(pattern, ast.MatchOr):
+            tests = [self._test(each, name) for each in pattern.patterns]
+            if any(each is None or _is_true(each) for each in tests):
+                return None
+            return ast.BoolOp(ast.Or(), tests)  # type: ignore[arg-type]
+        if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
+            return ast.Constant(True)
+        return None
+
+
+def _is_true(test: ast.expr) -> bool:
+    return isinstance(test, ast.Constant) and test.value is True
+
+
 # --- jumps ----------------------------------------------------------------------------------------
 
 
@@ -289,8 +340,8 @@ class _Jumps:
                         setattr(
                             statement, name, self._guarded(getattr(statement, name), stop, skip)
                         )
-                for handler in getattr(statement, "handlers", ()):
-                    handler.body = self._guarded(handler.body, stop, skip)
+                for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+                    part.body = self._guarded(part.body, stop, skip)
             made.append(statement)
             if rest:
                 inner = self._guarded(rest, stop, skip)
@@ -459,6 +510,7 @@ class _Converter(ast.NodeTransformer):
         self._declared = stores(function.body).declared
         self._by_calls = [n for n in sorted(stores_of_functions(function.body))
                           if n in own or n in stores(function.body).names]  # fmt: skip
+        function.body = _Matches().visit(ast.Module(function.body, [])).body
         jumps = _Jumps()
         body = jumps.function(function.body)
         Liveness(body, ("ow_value",) if jumps.returns else ())
@@ -693,11 +745,32 @@ class _Converter(ast.NodeTransformer):
             return node
         return _located(_call("attribute", [node.value, ast.Constant(node.attr)]), node)
 
+    def _argument(self, node: ast.expr) -> ast.expr:
+        """Return an argument of a call; a comprehension may become a loop there."""
+        if not isinstance(node, ast.ListComp | ast.GeneratorExp) or not _is_plain(node):
+            return self.visit(node)  # type: ignore[no-any-return]
+        python = copy.deepcopy(node)
+        element = self._argument(node.elt) if isinstance(node.elt, ast.ListComp) else (
+            self.visit(node.elt)
+        )  # fmt: skip
+        for clause in reversed(node.generators):
+            condition: ast.expr = ast.Constant(None)
+            if clause.ifs:
+                tests = [self.visit(each) for each in clause.ifs]
+                for test in reversed(tests[:-1]):
+                    tests[-1] = _call("and_", [test, _thunk(tests[-1])])
+                condition = _of_item(clause.target, tests[-1])
+            parts = [_thunk(self.visit(clause.iter)), condition, _of_item(clause.target, element)]
+            element = _call("comprehension", parts)
+        assert isinstance(element, ast.Call)
+        element.args.append(_thunk(self.generic_visit(python)))
+        return _located(element, node)  # type: ignore[no-any-return]
+
     def visit_Call(self, node: ast.Call) -> Any:
         if isinstance(node.func, ast.Attribute):
             # the function itself is no data
             node.func.value = self.visit(node.func.value)
-            node.args = [self.visit(a) for a in node.args]
+            node.args = [self._argument(a) for a in node.args]
             for keyword in node.keywords:
                 keyword.value = self.visit(keyword.value)
             made = ast.Call(_hook("call"), [node.func, *node.args], node.keywords)
@@ -709,7 +782,9 @@ class _Converter(ast.NodeTransformer):
             "vars",
         ):
             return self.generic_visit(node)
-        node = self.generic_visit(node)  # type: ignore[assignment]
+        node.args = [self._argument(a) for a in node.args]
+        node.func = self.visit(node.func)
+        node.keywords = [self.visit(keyword) for keyword in node.keywords]
         made = ast.Call(_hook("call"), [node.func, *node.args], node.keywords)
         return _located(ast.copy_location(made, node), node)
 
@@ -810,7 +885,13 @@ class _Converter(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> Any:
         node = self.generic_visit(node)  # type: ignore[assignment]
-        if len(node.ops) == 1 or _has(node, (ast.NamedExpr,)):
+        if len(node.ops) == 1:
+            if not isinstance(node.ops[0], ast.In | ast.NotIn):
+                return node
+            made = _call("contains", [node.left, *node.comparators])
+            made = made if isinstance(node.ops[0], ast.In) else _call("not_", [made])
+            return _located(made, node)
+        if _has(node, (ast.NamedExpr,)):
             return node
         operators = ast.Tuple([ast.Constant(type(op).__name__) for op in node.ops], ast.Load())
         made = _call("chained", [operators, node.left, *map(_thunk, node.comparators)])
@@ -831,6 +912,39 @@ def _call(name: str, arguments: list[ast.expr]) -> ast.Call:
 
 def _thunk(expression: ast.expr) -> ast.Lambda:
     return ast.Lambda(ast.arguments([], [], None, [], [], None, []), expression)
+
+
+def _is_plain(node: ast.ListComp | ast.GeneratorExp) -> bool:
+    """Return whether a comprehension assigns names alone, each once, and waits for nothing."""
+    if _has(node, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
+        return False
+    targets = [n for clause in node.generators for n in ast.walk(clause.target)]
+    names = [n.id for n in targets if isinstance(n, ast.Name)]
+    return (
+        all(isinstance(n, ast.Name | ast.Tuple | ast.expr_context) for n in targets)
+        and len(names) == len({*names})
+        and not any(clause.is_async for clause in node.generators)
+    )
+
+
+def _of_item(target: ast.expr, expression: ast.expr) -> ast.Lambda:
+    """Return a function of an item, which a target takes apart."""
+    if isinstance(target, ast.Name):
+        given, inner = [ast.arg(target.id)], expression
+    else:
+        assert isinstance(target, ast.Tuple)
+        given, inner = [ast.arg("ow_item")], _taken_apart(target, _name("ow_item"), expression)
+    return ast.Lambda(ast.arguments([], given, None, [], [], None, []), inner)
+
+
+def _taken_apart(target: ast.Tuple, item: ast.expr, expression: ast.expr) -> ast.expr:
+    names = []
+    for k, each in enumerate(target.elts):
+        names.append(each.id if isinstance(each, ast.Name) else f"ow_item_{k}")
+        if isinstance(each, ast.Tuple):
+            expression = _taken_apart(each, _name(names[-1]), expression)
+    given = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+    return ast.Call(ast.Lambda(given, expression), [ast.Starred(item, ast.Load())], [])
 
 
 def _strings(names: Iterable[str]) -> ast.expr:

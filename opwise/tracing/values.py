@@ -138,7 +138,7 @@ class Number:
 
         Raises TracingError if it depends on the values in arrays; ``what`` says what needs it.
         """
-        constant = _constant(self._variable)
+        constant = constant_of(self._variable)
         if constant is not None:
             return constant.item()
         if not self.known:
@@ -433,7 +433,7 @@ for _name in _UNARY:
     setattr(Number, f"__{_name}__", _unary_number(_name))
 
 
-def _constant(variable: Any) -> np.ndarray | None:
+def constant_of(variable: Any) -> np.ndarray | None:
     """Return the value of a variable that is a constant, or None."""
     return np.asarray(variable.data) if isinstance(variable, Constant) else None
 
@@ -441,7 +441,7 @@ def _constant(variable: Any) -> np.ndarray | None:
 def number_of(value: Any) -> Any:
     """Return an integer index as an int or a Number: ints, numpy's integers, Numbers, scalars."""
     if type(value) is Traced:
-        constant = _constant(value.variable)
+        constant = constant_of(value.variable)
         return Number("i", T.cast(value.variable, "int64")) if constant is None else int(constant)
     if type(value) is Number:
         return value
@@ -587,7 +587,6 @@ class Traced:
 
     __slots__ = ("_cache", "_path", "contiguous", "dims", "root", "scalar")
 
-    __hash__ = None  # type: ignore[assignment]
     __array_priority__ = 1000.0
 
     def __init__(
@@ -697,7 +696,7 @@ class Traced:
     # --- Python
 
     def _value(self, what: str) -> np.ndarray:
-        constant = _constant(self.variable)
+        constant = constant_of(self.variable)
         if constant is None:
             raise untraceable(
                 f"{what} needs the values of {self!r}, which are not known while the function is "
@@ -720,6 +719,11 @@ class Traced:
                     "a.any() or a.all()"
                 )
         return bool(self._value("A condition"))
+
+    def __hash__(self) -> int:
+        if not self.scalar:
+            raise TypeError("unhashable type: 'numpy.ndarray'")
+        return hash(self._value("A key"))
 
     def __index__(self) -> int:
         if self.ndim or self.dtype.kind not in "iu":
@@ -776,7 +780,7 @@ class Traced:
     # --- numpy
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        value = _constant(self.variable)
+        value = constant_of(self.variable)
         if value is None:
             raise untraceable(
                 f"A function that knows nothing of traced arrays was given {self!r}.",

@@ -45,13 +45,13 @@ def test_dtypes_ranks_and_lengths_of_1_make_signatures():
 
 
 def test_a_demanded_length_is_a_condition():
-    f = jit(lambda x: sum([x[k] for k in range(x.shape[0])]))
-    assert f(ones(3)) == 3
-    assert f(ones(4)) == 4
-    assert f(ones(3) * 2) == 6
+    f = jit(lambda x: max([x[k] for k in range(x.shape[0])]))
+    assert f(ones(3)) == 1
+    assert f(ones(4)) == 1
+    assert f(ones(3) * 2) == 2
     assert len(f.signatures) == 2
     assert "x.shape[0] == 3" in str(f.signatures)
-    assert "sum([x[k]" in str(f.signatures)
+    assert "max([x[k]" in str(f.signatures)
 
 
 def test_conditions_are_as_wide_as_what_was_asked():
