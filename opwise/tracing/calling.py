@@ -316,6 +316,13 @@ def getitem(container: Any, key: Any) -> Any:
         made = members.item(container, key)
         if made is not NotImplemented:
             return made
+        trace = current()
+        if trace is not None and trace.loops:
+            kind = type(container).__name__
+            raise LoopError(
+                f"it takes an item of a {kind} by a value that calls decide",
+                f"Make an array of the {kind} before the loop.",
+            )
     if isinstance(container, list | tuple) and type(key) is Traced:
         return container[operator.index(key)]
     if isinstance(container, _CONCATENATORS) and is_traced(key):
@@ -643,17 +650,19 @@ def _lazy(values: Any) -> Steps | None:
 
 @instead_of(zip)
 def zip_(*values: Any, strict: bool = False) -> Any:
-    """Return ``zip``."""
-    lazy = [_lazy(v) for v in values]
-    if not lazy or not any(lazy):
+    """Return ``zip``; of arrays and ranges as one loop, if calls decide how long one of them is."""
+    steps = [control.steps_of(v) for v in values]
+    if all(_lazy(v) is None for v in values) or any(s is None for s in steps):
         return zip(*values, strict=strict)
-    if any(s is None for s in lazy):
-        return zip(*values, strict=strict)
-    length = lazy[0].length  # type: ignore[union-attr]
-    for steps in lazy[1:]:
-        other = steps.length  # type: ignore[union-attr]
-        length = length if bool(length <= other) else other
-    return Steps(length, lambda k: tuple(s.item(k) for s in lazy))  # type: ignore[union-attr]
+    length = steps[0].length  # type: ignore[union-attr]
+    for k, other in enumerate((s.length for s in steps[1:]), 2):  # type: ignore[union-attr]
+        shorter = not bool(length <= other)
+        if strict and not bool(length == other):
+            first = "arguments 1-" if k > 2 else "argument "
+            word = "shorter" if shorter else "longer"
+            raise ValueError(f"zip() argument {k} is {word} than {first}{k - 1}")
+        length = other if shorter else length
+    return Steps(length, lambda k: tuple(s.item(k) for s in steps))  # type: ignore[union-attr]
 
 
 @instead_of(itertools.product)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from opwise.errors import TracingError
 from opwise.tracing import control, shaping
 from opwise.tracing.control import LoopError, Steps
 from opwise.tracing.trace import current
@@ -54,32 +53,31 @@ class Comprehension:
             return bool(length > control.UNROLLED)
         return not length.known or bool(length > 0)
 
-    def each(
-        self,
-        body: Callable[[Any], None],
-        get: Callable[[], tuple[Any, ...]],
-        set_: Callable[[tuple[Any, ...]], None],
-        name: str,
-        stop: str | None = None,
-    ) -> None:
-        """Do ``body(element)`` for all elements; get and set_ have the variable that it changes."""
+    def each(self, body: Callable[[Any], None], held: list[Any], stop: bool = False) -> None:
+        """Do ``body(element)`` for all elements. It changes what is held.
+
+        stop: its last one ends the loop if it is true.
+        """
+        names = ("ow_result", "ow_stop")[: len(held)]
+
+        def get() -> tuple[Any, ...]:
+            return tuple(held)
+
+        def set_(values: tuple[Any, ...]) -> None:
+            held[:] = values
 
         def step(item: Any) -> None:
             def then() -> None:
-                element = self._element(item)
-                if isinstance(element, Comprehension):
-                    element.each(body, get, set_, name, stop)
-                else:
-                    body(element)
+                body(self._element(item))
 
             if self._condition is None:
                 then()
             else:
-                control.if_statement(self._condition(item), then, _nothing, get, set_, (name,))
+                control.if_statement(self._condition(item), then, _nothing, get, set_, names)
 
         control.for_statement(
             self._items() if self._found is None else self._found,
-            step, get, set_, (name,), (name,), stop,
+            step, get, set_, names, names[:1], names[1] if stop else None,
         )  # fmt: skip
 
     def first(self) -> Any:
@@ -133,22 +131,30 @@ def _nothing() -> None:
     pass
 
 
-def _loop(
-    over: Comprehension, start: Any, body: Callable[[Any, Any], Any], stop: str | None = None
-) -> Any:
-    """Return what ``value = body(value, element)`` gives for all elements."""
+def _total(over: Comprehension, start: Any, add: Callable[[Any, Any], Any]) -> Any:
+    """Return what ``value = add(value, element)`` gives for all elements."""
     held = [start]
 
-    def get() -> tuple[Any, ...]:
-        return (held[0],)
+    def change(element: Any) -> None:
+        if isinstance(element, Comprehension):
+            element.each(change, held)
+        else:
+            held[0] = add(held[0], element)
 
-    def set_(values: tuple[Any, ...]) -> None:
-        (held[0],) = values
+    over.each(change, held)
+    return held[0]
+
+
+def _found(over: Comprehension, test: Callable[[Any], Any]) -> Any:
+    """Return whether a test holds for one of the elements; it is the last that is tested."""
+    held: list[Any] = [False, False]
 
     def change(element: Any) -> None:
-        held[0] = body(held[0], element)
+        # an inner loop holds values of its own: what ends a loop is no variable of another one
+        inner = isinstance(element, Comprehension)
+        held[0] = held[1] = _found(element, test) if inner else test(element)
 
-    over.each(change, get, set_, stop or "the result", stop)
+    over.each(change, held, stop=True)
     return held[0]
 
 
@@ -156,21 +162,19 @@ def _sum(over: Comprehension, start: Any = 0) -> Any:
     first = over.first()
     if first is not None and is_traced(first) and as_traced(first).ndim:
         start = start + shaping.full(as_traced(first).dims, 0, as_traced(first).dtype)
-    return _loop(over, start, lambda total, element: total + element)
+    return _total(over, start, lambda total, element: total + element)
 
 
 def _len(over: Comprehension) -> Any:
-    return _loop(over, 0, lambda count, _: count + 1)
+    return _total(over, 0, lambda count, _: count + 1)
 
 
 def _any(over: Comprehension) -> Any:
-    return _loop(over, False, lambda _, element: _bool(element), "the result")
+    return _found(over, _bool)
 
 
 def _all(over: Comprehension) -> Any:
-    return control.not_(
-        _loop(over, False, lambda _, element: control.not_(_bool(element)), "the result")
-    )
+    return control.not_(_found(over, control.not_))
 
 
 def _bool(value: Any) -> Any:
@@ -196,10 +200,8 @@ def call(function: Any, args: Iterable[Any], kwargs: dict[str, Any], python: Any
                 if isinstance(value, Comprehension) and value.is_loop():
                     made = value.rows()
                     args[k] = value if made is NotImplemented else made
-    except (LoopError, TracingError) as error:
+    except LoopError as error:
         if not all(map(_can_be_written_out, args)):
-            if isinstance(error, TracingError):
-                raise
             raise control.no_loop(error) from error
     given = [v.python() if isinstance(v, Comprehension) else v for v in args]
     return python(function, *given, **kwargs)

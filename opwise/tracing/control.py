@@ -952,15 +952,10 @@ def for_statement(
             if type(steps.length) is Number:
                 demand(f"{steps.length.text} == 0")
             return
-        if not isinstance(error, LoopError | TracingError):
+        if not isinstance(error, LoopError):
             raise
-        known = type(steps.length) is not Number or (
-            # what cannot be traced in a loop, such as an item of a list, can without one
-            steps.length.known and isinstance(error, LoopError)
-        )
+        known = type(steps.length) is not Number or steps.length.known
         if not known or hint_of(steps.length) > MOST_UNROLLED:
-            if isinstance(error, TracingError):
-                raise
             raise no_loop(error) from error
         _python_loop(steps, step, get, set_, names, used, stop)
 

@@ -44,6 +44,7 @@ def loops(compiled):
         lambda x: len([v for v in x if v > 0]),
         lambda x: any(v > 1 for v in x),
         lambda x: any(x[i] == x[j] for i in range(len(x)) for j in range(i)),
+        lambda x: all(x[i] < x[j] + 9 for i in range(len(x)) for j in range(i)),
         lambda x: all(v > -9 for v in x if v < 5),
         lambda x: all(v > 0 for v in x),
         lambda x: np.array([v * 2 for v in x]),
@@ -61,10 +62,35 @@ def loops(compiled):
 def test_one_loop_goes_through_any_number_of_items(function):
     # arrays of other lengths than 1; numpy's array of no rows has no dtype
     compiled = check(function, [steps(12)], [steps(30, seed=1)], [steps(17, seed=2)])
+    assert len(compiled.signatures) == 1, "written out, each length is a signature"
     assert all(n <= 1 for n in loops(compiled)), "products of all elements are no loop"
     # a sum of none of its elements is the int 0 for Python, and a float here
     np.testing.assert_allclose(opwise.jit(function)(steps(3)), function(steps(3)))
     check(function, [steps(0)])
+
+
+def test_zip_is_a_loop_over_the_shortest():
+    def f(x, y):
+        total = 0.0
+        for k, (a, b) in enumerate(zip(x, y, strict=False)):
+            total += k * a - b
+        total += sum(a * b for a, b in zip(range(40), y, strict=False))
+        return total + sum(a for a, b in zip(x, x[::-1], strict=False))
+
+    compiled = check(f, [steps(12), steps(15)], [steps(20), steps(21)])
+    assert len(compiled.signatures) == 1
+    check(f, [steps(12), steps(10)], [steps(12), steps(60)])
+
+    def strict(x, y, z):
+        return sum(a * b * c for a, b, c in zip(x, y, z, strict=True))
+
+    check(strict, [steps(12), steps(12), steps(12)])
+    for n, m in ((11, 12), (12, 13)):
+        with pytest.raises(ValueError) as expected:
+            strict(steps(12), steps(n), steps(m))
+        with pytest.raises(ValueError) as caught:
+            opwise.jit(strict)(steps(12), steps(n), steps(m))
+        assert str(caught.value).splitlines()[0] == str(expected.value)
 
 
 def test_of_other_functions_python_goes_through_a_comprehension():
