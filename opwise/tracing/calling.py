@@ -304,6 +304,8 @@ def _made(function: Any, result: Any, args: Any, kwargs: Any) -> Any:
 
 #: the classes of numpy.r_ and numpy.c_
 _CONCATENATORS = type(np.r_).__mro__[1]
+#: that of numpy.mgrid and numpy.ogrid
+_GRIDS = type(np.mgrid).__mro__[1]
 
 
 def getitem(container: Any, key: Any) -> Any:
@@ -327,12 +329,21 @@ def getitem(container: Any, key: Any) -> Any:
         return container[operator.index(key)]
     if isinstance(container, _CONCATENATORS) and is_traced(key):
         return convert_function(type(container).__getitem__).call(container, key)
+    if isinstance(container, _GRIDS):
+        parts = key if isinstance(key, tuple) else (key,)
+        known = tuple(builtins.slice(*map(_known, (p.start, p.stop, p.step))) for p in parts)
+        key = known if isinstance(key, tuple) else known[0]
     value = container[key]
     trace = current()
     if trace is not None and id(container) in trace.outside:
         if trace.outside[id(container)][0] is container:
             return read(container, key, value)
     return captured(value) if type(value) is np.ndarray and trace is not None else value
+
+
+def _known(value: Any) -> Any:
+    """Return a bound of a grid, of which numpy must know the value."""
+    return value.value("A grid of numpy") if type(value) is Number else value
 
 
 def read(owner: Any, name: Any, value: Any) -> Any:

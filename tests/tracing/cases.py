@@ -752,6 +752,8 @@ np.lib.stride_tricks.sliding_window_view(x, 2, axis=1)
 np.c_[v, v]
 np.c_[np.ones(len(v)), v, v ** 2]
 np.r_[v, 0, v[:2]]
+np.mgrid[0:x.shape[0], 0:3]
+np.ogrid[:len(v), 0 : 1 : len(v) * 1j][1]
 np.maximum.accumulate(v)
 np.minimum.accumulate(x, axis=1)
 np.add.reduceat(v, [0, 2, 4])
