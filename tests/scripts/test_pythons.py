@@ -1,6 +1,7 @@
 """Which environments scripts/pythons.py plans, and what scripts/needs.py reads."""
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -66,10 +67,13 @@ def test_an_extra_has_pythons_of_its_own():
 def test_few_cases_are_the_first_the_last_and_some_between(few, kept):
     asked = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
     cases = [f"{SCRIPTS.parent}/tests/benchmark/test_growth.py::test_exponents"]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     shown = [
-        subprocess.run([*asked, *more, *cases], capture_output=True, text=True).stdout.splitlines()
+        subprocess.run(
+            [*asked, *more, *cases], capture_output=True, text=True, env=environment
+        ).stdout.splitlines()
         for more in ([], ["--few", few])
-    ]
+    ]  # fmt: skip
     every, some = ([line for line in lines if "::" in line] for lines in shown)
     assert some == [every[k] for k in kept]
 
