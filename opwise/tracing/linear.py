@@ -536,6 +536,18 @@ def svdvals(x: Any, /) -> Any:
     return svd(x, compute_uv=False)
 
 
+@implements(np.linalg.cond)
+def cond(x: Any, p: Any = None) -> Any:
+    a = _matrix(x, False)
+    if p not in (None, 2, -2):
+        return _by_numpy("cond", _matrix(x), [(_real(a.dtype), a.dims[:-2])], p=p)[0]
+    values = svd(a, compute_uv=False)
+    ratio = values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]
+    known = np.logical_not(np.isnan(a).any((-2, -1)))
+    unclear = np.logical_and(np.isnan(ratio), known)
+    return np.where(unclear, _real(a.dtype).type(np.inf), ratio)[()]
+
+
 @implements(np.linalg.pinv)
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NO_VALUE) -> Any:
     x = _matrix(a, False)

@@ -54,7 +54,9 @@ def _compare(cases, values, mode, found, rtol):
         for case in cases:
             case.trace_error = None
             try:
-                results[case.text] = evaluate(case.code, args, case.names)
+                with warnings.catch_warnings():  # that numpy gives in its own functions
+                    warnings.simplefilter("ignore")
+                    results[case.text] = evaluate(case.code, args, case.names)
             except Exception as error:
                 case.trace_error = error
         return results
