@@ -56,10 +56,15 @@ def test_an_extra_has_pythons_of_its_own():
         ("3.11", False, ""), ("3.12", False, "pymc"), ("3.13", False, "pymc"),
         ("3.11", True, ""), ("3.12", True, "pymc"),
     ]  # fmt: skip
-    quick, of_extra = [*pythons.QUICK], ["tests/pytensor", "tests/frontends"]
+    one, three = ([*pythons.QUICK, "--few", few] for few in "13")
+    of_extra = ["tests/pytensor", "tests/frontends"]
     assert [pythons.tests(run) for run in planned] == [
-        [quick], [quick, of_extra], [quick, of_extra], [quick], [of_extra],
-    ]  # fmt: skip
+        [one],
+        [one, of_extra],
+        [three, of_extra],
+        [one],
+        [of_extra],
+    ], "most on the newest Python"
     assert [pythons.tests(run, ["-x"]) for run in planned] == 5 * [[["-x"]]]
 
 
