@@ -85,7 +85,7 @@ def test_calls_grow_with_the_program(name, grad):
 )
 def test_views_merge_where_they_meet(name, grad, caplog):
     """Small programs are rewritten in another order, which takes more calls."""
-    assert_grows_with_the_program(name, grad, (75, 150, 300))
+    assert_grows_with_the_program(name, grad, (100, 200, 400))
     assert not caplog.records  # of rules that were stopped
 
 
