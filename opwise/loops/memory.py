@@ -424,6 +424,8 @@ def writable(p: Builder, x: Any) -> Held:
 
 def own(p: Builder, x: Any) -> Held:
     """Append an array of the step with the elements of another one."""
+    if isinstance(x, np.ndarray) and not x.size:
+        raise NotSmall  # of no element the dtype is not known
     dtype = p.dtype(int(x.ravel()[0])) if isinstance(x, np.ndarray) else x.dtype
     place = p.scratch(lengths(p, x), dtype)
     fill(p, place, x)
