@@ -7,15 +7,17 @@ the rows of an array. Of all other functions, and where there is no loop, Python
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import numpy as np
 
+from opwise.tensor.type import tensor_type
 from opwise.tracing import control, shaping
 from opwise.tracing.control import LoopError, Steps
 from opwise.tracing.trace import current
-from opwise.tracing.values import Number, as_traced, hint_of, is_traced
+from opwise.tracing.values import UNKNOWN, Number, Traced, as_traced, hint_of
 
 
 class Comprehension:
@@ -23,7 +25,7 @@ class Comprehension:
 
     items: returns what it goes through. condition: of an item, whether it has an element; None for
     all. element: of an item, its element, or the inner Comprehension if it has several ``for``.
-    python: makes the list or the generator; inner ones have none.
+    python: of what it goes through, makes the list or the generator; inner ones have none.
     """
 
     def __init__(
@@ -31,24 +33,26 @@ class Comprehension:
         items: Callable[[], Any],
         condition: Callable[[Any], Any] | None,
         element: Callable[[Any], Any],
-        python: Callable[[], Any] | None = None,
+        python: Callable[[Any], Any] | None = None,
     ) -> None:
-        self._items, self._condition, self._element = items, condition, element
-        self.python = python
-        self._found: Any = None
+        self._condition, self._element, self._python = condition, element, python
+        self._items = functools.cache(items)  # which may draw, or take from an iterator
 
     @property
     def steps(self) -> Steps | None:
         """What it goes through, if a loop can."""
-        if self._found is None:
-            self._found = control.steps_of(self._items())
-        return self._found  # type: ignore[no-any-return]
+        return control.steps_of(self._items())
+
+    def python(self) -> Any:
+        """Return the list, or the generator."""
+        assert self._python is not None
+        return self._python(self._items())
 
     def is_loop(self) -> bool:
         """Return whether a loop goes through it: calls decide how often, or it is often."""
-        if current() is None or self.steps is None:
+        if current() is None or (steps := self.steps) is None:
             return False
-        length = self.steps.length
+        length = steps.length
         if type(length) is not Number:
             return bool(length > control.UNROLLED)
         return not length.known or bool(length > 0)
@@ -76,55 +80,67 @@ class Comprehension:
                 control.if_statement(self._condition(item), then, _nothing, get, set_, names)
 
         control.for_statement(
-            self._items() if self._found is None else self._found,
-            step, get, set_, names, names[:1], names[1] if stop else None,
-        )  # fmt: skip
+            self._items(), step, get, set_, names, names[:1], names[1] if stop else None
+        )
 
-    def first(self) -> Any:
-        """Return the first element, as an example; None if there may be none."""
-        if self._condition is not None or self.steps is None:
+    def example(self) -> Any:
+        """Return an element, which nobody reads, as an array; None if elements are not alike."""
+        steps = self.steps
+        if steps is None or (made := _example(steps, self._element)) is None:
             return None
-        if type(self.steps.length) is Number and not self.steps.length.known:
-            return None
-        element = self._element(self.steps.item(0))
-        return element.first() if isinstance(element, Comprehension) else element
+        return made[0]
 
     def rows(self) -> Any:
         """Return a list's array; NotImplemented if its elements have no common type or shape."""
         steps = self.steps
         assert steps is not None
-        mask = None if self._condition is None else self._rows(self._condition)
-        made = self._rows(self._element)
-        if made is NotImplemented or mask is NotImplemented:
-            return NotImplemented
-        return made if mask is None else made[mask]
-
-    def _rows(self, element: Callable[[Any], Any]) -> Any:
-        steps = self.steps
-        assert steps is not None
         if type(steps.length) is Number and not steps.length.known:
             return NotImplemented
-
-        def value(item: Any) -> Any:
-            found = element(item)
-            if isinstance(found, Comprehension):
-                return found.rows() if found.is_loop() else as_traced(list(found.python()))
-            return as_traced(found)
-
-        sample = value(steps.item(0))
-        if sample is NotImplemented:
+        functions = [f for f in (self._condition, self._element) if f is not None]
+        made = [_example(steps, function) for function in functions]
+        if any(each is None for each in made):
             return NotImplemented
-        if type(steps.length) is Number and (sample.ndim or sample.dtype != np.float64):
-            bool(steps.length > 0)  # a condition of the signature: numpy's array of none is another
-        out = shaping.full((steps.length, *sample.dims), 0, sample.dtype)
+        if self._condition is not None and any(wrote for _, wrote in made):  # type: ignore[misc]
+            return NotImplemented  # of items without an element too
+        arrays = [
+            _rows(steps, function, sample)
+            for function, (sample, _) in zip(functions, made, strict=True)  # type: ignore[misc]
+        ]
+        return arrays[0] if len(arrays) == 1 else arrays[1][arrays[0]]
 
-        def step(k: Any) -> None:
-            out[k] = value(steps.item(k))
 
-        control.for_statement(
-            Steps(steps.length, lambda k: k), step, tuple, lambda values: None, (), (), None
-        )
-        return out
+def _value(element: Any) -> Traced:
+    """Return an element as an array."""
+    if not isinstance(element, Comprehension):
+        return as_traced(element)
+    made = element.rows() if element.is_loop() else NotImplemented
+    return as_traced(list(element.python()) if made is NotImplemented else made)
+
+
+def _example(steps: Steps, function: Callable[[Any], Any]) -> tuple[Traced, bool] | None:
+    """Return (what a function gives of any item, whether it writes); None if that is not one shape.
+
+    Nothing remains of what it does.
+    """
+    step = Number("i", tensor_type("int64", ())("step"))
+    made = control.tried(lambda: _value(function(steps.item(step))))
+    if made is None or any(hint_of(d) is UNKNOWN for d in made[0].dims):
+        return None
+    return made
+
+
+def _rows(steps: Steps, function: Callable[[Any], Any], sample: Traced) -> Any:
+    if type(steps.length) is Number and (sample.ndim or sample.dtype != np.float64):
+        bool(steps.length > 0)  # a condition of the signature: numpy's array of none is another
+    out = shaping.full((steps.length, *sample.dims), 0, sample.dtype)
+
+    def step(k: Any) -> None:
+        out[k] = _value(function(steps.item(k)))
+
+    control.for_statement(
+        Steps(steps.length, lambda k: k), step, tuple, lambda values: None, (), (), None
+    )
+    return out
 
 
 def _nothing() -> None:
@@ -159,9 +175,9 @@ def _found(over: Comprehension, test: Callable[[Any], Any]) -> Any:
 
 
 def _sum(over: Comprehension, start: Any = 0) -> Any:
-    first = over.first()
-    if first is not None and is_traced(first) and as_traced(first).ndim:
-        start = start + shaping.full(as_traced(first).dims, 0, as_traced(first).dtype)
+    sample = over.example()
+    if sample is not None and sample.ndim:
+        start = start + shaping.full(sample.dims, 0, sample.dtype)
     return _total(over, start, lambda total, element: total + element)
 
 
@@ -190,7 +206,7 @@ _PYTHON: dict[Any, Callable[..., Any]] = {
 def call(function: Any, args: Iterable[Any], kwargs: dict[str, Any], python: Any) -> Any:
     """Call a function with comprehensions as loops where it reads all of them; else ``python``."""
     args = list(args)
-    own = _PYTHON.get(function) if function.__hash__ is not None else None
+    own = _PYTHON.get(function) if isinstance(function, Hashable) else None
     try:
         if own is not None and isinstance(args[0], Comprehension) and not kwargs:
             if args[0].is_loop():
@@ -214,9 +230,17 @@ def _can_be_written_out(value: Any) -> bool:
     return type(length) is int and length <= control.MOST_UNROLLED
 
 
+#: functions of numpy for which a list is the array of its elements; others look into lists
+_OF_ARRAYS = frozenset(
+    getattr(np, name)
+    for name in (
+        "array asarray asanyarray ascontiguousarray stack vstack hstack dstack column_stack "
+        "concatenate sum prod mean average std var median percentile quantile max min amax amin "
+        "ptp any all cumsum cumprod diff argmax argmin sort argsort count_nonzero dot "
+        "nansum nanmean nanmax nanmin"
+    ).split()
+) | {np.linalg.norm}
+
+
 def _reads_arrays(function: Any) -> bool:
-    """Return whether a function is numpy's: it makes arrays of lists."""
-    if type(function) is np.ufunc:
-        return True
-    home = getattr(function, "__module__", None) or ""
-    return home.partition(".")[0] == "numpy" and not isinstance(function, type)
+    return type(function) is np.ufunc or (isinstance(function, Hashable) and function in _OF_ARRAYS)

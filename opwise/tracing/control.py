@@ -462,6 +462,19 @@ def _branch(
     return after, written
 
 
+def tried(make: Callable[[], Any]) -> tuple[Any, bool] | None:
+    """Return (what a function makes, whether it writes into arrays), and take its writes back.
+
+    None if no branch or loop can do what it does, as draw random numbers.
+    """
+    made: list[Any] = []
+    try:
+        _, written = _branch(lambda: made.append(make()), tuple, lambda values: None, ())
+    except (TracingError, LoopError):
+        return None
+    return made[0], bool(written)
+
+
 def _join_branches(
     test: Any,
     given: Any,

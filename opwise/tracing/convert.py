@@ -763,7 +763,9 @@ class _Converter(ast.NodeTransformer):
             parts = [_thunk(self.visit(clause.iter)), condition, _of_item(clause.target, element)]
             element = _call("comprehension", parts)
         assert isinstance(element, ast.Call)
-        element.args.append(_thunk(self.generic_visit(python)))
+        python.generators[0].iter = _name("ow_items")
+        given = ast.arguments([], [ast.arg("ow_items")], None, [], [], None, [])
+        element.args.append(ast.Lambda(given, self.generic_visit(python)))
         return _located(element, node)  # type: ignore[no-any-return]
 
     def visit_Call(self, node: ast.Call) -> Any:

@@ -93,6 +93,43 @@ def test_zip_is_a_loop_over_the_shortest():
         assert str(caught.value).splitlines()[0] == str(expected.value)
 
 
+def drawn(seed):
+    rng = np.random.default_rng(seed)
+    parts = sum(v for v in rng.random(5)), sum(rng.normal() for _ in range(20))
+    return parts, np.array([rng.normal() * k for k in range(20)]), rng.random()
+
+
+def changed(x):
+    def bump(array, k):
+        array[0] += k
+        return array[0]
+
+    array = x.copy()
+    return (
+        np.array([bump(array, k) for k in range(12)]),
+        sum(bump(array, k) for k in range(9)),
+        array,
+    )
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        drawn,
+        changed,
+        lambda x: np.concatenate([np.ones(5)[:k] * x for k in range(12)]),
+        lambda x: np.block([np.ones(2) * x * k for k in range(12)]),
+        lambda x: np.array([x if k % 2 else 1 for k in range(12)]),
+        lambda x: sum(v for v in iter([1, 2, x])) + np.sum([v * 2 for v in iter([x, 5])]),
+        lambda x: np.array([str(k) for k in range(12)]).shape[0] + x,
+    ],
+)
+def test_what_a_comprehension_does_is_done_once(function):
+    """Nor is an array made of elements that are not alike, or for what looks into lists."""
+    given = np.arange(4.0) if function is changed else 3
+    check(function, [given])
+
+
 def test_of_other_functions_python_goes_through_a_comprehension():
     def f(x):
         return sorted(v * v for v in x)[0], [v + 1 for v in x][-1], max(abs(v) for v in x)
