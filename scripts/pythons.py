@@ -170,9 +170,8 @@ def tests(run, arguments=()):
     if arguments:
         return [list(arguments)]
     of_extra = [[*OF_EXTRA]] if run.extra else []
-    return of_extra if run.oldest and run.extra else [
-        [*QUICK, "--few", str(run.few)], *of_extra
-    ]  # fmt: skip
+    quick = [*QUICK, "--few", str(run.few)]
+    return of_extra if run.oldest and run.extra else [quick, *of_extra]
 
 
 def perform(run, built, arguments=()):
@@ -181,7 +180,8 @@ def perform(run, built, arguments=()):
     built: the folder of what is built once for all runs.
     """
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="opwise-tests-") as folder:
+    # PyTensor takes frames of files whose paths have "tests" for those of a program
+    with tempfile.TemporaryDirectory(prefix="opwise-pythons-") as folder:
         tree, venv = Path(folder, "opwise"), Path(folder, "venv")
         shutil.copytree(ROOT, tree, ignore=BUILT)
         shutil.copytree(built, tree / "build")
