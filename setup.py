@@ -281,7 +281,8 @@ def objects_of(source: str, flags: list[str]) -> str | None:
     """
     if Path(source).parent.as_posix() not in (GENERATED, *CSUPPORT):
         return None
-    command = [*compiler_command(), os.environ.get("CFLAGS", ""), *flags]
+    given = [os.environ.get(name, "") for name in ("CFLAGS", "CPPFLAGS")]
+    command = [*compiler_command(), *given, *flags]
     name = hashlib.sha256(shlex.join(command).encode()).hexdigest()[:8]
     return f"build/objects-{sysconfig.get_platform()}-{name}"
 

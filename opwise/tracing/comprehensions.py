@@ -39,6 +39,11 @@ class Comprehension:
         self._items = functools.cache(items)  # which may draw, or take from an iterator
 
     @property
+    def is_inner(self) -> bool:
+        """Whether it is one of several ``for`` of a comprehension, and makes no list of its own."""
+        return self._python is None
+
+    @property
     def steps(self) -> Steps | None:
         """What it goes through, if a loop can."""
         return control.steps_of(self._items())
@@ -113,6 +118,8 @@ def _value(element: Any) -> Traced:
     """Return an element as an array."""
     if not isinstance(element, Comprehension):
         return as_traced(element)
+    if element.is_inner:
+        raise LoopError("its elements are those of several loops")
     made = element.rows() if element.is_loop() else NotImplemented
     return as_traced(list(element.python()) if made is NotImplemented else made)
 

@@ -31,10 +31,6 @@ COMPILED = {
 }
 
 
-#: scripts that run thousands of steps of loops
-LONG_TO_DEBUG = ("dqn", "lyapunov", "memory_read", "rk4_pendulum")
-
-
 def _program_parameters():
     for name in sorted(RECORDED):
         only_graphs = name.startswith(NOT_COMPILED) and name not in COMPILED
@@ -113,8 +109,6 @@ def test_gives_it_where_the_word_theano_is_replaced_by_opwise(name):
 @pytest.mark.parametrize("mode", ["FAST_COMPILE", "FAST_RUN", "DEBUG_MODE", "PROFILE_MODE"])
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_scripts_agree_in_every_mode(name, mode, flags):
-    if mode == "DEBUG_MODE" and name in LONG_TO_DEBUG:
-        pytest.skip("its loops take up to a minute there, others check the same")
     flags({"DebugMode.patience": 2})  # ten times are half of what the slowest scripts take
     on_warning = "ignore" if name in OUTDATED else "error"
     _check(PREFIX + name, mode=mode, on_warning=on_warning)

@@ -117,6 +117,8 @@ def changed(x):
     [
         drawn,
         changed,
+        lambda x: np.array([x * i - j for i in range(12) for j in range(10)]),
+        lambda x: np.array([x * i for i in range(12) for j in range(i) if j != 2]),
         lambda x: np.concatenate([np.ones(5)[:k] * x for k in range(12)]),
         lambda x: np.block([np.ones(2) * x * k for k in range(12)]),
         lambda x: np.array([x if k % 2 else 1 for k in range(12)]),
