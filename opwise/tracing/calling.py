@@ -21,8 +21,9 @@ from opwise.errors import TracingError
 from opwise.graph.provenance import is_internal, library_of
 from opwise.tracing import comprehensions, control, convert, generators, members, shaping
 from opwise.tracing.comprehensions import Comprehension
-from opwise.tracing.control import LoopError, Steps, if_expression
+from opwise.tracing.control import Steps, if_expression
 from opwise.tracing.indexing import converted
+from opwise.tracing.kinds import LoopError
 from opwise.tracing.ops import numpy_call
 from opwise.tracing.reducing import number_from, result_type_of
 from opwise.tracing.trace import MISSING, NeedsState, current, untraceable

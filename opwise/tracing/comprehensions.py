@@ -15,7 +15,8 @@ import numpy as np
 
 from opwise.tensor.type import tensor_type
 from opwise.tracing import control, shaping
-from opwise.tracing.control import LoopError, Steps
+from opwise.tracing.control import Steps
+from opwise.tracing.kinds import LoopError
 from opwise.tracing.trace import current
 from opwise.tracing.values import UNKNOWN, Number, Traced, as_traced, hint_of
 

@@ -30,11 +30,21 @@ from opwise.tensor.subtensor import IncSubtensor, Subtensor
 from opwise.tensor.type import TensorType, tensor_type
 from opwise.tracing import shaping, trees
 from opwise.tracing.indexing import converted
+from opwise.tracing.kinds import (
+    Kind,
+    LoopError,
+    RaisesError,
+    as_kind,
+    is_exact,
+    is_numeric,
+    stepped,
+    unified,
+    what_is,
+)
 from opwise.tracing.members import contains
 from opwise.tracing.reducing import number_from
 from opwise.tracing.trace import NeedsState, current, demand, recurs, untraceable
 from opwise.tracing.values import (
-    NUMBER_DTYPES,
     PYTHON_TYPES,
     UNKNOWN,
     Length,
@@ -42,14 +52,11 @@ from opwise.tracing.values import (
     Root,
     Traced,
     array,
-    as_traced,
     fitted,
     hint_of,
     is_one,
-    kind_of,
     leave_to_python,
     number_text,
-    number_variable,
 )
 
 #: loops over a known number of items, up to this number, are written out
@@ -108,18 +115,6 @@ def undefined(name: str) -> Any:
 def returned(value: Any) -> Any:
     """Return the value of a function."""
     return None if isinstance(value, Undefined) else value
-
-
-class LoopError(Exception):
-    """A loop or branch cannot be one of opwise; the text says why."""
-
-    def __init__(self, why: str, remedy: str = "") -> None:
-        super().__init__(why)
-        self.why, self.remedy = why, remedy
-
-
-class RaisesError(LoopError):
-    """A branch of the program raises an error."""
 
 
 # --- errors of the program ------------------------------------------------------------------------
@@ -745,15 +740,15 @@ def _joiner(
             for x, y in zip(leaves, more, strict=True)
         ]
         return lambda chosen: trees.unflatten(structure, [each(chosen) for each in made])
-    if not (_is_numeric(a) and _is_numeric(b)):
+    if not (is_numeric(a) and is_numeric(b)):
         try:
             same_value = type(a) is type(b) and bool(a == b)
         except Exception:
             same_value = False
         if same_value:
             return lambda chosen: a
-        raise LoopError(f"{name} is {_what(a)} in one and {_what(b)} in the other")
-    kind = _unified(name, [a, b])
+        raise LoopError(f"{name} is {what_is(a)} in one and {what_is(b)} in the other")
+    kind = unified(name, [a, b])
     place = len(pairs)
     pairs.append((kind.variable(a), kind.variable(b)))
     parts = [x for x in (given, a, b) if type(x) is Number]
@@ -765,143 +760,6 @@ def _joiner(
             if type(hint) is python:
                 return lambda chosen: Number(kind.what, chosen[place], hint, text)
     return lambda chosen: kind.value(chosen[place])
-
-
-def _what(value: Any) -> str:
-    if type(value) is Traced:
-        return f"an array of {value.dtype} with {value.ndim} dimensions"
-    return (
-        repr(value) if isinstance(value, str | int | float | type(None)) else type(value).__name__
-    )
-
-
-def _is_numeric(value: Any) -> bool:
-    return (
-        type(value) in (Traced, Number)
-        or kind_of(value) is not None
-        or isinstance(value, np.generic | np.ndarray)
-    )
-
-
-class _Kind:
-    """What a variable of the program is after a branch, or in all steps of a loop."""
-
-    def __init__(self, sort: str, what: Any, dims: tuple[Any, ...] = (), order: Any = True) -> None:
-        #: 'number' with its kind, or 'array' or 'scalar' with its dtype
-        self.sort, self.what, self.dims = sort, what, dims
-        self._order = order
-
-    @property
-    def type(self) -> Any:
-        """The type of its variables."""
-        if self.sort == "number":
-            return tensor_type(NUMBER_DTYPES[self.what], ())
-        return tensor_type(np.dtype(self.what).name, tuple(map(is_one, self.dims)))
-
-    def variable(self, value: Any) -> Any:
-        """Return a value as a variable of the type."""
-        if self.sort == "number":
-            return number_variable(value, self.what)
-        if kind_of(value) is not None and type(value) is not Number:
-            return T.constant(np.asarray(value, self.what))
-        traced = as_traced(value)
-        made = converted(traced.variable, self.what)
-        wanted = self.type.broadcastable
-        if tuple(made.type.broadcastable) != tuple(wanted):
-            made = T.patternbroadcast(made, wanted)
-        return made
-
-    def value(self, variable: Any) -> Any:
-        """Return the value that a variable of the type stands for."""
-        if self.sort == "number":
-            return Number(self.what, variable)
-        return array(variable, self.dims, self.sort == "scalar", self._order)
-
-    def __str__(self) -> str:
-        if self.sort == "number":
-            return PYTHON_TYPES[self.what].__name__
-        return f"an array of {np.dtype(self.what)} with {len(self.dims)} dimensions"
-
-    def same(self, other: _Kind) -> bool:
-        return (self.sort, self.what) == (other.sort, other.what) and self.type == other.type
-
-
-def _kind(value: Any) -> _Kind:
-    own = kind_of(value)
-    if own is not None:
-        return _Kind("number", own)
-    traced = as_traced(value)
-    return _Kind(
-        "scalar" if traced.scalar else "array", traced.dtype, traced.dims, traced.contiguous
-    )
-
-
-def _unified(name: str, values: Sequence[Any]) -> _Kind:
-    """Return what values of a variable have in common.
-
-    Raises LoopError if there is nothing that keeps what each of them is.
-    """
-    result = _kind(values[0])
-    for value in values[1:]:
-        other = _kind(value)
-        if result.sort == "number" and other.sort == "number":
-            if "b" in (result.what, other.what) and result.what != other.what:
-                raise LoopError(f"{name} is a bool in one and a number in the other")
-            result = max(result, other, key=lambda k: "bifc".index(k.what))
-            continue
-        if "number" in (result.sort, other.sort):
-            number, strong = (result, other) if result.sort == "number" else (other, result)
-            python = values[0] if number is result else value
-            # a Python number becomes what it is beside the other
-            common = np.result_type(
-                strong.what, {"b": np.bool, "i": 0, "f": 0.0, "c": 0j}[number.what]
-            )
-            if common != strong.what or strong.dims or not _is_exact(python, strong.what):
-                raise LoopError(f"{name} is {_what(python)} in one and {strong.what} in the other")
-            result = strong
-            continue
-        if result.what != other.what:
-            raise LoopError(f"{name} has dtype {result.what} in one and {other.what} in the other")
-        if len(result.dims) != len(other.dims):
-            raise LoopError(
-                f"{name} has {len(result.dims)} dimensions in one and {len(other.dims)} in the "
-                "other"
-            )
-        dims = []
-        for a, b in zip(result.dims, other.dims, strict=True):
-            one, two = hint_of(a), hint_of(b)
-            if UNKNOWN not in (one, two) and one != two:
-                raise LoopError(f"{name} has another shape in each")
-            if a is not b and type(a) is Number and type(b) is Number and a.known and b.known:
-                demand(f"{a.text} == {b.text}") if a.text != b.text else None
-            elif (type(a) is Number) != (type(b) is Number):
-                length = a if type(a) is Number else b
-                if not length.known:
-                    dims.append(a if type(a) is Number else b)
-                    continue
-                demand(f"{number_text(a)} == {number_text(b)}")
-            dims.append(a if type(a) is not Number else b)
-        sort = "scalar" if result.sort == other.sort == "scalar" else "array"
-        if not dims:
-            sort = "scalar" if "scalar" in (result.sort, other.sort) else "array"
-        result = _Kind(sort, result.what, tuple(dims), not dims)
-    return result
-
-
-def _is_exact(value: Any, dtype: Any) -> bool:
-    """Return whether a Python number keeps its value in a dtype."""
-    if np.dtype(dtype).name in NUMBER_DTYPES.values():
-        return True
-    if type(value) is Number:
-        trace = current()
-        weak = {} if trace is None else trace.weak
-        if type(value._variable) is not type(None) and value._variable in weak:
-            value = weak[value._variable]
-        else:
-            return False
-    with np.errstate(all="ignore"):
-        made = np.asarray(value).astype(dtype)
-    return bool(made.item() == value)
 
 
 # --- loops ----------------------------------------------------------------------------------------
@@ -1148,7 +1006,7 @@ class _Leaf:
     def __init__(self, value: Any) -> None:
         #: its value before the loop
         self.before = value
-        self.kind = _kind(value)
+        self.kind = as_kind(value)
         #: whether each step gets it as a value; arrays that only their memory changes are not
         self.by_value = not (type(value) is Traced and not value.scalar)
         #: the variable that stands for it in the step, and the value with it
@@ -1246,7 +1104,7 @@ def _values_of(*functions: Any) -> list[Any]:
             with suppress(ValueError):  # a variable without a value
                 value = cell.cell_contents
                 if type(value) is Number:
-                    found.append(_kind(value).variable(value))
+                    found.append(as_kind(value).variable(value))
                 elif type(value) is Traced:
                     found.append(value.variable)
                 elif isinstance(value, types.FunctionType) and value not in seen:
@@ -1290,7 +1148,7 @@ class _Loop:
         self._number = tensor_type("int64", ())("step")
         for k, value in enumerate(self._before):
             leaves, structure = trees.flatten(value)
-            if self._names[k] != stop and leaves and all(map(_is_numeric, leaves)):
+            if self._names[k] != stop and leaves and all(map(is_numeric, leaves)):
                 self._leaves[k] = [_Leaf(leaf) for leaf in leaves]
                 self._structures[k] = structure
 
@@ -1338,7 +1196,7 @@ class _Loop:
             raise LoopError("the dtypes of its variables change in every step")
         for leaves in self._leaves.values():
             for leaf in leaves:
-                if leaf.changes and not _kind(leaf.before).same(leaf.kind):
+                if leaf.changes and not as_kind(leaf.before).same(leaf.kind):
                     # a Python number that becomes another type does so in the first step
                     if type(length) is Number and length.known:
                         if length.hint == 0:
@@ -1389,8 +1247,8 @@ class _Loop:
                 if value is not self._before[k] and not isinstance(self._before[k], Undefined):
                     if not _equal(value, self._before[k]):
                         raise LoopError(
-                            f"{name} is {_what(self._before[k])} before and {_what(value)} after a "
-                            "step"
+                            f"{name} is {what_is(self._before[k])} before and {what_is(value)} "
+                            "after a step"
                         )
                 continue
             self._lost.pop(k, None)
@@ -1416,17 +1274,17 @@ class _Loop:
             leaf.after = part
             if not leaf.changes:
                 continue
-            if not _is_numeric(part):
+            if not is_numeric(part):
                 raise LoopError(
-                    f"{name} is {_what(leaf.before)} before and {_what(part)} after a step"
+                    f"{name} is {what_is(leaf.before)} before and {what_is(part)} after a step"
                 )
             kind = self._stepped(name, leaf, part)
             if kind is None:
                 known = False
                 continue
-            if leaf.kind.sort == "number" != kind.sort and not _is_exact(leaf.before, kind.what):
+            if leaf.kind.sort == "number" != kind.sort and not is_exact(leaf.before, kind.what):
                 raise LoopError(
-                    f"{name} is {_what(leaf.before)} before and {_what(part)} after a step",
+                    f"{name} is {what_is(leaf.before)} before and {what_is(part)} after a step",
                     f"Begin with {kind.what}: {name} = numpy.{kind.what}(...).",
                 )
             if not leaf.by_value or not kind.same(leaf.kind):
@@ -1434,9 +1292,9 @@ class _Loop:
             leaf.by_value, leaf.kind = True, kind
         return known
 
-    def _stepped(self, name: str, leaf: _Leaf, part: Any) -> _Kind | None:
+    def _stepped(self, name: str, leaf: _Leaf, part: Any) -> Kind | None:
         """Return what a variable is; None if its lengths move, which was not known."""
-        other = _kind(part)
+        other = as_kind(part)
         if leaf.moving:
             for axis, (length, change) in leaf.moving.items():
                 assert length.origin is not None
@@ -1445,19 +1303,19 @@ class _Loop:
                 if type(after) is not Number or after.origin != moved:
                     raise LoopError(f"the shape of {name} is decided inside")
             dims = [leaf.kind.dims[k] if k in leaf.moving else d for k, d in enumerate(other.dims)]
-            other = _Kind(other.sort, other.what, tuple(dims), False)
+            other = Kind(other.sort, other.what, tuple(dims), False)
         elif leaf.is_array and (moving := self._moving(leaf, other)):
             try:
-                _stepped(name, leaf.kind, other)
+                stepped(name, leaf.kind, other)
             except LoopError as error:
                 self._moved = error
             leaf.by_value, leaf.moving = True, moving
             room = [Number("i", -1) if k in moving else d for k, d in enumerate(leaf.kind.dims)]
-            leaf.kind = _Kind("array", leaf.kind.what, tuple(room), False)
+            leaf.kind = Kind("array", leaf.kind.what, tuple(room), False)
             return None
-        return _stepped(name, leaf.kind, other)
+        return stepped(name, leaf.kind, other)
 
-    def _moving(self, leaf: _Leaf, after: _Kind) -> dict[int, tuple[Number, int]]:
+    def _moving(self, leaf: _Leaf, after: Kind) -> dict[int, tuple[Number, int]]:
         """Return {axis: its length in a step, what a step adds} for those that a step changes."""
         before, found = leaf.kind.dims, {}
         if after.what != leaf.kind.what or len(after.dims) != len(before):
@@ -1564,7 +1422,7 @@ class _Loop:
                 self._check_sharing(leaf, cycles)
                 states.append((leaf.place, leaf.initial(length), self._outputs[leaf]))
                 targets.append(leaf)
-        fresh: dict[int, list[_Kind]] = {}
+        fresh: dict[int, list[Kind]] = {}
         for k, name in enumerate(self._names):
             if name in self._outputs:
                 parts = self._fresh(name, self._outputs[name], dim)
@@ -1725,12 +1583,12 @@ class _Loop:
             root = leaf.before.root
             root.write(self._fit(value, root.variable.type))
 
-    def _fresh(self, name: str, value: Any, dim: Any) -> list[tuple[_Kind, Any]]:
+    def _fresh(self, name: str, value: Any, dim: Any) -> list[tuple[Kind, Any]]:
         """Return what a variable is that has no value before the loop."""
         if isinstance(value, Undefined):
             return []
         leaves = trees.flatten(value)[0]
-        if not all(map(_is_numeric, leaves)):
+        if not all(map(is_numeric, leaves)):
             raise LoopError(f"{name} has no value before it and is no number after it")
         if not name.startswith("ow_"):
             if dim is None or hint_of(dim) is UNKNOWN or hint_of(dim) < 1:
@@ -1740,7 +1598,7 @@ class _Loop:
                 )
             if type(dim) is Number:
                 demand(f"{dim.text} > 0")
-        kinds = [_kind(leaf) for leaf in leaves]
+        kinds = [as_kind(leaf) for leaf in leaves]
         for kind in kinds:
             for d in kind.dims:
                 if type(d) is Number and not d.known:
@@ -2042,49 +1900,6 @@ def _delayed(states: Sequence[tuple[Any, Any, Any]]) -> list[list[int]]:
         chains.append(chain)
     found = {k for chain in chains for k in chain}
     return [*chains, *([k] for k in builtins.range(len(states)) if k not in found)]
-
-
-def _stepped(name: str, kind: _Kind, other: _Kind) -> _Kind:
-    """Return what a variable is, of which one step makes this of that."""
-    if kind.sort == "number" and other.sort != "number":
-        if other.dims:
-            raise LoopError(f"{name} is a number before and {other} after a step")
-        return other
-    if kind.sort != "number" and other.sort == "number":
-        common = np.result_type(kind.what, {"b": np.bool, "i": 0, "f": 0.0, "c": 0j}[other.what])
-        if kind.dims or common != kind.what:
-            raise LoopError(f"{name} is {kind.what} before and {other} after a step")
-        return kind
-    if kind.sort == "number":
-        if kind.what == other.what:
-            return kind
-        if "b" in (kind.what, other.what):
-            raise LoopError(f"{name} is a bool before and a number after a step, or the other way")
-        return max(kind, other, key=lambda k: "bifc".index(k.what))
-    if kind.what != other.what:
-        if not kind.dims and not other.dims:
-            return other
-        raise LoopError(f"{name} has dtype {kind.what} before and {other.what} after a step")
-    if len(kind.dims) != len(other.dims):
-        raise LoopError(
-            f"{name} has {len(kind.dims)} dimensions before and {len(other.dims)} after a step"
-        )
-    dims = []
-    for a, b in zip(kind.dims, other.dims, strict=True):
-        one, two = hint_of(a), hint_of(b)
-        if UNKNOWN in (one, two):
-            if a is not b:
-                raise LoopError(f"the shape of {name} is decided inside")
-        elif one != two:
-            raise LoopError(f"{name} has another shape after a step")
-        elif type(a) is Number or type(b) is Number:
-            if number_text(a) != number_text(b):
-                demand(f"{number_text(a)} == {number_text(b)}")
-            if is_one(b):
-                a = b
-        dims.append(a)
-    sort = "scalar" if "scalar" in (kind.sort, other.sort) and not dims else "array"
-    return _Kind(sort, kind.what, tuple(dims), not dims)
 
 
 @contextmanager

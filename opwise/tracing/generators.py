@@ -13,8 +13,8 @@ from opwise.graph.op import Op
 from opwise.graph.type import generic
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import as_tensor_variable
-from opwise.tracing.control import LoopError
 from opwise.tracing.indexing import broadcast
+from opwise.tracing.kinds import LoopError
 from opwise.tracing.shaping import shape_of
 from opwise.tracing.trace import current, untraceable
 from opwise.tracing.values import (
