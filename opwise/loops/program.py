@@ -53,7 +53,7 @@ from opwise.tensor.subtensor import IncSubtensor, Subtensor
 #: the most elements of an array, and the most operations of a program: beyond them, the VM's
 #: kernels are as fast, and C compilers are slow
 MAX_ELEMENTS = 16
-MAX_INSTRUCTIONS = 600
+MAX_INSTRUCTIONS = 3000
 #: the most steps ago that a value may be from: they are all in variables
 MAX_TAP = 8
 #: loops of so many steps or fewer are not worth a compilation; inner ones are unrolled

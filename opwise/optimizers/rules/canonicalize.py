@@ -278,9 +278,14 @@ def _of_one(node: Apply) -> Var:
 def _comparison_with_itself(result: bool) -> Callable[..., Any]:
     def known(node: Apply) -> Var:
         x, y = node.inputs
-        return filled(node.outputs[0], result, [x]) if x is y else None
+        return filled(node.outputs[0], result, [x]) if x is y and _is_itself(x) else None
 
     return known
+
+
+def _is_itself(x: Var) -> bool:
+    """Return whether all that a variable may hold is equal to itself: NaN is not."""
+    return x.type.dtype in dtypes.DISCRETE
 
 
 def _bits(node: Apply) -> Var:
@@ -336,7 +341,7 @@ def local_useless_elemwise_comparison(fgraph: FunctionGraph, node: Apply) -> Rep
     if x is y:
         if name in ("maximum", "minimum"):
             new = x
-        elif name in _EXCHANGED:
+        elif name in ("lt", "gt") or (name in _EXCHANGED and _is_itself(x)):
             new = filled(out, name in ("le", "ge"), [x])
     elif isinstance(y, Constant):
         new = _compared_length(name, x, y, out)
