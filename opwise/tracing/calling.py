@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import collections
 import copy
+import dis
 import functools
 import itertools
 import math
@@ -11,7 +13,8 @@ import operator
 import sys
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -24,21 +27,26 @@ from opwise.tracing.comprehensions import Comprehension
 from opwise.tracing.control import Steps, if_expression
 from opwise.tracing.indexing import converted
 from opwise.tracing.kinds import LoopError
+from opwise.tracing.lists import Deque, TracedList, memory_of, own_list
 from opwise.tracing.ops import numpy_call
 from opwise.tracing.reducing import number_from, result_type_of
-from opwise.tracing.trace import MISSING, NeedsState, current, untraceable
+from opwise.tracing.trace import MISSING, NeedsState, current, is_speculative, untraceable
 from opwise.tracing.values import (
     HANDLERS,
     PYTHON_TYPES,
+    UNKNOWN,
     Number,
     Traced,
     as_traced,
     call_function,
     captured,
     constant,
+    dim_variable,
+    hint_of,
     is_one,
     is_traced,
     kind_of,
+    leave_to_python,
     number_operation,
     number_variable,
 )
@@ -164,6 +172,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if own is not None:
         return own(*args, **kwargs)
     owner = getattr(function, "__self__", None)
+    if isinstance(owner, TracedList) and getattr(function, "__name__", "") == "extend":
+        return extend(owner, *args)
     if current() is not None and is_traced([*args, *kwargs.values()]):
         # numpy does not look for traced arrays in lists
         if hasattr(function, "_implementation"):
@@ -186,10 +196,11 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         _check_builtin(function)
         return _made(function, function(*args, **kwargs), args, kwargs)
     if isinstance(function, type) and not issubclass(function, np.generic):
-        made = function(*args, **kwargs)
         trace = current()
-        if trace is not None and function.__module__ != "builtins":
-            trace.own[id(made)] = made
+        if trace is None or function.__module__ == "builtins":
+            return function(*args, **kwargs)
+        made = _instance(function, args, kwargs)
+        trace.own[id(made)] = made
         return made
     if type(function) is np.vectorize and is_traced(list(args)):
         return _vectorized(function, args, kwargs)
@@ -206,11 +217,31 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     return _made(function, function(*args, **kwargs), args, kwargs)
 
 
+def _instance(cls: type, args: Any, kwargs: Any) -> Any:
+    """Return an instance of a class of the program; what ``__init__`` does is traced, too."""
+    start = cls.__init__  # type: ignore[misc]
+    plain = type(cls) is type and cls.__new__ is object.__new__
+    if not plain or not isinstance(start, types.FunctionType) or not _is_convertible(start):
+        return cls(*args, **kwargs)
+    made: Any = object.__new__(cls)
+    trace = current()
+    assert trace is not None
+    trace.own[id(made)] = made
+    convert_function(start).call(made, *args, **kwargs)
+    return made
+
+
 def _vectorized(vectorize: Any, args: Any, kwargs: Any) -> Any:
     """Return what ``numpy.vectorize`` of a function gives: by a loop over the elements."""
     if kwargs or vectorize.signature is not None or vectorize.excluded:
         raise untraceable(
             "numpy.vectorize with excluded=, signature= or keywords cannot be traced.",
+            "Write a loop.",
+        )
+    if _assigns_outside(vectorize.pyfunc):
+        raise untraceable(
+            "numpy.vectorize of a function that assigns variables of another one (nonlocal) cannot "
+            "be traced.",
             "Write a loop.",
         )
     arrays = shaping.broadcast_arrays(*map(as_traced, args))
@@ -233,6 +264,15 @@ def _vectorized(vectorize: Any, args: Any, kwargs: Any) -> Any:
     control.for_statement(range_(size), step, tuple, lambda values: None, (), (), None)
     results = tuple(shaping.reshape(out, dims) for out in outs)
     return results if several else results[0]
+
+
+def _assigns_outside(function: Any) -> bool:
+    """Return whether a function of Python assigns variables of the function around it."""
+    code = getattr(function, "__code__", None)
+    return code is not None and any(
+        each.opname == "STORE_DEREF" and each.argval in code.co_freevars
+        for each in dis.get_instructions(code)
+    )
 
 
 def _at(ufunc: Any, x: Traced, key: Any, *value: Any) -> None:
@@ -269,8 +309,14 @@ _MUTATORS = frozenset(
 
 def _check_builtin(function: Any) -> None:
     """Refuse what must not happen while a function is traced."""
+    if function is next and is_speculative():
+        raise LoopError(
+            "it takes the next item of an iterator", "Give each step its item: zip(...)."
+        )
     owner = getattr(function, "__self__", None)
     name = getattr(function, "__name__", "")
+    if isinstance(owner, TracedList):
+        return
     if (name in _MUTATORS and isinstance(owner, list | dict | set)) or type(
         owner
     ).__name__ == "deque":
@@ -311,6 +357,8 @@ _GRIDS = type(np.mgrid).__mro__[1]
 
 def getitem(container: Any, key: Any) -> Any:
     """Return ``container[key]``."""
+    if memory_of(container) is not None:
+        return container[key]
     if type(container) is np.ndarray and current() is not None:
         return captured(container)[key]
     if isinstance(container, list | tuple | dict) and members.decided_by_calls(key):
@@ -319,6 +367,9 @@ def getitem(container: Any, key: Any) -> Any:
         made = members.item(container, key)
         if made is not NotImplemented:
             return made
+        if isinstance(container, TracedList):
+            with suppress(LoopError) if not is_speculative() else nullcontext():
+                return container.by_calls("takes an item").item(key)
         trace = current()
         if trace is not None and trace.loops:
             kind = type(container).__name__
@@ -445,6 +496,9 @@ def setitem(container: Any, key: Any, value: Any) -> None:
                 "argument.",
                 "Pass it to the function as an argument, or copy it: numpy.array(a).",
             )
+        if isinstance(container, TracedList):
+            container[key] = value
+            return
         if isinstance(container, list | dict):
             if trace.speculative:
                 raise LoopError(
@@ -473,7 +527,12 @@ def augmented(value: Any, name: str, other: Any) -> Any:
     if trace is not None:
         if type(value) is np.ndarray:
             setitem(value, Ellipsis, other)
-        if isinstance(value, list | dict | set) and trace.speculative:
+        if isinstance(value, TracedList):
+            if name == "Add":
+                extend(value, other)
+                return value
+            value.in_python("An operator")
+        elif isinstance(value, list | dict | set) and trace.speculative:
             raise LoopError(f"it changes a {type(value).__name__} in place")
     return _OPERATORS[name](value, other)
 
@@ -568,13 +627,16 @@ def len_(value: Any) -> Any:
         return value.dims[0]
     if isinstance(value, Steps):
         return value.length
-    return len(value)
+    memory = memory_of(value)
+    return len(value) if memory is None else memory.length
 
 
 def _conversion(kind: str) -> Callable[..., Any]:
     python = PYTHON_TYPES[kind]
 
     def convert_to(value: Any = 0, *more: Any) -> Any:
+        if kind == "b" and (memory := memory_of(value)) is not None:
+            return memory.length != 0
         if type(value) is Traced:
             if value.ndim and not all(is_one(d) for d in value.dims):
                 return python(value)
@@ -607,7 +669,10 @@ def _least(name: str) -> Callable[..., Any]:
 
     def choose(*args: Any, key: Any = None, **keywords: Any) -> Any:
         if len(args) == 1:
-            (only,) = args
+            only = args[0]
+            if key is None and (memory := memory_of(only)) is not None:
+                made = getattr(np, name)(memory.part())
+                return number_from(made) if memory.parts[0].kind.sort == "number" else made
             if key is None and type(only) is Traced and only.ndim == 1 and only.dtype.kind in "biu":
                 return getattr(np, name)(only)
             values = list(only) if current() is not None else only
@@ -637,10 +702,43 @@ TABLE[min], TABLE[max] = _least("min"), _least("max")
 @instead_of(sum)
 def sum_(values: Any, start: Any = 0) -> Any:
     """Return ``sum``; of the rows of a traced array as one reduction."""
+    if (memory := memory_of(values)) is not None:
+        total = sum_(memory.part(), start)
+        part = memory.parts[0]
+        return number_from(total) if part.kind.sort == "number" and not part.dims else total
     if type(values) is Traced and values.ndim and type(start) is int and start == 0:
         kind = np.dtype(np.int64) if values.dtype.kind == "b" else values.dtype
         return np.sum(values, axis=0, dtype=kind)
     return sum(values, start)
+
+
+@instead_of(list)
+def list_(values: Any = ()) -> Any:
+    """Return ``list``; of a range whose length calls decide by a loop."""
+    if isinstance(values, Steps) and type(values.length) is Number:
+        made = TracedList()
+        try:
+            extend(made, values)
+        except TracingError:  # its items are no numbers
+            return own_list(values)
+        return made
+    return own_list(values)
+
+
+TABLE[collections.deque] = lambda values=(), maxlen=None: (
+    collections.deque(values, maxlen)
+    if current() is None or maxlen is not None or memory_of(values) is not None
+    else Deque(values)
+)
+
+
+def extend(values: TracedList, items: Any) -> None:
+    """Do ``values.extend(items)``; by a loop, if calls decide how many there are."""
+    steps = _lazy(items)
+    if steps is None:
+        values.extend(items)
+        return
+    control.for_statement(steps, values.append, tuple, lambda values: None, (), (), None)
 
 
 @instead_of(enumerate)
@@ -657,7 +755,7 @@ def _lazy(values: Any) -> Steps | None:
         return values
     if type(values) is Traced and values.ndim and type(values.dims[0]) is Number:
         return Steps(values.dims[0], lambda k: values[k])
-    return None
+    return control.steps_of(values) if memory_of(values) is not None else None
 
 
 @instead_of(zip)
@@ -668,6 +766,11 @@ def zip_(*values: Any, strict: bool = False) -> Any:
         return zip(*values, strict=strict)
     length = steps[0].length  # type: ignore[union-attr]
     for k, other in enumerate((s.length for s in steps[1:]), 2):  # type: ignore[union-attr]
+        if UNKNOWN in (hint_of(length), hint_of(other)):
+            if strict:
+                leave_to_python(T.neq(dim_variable(length), dim_variable(other)))
+            length = number_from(np.minimum(as_traced(length), as_traced(other)))
+            continue
         shorter = not bool(length <= other)
         if strict and not bool(length == other):
             first = "arguments 1-" if k > 2 else "argument "
@@ -756,6 +859,8 @@ def reversed_(values: Any) -> Any:
 @instead_of(type)
 def type_(value: Any, *more: Any) -> Any:
     """Return ``type``, with what a traced value stands for."""
+    if isinstance(value, TracedList):
+        return value.python
     if type(value) is Number:
         return PYTHON_TYPES[value.kind]
     if type(value) is Traced:
@@ -786,6 +891,10 @@ _over_all(all, control.and_, np.all)
 @instead_of(sorted)
 def sorted_(values: Any, *, key: Any = None, reverse: Any = False) -> Any:
     """Return ``sorted``; traced numbers are sorted as an array."""
+    if isinstance(values, TracedList) and values.memory is not None and key is None:
+        made = values.copy()
+        made.sort(reverse=reverse)
+        return made
     if type(values) is not Traced:
         values = [*values]
     if key is not None or not is_traced(values):
@@ -828,6 +937,8 @@ def isinstance_(value: Any, classes: Any) -> bool:
         return issubclass(PYTHON_TYPES[value.kind], classes)
     if type(value) is Traced:
         return issubclass(value.dtype.type if value.scalar else np.ndarray, classes)
+    if isinstance(value, TracedList):
+        return issubclass(value.python, classes)
     return isinstance(value, classes)
 
 
@@ -1044,8 +1155,18 @@ for _scalar in (
     _scalar_type(_scalar)
 
 
+def held(iterated: Any) -> Any:
+    """Return what a ``for`` goes through, which a variable holds."""
+    if is_speculative() and isinstance(iterated, Iterator):
+        raise LoopError("it takes items of an iterator", "Give each step its item: zip(...).")
+    return iterated
+
+
 HOOKS = types.SimpleNamespace(
+    held=held,
     call=call,
+    list_=own_list,
+    list_of=comprehensions.list_of,
     comprehension=Comprehension,
     getitem=getitem,
     setitem=setitem,
@@ -1061,7 +1182,7 @@ HOOKS = types.SimpleNamespace(
         for name in (
             "and_", "or_", "not_", "chained", "contains", "if_expression", "if_statement",
             "for_statement", "while_statement", "undefined", "returned", "error", "assertion",
-            "handled",
+            "handled", "caught",
         )
     },
     untraceable=control.UNTRACEABLE,

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from opwise.errors import TracingError
 from opwise.tensor.type import tensor_type
 from opwise.tracing import control, shaping
 from opwise.tracing.control import Steps
 from opwise.tracing.kinds import LoopError
+from opwise.tracing.lists import NeedsMemory, TracedList, own_list
 from opwise.tracing.trace import current
 from opwise.tracing.values import UNKNOWN, Number, Traced, as_traced, hint_of
 
@@ -224,11 +226,42 @@ def call(function: Any, args: Iterable[Any], kwargs: dict[str, Any], python: Any
                 if isinstance(value, Comprehension) and value.is_loop():
                     made = value.rows()
                     args[k] = value if made is NotImplemented else made
+    except NeedsMemory:
+        raise
     except LoopError as error:
         if not all(map(_can_be_written_out, args)):
             raise control.no_loop(error) from error
-    given = [v.python() if isinstance(v, Comprehension) else v for v in args]
+    given = [_as_own(v.python()) if isinstance(v, Comprehension) else v for v in args]
     return python(function, *given, **kwargs)
+
+
+def _as_own(made: Any) -> Any:
+    return own_list(made) if type(made) is list else made
+
+
+def list_of(over: Comprehension) -> Any:
+    """Return the list of a comprehension: by a loop, if calls decide how long it is."""
+    if over.is_loop() and type(over.steps.length) is Number:  # type: ignore[union-attr]
+        made = TracedList()
+
+        def add(element: Any) -> None:
+            if not isinstance(element, Comprehension):
+                made.append(element)
+            elif element.is_inner:
+                element.each(add, [])
+            else:
+                made.append(list_of(element))
+
+        try:
+            over.each(add, [])
+        except NeedsMemory:
+            raise
+        except (LoopError, TracingError):
+            if not _can_be_written_out(over):
+                raise
+        else:
+            return made
+    return own_list(over.python())
 
 
 def _can_be_written_out(value: Any) -> bool:

@@ -28,7 +28,7 @@ from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.ifelse import ifelse
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tracing import shaping, trees
+from opwise.tracing import lists, shaping, trees
 from opwise.tracing.indexing import converted
 from opwise.tracing.kinds import (
     Kind,
@@ -41,6 +41,7 @@ from opwise.tracing.kinds import (
     unified,
     what_is,
 )
+from opwise.tracing.lists import NeedsMemory, memory_of, with_memory
 from opwise.tracing.members import contains
 from opwise.tracing.reducing import number_from
 from opwise.tracing.trace import NeedsState, current, demand, recurs, untraceable
@@ -148,6 +149,21 @@ def handled(*classes: Callable[[], Any]) -> None:
             trace.handled += found if isinstance(found, tuple) else (found,)
 
 
+def caught(error: BaseException) -> None:
+    """Note an error that a ``try`` of the program has caught while it was traced.
+
+    Calls with other lengths or numbers may not raise it.
+    """
+    trace = current()
+    if trace is not None and not isinstance(error, _OF_TYPES):
+        for text in trace.exact:
+            trace.demand(text)
+
+
+#: errors that follow from types and names, or from values that are conditions already
+_OF_TYPES = (TypeError, AttributeError, KeyError, NameError, ImportError, StopIteration)
+
+
 # --- conditions -----------------------------------------------------------------------------------
 
 
@@ -162,6 +178,8 @@ def condition(value: Any) -> Any:
         if value.kind != "b":
             return T.neq(value.variable, 0)
         return value.variable
+    if (memory := memory_of(value)) is not None:
+        return condition(memory.length != 0)
     if type(value) is Traced:
         if isinstance(value.variable, T.TensorConstant):
             return bool(value)
@@ -188,6 +206,7 @@ def _decided(value: Any) -> bool:
 
 def not_(value: Any) -> Any:
     """Return ``not value``."""
+    value = _truth(value)
     if type(value) not in (Number, Traced):
         return not value
     made = condition(value)
@@ -199,6 +218,12 @@ def not_(value: Any) -> Any:
     return Number("b", T.invert(T.cast(made, "bool")), hint, text)
 
 
+def _truth(value: Any) -> Any:
+    """Return a value, or whether there are items in a list that is in arrays."""
+    memory = memory_of(value)
+    return value if memory is None else memory.length != 0
+
+
 def _is_bool(value: Any) -> bool:
     if type(value) is Number:
         return value.kind == "b"
@@ -208,6 +233,7 @@ def _is_bool(value: Any) -> bool:
 
 
 def _joined(value: Any, rest: Callable[[], Any], both: bool) -> Any:
+    value = _truth(value)
     if type(value) is Number and value.known and recurs():
         value = _decided(value)
     if type(value) not in (Number, Traced):
@@ -218,9 +244,14 @@ def _joined(value: Any, rest: Callable[[], Any], both: bool) -> Any:
     if isinstance(made, bool):
         return rest() if made is both else value
     try:
-        with _speculative():
-            other = rest()
-    except TracingError:
+        with _watched() as log, _speculative():
+            other = _truth(rest())
+        if log:  # what it writes, it writes only where it is computed
+            for root, before in log.items():
+                _rewrite(root, before)
+            return if_expression(value, *((rest, lambda: value) if both else
+                                          (lambda: value, rest)))  # fmt: skip
+    except (TracingError, LoopError):
         raise
     except Exception:
         if type(value) is not Number or not value.known:
@@ -296,11 +327,11 @@ def _speculative() -> Iterator[None]:
     if trace is None:
         yield
         return
-    trace.speculative += 1
+    trace.speculative.append(next(Root.serials))
     try:
         yield
     finally:
-        trace.speculative -= 1
+        trace.speculative.pop()
 
 
 @contextmanager
@@ -388,7 +419,6 @@ def if_statement(
         (then if made else other)()
         return
     before = get()
-    first = next(Root.serials)
     known = type(test) is Number and test.known
     trace = current()
     if trace is not None and recurs():
@@ -404,7 +434,9 @@ def if_statement(
                 "A function calls itself as often as values of arrays decide.",
                 "Write a loop, or let an argument that is an int decide.",
             )
-    try:
+
+    def both() -> None:
+        first = next(Root.serials)
         parts: list[Any] = []
         for run, rest, sure in ((then, other, made), (other, then, None)):
             try:
@@ -417,6 +449,12 @@ def if_statement(
                 leave_to_python(T.invert(_as_bool(made)) if sure is None else _as_bool(sure))
                 return
         _join_branches(made, test, parts[0], parts[1], set_, names, first)
+
+    try:
+        with_memory(both)
+    except NeedsMemory:
+        set_(before)
+        raise
     except LoopError as error:
         if not known:
             raise untraceable(
@@ -437,7 +475,7 @@ def _branch(
     """Trace a branch; return (the variables after it, what it wrote), and take both back."""
     set_(before)
     first = next(Root.serials)
-    with _watched() as log, _speculative():
+    with _watched() as log, _speculative(), _in_branch():
         try:
             run()
             after = tuple(
@@ -790,6 +828,8 @@ def steps_of(iterated: Any) -> Steps | None:
         return Steps(len(iterated), lambda k: start + k * step)
     if type(iterated) is Traced and iterated.ndim:
         return Steps(iterated.dims[0], lambda k: iterated[k])
+    if (memory := memory_of(iterated)) is not None:
+        return Steps(memory.length, memory.item)
     return None
 
 
@@ -813,11 +853,12 @@ def for_statement(
         _python_loop(steps, step, get, set_, names, used, stop)
         return
     before = get()
-    loop = _Loop(get, set_, names, used, stop)
     try:
-        loop.build(steps, step)
+        with_memory(lambda: _Loop(get, set_, names, used, stop).build(steps, step))
     except Exception as error:
         set_(before)
+        if isinstance(error, NeedsMemory):
+            raise
         if hint_of(steps.length) == 0:
             # it takes no step for these arguments, so what fails in it does not matter
             if type(steps.length) is Number:
@@ -873,7 +914,7 @@ def _python_loop(
 
 
 def while_statement(
-    test: Callable[[], Any],
+    tested: Callable[[], Any],
     step: Callable[[], None],
     get: Callable[[], tuple[Any, ...]],
     set_: Callable[[tuple[Any, ...]], None],
@@ -882,10 +923,14 @@ def while_statement(
     stop: str | None,
     again: bool = False,
 ) -> None:
-    """Do ``while test(): step()``.
+    """Do ``while tested(): step()``.
 
     again: its first steps have been written out, because it could not become a loop before.
     """
+
+    def test() -> Any:
+        return _truth(tested())
+
     value = test()
     if type(value) not in (Number, Traced):
         if not value:
@@ -893,9 +938,11 @@ def while_statement(
         if current() is not None and _calls_decide(test, step, get, set_, names, stop):
             before = get()
             try:
-                _Loop(get, set_, names, used, stop).build_while(test, step)
+                with_memory(lambda: _Loop(get, set_, names, used, stop).build_while(test, step))
             except LoopError as error:
                 set_(before)
+                if isinstance(error, NeedsMemory):
+                    raise
                 if again:
                     raise no_loop(error) from error
             else:
@@ -906,9 +953,11 @@ def while_statement(
             return
     before = get()
     try:
-        _Loop(get, set_, names, used, stop).build_while(test, step)
+        with_memory(lambda: _Loop(get, set_, names, used, stop).build_while(test, step))
     except LoopError as error:
         set_(before)
+        if isinstance(error, NeedsMemory):
+            raise
         if not (type(value) is Number and value.known):
             raise no_loop(error) from error
         count = 0
@@ -1103,12 +1152,15 @@ def _values_of(*functions: Any) -> list[Any]:
         for cell in function.__closure__ or ():
             with suppress(ValueError):  # a variable without a value
                 value = cell.cell_contents
-                if type(value) is Number:
-                    found.append(as_kind(value).variable(value))
-                elif type(value) is Traced:
-                    found.append(value.variable)
-                elif isinstance(value, types.FunctionType) and value not in seen:
+                if isinstance(value, types.FunctionType) and value not in seen:
                     pending.append(value)
+                for leaf in trees.flatten(value)[0]:
+                    if type(leaf) is Number:
+                        found.append(as_kind(leaf).variable(leaf))
+                    elif type(leaf) is Traced:
+                        found.append(leaf.variable)
+                    elif (memory := memory_of(leaf)) is not None:
+                        found += memory.variables()
     return found
 
 
@@ -1179,16 +1231,22 @@ class _Loop:
         else:
             self._scan(T.switch(_as_bool(start), many, none), go_on, None)
 
+    @property
+    def _ending(self) -> set[Any]:
+        """The memories of bools that end all loops of a call."""
+        trace = current()
+        return set() if trace is None else {trace.raised, trace.crowded}
+
     # --- one step
 
     def _settle(self, run: Callable[[], None], length: Any) -> None:
         """Trace the step until it is known what it changes."""
         for _ in range(8):
             try:
-                if self._once(run):
+                if self._once(run, length):
                     break
             except Exception as error:
-                if self._moved is None:
+                if self._moved is None or isinstance(error, NeedsMemory):
                     raise
                 # what needs to know the lengths of a step is written out
                 raise self._moved from error
@@ -1203,8 +1261,12 @@ class _Loop:
                             raise LoopError("it takes no step")
                         demand(f"{length.text} > 0")
 
-    def _once(self, run: Callable[[], None]) -> bool:
-        """Trace a step; return whether it changed only what was known to change."""
+    def _once(self, run: Callable[[], None], length: Any) -> bool:
+        """Trace a step; return whether it changed only what was known to change.
+
+        length: how many steps there are, or None.
+        """
+        added, known = lists.counts(), False
         first = self._first = next(Root.serials)
         values = list(self._before)
         for k, leaves in self._leaves.items():
@@ -1223,7 +1285,11 @@ class _Loop:
                 known = self._note(log, first)
                 if known:
                     self._outputs = self._collect()
+                    ends = self._stop is not None or not self._ending.isdisjoint(self._written)
+                    lists.repeat(added, length, ends)
             finally:
+                if not known:
+                    lists.reset(added)
                 _undo(log, first)
                 self._set(self._before)
         return known
@@ -1383,10 +1449,10 @@ class _Loop:
                     T.as_tensor_variable(np.asarray(True)) if stopped is True else stopped
                 )
                 ends = stopped if ends is None else T.or_(ends, stopped)
-        trace = current()
-        if trace is not None and trace.raised in self._written:
-            raised = self._outputs[trace.raised]
-            ends = raised if ends is None else T.or_(ends, raised)
+        for root in self._ending:
+            if root in self._written:
+                raised = self._outputs[root]
+                ends = raised if ends is None else T.or_(ends, raised)
         states: list[tuple[Any, Any, Any]] = []  # (placeholder, initial, after)
         fixed: dict[Any, Any] = {}
         targets: list[Any] = []
@@ -1900,6 +1966,19 @@ def _delayed(states: Sequence[tuple[Any, Any, Any]]) -> list[list[int]]:
         chains.append(chain)
     found = {k for chain in chains for k in chain}
     return [*chains, *([k] for k in builtins.range(len(states)) if k not in found)]
+
+
+@contextmanager
+def _in_branch() -> Iterator[None]:
+    trace = current()
+    if trace is None:
+        yield
+        return
+    trace.branches += 1
+    try:
+        yield
+    finally:
+        trace.branches -= 1
 
 
 @contextmanager

@@ -669,6 +669,8 @@ class _Converter(ast.NodeTransformer):
         assigned = self._assigned([node.target, *node.body])
         known = set(self.shared)
         iterated = self.visit(node.iter)
+        if isinstance(node.iter, ast.Name | ast.Attribute):
+            iterated = _located(_call("held", [iterated]), node)
         body = self._visited(node.body)
         target = copy.deepcopy(node.target)
         # a target may be a part of an array
@@ -722,6 +724,11 @@ class _Converter(ast.NodeTransformer):
     def visit_Try(self, node: ast.Try) -> Any:
         classes = [h.type or _hook("any_error") for h in node.handlers]
         node = self.generic_visit(node)  # type: ignore[assignment]
+        for handler in node.handlers:
+            name = handler.name or f"ow_error_{self._next()}"
+            handler.type, handler.name = handler.type or _hook("any_error"), name
+            noted = _located(ast.Expr(_call("caught", [_name(name)])), handler)
+            handler.body.insert(0, noted)
         if classes:
             handled = _call("handled", [_thunk(copy.deepcopy(c)) for c in classes])
             node.body.insert(0, _located(ast.Expr(handled), node))
@@ -745,9 +752,13 @@ class _Converter(ast.NodeTransformer):
             return node
         return _located(_call("attribute", [node.value, ast.Constant(node.attr)]), node)
 
+    def _is_loop(self, node: ast.ListComp | ast.GeneratorExp) -> bool:
+        """Return whether a comprehension may become a loop: calls in it assign no variables."""
+        return _is_plain(node) and not (self._by_calls and _has(node, (ast.Call,)))
+
     def _argument(self, node: ast.expr) -> ast.expr:
         """Return an argument of a call; a comprehension may become a loop there."""
-        if not isinstance(node, ast.ListComp | ast.GeneratorExp) or not _is_plain(node):
+        if not isinstance(node, ast.ListComp | ast.GeneratorExp) or not self._is_loop(node):
             return self.visit(node)  # type: ignore[no-any-return]
         python = copy.deepcopy(node)
         element = self._argument(node.elt) if isinstance(node.elt, ast.ListComp) else (
@@ -767,6 +778,18 @@ class _Converter(ast.NodeTransformer):
         given = ast.arguments([], [ast.arg("ow_items")], None, [], [], None, [])
         element.args.append(ast.Lambda(given, self.generic_visit(python)))
         return _located(element, node)  # type: ignore[no-any-return]
+
+    def visit_List(self, node: ast.List) -> Any:
+        made: Any = self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load):
+            return made
+        return _located(_call("list_", [made]), node)
+
+    def visit_ListComp(self, node: ast.ListComp) -> Any:
+        if not self._is_loop(node):
+            made: Any = self.generic_visit(node)
+            return _located(_call("list_", [made]), node)
+        return _located(_call("list_of", [self._argument(node)]), node)
 
     def visit_Call(self, node: ast.Call) -> Any:
         if isinstance(node.func, ast.Attribute):

@@ -26,6 +26,7 @@ from opwise.tracing import trees
 from opwise.tracing.calling import convert_function
 from opwise.tracing.control import Undefined
 from opwise.tracing.generators import TracedGenerator
+from opwise.tracing.lists import Deque, Memory, TracedList, memory_of
 from opwise.tracing.trace import (
     Demand,
     NeedsState,
@@ -49,6 +50,9 @@ from opwise.tracing.values import (
 #: what the fast path of a signature returns for arguments of another one
 MISS = object()
 
+#: how many items a list has room for at first, beyond those that it has, if only calls can tell how
+#: many are added
+FIRST_ROOM = 256
 #: how many signatures a call tries before it looks for its own
 MOST_RECENT = 4
 #: how many ways of passing arguments are kept
@@ -378,6 +382,7 @@ class Jit:
         """
         trace = Trace()
         trace.raised = Root(T.constant(np.asarray(False)))
+        trace.crowded = Root(T.constant(np.asarray(False)))
         inputs: list[Any] = []
         numbers: list[int] = []
         traced: list[Any] = []
@@ -397,6 +402,9 @@ class Jit:
                 continue
             if kind.sort == "array":
                 trace.orders[_order_text(k)] = leaf.flags.c_contiguous
+                trace.exact.append(f"v{k}.shape == {leaf.shape}")
+            elif kind.sort == "number":
+                trace.exact.append(f"v{k} != v{k}" if leaf != leaf else f"v{k} == {leaf!r}")
             made, variable = _argument(k, leaf, kind, paths[k][1])
             traced.append(made)
             if variable is not None:
@@ -406,7 +414,7 @@ class Jit:
             trace.state[id(owner), name] = value
             if type(value) is Traced and not value.scalar:
                 trace.state_arrays[id(_value_at(owner, name))] = value
-        arguments = trees.unflatten(structure, traced[:count])
+        arguments = trees.unflatten(structure, traced[:count], TracedList)
         containers = _containers(arguments, bound.arguments)
         trace.own.update((id(made), made) for made, _, _ in containers)
         call = inspect.BoundArguments(
@@ -426,6 +434,8 @@ class Jit:
             trace.restore()
         for _, held in trace.captured.values():
             inputs.append(held.root.variable)
+        trace.rooms.sort(key=lambda room: room.text is None)
+        inputs += [room.variable for room in trace.rooms]
         stats = self._recording()
         signature.compiled = compile_function(
             inputs,
@@ -576,6 +586,7 @@ class _Writer:
         #: {name of such a container: its expression}
         self._held: dict[str, str] = {}
         self._raised: int | None = None
+        self._crowded: int | None = None
         self._result = ""
 
     def give(self, name: str, value: Any) -> None:
@@ -595,6 +606,8 @@ class _Writer:
                 self._output(value.variable)  # all draws are made, used or not
         raised = signature._trace.raised
         self._raised = self._output(raised.variable) if raised and raised.version else None
+        crowded = signature._trace.crowded
+        self._crowded = self._output(crowded.variable) if crowded and crowded.version else None
         self._write_effects(containers)
         self._result = self._text_of(result)
 
@@ -624,6 +637,9 @@ class _Writer:
 
     def _write_items(self, now: Any, before: Any, text: str) -> None:
         """Write the statements that give a list or dict its items."""
+        if (memory := memory_of(now)) is not None:
+            self._effects.append(f"{text}[:] = {self._values_name(self._list_text(memory))}")
+            return
         if isinstance(now, dict):
             if list(now)[: len(before)] != list(before):
                 self._effects.append(f"{text}.clear()")
@@ -644,7 +660,9 @@ class _Writer:
 
     def _value(self, value: Any) -> str:
         """Return a name for a value that is computed before anything is changed."""
-        text = self._text_of(value)
+        return self._values_name(self._text_of(value))
+
+    def _values_name(self, text: str) -> str:
         return self._values.setdefault(text, f"x{len(self._values)}")
 
     def _output(self, variable: Any) -> int:
@@ -669,6 +687,12 @@ class _Writer:
             raise untraceable("A Generator cannot be returned.", "The caller has it already.")
         if id(value) in self._same:
             return self._same[id(value)]
+        if isinstance(value, Deque):
+            memory = value.memory
+            text = self._text_of(list(value)) if memory is None else self._list_text(memory)
+            return f"{self._constant(value.python)}({text})"
+        if (memory := memory_of(value)) is not None:
+            return self._list_text(memory)
         structure = trees.flatten(value)[1]
         if structure is not trees.LEAF:
             parts = [
@@ -699,6 +723,30 @@ class _Writer:
                 "Return the value, and make the text of it outside.",
             )
         return repr(value) if value is None or type(value) in (int, bool) else self._constant(value)
+
+    def _list_text(self, memory: Memory) -> str:
+        """Return the expression of a list whose items are in arrays."""
+        texts = []
+        for x, part in zip(memory.data, memory.parts, strict=True):
+            text = f"r[{self._output(memory.rows(x).variable)}]"
+            if part.kind.sort == "number":
+                texts.append(f"{text}.tolist()")
+                continue
+            for depth in range(len(part.dims) + 1):
+                text = f"list({text})" if not depth else f"list(map({'list'}, {text}))"
+                if depth > 1:
+                    raise untraceable(
+                        "A list of lists of lists of numpy's numbers cannot be returned.",
+                        "Return an array of it: numpy.array.",
+                    )
+            texts.append(text)
+        if memory.structure is trees.LEAF:
+            return texts[0]
+        rows = f"zip({', '.join(texts)})"
+        if all(part is trees.LEAF for part in memory.structure.parts):
+            return f"list({rows})"
+        self._given["unflatten"] = trees.unflatten
+        return f"[unflatten({self._constant(memory.structure)}, each) for each in {rows}]"
 
     def _constant(self, value: Any) -> str:
         name = f"k{len(self._given)}"
@@ -742,8 +790,9 @@ class _Writer:
             if not any(text in effect for effect in self._effects):
                 conditions.append(f"same_items({text}, {self._constant(before)})")
         assumed = sorted(signature._trace.assumed)
-        if any(kind.sort == "generator" for kind in self._kinds):
-            # a call that fails has drawn already: it cannot be made again
+        dropped = compiled.maker.optimized.lengths
+        if dropped or any(kind.sort == "generator" for kind in self._kinds):
+            # a call may succeed all the same, or one that fails has drawn already
             conditions += assumed
             assumed = []
         if self._changed:
@@ -758,8 +807,12 @@ class _Writer:
                     body.append(f"    if may_share(v{k}, v{other}): raise overlap(v{k}, v{other})")
         given["overlap"] = _overlap
         held = [self._constant(array_) for array_, _ in signature._trace.captured.values()]
-        arguments = ", ".join([*(f"v{k}" for k in numbers), *held])
+        rooms_known = [room.text for room in trace.rooms if room.text is not None]
+        arguments = ", ".join([*(f"v{k}" for k in numbers), *held, *rooms_known])
         call = f"compiled({arguments})"
+        if self._crowded is not None:
+            rooms = [FIRST_ROOM for room in trace.rooms if room.text is None]
+            given["compiled"] = _with_room(compiled, self._crowded, rooms)
         again = f"in_python({', '.join(f'a{k}' for k in range(self._count))})"
         handled = (Exception,) if self._raised is not None else tuple(trace.handled)
         states = []
@@ -908,6 +961,26 @@ def _containers(made: list[Any], names: Any) -> list[tuple[Any, Any, str]]:
     for k, value in enumerate(made[: len(names)]):
         visit(value, f"a{k}")
     return found
+
+
+def _with_room(compiled: Function, crowded: int, rooms: list[int]) -> Callable[..., Any]:
+    """Return a function that calls another one, with more room for lists until there is enough.
+
+    crowded: which of its results says that there was not. rooms: its last arguments at first.
+    """
+
+    def call(*args: Any) -> Any:
+        generators = [a.bit_generator for a in args if type(a) is np.random.Generator]
+        states = [generator.state for generator in generators]
+        while True:
+            results = compiled(*args, *rooms)
+            if not results[crowded]:
+                return results
+            rooms[:] = [4 * room for room in rooms]
+            for generator, state in zip(generators, states, strict=True):
+                generator.state = state
+
+    return call
 
 
 def _overlap(x: np.ndarray, y: np.ndarray) -> Exception:

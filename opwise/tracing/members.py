@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from opwise.tracing import shaping
+from opwise.tracing.lists import memory_of
 from opwise.tracing.reducing import number_from
 from opwise.tracing.values import (
     Number,
@@ -37,6 +38,8 @@ def contains(value: Any, container: Any) -> Any:
     """Return ``value in container``."""
     if type(container) is Traced or (type(container) is np.ndarray and type(value) is Traced):
         return number_from(np.any(np.equal(as_traced(container), value)))
+    if (memory := memory_of(container)) is not None:
+        return number_from(np.any(np.equal(memory.part(), value)))
     if not isinstance(container, _COLLECTIONS):
         return value in container
     items = list(container)

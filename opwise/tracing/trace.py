@@ -45,11 +45,25 @@ class Demand(NamedTuple):
 
 
 @dataclass
+class Room:
+    """How many items a call may add to a list.
+
+    variable: the number. text: a Python expression for it over the arguments; None if only a call
+    can tell: then it begins with a guess, and is made again with more room.
+    """
+
+    variable: Any
+    text: str | None = None
+
+
+@dataclass
 class Trace:
     """What one run of a function with traced values has found."""
 
     #: {expression: Demand}, in the order in which they were made
     demands: dict[str, Demand] = field(default_factory=dict)
+    #: expressions that say that arguments have these lengths, and are these numbers
+    exact: list[str] = field(default_factory=list)
     #: expressions that hold for these arguments and that the program may rely on: lengths other
     #: than 1. A call for which one does not hold fails, and is then traced again
     assumed: set[str] = field(default_factory=set)
@@ -59,9 +73,12 @@ class Trace:
     fallbacks: list[tuple[str, int, str]] = field(default_factory=list)
     #: {an expression that says that an argument lies in C's order: whether it does}
     orders: dict[str, bool] = field(default_factory=dict)
-    #: how many branches and loops that may not run are being traced: errors that depend on the
-    #: arguments of this call must not be raised in them
-    speculative: int = 0
+    #: when each of the branches and loops began, of those that are being traced and may not run
+    #: (as serials of memories): errors that depend on the arguments of this call must not be raised
+    #: in them
+    speculative: list[int] = field(default_factory=list)
+    #: how many branches are being traced
+    branches: int = 0
     #: how many Generators the function has made
     generators: int = 0
     #: {a function that is being traced: how many calls of it}
@@ -96,6 +113,12 @@ class Trace:
     #: the memory of a bool: whether a call is to run in Python, because values in arrays lead to an
     #: error of the program, or to a result of another type
     raised: Any = None
+    #: the memory of a bool: whether a list has got more items than there was room for
+    crowded: Any = None
+    #: how many items may be added to each list that grows
+    rooms: list[Room] = field(default_factory=list)
+    #: (list, its memory, its room) of the lists that statements make longer
+    growing: list[tuple[Any, Any, Room]] = field(default_factory=list)
     #: classes of errors that the program handles itself
     handled: list[type[BaseException]] = field(default_factory=list)
 
@@ -178,7 +201,7 @@ def assume(text: str) -> None:
 def is_speculative() -> bool:
     """Return whether what is traced may not run for the present arguments."""
     trace = current()
-    return trace is not None and trace.speculative > 0
+    return trace is not None and bool(trace.speculative)
 
 
 def recurs() -> bool:

@@ -7,6 +7,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 
+class OwnList(list[Any]):
+    """A list that a traced function makes; a leaf if its items are elsewhere, in ``memory``."""
+
+    memory: Any = None
+
+
 class Leaf:
     """The structure of a value that is no container."""
 
@@ -42,6 +48,11 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
 
 def _flatten(tree: Any, leaves: list[Any]) -> Structure:
     cls = type(tree)
+    if issubclass(cls, OwnList):
+        if tree.memory is not None:
+            leaves.append(tree)
+            return LEAF
+        cls = list
     if cls is tuple or cls is list or (isinstance(tree, tuple) and hasattr(cls, "_fields")):
         return Node(cls, (), tuple([_flatten(each, leaves) for each in tree]))
     if isinstance(tree, dict):
@@ -53,18 +64,20 @@ def _flatten(tree: Any, leaves: list[Any]) -> Structure:
     return LEAF
 
 
-def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
-    """Return the tree of a structure with these leaves."""
-    return _unflatten(structure, iter(leaves))
+def unflatten(structure: Structure, leaves: Iterable[Any], lists: type[list[Any]] = list) -> Any:
+    """Return the tree of a structure with these leaves. lists: the class of its lists."""
+    return _unflatten(structure, iter(leaves), lists)
 
 
-def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
+def _unflatten(structure: Structure, leaves: Iterator[Any], lists: type[list[Any]]) -> Any:
     if structure is LEAF:
         return next(leaves)
-    parts = [_unflatten(part, leaves) for part in structure.parts]
+    parts = [_unflatten(part, leaves, lists) for part in structure.parts]
     cls = structure.cls
-    if cls is tuple or cls is list:
-        return cls(parts)
+    if cls is list:
+        return lists(parts)
+    if cls is tuple:
+        return tuple(parts)
     if hasattr(cls, "_fields"):
         return cls(*parts)
     if issubclass(cls, dict):

@@ -62,7 +62,63 @@ def _sign(x: Tensor) -> Tensor:
 
 
 def _hypot(x: Tensor, y: Tensor) -> Tensor:
-    return numpy_elementwise("hypot", x.type.dtype, x, y)
+    """The length of a vector: the larger number times what cannot overflow."""
+    a, b = T.abs_(x), T.abs_(y)
+    most, least = T.maximum(a, b), T.minimum(a, b)
+    ratio = least / T.switch(T.eq(most, 0), np.ones((), x.type.dtype), most)
+    length = most * T.sqrt(1 + T.sqr(ratio))
+    endless = np.asarray(np.inf, x.type.dtype)
+    return T.switch(T.or_(T.isinf(a), T.isinf(b)), endless, length)
+
+
+def _is_negative(x: Tensor) -> Tensor:
+    """Return whether floats have a sign: that of -0.0 is seen in its inverse."""
+    one = np.ones((), x.type.dtype)
+    return T.or_(T.lt(x, 0), T.and_(T.eq(x, 0), T.lt(one / x, 0)))
+
+
+def _copysign(x: Tensor, y: Tensor) -> Tensor:
+    size = T.abs_(x)
+    return T.switch(_is_negative(y), T.neg(size), size)
+
+
+def _fmod(x: Tensor, y: Tensor) -> Tensor:
+    size = T.mod(T.abs_(x), T.abs_(y))
+    return T.switch(_is_negative(x), T.neg(size), size)
+
+
+def _floor_division(x: Tensor, y: Tensor) -> Tensor:
+    """Return ``x // y`` of floats, as numpy and Python round it."""
+    rest = _fmod(x, y)
+    quotient = (x - rest) / y
+    apart = T.and_(T.neq(rest, 0), T.neq(T.lt(y, 0), T.lt(rest, 0)))
+    quotient = quotient - T.cast(apart, x.type.dtype)
+    whole = T.floor(quotient)
+    # a quotient that was rounded may lie just below a number
+    whole = whole + T.cast(T.gt(quotient - whole, 0.5), x.type.dtype)
+    whole = T.switch(T.eq(quotient, 0), _copysign(quotient, x / y), whole)
+    return T.switch(T.eq(y, 0), x / y, whole)
+
+
+def _cbrt(x: Tensor) -> Tensor:
+    size = T.abs_(x)
+    first = T.pow(size, np.asarray(1 / 3, x.type.dtype))
+    known = T.or_(T.eq(size, 0), T.isinf(size))
+    square = T.switch(known, np.ones((), x.type.dtype), T.sqr(first))
+    root = T.switch(known, size, first - (first * square - size) / (3 * square))
+    return T.switch(T.lt(x, 0), T.neg(root), root)
+
+
+def _heaviside(x: Tensor, at_zero: Tensor) -> Tensor:
+    zero, one = (np.asarray(k, x.type.dtype) for k in (0, 1))
+    step = T.switch(T.eq(x, 0), at_zero, T.switch(T.lt(x, 0), zero, one))
+    return T.switch(T.isnan(x), x, step)
+
+
+def _ldexp(x: Tensor, power: Tensor) -> Tensor:
+    half = T.int_div(power, 2)  # in two steps, of which neither is beyond what floats hold
+    two = np.asarray(2, x.type.dtype)
+    return x * T.pow(two, half) * T.pow(two, power - half)
 
 
 def numpy_elementwise(name: str, dtype: Any, *inputs: Tensor) -> Tensor:
@@ -125,6 +181,9 @@ def _only_floats(name: str, made: Implementation) -> Implementation:
     return computed
 
 
+_float_floor_division = _only_floats("floor_divide", _floor_division)
+
+
 def _guarded_division(name: str, made: Implementation) -> Implementation:
     """Return a division of integers for divisors that are constants other than 0 and -1.
 
@@ -134,7 +193,7 @@ def _guarded_division(name: str, made: Implementation) -> Implementation:
     def divided(x: Tensor, y: Tensor) -> Tensor:
         dtype = x.type.dtype
         if _is_float(x):
-            return numpy_elementwise(name, dtype, x, y) if name != "remainder" else made(x, y)
+            return made(x, y) if name == "remainder" else _float_floor_division(x, y)
         value = T.extract_constant(y)
         if isinstance(value, np.ndarray | np.generic) and np.all(np.asarray(value) > 0):
             return made(x, y)
@@ -165,9 +224,6 @@ def _compared(name: str, made: Implementation) -> Implementation:
     def compare(x: Tensor, y: Tensor) -> Tensor:
         if x.type.dtype.startswith("complex") and name not in ("equal", "not_equal"):
             return numpy_elementwise(name, "bool", x, y)
-        if x is y and _is_float(x) and name not in ("less", "greater"):
-            # rewrites take a variable for equal to itself, and NaN is not
-            return T.isnan(x) if name == "not_equal" else T.invert(T.isnan(x))
         if x.type.dtype == y.type.dtype:
             return made(x, y)
         return numpy_elementwise(name, "bool", x, y)  # int64 with uint64
@@ -212,6 +268,11 @@ TABLE: dict[str, Implementation] = {
     "arccosh": T.arccosh,
     "arctanh": T.arctanh,
     "arctan2": T.arctan2,
+    "hypot": _only_floats("hypot", _hypot),
+    "copysign": _only_floats("copysign", _copysign),
+    "fmod": _only_floats("fmod", _fmod),
+    "cbrt": _only_floats("cbrt", _cbrt),
+    "heaviside": _only_floats("heaviside", _heaviside),
     "logaddexp": _logaddexp,
     "maximum": _by_two_dtypes(T.or_, T.maximum),
     "minimum": _by_two_dtypes(T.and_, T.minimum),

@@ -18,6 +18,7 @@ from opwise import tensor as T
 from opwise.graph.variable import Constant
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import Tensor
+from opwise.tracing import trees
 from opwise.tracing.trace import NeedsState, assume, current, demand, untraceable
 
 #: the hint of a number of which nothing is known while tracing
@@ -1014,6 +1015,8 @@ def as_traced(value: Any) -> Traced:
         return value
     if type(value) is Number:
         return Traced(Root(value.variable), (), (), False)
+    if isinstance(value, trees.OwnList) and value.memory is not None:
+        return value.memory.array()  # type: ignore[no-any-return]
     if isinstance(value, list | tuple) and _holds_traced(value):
         return HANDLERS.functions[np.stack]([as_traced(each) for each in value])
     if type(value) is np.ndarray:
@@ -1023,7 +1026,7 @@ def as_traced(value: Any) -> Traced:
 
 def _holds_traced(value: Any) -> bool:
     if isinstance(value, list | tuple):
-        return any(map(_holds_traced, value))
+        return getattr(value, "memory", None) is not None or any(map(_holds_traced, value))
     return type(value) in (Traced, Number)
 
 
