@@ -37,10 +37,12 @@ from opwise.tracing.values import (
     UNKNOWN,
     Number,
     Traced,
+    array,
     as_traced,
     call_function,
     captured,
     constant,
+    constant_of,
     dim_variable,
     hint_of,
     is_one,
@@ -163,6 +165,11 @@ def _by_implementation(function: Any, args: Any, kwargs: Any) -> Any:
 
 def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call a function, as converted text does."""
+    if any(isinstance(a, Steps) for a in args) and comprehensions.reads(function):
+        args = tuple(
+            Comprehension(lambda a=a: a, None, lambda item: item, list)
+            if isinstance(a, Steps) else a for a in args
+        )  # fmt: skip
     if any(type(a) is Comprehension for a in args):
         return comprehensions.call(function, args, kwargs, call)
     try:
@@ -184,6 +191,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             if type(owner) is np.ufunc:
                 return HANDLERS.ufunc(owner, function.__name__, args, kwargs)
     if isinstance(function, types.FunctionType):
+        if _is_of_scipy(function) and is_traced([*args, *kwargs.values()]):
+            return _of_scipy(function, args, kwargs)
         if _is_convertible(function) or (
             _is_of_numpy(function) and is_traced([*args, *kwargs.values()])
         ):
@@ -204,6 +213,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return made
     if type(function) is np.vectorize and is_traced(list(args)):
         return _vectorized(function, args, kwargs)
+    if isinstance(function, functools._lru_cache_wrapper) and current() is not None:
+        return _memoized(function, args, kwargs)
     if isinstance(function, functools.partial):
         return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
     _check_builtin(function)
@@ -215,6 +226,66 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if type(owner) is np.ndarray and current() is not None:
         return getattr(captured(owner), function.__name__)(*args, **kwargs)
     return _made(function, function(*args, **kwargs), args, kwargs)
+
+
+def _memoized(function: Any, args: Any, kwargs: Any) -> Any:
+    """Call a function with ``lru_cache``: it keeps what it returns in this trace, not beyond."""
+    trace = current()
+    assert trace is not None
+    if any(map(members.decided_by_calls, (*args, *kwargs.values()))):
+        if trace.speculative:
+            raise LoopError("it calls a function with lru_cache by a value that calls decide")
+        return call(function.__wrapped__, *args, **kwargs)
+    key = _key((args, tuple(kwargs.items())))
+    memos = trace.memos.setdefault(id(function), {})
+    try:
+        if key in memos:
+            return memos[key]
+    except TypeError:  # arrays have no hash, and lru_cache takes none
+        return function(*args, **kwargs)
+    made = call(function.__wrapped__, *args, **kwargs)
+    if not trace.speculative:
+        memos[key] = made
+    return made
+
+
+def _is_of_scipy(function: types.FunctionType) -> bool:
+    return function.__module__.partition(".")[0] == "scipy"
+
+
+def _of_scipy(function: types.FunctionType, args: Any, kwargs: Any) -> Any:
+    """Call a function of scipy: one of ``special`` that numpy's functions can write."""
+    own = _SPECIAL.get(function.__name__)
+    if own is None or ".special" not in function.__module__:
+        raise untraceable(
+            f"{function.__module__}.{function.__name__} cannot be traced: it is no ufunc.",
+            "Write it with functions of numpy, or use opwise.jit(fallback=True).",
+        )
+    return own(*args, **kwargs)
+
+
+def _logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
+    x = as_traced(a)
+    top = np.max(x, axis=axis, keepdims=True)  # type: ignore[call-overload]
+    top = np.where(np.isfinite(top), top, 0)
+    parts = np.exp(x - top)
+    total = np.sum(parts if b is None else parts * b, axis=axis, keepdims=True)
+    made: Any = np.log(total) + top
+    if keepdims:
+        return made
+    return np.squeeze(made) if axis is None else np.squeeze(made, axis=axis)
+
+
+def _log_softmax(x: Any, axis: Any = None) -> Any:
+    return x - _logsumexp(x, axis, keepdims=True)
+
+
+#: {a function of ``scipy.special``: what it is with functions of numpy}
+_SPECIAL: dict[str, Callable[..., Any]] = {
+    "logsumexp": _logsumexp,
+    "log_softmax": _log_softmax,
+    "softmax": lambda x, axis=None: np.exp(_log_softmax(x, axis)),
+}
 
 
 def _instance(cls: type, args: Any, kwargs: Any) -> Any:
@@ -379,6 +450,11 @@ def getitem(container: Any, key: Any) -> Any:
             )
     if isinstance(container, list | tuple) and type(key) is Traced:
         return container[operator.index(key)]
+    if isinstance(container, dict):
+        key = _key(key)
+    if isinstance(key, range | Steps) and type(container) in (Traced, np.ndarray):
+        key = np.array(key) if isinstance(key, range) else as_traced(list_(key))
+        return (container if type(container) is Traced else captured(container))[key]
     if isinstance(container, _CONCATENATORS) and is_traced(key):
         return convert_function(type(container).__getitem__).call(container, key)
     if isinstance(container, _GRIDS):
@@ -386,11 +462,21 @@ def getitem(container: Any, key: Any) -> Any:
         known = tuple(builtins.slice(*map(_known, (p.start, p.stop, p.step))) for p in parts)
         key = known if isinstance(key, tuple) else known[0]
     value = container[key]
+    if isinstance(container, (_CONCATENATORS, _GRIDS)) and current() is not None:
+        own = type(value)(map(constant, value)) if isinstance(value, list | tuple) else value
+        return constant(own) if type(own) is np.ndarray else own
     trace = current()
     if trace is not None and id(container) in trace.outside:
         if trace.outside[id(container)][0] is container:
             return read(container, key, value)
     return captured(value) if type(value) is np.ndarray and trace is not None else value
+
+
+def _key(key: Any) -> Any:
+    """Return the key of a dict as a value of Python."""
+    if type(key) is Number and (key.known or constant_of(key._variable) is not None):
+        return key.value("A key")
+    return tuple(map(_key, key)) if type(key) is tuple else key
 
 
 def _known(value: Any) -> Any:
@@ -489,6 +575,8 @@ def note_read(owner: Any, name: Any, value: Any) -> None:
 def setitem(container: Any, key: Any, value: Any) -> None:
     """Do ``container[key] = value``."""
     trace = current()
+    if isinstance(container, dict):
+        key = _key(key)
     if trace is not None and type(container) is not Traced:
         if isinstance(container, np.ndarray):
             raise untraceable(
@@ -670,6 +758,9 @@ def _least(name: str) -> Callable[..., Any]:
     def choose(*args: Any, key: Any = None, **keywords: Any) -> Any:
         if len(args) == 1:
             only = args[0]
+            if key is not None and (found := _keyed(only, key)) is not None:
+                items, keys = found
+                return items.item(number_from(getattr(np, f"arg{name}")(keys)))
             if key is None and (memory := memory_of(only)) is not None:
                 made = getattr(np, name)(memory.part())
                 return number_from(made) if memory.parts[0].kind.sort == "number" else made
@@ -891,6 +982,14 @@ _over_all(all, control.and_, np.all)
 @instead_of(sorted)
 def sorted_(values: Any, *, key: Any = None, reverse: Any = False) -> Any:
     """Return ``sorted``; traced numbers are sorted as an array."""
+    if key is not None and (found := _keyed(values, key)) is not None:
+        items, keys = found
+        order = np.argsort(keys[::-1] if reverse else keys, kind="stable")
+        if reverse:
+            order = (keys.dims[0] - 1 - order)[::-1]
+        made = TracedList()
+        extend(made, Steps(items.length, lambda k: items.item(number_from(order[k]))))
+        return made
     if isinstance(values, TracedList) and values.memory is not None and key is None:
         made = values.copy()
         made.sort(reverse=reverse)
@@ -903,6 +1002,39 @@ def sorted_(values: Any, *, key: Any = None, reverse: Any = False) -> Any:
     made = np.sort(as_traced(values))
     items = list(made[::-1] if reverse else made)
     return [number_from(item) for item in items] if numbers else items
+
+
+def _keyed(values: Any, key: Any) -> tuple[Any, Any] | None:
+    """Return (items, the array of their keys), if calls decide the keys; else None."""
+    steps = control.steps_of(values) if current() is not None else None
+    if steps is None:
+        return None
+    length = steps.length
+    if type(length) is not Number and length <= control.UNROLLED:
+        if not is_traced([call(key, steps.item(k)) for k in range(length)]):
+            return None
+    made = TracedList()
+    try:
+        extend(made, Steps(length, lambda k: call(key, steps.item(k))))
+    except (LoopError, TracingError):
+        return None
+    return steps, as_traced(made)
+
+
+@instead_of(map)
+def map_(function: Any, *values: Any, **keywords: Any) -> Any:
+    """Return ``map``."""
+    if current() is None:
+        return map(function, *values, **keywords)
+    items = zip_(*values, **keywords) if len(values) > 1 else values[0]
+    if len(values) == 1:
+        steps = _lazy(items)
+        if steps is None:
+            return (call(function, item) for item in items)
+        return Steps(steps.length, lambda k: call(function, steps.item(k)))
+    if isinstance(items, Steps):
+        return Steps(items.length, lambda k: call(function, *items.item(k)))
+    return (call(function, *each) for each in items)
 
 
 @instead_of(round)
@@ -976,6 +1108,83 @@ for _name, _ufunc in {
     "copysign": np.copysign, "fmod": np.fmod, "cbrt": np.cbrt,
 }.items():  # fmt: skip
     _of_math(_name, _ufunc)
+
+
+def _of_one(made: Any) -> Any:
+    return lambda x: array(made(x.variable), x.dims, True)
+
+
+for _name, _special in {
+    "erf": T.erf, "erfc": T.erfc, "gamma": T.gamma, "lgamma": T.gammaln,
+}.items():  # fmt: skip
+    _of_math(_name, _of_one(_special))
+
+
+def _by_loops(python: Any) -> Callable[[Any], Any]:
+    """Register a function that computes another one for ints that calls decide, by loops."""
+
+    def register(function: types.FunctionType) -> Any:
+        def compute(*args: Any) -> Any:
+            if not is_traced(list(args)):
+                return python(*args)
+            if function not in _converted:
+                make, text, codes = convert.convert(function, HOOKS)
+                _own_codes.update(codes)
+                _converted[function] = Converted(function, make, text)
+            return _converted[function].call(*args)
+
+        TABLE[python] = compute
+        return function
+
+    return register
+
+
+@_by_loops(math.gcd)
+def gcd(a: int, b: int) -> int:
+    """Return ``math.gcd``."""
+    a, b = abs(a), abs(b)
+    while b != 0:
+        a, b = b, a % b
+    return a
+
+
+@_by_loops(math.factorial)
+def factorial(n: int) -> int:
+    """Return ``math.factorial``."""
+    if n < 0:
+        raise ValueError("factorial() not defined for negative values")
+    if n > 20:
+        raise OverflowError("it is more than 64 bits hold")
+    result = 1
+    for k in range(2, n + 1):
+        result *= k
+    return result
+
+
+@_by_loops(math.comb)
+def comb(n: int, k: int) -> int:
+    """Return ``math.comb``."""
+    if n < 0 or k < 0:
+        raise ValueError("n and k must be non-negative integers")
+    if n > 61:
+        raise OverflowError("it may be more than 64 bits hold")
+    result = 1
+    for i in range(k):
+        result = result * (n - i) // (i + 1)
+    return result
+
+
+@_by_loops(math.isqrt)
+def isqrt(n: int) -> int:
+    """Return ``math.isqrt``."""
+    if n < 0:
+        raise ValueError("isqrt() argument must be nonnegative")
+    root = int(math.sqrt(n))
+    if root * root > n:
+        root -= 1
+    if (root + 1) * (root + 1) <= n:
+        root += 1
+    return root
 
 
 def _rounded(name: str, ufunc: Any) -> None:

@@ -213,6 +213,11 @@ _PYTHON: dict[Any, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+def reads(function: Any) -> bool:
+    """Return whether a function reads all of a comprehension."""
+    return (isinstance(function, Hashable) and function in _PYTHON) or _reads_arrays(function)
+
+
 def call(function: Any, args: Iterable[Any], kwargs: dict[str, Any], python: Any) -> Any:
     """Call a function with comprehensions as loops where it reads all of them; else ``python``."""
     args = list(args)

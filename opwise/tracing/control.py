@@ -414,6 +414,11 @@ def if_statement(
 
     names: the variables that it assigns and that others read.
     """
+    trace = current()
+    inside_itself = trace is not None and recurs()
+    if inside_itself and type(test) is Number and test.known and not trace.speculative:  # type: ignore[union-attr]
+        (then if _decided(test) else other)()  # both branches together would never end
+        return
     made = condition(test)
     if isinstance(made, bool):
         (then if made else other)()
@@ -520,6 +525,9 @@ def _join_branches(
     pairs: list[tuple[Any, Any]] = []
     makers: list[Callable[[list[Any]], Any]] = []
     for name, a, b in zip(names, one[0], two[0], strict=True):
+        if isinstance(a, Undefined) is not isinstance(b, Undefined):
+            makers.append(_half_defined(name, test, a, b))
+            continue
         makers.append(_joiner(name, given, a, b, pairs))
     roots = list({**one[1], **two[1]})
     places = {}
@@ -754,6 +762,31 @@ def _is_safe(variables: Sequence[Any], known: Sequence[Any], most: int = 30) -> 
     return True
 
 
+class _HasValue(Assert):
+    """A variable of the program, which has a value if a condition holds."""
+
+    def failure(self) -> Exception:
+        return UnboundLocalError(self.msg)
+
+
+def _half_defined(name: str, test: Any, a: Any, b: Any) -> Callable[[list[Any]], Any]:
+    """Return a function that gives a variable that has a value in one branch only."""
+    value = b if isinstance(a, Undefined) else a
+    if name == "ow_value":  # a flag says whether it is used
+        return lambda chosen: value
+    if not is_numeric(value):
+        return lambda chosen: Undefined(name, "has a value in one branch of an if only.")
+    has = _as_bool(test) if value is a else T.invert(_as_bool(test))
+    found = as_kind(value)
+    check = _HasValue(
+        f"cannot access local variable '{name}' where it is not associated with a value"
+    )
+    made = found.value(check(found.variable(value), has))
+    if type(made) is Traced and not made.scalar:
+        made.root.uncertain = "to which one branch of an if has given a value"
+    return lambda chosen: made
+
+
 def _joiner(
     name: str, given: Any, a: Any, b: Any, pairs: list[tuple[Any, Any]]
 ) -> Callable[[list[Any]], Any]:
@@ -762,12 +795,6 @@ def _joiner(
         return lambda chosen: a
     if isinstance(a, Undefined) and isinstance(b, Undefined):
         return lambda chosen: a
-    if isinstance(a, Undefined) or isinstance(b, Undefined):
-        if name == "ow_value":  # a flag says whether it is used
-            value = b if isinstance(a, Undefined) else a
-            return lambda chosen: value
-        why = "has a value in one branch of an if only."
-        return lambda chosen: Undefined(name, why)
     if isinstance(a, list | tuple | dict) or (hasattr(a, "__dataclass_fields__")):
         leaves, structure = trees.flatten(a)
         more, same = trees.flatten(b)
@@ -1664,6 +1691,11 @@ class _Loop:
                 )
             if type(dim) is Number:
                 demand(f"{dim.text} > 0")
+        made = [as_kind(leaf).variable(leaf) for leaf in leaves]
+        if any(v.owner is not None and isinstance(v.owner.op, _HasValue) for v in ancestors(made)):
+            raise LoopError(
+                f"{name} may have no value after a step", f"Give {name} a value before the loop."
+            )
         kinds = [as_kind(leaf) for leaf in leaves]
         for kind in kinds:
             for d in kind.dims:

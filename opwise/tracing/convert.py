@@ -231,7 +231,7 @@ class _Matches(ast.NodeTransformer):
 
 
 def _is_true(test: ast.expr) -> bool:
-    return isinstance(test, ast.Constant) and test.value is True
+    return isinstance(test, ast.Constant) and bool(test.value)
 
 
 # --- jumps ----------------------------------------------------------------------------------------
@@ -441,6 +441,8 @@ def _returns(body: list[ast.stmt]) -> bool:
     last = body[-1]
     if isinstance(last, ast.Return | ast.Raise):
         return True
+    if isinstance(last, ast.While):  # only a return ends it
+        return _is_true(last.test) and not _has(last.body, (ast.Break,), _LOOPS)
     return isinstance(last, ast.If) and _returns(last.body) and _returns(last.orelse)
 
 

@@ -10,7 +10,7 @@ import math
 import re
 import types
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -711,6 +711,12 @@ class _Writer:
                 f"The function makes a {type(value).__name__} that holds traced arrays, and "
                 "returns or keeps it.",
                 "Return the arrays, or make the class a dataclass.",
+            )
+        if isinstance(value, Iterator):
+            raise untraceable(
+                f"The function returns an iterator ({type(value).__name__}), which would give "
+                "values that are not known while it is traced.",
+                "Return a list, or an array.",
             )
         if isinstance(value, np.ndarray):
             # a new array each time, as the function would make one

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -65,7 +66,7 @@ class NumpyCall(Op):
         ])  # fmt: skip
 
     def __str__(self) -> str:
-        return f"numpy.{self.name}"
+        return self.name if self.name.startswith("scipy.") else f"numpy.{self.name}"
 
 
 # --- derivatives ----------------------------------------------------------------------------------
@@ -218,7 +219,10 @@ def _prepared(name: str, constants: Any, types: Any) -> tuple[Any, tuple[np.dtyp
 
 
 def numpy_function(name: str) -> Any:
-    """Return the function of numpy with a dotted name, or one of this module."""
+    """Return the function of numpy with a dotted name, one of scipy, or one of this module."""
+    if name.startswith("scipy."):
+        module, _, function = name.rpartition(".")
+        return getattr(importlib.import_module(module), function)
     return OWN.get(name) or functools.reduce(getattr, name.split("."), np)
 
 

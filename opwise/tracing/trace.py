@@ -67,6 +67,8 @@ class Trace:
     #: expressions that hold for these arguments and that the program may rely on: lengths other
     #: than 1. A call for which one does not hold fails, and is then traced again
     assumed: set[str] = field(default_factory=set)
+    #: {id of a function with ``lru_cache``: {its arguments: what it has returned}}
+    memos: dict[int, dict[Any, Any]] = field(default_factory=dict)
     #: counts the writes to arrays; loops and branches see by it what they change
     written: list[Any] = field(default_factory=list)
     #: parts that run in numpy, as (file, line, what)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from opwise import tensor as T
+from opwise.tensor.elemwise import elemwise as scalar_elemwise
+from opwise.tensor.nnet.sigm import sigmoid
 from opwise.tensor.variable import Tensor
 from opwise.tracing.indexing import add_at, broadcast, cast_into, converted, write_broadcast
 from opwise.tracing.ops import numpy_call
@@ -106,7 +109,13 @@ def _cbrt(x: Tensor) -> Tensor:
     known = T.or_(T.eq(size, 0), T.isinf(size))
     square = T.switch(known, np.ones((), x.type.dtype), T.sqr(first))
     root = T.switch(known, size, first - (first * square - size) / (3 * square))
-    return T.switch(T.lt(x, 0), T.neg(root), root)
+    return T.switch(_is_negative(x), T.neg(root), root)
+
+
+def _xlogy(x: Tensor, y: Tensor) -> Tensor:
+    zero = T.and_(T.eq(x, 0), T.invert(T.isnan(y)))
+    one = np.ones((), x.type.dtype)
+    return T.switch(zero, np.zeros((), x.type.dtype), x * T.log(T.switch(zero, one, y)))
 
 
 def _heaviside(x: Tensor, at_zero: Tensor) -> Tensor:
@@ -307,6 +316,23 @@ TABLE: dict[str, Implementation] = {
     "degrees": T.rad2deg,
 }
 
+TABLE |= {
+    f"scipy.special.{name}": _only_floats(f"scipy.special.{name}", made)
+    for name, made in {
+        "erf": T.erf, "erfc": T.erfc, "erfcx": T.erfcx, "erfinv": T.erfinv, "erfcinv": T.erfcinv,
+        "gamma": T.gamma, "gammaln": T.gammaln, "psi": T.psi, "digamma": T.psi,
+        "gammainc": T.gammainc, "gammaincc": T.gammaincc, "betainc": T.betainc,
+        "j0": T.j0, "j1": T.j1, "jv": T.jv, "i0": T.i0, "i1": T.i1, "iv": T.iv, "kve": T.kve,
+        "hyp2f1": T.hyp2f1, "owens_t": T.owens_t, "expit": sigmoid, "xlogy": _xlogy,
+        "log1p": T.log1p, "expm1": T.expm1, "exp2": T.exp2, "cbrt": _cbrt,
+        "logit": lambda x: T.log(x) - T.log1p(T.neg(x)),
+        "ndtr": lambda x: T.erfc(x * np.asarray(-(0.5**0.5), x.type.dtype)) * 0.5,
+        "entr": lambda x: T.switch(T.lt(x, 0), np.asarray(-np.inf, x.type.dtype),
+                                   T.neg(scalar_elemwise("xlogx")(T.maximum(x, 0)))),
+        "betaln": lambda x, y: T.gammaln(x) + T.gammaln(y) - T.gammaln(x + y),
+    }.items()
+}  # fmt: skip
+
 #: ufuncs whose results for complex numbers, or for another dtype, are numpy's own
 _ONLY_BY_NUMPY = {
     (name, dtype) for name in ("sign", "rint") for dtype in ("complex64", "complex128")
@@ -371,6 +397,7 @@ def elementwise(
     ufunc: Any, inputs: Sequence[Any], dtype: Any = None, casting: Any = "same_kind"
 ) -> list[Traced]:
     """Return the results of a ufunc, as new arrays."""
+    name = _name_of(ufunc)
     operands = [_operand(x) for x in inputs]
     entries = (*map(dtype_entry, operands), *[None] * ufunc.nout)
     keywords: dict[str, Any] = {"casting": casting}
@@ -390,21 +417,32 @@ def elementwise(
     contiguous = common_order(given, len(dims))
     results = loop[ufunc.nin :]
     made_variables: Sequence[Tensor]
-    implementation = TABLE.get(ufunc.__name__) if ufunc.nout == 1 else None
-    names = {(ufunc.__name__, each.name) for each in loop}
-    if implementation is None or names & _ONLY_BY_NUMPY:
+    implementation = TABLE.get(name) if ufunc.nout == 1 else None
+    if implementation is None or {(name, each.name) for each in loop} & _ONLY_BY_NUMPY:
         ones = [
             all(column) for column in zip(*(v.type.broadcastable for v in variables), strict=True)
         ]
-        made_variables = numpy_call(
-            ufunc.__name__, variables, [(each.name, ones) for each in results]
-        )
+        made_variables = numpy_call(name, variables, [(each.name, ones) for each in results])
     else:
         made_variables = [implementation(*variables)]
     return [
         array(converted(v, d), dims, not dims, contiguous)
         for v, d in zip(made_variables, results, strict=True)
     ]
+
+
+def _name_of(ufunc: Any) -> str:
+    """Return the name of a ufunc of numpy, or of ``scipy.special``. Raises TracingError."""
+    name = str(ufunc.__name__)
+    if getattr(np, name, None) is ufunc:
+        return name
+    special = sys.modules.get("scipy.special")
+    if special is not None and getattr(special, name, None) is ufunc:
+        return f"scipy.special.{name}"
+    raise untraceable(
+        f"{name} is a ufunc that neither numpy nor scipy.special has.",
+        "Write it with functions of numpy, or use opwise.jit(fallback=True).",
+    )
 
 
 def check_casting(

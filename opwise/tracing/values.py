@@ -103,7 +103,7 @@ class Number:
     the shapes of arguments. origin: for a length, another one and how much shorter it is.
     """
 
-    __slots__ = ("_variable", "hint", "kind", "of_lengths", "origin", "text")
+    __slots__ = ("_variable", "affine", "depth", "hint", "kind", "of_lengths", "origin", "text")
 
     def __init__(
         self,
@@ -117,6 +117,10 @@ class Number:
         self.kind, self.hint, self.text, self.of_lengths = kind, hint, text, of_lengths
         self.origin = origin
         self._variable = variable
+        #: (the text of another number, by how much it differs from that), or None
+        self.affine: tuple[str, int] | None = None
+        #: how many functions call each other to make the variable
+        self.depth = 0
 
     @property
     def variable(self) -> Tensor:
@@ -128,6 +132,10 @@ class Number:
             made = T.cast(made, NUMBER_DTYPES[self.kind])
         self._variable = made
         return made
+
+    def settle(self) -> None:
+        """Make the variable now."""
+        self._variable, self.depth = self.variable, 0
 
     @property
     def known(self) -> bool:
@@ -295,6 +303,8 @@ _OPERATIONS: dict[str, tuple[Callable[..., Any], str, Callable[..., Tensor]]] = 
     "ge": (operator.ge, ">=", T.ge),
 }
 _BITWISE = frozenset(("and", "or", "xor"))
+#: how many functions may call each other to make the variable of a number
+MOST_DEPTH = 32
 #: the longest expression by which a number follows from arguments: Python cannot read deeper ones
 MOST_TEXT = 800
 
@@ -345,26 +355,48 @@ def number_operation(name: str, a: Any, b: Any) -> Any:
             kind = "f"
     numbers = [each for each in (a, b) if type(each) is Number]
     known = all(each.known for each in numbers)
-    hint, text = UNKNOWN, None
+    if name in ("truediv", "floordiv", "mod") and type(b) is Number:
+        trace = current()
+        if trace is not None and any(issubclass(ZeroDivisionError, e) for e in trace.handled):
+            leave_to_python(T.eq(number_variable(b), 0))
+    hint, text, affine = UNKNOWN, None, None
     if known:
         hint = python(*(x.hint if type(x) is Number else x for x in (a, b)))
         text = f"({number_text(a)} {symbol} {number_text(b)})"
+        if (affine := _affine(name, a, b)) is not None:  # one text, however it is computed
+            base, by = affine
+            text = f"({base} {'-' if by < 0 else '+'} {abs(by)})" if by else base
     inside = kind
     if compares and kind == "b":
         inside = "i"
     of_lengths = known and all(each.of_lengths for each in numbers)
     if text is not None and len(text) > MOST_TEXT and not of_lengths:
         hint, text = UNKNOWN, None
-    return settled(
-        Number(
-            "b" if compares else kind,
-            lambda: made(number_variable(a, inside), number_variable(b, inside)),
-            hint,
-            text,
-            of_lengths,
-            _moved_length(name, a, b),
-        )
+    result = Number(
+        "b" if compares else kind,
+        lambda: made(number_variable(a, inside), number_variable(b, inside)),
+        hint,
+        text,
+        of_lengths,
+        _moved_length(name, a, b),
     )
+    result.affine = affine if known else None
+    result.depth = 1 + max(each.depth for each in numbers)
+    if result.depth > MOST_DEPTH:
+        result.settle()
+    return settled(result)
+
+
+def _affine(name: str, a: Any, b: Any) -> tuple[str, int] | None:
+    """Return (the text of a number, by how much another one is more), for sums with an int."""
+    if name == "add" and type(a) is int:
+        a, b = b, a
+    if name not in ("add", "sub") or type(a) is not Number or type(b) is not int:
+        return None
+    if a.kind != "i" or a.text is None:
+        return None
+    base, offset = a.affine or (a.text, 0)
+    return base, offset + (b if name == "add" else -b)
 
 
 def settled(number: Number) -> Any:
