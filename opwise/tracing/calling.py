@@ -250,7 +250,7 @@ def _memoized(function: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _is_of_scipy(function: types.FunctionType) -> bool:
-    return function.__module__.partition(".")[0] == "scipy"
+    return (function.__module__ or "").partition(".")[0] == "scipy"
 
 
 def _of_scipy(function: types.FunctionType, args: Any, kwargs: Any) -> Any:

@@ -525,6 +525,10 @@ def _join_branches(
     pairs: list[tuple[Any, Any]] = []
     makers: list[Callable[[list[Any]], Any]] = []
     for name, a, b in zip(names, one[0], two[0], strict=True):
+        a, b = (
+            Undefined(name, HALF) if x is not other and _is_half_defined(x) else x
+            for x, other in ((a, b), (b, a))
+        )
         if isinstance(a, Undefined) is not isinstance(b, Undefined):
             makers.append(_half_defined(name, test, a, b))
             continue
@@ -769,13 +773,29 @@ class _HasValue(Assert):
         return UnboundLocalError(self.msg)
 
 
+#: why a variable has no value after a branch
+HALF = "has a value in one branch of an if only."
+
+
+def _is_half_defined(value: Any) -> bool:
+    """Return whether a variable has a value in some calls only: a branch would compute it."""
+    variable = value.variable if type(value) in (Number, Traced) else None
+    return (
+        variable is not None
+        and variable.owner is not None
+        and isinstance(variable.owner.op, _HasValue)
+    )
+
+
 def _half_defined(name: str, test: Any, a: Any, b: Any) -> Callable[[list[Any]], Any]:
     """Return a function that gives a variable that has a value in one branch only."""
     value = b if isinstance(a, Undefined) else a
     if name == "ow_value":  # a flag says whether it is used
         return lambda chosen: value
     if not is_numeric(value):
-        return lambda chosen: Undefined(name, "has a value in one branch of an if only.")
+        return lambda chosen: Undefined(name, HALF)
+    if any(isinstance(x, Undefined) and object.__getattribute__(x, "_why")[1] for x in (a, b)):
+        return lambda chosen: Undefined(name, HALF)
     has = _as_bool(test) if value is a else T.invert(_as_bool(test))
     found = as_kind(value)
     check = _HasValue(

@@ -21,6 +21,7 @@ from opwise.compile.function import function as compile_function
 from opwise.config import config
 from opwise.errors import TracingError
 from opwise.graph.type import generic
+from opwise.modes.mode import get_default_mode
 from opwise.tensor.type import tensor_type
 from opwise.tracing import trees
 from opwise.tracing.calling import convert_function
@@ -440,7 +441,7 @@ class Jit:
         signature.compiled = compile_function(
             inputs,
             writer.outputs,
-            mode=self._mode,
+            mode=_default_mode() if self._mode is None else self._mode,
             name=self.function.__name__,
             profile=stats,
             on_unused_input="ignore",
@@ -480,6 +481,27 @@ class Jit:
 
             self._stats = ProfileStats(message=self.function.__name__)
         return self._stats if self._stats is not None else self._profile
+
+
+def _default_mode() -> Any:
+    """Return the mode of the flags; one that they name, with sums of floats as they are written.
+
+    ``(x + y) - x`` is y only without rounding.
+    """
+    mode = get_default_mode()
+    if not isinstance(config.mode, str):
+        return mode
+    found = _modes.get(id(mode))
+    if found is None or found[0] is not mode:
+        found = _modes[id(mode)] = (
+            mode,
+            mode.excluding("local_add_canonizer").including("sums_as_written"),
+        )
+    return found[1]
+
+
+#: {id of a default mode: (it, the same with sums as they are written)}
+_modes: dict[int, tuple[Any, Any]] = {}
 
 
 def _paths(names: list[str], structure: Any) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ it. Writes into these are found by loops and branches as those into other arrays
 from __future__ import annotations
 
 import collections
+import copy
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from opwise.tracing.kinds import Kind, LoopError, as_kind, is_numeric, stepped
 from opwise.tracing.reducing import number_from
 from opwise.tracing.trace import Room, current, untraceable
 from opwise.tracing.values import (
+    HANDLERS,
     UNKNOWN,
     Number,
     Root,
@@ -274,6 +276,29 @@ class Memory:
             kind = Kind("array", part.kind.type.dtype, x.dims)
             data.append(x if x.dtype == np.dtype(kind.what) else kind.value(kind.variable(x)))
         return Memory(self.structure, parts, data, self.size)
+
+
+def _of_python(name: str) -> Callable[..., Any]:
+    python = getattr(list, name)
+
+    def method(self: Any, *args: Any) -> Any:
+        if self.stored(f"calls {name}") is not None:
+            self.in_python(f"list.{name}")
+        return python(self, *args)
+
+    return method
+
+
+def _reading(name: str) -> Callable[..., Any]:
+    python = getattr(list, name)
+
+    def method(self: Any, *args: Any) -> Any:
+        for each in (self, *args):
+            if isinstance(each, TracedList):
+                each.in_python(f"list.{name}")
+        return python(self, *args)
+
+    return method
 
 
 class TracedList(trees.OwnList):
@@ -550,42 +575,15 @@ class TracedList(trees.OwnList):
     def __deepcopy__(self, memo: Any) -> TracedList:
         if self.memory is not None:
             return self.copy()
-        from opwise.tracing.calling import copy_
+        return TracedList(
+            HANDLERS.methods["copy"](each) if type(each) is Traced else copy.deepcopy(each, memo)
+            for each in self
+        )
 
-        return TracedList([copy_(each, memo) for each in self])
-
+    insert, remove = _of_python("insert"), _of_python("remove")
+    __lt__, __le__ = _reading("__lt__"), _reading("__le__")
+    __gt__, __ge__ = _reading("__gt__"), _reading("__ge__")
     __hash__ = None  # type: ignore[assignment]
-
-
-def _of_python(name: str) -> Callable[..., Any]:
-    python = getattr(list, name)
-
-    def method(self: TracedList, *args: Any) -> Any:
-        if self.stored(f"calls {name}") is not None:
-            self.in_python(f"list.{name}")
-        return python(self, *args)
-
-    return method
-
-
-for _name in ("insert", "remove"):
-    setattr(TracedList, _name, _of_python(_name))
-
-
-def _reading(name: str) -> Callable[..., Any]:
-    python = getattr(list, name)
-
-    def method(self: TracedList, *args: Any) -> Any:
-        for each in (self, *args):
-            if isinstance(each, TracedList):
-                each.in_python(f"list.{name}")
-        return python(self, *args)
-
-    return method
-
-
-for _name in ("__lt__", "__le__", "__gt__", "__ge__"):
-    setattr(TracedList, _name, _reading(_name))
 
 
 class Deque(TracedList):

@@ -76,6 +76,12 @@ def local_add_canonizer(fgraph: FunctionGraph, node: Apply) -> Replacements:
     return for_output(node, SUMS(node))
 
 
+@rule("row:add", "row:sub", "row:neg", stage={"canonicalize": ("sums_as_written",)})
+def local_integer_add_canonizer(fgraph: FunctionGraph, node: Apply) -> Replacements:
+    """Brings sums of integers into one form, for modes that leave those of floats as written."""
+    return for_output(node, SUMS(node)) if _is_itself(node.outputs[0]) else None
+
+
 @rule("row:mul", "row:true_div", "row:inv", stage="canonicalize")
 def local_mul_canonizer(fgraph: FunctionGraph, node: Apply) -> Replacements:
     """Brings products into one form: a number first, no factors that cancel, no products inside."""
