@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -44,8 +45,12 @@ def nutpie_model(model: Any, mode: Any = "OPWISE") -> Any:
         model=model, jitter_rvs=set(model.free_RVs), return_transformed=True
     )
 
+    # nutpie asks for points from the thread of each chain; a function of PyTensor has one storage
+    one_at_a_time = threading.Lock()
+
     def initial_point(seed: int) -> np.ndarray:
-        values = initial(seed)
+        with one_at_a_time:
+            values = initial(seed)
         return np.concatenate([np.ravel(values[var.name]) for var in free]).astype("float64")
 
     def make_density() -> Callable[[np.ndarray], tuple[float, np.ndarray]]:

@@ -1,6 +1,8 @@
 """Models of PyMC under opwise: log-densities, gradients, draws, samplers, profiles."""
 
+import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -115,6 +117,20 @@ def test_nutpie_samples_models():
         pm.Poisson("n", 3)
     with pytest.raises(ValueError, match="n are discrete"):
         opwise.pytensor.nutpie_model(counted)
+
+
+def test_chains_get_their_first_points_in_threads():
+    pytest.importorskip("nutpie", reason="nutpie is not installed")
+    model = opwise.pytensor.nutpie_model(eight_schools())
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(6) as pool:
+            points = list(pool.map(model._make_initial_points, range(300)))
+    finally:
+        sys.setswitchinterval(interval)
+    for seed in (0, 299):
+        np.testing.assert_array_equal(points[seed], model._make_initial_points(seed))
 
 
 def test_profiles_name_lines_of_the_model(capsys):
