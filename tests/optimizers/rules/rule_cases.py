@@ -322,6 +322,11 @@ RULES = {
         lambda x: x + x,
         "",
     ),
+    "local_integer_add_canonizer": (
+        lambda i: i - 1,
+        lambda x: x - 1,
+        "",
+    ),
     "local_mul_canonizer": (
         lambda x: x / x,
         lambda x: x / 0,

@@ -32,6 +32,8 @@ EXACT = [
     # sums: a number first, sums of sums flat
     ("local_add_canonizer", lambda x: x + 1, "add(1.0, x)"),
     ("local_add_canonizer", lambda x: 1 + x + 2, "add(3.0, x)"),
+    ("local_integer_add_canonizer", lambda i: 1 + i + 2, "add(3, i)"),
+    ("local_integer_add_canonizer", lambda x, y: x + y - x, None),
     ("local_add_canonizer", lambda x: x - 1, "add(-1.0, x)"),
     ("local_add_canonizer", lambda x, y: x - 1 - y, "sub(add(-1.0, x), y)"),
     ("local_add_canonizer", lambda x: 2 - x, "sub(2.0, x)"),
@@ -146,6 +148,9 @@ EXACT = [
     ("local_useless_elemwise", lambda i: eq(i, i), "second(i, True)"),
     ("local_useless_elemwise", lambda i: neq(i, i), "second(i, False)"),
     ("local_useless_elemwise", lambda i, j: eq(i, j), None),
+    # NaN is not equal to itself
+    ("local_useless_elemwise", lambda x: [eq(x, x), neq(x, x)], None),
+    ("local_useless_elemwise_comparison", lambda x: [x <= x, x >= x], None),
     ("local_useless_elemwise", lambda p: p & p, "p"),
     ("local_useless_elemwise", lambda i: i | i, "i"),
     ("local_useless_elemwise", lambda i: i ^ i, "second(i, 0)"),
@@ -287,8 +292,6 @@ FINITE = [
     ),
     ("local_greedy_distributor", lambda x, y: (x / 2.0 + y) * 2.0, None),
     ("local_func_inv", lambda x: T.tanh(T.arctanh(x / 4)), "true_div(x, 4)"),
-    ("local_useless_elemwise", lambda x: eq(x, x), "second(x, True)"),
-    ("local_useless_elemwise_comparison", lambda x: x <= x, "second(x, True)"),
     (
         "local_mul_switch_sink",
         lambda p, x, y: switch(p, x, 0) * y,
