@@ -816,11 +816,13 @@ def list_(values: Any = ()) -> Any:
     return own_list(values)
 
 
-TABLE[collections.deque] = lambda values=(), maxlen=None: (
-    collections.deque(values, maxlen)
-    if current() is None or maxlen is not None or memory_of(values) is not None
-    else Deque(values)
-)
+@instead_of(collections.deque)
+def deque(values: Any = (), maxlen: Any = None) -> Any:
+    """Return ``collections.deque``."""
+    if current() is None or maxlen is not None:
+        return collections.deque(values, maxlen)
+    made = list_(values)
+    return Deque(() if made.memory is not None else made, made.memory)
 
 
 def extend(values: TracedList, items: Any) -> None:

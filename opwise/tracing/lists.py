@@ -45,8 +45,8 @@ NOWHERE = 2**62
 class NeedsMemory(LoopError):
     """A loop or a branch changes a list that it has not made: its items are to be in arrays.
 
-    item: one that is not in it yet. steps: whether it must have room for further items; 'any' if
-    calls decide how many.
+    what: what it does with the list. item: one that is not in it yet. room: 'some' if it must have
+    room for further items, 'any' if calls decide how many.
     """
 
     def __init__(self, owner: TracedList, what: str, item: Any, room: str) -> None:
@@ -59,7 +59,7 @@ class NeedsMemory(LoopError):
 class Part:
     """An item of a list, or a part of one that is a tuple: a number, an array, or a list of them.
 
-    depth: how many lists are around it in the item.
+    kind: of the number or the array. dims: the lengths of the lists around it, in the item.
     """
 
     def __init__(self, kind: Kind, dims: tuple[Any, ...] = ()) -> None:
@@ -236,6 +236,7 @@ class Memory:
         )  # fmt: skip
 
     def joined(self, structure: Any, parts: Sequence[Part]) -> list[Part]:
+        """Return what these items and one of such parts are. Raises LoopError if they differ."""
         if structure != self.structure:
             raise LoopError("items of a list have other structures")
         return [a.joined(b) for a, b in zip(self.parts, parts, strict=True)]
@@ -275,7 +276,9 @@ class Memory:
         for x, part in zip(self.data, parts, strict=True):
             kind = Kind("array", part.kind.type.dtype, x.dims)
             data.append(x if x.dtype == np.dtype(kind.what) else kind.value(kind.variable(x)))
-        return Memory(self.structure, parts, data, self.size)
+        made = Memory(self.structure, parts, data, self.size)
+        made.head = self.head
+        return made
 
 
 def _of_python(name: str) -> Callable[..., Any]:
@@ -604,8 +607,8 @@ def own_list(values: Any) -> Any:
     """Return a list that a traced function makes."""
     if current() is None:
         return values if type(values) is list else list(values)
-    if type(values) is TracedList:
-        return values.copy()
+    if isinstance(values, TracedList):
+        return TracedList((), values.copy().memory) if values.memory else TracedList(values)
     if type(values) is Traced and values.ndim and type(values.dims[0]) is Number:
         kind = as_kind(values[0])
         data = [array(values.variable, values.dims)]
@@ -873,6 +876,10 @@ def repeat(before: Sequence[tuple[Memory, Any]], length: Any, ends: bool) -> Non
         added = memory.count - count
         if type(added) is not Number and added == 0:
             continue
+        many = type(added) is Number and type(length) is Number
+        if many and not memory.exact and not memory.is_any:
+            # most pairs of steps may append nothing: room for all would be too much
+            raise NeedsMemory(owners[id(memory)], "calls append", None, "any")
         known = length is not None and hint_of(length) is not UNKNOWN
         total = count + added * length if known else None
         if total is not None and number_text(total) is None:

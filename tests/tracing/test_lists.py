@@ -419,6 +419,25 @@ def test_lists_of_which_calls_decide_how_long_they_are(function, cases):
     assert is_loop(compiled)
 
 
+def test_items_that_were_taken_from_the_front():
+    def f(x):
+        queue = []
+        for v in x:
+            queue.append(v)
+            if len(queue) > 3:
+                queue.pop(0)
+        for i in range(len(x)):
+            queue[i % 2] += 1
+        wide = [int(v > 0.5) for v in x]
+        for _ in range(9):
+            wide.pop(0)
+        for i in range(len(queue)):
+            wide[i] = queue[i] * 0.5
+        return queue, queue + [7.0], list(collections.deque(queue)), wide
+
+    check(f, [uniform(30)], [uniform(20, 1)])
+
+
 def test_a_deque():
     def f(x):
         window = collections.deque()
