@@ -265,7 +265,11 @@ class Jit:
     # --- calls that the last signature does not fit
 
     def _general(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        bound = self._parameters.bind(*args, **kwargs)
+        try:
+            bound = self._parameters.bind(*args, **kwargs)
+        except TypeError as error:
+            name = getattr(self.function, "__name__", "the function")
+            raise TypeError(f"{name}() cannot be called so: {error}") from None
         bound.apply_defaults()
         given = list(bound.arguments.values())
         leaves, structure = trees.flatten(given)
@@ -345,7 +349,12 @@ class Jit:
         seen: dict[int, int] = {}
         kinds = []
         for k, (leaf, fixed) in enumerate(zip(leaves, static, strict=True)):
-            kinds.append(_kind(leaf, fixed))
+            try:
+                kinds.append(_kind(leaf, fixed))
+            except TypeError as error:
+                structure = trees.flatten(list(bound.arguments.values()))[1]
+                _, shown = _paths(list(bound.arguments), structure)[k]
+                raise TypeError(f"The argument {shown}: {error}") from None
             if kinds[-1].sort in ("array", "generator"):
                 if id(leaf) in seen:
                     kinds[-1].same_as = seen[id(leaf)]

@@ -1053,7 +1053,13 @@ def as_traced(value: Any) -> Traced:
         return HANDLERS.functions[np.stack]([as_traced(each) for each in value])
     if type(value) is np.ndarray:
         return captured(value)
-    return constant(np.asarray(value) if not isinstance(value, np.generic) else value)
+    made = value if isinstance(value, np.generic) else np.asarray(value)
+    if made.dtype.kind not in "biufc" and made.ndim == 0:
+        raise TypeError(
+            f"opwise.jit computes with booleans, integers, floats and complex numbers, not with "
+            f"{value!r:.60} (a {type(value).__name__})."
+        )
+    return constant(made)
 
 
 def _holds_traced(value: Any) -> bool:

@@ -339,3 +339,24 @@ def test_results_that_are_iterators():
 
     with pytest.raises(TracingError, match="The function returns an iterator"):
         opwise.jit(numbers)(normal(2))
+
+
+# --- wrong arguments ------------------------------------------------------------------------------
+
+
+def test_errors_name_what_is_wrong():
+    @opwise.jit
+    def f(x, y):
+        return x * 2 + y
+
+    for args, error in (
+        ((normal(3),), r"f\(\) cannot be called so: missing a required argument: 'y'"),
+        ((normal(3), 1, 2), r"f\(\) cannot be called so: too many positional arguments"),
+        ((normal(3), None), r"not with None \(a NoneType\)"),
+        (
+            (np.array(["a"]), 1.0),
+            r"The argument x: .* not with dtype <U1",
+        ),
+    ):
+        with pytest.raises(TypeError, match=error):
+            f(*args)
