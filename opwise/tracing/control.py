@@ -66,6 +66,8 @@ UNROLLED = 8
 NOT_KEPT = "is not kept after a loop, because nothing reads it."
 #: loops that cannot become a scan are written out up to this number of steps
 MOST_UNROLLED = 2000
+#: loops whose steps need the values of numbers are written out up to this number
+MOST_NAMED = 100
 #: calls of functions by themselves are traced up to this number where values of arrays decide, or
 #: where the arguments of the call may decide otherwise
 MOST_RECURSIONS = 100
@@ -911,9 +913,13 @@ def for_statement(
             if type(steps.length) is Number:
                 demand(f"{steps.length.text} == 0")
             return
-        if not isinstance(error, LoopError):
-            raise
         known = type(steps.length) is not Number or steps.length.known
+        if not isinstance(error, LoopError):
+            # a step may need to know which one it is, as for the name of a parameter
+            if type(error) is TracingError and known and hint_of(steps.length) <= MOST_NAMED:
+                _python_loop(steps, step, get, set_, names, used, stop)
+                return
+            raise
         if not known or hint_of(steps.length) > MOST_UNROLLED:
             raise no_loop(error) from error
         _python_loop(steps, step, get, set_, names, used, stop)

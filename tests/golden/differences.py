@@ -488,6 +488,23 @@ DIFFERENCES = (
         },
     ),
     Difference(
+        "NaN is not equal to itself, in any mode",
+        {
+            "names.elemwise:eq of itself/FAST_COMPILE": names(
+                without=["Elemwise{second,no_inplace}"], but_with=["Elemwise{eq,no_inplace}"]
+            ),
+            "names.elemwise:eq of itself/FAST_RUN": names(
+                without=["Alloc", "Shape_i{0}", "Shape_i{1}"],
+                but_with=["Elemwise{eq,no_inplace}"],
+            ),
+            "numerics.cancellations:eq(x, x)/FAST_COMPILE": values({6: False}),
+            "numerics.cancellations:eq(x, x)/FAST_RUN": values({6: False}),
+            "numerics.cancellations:le(x, x)/FAST_RUN": values({6: False}),
+            "numerics.cancellations:neq(x, x)/FAST_COMPILE": values({6: True}),
+            "numerics.cancellations:neq(x, x)/FAST_RUN": values({6: True}),
+        },
+    ),
+    Difference(
         "mean, var and size divide by or multiply the lengths themselves, without a vector of them",
         {
             "names.elemwise:specialised mean of squares/FAST_RUN": names(

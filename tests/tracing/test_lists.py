@@ -675,6 +675,19 @@ def test_means_of_groups():
     check(f, [uniform(30), few(30)], [uniform(30, 1), few(30) % 2])
 
 
+def test_names_of_steps_are_written_out():
+    def f(weights, x):
+        names = []
+        for i in range(12):
+            names.append(f"layer {i}")
+            x = np.tanh(x * weights[f"w{i}"])
+        return names, x
+
+    weights = {f"w{i}": float(i) for i in range(12)}
+    for x in (uniform(3), uniform(4, 1)):
+        alike(f(weights, x), opwise.jit(f)(weights, x))
+
+
 def test_other_items_are_left_to_python():
     def f(x):
         names = [f"item {k}" for k in range(len(x))]
