@@ -12,8 +12,13 @@ from contextlib import suppress
 from itertools import zip_longest
 
 import pytest
+from hypothesis import settings
 
 _CACHE = "OPWISE_TEST_CACHE"
+
+# time decides no test
+settings.register_profile("opwise", deadline=None)
+settings.load_profile("opwise")
 
 
 def _isolate():
