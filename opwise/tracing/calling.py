@@ -14,7 +14,6 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from opwise.tracing.values import (
     PYTHON_TYPES,
     UNKNOWN,
     Number,
+    Root,
     Traced,
     array,
     as_traced,
@@ -298,6 +298,7 @@ def _instance(cls: type, args: Any, kwargs: Any) -> Any:
     trace = current()
     assert trace is not None
     trace.own[id(made)] = made
+    trace.births[id(made)] = next(Root.serials)
     convert_function(start).call(made, *args, **kwargs)
     return made
 
@@ -439,8 +440,11 @@ def getitem(container: Any, key: Any) -> Any:
         if made is not NotImplemented:
             return made
         if isinstance(container, TracedList):
-            with suppress(LoopError) if not is_speculative() else nullcontext():
+            try:
                 return container.by_calls("takes an item").item(key)
+            except LoopError:
+                if is_speculative():
+                    raise
         trace = current()
         if trace is not None and trace.loops:
             kind = type(container).__name__
@@ -534,7 +538,7 @@ def set_attribute(owner: Any, name: str, value: Any) -> None:
     if trace is None or isinstance(owner, Traced | Number):
         setattr(owner, name, value)
         return
-    if trace.speculative:
+    if trace.speculative and trace.births.get(id(owner), -1) < trace.speculative[-1]:
         raise LoopError(
             f"it sets the attribute {name} of a {type(owner).__name__}",
             "Set a variable there, and the attribute after it.",

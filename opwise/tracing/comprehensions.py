@@ -261,9 +261,9 @@ def list_of(over: Comprehension) -> Any:
             over.each(add, [])
         except NeedsMemory:
             raise
-        except (LoopError, TracingError):
+        except (LoopError, TracingError) as error:
             if not _can_be_written_out(over):
-                raise
+                raise control.no_loop(error) if isinstance(error, LoopError) else error  # noqa: B904
         else:
             return made
     return own_list(over.python())

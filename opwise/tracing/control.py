@@ -110,6 +110,12 @@ for _name in (
     setattr(Undefined, f"__{_name}__", Undefined._fail)
 
 
+def _why_undefined(value: Undefined) -> str:
+    """Return why a variable that had a value has none; '' if it had none."""
+    why: str = object.__getattribute__(value, "_why")[1]
+    return why
+
+
 def undefined(name: str) -> Any:
     """Return the value of a variable before it has one."""
     return Undefined(name)
@@ -417,24 +423,20 @@ def if_statement(
     names: the variables that it assigns and that others read.
     """
     trace = current()
+    known = type(test) is Number and test.known
     inside_itself = trace is not None and recurs()
-    if inside_itself and type(test) is Number and test.known and not trace.speculative:  # type: ignore[union-attr]
-        (then if _decided(test) else other)()  # both branches together would never end
+    if trace is not None and inside_itself and known:  # both branches together would never end
+        # and perhaps this one, which the arguments of this call may not take
+        if trace.speculative and max(trace.calls.values()) > MOST_RECURSIONS:
+            raise LoopError("one of them calls a function that calls itself too often")
+        (then if _decided(test) else other)()
         return
     made = condition(test)
     if isinstance(made, bool):
         (then if made else other)()
         return
     before = get()
-    known = type(test) is Number and test.known
-    trace = current()
-    if trace is not None and recurs():
-        if known:  # both branches together would never end
-            # and perhaps this one, which the arguments of this call may not take
-            if trace.speculative and max(trace.calls.values()) > MOST_RECURSIONS:
-                raise LoopError("one of them calls a function that calls itself too often")
-            (then if _decided(test) else other)()
-            return
+    if trace is not None and inside_itself:
         trace.deeper += 1
         if trace.deeper > MOST_RECURSIONS:
             raise untraceable(
@@ -796,7 +798,7 @@ def _half_defined(name: str, test: Any, a: Any, b: Any) -> Callable[[list[Any]],
         return lambda chosen: value
     if not is_numeric(value):
         return lambda chosen: Undefined(name, HALF)
-    if any(isinstance(x, Undefined) and object.__getattribute__(x, "_why")[1] for x in (a, b)):
+    if any(isinstance(x, Undefined) and _why_undefined(x) for x in (a, b)):
         return lambda chosen: Undefined(name, HALF)
     has = _as_bool(test) if value is a else T.invert(_as_bool(test))
     found = as_kind(value)

@@ -21,12 +21,13 @@ from opwise.compile.function import function as compile_function
 from opwise.config import config
 from opwise.errors import TracingError
 from opwise.graph.type import generic
-from opwise.modes.mode import get_default_mode
+from opwise.modes.mode import get_mode
 from opwise.tensor.type import tensor_type
 from opwise.tracing import trees
 from opwise.tracing.calling import convert_function
-from opwise.tracing.control import Undefined
+from opwise.tracing.control import Undefined, no_loop
 from opwise.tracing.generators import TracedGenerator
+from opwise.tracing.kinds import LoopError
 from opwise.tracing.lists import Deque, Memory, TracedList, memory_of
 from opwise.tracing.trace import (
     Demand,
@@ -437,7 +438,10 @@ class Jit:
             writer.give(f"o{k}", owner)
         try:
             with tracing(trace):
-                result = convert_function(self.function).call(*call.args, **call.kwargs)
+                try:
+                    result = convert_function(self.function).call(*call.args, **call.kwargs)
+                except LoopError as error:  # of no loop: what it says holds for the function
+                    raise no_loop(error) from error
             _check_captured(trace)
             writer.write_results(traced, result, containers)
         finally:
@@ -450,7 +454,7 @@ class Jit:
         signature.compiled = compile_function(
             inputs,
             writer.outputs,
-            mode=_default_mode() if self._mode is None else self._mode,
+            mode=_mode_of(self._mode),
             name=self.function.__name__,
             profile=stats,
             on_unused_input="ignore",
@@ -492,25 +496,14 @@ class Jit:
         return self._stats if self._stats is not None else self._profile
 
 
-def _default_mode() -> Any:
-    """Return the mode of the flags; one that they name, with sums of floats as they are written.
+def _mode_of(mode: Any) -> Any:
+    """Return a mode that is given by name, or by the flags, with sums of floats as written.
 
-    ``(x + y) - x`` is y only without rounding.
+    ``(x + y) - x`` is y only without rounding. A Mode that is given is taken as it is.
     """
-    mode = get_default_mode()
-    if not isinstance(config.mode, str):
-        return mode
-    found = _modes.get(id(mode))
-    if found is None or found[0] is not mode:
-        found = _modes[id(mode)] = (
-            mode,
-            mode.excluding("local_add_canonizer").including("sums_as_written"),
-        )
-    return found[1]
-
-
-#: {id of a default mode: (it, the same with sums as they are written)}
-_modes: dict[int, tuple[Any, Any]] = {}
+    if isinstance(mode, str) or (mode is None and isinstance(config.mode, str)):
+        return get_mode(mode).excluding("local_add_canonizer").including("sums_as_written")
+    return mode
 
 
 def _paths(names: list[str], structure: Any) -> list[tuple[str, str]]:
@@ -769,14 +762,12 @@ class _Writer:
             if part.kind.sort == "number":
                 texts.append(f"{text}.tolist()")
                 continue
-            for depth in range(len(part.dims) + 1):
-                text = f"list({text})" if not depth else f"list(map({'list'}, {text}))"
-                if depth > 1:
-                    raise untraceable(
-                        "A list of lists of lists of numpy's numbers cannot be returned.",
-                        "Return an array of it: numpy.array.",
-                    )
-            texts.append(text)
+            if len(part.dims) > 1:
+                raise untraceable(
+                    "A list of lists of lists of numpy's numbers cannot be returned.",
+                    "Return an array of it: numpy.array.",
+                )
+            texts.append(f"list(map(list, {text}))" if part.dims else f"list({text})")
         if memory.structure is trees.LEAF:
             return texts[0]
         rows = f"zip({', '.join(texts)})"
@@ -849,7 +840,7 @@ class _Writer:
         call = f"compiled({arguments})"
         if self._crowded is not None:
             rooms = [FIRST_ROOM for room in trace.rooms if room.text is None]
-            given["compiled"] = _with_room(compiled, self._crowded, rooms)
+            given["compiled"] = _until_there_is_room(compiled, self._crowded, rooms)
         again = f"in_python({', '.join(f'a{k}' for k in range(self._count))})"
         handled = (Exception,) if self._raised is not None else tuple(trace.handled)
         states = []
@@ -1000,7 +991,7 @@ def _containers(made: list[Any], names: Any) -> list[tuple[Any, Any, str]]:
     return found
 
 
-def _with_room(compiled: Function, crowded: int, rooms: list[int]) -> Callable[..., Any]:
+def _until_there_is_room(compiled: Function, crowded: int, rooms: list[int]) -> Callable[..., Any]:
     """Return a function that calls another one, with more room for lists until there is enough.
 
     crowded: which of its results says that there was not. rooms: its last arguments at first.

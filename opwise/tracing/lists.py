@@ -11,6 +11,7 @@ import collections
 import copy
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,8 @@ from opwise.tracing.values import (
     number_text,
 )
 
+#: why an array that a list has cannot be changed in place
+SHARED = "that is an item of a list, too"
 #: an index that no array has
 NOWHERE = 2**62
 
@@ -90,6 +93,9 @@ class Part:
         if self.kind.sort == "number":
             made = number_from(x)
             return made if made.kind == self.kind.what else Number(self.kind.what, made.variable)
+        if self.kind.sort == "array":
+            x = array(x.variable, x.dims)
+            x.root.uncertain = SHARED  # it is a copy, which the list would not see change
         return x
 
     def variable(self, value: Any) -> Any:
@@ -125,8 +131,7 @@ def _flattened(item: Any) -> tuple[list[Any], Any]:
 
 
 def _part(value: Any) -> Part:
-    memory = getattr(value, "memory", None)
-    if memory is not None:
+    if (memory := memory_of(value)) is not None:
         if memory.structure is not trees.LEAF or memory.size is not None:
             raise LoopError("items of a list are lists whose lengths calls decide, or of tuples")
         part = memory.parts[0]
@@ -149,8 +154,11 @@ def _part(value: Any) -> Part:
 
 def _share(value: Any) -> None:
     """Note that a list has an array: what it holds is copied into that of the list."""
-    if type(value) is Traced and not value.scalar:
-        value.root.uncertain = value.root.uncertain or "that is an item of a list, too"
+    trace = current()
+    if type(value) is Traced and not value.scalar and not value.root.uncertain:
+        value.root.uncertain = SHARED
+        if trace is not None:
+            trace.shared.append(value.root)
 
 
 class Memory:
@@ -176,6 +184,11 @@ class Memory:
         self.exact, self.before = True, 0
         #: how many branches are around the statement that has room
         self.branches = 0
+
+    @property
+    def is_row(self) -> bool:
+        """Whether the list is an item of another one, whose memory it shares."""
+        return bool(self.data[0]._path)
 
     @property
     def length(self) -> Any:
@@ -270,6 +283,16 @@ class Memory:
             leave_to_python(T.eq(self.size.variable, 0))
         return made
 
+    def closed(self) -> Memory:
+        """Return the memory without room; its length is that of the array if it can be known."""
+        self.capacity = None
+        if not self.exact or hint_of(self.before) is UNKNOWN:
+            return self
+        length = self.before + self.count
+        stop = T.as_tensor_variable(dim_variable(length))
+        data = [_resized(x, x.variable[:stop], (length, *x.dims[1:])) for x in self.data]
+        return Memory(self.structure, self.parts, data)
+
     def widened(self, parts: list[Part]) -> Memory:
         """Return the same items as other numbers."""
         data = []
@@ -294,8 +317,13 @@ def _of_python(name: str) -> Callable[..., Any]:
 
 def _reading(name: str) -> Callable[..., Any]:
     python = getattr(list, name)
+    compare = {"__eq__": operator.eq, "__ne__": operator.ne}.get(name)
 
     def method(self: Any, *args: Any) -> Any:
+        memory = memory_of(self)
+        if memory is not None and compare is not None and isinstance(args[0], list):
+            if memory_of(args[0]) is None and not args[0]:
+                return compare(memory.length, 0)
         for each in (self, *args):
             if isinstance(each, TracedList):
                 each.in_python(f"list.{name}")
@@ -333,11 +361,16 @@ class TracedList(trees.OwnList):
                 raise LoopError(f"it {what} of a list, and {self._unfit}")
             raise NeedsMemory(self, what, item, "")
         if item is not None:
-            structure, parts, _ = _taken_apart(item)
-            if not self.memory.fits(structure, parts):
+            try:
+                structure, parts, _ = _taken_apart(item)
+                if not self.memory.fits(structure, parts):
+                    if older:
+                        raise NeedsMemory(self, what, item, "")
+                    self.memory = self.memory.widened(self.memory.joined(structure, parts))
+            except LoopError:
                 if older:
-                    raise NeedsMemory(self, what, item, "")
-                self.memory = self.memory.widened(self.memory.joined(structure, parts))
+                    raise
+                self.in_python("An item of another kind")
         return self.memory
 
     @property
@@ -379,6 +412,8 @@ class TracedList(trees.OwnList):
         memory = self.stored("calls append", item)
         if memory is None or memory.capacity is not None:
             return memory
+        if memory.is_row:
+            raise LoopError("it changes the length of a list that is an item of another one")
         if self._is_older:
             raise NeedsMemory(self, "calls append", item, room)
         self.memory = memory = _with_room(memory, 1)
@@ -388,10 +423,6 @@ class TracedList(trees.OwnList):
     # --- what a program does with it
 
     def append(self, item: Any) -> None:
-        memory = self.memory
-        if memory is not None and memory.size is None and not self._is_older:
-            self.memory = _joined(self, [item]).memory
-            return
         memory = self.grown("some", item)
         if memory is None:
             super().append(item)
@@ -410,6 +441,8 @@ class TracedList(trees.OwnList):
         memory.count = memory.count + 1
         if trace is not None and trace.branches > memory.branches:
             memory.exact = False
+        if memory.capacity is None:  # it stands in no loop and no branch
+            self.memory = memory.closed()
 
     def pop(self, index: Any = -1) -> Any:
         memory = self.stored("calls pop")
@@ -518,9 +551,8 @@ class TracedList(trees.OwnList):
             return memory.item(key)
         data = [memory.rows(x)[key] for x in memory.data]
         return TracedList(
-            (), Memory(memory.structure, memory.parts, [array(x.variable, x.dims) for x in data],
-                       None)
-        )  # fmt: skip
+            (), Memory(memory.structure, memory.parts, [array(x.variable, x.dims) for x in data])
+        )
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(key, slice):
@@ -530,43 +562,34 @@ class TracedList(trees.OwnList):
             raise untraceable(
                 "A slice of a list whose items calls decide cannot be set.", "Write a loop."
             )
-        by_calls = type(key) in (Number, Traced)
-        memory = (self.by_calls if by_calls else self.stored)("changes an item", value)
+        if type(key) in (Number, Traced):
+            try:
+                memory: Memory | None = self.by_calls("changes an item", value)
+            except LoopError as error:
+                if self._is_older:
+                    raise
+                raise untraceable(
+                    f"A value of an array decides which item of a list changes: {error.why}.",
+                    "Make an array of the list, and assign its elements.",
+                ) from error
+        else:
+            memory = self.stored("changes an item", value)
         if memory is None:
             super().__setitem__(key, value)
         else:
             memory.set_item(memory.place(key), value)
 
-    def __eq__(self, other: object) -> Any:
-        if self.memory is not None and type(other) in (list, TracedList) and not len(other):  # type: ignore[arg-type]
-            return self.memory.length == 0
-        return _reading("__eq__")(self, other)
-
-    def __ne__(self, other: object) -> Any:
-        if self.memory is not None and type(other) in (list, TracedList) and not len(other):  # type: ignore[arg-type]
-            return self.memory.length != 0
-        return _reading("__ne__")(self, other)
-
     def __add__(self, other: Any) -> Any:
-        if self.memory is None and getattr(other, "memory", None) is None:
-            made = super().__add__(other)
-            return TracedList(made)
         return _joined(self, other)
 
     def __radd__(self, other: Any) -> Any:
-        if not isinstance(other, list):
-            return NotImplemented
-        return _joined(TracedList(other), self)
+        return _joined(TracedList(other), self) if isinstance(other, list) else NotImplemented
 
     def __mul__(self, times: Any) -> Any:
         if self.memory is None and type(times) is Number and len(self) == 1:
-            # of another length in each call
-            with_length = times if hint_of(times) is UNKNOWN or times.hint > 0 else None
-            if with_length is not None:
-                try:
+            if not times.known or bool(times >= 0):
+                with suppress(LoopError):  # its length is that number
                     return _repeated(self[0], times)
-                except LoopError:
-                    pass
         self.in_python("A multiple")
         return TracedList(super().__mul__(times))
 
@@ -584,6 +607,7 @@ class TracedList(trees.OwnList):
         )
 
     insert, remove = _of_python("insert"), _of_python("remove")
+    __eq__, __ne__ = _reading("__eq__"), _reading("__ne__")
     __lt__, __le__ = _reading("__lt__"), _reading("__le__")
     __gt__, __ge__ = _reading("__gt__"), _reading("__ge__")
     __hash__ = None  # type: ignore[assignment]
@@ -609,7 +633,7 @@ def own_list(values: Any) -> Any:
         return values if type(values) is list else list(values)
     if isinstance(values, TracedList):
         return TracedList((), values.copy().memory) if values.memory else TracedList(values)
-    if type(values) is Traced and values.ndim and type(values.dims[0]) is Number:
+    if type(values) is Traced and values.ndim == 1 and type(values.dims[0]) is Number:
         kind = as_kind(values[0])
         data = [array(values.variable, values.dims)]
         return TracedList((), Memory(trees.LEAF, [Part(kind)], data))
@@ -682,12 +706,18 @@ def _with_room(memory: Memory, room: Any) -> Memory:
         if type(length) is Number or length:
             items = memory.rows(x).variable
             whole = T.set_subtensor(whole[: T.as_tensor_variable(many)], items)
-        data.append(array(fitted(whole, dims), dims))
+        data.append(_resized(x, whole, dims))
     size = Root(T.cast(T.as_tensor_variable(many), "int64"))
     made = Memory(memory.structure, memory.parts, data, size)
     made.head = Root(T.constant(np.int64(0)))
     made.capacity, made.before = capacity, length
     return made
+
+
+def _resized(x: Traced, variable: Any, dims: tuple[Any, ...]) -> Traced:
+    """Return an array with another number of rows in the same memory: lists that are rows stay."""
+    x.root.write(fitted(variable, dims))
+    return Traced(x.root, dims)
 
 
 def _rewritten(memory: Memory, rows: Traced) -> None:
@@ -699,27 +729,31 @@ def _rewritten(memory: Memory, rows: Traced) -> None:
         x.write(T.set_subtensor(x.variable[memory.part_of_rows()], rows.variable))
 
 
-def _joined(one: Any, other: Any) -> TracedList:
-    parts = []
-    for each in (one, other):
-        if not isinstance(each, list):
-            raise TypeError(
-                f'can only concatenate list (not "{type(each).__name__}") to list'
-            )  # Python's
-        memory = memory_of(each)
-        if memory is None and each:
-            memory = _memory(TracedList(each))
-        parts.append(memory)
-    first, second = parts
-    if first is None or second is None:
-        return TracedList((), first or second).copy()
-    both = first.joined(second.structure, second.parts)
-    first, second = first.widened(both), second.widened(both)
+def _joined(one: TracedList, other: Any) -> TracedList:
+    """Return the sum of two lists."""
+    if memory_of(one) is None and memory_of(other) is None:
+        return TracedList(list.__add__(one, other))
+    if not isinstance(other, list):
+        raise TypeError(f'can only concatenate list (not "{type(other).__name__}") to list')
+    try:
+        first, second = (
+            memory_of(each) or (_memory(TracedList(each)) if each else None)
+            for each in (one, other)
+        )
+        if first is None or second is None:
+            return TracedList((), first or second).copy()
+        both = first.joined(second.structure, second.parts)
+        first, second = first.widened(both), second.widened(both)
+    except LoopError:  # their items are of other kinds
+        for each in (one, other):
+            if isinstance(each, TracedList):
+                each.in_python("A sum")
+        return TracedList(list.__add__(one, other))
     data = [
         np.concatenate([first.rows(a), second.rows(b)])
         for a, b in zip(first.data, second.data, strict=True)
     ]
-    return TracedList((), Memory(first.structure, both, data))  # type: ignore[arg-type]
+    return TracedList((), Memory(first.structure, both, data))
 
 
 def _repeated(item: Any, times: Number) -> TracedList:
@@ -754,6 +788,10 @@ class Growing:
     def __init__(self) -> None:
         #: {id of a list: (it, its items or memory before)}
         self._before: dict[int, tuple[TracedList, list[Any], Memory | None]] = {}
+        #: {an array of such a memory: its variable}
+        self._roots: dict[Root, Any] = {}
+        #: how many arrays were items of lists before
+        self._shared = 0
         self._needs: dict[int, NeedsMemory] = {}
 
     def need(self, needed: NeedsMemory) -> None:
@@ -771,10 +809,13 @@ class Growing:
         """Give the lists their memory."""
         trace = current()
         assert trace is not None
+        self._shared = len(trace.shared)
         for needed in self._needs.values():
             owner = needed.owner
             for each in _nested(owner):
                 self._before[id(each)] = each, list.copy(each), each.memory
+                for x in () if each.memory is None else each.memory.data:
+                    self._roots[x.root] = x.root.variable
             try:
                 memory = owner.memory or _memory(owner, needed.items)
                 for item in needed.items:
@@ -804,7 +845,13 @@ class Growing:
             for each in [each for each in trace.growing if each[0] is owner]:
                 trace.growing.remove(each)
                 trace.rooms.remove(each[2])
+        for root, variable in self._roots.items():
+            root.variable, root.version = variable, root.version + 1
+        for root in trace.shared[self._shared :]:
+            root.uncertain = ""
+        del trace.shared[self._shared :]
         self._before.clear()
+        self._roots.clear()
 
     def close(self) -> None:
         """Note how much room the lists need; no more items can be added."""
@@ -813,15 +860,7 @@ class Growing:
         for owner, memory, room in [e for e in trace.growing if id(e[0]) in self._before]:
             if not memory.is_any:
                 room.text = f"max(1, {number_text(memory.count)})"
-            memory.capacity = None
-            if memory.exact and hint_of(memory.before) is not UNKNOWN:
-                length = memory.before + memory.count
-                data = []
-                for x in memory.data:
-                    dims = (length, *x.dims[1:])
-                    part = x.variable[: T.as_tensor_variable(dim_variable(length))]
-                    data.append(array(fitted(part, dims), dims))
-                owner.memory = Memory(memory.structure, memory.parts, data)
+            owner.memory = memory.closed()
         trace.growing[:] = [each for each in trace.growing if id(each[0]) not in self._before]
 
 
@@ -844,7 +883,7 @@ def with_memory(do: Callable[[], Any]) -> Any:
             if needed.owner.serial < outer:
                 raise
             growing.need(needed)
-        except (Exception, KeyboardInterrupt):
+        except BaseException:
             growing.undo()
             raise
         else:

@@ -112,6 +112,8 @@ class Trace:
     outside: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     #: {id: an object that the function has made, or that stands for an argument}
     own: dict[int, Any] = field(default_factory=dict)
+    #: {id of an object that the function has made: when, as a serial of memories}
+    births: dict[int, int] = field(default_factory=dict)
     #: the memory of a bool: whether a call is to run in Python, because values in arrays lead to an
     #: error of the program, or to a result of another type
     raised: Any = None
@@ -119,6 +121,8 @@ class Trace:
     crowded: Any = None
     #: how many items may be added to each list that grows
     rooms: list[Room] = field(default_factory=list)
+    #: the memories of arrays that are items of lists, too, whose items calls decide
+    shared: list[Any] = field(default_factory=list)
     #: (list, its memory, its room) of the lists that statements make longer
     growing: list[tuple[Any, Any, Room]] = field(default_factory=list)
     #: classes of errors that the program handles itself

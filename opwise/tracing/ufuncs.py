@@ -124,12 +124,6 @@ def _heaviside(x: Tensor, at_zero: Tensor) -> Tensor:
     return T.switch(T.isnan(x), x, step)
 
 
-def _ldexp(x: Tensor, power: Tensor) -> Tensor:
-    half = T.int_div(power, 2)  # in two steps, of which neither is beyond what floats hold
-    two = np.asarray(2, x.type.dtype)
-    return x * T.pow(two, half) * T.pow(two, power - half)
-
-
 def numpy_elementwise(name: str, dtype: Any, *inputs: Tensor) -> Tensor:
     """Return the variable of what a ufunc of numpy computes."""
     ones = [all(column) for column in zip(*(x.type.broadcastable for x in inputs), strict=True)]

@@ -133,8 +133,8 @@ class Number:
         self._variable = made
         return made
 
-    def settle(self) -> None:
-        """Make the variable now."""
+    def make_variable(self) -> None:
+        """Make the variable now, and not when it is read."""
         self._variable, self.depth = self.variable, 0
 
     @property
@@ -383,7 +383,7 @@ def number_operation(name: str, a: Any, b: Any) -> Any:
     result.affine = affine if known else None
     result.depth = 1 + max(each.depth for each in numbers)
     if result.depth > MOST_DEPTH:
-        result.settle()
+        result.make_variable()
     return settled(result)
 
 
@@ -1032,12 +1032,12 @@ def captured(value: np.ndarray, place: tuple[Any, Any] | None = None) -> Traced:
     return made
 
 
-def check_dtype(dtype: np.dtype[Any]) -> None:
-    """Raise TypeError if opwise does not compute with a dtype."""
+def check_dtype(dtype: np.dtype[Any], what: str = "") -> None:
+    """Raise TypeError if opwise does not compute with a dtype. what: what has it, for the error."""
     if dtype.name not in DTYPES:
         raise TypeError(
             f"opwise.jit computes with booleans, integers, floats and complex numbers, not with "
-            f"dtype {dtype}. Convert the array, or leave it out of the function."
+            f"{what or f'dtype {dtype}'}. Convert it, or leave it out of the function."
         )
 
 
@@ -1054,17 +1054,15 @@ def as_traced(value: Any) -> Traced:
     if type(value) is np.ndarray:
         return captured(value)
     made = value if isinstance(value, np.generic) else np.asarray(value)
-    if made.dtype.kind not in "biufc" and made.ndim == 0:
-        raise TypeError(
-            f"opwise.jit computes with booleans, integers, floats and complex numbers, not with "
-            f"{value!r:.60} (a {type(value).__name__})."
-        )
+    if not made.ndim:
+        check_dtype(made.dtype, f"{value!r:.60} (a {type(value).__name__})")
     return constant(made)
 
 
 def _holds_traced(value: Any) -> bool:
     if isinstance(value, list | tuple):
-        return getattr(value, "memory", None) is not None or any(map(_holds_traced, value))
+        stored = isinstance(value, trees.OwnList) and value.memory is not None
+        return stored or any(map(_holds_traced, value))
     return type(value) in (Traced, Number)
 
 

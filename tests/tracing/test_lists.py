@@ -591,6 +591,37 @@ def test_other_names_of_a_row():
     check(f, [uniform(20)], [uniform(30, 1)])
 
 
+def test_other_names_of_a_row_of_a_table_that_grows():
+    def f(x):
+        table = [[0.0] * 2 for _ in range(2)]
+        row = table[0]
+        for v in x:
+            table.append([v, v])
+        row[0] = 7.0
+        table[0][1] = 8.0
+        return row, table[0], len(table)
+
+    check(f, [uniform(20)], [uniform(12, 1)])
+
+
+def test_rows_of_a_table_have_one_length():
+    def f(x):
+        table = [[0.0] * 2 for _ in range(2)]
+        for i in range(len(x)):
+            table[i % 2][0] += x[i]
+        table[0].append(1.0)
+        return table
+
+    with pytest.raises(TracingError, match="changes the length of a list that is an item"):
+        opwise.jit(f)(uniform(20))
+
+
+def test_multiples_of_a_list():
+    compiled = opwise.jit(lambda n: [0.5] * n)
+    for n in (3, 0, -1, 5):
+        alike([0.5] * n, compiled(n))
+
+
 def test_rows_that_are_one_list_stay_one():
     def f(x):
         table = [[0.0] * 3] * 3
@@ -673,6 +704,74 @@ def test_means_of_groups():
         return [x[labels == k].mean() for k in np.unique(labels)]
 
     check(f, [uniform(30), few(30)], [uniform(30, 1), few(30) % 2])
+
+
+NAMES = ["a", "b"]
+
+
+def items_of_other_kinds(x):
+    found = []
+    for v in x:
+        found.append(v)
+    return NAMES + ["c"], found + ["d"], found
+
+
+def appended_to_numbers(x):
+    found = []
+    for v in x:
+        found.append(v)
+    found.append("end")
+    return found
+
+
+@pytest.mark.parametrize("function", [items_of_other_kinds, appended_to_numbers])
+def test_items_of_other_kinds(function):
+    alike(function(uniform(12)), opwise.jit(function)(uniform(12)))
+
+
+class State(collections.namedtuple("State", "memory x")):
+    """Its field has the name of an attribute of lists in arrays."""
+
+
+def test_tuples_with_names():
+    def f(x):
+        state, total, found = State(3, 1.0), 0.0, []
+        for v in x:
+            total += v * state.memory
+            found.append(State(v, v))
+        return total, len(found), np.stack([State(x, x).memory, x])
+
+    alike(f(uniform(12)), opwise.jit(f)(uniform(12)))
+
+
+def test_rows_of_an_array():
+    def written(x):
+        rows = list(x)
+        rows[0][:] = 0
+        x[1] = 5
+        return x, rows[0], rows[1]
+
+    check(written, [uniform((3, 2))], [uniform((4, 2), 1)], signatures=2)
+
+
+class Point:
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+    def norm(self):
+        return self.a * self.a + self.b * self.b
+
+
+def test_objects_that_a_step_makes():
+    def f(x):
+        total = 0.0
+        for i in range(len(x)):
+            point = Point(x[i], 2.0)
+            total += point.norm()
+        return total
+
+    (signature,) = check(f, [uniform(20)], [uniform(30, 1)]).signatures
+    assert len(signature.compiled.maker.fgraph.apply_nodes) < 20
 
 
 def test_names_of_steps_are_written_out():
@@ -773,6 +872,16 @@ def test_errors():
     with pytest.raises(TracingError, match=r"found\[int\(v \* 5\)\].append"):
         opwise.jit(buckets)(uniform(20))
 
+    def named(x):
+        names = ["a", "b"]
+        names[int(x[0])] = "c"
+        return names
+
+    with pytest.raises(
+        TracingError, match="which item of a list changes: an item of a list is str"
+    ):
+        opwise.jit(named)(uniform(2))
+
 
 def test_an_array_that_is_in_a_list_is_not_changed_in_place():
     def f(x):
@@ -782,5 +891,17 @@ def test_an_array_that_is_in_a_list_is_not_changed_in_place():
             frames.append(x)
         return np.array(frames)
 
+    check(f, [uniform(12)])  # a few steps are written out, and share it as Python's do
     with pytest.raises(TracingError, match="that is an item of a list, too"):
-        opwise.jit(f)(uniform(12))
+        opwise.jit(f)(uniform(200))
+
+    def later(x):
+        frames = [x.copy()]
+        for _ in range(10):
+            frames.append(frames[-1] * 2)
+        last = frames[-1]
+        last += 100
+        return frames
+
+    with pytest.raises(TracingError, match="that is an item of a list, too"):
+        opwise.jit(later)(uniform(3))

@@ -46,6 +46,35 @@ def test_functions_of_floats(ufunc, dtype):
     np.testing.assert_array_equal(np.signbit(result[finite]), np.signbit(expected[finite]))
 
 
+def compensated(x):
+    total = rest = 0.0
+    for v in x:
+        term = v - rest
+        after = total + term
+        rest = (after - total) - term
+        total = after
+    return total, (x[1] + 1e-9) - x[1]
+
+
+@pytest.mark.parametrize("mode", [None, "FAST_RUN", "FAST_COMPILE", "DEBUG_MODE"])
+def test_sums_of_floats_are_computed_as_they_are_written(mode):
+    x = np.concatenate([[1e16], np.ones(200)])
+    result = opwise.jit(compensated, mode=mode)(x)
+    assert result == compensated(x) == (1e16 + 200, 1.000000082740371e-09)
+
+
+def test_a_vectorized_function_that_counts():
+    count = 0
+
+    def counted(v):
+        nonlocal count
+        count += 1
+        return v + count
+
+    with pytest.raises(TracingError, match="assigns variables of another one"):
+        opwise.jit(lambda x: np.vectorize(counted)(x))(normal(3))
+
+
 def test_they_are_in_loops_of_c():
     def f(x):
         total = 0.0
