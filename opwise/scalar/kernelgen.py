@@ -119,6 +119,19 @@ def _twin(row: str, element: str, acc: str) -> tuple[str, str]:
     return twin if (row, *twin) in loops.REDUCTIONS else (element, acc)
 
 
+#: what a function is that compilers make small
+_COLD = "static __attribute__((cold)) "
+#: of what programs multiply all elements
+_MULTIPLIED = ("float32", "float64", "int32", "int64", "uint64")
+
+
+def _is_rare(row: str, element: str) -> bool:
+    """Return whether few programs reduce so: vectors of it are not worth a compiler's time."""
+    if row == "mul":
+        return element not in _MULTIPLIED
+    return row in ("minimum", "maximum") and element in dtypes.COMPLEX
+
+
 def _reducers() -> str:
     """Return the C text of the reductions and the table of them, for simd_sums.h."""
     texts: list[str] = []
@@ -132,7 +145,8 @@ def _reducers() -> str:
             texts += (
                 loops.reduction_text(
                     loop, row, acc, "any" if sets == 1 else "run", Program((element,), (), (0,)),
-                    prefix="static ", apart=sets == 1, beside=sets - 1,
+                    prefix=_COLD if _is_rare(row, element) else "static ", apart=sets == 1,
+                    beside=sets - 1,
                 )
                 or []
             )  # fmt: skip

@@ -5,11 +5,9 @@
  * rows of x are, too. Sums are cut into blocks of OW_SUM_BLOCK terms, wherever operands are
  * read. */
 
-#define OW_SUM_BLOCK 256 /* terms of a sum for which a panel of y stays in the first cache */
-#define OW_PANELS 8      /* panels that are copied together, and stay in the second cache */
-#define OW_PACK_ROWS                                                                               \
-    (20 * OW_TILE_ROWS) /* rows of a large x that are copied together, for the second cache */
-#define OW_X_ROWS 96    /* rows of x that are copied together, where they lie apart */
+#define OW_SUM_BLOCK 256       /* terms of a sum for which a panel of y stays in the first cache */
+#define OW_PANELS 8            /* panels that are copied together, and stay in the second cache */
+#define OW_X_ROWS 96           /* rows of x that are copied together, where they lie apart */
 #define OW_READ_ONCE (1 << 22) /* bytes of a y of which no copy pays if it is read once */
 #define OW_NEAR_ROWS 4096      /* bytes between its rows up to which that holds */
 #define OW_FAR 2048            /* bytes between rows from which on they do */
@@ -68,7 +66,7 @@ OW_WITHIN void OW_N(ow_tile)(const int rows, const int vectors, int64_t part, in
                              const OW_T *x, int64_t xr, int64_t xc, const OW_T *y, int64_t yr,
                              OW_N(ow_vec) *restrict acc)
 {
-    OW_N(ow_vec) c[OW_TILE_ROWS][2];
+    OW_N(ow_vec) c[OW_HEIGHT][2];
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++)
             c[r][v] = (OW_N(ow_vec)){0};
@@ -124,14 +122,14 @@ OW_WITHIN void OW_N(ow_put_tile)(const int rows, const int vectors, int64_t cols
 
 /* All rows of a panel of at most OW_WIDE columns, in tiles of nearly the same height: a tile of few
  * rows waits for its own additions. `xt`: elements from the first row of a tile to that of the
- * next, if all tiles had OW_TILE_ROWS rows and x is packed; 0: x lies as xr and xc say. `is_part`:
+ * next, if all tiles had OW_HEIGHT rows and x is packed; 0: x lies as xr and xc say. `is_part`:
  * nothing may be read after the columns of y, which fill no vector. */
 OW_WITHIN void OW_N(ow_tiles)(int vectors, const int is_part, int64_t m, int64_t cols, int64_t k,
                               OW_T a, const OW_T *x, const int64_t xr, const int64_t xc,
                               const int64_t xt, const OW_T *y, int64_t yr, OW_T b, OW_T *z,
                               int64_t zr)
 {
-    for (int64_t tiles = (m + OW_TILE_ROWS - 1) / OW_TILE_ROWS; tiles > 0; tiles--) {
+    for (int64_t tiles = (m + OW_HEIGHT - 1) / OW_HEIGHT; tiles > 0; tiles--) {
         const int64_t rows = (m + tiles - 1) / tiles;
         if (xt) /* large results are not in the first cache */
             for (int64_t r = 0; r < rows; r++) {
@@ -143,11 +141,11 @@ OW_WITHIN void OW_N(ow_tiles)(int vectors, const int is_part, int64_t m, int64_t
             OW_ONE_TILE(2)
             OW_ONE_TILE(3)
             OW_ONE_TILE(4)
-#if OW_TILE_ROWS > 4
+#if OW_HEIGHT > 4
             OW_ONE_TILE(5)
             OW_ONE_TILE(6)
 #endif
-#if OW_TILE_ROWS > 6
+#if OW_HEIGHT > 6
             OW_ONE_TILE(7)
             OW_ONE_TILE(8)
             OW_ONE_TILE(9)
@@ -278,8 +276,7 @@ static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j
     const OW_T a = (OW_T)q->a;
     /* panels of a y that is small are as good where they are, and so are those that are read once,
      * if rows are near and all of it stays in the caches */
-    const int is_read_once =
-        i1 - i0 <= OW_TILE_ROWS && q->yr * (int64_t)sizeof(OW_T) <= OW_NEAR_ROWS;
+    const int is_read_once = i1 - i0 <= OW_HEIGHT && q->yr * (int64_t)sizeof(OW_T) <= OW_NEAR_ROWS;
     const int in_place = q->yc == 1 && q->k * q->yr * (int64_t)sizeof(OW_T) <=
                                            (is_read_once ? OW_READ_ONCE : 1 << 14);
     /* rows of x that are far apart share few lines of the first cache: a tile that is used again
@@ -330,24 +327,24 @@ static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j
 
 /* --- large products --------------------------------------------------------------------------- */
 
-/* Copy `rows` rows of `k` elements to tiles of at most OW_TILE_ROWS rows, as high as those of
- * ow_tiles: element p of row r of tile t goes to (t k + p) OW_TILE_ROWS + r. */
+/* Copy `rows` rows of `k` elements to tiles of at most OW_HEIGHT rows, as high as those of
+ * ow_tiles: element p of row r of tile t goes to (t k + p) OW_HEIGHT + r. */
 OW_WITHIN void OW_N(ow_pack_rows_of)(OW_T *to, const OW_T *x, const int64_t xr, const int64_t xc,
                                      int64_t rows, int64_t k)
 {
-    for (int64_t tiles = (rows + OW_TILE_ROWS - 1) / OW_TILE_ROWS; tiles > 0; tiles--) {
+    for (int64_t tiles = (rows + OW_HEIGHT - 1) / OW_HEIGHT; tiles > 0; tiles--) {
         const int64_t high = (rows + tiles - 1) / tiles;
-        if (high == OW_TILE_ROWS)
+        if (high == OW_HEIGHT)
             for (int64_t p = 0; p < k; p++)
-                for (int r = 0; r < OW_TILE_ROWS; r++)
-                    to[p * OW_TILE_ROWS + r] = x[r * xr + p * xc];
+                for (int r = 0; r < OW_HEIGHT; r++)
+                    to[p * OW_HEIGHT + r] = x[r * xr + p * xc];
         else
             for (int64_t p = 0; p < k; p++)
                 for (int64_t r = 0; r < high; r++)
-                    to[p * OW_TILE_ROWS + r] = x[r * xr + p * xc];
+                    to[p * OW_HEIGHT + r] = x[r * xr + p * xc];
         rows -= high;
         x += high * xr;
-        to += OW_TILE_ROWS * k;
+        to += OW_HEIGHT * k;
     }
 }
 
@@ -399,7 +396,7 @@ static void OW_N(ow_packed_gemm)(const ow_product *q, int64_t i0, int64_t i1, in
                 OW_N(ow_pack)(columns, y + j * q->yc, q->yr, q->yc, k,
                               j1 - j < BLOCK ? j1 - j : BLOCK);
             OW_N(ow_tiles)(cols > OW_LANES ? 2 : 1, 0, i1 - i0, cols, k, (OW_T)q->a, rows, 1,
-                           OW_TILE_ROWS, OW_TILE_ROWS * k, panel, OW_WIDE, p ? 1 : (OW_T)q->b,
+                           OW_HEIGHT, OW_HEIGHT * k, panel, OW_WIDE, p ? 1 : (OW_T)q->b,
                            (OW_T *)q->z + i0 * q->zr + j, q->zr);
         }
     }

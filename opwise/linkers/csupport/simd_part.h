@@ -29,6 +29,11 @@
 #define OW_TILE_ROWS 4
 #endif
 
+/* rows of a large left operand that are copied together, for the second cache */
+#define OW_PACK_ROWS (20 * OW_TILE_ROWS)
+/* rows of a tile of a product, at most; OW_PACK_ROWS is a multiple */
+#define OW_HEIGHT OW_TILE_ROWS
+
 #define OW_INT_32 int32_t
 #define OW_INT_64 int64_t
 

@@ -38,6 +38,9 @@
 #undef OW_BITS
 #undef OW_MASK
 #undef OW_RATE
+/* a tile of each height takes a compiler as long as one of floats, and is used seldom */
+#undef OW_HEIGHT
+#define OW_HEIGHT 4
 #define OW_T int32_t
 #define OW_S i32
 #define OW_BITS 32
