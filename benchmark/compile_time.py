@@ -118,6 +118,7 @@ def compile_child(family: str, applys: int, mode: str) -> dict:
     """Seconds of each stage of one compilation, and the numbers of Applys."""
     import opwise
     import opwise.tensor as T
+    from opwise.graph.traversal import ops
 
     make, each = FAMILIES[family]
     x = T.dvector()
@@ -136,7 +137,10 @@ def compile_child(family: str, applys: int, mode: str) -> dict:
     compiler = report.kernels.compile_seconds if report.kernels is not None else 0.0
     stages["C compiler, some of it beside the rest"] = compiler
     stages["link"] = report.linker
-    written = report.rewrites.nodes_before
+    results = arguments["outputs"]
+    results = [*(results if isinstance(results, list) else [results])]
+    results += [new for _, new in arguments.get("updates", [])]
+    written = len(ops([], results))  # an optimized graph of the cache does not tell
     return {"written": written, "run": report.applys, "compiler": compiler, "seconds": stages}
 
 
