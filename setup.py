@@ -59,7 +59,7 @@ VECTORS = {
     "avx512": ("avx512f", "avx512dq", "avx512vl", "avx512bw", "fma"),
     "avx2": ("avx2", "fma"),
 }
-PARTS = ("sums", "rows", "products", "images")
+PARTS = ("products", "images", "sums", "loops", "rows")
 
 
 # ======================================================================================

@@ -20,18 +20,18 @@ _DTYPES = dtypes.ALL
 def generate() -> dict[str, str]:
     """Return {file name: text}: loops by family of dtypes, and the tables of them.
 
-    Loops of floats and reductions are for simd_sums.h, which is compiled for several processors.
+    Loops of real numbers and reductions are for simd_loops.h and simd_sums.h, which are compiled
+    for several processors.
     """
-    integers, complexes = _row_loops(dtypes.DISCRETE), _row_loops(dtypes.COMPLEX)
+    complexes = _row_loops(dtypes.COMPLEX)
     casts = [_cast_loop(a, b) for a in _DTYPES for b in _DTYPES if _is_cast(a, b)]
     takes = [_take_loop(d) for d in _DTYPES if csource.is_plain(d)]
     return {
-        "loops_float_body.h": _float_loops(),
-        "loops_integer.c": _file(dtypes.DISCRETE, integers),
+        "loops_body.h": _real_loops(),
         "loops_complex.c": _file(dtypes.COMPLEX, complexes),
         "loops_cast.c": _file(_DTYPES, casts, []),
         "loops_take.c": _file(dtypes.DISCRETE, takes, []),
-        "loops.h": _table([name for name, _ in (*integers, *complexes, *casts, *takes)]),
+        "loops.h": _table([name for name, _ in (*complexes, *casts, *takes)]),
         "reducers_body.h": _reducers(),
         **borrowed.generated(),
     }
@@ -238,20 +238,20 @@ def _file(
     return "\n".join([*head, *(text for _, text in loops), ""])
 
 
-def _float_loops() -> str:
-    """Return the C text of the loops of floats and the table of them, for simd_sums.h.
+def _real_loops() -> str:
+    """Return the C text of the loops of real numbers and the table of them, for simd_loops.h.
 
     They call no vector function of libmvec, since the build may run on other hardware.
     """
-    loops = _row_loops(("float32", "float64"))
+    loops = _row_loops(("float32", "float64", *dtypes.DISCRETE))
     return "\n".join([
         "/* made by opwise/scalar/kernelgen.py */",
         *(f"static {text}" for _, text in loops),
-        "static const ow_loop_row ow_float_loop_rows[] = {",
+        "static const ow_loop_row ow_real_loop_rows[] = {",
         *(f'    {{"{name}", ow_loop_{name}}},' for name, _ in loops),
         "};",
-        "static const int ow_float_loop_count ="
-        " sizeof(ow_float_loop_rows) / sizeof(ow_float_loop_rows[0]);",
+        "static const int ow_real_loop_count ="
+        " sizeof(ow_real_loop_rows) / sizeof(ow_real_loop_rows[0]);",
         "",
     ])  # fmt: skip
 

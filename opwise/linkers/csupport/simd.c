@@ -5,15 +5,16 @@
 
 /* Each part of a table is filled in by a file of its own; setup.py makes these files. */
 #define OW_DECLARE(target)                                                                         \
-    void ow_fill_sums_##target(ow_simd *), ow_fill_rows_##target(ow_simd *),                       \
-        ow_fill_products_##target(ow_simd *), ow_fill_images_##target(ow_simd *);
+    void ow_fill_sums_##target(ow_simd *), ow_fill_loops_##target(ow_simd *),                      \
+        ow_fill_rows_##target(ow_simd *), ow_fill_products_##target(ow_simd *),                    \
+        ow_fill_images_##target(ow_simd *);
 #define OW_FILLS(target)                                                                           \
-    {ow_fill_sums_##target, ow_fill_rows_##target, ow_fill_products_##target,                      \
-     ow_fill_images_##target}
+    {ow_fill_sums_##target, ow_fill_loops_##target, ow_fill_rows_##target,                         \
+     ow_fill_products_##target, ow_fill_images_##target}
 OW_DECLARE(base)
 OW_DECLARE(avx2)
 OW_DECLARE(avx512)
-#define OW_PARTS 4
+#define OW_PARTS 5
 
 const ow_simd *ow_kernels;
 ow_sort_in_place_fn ow_sort_in_place[2];

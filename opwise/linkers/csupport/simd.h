@@ -198,8 +198,8 @@ typedef struct ow_simd {
     const char *name;
     const ow_reducer *reducers;
     int reducer_count;
-    const ow_loop_row *float_loops;
-    int float_loop_count;
+    const ow_loop_row *loops;
+    int loop_count;
     /* for float and double */
     ow_rows_fn softmax[2], logsoftmax[2], softmax_grad[2], xent[2], xent_dx[2], onehot[2],
         onehot_grad[2];

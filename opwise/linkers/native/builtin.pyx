@@ -113,8 +113,8 @@ cdef dict _find_loops():
     cdef const ow_loop_row *row
     cdef dict loops = {ow_loop_rows[i].name.decode(): <uintptr_t>ow_loop_rows[i].fn
                        for i in range(ow_loop_count)}
-    for i in range(ow_kernels.float_loop_count):
-        row = &ow_kernels.float_loops[i]
+    for i in range(ow_kernels.loop_count):
+        row = &ow_kernels.loops[i]
         loops[row.name.decode()] = <uintptr_t>row.fn
     return loops
 

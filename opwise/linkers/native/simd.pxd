@@ -15,8 +15,8 @@ cdef extern from "simd.h":
         const char *name
         const ow_reducer *reducers
         int reducer_count
-        const ow_loop_row *float_loops
-        int float_loop_count
+        const ow_loop_row *loops
+        int loop_count
         int products
     const ow_simd *ow_kernels
     int ow_use_kernels(const char *)
