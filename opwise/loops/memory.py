@@ -28,6 +28,7 @@ from opwise.loops.program import (
     Each,
     Held,
     NotSmall,
+    Overlaps,
     Slots,
     converted,
     element,
@@ -40,7 +41,7 @@ from opwise.scalar.op import ScalarOp
 from opwise.scalar.program import Program
 from opwise.tensor.advanced_subtensor import AdvancedSubtensor1
 from opwise.tensor.assertion import Assert
-from opwise.tensor.blas import Dot22
+from opwise.tensor.blas import Dot22, Dot22Scalar, Gemm, Gemv
 from opwise.tensor.convert import DeepCopyOp, ViewOp
 from opwise.tensor.creation import Alloc, ARange
 from opwise.tensor.dimshuffle import DimShuffle
@@ -254,11 +255,16 @@ def _few(p: Builder, count: int, most: int) -> list[int] | None:
 
 
 def folded(
-    p: Builder, counts: Sequence[int], first: int, join: Callable[[int, Sequence[int]], int]
+    p: Builder,
+    counts: Sequence[int],
+    first: int,
+    join: Callable[[int, Sequence[int]], int],
+    is_sum: bool = False,
 ) -> int:
     """Append loops that carry a value on; return its slot.
 
-    join: appends the new value of a step, from the old one and the indices.
+    join: appends the new value of a step, from the old one and the indices. is_sum: it adds one
+    number to it, in any order.
     """
 
     def nested(total: int, index: list[int]) -> int:
@@ -269,7 +275,7 @@ def folded(
             for i in few:
                 total = nested(total, [*index, i])
             return total
-        with p.short_loop(count, total) as (i, carried, new):
+        with p.short_loop(count, total, is_sum=is_sum) as (i, carried, new):
             new.append(nested(carried, [*index, i]))
         return int(carried)
 
@@ -396,7 +402,7 @@ def _sliced(
         length = p.one("int_div", p.one("add", length, p.one("sub", size, one)), size)
     if isinstance(x, Held):
         return x.part(p, d, first, step, length)
-    if p.has_number(step):
+    if p.has_number(step) and not p.is_of_data(length):
         p.bounds[length] = p.bounds_of(x.lengths[d])
     return replace(
         x, lengths=(*x.lengths[:d], length, *x.lengths[d + 1 :]),
@@ -411,7 +417,13 @@ def changed(p: Builder, node: Apply, x: Any, y: Any, *numbers: Slots) -> Held:
     """Append the writing of a part of an array."""
     array = writable(p, x)
     place = _view(p, node.op, array, node.inputs[2:], numbers)
-    fill(p, place, y, add=not node.op.set_instead_of_inc)
+    add = not node.op.set_instead_of_inc
+    state = p.state()
+    try:
+        fill(p, place, y, add)
+    except Overlaps:
+        p.take_back(state)
+        fill(p, place, own(p, y), add)
     return replace(array, version=p.written(array.operand))
 
 
@@ -507,19 +519,25 @@ def _elementwise(
     return [Each(dtype, counts, partial(computed, k)) for k, dtype in enumerate(dtypes)]
 
 
+def counts(p: Builder, variables: Sequence[Var], numbers: Sequence[Slots]) -> list[int]:
+    """Return the slots of the lengths of a new array; the step fails if one is negative."""
+    found = [index_slot(p, n, v.type.dtype) for n, v in zip(numbers, variables, strict=True)]
+    for n in found:
+        if not p.has_number(n) or p.is_less(n, 0):
+            p.fail_if(p.one("lt", n, p.literal(0), dtype="bool"))
+    return found
+
+
 @on_memory(Alloc)
-def filled(p: Builder, node: Apply, value: Any, *counts: Slots) -> Each:
+def filled(p: Builder, node: Apply, value: Any, *numbers: Slots) -> Each:
     """Append an array that repeats a value."""
-    own = [index_slot(p, n, v.type.dtype) for n, v in zip(counts, node.inputs[1:], strict=True)]
+    own = counts(p, node.inputs[1:], numbers)
     behind = len(own) - node.inputs[0].type.ndim
     ones = node.inputs[0].type.broadcastable
     for n, m, one in zip(lengths(p, value), own[behind:], ones, strict=True):
         if not one:
             p.check_equal(n, m)
     zero = p.literal(0)
-    for n in own:
-        if not p.has_number(n) or p.is_less(n, 0):
-            p.fail_if(p.one("lt", n, zero, dtype="bool"))
     return Each(
         node.outputs[0].type.dtype, tuple(own),
         lambda index: element(
@@ -530,17 +548,61 @@ def filled(p: Builder, node: Apply, value: Any, *counts: Slots) -> Each:
 
 @on_memory(Dot, Dot22)
 def _dot(p: Builder, node: Apply, x: Any, y: Any) -> Any:
-    if node.inputs[0].type.ndim != 1 or node.inputs[1].type.ndim != 1:
+    return _in_memory(p, _product(p, x, y, node.outputs[0].type.dtype))
+
+
+@on_memory(Dot22Scalar)
+def _dot_scaled(p: Builder, node: Apply, x: Any, y: Any, a: Slots) -> Any:
+    return _in_memory(p, _scaled(p, a, _product(p, x, y, node.outputs[0].type.dtype)))
+
+
+@on_memory(Gemv, Gemm)
+def _accumulated(p: Builder, node: Apply, z: Any, a: Slots, x: Any, y: Any, b: Slots) -> Any:
+    product = _scaled(p, a, _product(p, x, y, node.outputs[0].type.dtype))
+    for n, m in zip(lengths(p, z), product.lengths, strict=True):
+        p.check_equal(n, m)
+    if not p.has_number(b):
         raise NotSmall
-    dtype = node.outputs[0].type.dtype
-    (n,), (m,) = lengths(p, x), lengths(p, y)
-    p.check_equal(n, m)
+    if not p.is_number(b, 0):  # else z may be anything
+        more = _scaled(p, b, Each(product.dtype, product.lengths, partial(element, p, z)))
+        of_both = product.computed
+        product = replace(product, computed=lambda index: p.one(
+            "add", more.computed(index), of_both(index), dtype=product.dtype
+        ))  # fmt: skip
+    return _in_memory(p, product)
 
-    def join(total: int, index: Sequence[int]) -> int:
-        factors = [converted(p, element(p, one, index), dtype) for one in (x, y)]
-        return p.one("add", total, p.one("mul", *factors, dtype=dtype), dtype=dtype)
 
-    return np.array(folded(p, [n], p.zero(dtype), join), np.int64)
+def _in_memory(p: Builder, x: Each) -> Any:
+    """Return what has each element once: a product is not computed again where it is read."""
+    return own(p, x) if x.lengths else np.array(x.computed([]), np.int64)
+
+
+def _scaled(p: Builder, a: Slots, x: Each) -> Each:
+    if p.is_number(a, 1):
+        return x
+    factor = converted(p, int(a), x.dtype)
+    return replace(x, computed=lambda index: p.one("mul", factor, x.computed(index), dtype=x.dtype))
+
+
+def _product(p: Builder, x: Any, y: Any, dtype: str) -> Each:
+    """Return the product of two vectors or matrices; its elements are computed when read."""
+    of_x, of_y = lengths(p, x), lengths(p, y)
+    if not (1 <= len(of_x) <= 2 and 1 <= len(of_y) <= 2):
+        raise NotSmall
+    rows = len(of_x) - 1
+    p.check_equal(of_x[-1], of_y[0])
+
+    def computed(given: Sequence[int]) -> int:
+        def join(total: int, index: Sequence[int]) -> int:
+            at = (*given[:rows], *index), (*index, *given[rows:])
+            factors = [
+                converted(p, element(p, one, i), dtype) for one, i in zip((x, y), at, strict=True)
+            ]
+            return p.one("add", total, p.one("mul", *factors, dtype=dtype), dtype=dtype)
+
+        return folded(p, [of_y[0]], p.zero(dtype), join, is_sum=True)
+
+    return Each(dtype, (*of_x[:-1], *of_y[1:]), computed)
 
 
 @on_memory(CAReduce)
@@ -570,7 +632,7 @@ def _reduced(p: Builder, node: Apply, x: Any) -> Any:
         counts = [every[d] for d in axes]
         total = folded(
             p, counts, first,
-            lambda old, index: p.one(name, old, at(index, given), dtype=acc),
+            lambda old, index: p.one(name, old, at(index, given), dtype=acc), name == "add",
         )  # fmt: skip
         return converted(p, total, out.type.dtype)
 

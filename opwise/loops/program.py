@@ -27,6 +27,7 @@ from opwise.scalar.dtypes import INTEGERS
 from opwise.scalar.op import OPS, Cast, ScalarOp, cast_op
 from opwise.scalar.program import Instruction, Literal, Mark, Program
 from opwise.scalar.recurrence import (
+    SUM,
     Branches,
     Carried,
     Chosen,
@@ -79,6 +80,10 @@ _Branch = tuple[Apply, int] | None
 
 class NotSmall(Exception):
     """A step is no program of few scalar operations."""
+
+
+class Overlaps(NotSmall):
+    """A loop would read elements that it writes, in other steps."""
 
 
 # --- values in memory ---------------------------------------------------------------------------
@@ -138,7 +143,7 @@ class Held:
             start = p.affine(outer[0], start, outer[1])
             step = p.affine(p.literal(0), step, outer[1])
         parts = (*self.parts[:dim], (start, step, length), *self.parts[dim + 1 :])
-        if p.has_number(step):
+        if p.has_number(step) and not p.is_of_data(length):
             p.bounds[length] = {(self.operand, dim)}
         return replace(self, parts=parts)
 
@@ -178,7 +183,7 @@ class Held:
             if any(
                 own not in (None, slot) for slot, own in zip(index, p.written_now[1], strict=True)
             ):
-                raise NotSmall
+                raise Overlaps
         return index
 
 
@@ -292,6 +297,8 @@ class Builder:
         self.bounds: dict[int, set[tuple[int, int]]] = {}
         #: the slots of indices of loops over dimensions -> those of the numbers of steps
         self.counters: dict[int, int] = {}
+        #: the input slots of numbers that grow evenly from step to step
+        self.numbers_of_steps: set[int] = set()
         #: how many such loops are around each other here, and at most
         self._depth = self._deepest = 0
         self._lengths: dict[tuple[int, int], int] = {}
@@ -347,15 +354,16 @@ class Builder:
             self.fail_if(self.one("neq", n, m, dtype="bool"))
 
     @contextmanager
-    def short_loop(self, count: int, *carried: int) -> Iterator[Any]:
+    def short_loop(self, count: int, *carried: int, is_sum: bool = False) -> Iterator[Any]:
         """Append a loop over a short dimension around what is appended inside.
 
         Yields the slot of the index; if values are carried on, (it, the slot of the value, a list
         that takes the slot of the new one). Loops in each other share the number of elements that
-        is worth it.
+        is worth it. is_sum: what is carried on is a sum, in any order.
         """
         new: list[int] = []
-        slots = [self.mark(Carried(), [slot], self.dtype(slot)) for slot in carried]
+        mark = Carried(SUM) if is_sum else Carried()
+        slots = [self.mark(mark, [slot], self.dtype(slot)) for slot in carried]
         known = self._number(count) if self.has_number(count) else None
         begin, around = len(self.instructions), self._deepest
         index = self.mark(Opens(known), [] if known is not None else [count], "int64")
@@ -380,20 +388,40 @@ class Builder:
 
     def _differs(self, slot: int) -> bool:
         """Return whether a value may differ between steps."""
+        first = len(self.in_dtypes) - self._n_constants
+        return any(
+            one < first if op is None else not isinstance(op, Length)
+            for one, op in self._computed_of(slot)
+        )
+
+    def is_of_data(self, slot: int) -> bool:
+        """Return whether a value is computed of what arrays have for each step.
+
+        Lengths of such parts are mostly short, however long the arrays are: rows of sparse
+        matrices, neighbours.
+        """
+        first = len(self.in_dtypes) - self._n_constants
+        return any(
+            (one < first and one not in self.numbers_of_steps)
+            if op is None
+            else isinstance(op, Read | ReadUnless)
+            for one, op in self._computed_of(slot)
+        )
+
+    def _computed_of(self, slot: int) -> Iterator[tuple[int, Mark | None]]:
+        """Yield (slot, mark) of what a value is computed of: inputs, which have none, and marks."""
         n = len(self.in_dtypes)
         seen, pending = {slot}, [slot]
         while pending:
             slot = pending.pop()
-            if slot < n - self._n_constants:
-                return True
             one = self.instructions[slot - n] if slot >= n else None
-            if one is None or isinstance(one.op, Literal | Length):
-                continue
-            if isinstance(one.op, Mark):
-                return True
-            pending += [arg for arg in one.args if arg not in seen]
-            seen.update(one.args)
-        return False
+            if one is None:
+                yield slot, None
+            elif isinstance(one.op, Mark):
+                yield slot, one.op
+            else:
+                pending += [arg for arg in one.args if arg not in seen]
+                seen.update(one.args)
 
     def written(self, operand: int) -> int:
         """Note that an operand in memory was written; return its version."""

@@ -128,6 +128,13 @@ def _program(node: Apply, step: FunctionGraph, shapes: Parts[Any]) -> Recurrence
             strict=True,
         )
     )
+    sequences = dict(
+        zip(
+            layout.step_inputs(step.inputs).sequences,
+            layout.loop_inputs(node.inputs[1:]).sequences,
+            strict=True,
+        )
+    )
     inputs: list[Any] = []
     start = 0
     for var, shape, operand in zip(step.inputs, flat, operand_of, strict=True):
@@ -136,6 +143,8 @@ def _program(node: Apply, step: FunctionGraph, shapes: Parts[Any]) -> Recurrence
             inputs.append(memory.as_range(program, held, outside.get(var)) or held)
             continue
         inputs.append(np.arange(start, start + size(shape)).reshape(shape))
+        if memory.progression(sequences.get(var))[1] is not None:
+            program.numbers_of_steps.add(start)
         start += size(shape)
     for k, taps in enumerate(shapes.states):
         if in_memory(taps[0]):
@@ -305,11 +314,13 @@ def _alloc(p: Builder, node: Apply, value: Slots, *lengths: Slots) -> Any:
 
 
 @on_registers(AllocEmpty)
-def _alloc_empty(p: Builder, node: Apply, *lengths: Slots) -> Slots:
-    shape = [int(p.number(n)) for n in lengths]
-    if int(np.prod(shape)) > MAX_ELEMENTS:
-        raise NotSmall
-    return p.constant(np.zeros(shape, node.outputs[0].type.dtype))
+def _alloc_empty(p: Builder, node: Apply, *lengths: Slots) -> Any:
+    dtype = node.outputs[0].type.dtype
+    if all(map(p.has_number, lengths)):
+        shape = [int(p.number(n)) for n in lengths]
+        if int(np.prod(shape)) <= MAX_ELEMENTS:
+            return p.constant(np.zeros(shape, dtype))
+    return p.scratch(memory.counts(p, node.inputs, lengths), dtype)
 
 
 @on_registers(Shape_i)

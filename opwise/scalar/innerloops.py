@@ -130,6 +130,13 @@ class Access:
             return [*lines, f"*{element} = {self.value};"]
         return [*lines, f"const {self.type} {self.value} = *(const {element[1:]};"]
 
+    @property
+    def is_side_by_side(self) -> bool:
+        """Whether it is the element beside the last step's in a row, or always the same."""
+        *others, last = [Growth(Sum()), *self.growths]
+        still = all(grown is not None and grown.by == Sum() for grown in others)
+        return still and last is not None and last.by in (Sum(), Sum("", 1), Sum("", -1))
+
     def conditions(self, count: str) -> Iterator[str]:
         """Yield what holds if the indices that need no look are in range in ``count`` steps."""
         for look, grown, length in zip(self.looked, self.growths, self.lengths, strict=True):
@@ -179,6 +186,8 @@ class Repeated:
     #: whether vectors of steps are no gain: floats go from step to step, or would round otherwise,
     #: since functions are called
     one_by_one: bool = False
+    #: the variables of sums, in any order
+    sums: Sequence[str] = ()
 
     @property
     def conditions(self) -> list[str]:
@@ -209,6 +218,9 @@ class Repeated:
         separated = self.one_by_one or looks_always or not self.is_innermost
         separate = [_SEPARATE] if separated or (looks and self.conditions) else []
         body = [*separate, *self.body, *after]
+        # vectors of elements that lie apart are no gain
+        if self.sums and not separate and all(one.is_side_by_side for one in self.accesses):
+            before.append(f'_Pragma("omp simd reduction(+ : {", ".join(self.sums)})")')
         yield from texts([*before, self.head, body, "}"], depth, twice, looks, instead)
 
 

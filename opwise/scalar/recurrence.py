@@ -42,11 +42,16 @@ class Opens(Mark):
         return n == (self.of[0] is None)
 
 
+#: what ``Carried`` says of a sum
+SUM = "sum"
+
+
 class Carried(Mark):
     """A value that may change: each inner step hands it to the next one.
 
     It stands before the block that is opened next, and begins as what it reads. After the loop it
-    is that of the last step. Nothing else of the loop may be read there.
+    is that of the last step. Nothing else of the loop may be read there. ``Carried(SUM)`` is a sum:
+    each step adds to it, in any order.
     """
 
     nin = 1
@@ -340,7 +345,11 @@ class _Lines:
                 for slot in one.args[: op.of[0]]:
                     depths[slot] = depth
                 loop.body += self._handed_on(one, args)
-                loop.one_by_one |= any(self._is_float(slot) for slot in one.args[: op.of[0]])
+                carried = one.args[: op.of[0]]
+                loop.sums = [self.slots[slot] for slot in carried if self._is_sum(slot)]
+                loop.one_by_one |= any(
+                    self._is_float(slot) and not self._is_sum(slot) for slot in carried
+                )
                 bodies[-1].append(loop)
             elif isinstance(op, Branches):
                 branch: list[Any] = []
@@ -459,6 +468,11 @@ class _Lines:
             return plain
         x, y = cast("list[Sum]", parts)
         return x.plus(y, sign) if sign > 0 or not y.of else plain
+
+    def _is_sum(self, slot: int) -> bool:
+        """Return whether a carried value is a sum that vectors may add up."""
+        one = self.of.instruction(slot)
+        return one is not None and one.op == Carried(SUM) and one.dtype in ("float32", "float64")
 
     def _handed_on(self, one: Instruction, args: list[str]) -> list[str]:
         """Return the statements at the end of a block. args: C expressions of what it reads."""

@@ -610,3 +610,81 @@ def test_large_matrices_are_left_to_the_kernels_of_the_vm(n, left):
     for i in range(20):
         expected = 0.5 * expected + i
     np.testing.assert_allclose(found, np.full((n, n), expected))
+
+
+# --- rows of a step that lie beside those that it reads -------------------------------------------
+
+
+def filtered(image, a):
+    out = np.empty_like(image)
+    out[:, 0] = image[:, 0]
+    for j in range(1, image.shape[1]):
+        out[:, j] = image[:, j] + a * out[:, j - 1]
+    return out
+
+
+def swept(image):
+    for i in range(1, image.shape[0] - 1):
+        image[i, 1:-1] += image[i - 1, 1:-1] + image[i, 2:] + image[i, :-2]
+    return image
+
+
+def reversed_sums(x):
+    y = np.zeros_like(x)
+    for k in range(1, x.shape[0]):
+        y[:k] += x[k] * y[:k][::-1]
+        y[k] = x[k]
+    return y
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [(filtered, (MATRIX, 0.5)), (swept, (MATRIX,)), (reversed_sums, (VECTOR,))],
+)
+def test_what_a_row_is_computed_of_may_lie_in_the_same_array(program, arguments):
+    agrees(program, *arguments)
+
+
+# --- products in a step ---------------------------------------------------------------------------
+
+
+def powers(matrices, x):
+    out = np.zeros((len(matrices), x.shape[0], 2), x.dtype)
+    for k in range(len(matrices)):
+        x = x + matrices[k] @ x
+        out[k] += (matrices[k] @ matrices[k][:, :2]) * x[:, None]
+    return out
+
+
+def of_vectors(a, x):
+    out = np.zeros(a.shape[0], x.dtype)
+    for i in range(a.shape[0]):
+        out[i] = 2 * (a[i] @ x) + a[i, ::-1] @ x + a[:, i] @ x
+    return out
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "complex128"])
+def test_products_of_arrays_in_memory(dtype):
+    """Whole numbers have the same sums in any order."""
+    matrices = RNG.randint(-2, 3, (7, 5, 5)).astype(dtype)
+    agrees(powers, matrices, matrices[0, 0].copy())
+    square = RNG.randint(-9, 9, (33, 33)).astype(dtype)
+    agrees(of_vectors, square, square[0].copy())
+
+
+# --- parts whose lengths arrays tell --------------------------------------------------------------
+
+
+def rows_of_a_sparse_matrix(starts, columns, values, x):
+    y = np.empty(starts.size - 1)
+    for i in range(starts.size - 1):
+        of = columns[starts[i] : starts[i + 1]]
+        y[i] = values[starts[i] : starts[i + 1]] @ x[of]
+    return y
+
+
+def test_short_parts_of_long_arrays():
+    counts = RNG.randint(0, 9, 400)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    columns, values = RNG.randint(0, 50, starts[-1]), RNG.rand(starts[-1])
+    agrees(rows_of_a_sparse_matrix, starts, columns, values, RNG.rand(50))
