@@ -68,6 +68,10 @@ class ProfileStats(ProfileMethods):
         self._recorders.append(recorder)
         self._publish(recorder)
 
+    def add_all(self, other: ProfileStats) -> None:
+        """Add the functions of another one, which reads the same records."""
+        self._recorders += other._recorders
+
     def _publish(self, recorder: Recorder) -> None:
         """Let other processes read the counters of a function, and ask for its profile."""
         live.publish(recorder)
@@ -238,7 +242,11 @@ class ProfileStats(ProfileMethods):
         check_counts(n_ops_to_print=n_ops_to_print, n_apply_to_print=n_apply_to_print)
         _show(self._text(self.profile(), n_ops_to_print, n_apply_to_print), file)
 
-    print_summary = summary
+    def print_summary(
+        self, n_apply_to_print: int = 20, n_ops_to_print: int = 20, file: Any = None
+    ) -> None:
+        """Print where the time went, as ``summary``; its arguments come as ProfileMode's do."""
+        self.summary(file, n_ops_to_print, n_apply_to_print)
 
     def _text(self, profile: Profile, n_ops: int, n_apply: int) -> str:
         return text.summary(
@@ -360,6 +368,8 @@ def _show(shown: str, file: Any) -> None:
     """Print a text on stderr, or write it to the stream of the caller."""
     if file is None:
         show(shown, "stderr")
+    elif not hasattr(file, "write"):
+        raise TypeError(f"file is {file!r}; it must be a stream, such as sys.stdout")
     else:
         write(shown, file)
 

@@ -1241,6 +1241,19 @@ def _filled(value: Any) -> Callable[..., Any]:
     return make
 
 
+@instead_of(np.ndarray)
+def _new_array(
+    shape: Any, dtype: Any = float, buffer: Any = None, offset: int = 0, strides: Any = None,
+    order: Any = None,
+) -> Any:  # fmt: skip
+    """Return ``numpy.ndarray(shape)``, which is numpy's empty."""
+    if buffer is not None or strides is not None or offset:
+        raise untraceable(
+            "An array over a buffer cannot be traced.", "Make it outside of the function."
+        )
+    return TABLE[np.empty](shape, dtype, order or "C")
+
+
 TABLE[np.zeros] = TABLE[np.empty] = _filled(0)
 TABLE[np.ones] = _filled(1)
 TABLE[np.full] = shaping.full

@@ -19,10 +19,12 @@ from opwise.tracing.values import (
     Dim,
     Length,
     Number,
+    Order,
     Traced,
     View,
     array,
     as_traced,
+    common_order,
     constant,
     hint_of,
     is_one,
@@ -351,7 +353,10 @@ def getitem(x: Traced, key: Any) -> Any:
     items = normalized(x, key)
     if any(type(item) is Traced for item in items):
         gathered, dims = _gathered(x, items)
-        return array(gathered, dims, False, len(dims) <= 1)
+        order: Order = len(dims) <= 1
+        if all(type(item) is Traced for item in items):
+            order = order or common_order(items, len(dims))
+        return array(gathered, dims, False, order)
     viewed = _viewed(x, items)
     explicit = key is Ellipsis or (isinstance(key, tuple) and any(k is Ellipsis for k in key))
     if viewed.ndim == 0 and (x.scalar or not explicit):

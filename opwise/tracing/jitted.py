@@ -211,6 +211,8 @@ class Jit:
         #: the kinds of arguments that calls had: what decides, and which line needs it
         self.signatures = Signatures()
         self._stats: Any = None
+        #: the same of a ProfileMode, which records calls by itself
+        self._stats_of_mode: Any = None
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -227,9 +229,12 @@ class Jit:
     def profile(self) -> Any:
         """Where the time of calls went, by line of the function: a ProfileStats.
 
-        Recording begins with ``jit(profile=True)``, the flag profile, or the first use of this
-        attribute: later calls compile the function again then. Warns if there were calls before.
+        Recording begins with ``jit(profile=True)``, a ProfileMode, the flag profile, or the first
+        use of this attribute: later calls compile the function again then. Warns if there were
+        calls before.
         """
+        if self._stats is None and self._stats_of_mode is not None:
+            return self._stats_of_mode
         if self._stats is None:
             self._profile = True
             self._recording()
@@ -459,6 +464,9 @@ class Jit:
             profile=stats,
             on_unused_input="ignore",
         )
+        if not stats and signature.compiled.profile is not None:
+            self._stats_of_mode = self._stats_of_mode or self._new_stats(atexit_print=False)
+            self._stats_of_mode.add_all(signature.compiled.profile)
         writer.finish(signature.compiled, numbers, self._in_python(list(bound.arguments)))
         return signature
 
@@ -490,10 +498,13 @@ class Jit:
         """Return the ProfileStats of all compiled functions, or what function() takes."""
         wanted = config.profile if self._profile is None else self._profile
         if self._stats is None and wanted:
-            from opwise.profiling.stats import ProfileStats
-
-            self._stats = ProfileStats(message=self.function.__name__)
+            self._stats = self._new_stats()
         return self._stats if self._stats is not None else self._profile
+
+    def _new_stats(self, **options: Any) -> Any:
+        from opwise.profiling.stats import ProfileStats
+
+        return ProfileStats(message=self.function.__name__, **options)
 
 
 def _mode_of(mode: Any) -> Any:

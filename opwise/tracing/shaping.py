@@ -312,7 +312,7 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: Any = None)
         made = x.part(step, dims, True)
     else:
         made = array(step.read(x.variable), dims)
-        made.root.uncertain = x.root.uncertain = RESHAPED
+        x.root.may_be_seen_by(made.root, RESHAPED)
     if copy:
         return copied(made)
     return made
@@ -885,7 +885,7 @@ def _contiguous(a: Any, dtype: Any) -> Traced:
     if is_in_order(x):
         return x
     made = Traced(Root(x.variable), x.dims, (), False, True)
-    made.root.uncertain = x.root.uncertain = RESHAPED
+    x.root.may_be_seen_by(made.root, RESHAPED)
     return made
 
 

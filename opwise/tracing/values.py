@@ -10,7 +10,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -549,7 +549,9 @@ Order = bool | frozenset[str]
 class Root:
     """The memory of an array, or of several that share it: a variable that writes replace."""
 
-    __slots__ = ("origin", "place", "readonly", "serial", "uncertain", "variable", "version")
+    __slots__ = (
+        "origin", "place", "readonly", "serial", "stale", "uncertain", "variable", "version",
+    )  # fmt: skip
 
     #: counts all of them
     serials = itertools.count()
@@ -568,6 +570,13 @@ class Root:
         self.uncertain = ""
         #: (an object, attribute or key) where the function has read the array from; or None
         self.place: tuple[Any, Any] | None = None
+        #: what may be views of it, or copies: writes leave their values unknown
+        self.stale: list[Root] = []
+
+    def may_be_seen_by(self, other: Root, why: str) -> None:
+        """Note that a new array is a view of this memory or a copy, which is not known."""
+        other.uncertain = why
+        self.stale.append(other)
 
     def write(self, variable: Tensor) -> None:
         """Give the memory another value. Raises ValueError if it is read-only."""
@@ -582,12 +591,30 @@ class Root:
             )
         trace = current()
         if trace is not None:
-            for log in trace.written:
-                log.setdefault(self, self.variable)
+            for root in (self, *self.stale):
+                for log in trace.written:
+                    log.setdefault(root, root.variable)
+        for root in self.stale:
+            if not isinstance(root.variable, _Unknown):
+                root.variable = cast(Any, _Unknown(root.uncertain))
+                root.version += 1
         if variable.type.dtype != self.variable.type.dtype:
             raise AssertionError(f"{variable.type} written into {self.variable.type}")
         self.variable = variable
         self.version += 1
+
+
+class _Unknown:
+    """What an array holds that may have changed with another one: nobody may look."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def __getattr__(self, name: str) -> Any:
+        raise untraceable(
+            f"An array is read that may be a view of one that was changed in place {self._why}.",
+            "Write .copy() where it is made, or read it before the change.",
+        )
 
 
 class Unhandled(Exception):
@@ -670,6 +697,28 @@ class Traced:
         ):
             value = step.write(x, value)
         self.root.write(value)
+
+    def _take_shape(self, shape: Any) -> None:
+        """Do ``x.shape = shape``."""
+        trace = current()
+        if trace is not None and trace.written:
+            raise untraceable(
+                "The shape of an array is set in a loop or branch.",
+                "Write a variable of its own: y = x.reshape(...).",
+            )
+        if self.root.origin is not None and not self._path:
+            raise untraceable(
+                "The shape of an argument is set, which its caller would see.",
+                "Write a variable of its own: y = x.reshape(...).",
+            )
+        made = HANDLERS.methods["reshape"](self, shape)
+        if made.root is not self.root:
+            raise AttributeError(
+                "Incompatible shape for in-place modification. Use `.reshape()` to make a copy "
+                "with the desired shape."
+            )
+        self.dims, self._path, self.contiguous = made.dims, made._path, made.contiguous
+        self._cache = None
 
     def part(self, step: View, dims: tuple[Dim, ...], contiguous: Order = False) -> Traced:
         """Return a view of the array."""
@@ -852,6 +901,9 @@ class Traced:
         if name in PROPERTIES or name in ("shape", "dtype", "strides"):
             if name in ("real", "imag") and not self.scalar:
                 HANDLERS.setitem(getattr(self, name), Ellipsis, value)
+                return
+            if name == "shape" and not self.scalar:
+                self._take_shape(value)
                 return
             raise untraceable(
                 f"Setting the attribute {name!r} of an array cannot be traced.",

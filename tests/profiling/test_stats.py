@@ -467,3 +467,17 @@ def test_the_methods_of_a_module_obey_the_flag(flags):
     made.double(np.ones(3))
     profile = made.double.profile.profile()
     assert [f.calls for f in profile.functions] == [1] and profile.message == "double"
+
+
+def test_numbers_of_rows_come_as_in_profile_mode():
+    x = T.dvector("x")
+    f = function([x], T.sort(T.sort(x)[::-1] + T.argsort(x)), profile=True)
+    f(np.ones(3))
+    stream = io.StringIO()
+    f.profile.print_summary(1, 2, file=stream)
+    wanted = io.StringIO()
+    f.profile.summary(wanted, n_ops_to_print=2, n_apply_to_print=1)
+    left_out = [re.findall(r"remaining (\d+)", one.getvalue()) for one in (stream, wanted)]
+    assert left_out[0] == left_out[1] and int(left_out[0][-1]) > 0
+    with pytest.raises(TypeError, match="file is 12; it must be a stream"):
+        f.profile.summary(12)

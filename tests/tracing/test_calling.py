@@ -8,6 +8,7 @@ import pytest
 
 import opwise
 from opwise.errors import TracingError
+from tests.tracing.test_control import check
 from tests.tracing.test_loop_programs import copied, same
 
 pytestmark = pytest.mark.null
@@ -221,3 +222,62 @@ def test_fromiter_takes_as_many_as_it_counts():
     for function in (all_of_two, opwise.jit(all_of_two)):
         with pytest.raises(ValueError, match="iterator too short: Expected 3 but"):
             function(np.ones(2))
+
+
+# --- arrays by their class, and shapes that are set -----------------------------------------------
+
+
+def test_new_arrays_by_their_class():
+    def f(x, n):
+        total = np.ndarray(n + 1, dtype=np.float64)
+        table = np.ndarray((n, 2), np.int32)
+        total[:] = x[0]
+        for k in range(n):
+            total[k] += k
+            table[k] = k
+        return total, table
+
+    check(f, [normal(3), 4], [normal(3), 1])
+    over = opwise.jit(lambda x: np.ndarray(3, buffer=np.zeros(9)) + x)
+    with pytest.raises(TracingError, match="over a buffer"):
+        over(1.0)
+
+
+def test_shapes_that_are_set():
+    def f(x, i):
+        y = x * 2
+        y.shape = 2, 6
+        z = np.arange(4.0)[i]
+        z.shape = -1
+        return y, z, y.T.sum(0)
+
+    check(f, [normal(3, 4), INTS.reshape(5, 6) % 4])
+    with pytest.raises(AttributeError, match="Incompatible shape"):
+        opwise.jit(lambda x: setattr((x * 2).T, "shape", 12))(normal(3, 4))
+    with pytest.raises(TracingError, match="The shape of an argument is set"):
+        opwise.jit(lambda x: setattr(x, "shape", 12))(normal(3, 4))
+
+
+def test_arrays_that_change_after_a_reshape():
+    def f(x):
+        y = np.transpose(x).reshape(-1) * 2  # a view or a copy, which nobody asks
+        x[0] = y[:4]
+        return y
+
+    check(f, [normal(3, 4)], [np.asfortranarray(normal(3, 4))])
+
+    def reads(x):
+        y = x.T.reshape(-1)
+        x[0] = 5
+        return y.sum()
+
+    with pytest.raises(TracingError, match=r"may be a view(.|\n)*return y.sum()"):
+        opwise.jit(reads)(normal(3, 4))
+
+    def writes(x):
+        y = x.T.reshape(-1)
+        y[0] = 5
+        return y
+
+    with pytest.raises(TracingError, match="changed in place after a reshape"):
+        opwise.jit(writes)(normal(3, 4))

@@ -615,6 +615,19 @@ def test_a_profile_that_is_asked_for_later():
     assert opwise.jit(f).profile.fct_callcount == 0  # without a warning
 
 
+def test_a_profile_of_the_mode():
+    """PROFILE_MODE records from the first call on, and functions are not compiled again."""
+
+    def f(x):
+        return np.sort(np.tanh(x) * 2).sum()
+
+    jitted = opwise.jit(f, mode=opwise.ProfileMode())
+    for n in (30, 40):
+        jitted(normal(n))
+    jitted(np.ones((3, 3)))
+    assert jitted.profile.fct_callcount == 3 and len(jitted.signatures) == 2
+
+
 def test_a_loop_without_steps_in_a_branch():
     def f(x, a):
         if x[0] > 0:
