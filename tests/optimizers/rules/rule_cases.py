@@ -569,6 +569,11 @@ RULES = {
         lambda x, p: set_subtensor(x[p], x[p] + 1.0),
         "",
     ),
+    "local_elementwise_by_mask": (
+        lambda x, y, p: set_subtensor(x[p.nonzero()], x[p.nonzero()] * y[p.nonzero()] + 1.0),
+        lambda x, p: set_subtensor(x[p], x[p][::-1]),
+        "",
+    ),
     "local_subtensor_remove_broadcastable_index": (
         lambda r: r[0],
         lambda c: c[1:, 0],

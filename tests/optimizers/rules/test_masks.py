@@ -63,3 +63,38 @@ def test_a_mask_of_another_shape_is_an_error():
         f, _ = compiled(build)
         with pytest.raises((ValueError, IndexError)):
             f(np.zeros((2, 3)), np.zeros((2, 4), bool))
+
+
+def test_cheap_work_on_what_a_mask_selects_is_done_for_all():
+    cases = {
+        "set": (lambda x, m: T.set_subtensor(x[m], x[m] * 2 + 1), lambda x: x * 2 + 1),
+        "inc": (lambda x, m: T.inc_subtensor(x[m], T.sqrt(x[m])), lambda x: x + np.sqrt(x)),
+        "positions": (
+            lambda x, m: T.set_subtensor(x[m.nonzero()], -x[m.nonzero()]), np.negative,
+        ),
+    }  # fmt: skip
+    for name, (build, expected) in cases.items():
+        f, left = compiled(build)
+        assert left == [] and len(f.maker.fgraph.apply_nodes) == 1, name
+        x, mask = arrays()
+        with np.errstate(invalid="ignore"):
+            wanted = np.where(mask, expected(x), x)
+        np.testing.assert_array_equal(f(x, mask), wanted, err_msg=name)
+
+
+def test_work_that_costs_more_than_the_selection_stays():
+    for build in (lambda x, m: T.set_subtensor(x[m], T.gammaln(T.gammaln(x[m]))),
+                  lambda x, m: T.set_subtensor(x[m], x[m][::-1]),
+                  lambda x, m: T.set_subtensor(x[m], T.sqrt(x.T[m.T]))):  # fmt: skip
+        _, left = compiled(build)
+        assert len(left) == 2
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float64"])
+def test_divisions_by_zero_that_nobody_selects(dtype):
+    x, mask = TensorType(dtype, (False, False))(), TensorType("bool", (False, False))()
+    f = function([x, mask], T.set_subtensor(x[mask], 10 // x[mask] + 7 % x[mask]))
+    values = np.arange(12).reshape(3, 4).astype(dtype)
+    expected = values.copy()
+    expected[values != 0] = 10 // values[values != 0] + 7 % values[values != 0]
+    np.testing.assert_array_equal(f(values, values != 0), expected)
