@@ -98,7 +98,7 @@ def tensordot(a: TensorLike, b: TensorLike, axes: Any = 2) -> Tensor:
     axes: a number n, for the last n axes of a with the first n of b; or two lists of axes (or two
     axes), taken pairwise. The result has the other dimensions of a, then those of b; its dtype is
     the upcast of both. Raises ValueError for axes that do not exist, are named twice or do not
-    pair; at run time ValueError if the lengths of a pair differ.
+    pair; at run time ValueError if the elements that are summed are not as many in both.
     """
     return _tensordot(a, b, axes, batched=False)
 
@@ -109,7 +109,7 @@ def batched_tensordot(x: TensorLike, y: TensorLike, axes: Any = 2) -> Tensor:
     axes: as in tensordot; lists count the first axis and must not name it. The result has the first
     dimension, the others of x, then those of y; its dtype is the upcast of both. Raises ValueError
     for axes that do not exist, are named twice or do not pair, and for the first axis; at run time
-    ValueError if the lengths of a pair differ.
+    ValueError if the elements that are summed are not as many in both.
     """
     return _tensordot(x, y, axes, batched=True)
 

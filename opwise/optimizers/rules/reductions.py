@@ -25,6 +25,7 @@ from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.join import Join
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, SoftmaxWithBias
+from opwise.tensor.products import tensordot
 from opwise.tensor.reduce import (
     Argmax,
     CAReduce,
@@ -336,3 +337,44 @@ def _turned(node: Apply) -> Var:
     if x.type.dtype not in dtypes.UNSIGNED or number(largest) is None:
         return None
     return x if number(largest) == number(number_like(x, -1)) else None
+
+
+# --- sums of products -----------------------------------------------------------------------------
+
+
+@rule(Sum, stage="stabilize")
+def local_sum_of_outer_product(fgraph: FunctionGraph, node: Apply) -> Replacements:
+    """The sum of ``x[:, :, None] * y[None]`` along an axis of both is a product of matrices.
+
+    It is one where each factor has an axis of its own that is kept, so that a factor's elements
+    meet many of the other's. Of several axes that are summed, a product would not notice that
+    their lengths differ.
+    """
+    (x,), out = node.inputs, node.outputs[0]
+    product = x.owner
+    if product is None or row_name(product) != "mul" or not is_private(x):
+        return None
+    factors = product.inputs
+    if len(factors) != 2:
+        return None
+    dtype = out.type.dtype
+    every = {each.type.dtype for each in (x, *factors)} | {node.op.acc_dtype or dtype}
+    if every != {dtype} or dtype not in ("float32", "float64"):
+        return None
+    summed = axes_of(node)
+    of_axis = [tuple(not one for one in ones) for ones in zip(
+        *(factor.type.broadcastable for factor in factors), strict=True
+    )]  # fmt: skip
+    kept = [d for d in range(len(of_axis)) if d not in summed]
+    if len(summed) != 1 or of_axis[summed[0]] != (True, True):
+        return None
+    own = [[d for d in kept if of_axis[d] == which] for which in ((True, False), (False, True))]
+    if not all(own) or sum(map(len, own)) < len(kept):
+        return None
+    left, right = (
+        shuffled(factor, (*first, *last))
+        for factor, first, last in zip(factors, (own[0], summed), (summed, own[1]), strict=True)
+    )
+    order = [*own[0], *own[1]]
+    found = shuffled(tensordot(left, right, 1), [order.index(d) for d in kept])
+    return for_output(node, found)

@@ -559,6 +559,11 @@ RULES = {
         lambda x: x[::-1],
         "",
     ),
+    "local_sum_of_outer_product": (
+        lambda x, y: (x.dimshuffle(0, 1, "x") * y.dimshuffle("x", 0, 1)).sum(axis=1),
+        lambda x, y: (x.dimshuffle(0, 1, "x") * y.dimshuffle("x", 0, 1)).sum(axis=2),
+        "",
+    ),
     "local_sum_of_masked": (
         lambda x, p: x[p].sum(),
         lambda x, p: x[p[:, 0]].sum(),

@@ -1,8 +1,10 @@
 """Reductions: each rule alone, on what it is for and on what looks like it."""
 
+import numpy as np
 import pytest
 
 import opwise.tensor as T
+from opwise import function
 from opwise.compile import optdb
 from opwise.optimizers.database import Query
 from opwise.optimizers.rule import Rule
@@ -349,3 +351,28 @@ def test_rules_take_part_in_the_stages_that_programs_know(stage, tag, names):
     database = getattr(optdb[stage], "db", optdb[stage])
     mine = {name for name, rule in vars(reductions).items() if isinstance(rule, Rule)}
     assert mine.intersection(database.select(Query([tag]))) == set(names.split())
+
+
+#: (the sum as written, shapes of both factors): numpy computes it in the same words
+OUTER = [
+    (lambda x, y: (x[:, :, None] * y[None, :, :]).sum(axis=1), (5, 7), (7, 3)),
+    (lambda x, y: (x[:, None, :] * y[None, :, :]).sum(axis=2), (5, 7), (3, 7)),
+    (lambda x, y: (y[:, :, None] * x[None, :, :]).sum(axis=1), (7, 5), (3, 7)),
+    (lambda x, y: (x[:, :, None, None] * y[None, :, :, :]).sum(axis=1), (5, 7), (7, 3, 2)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("build", "of_x", "of_y"), OUTER)
+def test_sums_of_outer_products_are_products_of_matrices(build, of_x, of_y, dtype):
+    rng = np.random.RandomState(4)
+    a, b = rng.rand(*of_x).astype(dtype), rng.rand(*of_y).astype(dtype)
+    x, y = T.matrix(dtype=dtype), T.TensorType(dtype, (False,) * b.ndim)()
+    total = build(x, y)
+    total.owner.op.acc_dtype = dtype
+    f = function([x, y], total)
+    names = [type(n.op).__name__ for n in f.maker.fgraph.toposort()]
+    assert "Dot22" in names and "MapReduce" not in names
+    np.testing.assert_allclose(f(a, b), build(a, b), rtol=1e-5)
+    with pytest.raises(ValueError, match="Shapes do not fit"):
+        f(a[:-1, :-1], b)
