@@ -118,8 +118,8 @@ def entry(construction: Construction, mode: Any) -> Entry | None:
 def _interface(construction: Construction) -> Data:
     """Return what a function does with its inputs and outputs, as data."""
     inputs = [[s.mutable, s.shared, s.implicit, s.resident, s.borrow] for s in construction.inputs]
-    borrowed = [out.borrow for out in construction.outputs]
-    return [inputs, borrowed, sorted(construction.update_of.items())]
+    outputs = [[out.borrow, out.becomes] for out in construction.outputs]
+    return [inputs, outputs, sorted(construction.update_of.items())]
 
 
 # --- what rewrites depend on ----------------------------------------------------------------------

@@ -158,7 +158,13 @@ class Param(In):
 class SymbolicOutput:
     """An output of a function."""
 
-    def __init__(self, variable: Variable, borrow: bool = False, place: int | None = None) -> None:
+    def __init__(
+        self,
+        variable: Variable,
+        borrow: bool = False,
+        place: int | None = None,
+        becomes: int | None = None,
+    ) -> None:
         self.variable = variable
         #: whether results may share memory with an input, or with the next call's result;
         #: otherwise every call returns new memory
@@ -166,6 +172,9 @@ class SymbolicOutput:
         #: position of the only input whose memory results may have, if they borrow one's; they have
         #: all of it, as it is (default: any input's memory, or a part of it)
         self.place = place
+        #: position of the input whose value the caller replaces by it after each call; a state of
+        #: random numbers may then be advanced as it is
+        self.becomes = becomes
 
     def __str__(self) -> str:
         return f"Out({self.variable},{self.borrow})"

@@ -318,7 +318,11 @@ def _graph_of(construction: Construction, name: str | None) -> FunctionGraph:
         persistent=frozenset(var for var, spec in specs if spec.shared or spec.implicit),
         resident=frozenset(var for var, spec in specs if spec.resident),
         borrowed=frozenset(k for k, out in enumerate(construction.outputs) if out.borrow),
-        updates=dict(construction.update_of),
+        updates={
+            **{k: out.becomes for k, out in enumerate(construction.outputs)
+               if out.becomes is not None},
+            **construction.update_of,
+        },
     )
     return FunctionGraph(
         construction.graph_inputs, construction.graph_outputs, features=[PreserveNames()],

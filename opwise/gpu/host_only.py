@@ -18,6 +18,7 @@ from opwise.tensor.linalg.fourier import Fourier
 from opwise.tensor.linalg.frames import FFT
 from opwise.tensor.nnet.ctc import ConnectionistTemporalClassification
 from opwise.tensor.random.mrg import DotModulo
+from opwise.tensor.random.generator import GeneratorDraw
 from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.shape import Shape, Shape_i
 
@@ -32,7 +33,10 @@ HOST_ONLY: dict[type[Op], str] = {
     ConnectionistTemporalClassification: "its steps follow each other in time",
     Bartlett: "it computes only a few numbers",
     DotModulo: "it computes six numbers",
-    RandomFunction: "numpy's generators draw one number after the other, on the host",
+    **dict.fromkeys(
+        (RandomFunction, GeneratorDraw),
+        "numpy's generators draw one number after the other, on the host",
+    ),
     AdvancedBooleanSubtensor: "output size depends on the data: it would need a synchronisation",
     Unique: "output size depends on the data: it would need a synchronisation",
     **dict.fromkeys((FFT, Fourier), "its complex numbers stay on the host"),

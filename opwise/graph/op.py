@@ -93,6 +93,8 @@ class Op(_AppliedOp):
     #: whether the first output is the state that the first input is after the Op has used it, as of
     #: a generator of random numbers
     advances_state: bool = False
+    #: whether what undoes its step restores the state as a whole, also if later Applys changed it
+    saves_state: bool = False
     #: whether ``perform`` takes None for the value of a tensor; otherwise that is an error
     accepts_none: bool = False
     #: how profiles group the Op: "product" for a product of matrices, "fused" for a loop over

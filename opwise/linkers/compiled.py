@@ -16,6 +16,7 @@ from opwise.linkers.stepparams import pack
 from opwise.linkers.storage import Storage
 from opwise.linkers.userops.python import python_code
 from opwise.linkers.vm import ChoiceThunk, CThunk, ObjectThunk, PerformThunk, Thunk
+from opwise.tensor.random import generator
 from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.random.state import copied
 
@@ -66,7 +67,7 @@ def _chooser(program: Program, k: int) -> Bound:
 
 def _bound(node: Apply, c: AnyStep | None) -> Bound:
     """Return what runs an Apply. c: its step in C, or None."""
-    if isinstance(c, DrawStep) or (c is None and type(node.op) is RandomFunction):
+    if isinstance(c, DrawStep) or (c is None and _draws(node.op)):
         return Bound(perform=_draw(node, c))
     if c is None:
         return Bound(perform=python_code(node))
@@ -78,12 +79,21 @@ def _bound(node: Apply, c: AnyStep | None) -> Bound:
     return Bound(c.kind, pack(c), c.loop)
 
 
-def _draw(node: Apply, c: DrawStep | None) -> opwise_c.Draw:
-    """Return what runs a draw from one of numpy's generators; c: None if numpy draws."""
+def _draws(op: Op) -> bool:
+    """Return whether an Op draws from one of numpy's generators."""
+    return type(op) is RandomFunction or isinstance(op, generator.GeneratorDraw)
+
+
+def _draw(node: Apply, c: DrawStep | None) -> opwise_c.Draw | opwise_c.GeneratorDraw:
+    """Return what runs a draw from one of numpy's generators; c: None if Python draws."""
     op = node.op
-    in_place = RandomFunction(op.fn, op.outtype, inplace=True, ndim_added=op.ndim_added)
     alone = len(node.inputs[0]._clients) == 1
     method = c.method if c is not None else None
+    if isinstance(op, generator.GeneratorDraw):
+        return opwise_c.GeneratorDraw(
+            method, op.numbers, generator.copied, op.inplace, alone, op.sized
+        )
+    in_place = RandomFunction(op.fn, op.outtype, inplace=True, ndim_added=op.ndim_added)
     return opwise_c.Draw(method, in_place.perform, copied, bool(op.inplace), alone)
 
 

@@ -73,6 +73,7 @@ from opwise.tensor.nnet.ctc import ConnectionistTemporalClassification
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias
 from opwise.tensor.random.mrg import M1, mrg_uniform
 from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
+from opwise.tensor.random.generator import GeneratorDraw
 from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.reduce import Argmax, CAReduce, FirstAlong, MaxAndArgmax
 from opwise.tensor.selection import Choose, Nonzero
@@ -1149,6 +1150,18 @@ def draw(node: Apply, kernels: Kernels) -> DrawStep | None:
     else:
         fits = False
     return DrawStep(method) if fits else None
+
+
+@c_lowering(GeneratorDraw, any_type=True)
+def draw_of_generator(node: Apply, kernels: Kernels) -> DrawStep | None:
+    op, numbers = node.op, node.outputs[1]
+    given = node.inputs[1 + op.sized :]
+    if op.distribution is None or not all(map(_is_parameter, given)):
+        return None
+    fits = numbers.type.dtype in _BLAS_DTYPES or _integers([numbers])
+    fits = fits and numbers.type.ndim <= MAX_DIMENSIONS
+    fits = fits and not (op.sized and not _integers(node.inputs[1:2]))
+    return DrawStep(op.distribution) if fits else None
 
 
 def _is_parameter(var: Variable) -> bool:

@@ -65,7 +65,10 @@ class LoopStep:
 
 @dataclass(frozen=True)
 class DrawStep:
-    """A step that draws from a numpy.random.RandomState as one of its methods does."""
+    """A step that draws from one of numpy's generators.
+
+    method: of RandomState, or the name of a distribution that a Generator draws.
+    """
 
     method: str
 

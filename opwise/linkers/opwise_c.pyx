@@ -41,6 +41,7 @@ MODULES = {
     "choice": ("Chooser",),
     "loop": ("Loop",),
     "draws": ("Draw",),
+    "distributions": ("GeneratorDraw", "distributions", "draw_numbers"),
     "pythonvm": ("PythonVM",),
     "callpath": ("Argument", "CallPath", "LengthPair", "watch_main_calls"),
 }

@@ -296,7 +296,7 @@ def _advancing(
     """Return {new value of a state: the shared state} where it may take the memory of the old one.
 
     It may if it becomes the value of the shared state, nothing else reads the old value, and no
-    later Apply overwrites it, which could not be undone.
+    later Apply overwrites it, unless that is undone too.
     """
     found: dict[Variable, Variable] = {}
     updates = fgraph.interface.updates
@@ -321,7 +321,7 @@ def _advancing(
             and len(places) == 1
             and places[0] in updates
             and fgraph.inputs[updates[places[0]]] is old
-            and new not in overwritten
+            and (new not in overwritten or node.op.saves_state)
         ):
             found[new] = old
     return found

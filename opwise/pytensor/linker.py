@@ -8,8 +8,10 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pytensor.compile.aliasing import Supervisor
 from pytensor.link.basic import JITLinker
 from pytensor.scalar.basic import ScalarType
+from pytensor.tensor.random.type import RandomType
 
 from opwise.compile.executable import Function
 from opwise.frontends import FrontEndTimes, Performance, Translator, compile_graph
@@ -81,7 +83,7 @@ class OpwiseLinker(JITLinker):
         times = FrontEndTimes(self._rewriting, time.perf_counter() - start)
         function = compile_graph(
             inputs, outputs, mode=get_mode(self.own_mode), name=name, profile=self._stats(),
-            times=times,
+            times=times, new_values=_new_generators(fgraph),
         )  # fmt: skip
         _performed[function] = tuple(translator.performed)
         return function
@@ -130,6 +132,21 @@ class OpwiseLinker(JITLinker):
 
     def __repr__(self) -> str:
         return f"OpwiseLinker({self.own_mode!r})"
+
+
+def _new_generators(fgraph: Any) -> dict[int, int]:
+    """Return {position of an output: position of the Generator that PyTensor replaces by it}.
+
+    PyTensor must allow that the function overwrites the Generator.
+    """
+    kept = {
+        var for each in fgraph._features if isinstance(each, Supervisor) for var in each.protected
+    }
+    return {
+        k: i
+        for k, i in (getattr(fgraph, "update_mapping", None) or {}).items()
+        if isinstance(fgraph.inputs[i].type, RandomType) and fgraph.inputs[i] not in kept
+    }
 
 
 def _caller() -> str | None:

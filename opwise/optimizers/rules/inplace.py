@@ -39,6 +39,7 @@ from opwise.tensor.gathered import Gathered
 from opwise.tensor.linalg.factor import Cholesky
 from opwise.tensor.linalg.systems import Solve
 from opwise.tensor.random.mrg import mrg_uniform_base
+from opwise.tensor.random.generator import GeneratorDraw
 from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.subtensor import IncSubtensor
 
@@ -285,13 +286,15 @@ class InplaceDraws(InplacePass):
 
     A state that is an input of the graph is overwritten only if no Apply reads the numbers. Applys
     that read them would have to run after all others, and on copies of all inputs that the call
-    overwrites, which a call that fails must leave as they were.
+    overwrites, which a call that fails must leave as they were. A Generator of numpy that is an
+    input is never overwritten: the VM advances it, and puts its few numbers back if a call fails.
     """
 
     def candidates(self, node: Apply) -> list[tuple[int, int]]:
         state, numbers = node.inputs[0], node.outputs[1]
         is_read = any(client != "output" for client, _ in numbers._clients)
-        if node.op.inplace or (is_read and aliasing.root(state).owner is None):
+        is_kept = is_read or isinstance(node.op, GeneratorDraw)
+        if node.op.inplace or (is_kept and aliasing.root(state).owner is None):
             return []
         return [(0, 0)]
 
@@ -300,9 +303,11 @@ class InplaceRandom(InplaceDraws):
     """Lets draws from numpy's generators advance these, not copies."""
 
     name = "random_make_inplace"
-    classes = (RandomFunction,)
+    classes = (RandomFunction, GeneratorDraw)
 
     def overwriting(self, op: Any, pairs: dict[int, int]) -> Any:
+        if isinstance(op, GeneratorDraw):
+            return op.overwriting()
         return RandomFunction(op.fn, op.outtype, inplace=True, ndim_added=op.ndim_added)
 
 

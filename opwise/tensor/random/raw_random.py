@@ -68,7 +68,7 @@ class RandomFunction(Op):
     """
 
     __props__ = ("fn", "outtype", "inplace", "ndim_added")
-    advances_state = True
+    advances_state = saves_state = True
 
     def __init__(self, fn: Any, outtype: Any, inplace: bool = False, ndim_added: int = 0) -> None:
         self.fn = fn
