@@ -44,14 +44,16 @@ class Frontend:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._translations: dict[type, Translation] = {}
+        self._translations: dict[type | str, Translation] = {}
         #: the translations that take values of any type
         self._of_any_type: set[Translation] = set()
 
     def translates(
-        self, *op_classes: type, any_type: bool = False
+        self, *op_classes: type | str, any_type: bool = False
     ) -> Callable[[Translation], Translation]:
         """Register a translation of Op classes; subclasses use it too unless they have their own.
+
+        A class of a package that may not be loaded is given by its name, "package.module.Class".
 
         It is called with a Translator, the Apply and its translated inputs, and returns the
         outputs, a list or one variable. It raises Untranslated for an Apply that it does not cover.
@@ -69,8 +71,9 @@ class Frontend:
     def translation_of(self, op: Foreign) -> Translation | None:
         """Return the translation of an Op, its class's own or that of the nearest base class."""
         for cls in type(op).__mro__:
-            if cls in self._translations:
-                return self._translations[cls]
+            for key in (cls, f"{cls.__module__}.{cls.__qualname__}"):
+                if key in self._translations:
+                    return self._translations[key]
         return None
 
     def covers(self, translation: Translation, node: Foreign) -> None:

@@ -10,4 +10,5 @@ from opwise.pytensor import (  # noqa: F401
     randomness,
     reductions,
     shapes,
+    splines,
 )

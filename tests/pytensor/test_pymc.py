@@ -82,6 +82,30 @@ def test_scaled_bessel_functions(dtype):
         np.testing.assert_allclose(found, wanted, rtol=1e-5 if dtype == "float32" else 1e-13)
 
 
+@pytest.mark.parametrize("degree", [0, 1, 3])
+@pytest.mark.parametrize("outside", ["extrapolate", "zeros", "const"])
+def test_splines(degree, outside):
+    """``pm.Interpolated`` is one, with its derivative."""
+    import pytensor
+    import pytensor.tensor as pt
+    from pymc.distributions.dist_math import SplineWrapper
+    from scipy.interpolate import InterpolatedUnivariateSpline, UnivariateSpline
+
+    knots = np.sort(np.random.default_rng(0).uniform(-2, 2, 12))
+    spline = InterpolatedUnivariateSpline(knots, np.sin(knots), k=max(degree, 1), ext=outside)
+    if degree == 0:
+        spline = spline.derivative()
+        assert type(spline) is UnivariateSpline
+    x = pt.matrix("x")
+    y = SplineWrapper(spline)(x)
+    outputs = [y, pt.grad(y.sum(), x)] if degree else [y]
+    f = pytensor.function([x], outputs, mode="OPWISE")
+    assert opwise.pytensor.performed(f) == ()
+    given = np.concatenate([np.linspace(-3, 3, 200), knots]).reshape(4, -1)
+    for found, by in zip(f(given), [spline, spline.derivative()] if degree else [spline]):  # noqa: B905
+        np.testing.assert_allclose(found, by(given), rtol=1e-12, atol=1e-12)
+
+
 def test_draws_are_those_of_pymc():
     shape = pm.Gamma.dist(2, 1, shape=3)
     y = pm.Normal.dist(shape, 1)
