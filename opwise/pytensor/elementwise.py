@@ -74,6 +74,18 @@ def _log1mexp(dtype: str, x: Var) -> Var:
     return elemwise("switch")(is_far, far, near)
 
 
+def _polygamma(dtype: str, n: Var, x: Var) -> Var:
+    """Return the derivative of order n of psi; n is a whole number."""
+    n, x = [v if v.type.dtype == dtype else cast(v, dtype) for v in (n, x)]
+    one, two = (constant(np.asarray(k, dtype)) for k in (1, 2))
+    order = elemwise("add")(n, one)
+    odd = elemwise("eq")(elemwise("mod")(n, two), one)
+    size = elemwise("mul")(elemwise("gamma")(order), elemwise("zeta")(order, x))
+    signed = elemwise("switch")(odd, size, elemwise("neg")(size))
+    is_psi = elemwise("eq")(n, constant(np.asarray(0, dtype)))
+    return elemwise("switch")(is_psi, elemwise("psi")(x), signed)
+
+
 def _scaled_bessel(order: int) -> Callable[..., Var]:
     """Return what computes exp(-|x|) times the modified Bessel function of order 0 or 1."""
 
@@ -106,6 +118,7 @@ def _bessel_series(order: int) -> list[float]:
 #: name, as operations of PyMC do: (dtype of the result, operands) -> the result
 _SEVERAL: dict[type | str, Callable[..., Var]] = {
     psm.Log1mexp: _log1mexp,
+    psm.PolyGamma: _polygamma,
     "scipy.special.i0e": _scaled_bessel(0),
     "scipy.special.i1e": _scaled_bessel(1),
 }

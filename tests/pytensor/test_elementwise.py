@@ -86,9 +86,16 @@ def test_operands_that_broadcast_only_at_run_time_are_refused():
 
 
 def test_an_operation_without_a_translation_is_performed(same):
+    class CubeRoot(ps.UnaryScalarOp):
+        nfunc_spec = ("cbrt", 1, 1)
+
+        def impl(self, x):
+            return np.cbrt(x)
+
     x = pt.vector("x")
-    reason = "PolyGamma is not among opwise's scalar operations"
-    (_, f) = same([x], pt.polygamma(2, x), [values_of("float64", (5,))], performed=[reason])
+    reason = "CubeRoot is not among opwise's scalar operations"
+    y = Elemwise(CubeRoot(ps.upgrade_to_float, name="cbrt"))(x)
+    (_, f) = same([x], y, [values_of("float64", (5,))], performed=[reason])
     import opwise.pytensor
 
     assert [each.reason for each in opwise.pytensor.performed(f)] == [reason]
@@ -210,6 +217,19 @@ def test_special_functions(same, name, dtype):
     row = [operands[0], *(x[:1] for x in operands[1:])]
     fixed = [pt.specify_shape(x, (1, None)) if k else x for k, x in enumerate(row)]
     same([*operands], getattr(pt, name)(*fixed), given, rtol=1e-12, modes=["OPWISE"])
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 5])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_derivatives_of_psi(same, dtype, order):
+    x, n = pt.vector("x", dtype=dtype), pt.lvector("n")
+    values = [1e-3, 0.5, 1, 2.5, 40, 1e6, -0.5, -3.7, 0, -2, np.nan, np.inf]
+    given = np.array(values, dtype)
+    with np.errstate(all="ignore"):
+        same([x], pt.polygamma(order, x), [given], rtol=1e-12)
+        same([n, x], pt.polygamma(n, x), [np.full(len(given), order), given], rtol=1e-12)
+    third = pt.grad(pt.grad(pt.grad(pt.gammaln(x).sum(), x).sum(), x).sum(), x)
+    same([x], third, [given[:6]], rtol=1e-12)
 
 
 def test_quantiles_of_logarithms(same):

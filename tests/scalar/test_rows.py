@@ -46,7 +46,7 @@ f32 f32 f32 f64 f64 f32 f32 f64 f64 f16 f32 f64 c64 c128 | inv exp exp2 expm1 lo
     psi tri_gamma gammainc gammaincc gammal gammau j0 j1 jv i0 i1 iv xlogx xlogy0 sin cos tan arcsin
     arccos arctan sinh cosh tanh arcsinh arccosh arctanh arctan2 deg2rad rad2deg
 f32 f32 f32 f64 f64 f32 f32 f64 f64 f16 f32 f64 - - | ceil floor trunc erfc erfcx erfinv erfcinv
-    betainc betaincinv gammaincinv gammainccinv hyp2f1 ive kve ndtri_exp owens_t
+    betainc betaincinv gammaincinv gammainccinv hyp2f1 ive kve ndtri_exp owens_t zeta
 b i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 f32 f64 | abs_ real imag
 - i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 - - | sgn
 - - - - - - - - - f16 f32 f64 - - | round_half_to_even round_half_away_from_zero
@@ -69,7 +69,7 @@ b b b b b b b b b | lt gt le ge eq neq
 c64 c64 c128 c128 c128 c64 c128 c128 c64 | complex complex_from_polar
 f64 f64 f64 f64 f64 f64 f64 f64 f64 | chi2sf
 f32 f32 f64 f64 f64 f32 f64 f64 f32 | gammainc gammaincc gammal gammau jv iv xlogy0 arctan2
-    betainc betaincinv gammaincinv gammainccinv hyp2f1 ive kve owens_t
+    betainc betaincinv gammaincinv gammainccinv hyp2f1 ive kve owens_t zeta
 """
 
 
@@ -497,7 +497,7 @@ NOT_A_DERIVATIVE = ("ultra_fast_scalar_sigmoid",)
 UNDEFINED = {"tri_gamma": (0,), "jv": (0,), "iv": (0,), "gammainc": (0,), "gammaincc": (0,),
              "gammal": (0,), "gammau": (0,), "chi2sf": (1,), "gammaincinv": (0,),
              "gammainccinv": (0,), "betainc": (0, 1), "betaincinv": (0, 1), "hyp2f1": (0, 1, 2),
-             "ive": (0,), "kve": (0,)}  # fmt: skip
+             "ive": (0,), "kve": (0,), "zeta": (0,)}  # fmt: skip
 
 
 def evaluate(outputs, values):

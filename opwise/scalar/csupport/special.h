@@ -412,6 +412,34 @@ OW_INLINE float ow_tri_gamma_f32(float x)
  * "Handbook of Mathematical Functions" (1964), 7.1.28: a smooth function is fitted, without exp and
  * without a division. */
 
+/*@ zeta */
+/* The sum of (q + i)**-s for i = 0, 1, ..., by the Euler-Maclaurin formula from q + i > 10 + s on,
+ * whose terms have the Bernoulli numbers of even order k over k!. */
+static double ow_zeta(double s, double q)
+{
+    static const double terms[] = {
+        1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160,
+        -691.0 / 1307674368000.0, 1.0 / 74724249600.0, -3617.0 / 10670622842880000.0};
+    if (!(s > 1.0) || q != q)
+        return s == 1.0 && q == q ? __builtin_inf() : __builtin_nan("");
+    if (q <= 0 && q == __builtin_floor(q))
+        return __builtin_inf();
+    if (q <= 0 && s != __builtin_floor(s))
+        return __builtin_nan("");
+    double sum = 0.0, last = pow(q, -s);
+    for (; q <= 10.0 + s; q += 1.0, last = pow(q, -s)) {
+        sum += last;
+        if (q > 1.0 && last <= 1e-17 * sum)
+            return sum;
+    }
+    double term = s * last / q, rest = 0.0;
+    for (int k = 0; k < 8; k++) {
+        rest += term * terms[k];
+        term *= (s + 2 * k + 1) * (s + 2 * k + 2) / (q * q);
+    }
+    return sum + pow(q, 1.0 - s) / (s - 1.0) + 0.5 * last + rest;
+}
+/*@ end */
 /*@ erf f64 : fma */
 /* within 1.5 ulp */
 OW_INLINE double ow_erf_f64(double x)

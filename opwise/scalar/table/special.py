@@ -159,6 +159,12 @@ _special(
     doc="Second derivative of log(gamma(x)).",
 )  # fmt: skip
 _special(
+    "zeta", "Zeta", 2, lambda F, s, q, z, g: (None, -g * s * F.zeta(s + 1, q)),
+    "({T})ow_zeta({x}, {y})", c_support=("zeta",), libm=("pow",), cost=200.0, out=_real, cuda={},
+    domain=((1.5, 6.0), (0.5, 5.0)),
+    doc="Hurwitz's zeta function: the sum of (q + i)**-s for i = 0, 1, ...",
+)  # fmt: skip
+_special(
     "chi2sf", "Chi2SF", 2,
     lambda F, x, k, z, g: (
         -g * F.exp((0.5 * k - 1) * F.log(0.5 * x) - 0.5 * x - F.gammaln(0.5 * k)) * 0.5,
