@@ -26,12 +26,14 @@ from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.linalg.summary import Det as PyTensorDet
 from pytensor.tensor.linalg.summary import SLogDet as PyTensorSLogDet
+from pytensor.tensor.signal.conv import AbstractConvolveNd
 
 from opwise.frontends import Translator, Untranslated
 from opwise.graph.variable import Var
 from opwise.loops.layout import Parts
 from opwise.loops.op import Scan
 from opwise.pytensor.frontend import translates
+from opwise.pytensor.signal import convolved
 from opwise.tensor.creation import alloc, arange, tri
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.join import vector_of
@@ -281,6 +283,11 @@ def _blockwise(t: Translator, node: Any, *inputs: Var) -> list[Var]:
         return [_reshaped(out, [*lengths, *_lengths(out)]) for out in translated(same)]
     if isinstance(op.core_op, SolveBase) and varying == [False, True]:
         return [_solved_together(t, node, core, inputs[0], inputs[1], lengths)]
+    if isinstance(op.core_op, AbstractConvolveNd) and varying in (
+        [True, False, False], [False, True, False],
+    ):  # fmt: skip
+        same, *several = sorted(inputs[:2], key=lambda x: not all(x.type.broadcastable[:n_batch]))
+        return [_convolved_together(core, several[0], same, inputs[2], lengths)]
     step = [t.frontend.type_of(var.type).make_variable() for var in core.inputs]
     sequences, constants = [], []
     for x, var, varies in zip(inputs, step, varying, strict=True):
@@ -322,6 +329,14 @@ def _solved_together(
     solved = _reshaped(translation(t, joined, matrix, flat), [own[0], *lengths, *own[1:]])
     back = (*range(1, n_batch + 1), 0, *range(n_batch + 1, b.type.ndim))
     return solved.dimshuffle(*back)
+
+
+def _convolved_together(core: Any, x: Var, y: Var, full: Var, lengths: Sequence[Var]) -> Var:
+    """Return the convolutions of a batch with one array. lengths: of the batch."""
+    n_batch = len(lengths)
+    several = _reshaped(x, [_product(lengths), *_lengths(x)[n_batch:]])
+    made = convolved(core, several, _reshaped(y, _lengths(y)[n_batch:]), _reshaped(full, []))
+    return _reshaped(made, [*lengths, *_lengths(made)[1:]])
 
 
 def _product(lengths: Sequence[Var]) -> Var:

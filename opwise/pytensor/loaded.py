@@ -10,5 +10,6 @@ from opwise.pytensor import (  # noqa: F401
     randomness,
     reductions,
     shapes,
+    signal,
     splines,
 )

@@ -202,3 +202,23 @@ def test_products_of_batches_of_two_dtypes(same):
     x, y = pt.tensor3("x", dtype="float32"), pt.tensor3("y")
     given = [np.ones((2, 3, 4), "float32"), np.ones((2, 4, 5))]
     same([x, y], BatchedDot()(x, y), given)
+
+
+# --- convolutions ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["full", "valid", "same"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_convolutions(same, dtype, mode):
+    from pytensor.tensor.signal import convolve1d, convolve2d
+
+    x, y = (pt.tensor(dtype=dtype, shape=(None, None)) for _ in range(2))
+    pairs = [(x[0], y[0]), (x, y[0]), (x[0], y), (x[:2], y[:2])]
+    outputs = [convolve1d(*pair, mode=mode) for pair in pairs]
+    outputs.append(convolve2d(x, y, mode=mode))
+    outputs += pt.grad(sum((one**2).sum() for one in outputs), [x, y])
+    rng = np.random.default_rng(0)
+    for shapes in [((3, 9), (2, 4)), ((2, 4), (3, 9)), ((2, 1), (2, 1))]:
+        given = [rng.normal(size=shape).astype(dtype) for shape in shapes]
+        tolerance = 1e-3 if dtype == "float32" else 1e-9
+        same([x, y], outputs, given, rtol=tolerance, modes=["OPWISE"])
