@@ -11,9 +11,11 @@ from typing import Any
 
 from pytensor.compile.mode import optdb
 from pytensor.graph.rewriting.basic import GraphRewriter, copy_stack_trace, node_rewriter
-from pytensor.scalar.basic import Exp
+from pytensor.scalar.basic import Exp, Expm1, Log, Log1p
 from pytensor.scalar.math import Erf, Erfc, Erfcx, Sigmoid
+from pytensor.tensor.basic import cast
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.math import log, log1p
 
 #: Rewrites of elementwise arithmetic, nearly all of which opwise has under the same name. They take
 #: a third of the time of PyTensor's rewriting, and opwise makes fewer Applys of graphs without
@@ -66,6 +68,30 @@ def lift_from_stabilized(fgraph: Any, node: Any) -> list[Any] | None:
     return [new]
 
 
+#: functions, each with the one that it undoes
+_INVERSES = {Log: Exp, Log1p: Expm1}
+
+
+@node_rewriter([log, log1p])  # type: ignore[untyped-decorator]
+def undo_behind_dimshuffle(fgraph: Any, node: Any) -> list[Any] | None:
+    """Let a logarithm of an exponential be its argument, also behind a DimShuffle.
+
+    Scales of PyMC's models are exponentials, and their densities read the logarithms: PyTensor
+    lifts the DimShuffle of a scale only if nothing else reads the scale.
+    """
+    (x,) = node.inputs
+    if x.owner is None or not isinstance(x.owner.op, DimShuffle):
+        return None
+    (inner,) = x.owner.inputs
+    function = None if inner.owner is None else inner.owner.op
+    undone = _INVERSES[type(node.op.scalar_op)]
+    if not isinstance(function, Elemwise) or not isinstance(function.scalar_op, undone):
+        return None
+    new = cast(x.owner.op(*inner.owner.inputs), node.outputs[0].type.dtype)
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
+
+
 class _NoteStart(GraphRewriter):
     """Notes when PyTensor begins to rewrite a graph."""
 
@@ -93,3 +119,8 @@ def register() -> None:
     optdb["canonicalize"].register(
         "opwise_lift_from_stabilized", lift_from_stabilized, "opwise", use_db_name_as_tag=False
     )
+    for stage in ("canonicalize", "specialize"):
+        optdb[stage].register(
+            "opwise_undo_behind_dimshuffle", undo_behind_dimshuffle, "opwise",
+            use_db_name_as_tag=False,
+        )  # fmt: skip

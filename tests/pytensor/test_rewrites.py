@@ -66,6 +66,8 @@ STABLE = {
     "log of a normal cdf": log(0.5 * (1 + pt.erf(x / pt.sqrt(np.float32(2))))),
     "exp - 1": exp(x * 1e-9) - 1,
     "a quotient of exponentials": exp(M) / exp(M).sum(axis=1, keepdims=True),
+    "logs of exponentials that others read": log(exp(x)[:, None]) * M + pt.log1p(pt.expm1(x))[None]
+    + exp(x)[:, None] + pt.expm1(x),
     "sigmoid times exp": (sigmoid(x)[:, None] * exp(-x)[:, None]) + M,
 }
 
@@ -81,3 +83,18 @@ def test_values_are_those_of_all_rewrites(name):
     for scale in (1e-9, 1, 30, 800):
         given = [scale * value for value in values]
         np.testing.assert_allclose(own(*given), every(*given), rtol=1e-9, atol=1e-300)
+
+
+def test_logarithms_undo_exponentials_behind_new_dimensions():
+    """Also if something else reads the exponential, as a density reads a scale and its logarithm."""
+    import opwise.pytensor
+
+    s, n = pt.scalar("s"), pt.iscalar("n")
+    outputs = [x / exp(s) - log(exp(s)[None]), log(exp(n)[None]) + exp(n), exp(s)]
+    f = pytensor.function([x, s, n], outputs, mode="OPWISE")
+    graph = opwise.pytensor.own_function(f).maker.fgraph
+    assert "log" not in str(graph)
+    found, other, _ = f(np.array([3.0]), 2.0, 4)
+    np.testing.assert_allclose(found, 3.0 / np.exp(2.0) - 2.0)
+    np.testing.assert_allclose(other, 4 + np.exp(4.0))
+    assert f(np.array([3.0]), -800.0, 4)[0] == np.inf
