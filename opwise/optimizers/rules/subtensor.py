@@ -553,6 +553,39 @@ def local_dimshuffle_subtensor(fgraph: FunctionGraph, node: Apply) -> Replacemen
     return [as_type(part_of(x.owner.inputs[0], index), node.outputs[0].type)]
 
 
+@rule(Rebroadcast, stage=("canonicalize", "specialize"))
+def local_rebroadcast_subtensor(fgraph: FunctionGraph, node: Apply) -> Replacements:
+    """A slice of one place that has length 1 is the element there, behind a new dimension.
+
+    What reads the element alone then drops no dimension. Numbers in one vector, as all parameters
+    of a model, are sliced so.
+    """
+    (x,) = node.inputs
+    promised = set(node.op.axis)
+    if x.owner is None or not isinstance(x.owner.op, Subtensor) or not is_private(x):
+        return None
+    if not all(node.op.axis.values()):  # it also forgets that lengths are 1
+        return None
+    index, dims = index_of(x.owner), iter(range(x.type.ndim))
+    of_dim = {next(dims): d for d, item in enumerate(index) if isinstance(item, slice)}
+    for dim in promised:
+        place = _only_place(index[of_dim[dim]])
+        if place is None:
+            return None
+        index[of_dim[dim]] = place
+    kept = iter(range(x.type.ndim - len(promised)))
+    order = ["x" if dim in promised else next(kept) for dim in range(x.type.ndim)]
+    element = part_of(x.owner.inputs[0], index)
+    return [as_type(element.dimshuffle(*order), node.outputs[0].type)]
+
+
+def _only_place(item: slice) -> int | None:
+    """Return the place of the element of a slice that has at most one; None if it may have more."""
+    start, stop = item.start or 0, item.stop
+    known = isinstance(start, int) and isinstance(stop, int) and item.step in (None, 1)
+    return start if known and start >= 0 and stop == start + 1 else None
+
+
 # --- parts that were set --------------------------------------------------------------------------
 
 

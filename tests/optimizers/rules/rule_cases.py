@@ -1027,6 +1027,11 @@ RULES = {
         lambda x: x.dimshuffle(1, "x", 0).reshape((-1,)),
         "",
     ),
+    "local_rebroadcast_subtensor": (
+        lambda v: T.addbroadcast(v[2:3], 0),
+        lambda v: T.addbroadcast(v[-1:], 0),
+        "",
+    ),
     "local_dimshuffle_subtensor": (
         lambda c: c[1:].dimshuffle(0),
         lambda r: r[:, 1:].dimshuffle(1, "x"),

@@ -35,7 +35,8 @@ STAGES = {
     "canonicalize": """
         local_IncSubtensor_serialize local_adv_sub1_adv_inc_sub1 local_incsubtensor_of_zeros
         local_scaled_increment local_subtracted_increment
-        local_incsubtensor_of_zeros_to_setsubtensor local_set_to_inc_subtensor
+        local_incsubtensor_of_zeros_to_setsubtensor local_rebroadcast_subtensor
+        local_set_to_inc_subtensor
         local_setsubtensor_of_constants local_subtensor_inc_subtensor local_subtensor_lift
         local_subtensor_make_vector local_subtensor_merge local_subtensor_of_alloc
         local_subtensor_of_dot local_subtensor_remove_broadcastable_index
@@ -49,7 +50,7 @@ STAGES = {
     "specialize": """
         local_scaled_increment local_subtracted_increment
         local_incsubtensor_of_its_dtype local_incsubtensor_of_zeros_to_setsubtensor
-        local_selection_of_sorted local_subtensor_inc_subtensor
+        local_rebroadcast_subtensor local_selection_of_sorted local_subtensor_inc_subtensor
         local_subtensor_make_vector local_subtensor_merge local_subtensor_of_alloc
         local_subtensor_of_dot local_subtensor_remove_broadcastable_index
         local_useless_inc_subtensor local_useless_inc_subtensor_alloc local_useless_slice
@@ -197,6 +198,14 @@ CASES = [
         lambda r: r[:, 1:].dimshuffle(1),
         "Subtensor{int64, int64::}(r, 0, 1)",
     ),
+    (
+        "local_rebroadcast_subtensor",
+        lambda x: T.addbroadcast(x[1:, 2:3], 1),
+        "DS{0,x}(Subtensor{int64::, int64}(x, 1, 2))",
+    ),
+    ("local_rebroadcast_subtensor", lambda v: T.addbroadcast(v[3:], 0), None),
+    ("local_rebroadcast_subtensor", lambda v: T.addbroadcast(v[-1:], 0), None),
+    ("local_rebroadcast_subtensor", lambda c: T.unbroadcast(c[1:], 1), None),
     ("local_dimshuffle_subtensor", lambda r: r[:, 1:].dimshuffle(1, "x"), None),
     ("local_dimshuffle_subtensor", lambda t: t[:, 1:].dimshuffle(1, 0, 2), None),
     (
