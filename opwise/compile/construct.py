@@ -678,7 +678,8 @@ def rebuild_collect_shared(
     )
     results = [
         SymbolicOutput(new, out.borrow, out.place, out.becomes)
-        if isinstance(given, SymbolicOutput) else new
+        if isinstance(given, SymbolicOutput)
+        else new
         for given, out, new in zip([outputs] if single else outputs, outs, copies, strict=True)
     ]
     collected: list[Any] = [copier.copies, copied_updates, list(wanted.items()), copier.shared]

@@ -319,8 +319,11 @@ def _graph_of(construction: Construction, name: str | None) -> FunctionGraph:
         resident=frozenset(var for var, spec in specs if spec.resident),
         borrowed=frozenset(k for k, out in enumerate(construction.outputs) if out.borrow),
         updates={
-            **{k: out.becomes for k, out in enumerate(construction.outputs)
-               if out.becomes is not None},
+            **{
+                k: out.becomes
+                for k, out in enumerate(construction.outputs)
+                if out.becomes is not None
+            },
             **construction.update_of,
         },
     )

@@ -30,16 +30,18 @@ def compile_graph(
 
     Results may share memory with arguments and with each other where the graph says so: the library
     separates what must be apart. new_values: {position of an output: position of the input whose
-    value the library replaces by it}, of generators, which may be advanced as they are. mode, profile: as of ``opwise.function``. times: what came before,
-    for profiles.
+    value the library replaces by it}, of generators, which may be advanced as they are. mode,
+    profile: as of ``opwise.function``. times: what came before, for profiles.
     """
     mode = get_mode(mode)
     profile = stats_for(profile, name, mode)
     advanced = set(new_values.values())
     with progress.compiling(name), pause_garbage_collection():
         construction = construct(
-            [In(var, borrow=True, mutable=k in advanced, autoname=False)
-             for k, var in enumerate(inputs)],
+            [
+                In(var, borrow=True, mutable=k in advanced, autoname=False)
+                for k, var in enumerate(inputs)
+            ],
             [Out(var, borrow=True, becomes=new_values.get(k)) for k, var in enumerate(outputs)],
             on_unused_input="ignore",
         )

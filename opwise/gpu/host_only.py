@@ -17,8 +17,8 @@ from opwise.tensor.io import LoadFromDisk
 from opwise.tensor.linalg.fourier import Fourier
 from opwise.tensor.linalg.frames import FFT
 from opwise.tensor.nnet.ctc import ConnectionistTemporalClassification
-from opwise.tensor.random.mrg import DotModulo
 from opwise.tensor.random.generator import GeneratorDraw
+from opwise.tensor.random.mrg import DotModulo
 from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.shape import Shape, Shape_i
 

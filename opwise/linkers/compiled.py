@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opwise.graph.apply import Apply
+from opwise.graph.op import Op
 from opwise.linkers import lowering, opwise_c
 from opwise.linkers.errors import note_step
 from opwise.linkers.kernels import Loop

@@ -71,9 +71,9 @@ from opwise.tensor.nnet.crossentropy import (
 )
 from opwise.tensor.nnet.ctc import ConnectionistTemporalClassification
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias
+from opwise.tensor.random.generator import GeneratorDraw
 from opwise.tensor.random.mrg import M1, mrg_uniform
 from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
-from opwise.tensor.random.generator import GeneratorDraw
 from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.reduce import Argmax, CAReduce, FirstAlong, MaxAndArgmax
 from opwise.tensor.selection import Choose, Nonzero

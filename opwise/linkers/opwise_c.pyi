@@ -210,6 +210,22 @@ class Draw:
         alone: bool,
     ) -> None: ...
 
+@final
+class GeneratorDraw:
+    def __init__(
+        self,
+        distribution: str | None,
+        draw: Callable[..., Any],
+        copied: Callable[[Any], Any],
+        overwrites: bool,
+        alone: bool,
+        sized: bool,
+    ) -> None: ...
+
+def distributions() -> dict[str, int]: ...
+def draw_numbers(
+    name: str, generator: Any, parameters: Iterable[float], numbers: np.ndarray
+) -> None: ...
 def saved(value: Any) -> Any: ...
 def run_in_strips(vm: VM, stretches: Iterable[Any]) -> None: ...
 

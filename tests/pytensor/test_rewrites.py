@@ -66,8 +66,10 @@ STABLE = {
     "log of a normal cdf": log(0.5 * (1 + pt.erf(x / pt.sqrt(np.float32(2))))),
     "exp - 1": exp(x * 1e-9) - 1,
     "a quotient of exponentials": exp(M) / exp(M).sum(axis=1, keepdims=True),
-    "logs of exponentials that others read": log(exp(x)[:, None]) * M + pt.log1p(pt.expm1(x))[None]
-    + exp(x)[:, None] + pt.expm1(x),
+    "logs of exponentials that others read": log(exp(x)[:, None]) * M
+    + pt.log1p(pt.expm1(x))[None]
+    + exp(x)[:, None]
+    + pt.expm1(x),
     "sigmoid times exp": (sigmoid(x)[:, None] * exp(-x)[:, None]) + M,
 }
 
@@ -86,7 +88,7 @@ def test_values_are_those_of_all_rewrites(name):
 
 
 def test_logarithms_undo_exponentials_behind_new_dimensions():
-    """Also if something else reads the exponential, as a density reads a scale and its logarithm."""
+    """Also if something else reads the exponential, as a density reads a scale and its log."""
     import opwise.pytensor
 
     s, n = pt.scalar("s"), pt.iscalar("n")

@@ -87,7 +87,8 @@ static int64_t ow_numpys_binomial(ow_bits *b, void *function, double n, double p
       pow(OW_CALL_1(p[0] / p[1]), 1 / p[1]) * p[2])                                                \
     X(pareto, standard_uniform, 2, p[0] > 0 && p[1] > 0, pow(1 - OW_CALL_0, -1 / p[0]) * p[1])     \
     X(gumbel, standard_uniform, 2, p[1] > 0, -log(-log(OW_CALL_0)) * p[1] + p[0])                  \
-    X(cauchy, standard_uniform, 2, p[1] > 0, tan(2 * OW_HALF_PI * (OW_CALL_0 - 0.5)) * p[1] + p[0]) \
+    X(cauchy, standard_uniform, 2, p[1] > 0,                                                       \
+      tan(2 * OW_HALF_PI * (OW_CALL_0 - 0.5)) * p[1] + p[0])                                       \
     X(halfcauchy, standard_uniform, 2, p[1] > 0, tan(OW_HALF_PI * OW_CALL_0) * p[1] + p[0])        \
     X(truncexpon, standard_uniform, 3, p[0] > 0 && p[2] > 0,                                       \
       -log1p(OW_CALL_0 * expm1(-p[0])) * p[2] + p[1])
@@ -100,8 +101,7 @@ static int64_t ow_numpys_binomial(ow_bits *b, void *function, double n, double p
     X(bernoulli, binomial, 1, ow_not_negative(p[0]) && p[0] <= 1,                                  \
       ow_numpys_binomial(b, f, 1, p[0]))                                                           \
     X(negative_binomial, negative_binomial, 2,                                                     \
-      p[0] > 0 && p[1] > 0 && p[1] <= 1 && p[0] / p[1] < 1e15,                                     \
-      ((ow_integer_2)f)(b, p[0], p[1]))                                                            \
+      p[0] > 0 && p[1] > 0 && p[1] <= 1 && p[0] / p[1] < 1e15, ((ow_integer_2)f)(b, p[0], p[1]))   \
     X(hypergeometric, hypergeometric, 3,                                                           \
       ow_is_count(p[0]) && ow_is_count(p[1]) && ow_is_count(p[2]) && p[0] + p[1] < 1e9 &&          \
           p[2] <= p[0] + p[1],                                                                     \
@@ -127,8 +127,8 @@ OW_INTEGER_DISTRIBUTIONS(OW_INTEGER)
 #define OW_INTEGER_ROW(name, function, parameters, allowed, number)                                \
     {#name, "random_" #function, parameters, 1, ow_allows_##name, 0, ow_number_##name},
 
-static const ow_distribution ow_distributions[] = {
-    OW_REAL_DISTRIBUTIONS(OW_REAL_ROW) OW_INTEGER_DISTRIBUTIONS(OW_INTEGER_ROW)};
+static const ow_distribution ow_distributions[] = {OW_REAL_DISTRIBUTIONS(OW_REAL_ROW)
+                                                       OW_INTEGER_DISTRIBUTIONS(OW_INTEGER_ROW)};
 enum { OW_DISTRIBUTIONS = sizeof(ow_distributions) / sizeof(ow_distributions[0]) };
 
 /* --- arrays of numbers ------------------------------------------------------------------------ */

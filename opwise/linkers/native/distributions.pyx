@@ -4,7 +4,7 @@
 cimport cython
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
 from opwise.linkers.native.arrays cimport PyArray_DATA, PyArray_TYPE, ndarray

@@ -38,8 +38,8 @@ from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.gathered import Gathered
 from opwise.tensor.linalg.factor import Cholesky
 from opwise.tensor.linalg.systems import Solve
-from opwise.tensor.random.mrg import mrg_uniform_base
 from opwise.tensor.random.generator import GeneratorDraw
+from opwise.tensor.random.mrg import mrg_uniform_base
 from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.subtensor import IncSubtensor
 

@@ -417,9 +417,14 @@ OW_INLINE float ow_tri_gamma_f32(float x)
  * whose terms have the Bernoulli numbers of even order k over k!. */
 static double ow_zeta(double s, double q)
 {
-    static const double terms[] = {
-        1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160,
-        -691.0 / 1307674368000.0, 1.0 / 74724249600.0, -3617.0 / 10670622842880000.0};
+    static const double terms[] = {1.0 / 12,
+                                   -1.0 / 720,
+                                   1.0 / 30240,
+                                   -1.0 / 1209600,
+                                   1.0 / 47900160,
+                                   -691.0 / 1307674368000.0,
+                                   1.0 / 74724249600.0,
+                                   -3617.0 / 10670622842880000.0};
     if (!(s > 1.0) || q != q)
         return s == 1.0 && q == q ? __builtin_inf() : __builtin_nan("");
     if (q <= 0 && q == __builtin_floor(q))
