@@ -425,12 +425,10 @@ static double ow_zeta(double s, double q)
                                    -691.0 / 1307674368000.0,
                                    1.0 / 74724249600.0,
                                    -3617.0 / 10670622842880000.0};
-    if (!(s > 1.0) || q != q)
-        return s == 1.0 && q == q ? __builtin_inf() : __builtin_nan("");
-    if (q <= 0 && q == __builtin_floor(q))
-        return __builtin_inf();
-    if (q <= 0 && s != __builtin_floor(s))
-        return __builtin_nan("");
+    if (s <= 1.0)
+        return s == 1.0 ? __builtin_inf() : __builtin_nan("");
+    if (q <= 0 && (q == __builtin_floor(q) || s != __builtin_floor(s)))
+        return q == __builtin_floor(q) ? __builtin_inf() : __builtin_nan("");
     double sum = 0.0, last = pow(q, -s);
     for (; q <= 10.0 + s; q += 1.0, last = pow(q, -s)) {
         sum += last;
@@ -438,7 +436,7 @@ static double ow_zeta(double s, double q)
             return sum;
     }
     double term = s * last / q, rest = 0.0;
-    for (int k = 0; k < 8; k++) {
+    for (int k = 0; last > 0 && k < 8; k++) {
         rest += term * terms[k];
         term *= (s + 2 * k + 1) * (s + 2 * k + 2) / (q * q);
     }
