@@ -429,6 +429,11 @@ static double ow_zeta(double s, double q)
         return s == 1.0 ? __builtin_inf() : __builtin_nan("");
     if (q <= 0 && (q == __builtin_floor(q) || s != __builtin_floor(s)))
         return q == __builtin_floor(q) ? __builtin_inf() : __builtin_nan("");
+    if (q < -32.0) { /* the terms below 0 are those of two numbers above it */
+        const double n = __builtin_floor(-q), f = q + n;
+        const double below = ow_zeta(s, 1.0 - f) - ow_zeta(s, 1.0 - q);
+        return ow_zeta(s, f) + (s == 2.0 * __builtin_floor(0.5 * s) ? below : -below);
+    }
     double sum = 0.0, last = pow(q, -s);
     for (; q <= 10.0 + s; q += 1.0, last = pow(q, -s)) {
         sum += last;
