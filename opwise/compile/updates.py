@@ -6,17 +6,21 @@ from collections import OrderedDict
 from typing import Any
 
 from opwise.compile.shared import SharedVariable
+from opwise.graph.variable import Variable
+from opwise.tensor.type import TensorType
 
 
 class OrderedUpdates(OrderedDict[Any, Any]):
     """A dict from shared variables to their next values; ``+`` and ``update`` join two.
 
-    Raises TypeError for a key that is not a shared variable, and KeyError if the joined dicts
+    Steps of a loop also hand on objects other than tensors, which need not be shared.
+    Raises TypeError for another key that is not a shared variable, and KeyError if the joined dicts
     update a variable to different expressions.
     """
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if not isinstance(key, SharedVariable):
+        handed_on = isinstance(key, Variable) and not isinstance(key.type, TensorType)
+        if not isinstance(key, SharedVariable) and not handed_on:
             raise TypeError("OrderedUpdates keys must inherit from SharedVariable", key)
         super().__setitem__(key, value)
 

@@ -11,7 +11,7 @@ from opwise.graph.op import Op
 from opwise.linkers import lowering, opwise_c
 from opwise.linkers.errors import note_step
 from opwise.linkers.kernels import Loop
-from opwise.linkers.lowering import AnyStep, CStep, DrawStep, LoopStep, ObjectStep
+from opwise.linkers.lowering import AnyStep, CStep, DrawStep, LoopStep, ObjectStep, RunnerStep
 from opwise.linkers.program import Program, Step, handed_over
 from opwise.linkers.stepparams import pack
 from opwise.linkers.storage import Storage
@@ -74,6 +74,8 @@ def _bound(node: Apply, c: AnyStep | None) -> Bound:
         return Bound(perform=python_code(node))
     if isinstance(c, ObjectStep):
         return Bound(perform=c.code.bind())
+    if isinstance(c, RunnerStep):
+        return Bound(perform=c.make())
     if isinstance(c, LoopStep):
         return Bound(perform=opwise_c.Loop(c.vm, c.layout, python_code(node), note_step, c.small))
     assert isinstance(c, CStep), "made by _chooser"
@@ -107,7 +109,7 @@ def make_thunk(
     outs = [storages[s] for s in step.outputs]
     if step.node.op.branches:
         return ChoiceThunk(step.node, ins, outs, handed_over(program, k))
-    if c_step is None or isinstance(c_step, LoopStep | DrawStep):
+    if c_step is None or isinstance(c_step, LoopStep | DrawStep | RunnerStep):
         return PerformThunk(step.node, ins, outs)
     if isinstance(c_step, ObjectStep):
         return ObjectThunk(step.node, ins, outs, c_step.code.bind())

@@ -74,12 +74,20 @@ class DrawStep:
 
 
 @dataclass(frozen=True)
+class RunnerStep:
+    """A step that works on the slots of the compiled VM itself."""
+
+    #: makes what runs it
+    make: Callable[[], Any]
+
+
+@dataclass(frozen=True)
 class ChoiceStep:
     """A step that hands over the values of one of its branches."""
 
 
 #: any step that runs no Python code
-AnyStep = CStep | ObjectStep | LoopStep | DrawStep | ChoiceStep
+AnyStep = CStep | ObjectStep | LoopStep | DrawStep | RunnerStep | ChoiceStep
 
 #: (Apply, the kernels of its function) -> its step, or None if it runs ``perform``
 Lowering = Callable[[Apply, "Kernels"], AnyStep | None]

@@ -226,6 +226,26 @@ def distributions() -> dict[str, int]: ...
 def draw_numbers(
     name: str, generator: Any, parameters: Iterable[float], numbers: np.ndarray
 ) -> None: ...
+
+@final
+class Source:
+    def __init__(self, method: str, address: int) -> None: ...
+
+@final
+class TracedDraw(Runner):
+    def __init__(
+        self,
+        source: Source,
+        conditional: bool,
+        lengths: int,
+        first: float | list[int],
+        second: float | list[int],
+        perform: Callable[..., Any],
+    ) -> None: ...
+
+def draw_in_turn(
+    generator: Any, count: int, sources: list[Source], parameters: list[tuple[Any, Any]]
+) -> list[Any] | None: ...
 def saved(value: Any) -> Any: ...
 def run_in_strips(vm: VM, stretches: Iterable[Any]) -> None: ...
 

@@ -40,8 +40,8 @@ MODULES = {
     "strips": ("run_in_strips",),
     "choice": ("Chooser",),
     "loop": ("Loop",),
-    "draws": ("Draw",),
     "distributions": ("GeneratorDraw", "distributions", "draw_numbers"),
+    "draws": ("Draw", "TracedDraw", "Source", "draw_in_turn"),
     "pythonvm": ("PythonVM",),
     "callpath": ("Argument", "CallPath", "LengthPair", "watch_main_calls"),
 }

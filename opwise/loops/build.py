@@ -496,7 +496,7 @@ def _described(fn: Callable[..., Any]) -> str:
 
 def _as_update(var: SharedVariable, new: Any) -> Var:
     """Return the next value of a shared variable as a variable of its type."""
-    if not isinstance(var, SharedVariable):
+    if not isinstance(var, SharedVariable) and isinstance(var.type, TensorType):
         raise TypeError(
             f"OrderedUpdates keys must inherit from SharedVariable: the step of scan updates {var}"
         )

@@ -15,11 +15,11 @@ from opwise.loops.op import Scan
 from opwise.scalar.recurrence import Recurrence
 
 
-@c_lowering(Scan, limited=False)
+@c_lowering(Scan, limited=False, any_type=True)
 def _scan(node: Apply, kernels: Kernels) -> LoopStep | None:
     step: Any = getattr(node.tag, "inside", None)
     vm = getattr(step, "fn", None)
-    if not isinstance(vm, opwise_c.VM) or not all(step.linked.in_c):
+    if not isinstance(vm, opwise_c.VM):
         return None
     node.tag.repeated = small = _small(node, step.linked.program.fgraph, kernels)
     if small is None and not kernels.demanded:

@@ -7,6 +7,7 @@ import collections
 import copy
 import dis
 import functools
+import heapq
 import itertools
 import math
 import operator
@@ -21,14 +22,14 @@ import numpy as np
 from opwise import tensor as T
 from opwise.errors import TracingError
 from opwise.graph.provenance import is_internal, library_of
-from opwise.tracing import comprehensions, control, convert, generators, members, shaping
+from opwise.tracing import comprehensions, control, convert, generators, heaps, members, shaping
 from opwise.tracing.comprehensions import Comprehension
 from opwise.tracing.control import Steps, if_expression
 from opwise.tracing.indexing import converted
 from opwise.tracing.kinds import LoopError
 from opwise.tracing.lists import Deque, TracedList, memory_of, own_list
 from opwise.tracing.ops import numpy_call
-from opwise.tracing.reducing import number_from, result_type_of
+from opwise.tracing.reducing import lexsort, number_from, result_type_of
 from opwise.tracing.trace import MISSING, NeedsState, current, is_speculative, untraceable
 from opwise.tracing.values import (
     HANDLERS,
@@ -109,7 +110,7 @@ def convert_function(function: Callable[..., Any]) -> Converted:
     if (
         not isinstance(function, types.FunctionType)
         or function.__code__ in _own_codes
-        or is_internal(function.__code__)
+        or _is_internal(function.__code__)
     ):
         return Converted(function, None, "", "it is no Python function")
     made = _converted.get(function)
@@ -125,11 +126,16 @@ def convert_function(function: Callable[..., Any]) -> Converted:
     return made
 
 
+def _is_internal(code: types.CodeType) -> bool:
+    """Return whether code is of this package, and not written to be converted."""
+    return is_internal(code) and code.co_filename != heaps.__file__
+
+
 def _is_convertible(function: types.FunctionType) -> bool:
     code = function.__code__
     return (
         code not in _own_codes
-        and not is_internal(code)
+        and not _is_internal(code)
         and library_of(code.co_filename) not in ("python", "numpy", "scipy")
     )
 
@@ -179,8 +185,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if own is not None:
         return own(*args, **kwargs)
     owner = getattr(function, "__self__", None)
-    if isinstance(owner, TracedList) and getattr(function, "__name__", "") == "extend":
-        return extend(owner, *args)
+    if isinstance(owner, TracedList) and function.__name__ in ("extend", "sort"):
+        return (extend if function.__name__ == "extend" else sort)(owner, *args, **kwargs)
     if current() is not None and is_traced([*args, *kwargs.values()]):
         # numpy does not look for traced arrays in lists
         if hasattr(function, "_implementation"):
@@ -781,6 +787,8 @@ def _least(name: str) -> Callable[..., Any]:
         result, best = values[0], keys[0]
         for value, rank in zip(values[1:], keys[1:], strict=True):
             better = rank < best if name == "min" else rank > best
+            if type(better) is Number and better.known and kind_of(rank) != kind_of(best):
+                better = bool(better)  # the result has the type of the one that is taken
             best = if_expression(better, lambda v=rank: v, lambda b=best: b)
             if key is None:
                 result = best
@@ -902,6 +910,20 @@ def ndindex(*shape: Any) -> Any:
     return product(*map(range_, lengths))
 
 
+def _on_heap(python: Any, own: Any) -> Callable[..., Any]:
+    def call_one(heap: Any, *item: Any) -> Any:
+        decided = is_speculative() or memory_of(heap) is not None or is_traced([heap, item])
+        if isinstance(heap, TracedList) and decided:
+            return convert_function(own).call(heap, *item)
+        return python(heap, *item)
+
+    return call_one
+
+
+for _python, _own in heaps.FUNCTIONS.items():
+    TABLE[_python] = _on_heap(_python, _own)
+
+
 @instead_of(np.ndenumerate)
 def ndenumerate(values: Any) -> Any:
     """Return ``numpy.ndenumerate``."""
@@ -990,24 +1012,81 @@ def sorted_(values: Any, *, key: Any = None, reverse: Any = False) -> Any:
     """Return ``sorted``; traced numbers are sorted as an array."""
     if key is not None and (found := _keyed(values, key)) is not None:
         items, keys = found
-        order = np.argsort(keys[::-1] if reverse else keys, kind="stable")
-        if reverse:
-            order = (keys.dims[0] - 1 - order)[::-1]
+        order = _stable_order(keys, reverse)
         made = TracedList()
         extend(made, Steps(items.length, lambda k: items.item(number_from(order[k]))))
         return made
     if isinstance(values, TracedList) and values.memory is not None and key is None:
-        made = values.copy()
-        made.sort(reverse=reverse)
-        return made
+        ordered = values.copy()
+        ordered.sort(reverse=reverse)
+        return ordered
     if type(values) is not Traced:
         values = [*values]
     if key is not None or not is_traced(values):
         return sorted(values, key=key, reverse=reverse)
+    if all(isinstance(v, tuple | list) for v in values):
+        return _sorted_rows(values, reverse)
     numbers = type(values) is not Traced and all(kind_of(v) is not None for v in values)
     made = np.sort(as_traced(values))
     items = list(made[::-1] if reverse else made)
     return [number_from(item) for item in items] if numbers else items
+
+
+def _stable_order(keys: Traced, reverse: Any) -> Any:
+    """Return the order of keys, of which equal ones stay in theirs."""
+    order = np.argsort(keys[::-1] if reverse else keys, kind="stable")
+    return (keys.dims[0] - 1 - order)[::-1] if reverse else order
+
+
+def sort(values: TracedList, *, key: Any = None, reverse: Any = False) -> None:
+    """Do ``values.sort()``."""
+    if values.stored("calls sort") is not None:
+        if key is None or (found := _keyed(values, key)) is None:
+            values.sort(key=key, reverse=reverse)
+        else:
+            values.permute(_stable_order(found[1], reverse))
+        return
+    made = sorted_([*values], key=key, reverse=reverse)
+    values.clear()
+    values.extend(made)
+
+
+def _extremes(largest: bool) -> Callable[..., Any]:
+    python = heapq.nlargest if largest else heapq.nsmallest
+
+    def choose(n: Any, iterable: Any, key: Any = None) -> Any:
+        if memory_of(iterable) is None and not is_traced(iterable):
+            return python(n, iterable, key)
+        return getitem(sorted_(iterable, key=key, reverse=largest), builtins.slice(None, n))
+
+    return choose
+
+
+TABLE[heapq.nlargest], TABLE[heapq.nsmallest] = _extremes(True), _extremes(False)
+
+
+def _sorted_rows(rows: list[Any], reverse: Any) -> list[Any]:
+    """Return tuples or lists in their order."""
+    columns = list(zip(*rows, strict=False))
+    if not is_traced(columns[0]) and len(set(map(_key, columns[0]))) == len(rows):
+        return sorted(rows, key=operator.itemgetter(0), reverse=reverse)
+    shapes = {(type(row), len(row)) for row in rows}
+    kinds = [{kind_of(v) for v in column} for column in columns]
+    if len(shapes) > 1 or any(len(kind) > 1 for kind in kinds):
+        raise untraceable(
+            "Rows of different lengths or types are sorted by values that are not known while the "
+            "function is traced.",
+            "Sort an array of what decides, by numpy.argsort.",
+        )
+    keys = [as_traced(list(column)) for column in columns]
+    order = lexsort([key[::-1] if reverse else key for key in reversed(keys)])
+    if reverse:
+        order = (len(rows) - 1 - order)[::-1]
+    found = [
+        [number_from(v) if kind != {None} else v for v in key[order]]
+        for key, kind in zip(keys, kinds, strict=True)
+    ]
+    return [type(row)(each) for row, each in zip(rows, zip(*found, strict=True), strict=True)]
 
 
 def _keyed(values: Any, key: Any) -> tuple[Any, Any] | None:
@@ -1408,9 +1487,9 @@ HOOKS = types.SimpleNamespace(
     **{
         name: getattr(control, name)
         for name in (
-            "and_", "or_", "not_", "chained", "contains", "if_expression", "if_statement",
-            "for_statement", "while_statement", "undefined", "returned", "error", "assertion",
-            "handled", "caught",
+            "and_", "or_", "not_", "chained", "compared", "contains", "truth",
+            "if_expression", "if_statement", "for_statement", "while_statement", "undefined", "returned", "error",
+            "assertion", "handled", "caught",
         )
     },
     untraceable=control.UNTRACEABLE,

@@ -28,9 +28,10 @@ from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.ifelse import ifelse
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tracing import lists, shaping, trees
+from opwise.tracing import generators, lists, shaping, trees
 from opwise.tracing.indexing import converted
 from opwise.tracing.kinds import (
+    OWN,
     Kind,
     LoopError,
     RaisesError,
@@ -54,8 +55,10 @@ from opwise.tracing.values import (
     Traced,
     array,
     fitted,
+    guess,
     hint_of,
     is_one,
+    is_traced,
     leave_to_python,
     number_text,
 )
@@ -232,6 +235,16 @@ def _truth(value: Any) -> Any:
     return value if memory is None else memory.length != 0
 
 
+def truth(value: Any) -> Any:
+    """Return a value of which only the truth matters: as a bool, if it is one number."""
+    value = _truth(value)
+    if type(value) is Number and value.kind != "b":
+        return value != 0
+    if type(value) is Traced and value.dtype.kind != "b" and all(is_one(d) for d in value.dims):
+        return _single(value) != 0
+    return value
+
+
 def _is_bool(value: Any) -> bool:
     if type(value) is Number:
         return value.kind == "b"
@@ -313,9 +326,56 @@ def or_(value: Any, rest: Callable[[], Any]) -> Any:
     return _joined(value, rest, False)
 
 
+def _of_rows(name: str, python: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a comparison that compares tuples and lists of traced values item by item."""
+    less = name in ("Lt", "LtE")
+
+    def compare(a: Any, b: Any) -> Any:
+        rows = isinstance(a, tuple | list) and isinstance(b, tuple | list)
+        if not rows or current() is None or not is_traced([a, b]) or (
+            memory_of(a) is not None or memory_of(b) is not None
+        ):  # fmt: skip
+            return python(a, b)
+        if name == "NotEq":
+            return not_(equal(a, b))
+        if name == "Eq":
+            made = equal(a, b)
+            return number_from(made) if type(made) is Traced else made
+        return ordered(a, b)
+
+    def equal(a: Any, b: Any) -> Any:
+        if len(a) != len(b) or isinstance(a, tuple) is not isinstance(b, tuple):
+            return False
+        result: Any = True
+        for one, other in zip(a, b, strict=True):
+            result = and_(result, lambda one=one, other=other: compared("Eq", one, other))
+        return result
+
+    def ordered(a: Any, b: Any) -> Any:
+        if not a or not b:
+            return python(len(a), len(b))
+        strict = "Lt" if less else "Gt"
+        rest = a[1:], b[1:]
+        if len(a) == len(b) == 1:
+            return compared(name, a[0], b[0])
+        return or_(
+            compared(strict, a[0], b[0]),
+            lambda: and_(compared("Eq", a[0], b[0]), lambda: ordered(*rest)),
+        )
+
+    return compare
+
+
+def compared(name: str, a: Any, b: Any) -> Any:
+    """Return a comparison of two values."""
+    return _COMPARE[name](a, b)
+
+
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge,
-    "Eq": operator.eq, "NotEq": operator.ne, "Is": operator.is_, "IsNot": operator.is_not,
+    "Lt": _of_rows("Lt", operator.lt), "LtE": _of_rows("LtE", operator.le),
+    "Gt": _of_rows("Gt", operator.gt), "GtE": _of_rows("GtE", operator.ge),
+    "Eq": _of_rows("Eq", operator.eq), "NotEq": _of_rows("NotEq", operator.ne),
+    "Is": operator.is_, "IsNot": operator.is_not,
     "In": contains, "NotIn": lambda a, b: not_(contains(a, b)),
 }  # fmt: skip
 
@@ -357,10 +417,21 @@ def _watched() -> Iterator[dict[Root, Any]]:
         trace.written.pop()
 
 
-def _undo(log: dict[Root, Any], first: int) -> dict[Root, Any]:
+def _take_draws_back(log: dict[Root, Any]) -> None:
+    """Let generators be as they were before."""
+    for root, before in log.items():
+        if not isinstance(before.type, TensorType):
+            _rewrite(root, before)
+
+
+def _undo(log: dict[Root, Any], first: int, but_draws: bool = False) -> dict[Root, Any]:
     """Give arrays that are older than a number the variables that they had; return those that they
-    have. Arrays that a part has made itself keep theirs."""
-    after = {root: root.variable for root in log if root.serial < first}
+    have. Arrays that a part has made itself keep theirs, and with but_draws generators do."""
+    after = {
+        root: root.variable
+        for root, before in log.items()
+        if root.serial < first and not (but_draws and not isinstance(before.type, TensorType))
+    }
     for root in after:
         _rewrite(root, log[root])
     return after
@@ -445,12 +516,22 @@ def if_statement(
             )
 
     def both() -> None:
+        with _watched() as log:
+            try:
+                in_turn(log)
+            except BaseException:
+                _take_draws_back(log)
+                raise
+
+    def in_turn(log: dict[Root, Any]) -> None:
         first = next(Root.serials)
         parts: list[Any] = []
         for run, rest, sure in ((then, other, made), (other, then, None)):
+            taken = T.invert(_as_bool(made)) if run is other else _as_bool(made)
             try:
-                parts.append(_branch(run, get, set_, before))
+                parts.append(_branch(run, get, set_, before, taken))
             except RaisesError:
+                _take_draws_back(log)
                 if known or trace is None or trace.raised is None:
                     raise
                 # in calls that raise the error it does not matter what the rest computes
@@ -465,14 +546,15 @@ def if_statement(
         set_(before)
         raise
     except LoopError as error:
-        if not known:
+        set_(before)
+        taken = _decided(test) if known else guess(_as_bool(made))
+        if taken is None:
             raise untraceable(
                 f"The branches of this if cannot be one program: {error.why}.",
                 error.remedy
                 or "Give both branches the same variables, with the same dtypes and shapes.",
             ) from error
-        set_(before)
-        (then if _decided(test) else other)()
+        (then if taken else other)()
 
 
 def _branch(
@@ -480,11 +562,16 @@ def _branch(
     get: Callable[[], tuple[Any, ...]],
     set_: Callable[[tuple[Any, ...]], None],
     before: tuple[Any, ...],
+    taken: Any = None,
 ) -> tuple[tuple[Any, ...], dict[Root, Any]]:
-    """Trace a branch; return (the variables after it, what it wrote), and take both back."""
+    """Trace a branch; return (the variables after it, what it wrote), and take both back.
+
+    taken: a bool variable, whether it is taken. What it draws then is not taken back: draws have
+    this condition, and those of the other branch come after them.
+    """
     set_(before)
     first = next(Root.serials)
-    with _watched() as log, _speculative(), _in_branch():
+    with _watched() as log, _speculative(), _in_branch(taken):
         try:
             run()
             after = tuple(
@@ -499,7 +586,7 @@ def _branch(
             _undo(log, first)
             set_(before)
             raise RaisesError(f"one raises {type(error).__name__}: {error}") from error
-    written = _undo(log, first)
+    written = _undo(log, first, taken is not None)
     set_(before)
     return after, written
 
@@ -937,14 +1024,26 @@ def _python_loop(
     stop: str | None,
 ) -> None:
     """Go through a loop in Python; steps after one that calls decide to stop change nothing."""
-    if stop is None:
-        for item in iterated:
+    trace = current()
+
+    def numbered(k: int, item: Any) -> None:
+        if trace is None:
             step(item)
+            return
+        trace.steps.append(k)
+        try:
+            step(item)
+        finally:
+            trace.steps.pop()
+
+    if stop is None:
+        for k, item in enumerate(iterated):
+            numbered(k, item)
         return
     at = names.index(stop)
     items = iter(iterated)
-    for item in items:
-        step(item)
+    for k, item in enumerate(items):
+        numbered(k, item)
         flag = get()[at]
         if flag is True:
             return
@@ -986,14 +1085,28 @@ def while_statement(
     def test() -> Any:
         return _truth(tested())
 
-    value = test()
+    with _watched() as log:
+        value = test()
+    after = {root: root.variable for root in log}
+
+    def build() -> None:
+        """Make a loop, which makes the first test itself."""
+        for root, variable in log.items():
+            _rewrite(root, variable)
+        try:
+            with_memory(lambda: _Loop(get, set_, names, used, stop).build_while(test, step))
+        except BaseException:
+            for root, variable in after.items():
+                _rewrite(root, variable)
+            raise
+
     if type(value) not in (Number, Traced):
         if not value:
             return
         if current() is not None and _calls_decide(test, step, get, set_, names, stop):
             before = get()
             try:
-                with_memory(lambda: _Loop(get, set_, names, used, stop).build_while(test, step))
+                build()
             except LoopError as error:
                 set_(before)
                 if isinstance(error, NeedsMemory):
@@ -1008,7 +1121,7 @@ def while_statement(
             return
     before = get()
     try:
-        with_memory(lambda: _Loop(get, set_, names, used, stop).build_while(test, step))
+        build()
     except LoopError as error:
         set_(before)
         if isinstance(error, NeedsMemory):
@@ -1119,14 +1232,25 @@ class _Leaf:
         self.after: Any = value
         #: whether it may share memory with another variable after the loop
         self.shared = False
+        #: whether its value after a step is no value of the loop
+        self.lost = False
         #: {an axis: its length in a step, and by how much a step makes it longer}
         self.moving: dict[int, tuple[Number, int]] = {}
+        #: an axis whose length each step decides, and the variable of that in the step; or None.
+        #: The array is the first part of a buffer that is as long as it was before the loop
+        self.ragged: int | None = None
+        self.count: Any = None
 
     def put(self) -> Any:
         """Return the value with which a step is traced."""
         if self.by_value:
             self.place = self.kind.type()
             self.given = self.kind.value(self.place)
+            if self.lost and self.is_array:  # its lengths are its own, too
+                self.given = array(self.place)
+            if self.ragged is not None:
+                self.count = tensor_type("int64", ())()
+                self.given = self._first(self.place, self.count)
             if self.moving:
                 dims = list(self.kind.dims)
                 for axis, (length, _) in self.moving.items():
@@ -1137,6 +1261,27 @@ class _Leaf:
             if trace is not None and type(self.before) in (int, float, complex):
                 trace.weak[self.place] = self.before
         return self.given
+
+    def _first(self, buffer: Any, count: Any) -> Traced:
+        """Return the part of a buffer that holds an array whose length steps decide."""
+        dims, axis = list(self.kind.dims), self.ragged
+        assert axis is not None
+        dims[axis] = Number("i", count)
+        part = buffer[(*[slice(None)] * axis, slice(None, count))]
+        return array(fitted(part, dims), dims, False, len(dims) == 1)
+
+    def require_room(self) -> None:
+        """Let Python run calls in which a step makes an array longer than its buffer."""
+        axis, after = self.ragged, self.after
+        if axis is not None and type(after) is Traced and after is not self.given:
+            if len(after.dims) == len(self.kind.dims):
+                leave_to_python(T.gt(variable_length(after.dims[axis]), self.place.shape[axis]))
+
+    @property
+    def counted(self) -> Any:
+        """The variable of the length after a step that it decides."""
+        assert self.ragged is not None
+        return T.cast(T.as_tensor_variable(variable_length(self.after.dims[self.ragged])), "int64")
 
     def _part(self, lengths: Sequence[Any], buffer: Any = None) -> Any:
         """Return the part of a buffer that holds an array with moving lengths."""
@@ -1164,6 +1309,11 @@ class _Leaf:
 
     def stepped(self) -> Any:
         """Return the variable after a step."""
+        if self.ragged is not None:
+            count = T.minimum(self.counted, self.place.shape[self.ragged])
+            key = (*[slice(None)] * self.ragged, slice(None, count))
+            part, value = self.place[key], converted(self.after.variable, self.kind.what)[key]
+            return T.set_subtensor(part, T.patternbroadcast(value, part.type.broadcastable))
         if not self.moving:
             return self.kind.variable(self.after)
         lengths = [length.variable + change for length, change in self.moving.values()]
@@ -1171,8 +1321,11 @@ class _Leaf:
         value = converted(self.after.variable, self.kind.what)
         return T.set_subtensor(part, T.patternbroadcast(value, part.type.broadcastable))
 
-    def last(self, buffer: Any, steps: Any) -> Any:
-        """Return the value after the loop. steps: how many it has taken."""
+    def last(self, buffer: Any, steps: Any, count: Any = None) -> Any:
+        """Return the value after the loop. steps: how many it has taken. count: its length, where
+        steps decide it."""
+        if self.ragged is not None:
+            return self._first(buffer, count)
         if not self.moving:
             return self.kind.value(buffer)
         dims = list(self.kind.dims)
@@ -1188,6 +1341,17 @@ class _Leaf:
     @property
     def changes(self) -> bool:
         return self.after is not self.given
+
+
+def _decided_inside(before: Kind, after: Kind) -> int | None:
+    """Return the only axis of an array whose length a step decides; None if there is no such."""
+    if before.what != after.what or len(before.dims) != len(after.dims):
+        return None
+    found = [
+        k for k, (a, b) in enumerate(zip(before.dims, after.dims, strict=True))
+        if UNKNOWN in (hint_of(a), hint_of(b)) and a is not b
+    ]  # fmt: skip
+    return found[0] if len(found) == 1 else None
 
 
 def _after_steps(dim: Any, change: int, steps: Any) -> Any:
@@ -1337,6 +1501,7 @@ class _Loop:
             try:
                 run()
                 self._after = self._get()
+                self._require_room()
                 known = self._note(log, first)
                 if known:
                     self._outputs = self._collect()
@@ -1348,6 +1513,14 @@ class _Loop:
                 _undo(log, first)
                 self._set(self._before)
         return known
+
+    def _require_room(self) -> None:
+        for k, leaves in self._leaves.items():
+            parts, structure = trees.flatten(self._after[k])
+            if structure == self._structures[k]:
+                for leaf, part in zip(leaves, parts, strict=True):
+                    leaf.after = part
+                    leaf.require_room()
 
     def _note(self, log: dict[Root, Any], first: int) -> bool:
         """Note what the step changed; return whether that was known."""
@@ -1380,6 +1553,9 @@ class _Loop:
                     raise
                 self._lost[k] = error
                 for leaf in self._leaves[k]:
+                    if not (leaf.by_value and leaf.lost):
+                        # what a step reads of it is not what it was before the loop
+                        leaf.by_value, leaf.lost, known = True, True, False
                     leaf.after = leaf.given
         return known
 
@@ -1425,13 +1601,25 @@ class _Loop:
                     raise LoopError(f"the shape of {name} is decided inside")
             dims = [leaf.kind.dims[k] if k in leaf.moving else d for k, d in enumerate(other.dims)]
             other = Kind(other.sort, other.what, tuple(dims), False)
+        elif leaf.ragged is not None:
+            dims = [leaf.kind.dims[k] if k == leaf.ragged else d for k, d in enumerate(other.dims)]
+            other = Kind(other.sort, other.what, tuple(dims), False)
+        elif leaf.is_array and (axis := _decided_inside(leaf.kind, other)) is not None:
+            try:
+                stepped(name, leaf.kind, other)
+            except LoopError as error:
+                self._moved = error
+            dims = [OWN if k == axis else d for k, d in enumerate(leaf.kind.dims)]
+            leaf.by_value, leaf.ragged = True, axis
+            leaf.kind = Kind("array", leaf.kind.what, tuple(dims), False)
+            return None
         elif leaf.is_array and (moving := self._moving(leaf, other)):
             try:
                 stepped(name, leaf.kind, other)
             except LoopError as error:
                 self._moved = error
             leaf.by_value, leaf.moving = True, moving
-            room = [Number("i", -1) if k in moving else d for k, d in enumerate(leaf.kind.dims)]
+            room = [OWN if k in moving else d for k, d in enumerate(leaf.kind.dims)]
             leaf.kind = Kind("array", leaf.kind.what, tuple(room), False)
             return None
         return stepped(name, leaf.kind, other)
@@ -1543,6 +1731,10 @@ class _Loop:
                 self._check_sharing(leaf, cycles)
                 states.append((leaf.place, leaf.initial(length), self._outputs[leaf]))
                 targets.append(leaf)
+                if leaf.ragged is not None:
+                    before = T.as_tensor_variable(variable_length(leaf.before.dims[leaf.ragged]))
+                    states.append((leaf.count, T.cast(before, "int64"), leaf.counted))
+                    targets.append((leaf, "count"))
         fresh: dict[int, list[Kind]] = {}
         for k, name in enumerate(self._names):
             if name in self._outputs:
@@ -1576,8 +1768,9 @@ class _Loop:
                 values[k] = Undefined(self._names[k], NOT_KEPT)
                 continue
             made = [
-                leaf.last(self._fit(results[leaf], leaf.kind.type), taken) if leaf in results
-                else leaf.before
+                leaf.last(
+                    self._fit(results[leaf], leaf.kind.type), taken, results.get((leaf, "count"))
+                ) if leaf in results else leaf.before
                 for leaf in leaves
             ]  # fmt: skip
             for leaf, value in zip(leaves, made, strict=True):
@@ -1753,10 +1946,29 @@ class _Loop:
         number = self._number
         if not states:
             return []
-        chains = _delayed(states)
+        results: list[Any] = [None] * len(states)
+        objects = [k for k, s in enumerate(states) if not isinstance(s[0].type, TensorType)]
+        # {what a step draws: what has been drawn for all steps}
+        drawn: dict[Any, Any] = {}
+        trace = current()
+        when = trace.condition() if objects and trace is not None else None
+        if when is not None:  # a branch that is not taken may compute it
+            length = T.switch(when, length, np.int64(0))
+        if ends is None:
+            moving = {number, *(place for place, _, _ in states)}
+            for k in tuple(objects):
+                found = generators.drawn_before(*states[k], length, fixed, moving)
+                if found is not None:
+                    results[k] = found[0]
+                    drawn |= found[1]
+                    objects.remove(k)
+        chains = _delayed([s for s in states if isinstance(s[0].type, TensorType)])
+        tensors = [k for k, s in enumerate(states) if isinstance(s[0].type, TensorType)]
+        chains = [[tensors[k] for k in chain] for chain in chains]
         outputs = [states[chain[0]][2] for chain in chains]
         if ends is not None:
             outputs.append(ends)
+        outputs += [states[k][2] for k in objects]
         # a step is given the oldest value of each chain first
         places = [states[k][0] for chain in chains for k in reversed(chain)]
         new = [states[chain[0]][0].type for chain in chains]
@@ -1769,32 +1981,38 @@ class _Loop:
             )
 
         def last(rows: Sequence[Any], kept: Any) -> list[Any]:
-            results: list[Any] = [None] * len(states)
             for chain, of in zip(chains, rows, strict=True):
                 whole = kept(of)
                 for back, k in enumerate(chain, 1):
                     results[k] = whole[-back]
+            for k in objects:
+                results[k] = updates[states[k][1]]
             return results
 
-        rows_of = _sequences(outputs, number, length, {*places, *fixed}, ends is None)
+        rows_of = drawn | _sequences(outputs, number, length, {*places, *fixed}, ends is None)
         elements = list(rows_of)
         # Python has computed them before the loop: no branch of a step guards them
         read = set(ancestors(outputs))
         known = [v for v in dict.fromkeys(self._known) if v.owner is not None and v in read]
 
-        def step(count: Any, *values: Any) -> list[Any]:
+        def step(count: Any, *values: Any) -> tuple[list[Any], dict[Any, Any]]:
             given, values = values[: len(elements)], values[len(elements) :]
             values = values[: len(places)]
             replacements = {
                 **fixed, **dict(zip(places, values, strict=True)),
                 **dict(zip(elements, given, strict=True)), number: count,
+                **{states[k][0]: states[k][1] for k in objects},
             }  # fmt: skip
             made = list(clone_replace(outputs, replacements))
+            handed = made[len(made) - len(objects) :]
             fitted = [self._fit(m, kind) for m, kind in zip(made, new, strict=False)]
-            return [*fitted, *made[len(new) :]]
+            return (
+                [*fitted, *made[len(new) : len(made) - len(objects)]],
+                {states[k][1]: m for k, m in zip(objects, handed, strict=True)},
+            )
 
         if ends is None:
-            rows, _ = scan(
+            rows, updates = scan(
                 step,
                 sequences=[T.arange(length), *rows_of.values()],
                 outputs_info=initial,
@@ -1805,10 +2023,10 @@ class _Loop:
 
         def counting(*values: Any) -> Any:
             given, (count, *values) = values[: len(elements)], values[len(elements) :]  # type: ignore[assignment]
-            *made, stop = step(count, *given, *values)
-            return [count + 1, *made], until(stop)
+            (*made, stop), handed = step(count, *given, *values)
+            return [count + 1, *made], handed, until(stop)
 
-        rows, _ = scan(
+        rows, updates = scan(
             counting,
             sequences=list(rows_of.values()),
             outputs_info=[T.constant(np.int64(0)), *initial],
@@ -1816,8 +2034,9 @@ class _Loop:
             n_steps=length,
             return_list=True,
         )
-        kept = dict(zip(rows, _only_last(rows, [1, *map(len, chains)]), strict=True))
-        return last(rows[1:], kept.get)
+        values, objects_after = _only_last(rows, [1, *map(len, chains)])
+        updates = dict(zip(updates, objects_after, strict=True))
+        return last(rows[1:], dict(zip(rows, values, strict=True)).get)
 
 
 def _affine(variable: Any, number: Any) -> tuple[int, int] | None:
@@ -1973,8 +2192,8 @@ def variable_length(dim: Any) -> Any:
     return dim.variable if type(dim) is Number else dim
 
 
-def _only_last(rows: Sequence[Any], counts: Sequence[int]) -> list[Any]:
-    """Return the last values of the states of a loop, which keeps no others.
+def _only_last(rows: Sequence[Any], counts: Sequence[int]) -> tuple[list[Any], list[Any]]:
+    """Return the last values of the states of a loop, which keeps no others, and of its objects.
 
     The most steps that a ``while`` may take are more than memory has rows for. counts: how many
     values of each.
@@ -1983,7 +2202,8 @@ def _only_last(rows: Sequence[Any], counts: Sequence[int]) -> list[Any]:
     op = node.op
     kept = op.variant(op.step_inputs, op.step_outputs, op.layout.taps, dict(enumerate(counts)))
     outputs = kept(*node.inputs, return_list=True)
-    return [outputs[each.owner.inputs[0].index] for each in rows]
+    values = [outputs[each.owner.inputs[0].index] for each in rows]
+    return values, outputs[len(outputs) - op.layout.objects :]
 
 
 def _whole(rows: Any) -> Any:
@@ -2029,16 +2249,20 @@ def _delayed(states: Sequence[tuple[Any, Any, Any]]) -> list[list[int]]:
 
 
 @contextmanager
-def _in_branch() -> Iterator[None]:
+def _in_branch(taken: Any) -> Iterator[None]:
     trace = current()
     if trace is None:
         yield
         return
     trace.branches += 1
+    if taken is not None:
+        trace.conditions.append(taken)
     try:
         yield
     finally:
         trace.branches -= 1
+        if taken is not None:
+            trace.conditions.pop()
 
 
 @contextmanager

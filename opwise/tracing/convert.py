@@ -652,7 +652,7 @@ class _Converter(ast.NodeTransformer):
     def visit_If(self, node: ast.If) -> Any:
         assigned = self._assigned([*node.body, *node.orelse])
         known = set(self.shared)
-        test = self.visit(node.test)
+        test = self.visit(_test(node.test))
         body, orelse = self._visited(node.body), self._visited(node.orelse)
         parts: dict[str, Any] = {"then": ([], body), "other": ([], orelse)}
         definitions, number, names = self._parts(node, parts, assigned, known)
@@ -692,7 +692,7 @@ class _Converter(ast.NodeTransformer):
     def visit_While(self, node: ast.While) -> Any:
         assigned = self._assigned([node.test, *node.body])
         known = set(self.shared)
-        test = self.visit(node.test)
+        test = self.visit(_test(node.test))
         body = self._visited(node.body)
         parts: dict[str, Any] = {
             "test": ([], [_located(ast.Return(test), node)]),
@@ -769,7 +769,7 @@ class _Converter(ast.NodeTransformer):
         for clause in reversed(node.generators):
             condition: ast.expr = ast.Constant(None)
             if clause.ifs:
-                tests = [self.visit(each) for each in clause.ifs]
+                tests = [self.visit(_test(each)) for each in clause.ifs]
                 for test in reversed(tests[:-1]):
                     tests[-1] = _call("and_", [test, _thunk(tests[-1])])
                 condition = _of_item(clause.target, tests[-1])
@@ -890,14 +890,22 @@ class _Converter(ast.NodeTransformer):
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         if _has(node, (ast.NamedExpr,)):
             return self.generic_visit(node)
+        is_test = hasattr(node, "is_test")
+        plain = [isinstance(v, ast.BoolOp | ast.Compare | ast.Constant) for v in node.values]
         node = self.generic_visit(node)  # type: ignore[assignment]
         name = "and_" if isinstance(node.op, ast.And) else "or_"
-        made = node.values[-1]
-        for value in reversed(node.values[:-1]):
+        values = [
+            _located(_call("truth", [value]), node) if is_test and not each else value
+            for value, each in zip(node.values, plain, strict=True)
+        ]
+        made = values[-1]
+        for value in reversed(values[:-1]):
             made = _located(_call(name, [value, _thunk(made)]), node)
         return made
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        if isinstance(node.op, ast.Not):
+            _test(node.operand)
         node = self.generic_visit(node)  # type: ignore[assignment]
         if not isinstance(node.op, ast.Not):
             return node
@@ -906,6 +914,7 @@ class _Converter(ast.NodeTransformer):
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         if _has(node, (ast.NamedExpr,)):
             return self.generic_visit(node)
+        _test(node.test)
         node = self.generic_visit(node)  # type: ignore[assignment]
         made = _call("if_expression", [node.test, _thunk(node.body), _thunk(node.orelse)])
         return _located(made, node)
@@ -914,7 +923,13 @@ class _Converter(ast.NodeTransformer):
         node = self.generic_visit(node)  # type: ignore[assignment]
         if len(node.ops) == 1:
             if not isinstance(node.ops[0], ast.In | ast.NotIn):
-                return node
+                sides = (node.left, node.comparators[0])
+                if isinstance(node.ops[0], ast.Is | ast.IsNot) or not all(
+                    isinstance(side, _MAY_BE_ROWS) for side in sides
+                ):
+                    return node
+                kind = ast.Constant(type(node.ops[0]).__name__)
+                return _located(_call("compared", [kind, *sides]), node)
             made = _call("contains", [node.left, *node.comparators])
             made = made if isinstance(node.ops[0], ast.In) else _call("not_", [made])
             return _located(made, node)
@@ -924,6 +939,18 @@ class _Converter(ast.NodeTransformer):
         made = _call("chained", [operators, node.left, *map(_thunk, node.comparators)])
         return _located(made, node)
 
+
+def _test(node: ast.expr) -> ast.expr:
+    """Mark an expression as one of which only the truth matters, and so its parts."""
+    if isinstance(node, ast.BoolOp):
+        node.is_test = True  # type: ignore[attr-defined]
+        for value in node.values:
+            _test(value)
+    return node
+
+
+#: expressions that may be tuples or lists, which are compared item by item
+_MAY_BE_ROWS = ast.Name, ast.Tuple, ast.List, ast.Subscript, ast.Call
 
 #: attributes of arrays, which need no hook
 _ARRAY_ATTRIBUTES = frozenset("shape T ndim size dtype real imag mT flat itemsize nbytes".split())

@@ -11,6 +11,7 @@ import re
 import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,12 @@ from opwise.compile.executable import Function
 from opwise.compile.function import function as compile_function
 from opwise.config import config
 from opwise.errors import TracingError
-from opwise.graph.type import generic
 from opwise.modes.mode import get_mode
 from opwise.tensor.type import tensor_type
 from opwise.tracing import trees
 from opwise.tracing.calling import convert_function
 from opwise.tracing.control import Undefined, no_loop
-from opwise.tracing.generators import TracedGenerator
+from opwise.tracing.generators import TracedGenerator, generator
 from opwise.tracing.kinds import LoopError
 from opwise.tracing.lists import Deque, Memory, TracedList, memory_of
 from opwise.tracing.trace import (
@@ -57,8 +57,14 @@ MISS = object()
 FIRST_ROOM = 256
 #: how many signatures a call tries before it looks for its own
 MOST_RECENT = 4
+#: how many signatures there are for arguments of the same kinds before Python runs the calls in
+#: which a guess is wrong
+MOST_ALIKE = 32
 #: how many ways of passing arguments are kept
 MOST_FORMS = 32
+
+#: the places of which a call has already taken the other answer
+_otherwise_now: ContextVar[frozenset[Any]] = ContextVar("opwise_otherwise", default=frozenset())
 
 #: types whose values are compared by ``==``; those of others by ``is``
 _COMPARED = (
@@ -146,6 +152,20 @@ class Signature:
         self.attempt: Callable[..., Any]
         #: the text of ``attempt``
         self.text = ""
+        #: what ``Jit`` knows all signatures of such arguments by
+        self.key: Any = None
+        #: what it says of the leaves of the arguments
+        self.kinds = leaves
+
+    @property
+    def denied(self) -> frozenset[Any]:
+        """The places of the tests that were taken not to hold."""
+        return self._trace.denied
+
+    @property
+    def guesses(self) -> list[Any]:
+        """The places of the tests that were taken to hold, or not to."""
+        return self._trace.guesses
 
     @property
     def demands(self) -> list[Demand]:
@@ -301,13 +321,56 @@ class Jit:
                 run = self._in_python(list(bound.arguments))
                 run(*trees.unflatten(structure, list(map(copy.deepcopy, leaves))))
             raise
-        self._by_key.setdefault(key, []).append(signature)
-        self.signatures.append(signature)
+        self._add(key, signature)
         self._remember(signature, args, kwargs)
         result = signature.attempt(*given)
         if result is MISS:
             raise AssertionError(f"A new signature refuses its own arguments:\n{signature.text}")
         return result
+
+    def _add(self, key: Any, signature: Signature) -> None:
+        signature.key = key
+        self._by_key.setdefault(key, []).append(signature)
+        self.signatures.append(signature)
+
+    def _otherwise(
+        self, former: Signature, bound: inspect.BoundArguments, missed: int, given: Sequence[Any]
+    ) -> Any:
+        """Return the result of a call in which a guess of a signature is wrong.
+
+        missed: the number of the guess. bound: arguments of the function. given: their values in
+        the call. MISS if Python is to run the function.
+        """
+        place = former.guesses[missed - 1]
+        asked = _otherwise_now.get()
+        if place in asked:  # neither holds, as where the same place is reached twice
+            return MISS
+        denied = former.denied ^ {place}
+        token = _otherwise_now.set(asked | {place})
+        try:
+            alike = self._by_key.get(former.key, ())
+            for signature in alike:
+                if signature.denied == denied:
+                    result = signature.attempt(*given)
+                    if result is not MISS:
+                        self._try_first(signature.attempt, False)
+                        return result
+            if len(alike) >= MOST_ALIKE:
+                return MISS
+            call = inspect.BoundArguments(
+                self._parameters,
+                dict(zip(bound.arguments, given, strict=True)),  # type: ignore[arg-type]
+            )
+            leaves, structure = trees.flatten(list(given))
+            try:
+                signature = self._traced(call, structure, leaves, former.kinds, denied)
+            except Exception:  # Python's error is the program's; what is refused, Python computes
+                return MISS
+            self._add(former.key, signature)
+            self._try_first(signature.attempt, False)
+            return signature.attempt(*given)
+        finally:
+            _otherwise_now.reset(token)
 
     def _remember(self, signature: Signature, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Let the next calls try a signature first, and find their arguments faster."""
@@ -374,12 +437,13 @@ class Jit:
         structure: Any,
         leaves: list[Any],
         kinds: list[_Leaf],
+        denied: frozenset[Any] = frozenset(),
     ) -> Signature:
-        """Trace the function with arguments like these, and compile it."""
+        """Trace the function with arguments like these, and compile it. denied: see Trace."""
         places: list[tuple[Any, Any]] = []
         while True:
             try:
-                return self._traced_with(bound, structure, leaves, kinds, places)
+                return self._traced_with(bound, structure, leaves, kinds, places, denied)
             except NeedsState as needed:
                 places.append(needed.place)
 
@@ -390,14 +454,17 @@ class Jit:
         leaves: list[Any],
         kinds: list[_Leaf],
         places: list[tuple[Any, Any]],
+        denied: frozenset[Any],
     ) -> Signature:
         """Trace the function.
 
         places: (object, attribute or key) of what it reads from outside and changes; their values
-        are leaves behind those of the arguments.
+        are leaves behind those of the arguments. denied: see Trace.
         """
-        trace = Trace()
+        given = kinds
+        trace = Trace(denied=denied)
         trace.raised = Root(T.constant(np.asarray(False)))
+        trace.missed = Root(T.constant(np.asarray(0, np.int64)))
         trace.crowded = Root(T.constant(np.asarray(False)))
         inputs: list[Any] = []
         numbers: list[int] = []
@@ -467,6 +534,8 @@ class Jit:
         if not stats and signature.compiled.profile is not None:
             self._stats_of_mode = self._stats_of_mode or self._new_stats(atexit_print=False)
             self._stats_of_mode.add_all(signature.compiled.profile)
+        signature.kinds = given
+        writer.give("otherwise", functools.partial(self._otherwise, signature, bound))
         writer.finish(signature.compiled, numbers, self._in_python(list(bound.arguments)))
         return signature
 
@@ -570,7 +639,7 @@ def _argument(k: int, leaf: Any, kind: _Leaf, name: str) -> tuple[Any, Any]:
     if kind.sort == "constant":
         return leaf, None
     if kind.sort == "generator":
-        variable = generic(name)
+        variable = generator(name)
         return TracedGenerator(variable), variable
     if kind.sort == "number":
         variable = tensor_type(NUMBER_DTYPES[kind.what], ())(name)
@@ -621,6 +690,7 @@ class _Writer:
         #: {name of such a container: its expression}
         self._held: dict[str, str] = {}
         self._raised: int | None = None
+        self._missed: int | None = None
         self._crowded: int | None = None
         self._result = ""
 
@@ -637,10 +707,12 @@ class _Writer:
         for k, value in enumerate(traced):
             if type(value) is Traced and kinds[k].same_as is None and value.root.version:
                 self._changed[k] = self._output(value.root.variable)
-            if type(value) is TracedGenerator and value.draws:
-                self._output(value.variable)  # all draws are made, used or not
+            if type(value) is TracedGenerator and value.root.version:
+                self._output(value.root.variable)  # all draws are made, used or not
         raised = signature._trace.raised
         self._raised = self._output(raised.variable) if raised and raised.version else None
+        missed = signature._trace.missed
+        self._missed = self._output(missed.variable) if missed and missed.version else None
         crowded = signature._trace.crowded
         self._crowded = self._output(crowded.variable) if crowded and crowded.version else None
         self._write_effects(containers)
@@ -852,7 +924,8 @@ class _Writer:
         if self._crowded is not None:
             rooms = [FIRST_ROOM for room in trace.rooms if room.text is None]
             given["compiled"] = _until_there_is_room(compiled, self._crowded, rooms)
-        again = f"in_python({', '.join(f'a{k}' for k in range(self._count))})"
+        own = "".join(f"a{k}, " for k in range(self._count))
+        again = f"in_python({own})"
         handled = (Exception,) if self._raised is not None else tuple(trace.handled)
         states = []
         if handled:
@@ -876,7 +949,13 @@ class _Writer:
             body.append(f"    r = {call}")
         if self._raised is not None:
             body.append(f"    if r[{self._raised}]:")
-            body += [f"        {each}" for each in (*states, f"return {again}")]
+            body += [f"        {each}" for each in states]
+            if self._missed is not None:
+                place = f"r[{self._missed}]"
+                body.append(f"        if {place}:")
+                body.append(f"            other = otherwise({place}.item(), ({own}))")
+                body.append("            if other is not MISS: return other")
+            body.append(f"        return {again}")
         used = set(re.findall(r"\bt\d+\b", " ".join((self._result, *self._effects, *self._values))))
         body += [f"    {name} = {text}" for name, text in self._held.items() if name in used]
         # the memory of an array that the caller holds is not changed by what is set
@@ -1009,15 +1088,15 @@ def _until_there_is_room(compiled: Function, crowded: int, rooms: list[int]) -> 
     """
 
     def call(*args: Any) -> Any:
-        generators = [a.bit_generator for a in args if type(a) is np.random.Generator]
-        states = [generator.state for generator in generators]
+        drawn = [a.bit_generator for a in args if type(a) is np.random.Generator]
+        states = [each.state for each in drawn]
         while True:
             results = compiled(*args, *rooms)
             if not results[crowded]:
                 return results
             rooms[:] = [4 * room for room in rooms]
-            for generator, state in zip(generators, states, strict=True):
-                generator.state = state
+            for each, state in zip(drawn, states, strict=True):
+                each.state = state
 
     return call
 

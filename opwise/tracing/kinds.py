@@ -24,7 +24,11 @@ from opwise.tracing.values import (
     kind_of,
     number_text,
     number_variable,
+    same_dim,
 )
+
+#: a length that is that of the array itself: no other number is known to be the same
+OWN = Number("i", -1)
 
 
 class LoopError(Exception):
@@ -87,7 +91,11 @@ class Kind:
         """Return the value that a variable of the type stands for."""
         if self.sort == "number":
             return Number(self.what, variable)
-        return array(variable, self.dims, self.sort == "scalar", self._order)
+        dims = [
+            Number("i", lambda k=k: variable.shape[k]) if d is OWN else d
+            for k, d in enumerate(self.dims)
+        ]  # fmt: skip
+        return array(variable, dims, self.sort == "scalar", self._order)
 
     def __str__(self) -> str:
         if self.sort == "number":
@@ -154,6 +162,9 @@ def unified(name: str, values: Sequence[Any]) -> Kind:
                     dims.append(a if type(a) is Number else b)
                     continue
                 demand(f"{number_text(a)} == {number_text(b)}")
+            if type(a) is Number and UNKNOWN in (one, two) and not same_dim(a, b):
+                dims.append(OWN)
+                continue
             dims.append(a if type(a) is not Number else b)
         sort = "scalar" if result.sort == other.sort == "scalar" else "array"
         if not dims:

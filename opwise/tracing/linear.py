@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
-from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,6 +36,7 @@ from opwise.tracing.values import (
     Traced,
     as_traced,
     fitted,
+    guess,
     hint_of,
     is_one,
     is_traced,
@@ -44,10 +45,10 @@ from opwise.tracing.values import (
     shape_text,
 )
 
-SlogdetResult = namedtuple("SlogdetResult", ["sign", "logabsdet"])
-QRResult = namedtuple("QRResult", ["Q", "R"])
-EighResult = namedtuple("EighResult", ["eigenvalues", "eigenvectors"])
-SVDResult = namedtuple("SVDResult", ["U", "S", "Vh"])
+#: numpy's own classes of results
+_OWN = inspect.unwrap(np.linalg.eig).__globals__
+SlogdetResult, QRResult, SVDResult = _OWN["SlogdetResult"], _OWN["QRResult"], _OWN["SVDResult"]
+EigResult, EighResult = _OWN["EigResult"], _OWN["EighResult"]
 
 
 def _no_float16(*arrays: Traced) -> None:
@@ -607,12 +608,56 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     return made[0], made[1], made[2], made[3]
 
 
-@implements(np.linalg.eig, np.linalg.eigvals)
+def _real_if_possible(real: Tensor, *found: Traced) -> list[Traced]:
+    """Return complex arrays as real ones, in the calls in which a variable is true."""
+    taken = guess(real, in_loops=True)
+    if taken is None:
+        raise untraceable(
+            "numpy gives real or complex numbers here, as the values decide.",
+            "Write numpy.linalg.eigh or eigvalsh for symmetric and Hermitian matrices; or add 0j "
+            "to the matrix.",
+        )
+    return [np.real(x) if taken else x for x in found]
+
+
+def _complex(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.result_type(dtype, np.complex64)
+
+
+@implements(np.linalg.eig)
 def eig(a: Any) -> Any:
-    raise untraceable(
-        "numpy.linalg.eig and eigvals give real or complex numbers, as the values decide.",
-        "Write numpy.linalg.eigh or eigvalsh for symmetric and Hermitian matrices.",
+    x = _matrix(a)
+    kind, results = _complex(x.dtype), [x.dims[:-1], x.dims]
+    if x.dtype.kind == "c":
+        return EigResult(*_by_numpy("eig", x, [(kind, dims) for dims in results]))
+    ones = [(kind, [is_one(d) for d in dims]) for dims in results]
+    *made, real = numpy_call("python.eig", [x.variable], [*ones, (bool, ())])
+    return EigResult(
+        *_real_if_possible(real, *[array(v, d) for v, d in zip(made, results, strict=True)])
     )
+
+
+@implements(np.linalg.eigvals)
+def eigvals(a: Any) -> Any:
+    x = _matrix(a)
+    kind, dims = _complex(x.dtype), x.dims[:-1]
+    if x.dtype.kind == "c":
+        return _by_numpy("eigvals", x, [(kind, dims)])[0]
+    made, real = numpy_call(
+        "python.eigvals", [x.variable], [(kind, [is_one(d) for d in dims]), (bool, ())]
+    )
+    return _real_if_possible(real, array(made, dims))[0]
+
+
+@implements(np.roots)
+def roots(p: Any) -> Any:
+    x = as_traced(p)
+    if x.ndim != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    kind = _complex(np.result_type(x.dtype, float) if x.dtype.kind in "iub" else x.dtype)
+    made, real = numpy_call("python.roots", [x.variable], [(kind, (False,)), (bool, ())])
+    found = array(made, (Number("i", lambda: made.shape[0]),))
+    return found if x.dtype.kind == "c" else _real_if_possible(real, found)[0]
 
 
 @implements(np.linalg.norm)

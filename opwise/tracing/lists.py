@@ -20,7 +20,7 @@ from opwise import tensor as T
 from opwise.tensor.type import tensor_type
 from opwise.tracing import shaping, trees
 from opwise.tracing.kinds import Kind, LoopError, as_kind, is_numeric, stepped
-from opwise.tracing.reducing import number_from
+from opwise.tracing.reducing import lexsort, number_from
 from opwise.tracing.trace import Room, current, untraceable
 from opwise.tracing.values import (
     HANDLERS,
@@ -485,25 +485,30 @@ class TracedList(trees.OwnList):
 
     def sort(self, *, key: Any = None, reverse: bool = False) -> None:
         memory = self.stored("calls sort")
-        if memory is None:
-            super().sort(key=key, reverse=reverse)
+        if memory is not None and key is None and all(x.ndim == 1 for x in memory.data):
+            rows = [memory.rows(x) for x in memory.data]
+            if len(rows) == 1:
+                made: Any = [np.sort(rows[0])]  # type: ignore[call-overload]
+                _rewritten(memory, [made[0][::-1]] if reverse else made)
+            else:
+                order = lexsort(rows[::-1])
+                self.permute(order[::-1] if reverse else order)
             return
-        if key is not None or memory.structure is not trees.LEAF or memory.data[0].ndim > 1:
-            self.in_python("list.sort")
-            super().sort(key=key, reverse=reverse)
-            return
-        rows = np.sort(memory.rows(memory.data[0]))  # type: ignore[call-overload]
-        _rewritten(memory, rows[::-1] if reverse else rows)
+        self.in_python("list.sort")
+        super().sort(key=key, reverse=reverse)
+
+    def permute(self, order: Traced) -> None:
+        """Put the items into another order: an array of the places where they are now."""
+        memory = self.stored("calls sort")
+        assert memory is not None
+        _rewritten(memory, [memory.rows(x)[order] for x in memory.data])
 
     def reverse(self) -> None:
         memory = self.stored("calls reverse")
         if memory is None:
             super().reverse()
-        elif memory.structure is trees.LEAF:
-            _rewritten(memory, memory.part()[::-1])
         else:
-            self.in_python("list.reverse")
-            super().reverse()
+            _rewritten(memory, [memory.rows(x)[::-1] for x in memory.data])
 
     def count(self, value: Any) -> Any:
         if self.memory is None:
@@ -720,13 +725,13 @@ def _resized(x: Traced, variable: Any, dims: tuple[Any, ...]) -> Traced:
     return Traced(x.root, dims)
 
 
-def _rewritten(memory: Memory, rows: Traced) -> None:
-    """Write all items of a list of numbers."""
-    (x,) = memory.data
-    if memory.size is None:
-        x[...] = rows
-    else:
-        x.write(T.set_subtensor(x.variable[memory.part_of_rows()], rows.variable))
+def _rewritten(memory: Memory, rows: Sequence[Traced]) -> None:
+    """Write all items of a list: those of each array."""
+    for x, each in zip(memory.data, rows, strict=True):
+        if memory.size is None:
+            x[...] = each
+        else:
+            x.write(T.set_subtensor(x.variable[memory.part_of_rows()], each.variable))
 
 
 def _joined(one: TracedList, other: Any) -> TracedList:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -243,8 +243,23 @@ def _histogram2d(x: Any, y: Any, *more: Any, bins: Any, **constants: Any) -> Any
     return np.histogram2d(x, y, bins=edges, weights=next(rest, None), **constants)
 
 
+def _with_whether_real(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that gives complex arrays, and whether numpy's function gives real ones."""
+
+    def call(x: np.ndarray) -> tuple[Any, ...]:
+        found = function(x)
+        parts = found if isinstance(found, tuple) else (found,)
+        real = all(part.dtype.kind == "f" for part in parts)
+        return *[part.astype(np.result_type(part, np.complex64)) for part in parts], real
+
+    return call
+
+
 #: functions of Python that this module calls as if they were numpy's
 OWN: dict[str, Any] = {
+    "python.eig": _with_whether_real(np.linalg.eig),
+    "python.eigvals": _with_whether_real(np.linalg.eigvals),
+    "python.roots": _with_whether_real(np.roots),
     "python.round": _rounded,
     "python.quantile": _at_number(np.quantile),
     "python.nanquantile": _at_number(np.nanquantile),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
-from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -54,9 +54,10 @@ from opwise.tracing.values import (
     require_equal,
 )
 
-UniqueCountsResult = namedtuple("UniqueCountsResult", ["values", "counts"])
-UniqueInverseResult = namedtuple("UniqueInverseResult", ["values", "inverse_indices"])
-UniqueAllResult = namedtuple("UniqueAllResult", ["values", "indices", "inverse_indices", "counts"])
+#: numpy's own classes of results
+_OWN = inspect.unwrap(np.unique_all).__globals__
+UniqueCountsResult, UniqueInverseResult = _OWN["UniqueCountsResult"], _OWN["UniqueInverseResult"]
+UniqueAllResult = _OWN["UniqueAllResult"]
 
 _NO_VALUE = np._NoValue  # type: ignore[attr-defined]
 

@@ -910,6 +910,8 @@ class _Real(View):
 
 @implements(np.real, method="real")
 def real(val: Any) -> Any:
+    if type(val) is Number:
+        return val.real
     x = as_traced(val)
     if x.dtype.kind != "c":
         return x
@@ -920,6 +922,8 @@ def real(val: Any) -> Any:
 
 @implements(np.imag, method="imag")
 def imag(val: Any) -> Any:
+    if type(val) is Number:
+        return val.imag
     x = as_traced(val)
     if x.dtype.kind != "c":
         made = _like(x, 0, None, None, "K")
@@ -1019,7 +1023,7 @@ def arange(*args: Any, dtype: Any = None, like: Any = None, device: Any = None) 
     parts = [p if not isinstance(p, bool) else int(p) for p in (start, stop, step)]
     if not any(type(p) in (Traced, Number) for p in parts):
         return constant(np.arange(*parts, dtype=dtype))
-    kind = np.dtype(dtype) if dtype is not None else result_dtype(*parts)
+    kind = np.dtype(dtype) if dtype is not None else result_dtype(np.dtype(int), *parts)
     if all(_is_integer(p) for p in parts):
         numbers = [number_of(p) for p in parts]
         variable = T.arange(*[dim_variable(n) for n in numbers], dtype="int64")

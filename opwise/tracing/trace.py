@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from opwise import tensor as T
 from opwise.errors import TracingError
 from opwise.graph.provenance import is_internal
 from opwise.tensor.reduce import accumulate_as_numpy
@@ -79,6 +81,8 @@ class Trace:
     #: (as serials of memories): errors that depend on the arguments of this call must not be raised
     #: in them
     speculative: list[int] = field(default_factory=list)
+    #: the conditions of the branches that are being traced, and that calls decide
+    conditions: list[Any] = field(default_factory=list)
     #: how many branches are being traced
     branches: int = 0
     #: how many Generators the function has made
@@ -117,6 +121,15 @@ class Trace:
     #: the memory of a bool: whether a call is to run in Python, because values in arrays lead to an
     #: error of the program, or to a result of another type
     raised: Any = None
+    #: the places in the program where a test is taken not to hold
+    denied: frozenset[Any] = frozenset()
+    #: the places of the tests that were taken to hold, or not to, in the order in which they were
+    #: met
+    guesses: list[Any] = field(default_factory=list)
+    #: the memory of an int: the number of the first guess that is wrong, from 1; 0 if none is
+    missed: Any = None
+    #: the numbers of the steps of the loops that are written out around what is traced
+    steps: list[int] = field(default_factory=list)
     #: the memory of a bool: whether a list has got more items than there was room for
     crowded: Any = None
     #: how many items may be added to each list that grows
@@ -136,6 +149,13 @@ class Trace:
             yield
         finally:
             self.calls[function] -= 1
+
+    def condition(self) -> Any:
+        """Return the condition of what is being traced: a bool variable, or None if there is none.
+
+        One of an outer branch is part of it.
+        """
+        return functools.reduce(T.and_, self.conditions) if self.conditions else None
 
     def restore(self) -> None:
         """Give objects outside the attributes and items that they had."""
@@ -225,6 +245,20 @@ def user_frame() -> FrameType | None:
             return frame
         frame = frame.f_back
     return None
+
+
+def user_place() -> tuple[Any, ...]:
+    """Return what tells one place of the program, as it is reached now, from another."""
+    found: list[Any] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not is_internal(frame.f_code):
+            found.append((frame.f_code.co_filename, frame.f_lineno, frame.f_lasti))
+        elif frame.f_code.co_name == "_traced_with":
+            break
+        frame = frame.f_back
+    trace = current()
+    return (*found, *(() if trace is None else trace.steps))
 
 
 def user_line() -> tuple[str, int]:

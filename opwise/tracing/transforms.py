@@ -192,7 +192,7 @@ def _call(
                 "Let it change a copy: x = x.copy().",
             )
     for root in log:
-        if trace is not None and root in (trace.raised, trace.crowded):
+        if trace is not None and root in (trace.raised, trace.missed, trace.crowded):
             (root.variable,) = joined([root.variable])
         elif root.serial < first:
             raise untraceable(

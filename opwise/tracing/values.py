@@ -19,7 +19,7 @@ from opwise.graph.variable import Constant
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import Tensor
 from opwise.tracing import trees
-from opwise.tracing.trace import NeedsState, assume, current, demand, untraceable
+from opwise.tracing.trace import NeedsState, assume, current, demand, untraceable, user_place
 
 #: the hint of a number of which nothing is known while tracing
 UNKNOWN: Any = type("Unknown", (), {"__repr__": lambda self: "UNKNOWN"})()
@@ -232,7 +232,9 @@ class Number:
 
     @property
     def imag(self) -> Any:
-        return 0 if self.kind != "c" else Number("f", T.imag(self.variable))
+        if self.kind != "c":
+            return 0.0 if self.kind == "f" else 0
+        return Number("f", T.imag(self.variable))
 
     def conjugate(self) -> Any:
         return self if self.kind != "c" else Number("c", T.conj(self.variable))
@@ -314,6 +316,34 @@ def leave_to_python(test: Tensor) -> None:
     trace = current()
     if trace is not None:
         trace.raised.write(T.or_(trace.raised.variable, test))
+
+
+#: how many tests may divide the calls of a function among signatures
+MOST_GUESSES = 8
+
+
+def guess(test: Tensor, in_loops: bool = False) -> bool | None:
+    """Return whether a test holds, in the calls that this signature is for.
+
+    Calls for which it is otherwise get another signature. None if no call can be told from others
+    by the test: in a loop, unless in_loops lets one answer hold for all steps, and where there are
+    too many of them.
+    """
+    trace = current()
+    if trace is None or trace.missed is None or (trace.loops and not in_loops):
+        return None
+    place = user_place()
+    if place not in trace.guesses:
+        if len(trace.guesses) == MOST_GUESSES:
+            return None
+        trace.guesses.append(place)
+    answer = place not in trace.denied
+    wrong = T.invert(test) if answer else test
+    missed = trace.missed.variable
+    number = np.asarray(1 + trace.guesses.index(place))
+    trace.missed.write(T.switch(T.and_(wrong, T.eq(missed, 0)), number, missed))
+    leave_to_python(wrong)
+    return answer
 
 
 def number_variable(value: Any, kind: str | None = None) -> Tensor:
@@ -598,7 +628,7 @@ class Root:
             if not isinstance(root.variable, _Unknown):
                 root.variable = cast(Any, _Unknown(root.uncertain))
                 root.version += 1
-        if variable.type.dtype != self.variable.type.dtype:
+        if getattr(variable.type, "dtype", "") != getattr(self.variable.type, "dtype", ""):
             raise AssertionError(f"{variable.type} written into {self.variable.type}")
         self.variable = variable
         self.version += 1

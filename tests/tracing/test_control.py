@@ -375,7 +375,7 @@ def test_a_variable_of_one_branch():
         compiled(-np.ones(3))
 
 
-def test_branches_that_differ_are_an_error_with_the_line():
+def test_branches_that_differ_divide_the_calls():
     def f(x):
         if x.sum() > 0:
             y = x
@@ -383,8 +383,39 @@ def test_branches_that_differ_are_an_error_with_the_line():
             y = x[:1]
         return y
 
-    with pytest.raises(TracingError, match="y has another shape in each") as caught:
-        opwise.jit(f)(normal(3))
+    g = opwise.jit(f)
+    for x in (np.ones(3), -np.ones(3), np.ones(4), -np.ones(5), np.ones(2)):
+        assert np.array_equal(g(x), f(x))
+    assert len(g.signatures) == 2
+
+    def mixed(arrays):
+        kept = []
+        for x in arrays:
+            if x.sum() > 1:
+                kept.append(x.astype(int))
+            else:
+                kept.append("none")
+        return kept
+
+    g = opwise.jit(mixed)
+    for scales in ((1, 0), (0, 1), (1, 1), (0, 0), (0, 1)):
+        arrays = [s * np.ones(3) for s in scales]
+        for a, b in zip(g(arrays), mixed(arrays), strict=True):
+            assert type(a) is type(b) and np.array_equal(a, b)
+
+
+def test_branches_that_differ_in_loops_are_an_error_with_the_line():
+    def f(x, n):
+        y = x
+        for _ in range(n):
+            if x.sum() > 0:
+                y = x
+            else:
+                y = x.astype(int)
+        return y
+
+    with pytest.raises(TracingError, match="y has dtype float64 in one and int64") as caught:
+        opwise.jit(f)(normal(3), 5000)
     assert "if x.sum() > 0:" in str(caught.value)
 
 
@@ -1233,3 +1264,120 @@ def test_values_of_earlier_steps_are_not_copied(function, taps):
 
     by_differences = [(loss(u + h) - loss(u - h)) / 2e-6 for h in np.eye(12) * 1e-6]
     np.testing.assert_allclose(opwise.grad(loss)(u), by_differences, rtol=1e-5, atol=1e-7)
+
+
+# --- arrays whose length steps and branches decide ------------------------------------------------
+
+
+def ascending(x):
+    kept = []
+    while len(x) > 0:
+        kept.append(x[0])
+        x = x[1:][x[1:] > x[0]]
+    return kept
+
+
+def above_means(x, n):
+    for _ in range(n):
+        x = x[x > x.mean()] if len(x) > 2 else x
+    return x, len(x)
+
+
+def primes(n):
+    rest, found = np.arange(2, n), []
+    while rest.size:
+        first = rest[0]
+        found.append(first)
+        rest = rest[rest % first != 0]
+    return np.array(found)
+
+
+def selected(x, k):
+    while True:
+        pivot = x[len(x) // 2]
+        low, high = x[x < pivot], x[x > pivot]
+        equal = len(x) - len(low) - len(high)
+        if k < len(low):
+            x = low
+        elif k < len(low) + equal:
+            return pivot
+        else:
+            k -= len(low) + equal
+            x = high
+
+
+def near(points, share):
+    count = 0
+    while points.shape[0] > 1:
+        far = ((points - points.mean(0)) ** 2).sum(1)
+        points = points[far < share * far.max()]
+        count += 1
+    return count, points
+
+
+def grows(x, n):
+    for _ in range(n):
+        x = np.unique(np.concatenate([x, 2 * x, x + 1]))
+        x = x[x < 50]
+    return x
+
+
+def counts_steps(x):
+    steps = 0
+    while len(x) > 0:
+        steps += 1
+        x = x[1:][x[1:] > x[0]]
+    return steps
+
+
+@pytest.mark.parametrize(
+    ("f", "cases"),
+    [
+        (ascending, [(normal(40),), (np.arange(10.0),), (np.arange(3.0),)]),
+        (above_means, [(normal(50), 12), (normal(300), 20)]),
+        (primes, [(60,), (100,)]),
+        (selected, [(normal(60), 17), (normal(31), 0)]),
+        (near, [(normal(90).reshape(30, 3), 0.9)]),
+        (grows, [(np.arange(3), 12), (np.arange(40), 9)]),
+        (counts_steps, [(normal(40),), (np.arange(20.0),)]),
+    ],
+)
+def test_arrays_whose_length_steps_decide(f, cases):
+    g = opwise.jit(f)
+    for args in cases:
+        expected, result = f(*args), g(*args)
+        if not isinstance(expected, tuple):
+            expected, result = (expected,), (result,)
+        for a, b in zip(expected, result, strict=True):
+            assert type(a) is type(b) and np.array_equal(a, b)
+
+
+def test_a_branch_decides_a_length():
+    def f(x):
+        y = x[x > 0] if x[0] > 0 else x[x < 0.5]
+        return len(y), y, np.ones(len(y))
+
+    g = opwise.jit(f)
+    for x in (normal(10), -np.abs(normal(10)), np.abs(normal(10, seed=1))):
+        for a, b in zip(f(x), g(x), strict=True):
+            assert np.array_equal(a, b)
+    assert len(g.signatures) == 1
+
+
+def test_numbers_in_conditions():
+    def f(x, y):
+        count = 0
+        for i in range(len(x)):
+            if x[i] and not y[i]:
+                count += 1
+            if not (x[i] or y[i]):
+                count += 10
+            while x[i] and count % 3:
+                count += 1
+            count += 1 if (x[i] or count > 3) and y[i] else 2
+        return count, [v for v in x if v and v > 1]
+
+    rng = np.random.default_rng(3)
+    x, y = rng.integers(0, 3, 30), rng.integers(0, 2, 30)
+    for args in ((x, y), (x.astype(float), y.astype(np.int8))):
+        assert opwise.jit(f)(*args) == f(*args)

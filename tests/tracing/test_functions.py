@@ -200,3 +200,45 @@ def test_writes_into_arrays_of_other_layouts(order):
         given[...] = x
     assert np.isclose(jit(change)(given), change(expected))
     assert np.array_equal(given, expected)
+
+
+def test_what_is_real_or_complex_as_the_values_decide():
+    symmetric, turning = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([[0.0, -1.0], [1.0, 0.0]])
+
+    def largest(m):
+        values, vectors = np.linalg.eig(m)
+        return values, vectors, np.abs(np.linalg.eigvals(2 * m)).max()
+
+    g = opwise.jit(largest)
+    for m in (symmetric, turning, turning, np.eye(3), symmetric.astype(np.float32), turning * 1j):
+        for a, b in zip(g(m), largest(m), strict=True):
+            assert a.dtype == b.dtype and np.allclose(a, b, atol=1e-6)
+    assert type(opwise.jit(np.linalg.eig)(symmetric)) is type(np.linalg.eig(symmetric))
+    roots = opwise.jit(np.roots)
+    for p in ([1.0, -3, 2], [0, 1.0, 0, 1, 0], [1, 0, -1], [1, 0, 4], [0.0, 0.0], [2.0]):
+        a, b = roots(np.array(p)), np.roots(np.array(p))
+        assert a.dtype == b.dtype and np.allclose(a, b)
+
+    def steps(m, n):
+        total = 0.0
+        for k in range(n):
+            total += np.abs(np.linalg.eigvals(m + k)).max()
+        return total
+
+    for m in (symmetric, turning):
+        assert np.isclose(opwise.jit(steps)(m, 20), steps(m, 20))
+
+
+def test_types_of_numbers():
+    def parts(a):
+        return a.real, a.imag, np.real(a), np.imag(a), max(a, 2.5), max(3, a), min(a, 1)
+
+    def ranges(a):
+        return np.arange(a), np.arange(0, a), np.arange(a, 10, 2), list(np.arange(a))
+
+    for a in (3, 2, 2.5, 4.0):
+        expected, result = parts(a), opwise.jit(parts)(a)
+        assert [(type(v), v) for v in expected] == [(type(v), v) for v in result]
+    for a in (np.int32(3), np.uint8(3), np.uint64(3), np.float32(3), np.float64(2.5), 3):
+        for one, two in zip(ranges(a), opwise.jit(ranges)(a), strict=True):
+            assert np.array_equal(one, two) and np.asarray(one).dtype == np.asarray(two).dtype

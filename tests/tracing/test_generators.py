@@ -53,14 +53,7 @@ def test_a_call_is_not_tried_twice():
 
 
 def test_what_cannot_be_drawn():
-    def f(rng, x):
-        if x.sum() > 0:
-            x = x + rng.normal(size=3)
-        return x
-
     rng = np.random.default_rng(0)
-    with pytest.raises(TracingError, match="it calls normal of a Generator"):
-        jit(f)(rng, np.ones(3))
     with pytest.raises(TracingError, match="multinomial cannot be traced"):
         jit(lambda rng, x: rng.multinomial(3, x))(rng, np.ones(3) / 3)
     with pytest.raises(TracingError, match="cannot be returned"):
@@ -132,15 +125,139 @@ def test_generators_of_the_function_itself():
     assert len({tuple(fresh(np.zeros(2))) for _ in range(3)}) == 3
 
 
-def test_loops_that_draw_are_written_out():
-    def f(rng, n):
-        total = np.zeros(3)
+def several(rng, n):
+    total = np.zeros(3)
+    for _ in range(n):
+        total = total + rng.normal(size=3) * rng.random()
+    return total
+
+
+def alike(rng, n):
+    inside = 0
+    for _ in range(n):
+        x, y = rng.random(), rng.random()
+        inside += x * x + y * y < 1
+    return inside
+
+
+def of_each_kind(rng, n):
+    out = np.zeros((n, 9))
+    for k in range(n):
+        out[k, 0] = rng.normal(0.5, 2)
+        out[k, 1] = rng.uniform(-1, 1)
+        out[k, 2] = rng.exponential(3)
+        out[k, 3] = rng.integers(10)
+        out[k, 4] = rng.integers(0, 2**40)
+        out[k, 5] = rng.standard_normal()
+        out[k, 6] = rng.standard_exponential()
+        out[k, 7] = rng.random()
+    return out
+
+
+def by_each_step(rng, n):
+    x = np.arange(n)
+    for k in range(n - 1, 0, -1):
+        j = rng.integers(0, k + 1)
+        x[k], x[j] = x[j], x[k]
+    return x
+
+
+def in_branches(rng, n):
+    x, kept = 0.0, 0
+    for _ in range(n):
+        step = x + rng.uniform(-1, 1)
+        if step * step < x * x or rng.random() < np.exp(x * x - step * step):
+            x, kept = step, kept + 1
+        elif rng.integers(2) == 0:
+            x = x + rng.standard_normal(2).sum()
+    return x, kept
+
+
+def until_it_ends(rng, n):
+    time, count = 0.0, 0
+    while time < n:
+        time += rng.exponential(1 / (1 + count % 3))
+        if rng.random() < 0.01:
+            break
+        count += 1
+    return time, count
+
+
+def within_loops(rng, n):
+    out = np.zeros((n, 12))
+    for i in range(n):
+        scale = rng.random()
+        for j in range(12):
+            if rng.random() < scale:
+                out[i, j] = rng.normal(0, scale)
+    return out
+
+
+def by_python(rng, n):
+    out = []
+    for _ in range(n):
+        order = rng.permutation(4)
+        rng.shuffle(order)
+        out.append(order[0] + rng.poisson(2.0) + rng.choice(3, p=[0.2, 0.3, 0.5]))
+    return np.array(out)
+
+
+def unused(rng, n):
+    for _ in range(n):
+        if rng.random() < 0.5:
+            rng.normal(size=2)
+
+
+LOOPS = [
+    several, alike, of_each_kind, by_each_step, in_branches, until_it_ends, within_loops,
+    by_python, unused,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", LOOPS)
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", "FAST_RUN"])
+def test_loops_that_draw(f, mode):
+    g = opwise.jit(f, mode=mode)
+    one, two = np.random.default_rng(2), np.random.default_rng(2)
+    for n in (20, 45, 20):
+        expected, result = f(one, n), g(two, n)
+        assert type(result) is type(expected)
+        if expected is not None:
+            assert np.allclose(*(np.hstack(np.atleast_1d(r)) for r in (result, expected)))
+        assert one.bit_generator.state == two.bit_generator.state
+        assert rest_of(one) == rest_of(two)
+    assert len(g.signatures) == 1
+
+
+def rest_of(rng):
+    return rng.random(), rng.integers(100)
+
+
+def test_a_draw_that_fails_in_a_loop():
+    def f(rng, n, scale):
+        total = 0.0
         for _ in range(n):
-            total = total + rng.normal(size=3) * rng.random()
+            total += rng.normal(0, scale) + rng.random()
         return total
 
-    expected = f(np.random.default_rng(2), 20)
-    assert np.allclose(jit(f)(np.random.default_rng(2), 20), expected)
+    g = jit(f)
+    assert np.isclose(g(np.random.default_rng(1), 10, 2.0), f(np.random.default_rng(1), 10, 2.0))
+    with pytest.raises(ValueError, match="scale < 0"):
+        g(np.random.default_rng(1), 10, -2.0)
+
+
+def test_a_branch_that_draws():
+    def f(rng, x):
+        x = x + rng.normal(size=3) if x.sum() > 0 else x - rng.random()
+        y = rng.random() if x[0] > 0.5 else 0.0
+        return x, y, rng.integers(100)
+
+    g, one, two = jit(f), np.random.default_rng(2), np.random.default_rng(2)
+    for x in (np.ones(3), -np.ones(3), np.ones(3)):
+        for a, b in zip(f(one, x), g(two, x), strict=True):
+            assert np.array_equal(a, b)
+        assert one.bit_generator.state == two.bit_generator.state
+    assert len(g.signatures) == 1
 
 
 class Sampler:

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import heapq
 
 import numpy as np
 import pytest
@@ -905,3 +906,94 @@ def test_an_array_that_is_in_a_list_is_not_changed_in_place():
 
     with pytest.raises(TracingError, match="that is an item of a list, too"):
         opwise.jit(later)(uniform(3))
+
+
+# --- heaps, and lists of tuples in order ----------------------------------------------------------
+
+
+def heap_order(x):
+    heap = []
+    for v in x:
+        heapq.heappush(heap, v)
+    least = heapq.heappushpop(heap, 0.5)
+    more = heapq.heapreplace(heap, 0.25)
+    return [heapq.heappop(heap) for _ in range(len(x))], least, more
+
+
+def shortest(weights):
+    n = len(weights)
+    distance = np.full(n, np.inf)
+    distance[0] = 0
+    heap = [(0.0, 0)]
+    while heap:
+        reached, u = heapq.heappop(heap)
+        if reached > distance[u]:
+            continue
+        for v in range(n):
+            if weights[u, v] > 0 and reached + weights[u, v] < distance[v]:
+                distance[v] = reached + weights[u, v]
+                heapq.heappush(heap, (distance[v], v))
+    return distance
+
+
+def merged(sizes):
+    heap = [(sizes[i], i) for i in range(len(sizes))]
+    heapq.heapify(heap)
+    cost, number = 0.0, len(sizes)
+    while len(heap) > 1:
+        one, two = heapq.heappop(heap), heapq.heappop(heap)
+        cost += one[0] + two[0]
+        heapq.heappush(heap, (one[0] + two[0], number))
+        number += 1
+    return cost
+
+
+def busiest(starts, ends):
+    events = []
+    for i in range(len(starts)):
+        events.append((starts[i], 1))
+        events.append((ends[i], -1))
+    events.sort()
+    now = most = 0
+    for _, change in events:
+        now += change
+        most = max(most, now)
+    events.sort(key=lambda event: event[1], reverse=True)
+    events.reverse()
+    return most, events[0], events[-1]
+
+
+def test_heaps():
+    check(heap_order, [uniform(30)], [uniform(45, 1)], [np.ones(12)])
+    check(shortest, [uniform(100).reshape(10, 10) - 0.5], [np.zeros((15, 15))])
+    check(merged, [uniform(20)], [uniform(50, 3)])
+    check(lambda x: (heapq.nlargest(3, x), heapq.nsmallest(2, x)), [uniform(9)])
+
+    def of_few(x):
+        heap = []
+        for v in x:
+            if v > 2:
+                heap.append(v)
+        return heapq.heappop(heap)
+
+    assert opwise.jit(of_few)(10 * uniform(30)) == of_few(10 * uniform(30))
+    with pytest.raises(IndexError):
+        opwise.jit(of_few)(uniform(30))
+
+
+def test_tuples_in_order():
+    starts = uniform(40)
+    check(busiest, [starts, starts + 0.1], [uniform(15), uniform(15) + 0.3])
+
+    def first(x, y):
+        best = np.inf, -1
+        for i in range(len(x)):
+            if (x[i], y[i]) < best:
+                best = x[i], y[i]
+        pair = x[0], y[0]
+        return best, pair == (x[1], y[1]), pair != (x[0], y[0]), pair >= (x[1], y[1])
+
+    check(first, [few(20) / 2, few(20, 1)], [np.zeros(12), few(12, 3)])
+    named = lambda x: sorted([("b", x[0]), ("a", x[1]), ("c", x[0])])  # noqa: E731
+    check(named, [uniform(4)])
+    check(lambda x: sorted([(x[0], 1), (x[1], 0), (x[0], 0)], reverse=True), [uniform(4)])
