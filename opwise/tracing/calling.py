@@ -22,7 +22,7 @@ import numpy as np
 from opwise import tensor as T
 from opwise.errors import TracingError
 from opwise.graph.provenance import is_internal, library_of
-from opwise.tracing import comprehensions, control, convert, generators, heaps, members, shaping
+from opwise.tracing import comprehensions, control, convert, generators, members, ordered, shaping
 from opwise.tracing.comprehensions import Comprehension
 from opwise.tracing.control import Steps, if_expression
 from opwise.tracing.indexing import converted
@@ -53,6 +53,9 @@ from opwise.tracing.values import (
     number_operation,
     number_variable,
 )
+
+#: how many calls of functions by themselves are traced, other than with the same numbers
+MOST_NESTED = 3000
 
 #: {a function of Python or numpy that does not dispatch on its arguments: what is called instead}
 TABLE: dict[Any, Callable[..., Any]] = {}
@@ -89,8 +92,56 @@ class Converted:
         trace = current()
         if trace is None:
             return self._make(self._outside)(*args, **kwargs)
-        with trace.calling(self):
-            return self._make(self._outside)(*args, **kwargs)
+        key = None
+        if trace.calls.get(self):
+            key = self._key(args, kwargs)
+            if key is not None and key in trace.returned:
+                return trace.returned[key][0]
+            _note_nested(trace)
+        if key is None:
+            with trace.calling(self):
+                return self._make(self._outside)(*args, **kwargs)
+        log: dict[Root, Any] = {}
+        trace.written.append(log)
+        try:
+            with trace.calling(self):
+                made = self._make(self._outside)(*args, **kwargs)
+        finally:
+            trace.written.pop()
+        if not log and kind_of(made) is not None:
+            trace.returned[key] = made, args
+        return made
+
+    def _key(self, args: Any, kwargs: Any) -> Any:
+        """Return what decides the result of a call of the function by itself; None if that is not
+        known to be its arguments alone, which have to be numbers."""
+        if kwargs or not self._is_alone:
+            return None
+        key: list[Any] = [self]
+        for value in args:
+            if type(value) is Number:
+                key.append((value.kind, value.text or id(value)))
+            elif kind_of(value) is not None or value is None or isinstance(value, str):
+                key.append((type(value), value))
+            else:
+                return None
+        return tuple(key)
+
+    @functools.cached_property
+    def _is_alone(self) -> bool:
+        """Whether the function reads nothing that it or others may change."""
+        code, names = self._function.__code__, self._function.__globals__
+        outside = [names[name] for name in code.co_names if name in names]
+        for cell in self._function.__closure__ or ():
+            try:
+                outside.append(cell.cell_contents)
+            except ValueError:  # it has no value yet
+                return False
+        fixed = (int, float, complex, str, type, types.FunctionType, types.ModuleType, np.ufunc)
+        return not _assigns_outside(self._function) and all(
+            value is None or isinstance(value, (*fixed, types.BuiltinFunctionType))
+            for value in outside
+        )
 
     def _outside(self, owner: Any, name: str) -> Any:
         """Return what a global or closed-over variable holds while the function is traced."""
@@ -98,6 +149,16 @@ class Converted:
         if current() is None or _is_of_numpy(self._function):
             return value
         return read(owner, name, value)
+
+
+def _note_nested(trace: Any) -> None:
+    """Count a call of a function by itself. Raises TracingError if there are too many of them."""
+    trace.nested += 1
+    if trace.nested > MOST_NESTED:
+        raise untraceable(
+            f"The function calls itself more than {MOST_NESTED} times while it is traced.",
+            "Write a loop, or use opwise.jit(fallback=True).",
+        )
 
 
 _converted: weakref.WeakKeyDictionary[Any, Converted] = weakref.WeakKeyDictionary()
@@ -128,7 +189,7 @@ def convert_function(function: Callable[..., Any]) -> Converted:
 
 def _is_internal(code: types.CodeType) -> bool:
     """Return whether code is of this package, and not written to be converted."""
-    return is_internal(code) and code.co_filename != heaps.__file__
+    return is_internal(code) and code.co_filename != ordered.__file__
 
 
 def _is_convertible(function: types.FunctionType) -> bool:
@@ -203,6 +264,12 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             _is_of_numpy(function) and is_traced([*args, *kwargs.values()])
         ):
             return convert_function(function).call(*args, **kwargs)
+        trace = current()
+        if trace is not None and function.__code__ in _own_codes:
+            if trace.calls.get(function.__code__):
+                _note_nested(trace)
+            with trace.calling(function.__code__):
+                return _made(function, function(*args, **kwargs), args, kwargs)
         return _made(function, function(*args, **kwargs), args, kwargs)
     if isinstance(function, types.MethodType):
         inner = function.__func__
@@ -250,7 +317,7 @@ def _memoized(function: Any, args: Any, kwargs: Any) -> Any:
     except TypeError:  # arrays have no hash, and lru_cache takes none
         return function(*args, **kwargs)
     made = call(function.__wrapped__, *args, **kwargs)
-    if not trace.speculative:
+    if not trace.speculative or (kind_of(made) is not None and not trace.loops):
         memos[key] = made
     return made
 
@@ -858,8 +925,13 @@ def enumerate_(values: Any, start: Any = 0) -> Any:
 def _lazy(values: Any) -> Steps | None:
     if isinstance(values, Steps):
         return values
-    if type(values) is Traced and values.ndim and type(values.dims[0]) is Number:
-        return Steps(values.dims[0], lambda k: values[k])
+    if type(values) is np.ndarray and values.ndim and current() is not None:
+        values = captured(values)
+    if type(values) is Traced and values.ndim:
+        length = values.dims[0]
+        if type(length) is Number or length > control.UNROLLED:
+            return Steps(length, lambda k: values[k])
+        return None
     return control.steps_of(values) if memory_of(values) is not None else None
 
 
@@ -910,18 +982,18 @@ def ndindex(*shape: Any) -> Any:
     return product(*map(range_, lengths))
 
 
-def _on_heap(python: Any, own: Any) -> Callable[..., Any]:
-    def call_one(heap: Any, *item: Any) -> Any:
-        decided = is_speculative() or memory_of(heap) is not None or is_traced([heap, item])
-        if isinstance(heap, TracedList) and decided:
-            return convert_function(own).call(heap, *item)
-        return python(heap, *item)
+def _in_order(python: Any, own: Any) -> Callable[..., Any]:
+    def call_one(values: Any, *item: Any, **keywords: Any) -> Any:
+        decided = is_speculative() or memory_of(values) is not None or is_traced([values, item])
+        if isinstance(values, TracedList | Traced) and decided and not keywords:
+            return convert_function(own).call(values, *item)
+        return python(values, *item, **keywords)
 
     return call_one
 
 
-for _python, _own in heaps.FUNCTIONS.items():
-    TABLE[_python] = _on_heap(_python, _own)
+for _python, _own in ordered.FUNCTIONS.items():
+    TABLE[_python] = _in_order(_python, _own)
 
 
 @instead_of(np.ndenumerate)
@@ -1487,8 +1559,8 @@ HOOKS = types.SimpleNamespace(
     **{
         name: getattr(control, name)
         for name in (
-            "and_", "or_", "not_", "chained", "compared", "contains", "truth",
-            "if_expression", "if_statement", "for_statement", "while_statement", "undefined", "returned", "error",
+            "and_", "or_", "not_", "chained", "compared", "contains", "truth", "if_expression",
+            "if_statement", "for_statement", "while_statement", "undefined", "returned", "error",
             "assertion", "handled", "caught",
         )
     },

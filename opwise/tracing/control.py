@@ -7,6 +7,7 @@ branch ``ifelse``.
 from __future__ import annotations
 
 import builtins
+import itertools
 import operator
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -420,8 +421,12 @@ def _watched() -> Iterator[dict[Root, Any]]:
 def _take_draws_back(log: dict[Root, Any]) -> None:
     """Let generators be as they were before."""
     for root, before in log.items():
-        if not isinstance(before.type, TensorType):
+        if _is_generator(before):
             _rewrite(root, before)
+
+
+def _is_generator(variable: Any) -> bool:
+    return isinstance(variable, Variable) and not isinstance(variable.type, TensorType)
 
 
 def _undo(log: dict[Root, Any], first: int, but_draws: bool = False) -> dict[Root, Any]:
@@ -430,7 +435,7 @@ def _undo(log: dict[Root, Any], first: int, but_draws: bool = False) -> dict[Roo
     after = {
         root: root.variable
         for root, before in log.items()
-        if root.serial < first and not (but_draws and not isinstance(before.type, TensorType))
+        if root.serial < first and not (but_draws and _is_generator(before))
     }
     for root in after:
         _rewrite(root, log[root])
@@ -445,9 +450,17 @@ def _frozen(value: Any, log: dict[Root, Any], first: int) -> Any:
         if type(leaf) is Traced and leaf.root in log and leaf.root.serial < first:
             root = Root(leaf.variable)
             root.uncertain = "after an if that gave its variable a part of it"
+            root.source = leaf
             leaf = Traced(root, leaf.dims, (), leaf.scalar, leaf.contiguous)
         made.append(leaf)
     return trees.unflatten(structure, made)
+
+
+def _unfrozen(value: Any) -> Any:
+    """Return the array of the program of which ``_frozen`` has made a value."""
+    if type(value) is Traced and not value._path and not value.root.version:
+        return value if value.root.source is None else value.root.source
+    return value
 
 
 def _rewrite(root: Root, variable: Any) -> None:
@@ -646,16 +659,17 @@ def _join_branches(
             ]
     chosen = _choose(test, pairs)
     values = tuple(make(chosen) for make in makers)
+    for root in roots:
+        root.write(joined[root] if root in joined else chosen[places[root]])
     for value, a, b in zip(values, one[0], two[0], strict=True):
-        if type(value) is Traced and not value.scalar and value is not a:
-            sources = [x.root for x in (a, b) if type(x) is Traced and x.root.serial < first]
+        if type(value) is Traced and not value.scalar and value is not _unfrozen(a):
+            arrays = map(_unfrozen, (a, b))
+            sources = [x.root for x in arrays if type(x) is Traced and x.root.serial < first]
             for root in (*sources, *([value.root] if sources else ())):
                 # they share memory in calls that take the branch
                 root.uncertain = root.uncertain or (
                     "that a variable may share with another one since an if"
                 )
-    for root in roots:
-        root.write(joined[root] if root in joined else chosen[places[root]])
     set_(values)
 
 
@@ -924,6 +938,9 @@ def _joiner(
         if same_value:
             return lambda chosen: a
         raise LoopError(f"{name} is {what_is(a)} in one and {what_is(b)} in the other")
+    one, two = _unfrozen(a), _unfrozen(b)
+    if type(one) is type(two) is Traced and not one.scalar and one.is_same_view(two):
+        return lambda chosen: one  # the same array, however it was changed
     kind = unified(name, [a, b])
     place = len(pairs)
     pairs.append((kind.variable(a), kind.variable(b)))
@@ -1050,11 +1067,19 @@ def _python_loop(
         if flag is False:
             continue
         made = condition(flag)
+        if items is iterated and type(flag) is Number and flag.known:
+            made = _decided(flag)  # what is left of an iterator may have no end
         if isinstance(made, bool):
             if made:
                 return
             continue
-        rest = list(items)
+        rest = list(itertools.islice(items, MOST_UNROLLED + 1))
+        if len(rest) > MOST_UNROLLED:
+            raise untraceable(
+                "A loop over an iterator, which ends as values in arrays decide, is too long to be "
+                "written out.",
+                "Write a while statement, or go through a range or an array.",
+            )
 
         def go_on(rest: list[Any] = rest) -> None:
             _python_loop(rest, step, get, set_, names, used, stop)

@@ -691,6 +691,8 @@ class _Writer:
         self._held: dict[str, str] = {}
         self._raised: int | None = None
         self._missed: int | None = None
+        #: {id of an object that the function has made: its name}; '' while its text is written
+        self._made: dict[int, str] = {}
         self._crowded: int | None = None
         self._result = ""
 
@@ -810,15 +812,9 @@ class _Writer:
             ]
             shallow = trees.Node(structure.cls, structure.keys, (trees.LEAF,) * len(parts))
             return self._tree_text(shallow, iter(parts))
-        if id(value) in self._signature._trace.own and any(
-            type(part) in (Traced, Number)
-            for each in getattr(value, "__dict__", {}).values() for part in trees.flatten(each)[0]
-        ):  # fmt: skip
-            raise untraceable(
-                f"The function makes a {type(value).__name__} that holds traced arrays, and "
-                "returns or keeps it.",
-                "Return the arrays, or make the class a dataclass.",
-            )
+        own = self._signature._trace.own.get(id(value))
+        if own is value and type(getattr(value, "__dict__", None)) is dict:
+            return self._instance_text(value)
         if isinstance(value, Iterator):
             raise untraceable(
                 f"The function returns an iterator ({type(value).__name__}), which would give "
@@ -836,6 +832,23 @@ class _Writer:
                 "Return the value, and make the text of it outside.",
             )
         return repr(value) if value is None or type(value) in (int, bool) else self._constant(value)
+
+    def _instance_text(self, value: Any) -> str:
+        """Return the name of a new object like one that the function has made."""
+        if id(value) not in self._made:
+            self._made[id(value)] = ""
+            texts = [f"{name!r}: {self._text_of(each)}" for name, each in vars(value).items()]
+            self._given["rebuilt"] = _rebuilt
+            text = f"rebuilt({self._constant(type(value))}, {{{', '.join(texts)}}})"
+            self._made[id(value)] = self._values_name(text)
+        name = self._made[id(value)]
+        if not name:
+            raise untraceable(
+                f"The function returns or keeps a {type(value).__name__} that it has made, and "
+                "that holds itself.",
+                "Return the arrays in it.",
+            )
+        return name
 
     def _list_text(self, memory: Memory) -> str:
         """Return the expression of a list whose items are in arrays."""
@@ -1028,6 +1041,13 @@ class _Writer:
 
     def _leaf_checks(self, checks: list[str], text: str) -> None:
         """Leaves are checked when they have names."""
+
+
+def _rebuilt(cls: type, attributes: dict[str, Any]) -> Any:
+    """Return an object of a class that has these attributes."""
+    made: Any = object.__new__(cls)
+    vars(made).update(attributes)
+    return made
 
 
 def _place_text(where: str, owner: Any, name: Any) -> str:

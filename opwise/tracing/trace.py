@@ -89,6 +89,10 @@ class Trace:
     generators: int = 0
     #: {a function that is being traced: how many calls of it}
     calls: dict[Any, int] = field(default_factory=dict)
+    #: how many calls of functions by themselves have been traced
+    nested: int = 0
+    #: {what decides the result of such a call: (the result, the arguments)}
+    returned: dict[Any, Any] = field(default_factory=dict)
     #: how many calls of functions by themselves stand in branches that values decide
     deeper: int = 0
     #: how many loops around what is being traced become loops of opwise

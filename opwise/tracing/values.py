@@ -580,7 +580,8 @@ class Root:
     """The memory of an array, or of several that share it: a variable that writes replace."""
 
     __slots__ = (
-        "origin", "place", "readonly", "serial", "stale", "uncertain", "variable", "version",
+        "origin", "place", "readonly", "serial", "source", "stale", "uncertain", "variable",
+        "version",
     )  # fmt: skip
 
     #: counts all of them
@@ -600,6 +601,8 @@ class Root:
         self.uncertain = ""
         #: (an object, attribute or key) where the function has read the array from; or None
         self.place: tuple[Any, Any] | None = None
+        #: the array that a branch of the program has, if this is what it holds at the branch's end
+        self.source: Any = None
         #: what may be views of it, or copies: writes leave their values unknown
         self.stale: list[Root] = []
 

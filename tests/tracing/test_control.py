@@ -1,5 +1,6 @@
 """Loops and branches of Python on traced values."""
 
+import itertools
 import math
 import sys
 from functools import partial
@@ -1381,3 +1382,114 @@ def test_numbers_in_conditions():
     x, y = rng.integers(0, 3, 30), rng.integers(0, 2, 30)
     for args in ((x, y), (x.astype(float), y.astype(np.int8))):
         assert opwise.jit(f)(*args) == f(*args)
+
+
+def filled(image, new):
+    image = image.copy()
+    old = image[0, 0]
+    if old == new:
+        return image
+    stack = [(0, 0)]
+    while stack:
+        i, j = stack.pop()
+        if 0 <= i < image.shape[0] and 0 <= j < image.shape[1] and image[i, j] == old:
+            image[i, j] = new
+            stack.extend([(i + 1, j), (i - 1, j), (i, j + 1), (i, j - 1)])
+    return image
+
+
+def test_an_array_is_returned_early_and_changed_otherwise():
+    image = np.random.default_rng(3).integers(0, 2, (12, 12))
+    check(filled, [image, 7], [image, int(image[0, 0])], [np.zeros((9, 9), int), 2])
+
+    def changed(x, k):
+        y = x.copy()
+        if k > 3:
+            return y
+        y[0] = 9
+        if y[1] > 0:
+            return y
+        y[1:] += 1
+        return y
+
+    check(changed, [normal(5), 3], [normal(5), 4], [np.abs(normal(5)), 2], [-np.abs(normal(5)), 2])
+
+    def shared(x):
+        y, z = x.copy(), np.zeros(5)
+        if x[0] > 0:
+            y[0] = 5
+            z = y
+        y[1] = 7
+        return y, z
+
+    with pytest.raises(TracingError, match="may share with another one since an if"):
+        opwise.jit(shared)(np.ones(5))
+
+
+def fibonacci(n):
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+def halved(low, high, tolerance):
+    def part(a, b, whole):
+        middle = (a + b) / 2
+        one, two = math.sin(middle) * (middle - a), math.sin(b) * (b - middle)
+        if abs(one + two - whole) < tolerance:
+            return one + two
+        return part(a, middle, one) + part(middle, b, two)
+
+    return part(low, high, math.sin(high) * (high - low))
+
+
+def test_functions_that_call_themselves():
+    g = opwise.jit(fibonacci)
+    assert [g(n) for n in (1, 7, 40)] == [1, 13, 102334155]
+    with pytest.raises(TracingError, match="calls itself as often as values"):
+        opwise.jit(halved)(0.0, 3.0, 1e-3)
+
+
+def test_loops_over_iterators():
+    def numbers():
+        k = 0
+        while True:
+            yield k
+            k += 2
+
+    def added(n):
+        total = 0
+        for k in numbers():
+            if k > n:
+                break
+            total += k
+        for k in itertools.count(1):
+            if k > n:
+                break
+            total -= k
+        return total
+
+    for n in (5, 12, 5):
+        assert opwise.jit(added)(n) == added(n)
+
+    def above(x):
+        for k in itertools.count():
+            if x[k] > 1:
+                break
+        return k
+
+    with pytest.raises(TracingError, match="A loop over an iterator"):
+        opwise.jit(above)(np.arange(4.0))
+
+
+def test_loops_over_constants_are_loops():
+    constants = np.linspace(0, 1, 40)
+
+    def added(x):
+        total = 0.0
+        for i, c in enumerate(constants):
+            for a, b in zip(constants, x, strict=True):
+                total += c * a * b + i
+        return total, list(enumerate(constants))[3]
+
+    g = opwise.jit(added)
+    assert np.allclose(np.hstack(g(normal(40))), np.hstack(added(normal(40))))
+    assert "scan_fn" in str(g.signatures[0].compiled.maker.fgraph.apply_nodes)

@@ -1,5 +1,6 @@
 """Lists that loops and branches change: Python's, or arrays with a number of items."""
 
+import bisect
 import collections
 import dataclasses
 import heapq
@@ -979,6 +980,32 @@ def test_heaps():
     assert opwise.jit(of_few)(10 * uniform(30)) == of_few(10 * uniform(30))
     with pytest.raises(IndexError):
         opwise.jit(of_few)(uniform(30))
+
+
+def increasing(x):
+    tails = []
+    for v in x:
+        k = bisect.bisect_left(tails, v)
+        if k == len(tails):
+            tails.append(v)
+        else:
+            tails[k] = v
+    return len(tails), tails, bisect.bisect(tails, 0.5), bisect.bisect_right([0.25, 0.75], x[0])
+
+
+def medians(x):
+    seen, out = [], []
+    for v in x:
+        bisect.insort(seen, v)
+        n = len(seen)
+        out.append(seen[n // 2] if n % 2 else (seen[n // 2 - 1] + seen[n // 2]) / 2)
+    bisect.insort_left(seen, x[0])
+    return out, seen
+
+
+def test_places_in_lists_in_order():
+    check(increasing, [uniform(40)], [few(60) / 3], [np.ones(20)])
+    check(medians, [uniform(40)], [few(31) / 3])
 
 
 def test_tuples_in_order():

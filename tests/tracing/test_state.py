@@ -241,13 +241,44 @@ def test_what_cannot_be_changed_is_an_error():
 
     def makes(x):
         made = Net()
-        made.a = x
+        made.a, made.own = x, made
         return made
 
     with pytest.raises(TracingError, match="assigns the global variable COUNT"):
         opwise.jit(counts)(normal(2))
     with pytest.raises(TracingError, match="sets the attribute steps of a Net"):
         opwise.jit(branches)(Net(), normal(3000))
-    with pytest.raises(TracingError, match="makes a Net that holds traced arrays"):
+    with pytest.raises(TracingError, match="returns or keeps a Net that it has made"):
         opwise.jit(makes)(normal(2))
     assert COUNT == 0
+
+
+class Line:
+    def __init__(self, weights):
+        self.weights, self.errors, self.name = weights, [], "line"
+
+    def fit(self, x, y, steps):
+        for _ in range(steps):
+            self.weights = self.weights - 0.1 * x.T @ (x @ self.weights - y) / len(x)
+        self.errors.append(((x @ self.weights - y) ** 2).mean())
+        return self
+
+
+def test_objects_that_the_function_makes():
+    def fitted(x, y):
+        line = Line(np.zeros(x.shape[1])).fit(x, y, 20)
+        return line, {"same": [line]}
+
+    g, x, y = opwise.jit(fitted), normal(12).reshape(4, 3), normal(4)
+    expected, (line, others) = fitted(x, y)[0], g(x, y)
+    assert type(line) is Line and others["same"][0] is line and line.name == "line"
+    assert np.allclose(line.weights, expected.weights)
+    assert np.allclose(line.errors, expected.errors) and type(line.errors) is list
+    assert g(x, y)[0] is not line
+
+    def keeps(lines, x):
+        lines.append(Line(x + 1))
+
+    lines = []
+    opwise.jit(keeps)(lines, np.ones(2))
+    assert lines[0].weights.tolist() == [2, 2]

@@ -1,7 +1,8 @@
-"""Python's ``heapq`` on lists that traced functions make: its orders, in functions to convert."""
+"""Python's ``heapq`` and ``bisect`` on lists that traced functions make: functions to convert."""
 
 from __future__ import annotations
 
+import bisect
 import heapq
 from typing import Any
 
@@ -63,11 +64,59 @@ def sink(heap: Any, first: Any, item: Any, end: Any) -> None:
     rise(heap, first, place, item)
 
 
-#: {a function of heapq: what does the same on lists whose items calls decide}
+def left(values: Any, x: Any) -> Any:
+    """Return what ``bisect.bisect_left`` does."""
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < x:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def right(values: Any, x: Any) -> Any:
+    """Return what ``bisect.bisect_right`` does."""
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) // 2
+        if x < values[middle]:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def insert_left(values: Any, x: Any) -> None:
+    """Do ``bisect.insort_left``."""
+    values.append(x)
+    place = len(values) - 1
+    while place > 0 and not values[place - 1] < x:
+        values[place] = values[place - 1]
+        place = place - 1
+    values[place] = x
+
+
+def insert_right(values: Any, x: Any) -> None:
+    """Do ``bisect.insort_right``."""
+    values.append(x)
+    place = len(values) - 1
+    while place > 0 and x < values[place - 1]:
+        values[place] = values[place - 1]
+        place = place - 1
+    values[place] = x
+
+
+#: {a function of heapq or bisect: what does the same on lists whose items calls decide}
 FUNCTIONS = {
     heapq.heappush: push,
     heapq.heappop: pop,
     heapq.heappushpop: push_and_pop,
     heapq.heapreplace: replace,
     heapq.heapify: make,
+    bisect.bisect_left: left,
+    bisect.bisect_right: right,
+    bisect.insort_left: insert_left,
+    bisect.insort_right: insert_right,
 }
