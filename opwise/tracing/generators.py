@@ -17,7 +17,7 @@ from opwise.graph.op import Op
 from opwise.graph.traversal import ancestors, clone_replace
 from opwise.graph.type import Generic
 from opwise.linkers.lowering import RunnerStep, c_lowering
-from opwise.linkers.opwise_c import TracedDraw, Source, draw_in_turn
+from opwise.linkers.opwise_c import Source, TracedDraw, draw_in_turn
 from opwise.tensor.ifelse import ifelse
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import as_tensor_variable
@@ -276,9 +276,7 @@ def _draw_in_c(node: Apply, kernels: Any) -> RunnerStep | None:
     if found is None or node.outputs[1].type.ndim != lengths:
         return None
     source, (one, two) = found
-    return RunnerStep(
-        lambda: TracedDraw(source, draw.conditional, lengths, one, two, draw.perform)
-    )
+    return RunnerStep(lambda: TracedDraw(source, draw.conditional, lengths, one, two, draw.perform))
 
 
 class DrawRows(Op):
