@@ -47,15 +47,16 @@ _GCC_LEVEL = (
     "-fpeel-loops",
     # a path for each outcome of a comparison would become a selection of every value on these paths
     "-fno-thread-jumps",
-    # no second, narrower vector loop for what the first leaves over: it takes time to compile
-    "--param=vect-epilogues-nomask=0",
 )  # fmt: skip
+#: whether what a loop for vectors leaves over is for a second, narrower one, which takes time to
+#: compile and pays for short loops
+_GCC_REST = "--param=vect-epilogues-nomask={:d}"
 
 
 @cache
-def _level(path: str) -> tuple[str, ...]:
-    """Return the optimization flags for a compiler."""
-    return ("-O3",) if _is_clang(path) else _GCC_LEVEL
+def _level(path: str, short: bool) -> tuple[str, ...]:
+    """Return the optimization flags for a compiler. short: for loops of few steps."""
+    return ("-O3",) if _is_clang(path) else (*_GCC_LEVEL, _GCC_REST.format(short))
 
 
 def _is_clang(path: str) -> bool:
@@ -222,7 +223,8 @@ def kernel_recipe(text: str) -> Recipe | None:
     if path is None:
         return None
     given = extra_flags()
-    flags = (*_level(path), *FLAGS, *given, *last_flags(path, given))
+    level = _level(path, csource.SHORT_LOOPS in text)
+    flags = (*level, *FLAGS, *given, *last_flags(path, given))
     return Recipe(path, flags, _libraries(text))
 
 

@@ -38,7 +38,6 @@ from opwise.loops.program import (
 )
 from opwise.scalar.dtypes import INTEGERS
 from opwise.scalar.op import ScalarOp
-from opwise.scalar.program import Program
 from opwise.tensor.advanced_subtensor import AdvancedSubtensor1
 from opwise.tensor.assertion import Assert
 from opwise.tensor.blas import Dot22, Dot22Scalar, Gemm, Gemv
@@ -49,9 +48,12 @@ from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.gathered import Gathered
 from opwise.tensor.mapreduce import MapReduce
-from opwise.tensor.reduce import Argmax, CAReduce
+from opwise.tensor.reduce import Argmax, CAReduce, MaxAndArgmax
 from opwise.tensor.shape import Rebroadcast, Shape, Shape_i
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
+
+#: nanoseconds that an element takes at least which is computed once, if it is read more often
+COSTLY = 1.0
 
 
 def settle(p: Builder, pairs: Sequence[tuple[Any, Held]]) -> None:
@@ -77,14 +79,24 @@ def settle(p: Builder, pairs: Sequence[tuple[Any, Held]]) -> None:
     # one may read what another one overwrites
     moved = [(own(p, value) if reads_another(value) else value, place) for value, place in moved]
     for value, place in sorted(moved, key=lambda pair: not isinstance(pair[0], Each)):
-        current = replace(place, version=p.versions[place.operand])
-        given, wanted = lengths(p, value), lengths(p, current)
-        if len(given) != len(wanted):
-            raise NotSmall
-        for n, m in zip(given, wanted, strict=True):
-            p.check_equal(n, m)  # all steps give the same shape
-        fill(p, current, value)
-        p.written(place.operand)
+        place = replace(place, version=p.versions[place.operand])
+        before = p.state()
+        try:
+            put(p, value, place)
+        except Overlaps:
+            p.take_back(before)
+            put(p, own(p, value), place)
+
+
+def put(p: Builder, value: Any, place: Held) -> None:
+    """Append the writing of an array to an operand that has its shape."""
+    given, wanted = lengths(p, value), lengths(p, place)
+    if len(given) != len(wanted):
+        raise NotSmall
+    for n, m in zip(given, wanted, strict=True):
+        p.check_equal(n, m)  # all steps give the same shape
+    fill(p, place, value, same=True)
+    p.written(place.operand)
 
 
 def in_registers(p: Builder, x: Any, shape: Sequence[int]) -> Slots:
@@ -188,8 +200,11 @@ def index_slot(p: Builder, value: Any, dtype: str) -> int:
     return converted(p, int(value), "int64")
 
 
-def fill(p: Builder, place: Held, value: Any, add: bool = False) -> None:
-    """Append the writing of all elements of a view; value broadcasts, and is added if ``add``."""
+def fill(p: Builder, place: Held, value: Any, add: bool = False, same: bool = False) -> None:
+    """Append the writing of all elements of a view; value broadcasts, and is added if ``add``.
+
+    same: the value is known to have the shape of the view.
+    """
     behind = len(place.dims) - (value.ndim if isinstance(value, np.ndarray) else len(value.dims))
     if behind < 0:
         raise NotSmall
@@ -198,12 +213,14 @@ def fill(p: Builder, place: Held, value: Any, add: bool = False) -> None:
     ones: list[int | None] = []
     counts = lengths(p, place)
     for d, (n, m) in enumerate(zip(lengths(p, value), counts[behind:], strict=True), behind):
-        one = None if n == m else p.one("eq", n, unit, dtype="bool")
+        one = None if n == m or same else p.one("eq", n, unit, dtype="bool")
         if one is not None and not p.is_number(n, 1):
             longer = p.one("neq", n, m, dtype="bool")
             p.fail_if(p.one("and_", longer, p.one("invert", one), dtype="bool"))
             if p.has_number(n):
-                one, counts[d] = None, n
+                one = None
+        if one is None and p.has_number(n):
+            counts[d] = n
         ones.append(one)
 
     def write(index: Sequence[int]) -> None:
@@ -444,6 +461,21 @@ def own(p: Builder, x: Any) -> Held:
     return replace(place, version=p.written(place.operand))
 
 
+def _own_each(p: Builder, values: Sequence[Each]) -> list[Any]:
+    """Append arrays of the step with the elements of others, which have the same shape."""
+    places = [p.scratch(x.lengths, x.dtype) for x in values]
+
+    def write(index: Sequence[int]) -> None:
+        slots = [converted(p, x.computed(index), x.dtype) for x in values]
+        for place, slot in zip(places, slots, strict=True):
+            for one in index:
+                place = place.at(p, 0, one)
+            place.write(p, slot)
+
+    over(p, values[0].lengths, write)
+    return [replace(x, version=p.written(x.operand)) for x in places]
+
+
 @on_memory(AdvancedSubtensor1)
 def _gathered(p: Builder, node: Apply, x: Any, index: Any) -> Each:
     if not isinstance(x, Held) or isinstance(index, np.ndarray):
@@ -472,15 +504,24 @@ def _shape(p: Builder, node: Apply, x: Any) -> Slots:
 def _elemwise(p: Builder, node: Apply, *values: Any) -> list[Any]:
     op = node.op.scalar_op
     patterns = [var.type.broadcastable for var in node.inputs]
-    rows = (one.op.row for one in Program.of(op, (), ("",)).instructions)
-    costly = any(row is not None and row.libm for row in rows)
-    if (
-        costly
-        and node.fgraph is not None
-        and any(len(node.fgraph.clients(out)) > 1 for out in node.outputs)
-    ):
-        raise NotSmall  # what reads an element computes it
-    return _elementwise(p, op, [out.type.dtype for out in node.outputs], values, patterns)
+    found = _elementwise(p, op, [out.type.dtype for out in node.outputs], values, patterns)
+    # what reads an element computes it
+    return _own_each(p, found) if _is_costly(found[0]) and _is_read_often(node) else found
+
+
+def _is_costly(x: Any) -> bool:
+    return isinstance(x, Each) and x.cost >= COSTLY and bool(x.lengths)
+
+
+def _is_read_often(node: Apply) -> bool:
+    """Return whether elements of an Apply are read more than once."""
+    if node.fgraph is None:
+        return False
+    clients = [client for out in node.outputs for client, _ in node.fgraph.clients(out)]
+    return len(clients) > 1 or any(
+        client != "output" and isinstance(client.op, DimShuffle) and "x" in client.op.new_order
+        for client in clients
+    )
 
 
 def _elementwise(
@@ -516,7 +557,8 @@ def _elementwise(
         return p.emit(op, args, dtypes[0])[k]
 
     counts = tuple(unit if n is None else n for n in out)
-    return [Each(dtype, counts, partial(computed, k)) for k, dtype in enumerate(dtypes)]
+    cost = op.element_cost(len(values))
+    return [Each(dtype, counts, partial(computed, k), cost) for k, dtype in enumerate(dtypes)]
 
 
 def counts(p: Builder, variables: Sequence[Var], numbers: Sequence[Slots]) -> list[int]:
@@ -620,23 +662,41 @@ def _reduced(p: Builder, node: Apply, x: Any) -> Any:
         for d in axes:
             p.fail_if(p.one("eq", every[d], zero, dtype="bool"))
 
+    kept = [d for d in range(len(every)) if d not in axes]
+    folds, shape = [every[d] for d in axes], tuple(every[d] for d in kept)
+    start = _FOLDS[name]
+
     def at(index: Sequence[int], given: Sequence[int]) -> int:
         """Return an element. index: of axes that are folded. given: of the others."""
-        folds, others = iter(index), iter(given)
-        own = [next(folds) if d in axes else next(others) for d in range(len(every))]
-        return converted(p, element(p, x, own), acc)
+        own_index = dict(zip((*axes, *kept), (*index, *given), strict=True))
+        return converted(p, element(p, x, [own_index[d] for d in range(len(every))]), acc)
+
+    def first(given: Sequence[int]) -> int:
+        return at([zero] * len(axes), given) if start is None else p.number_of(start, acc)
 
     def computed(given: Sequence[int]) -> int:
-        start = _FOLDS[name]
-        first = at([zero] * len(axes), given) if start is None else p.number_of(start, acc)
-        counts = [every[d] for d in axes]
         total = folded(
-            p, counts, first,
+            p, folds, first(given),
             lambda old, index: p.one(name, old, at(index, given), dtype=acc), name == "add",
         )  # fmt: skip
         return converted(p, total, out.type.dtype)
 
-    return Each(out.type.dtype, tuple(n for d, n in enumerate(every) if d not in axes), computed)
+    if (not kept or kept[-1] != len(every) - 1) and _is_costly(x):
+        x = own(p, x)  # vectors hold several of its elements, as the fold does not
+    if not kept:
+        return Each(out.type.dtype, shape, computed)
+    if kept[-1] != len(every) - 1:
+        return own(p, Each(out.type.dtype, shape, computed))
+    (totals,) = _side_by_side(
+        p, [Each(acc, shape, first)], folds,
+        lambda old, index, given: [p.one(name, *old, at(index, given), dtype=acc)],
+    )  # fmt: skip
+    if acc == out.type.dtype:
+        return totals
+    return Each(
+        out.type.dtype, shape,
+        lambda given: converted(p, element(p, totals, given), out.type.dtype),
+    )  # fmt: skip
 
 
 #: operations that fold axes -> what they begin with; None: an element
@@ -645,8 +705,34 @@ _FOLDS: dict[str, int | None] = {
 }  # fmt: skip
 
 
-@on_memory(Argmax)
-def _position_of_largest(p: Builder, node: Apply, x: Any) -> Each:
+def _side_by_side(
+    p: Builder,
+    first: Sequence[Each],
+    folds: Sequence[int],
+    join: Callable[[Sequence[int], Sequence[int], Sequence[int]], Sequence[int]],
+) -> list[Held]:
+    """Append a fold of leading axes whose results are arrays of the step; return these.
+
+    The innermost loop is over the results, which lie as what is folded, so it may take vectors.
+    first: what the results are at first. folds: the lengths of the axes. join: appends new values,
+    from (the slots of the old ones, the indices of the axes, those of the results).
+    """
+    results = [own(p, x) for x in first]
+
+    def step(index: Sequence[int]) -> None:
+        places, given = list(results), index[len(folds) :]
+        for one in given:
+            places = [place.at(p, 0, one) for place in places]
+        old = [place.element(p) for place in places]
+        for place, new in zip(places, join(old, index[: len(folds)], given), strict=True):
+            place.write(p, new)
+
+    over(p, [*folds, *lengths(p, results[0])], step)
+    return [replace(x, version=p.written(x.operand)) for x in results]
+
+
+@on_memory(MaxAndArgmax, Argmax)
+def _largest(p: Builder, node: Apply, x: Any) -> list[Any]:
     every, dtype = lengths(p, x), node.inputs[0].type.dtype
     if len(node.op.axis) != 1 or dtype.startswith("complex"):
         raise NotSmall
@@ -654,24 +740,42 @@ def _position_of_largest(p: Builder, node: Apply, x: Any) -> Each:
     zero = p.literal(0)
     p.fail_if(p.one("eq", every[axis], zero, dtype="bool"))
 
-    def computed(given: Sequence[int]) -> int:
-        def at(k: int) -> int:
-            return element(p, x, [*given[:axis], k, *given[axis:]])
+    def at(k: int, given: Sequence[int]) -> int:
+        return element(p, x, [*given[:axis], k, *given[axis:]])
 
+    def larger(old: int, new: int) -> int:
+        found = p.one("gt", new, old, dtype="bool")
+        if dtype.startswith("float"):  # the first NaN is the largest
+            is_nan = p.one("neq", new, new, dtype="bool"), p.one("eq", old, old, dtype="bool")
+            found = p.one("or_", found, p.one("and_", *is_nan, dtype="bool"), dtype="bool")
+        return found
+
+    def position(given: Sequence[int]) -> int:
         def join(best: int, index: Sequence[int]) -> int:
-            old, new = at(best), at(index[0])
-            larger = p.one("gt", new, old, dtype="bool")
-            if dtype.startswith("float"):  # the first NaN is the largest
-                is_first = [
-                    p.one("neq", new, new, dtype="bool"),
-                    p.one("eq", old, old, dtype="bool"),
-                ]
-                larger = p.one("or_", larger, p.one("and_", *is_first, dtype="bool"), dtype="bool")
-            return p.one("switch", larger, index[0], best, dtype="int64")
+            taken = larger(at(best, given), at(index[0], given))
+            return p.one("switch", taken, index[0], best, dtype="int64")
 
         return folded(p, [every[axis]], zero, join)
 
-    return Each("int64", tuple(n for d, n in enumerate(every) if d != axis), computed)
+    def joined(old: Sequence[int], index: Sequence[int], given: Sequence[int]) -> list[int]:
+        new = at(index[0], given), index[0]
+        taken = larger(old[0], new[0])
+        return [p.one("switch", taken, x, y) for x, y in zip(new, old, strict=True)]
+
+    shape = tuple(n for d, n in enumerate(every) if d != axis)
+    if shape and axis < len(every) - 1:
+        first = Each(dtype, shape, partial(at, zero)), Each("int64", shape, lambda _: zero)
+        found: list[Any] = _side_by_side(p, first, [every[axis]], joined)
+        return found[-len(node.outputs) :]
+    where: Any = Each("int64", shape, position)
+    if len(node.outputs) == 1:
+        return [where]
+    if shape:
+        where = own(p, where)
+    else:
+        where = np.array(position([]), np.int64)
+    largest = Each(dtype, shape, lambda given: at(element(p, where, given), given))
+    return [own(p, largest) if shape else largest, where]
 
 
 @on_memory(MapReduce)

@@ -13,6 +13,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from heapq import heappop, heappush
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -39,6 +40,7 @@ from opwise.scalar.recurrence import (
     Otherwise,
     Read,
     ReadUnless,
+    Row,
     Scratch,
     Short,
     Write,
@@ -59,9 +61,10 @@ MAX_INSTRUCTIONS = 3000
 MAX_TAP = 8
 #: loops of so many steps or fewer are not worth a compilation; inner ones are unrolled
 FEW_STEPS = 16
-#: the longest arrays that a step computes element by element, and those of functions such as exp:
-#: beyond them, the VM's kernels are faster
-SHORT, SHORT_OF_FUNCTIONS = 512, 64
+#: how many steps loops over arrays may have in all, those that add, those that carry another value
+#: on, and those that call functions of the math library, which do not hold several steps in a
+#: vector: beyond them, the VM's kernels are faster
+SHORT, SHORT_SUM, SHORT_FOLD, SHORT_OF_FUNCTIONS = 4096, 512, 256, 64
 #: how long a step may take, nanoseconds: signals are handled between steps
 MAX_NS = 1e6
 #: loops over a dimension of so many elements or fewer are written one after the other
@@ -196,6 +199,8 @@ class Each:
     lengths: tuple[int, ...]
     #: appends an element, from the slots of its indices; returns its slot
     computed: Callable[[Sequence[int]], int]
+    #: about how many nanoseconds an element takes, without those of what it is computed from
+    cost: float = 0.0
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -277,7 +282,7 @@ class Builder:
         #: how many input slots, the last ones, have the same value in all steps
         self._n_constants = n_constants
         #: how many arrays may be in memory: operands, and behind them those of a step
-        self._n_arrays = n_operands
+        self._n_arrays = self.n_operands = n_operands
         self.instructions: list[Instruction] = []
         #: the slots of conditions that leave a step to the VM
         self.leaves: list[int] = []
@@ -291,16 +296,16 @@ class Builder:
         self.keeps = False
         #: the operand that a loop writes, and the slots of its indices in the loop
         self.written_now: tuple[int, list[int | None]] | None = None
-        #: the most elements that dimensions of operands may have: {(operand, dimension): how many}
-        self.short: dict[tuple[int, int], int] = {}
+        #: dimensions (operand, number) -> how many elements they may have in all
+        self.limits: dict[tuple[tuple[int, int], ...], int] = {}
         #: slots of lengths -> dimensions of operands that are as long at least
         self.bounds: dict[int, set[tuple[int, int]]] = {}
         #: the slots of indices of loops over dimensions -> those of the numbers of steps
         self.counters: dict[int, int] = {}
         #: the input slots of numbers that grow evenly from step to step
         self.numbers_of_steps: set[int] = set()
-        #: how many such loops are around each other here, and at most
-        self._depth = self._deepest = 0
+        #: the numbers of steps of the loops around this place
+        self._counts: list[int] = []
         self._lengths: dict[tuple[int, int], int] = {}
         #: the slots of operations that stand in this block or around it
         self._found: dict[Any, int] = {}
@@ -318,6 +323,32 @@ class Builder:
         self._lengths.update({(operand, d): slot for d, slot in enumerate(lengths)})
         self.writable.add(operand)
         return self.held(operand, dtype, len(lengths))
+
+    def row(self, of: int, lengths: Sequence[int], dtype: str) -> Held:
+        """Append the row that a step writes of an operand that keeps several; return it.
+
+        lengths: slots of lengths that are those of its rows.
+        """
+        operand = self._n_arrays
+        self._n_arrays += 1
+        self.mark(Row(operand, of), (), dtype)
+        self._lengths.update({(operand, d): slot for d, slot in enumerate(lengths)})
+        self.writable.add(operand)
+        return self.held(operand, dtype, len(lengths))
+
+    def origin(self, slot: int) -> tuple[int, int]:
+        """Return (operand, dimension) of the length that a slot holds; raises NotSmall for others.
+
+        It is (-1, n) if the length is known.
+        """
+        if self.has_number(slot):
+            return -1, self._number(slot)
+        k = slot - len(self.in_dtypes)
+        op = self.instructions[k].op if k >= 0 else None
+        if not isinstance(op, Length) or op.of[0] >= self.n_operands:
+            raise NotSmall
+        operand, d = cast("tuple[int, int]", op.of)
+        return operand, d
 
     def length(self, operand: int, d: int) -> int:
         """Append the length of an operand; return its slot."""
@@ -358,33 +389,51 @@ class Builder:
         """Append a loop over a short dimension around what is appended inside.
 
         Yields the slot of the index; if values are carried on, (it, the slot of the value, a list
-        that takes the slot of the new one). Loops in each other share the number of elements that
-        is worth it. is_sum: what is carried on is a sum, in any order.
+        that takes the slot of the new one). It is limited how many steps loops in each other have.
+        is_sum: what is carried on is a sum, in any order.
         """
         new: list[int] = []
         mark = Carried(SUM) if is_sum else Carried()
         slots = [self.mark(mark, [slot], self.dtype(slot)) for slot in carried]
         known = self._number(count) if self.has_number(count) else None
-        begin, around = len(self.instructions), self._deepest
+        begin = len(self.instructions)
         index = self.mark(Opens(known), [] if known is not None else [count], "int64")
         self.counters[index] = count
-        self._depth += 1
-        self._deepest = self._depth
+        self._counts.append(count)
         yield (index, slots[0], new) if carried else index
-        self._depth -= 1
-        deepest, self._deepest = self._deepest, max(around, self._deepest)
         self.mark(Closes(len(slots)), [*slots, *new], "int64")
-        inside = self.instructions[begin:]
-        costly = any(one.op.row is not None and one.op.row.libm for one in inside)
-        most = int((SHORT_OF_FUNCTIONS if costly else SHORT) ** (1 / deepest) + 1e-9)
-        dimensions = self.bounds_of(count)
-        if known is not None and known > most:
-            raise NotSmall
+        most = SHORT_SUM if is_sum else SHORT_FOLD if carried else SHORT
+        if self._calls_functions(begin):
+            most = SHORT_OF_FUNCTIONS
         # the length of what differs from step to step is not known, and mostly small
-        if known is None and not dimensions and not self._differs(count):
-            self.mark(Short(most), [count], "bool")
-        for dimension in dimensions:
-            self.short[dimension] = min(most, self.short.get(dimension, most))
+        counts = [n for n in self._counts if self.bounds_of(n) or not self._differs(n)]
+        self._counts.pop()
+        unknown = [n for n in counts if not self.has_number(n)]
+        number = prod(self._number(n) for n in counts if n not in unknown)
+        if number > most:
+            raise NotSmall
+        if all(map(self.bounds_of, unknown)):
+            dimensions = tuple(sorted(min(self.bounds_of(n)) for n in unknown))
+            most //= max(number, 1)
+            if dimensions:
+                self.limits[dimensions] = min(most, self.limits.get(dimensions, most))
+            return
+        every = self.literal(number)
+        for n in unknown:
+            every = self.one("mul", every, n, dtype="int64")
+        self.mark(Short(most), [every], "bool")
+
+    def _calls_functions(self, begin: int) -> bool:
+        """Return whether the block that begins at an instruction calls functions of a library.
+
+        Those in blocks inside of it do not count.
+        """
+        depth = 0
+        for one in self.instructions[begin:]:
+            depth += isinstance(one.op, Opens) - isinstance(one.op, Closes)
+            if depth == 1 and one.op.row is not None and one.op.row.libm:
+                return True
+        return False
 
     def _differs(self, slot: int) -> bool:
         """Return whether a value may differ between steps."""

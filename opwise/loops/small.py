@@ -148,43 +148,60 @@ def _program(node: Apply, step: FunctionGraph, shapes: Parts[Any]) -> Recurrence
         start += size(shape)
     for k, taps in enumerate(shapes.states):
         if in_memory(taps[0]):
-            if layout.taps[k] != (1,) or layout.kept[k] != 1:
+            if layout.taps[k] != (1,):
                 raise NotSmall
-            program.writable.add(len(shapes.sequences) + k)
+            if layout.kept[k] == 1:
+                program.writable.add(len(shapes.sequences) + k)
     outputs = layout.step_outputs(program.graph(step, inputs))
     new: list[tuple[int, ...]] = []
+    rows: list[tuple[Any, Held]] = []
     settled: list[tuple[Any, Held]] = []
     for k, (taps, (value,)) in enumerate(zip(shapes.states, outputs.states, strict=True)):
         if in_memory(taps[0]):
             operand = len(shapes.sequences) + k
             dtype = step.outputs[k].type.dtype
-            settled.append((value, program.held(operand, dtype, len(taps[0]))))
+            if layout.kept[k] == 1:
+                settled.append((value, program.held(operand, dtype, len(taps[0]))))
+            else:
+                every = [program.length(operand, d) for d in range(len(taps[0]))]
+                rows.append((value, program.row(operand, every, dtype)))
             new.append(())
         else:
             new.append(_flat(memory.in_registers(program, value, taps[0])))
+    results: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    origins: list[tuple[tuple[int, int], ...]] = []
+    first = len(shapes.sequences) + len(layout.taps)
+    for k, (value, var) in enumerate(
+        zip(outputs.results, layout.step_outputs(step.outputs).results, strict=True), first
+    ):
+        if isinstance(value, np.ndarray):
+            results.append((value.shape, _flat(value)))
+            origins.append(())
+            continue
+        every = memory.lengths(program, value)
+        results.append(((-1,) * len(every), ()))
+        origins.append(tuple(map(program.origin, every)))
+        rows.append((value, program.row(k, every, var.type.dtype)))
+    # rows first: what is written where it lies may be what they read
+    for value, place in rows:
+        memory.put(program, value, place)
     memory.settle(program, settled)
-    if not all(isinstance(row, np.ndarray) for row in (*outputs.results, *outputs.condition)):
+    if not all(isinstance(row, np.ndarray) for row in outputs.condition):
         raise NotSmall
     if program.leaves and settled:
         raise NotSmall  # the VM would do a step again of which a part is done
 
-    def limited(operand: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(
-            -1 - program.short[operand, d] if (operand, d) in program.short else n
-            for d, n in enumerate(shape)
-        )
-
     found = Recurrence(
         in_dtypes=tuple(in_dtypes),
         instructions=tuple(program.instructions),
-        sequences=tuple(limited(k, shape) for k, shape in enumerate(shapes.sequences)),
-        states=tuple(
-            limited(k, taps[0]) for k, taps in enumerate(shapes.states, len(shapes.sequences))
-        ),
-        constants=tuple(limited(k, shape) for k, shape in enumerate(shapes.constants, constants)),
+        sequences=tuple(shapes.sequences),
+        states=tuple(taps[0] for taps in shapes.states),
+        constants=tuple(shapes.constants),
         taps=layout.taps,
         new=tuple(new),
-        results=tuple((row.shape, _flat(row)) for row in outputs.results),
+        results=tuple(results),
+        origins=tuple(origins),
+        limits=tuple(program.limits.items()),
         ends=int(outputs.condition[0]) if layout.until else None,
         leaves=tuple(program.leaves),
         turned=_turned(layout, layout.loop_inputs(node.inputs[1:])),
@@ -388,8 +405,9 @@ def _map_reduced(p: Builder, node: Apply, *values: Slots) -> Slots:
     return np.asarray(found)
 
 
+@on_memory(Rowwise)
 @on_registers(Rowwise)
-def _rowwise(p: Builder, node: Apply, *values: Slots) -> list[Slots]:
+def _rowwise(p: Builder, node: Apply, *values: Any) -> list[Any]:
     slots = list(values)
     for args, applys in node.op.parts(node):
         given = [slots[a] for a in args]

@@ -41,6 +41,9 @@ EXACT = frozenset(
 #: a text with this line calls functions of the math library
 USES_LIBM = "/* links with libm */\n"
 
+#: a text with this line has loops of so few steps that what vectors leave over is much of them
+SHORT_LOOPS = "/* has short loops */"
+
 _SHORT = {
     "bool": "b", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",
     "uint16": "u16", "uint32": "u32", "uint64": "u64", "float16": "f16", "float32": "f32",

@@ -15,6 +15,8 @@ from typing import Any
 #: without it, gcc might take functions of several steps at once, by vector functions that round
 #: otherwise than those of the VM's loops over one element
 _SEPARATE = '__asm__ volatile("");'
+#: without it, each run of a loop for vectors asks which of its arrays overlap
+_IVDEP = "#pragma GCC ivdep"
 #: characters of the longest sums
 _LONGEST = 200
 #: the most steps from the one that writes an element to the one that reads it in a variable
@@ -195,6 +197,20 @@ class Repeated:
         every = (text for one in self.accesses for text in one.conditions(self.count))
         return list(dict.fromkeys(every))
 
+    @property
+    def is_independent(self) -> bool:
+        """Whether no step reads or writes an element that another one writes.
+
+        Arrays that are written share no memory with others.
+        """
+        written = {one.operand: list(one.indices) for one in self.accesses if one.writes}
+        return all(
+            written.get(one.operand, one.indices) == list(one.indices) for one in self.accesses
+        ) and all(
+            any(g is not None and g.by != Sum() for g in one.growths)
+            for one in self.accesses if one.writes
+        )  # fmt: skip
+
     def texts(self, depth: int, twice: bool) -> Iterator[str]:
         """Yield the statements of the loop. twice: whether it may also stand without looks."""
         indent, conditions = "    " * depth, self.conditions
@@ -221,6 +237,8 @@ class Repeated:
         # vectors of elements that lie apart are no gain
         if self.sums and not separate and all(one.is_side_by_side for one in self.accesses):
             before.append(f'_Pragma("omp simd reduction(+ : {", ".join(self.sums)})")')
+        elif not self.sums and not separate and self.is_independent:
+            before.append(_IVDEP)
         yield from texts([*before, self.head, body, "}"], depth, twice, looks, instead)
 
 

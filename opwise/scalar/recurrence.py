@@ -114,6 +114,16 @@ class Scratch(Mark):
         return True
 
 
+class Row(Mark):
+    """The row that a step writes of a state or a result in memory that keeps several.
+
+    ``Row(operand, of)`` has the lengths of the rows of operand ``of``. Of a state, ``of`` itself is
+    the row that the step before wrote, which no step writes.
+    """
+
+    nin = 0
+
+
 class Read(Mark):
     """An element of an array in memory; reads an index for each dimension.
 
@@ -157,8 +167,9 @@ class Recurrence(Program):
 
     Its input slots are the elements of rows and constants in C order: a row of each sequence, a row
     of each tap of each state, each constant. Those in memory have no slots: their lengths are
-    -1 for any, -1 - n for at most n. A state in memory has the tap of one step, and keeps one row.
-    In the place of ``outs``, it has states and results.
+    -1, which stands for any. A state in memory has the tap of one step, and a result in
+    memory no slots; ``Row`` is what they write, unless a state keeps one row only, which is written
+    where it lies. In the place of ``outs``, it has states and results.
     """
 
     #: shapes of the rows of sequences and states, and of constants
@@ -171,6 +182,10 @@ class Recurrence(Program):
     new: tuple[tuple[int, ...], ...]
     #: (shape, slots) of each result
     results: tuple[tuple[Shape, tuple[int, ...]], ...]
+    #: by result, where the lengths are from that are not known: (operand, dimension of its rows)
+    origins: tuple[tuple[tuple[int, int], ...], ...] = ()
+    #: (dimensions, how many elements they may have in all); a dimension: (operand, number)
+    limits: tuple[tuple[tuple[tuple[int, int], ...], int], ...] = ()
     #: the slot of the condition that ends the loop after a step
     ends: int | None = None
     #: the slots of conditions that leave the step to the VM
@@ -188,14 +203,16 @@ class Recurrence(Program):
             raise IllFormed(f"the inputs are not those of its operands:\n{self}")
         ranks = dict(enumerate(map(len, self.shapes)))
         outputs = len(self.sequences) + len(self.states)
-        writable = set(range(len(self.sequences), outputs))
+        writable = set(range(len(self.sequences), outputs)) - self.rows_of
         for slot, one in self.numbered():
-            if not isinstance(one.op, Scratch | Length | Read | ReadUnless | Write):
+            if not isinstance(one.op, Scratch | Row | Length | Read | ReadUnless | Write):
                 continue
             operand = one.op.of[0]
-            if isinstance(one.op, Scratch):
-                ranks[operand] = len(one.args)
+            if isinstance(one.op, Scratch | Row):
+                of_row = isinstance(one.op, Row)
+                ranks[operand] = ranks[one.op.of[1]] if of_row else len(one.args)
                 writable.add(operand)
+                continue
             n_indices = len(one.args) - isinstance(one.op, ReadUnless | Write)
             if isinstance(one.op, Length):
                 fits = one.op.of[1] < ranks.get(operand, 0)
@@ -210,6 +227,11 @@ class Recurrence(Program):
             yield from slots
         yield from self.leaves
         yield from [] if self.ends is None else [self.ends]
+
+    @property
+    def rows_of(self) -> set[int]:
+        """The operands of which a step writes a row of several."""
+        return {one.op.of[1] for one in self.instructions if isinstance(one.op, Row)}
 
     @property
     def shapes(self) -> list[Shape]:
@@ -238,13 +260,15 @@ class Recurrence(Program):
         lines = _Lines(self)
         if not lines.program():
             return None
+        has_loops = any(isinstance(one.op, Opens) for one in self.instructions)
+        short = [csource.SHORT_LOOPS] if has_loops else []
         near = [f"{place} == {size}" for _, place, size in lines.steps if size]
         if not near:
-            return ["\n".join(lines.function(name))]
+            return ["\n".join([*short, *lines.function(name)])]
         far = f"{name}_far"
         other = f"if (!({' && '.join(near)})) {{ {far}(ctx, p, st, n); return; }}"
         cold = lines.function(far, twice=False)
-        every = "static __attribute__((cold))", *cold, *lines.function(name, other)
+        every = *short, "static __attribute__((cold))", *cold, *lines.function(name, other)
         return ["\n".join(every)]
 
 
@@ -298,6 +322,9 @@ class _Lines:
             for one in recurrence.instructions
             if isinstance(one.op, Read | ReadUnless | Write)
         }
+        for one in recurrence.instructions:
+            if isinstance(one.op, Row):
+                self._dtypes.setdefault(one.op.of[1], one.dtype)
         #: whether a step may fail
         self.fails = False
         #: by array that steps make, how many blocks are around the statements that make it
@@ -383,6 +410,13 @@ class _Lines:
                 bodies[-1].append(f"const {type_} t{k} = {args[0]} ? ({type_}){{0}} : {read};")
             elif isinstance(op, Scratch):
                 bodies[-1] += self._scratch(one, args, here)
+            elif isinstance(op, Row):
+                name, operand = cast(tuple[int, int], op.of)
+                for d in range(len(of.shapes[operand])):
+                    self.before.append(f"const ow_i64 s{name}_{d} = s{operand}_{d};")
+                    self.before.append(f"const ow_i64 l{name}_{d} = l{operand}_{d};")
+                place = f"p[{operand}] + row{operand} * y{operand}"
+                bodies[-1].append(f"char *const m{name} = {place};")
             elif isinstance(op, Short):
                 if not depth:
                     self.before.append(f"if ({args[0]} > {op.of[0]}) n = 0, why = {LEFT};")
@@ -560,8 +594,12 @@ class _Lines:
 
         moves: each step has another row of it.
         """
-        first, shape = self._dimensions[operand], self.of.shapes[operand]
         (self.each if moves else self.before).append(f"char *const m{operand} = {place};")
+        self._lengths_of(operand)
+
+    def _lengths_of(self, operand: int) -> None:
+        """Name the strides and the lengths of an operand in memory."""
+        first, shape = self._dimensions[operand], self.of.shapes[operand]
         for d in range(len(shape)):
             last = d == len(shape) - 1 and operand in self._dtypes.keys() - self.of.turned
             element = f"sizeof({csource.c_type(self._dtypes[operand])})" if last else None
@@ -579,6 +617,14 @@ class _Lines:
     def _inputs(self) -> None:
         of, ranges = self.of, dict(self.of.ranges)
         slot = 0
+        outputs = [*zip(of.states, of.new, strict=True), *of.results]
+        for k, (shape, _) in enumerate(outputs, len(of.sequences)):
+            if not in_memory(shape) or k in of.rows_of:
+                place = self._strides[k]
+                self.before += [
+                    f"const ow_i64 y{k} = st[{place}], rows{k} = st[{place + 2}];",
+                    f"ow_i64 row{k} = st[{place + 1}] % rows{k};",
+                ]
         for k, shape in enumerate(of.sequences):
             if in_memory(shape):
                 self._memory(k, f"p[{k}] + t * st[{self._strides[k]}]", True)
@@ -605,6 +651,10 @@ class _Lines:
             for at in self._elements(k, shape):
                 self.before.append(self._loaded(slot, f"p[{k}] + {at}"))
                 slot += 1
+        first = len(of.sequences) + len(of.states)
+        for k, (shape, _) in enumerate(of.results, first):
+            if in_memory(shape):
+                self._lengths_of(k)
 
     def _loaded(self, slot: int, place: str) -> str:
         """Return the statement that sets the variable of an input slot."""
@@ -618,7 +668,10 @@ class _Lines:
         """
         operand = len(self.of.sequences) + k
         if in_memory(shape):
-            self._memory(operand, f"p[{operand}]", False)
+            several = operand in self.of.rows_of
+            before = f"(row{operand} ? row{operand} : rows{operand}) - 1"
+            place = f" + ({before}) * y{operand}" if several else ""
+            self._memory(operand, f"p[{operand}]{place}", several)
         if not size(shape):
             return
         most, type_ = max(taps), csource.c_type(self.of.in_dtypes[first])
@@ -637,18 +690,14 @@ class _Lines:
         return f"(st[{place + 1}] - {back}) % st[{place + 2}] * st[{place}]"
 
     def _outputs(self) -> None:
-        of = self.of
+        of, rows_of = self.of, self.of.rows_of
         for k, (shape, slots) in enumerate(
             [*zip(of.states, of.new, strict=True), *of.results], len(of.sequences)
         ):
-            if in_memory(shape):
+            if in_memory(shape) and k not in rows_of:
                 continue
-            place = self._strides[k]
-            self.before += [
-                f"const ow_i64 y{k} = st[{place}], rows{k} = st[{place + 2}];",
-                f"ow_i64 row{k} = st[{place + 1}] % rows{k};",
-            ]
-            for e, (slot, at) in enumerate(zip(slots, self._elements(k, shape), strict=True)):
+            places = [] if in_memory(shape) else self._elements(k, shape)
+            for e, (slot, at) in enumerate(zip(slots, places, strict=True)):
                 type_ = csource.c_type(of.dtypes[slot])
                 self.before.append(f"char *const z{k}_{e} = p[{k}] + {at};")
                 # a new value may be an old one of another state, which is about to change

@@ -559,7 +559,8 @@ def test_the_level_fits_the_compiler(system, path, clang, monkeypatch):
     monkeypatch.setattr(sys, "platform", system)
     monkeypatch.setattr(os.path, "realpath", lambda path: path)
     cbuild._level.cache_clear()
-    assert (cbuild._level(path) == ("-O3",)) == clang
+    short, long = (cbuild._level(path, short) for short in (True, False))
+    assert (short == ("-O3",)) == (long == ("-O3",)) == (short == long) == clang
     cbuild._level.cache_clear()
 
 

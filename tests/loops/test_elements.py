@@ -599,7 +599,7 @@ def test_a_state_keeps_its_shape(step):
         f(np.arange(5.0))
 
 
-@pytest.mark.parametrize("n, left", [(5, 0), (30, 20)])
+@pytest.mark.parametrize("n, left", [(5, 0), (70, 20)])
 def test_large_matrices_are_left_to_the_kernels_of_the_vm(n, left):
     """The number of all elements counts, not that of a row."""
     m = T.dmatrix("m")
@@ -688,3 +688,103 @@ def test_short_parts_of_long_arrays():
     starts = np.concatenate([[0], np.cumsum(counts)])
     columns, values = RNG.randint(0, 50, starts[-1]), RNG.rand(starts[-1])
     agrees(rows_of_a_sparse_matrix, starts, columns, values, RNG.rand(50))
+
+
+def log_sum_exp(z, axis):
+    most = z.max(axis, keepdims=True)
+    return T.log(T.exp(z - most).sum(axis)) + most.sum(axis)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [3, 11])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_steps_of_reductions_run_in_the_function_with_their_gradients(dtype, n, axis):
+    """A state is read at other elements than the one that is written; its rows are kept."""
+    moves, seen = T.matrix("moves", dtype=dtype), T.matrix("seen", dtype=dtype)
+
+    def step(now, before):
+        z = before[:, None] + moves if axis == 0 else before[None, :] + moves
+        return log_sum_exp(z, axis) + now
+
+    rows = scan(step, seen[1:], seen[0])[0]
+    f = function([moves, seen], [rows, opwise.grad(rows[-1].sum(), moves)])
+    values = [RNG.rand(n, n).astype(dtype), RNG.rand(30, n).astype(dtype)]
+    loops = [n.tag.inside.fn for n in f.maker.fgraph.toposort() if isinstance(n.op, Scan)]
+    f(*values)
+    f.fn.wait_for_kernels()
+    for vm in loops:
+        vm.timing.start()
+        vm.timing.reset()
+    found, slope = f(*values)
+    assert [{count for count, *_ in vm.timing.by_step()} for vm in loops] == [{0}] * len(loops)
+    state, expected = values[1][0].astype("float64"), []
+    for now in values[1][1:]:
+        z = state[:, None] + values[0] if axis == 0 else state[None, :] + values[0]
+        state = np.log(np.exp(z).sum(axis)) + now
+        expected.append(state)
+    np.testing.assert_allclose(found, expected, rtol=1e-4 if dtype == "float32" else 1e-12)
+    assert abs(slope.sum() - 29 * n) < 0.01 * n  # all of them add one number
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_largest_and_its_position_are_rows_that_a_loop_collects(dtype, axis):
+    x, seen = T.matrix("x", dtype=dtype), T.matrix("seen", dtype=dtype)
+
+    def step(now, before):
+        z = T.maximum(before[None, :] if axis else before[:, None], x)
+        return z.max(axis) + now, z.argmax(axis)
+
+    (states, positions), _ = scan(step, seen, [T.zeros_like(x[0]), None])
+    f = function([x, seen], [states[-1], positions, states[-5:]])
+    values = [(RNG.rand(9, 9) * 100).astype(dtype), (RNG.rand(25, 9) * 3).astype(dtype)]
+    if dtype.startswith("float"):
+        values[0][3, 4] = np.nan
+    (last, where, some), steps = steps_of_the_vm(f, *values)
+    assert steps == 0
+    state, expected, rows = np.zeros(9, dtype), [], []
+    for now in values[1]:
+        z = np.maximum(state[None, :] if axis else state[:, None], values[0])
+        state = z.max(axis) + now
+        expected.append(z.argmax(axis))
+        rows.append(state)
+    np.testing.assert_array_equal(where, expected)
+    np.testing.assert_array_equal(last, state)
+    np.testing.assert_array_equal(some, rows[-5:])
+
+
+def test_a_loop_that_ends_early_has_the_rows_until_then():
+    x, most = T.dvector("x"), T.dscalar("most")
+
+    def step(v):
+        new = v + v[0]
+        return (new, new * 2), until(new.max() > most)
+
+    (states, doubles), _ = scan(step, outputs_info=[x, None], n_steps=100)
+    f = function([x, most], [states, doubles])
+    (found, twice), steps = steps_of_the_vm(f, np.array([1.0, 3.0]), 2.0**40)
+    assert steps == 0
+    np.testing.assert_array_equal(found[:2], [[2, 4], [4, 6]])
+    assert found[-2, 1] <= 2.0**40 < found[-1, 1]
+    np.testing.assert_array_equal(twice, 2 * found)
+    assert [rows.shape for rows in f(np.ones(2), 0.5)] == [(1, 2), (1, 2)]
+
+
+def test_results_of_other_lengths_are_an_error_at_their_line():
+    x = T.dvector("x")
+    part = T.lvector("part")
+    rows, _ = scan(lambda n: x[:n] * 2, part)
+    f = function([x, part], rows)
+    np.testing.assert_array_equal(f(np.arange(5.0), [3] * 20), [[0, 2, 4]] * 20)
+    with pytest.raises(ValueError, match="same shape"):
+        f(np.arange(5.0), [3] * 19 + [2])
+
+
+def test_small_matrices_run_in_the_function_by_the_number_of_their_elements():
+    """The lengths of all dimensions count together: one of them may be long."""
+    x = T.dtensor3("x")
+    f = function([x], scan(lambda h: h * 0.5 + 1, outputs_info=x, n_steps=20)[0][-1])
+    for shape, left in (((100, 5, 7), 0), ((100, 10, 7), 20)):
+        found, steps = steps_of_the_vm(f, np.zeros(shape))
+        assert steps == left
+        np.testing.assert_allclose(found, np.full(shape, 2 - 2.0**-19))

@@ -224,8 +224,8 @@ def test_singular_matrices_are_errors_that_name_the_step():
 def test_large_and_short_loops_run_in_the_vm():
     x = T.dvector()
     outputs, _ = scan(lambda h: h * 0.5, outputs_info=x, n_steps=40)
-    assert steps_of_the_vm(function([x], outputs), np.ones(3))[1] == 40  # no length is known
-    outputs, _ = scan(lambda h: h * 0.5, outputs_info=np.ones(100), n_steps=40)
+    assert steps_of_the_vm(function([x], outputs), np.ones(5000))[1] == 40
+    outputs, _ = scan(lambda h: h * 0.5, outputs_info=np.ones(5000), n_steps=40)
     assert steps_of_the_vm(function([], outputs))[1] == 40
     outputs, _ = scan(lambda h: h * h, outputs_info=one(), n_steps=5)
     f = function([], outputs, mode=Mode().excluding("scanOp_unroll"))

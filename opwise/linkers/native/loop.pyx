@@ -74,6 +74,13 @@ cdef class Loop(Runner):
     cdef char **operands
     cdef int64_t *strides
     cdef int64_t *lengths
+    # by dimension of the rows of results: the operand that is as long and its dimension, or -1 and
+    # the length
+    cdef int *origins
+    # how many elements some dimensions may have in all: (how many dimensions, operand and dimension
+    # of each, the limit) for each limit
+    cdef int *limits
+    cdef int *limits_end
     cdef object keep
 
     def __cinit__(self, VM vm, layout, perform, note_step, small=None):
@@ -114,6 +121,25 @@ cdef class Loop(Runner):
             raise MemoryError()
         for i, n in enumerate(lengths):
             self.lengths[i] = n
+        known = [(-1, n) for shape, _ in recurrence.results for n in shape]
+        i = 0
+        for (shape, _), origins in zip(recurrence.results, recurrence.origins):
+            known[i : i + len(origins)] = origins
+            i += len(shape)
+        self.origins = <int *>calloc(2 * len(known) + 1, sizeof(int))
+        if not self.origins:
+            raise MemoryError()
+        for i, (operand, n) in enumerate(known):
+            self.origins[2 * i], self.origins[2 * i + 1] = operand, n
+        limits = []
+        for dimensions, most in recurrence.limits:
+            limits += [len(dimensions), *[n for dimension in dimensions for n in dimension], most]
+        self.limits = <int *>calloc(len(limits) + 1, sizeof(int))
+        if not self.limits:
+            raise MemoryError()
+        self.limits_end = self.limits + len(limits)
+        for i, n in enumerate(limits):
+            self.limits[i] = n
         self.small, self.keep = <ow_loop><uintptr_t>loop.address, loop
         self.chunk = max(1, <int64_t>(SMALL_NS / <double>recurrence.nanoseconds))
 
@@ -121,6 +147,8 @@ cdef class Loop(Runner):
         free(self.operands)
         free(self.strides)
         free(self.lengths)
+        free(self.origins)
+        free(self.limits)
         free(self.tap_state)
         free(self.tap_back)
         free(self.before)
@@ -206,7 +234,9 @@ cdef class Loop(Runner):
     cdef bint _fits_small(self, ow_step *s) noexcept:
         """Return whether rows and constants have the shapes of the Recurrence."""
         cdef int64_t *lengths = self.lengths
-        cdef int i
+        cdef int64_t count
+        cdef int *limit = self.limits
+        cdef int i, d
         for i in range(self.nsequences):
             if not _has_lengths(s.in_[1 + i], 1, &lengths):
                 return False
@@ -217,6 +247,13 @@ cdef class Loop(Runner):
             lengths += s.out[i].ndim - 1
         for i in range(self.nconstants):
             if not _has_lengths(self._constant(s, i), 0, &lengths):
+                return False
+        while limit != self.limits_end:
+            count = 1
+            for d in range(limit[0]):
+                count = min(count * self._length(s, limit[1 + 2 * d], limit[2 + 2 * d]), 1 << 30)
+            limit += 2 * limit[0] + 2
+            if count > limit[-1]:
                 return False
         return True
 
@@ -258,22 +295,30 @@ cdef class Loop(Runner):
         return -1 - t
 
     cdef int _start_small_results(self, VM outer, ow_step *s, int64_t n) except -1:
-        """Find memory for results whose shapes the Recurrence knows."""
-        cdef int64_t *lengths = self.lengths
+        """Find memory for results, whose shapes the Recurrence knows or has from its operands."""
+        cdef int *origin = self.origins
         cdef ow_slot *z
         cdef int i, d
-        for i in range(self.nsequences):
-            lengths += s.in_[1 + i].ndim - 1
-        for i in range(self._row_outputs()):
+        for i in range(self.nstates, self._row_outputs()):
             z = s.out[i]
-            if i >= self.nstates:
-                outer.slots.release(outer.slots.of(z))
-                z.shape[0] = self._rows_left(i, n)
-                for d in range(z.ndim - 1):
-                    z.shape[d + 1] = lengths[d]
-                self._ensure(outer, s, z)
-            lengths += z.ndim - 1
+            outer.slots.release(outer.slots.of(z))
+            z.shape[0] = self._rows_left(i, n)
+            for d in range(z.ndim - 1):
+                z.shape[d + 1] = self._length(s, origin[0], origin[1])
+                origin += 2
+            self._ensure(outer, s, z)
         return 0
+
+    cdef int64_t _length(self, ow_step *s, int operand, int d) noexcept:
+        """Return a length of the rows of an operand of the C function; d if operand is -1."""
+        if operand < 0:
+            return d
+        if operand < self.nsequences:
+            return s.in_[1 + operand].shape[1 + d]
+        operand -= self.nsequences
+        if operand < self._row_outputs():
+            return s.out[operand].shape[1 + d]
+        return self._constant(s, operand - self._row_outputs()).shape[d]
 
     cdef void _set_strides(self, ow_step *s, int64_t t) noexcept:
         """Note the strides and rows of the operands of the C function for steps from ``t`` on."""
@@ -479,12 +524,11 @@ cdef void _become_row(ow_slot *row, const ow_slot *rows) noexcept:
 cdef inline bint _has_lengths(const ow_slot *c, int first, int64_t **lengths) noexcept:
     """Return whether the dimensions of a slot from ``first`` on have some lengths; go past them.
 
-    A length of -1 stands for any, one of -1 - n for at most n.
+    A length of -1 stands for any.
     """
     cdef int d
     for d in range(first, c.ndim):
-        if c.shape[d] != lengths[0][0] and (
-                lengths[0][0] >= 0 or -1 - lengths[0][0] < c.shape[d] and lengths[0][0] < -1):
+        if lengths[0][0] >= 0 and c.shape[d] != lengths[0][0]:
             return False
         lengths[0] += 1
     return True
