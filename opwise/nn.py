@@ -1,8 +1,9 @@
 """Neural networks, under the names of today: activations, losses, convolutions, pooling.
 
 Each is the function that Theano has in ``tensor.nnet``, ``tensor.signal.pool`` or ``tensor``.
-``softmax`` and ``log_softmax`` are of each row of a matrix. Images have the axes (batch, channel,
-row, column), and convolutions flip their filters unless ``filter_flip=False`` is given.
+``softmax`` and ``log_softmax`` are of each row of a matrix, or along an ``axis``. Images have the
+axes (batch, channel, row, column), and convolutions flip their filters unless
+``filter_flip=False`` is given.
 """
 
 from __future__ import annotations

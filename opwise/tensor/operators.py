@@ -24,7 +24,7 @@ from opwise.tensor.elsewhere import method_hint
 from opwise.tensor.extra_ops import cumprod, cumsum, repeat, searchsorted
 from opwise.tensor.functions import mod_check
 from opwise.tensor.knownvalues import get_scalar_constant_value, get_vector_length
-from opwise.tensor.products import dot
+from opwise.tensor.products import dot, matmul
 from opwise.tensor.selection import choose, compress, nonzero, nonzero_values
 from opwise.tensor.sort import argsort, sort
 from opwise.tensor.subtensor import getitem, take
@@ -568,7 +568,7 @@ class _tensor_py_operators(_Base):
 
 def _product(left: TensorLike, right: TensorLike) -> Any:
     try:
-        return dot(left, right)
+        return matmul(left, right)
     except AsTensorError:
         return NotImplemented
 

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from opwise.graph.variable import Variable
+from opwise.tensor.assertion import Assert
 from opwise.tensor.blas import batched_dot as blas_batched_dot
+from opwise.tensor.creation import alloc
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.dot import _dot
 from opwise.tensor.elemwise import elemwise
@@ -22,7 +24,7 @@ from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.type import TensorType
 from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable
 
-__all__ = ["batched_dot", "batched_tensordot", "cov", "dot", "outer", "tensordot"]
+__all__ = ["batched_dot", "batched_tensordot", "cov", "dot", "matmul", "outer", "tensordot"]
 
 
 def dot(l: TensorLike, r: TensorLike) -> Tensor:  # noqa: E741 (the legacy names of the arguments)
@@ -47,6 +49,74 @@ def dot(l: TensorLike, r: TensorLike) -> Tensor:  # noqa: E741 (the legacy names
     if x.type.ndim > 2 or y.type.ndim > 2:
         return tensordot(x, y, [[x.type.ndim - 1], [max(0, y.type.ndim - 2)]])
     return _dot(x, y)
+
+
+def matmul(x: TensorLike, y: TensorLike) -> Tensor:
+    """Return the product of the last two dimensions of ``x`` and ``y``; the others broadcast.
+
+    It is that of ``numpy.matmul``, and what ``x @ y`` is. Of scalars, vectors and matrices it is
+    ``dot``. A vector is a row if it is x, a column if it is y, and has no dimension in the result.
+    A dimension is broadcast if its type says that its length is 1. At run time AssertionError if
+    lengths that broadcast differ, and what ``dot`` and ``batched_dot`` raise.
+    """
+    if not isinstance(x, Variable) or isinstance(x.type, TensorType):
+        if not isinstance(y, Variable) or isinstance(y.type, TensorType):
+            return _of_stacks(as_tensor_variable(x), as_tensor_variable(y))
+    return dot(x, y)
+
+
+def _of_stacks(x: Tensor, y: Tensor) -> Tensor:
+    if y.type.ndim <= 2:
+        return dot(x, y)
+    if x.type.ndim <= 1:
+        row = _of_stacks(dimshuffle(x, ("x", *range(x.type.ndim))), y)
+        return row if not x.type.ndim else dimshuffle(row, _without(row, -2))
+    behind = max(x.type.ndim, y.type.ndim) - 2
+    own = [(True,) * (behind + 2 - v.type.ndim) + v.type.broadcastable[:-2] for v in (x, y)]
+    if all(own[1]):
+        return _of_stacks(*_aligned(x, y, behind, keep_y=False))
+    if all(own[0]):  # one matrix, times each of those of y
+        x, y = _aligned(x, y, behind, keep_x=False)
+        return _swapped(dot(_swapped(y), _swapped(x)))
+    x, y = _aligned(x, y, behind)
+    lengths = [shape_of(x)[d] if y.type.broadcastable[d] else shape_of(y)[d] for d in range(behind)]
+    if behind > 1:
+        same = [
+            elemwise("eq")(shape_of(x)[d], shape_of(y)[d])
+            for d in range(behind)
+            if x.type.broadcastable[d] == y.type.broadcastable[d]
+        ]
+        x = Assert("matmul: x and y have dimensions of other lengths before the last two")(x, *same)
+    stacks = []
+    for v, ones in ((x, own[0]), (y, own[1])):
+        if own[0] != own[1] and any(ones):
+            v = alloc(v, *lengths, shape_of(v)[-2], shape_of(v)[-1])
+        count = reduce(elemwise("mul"), lengths)
+        stacks.append(reshape(v, (count, shape_of(v)[-2], shape_of(v)[-1]), ndim=3))
+    product = blas_batched_dot(*stacks)
+    return reshape(product, (*lengths, shape_of(x)[-2], shape_of(y)[-1]), ndim=behind + 2)
+
+
+def _aligned(
+    x: Tensor, y: Tensor, behind: int, keep_x: bool = True, keep_y: bool = True
+) -> list[Tensor]:
+    """Return stacks with as many dimensions before the last two, or none for those not kept."""
+    made = []
+    for v, keep in ((x, keep_x), (y, keep_y)):
+        ndim = v.type.ndim
+        order = ("x",) * (behind + 2 - ndim), range(ndim)
+        made.append(dimshuffle(v, (*order[0], *order[1]) if keep else (ndim - 2, ndim - 1)))
+    return made
+
+
+def _swapped(x: Tensor) -> Tensor:
+    *others, row, column = range(x.type.ndim)
+    return dimshuffle(x, (*others, column, row))
+
+
+def _without(x: Tensor, d: int) -> list[int]:
+    """Return the order of the dimensions of x but for one."""
+    return [k for k in range(x.type.ndim) if k != d % x.type.ndim]
 
 
 def cov(

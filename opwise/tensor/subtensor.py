@@ -487,8 +487,7 @@ def getitem(x: Any, args: Any) -> Tensor:
         args = (args,)
     items = [_item(a) for a in args]
     items = _without_ellipsis(x, items)
-    if any(isinstance(getattr(a, "type", None), NoneTypeT) for a in args):
-        # unlike None, which drops them: see _with_new_dimensions
+    if any(item is None for item in items):
         items += [slice(None)] * (x.type.ndim - sum(map(_dims_taken, items)))
     if any(_is_mask(i) for i in items):
         return advanced_boolean_subtensor(x, *items)
@@ -625,11 +624,7 @@ def _view(x: Tensor, items: Sequence[Any]) -> Tensor:
 
 
 def _with_new_dimensions(items: Sequence[Any]) -> tuple[list[int | str], list[Any]]:
-    """Return (the order for a DimShuffle that inserts the Nones, the indices without them).
-
-    Dimensions after the last index are dropped, as in Theano; DimShuffle raises an error if they
-    are not broadcastable.
-    """
+    """Return (the order for a DimShuffle that inserts the Nones, the indices without them)."""
     order: list[int | str] = []
     rest, dim = [], 0
     for item in items:

@@ -258,6 +258,8 @@ DIFFERENCES = (
         "accepted, where Theano refuses",
         {
             "broadcast.variable_protocol:x @ x": 0,
+            "broadcast.dimshuffle:v[None]": "TF",
+            "indexing.refused_while_building:v[None]": "TensorType(float64, row)",
             "broadcast.shaping:reshape join": "TFF",
             "broadcast.rebroadcast:as_tensor_variable ndim": "TF",
             "values.shapes:reshape by another": {

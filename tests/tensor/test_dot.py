@@ -275,6 +275,39 @@ def test_batched_dot_upcasts_and_needs_a_batch(run):
         run(batched_dot(x, y), {x: np.ones((2, 1, 2), "float32"), y: np.ones((3, 2, 1))})
 
 
+@pytest.mark.parametrize(
+    "left, right",
+    [
+        ((4, 5), (5, 2)), ((5,), (5,)), ((3, 4, 5), (5, 2)), ((4, 5), (3, 5, 2)), ((5,), (3, 5, 2)),
+        ((3, 4, 5), (5,)), ((3, 4, 5), (3, 5, 2)), ((2, 3, 4, 5), (2, 3, 5, 2)),
+        ((2, 3, 4, 5), (3, 5, 2)), ((1, 4, 5), (3, 5, 2)), ((2, 1, 4, 5), (2, 3, 5, 2)),
+        ((2, 1, 4, 5), (1, 3, 5, 2)), ((2, 3, 4, 5), (1, 1, 5, 2)), ((2, 3, 0, 5), (2, 3, 5, 1)),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+def test_products_of_stacks_are_those_of_numpy(left, right, dtype, check_gradient):
+    x, y = (tensor_type(dtype, tuple(n == 1 for n in shape))() for shape in (left, right))
+    random = np.random.RandomState(0)
+    a, b = (random.randint(-9, 9, shape).astype(dtype) for shape in (left, right))
+    found = function([x, y], [x @ y, T.matmul(a, y)])(a, b)
+    for one in found:
+        np.testing.assert_array_equal(one, a @ b)
+        assert one.dtype == dtype
+    if dtype == "float64" and a.size:
+        patterns = [v.type.broadcastable for v in (x, y)]
+        check_gradient(T.matmul, a / 9, b / 9, patterns=patterns)
+
+
+def test_stacks_of_other_lengths_do_not_multiply():
+    x, y = T.dtensor4s("x", "y")
+    f = function([x, y], x @ y)
+    with pytest.raises(AssertionError, match="dimensions of other lengths before the last two"):
+        f(np.ones((2, 3, 4, 5)), np.ones((3, 2, 5, 4)))
+    x = T.dtensor3("x")
+    with pytest.raises(ValueError, match="Shapes do not fit"):
+        function([x], x @ x)(np.ones((2, 3, 4)))
+
+
 @pytest.mark.parametrize("mode", ["FAST_COMPILE", "FAST_RUN", "DEBUG_MODE", ProfileMode()])
 @pytest.mark.parametrize("options", [{}, {"bias": True}, {"ddof": 0}, {"rowvar": False}])
 def test_covariances_are_those_of_numpy(options, mode):

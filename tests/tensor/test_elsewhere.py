@@ -61,7 +61,7 @@ def said(place, name):
         (theano, "vector", "vector is theano.tensor.vector."),
         (T, "concat", "Write T.concatenate([x, y], axis)."),
         (TT, "concat", "Write T.concatenate([x, y], axis)."),
-        (T, "matmul", "Write T.dot(x, y), or T.batched_dot"),
+        (T, "bmm", "Write T.batched_dot(x, y)."),
         (TT.nnet, "gelu", "Write x * 0.5 * (1 + T.erf"),
         (T, "vectr", "Did you mean vector?"),
         (T, "mena", "Did you mean mean?"),

@@ -285,13 +285,19 @@ def test_patterns_of_a_row_indexed(index, pattern):
         (tensor("float64", 1), TypeError, "index must be integers or a boolean mask"),
         (slice(tensor("float64", 0), None), TypeError, "Expected an integer"),
         (slice(tensor("int64", 1), None), TypeError, "Expected an integer"),
-        (None, ValueError, "You cannot drop a non-broadcastable dimension"),
         ({}, TypeError, "Cannot convert"),
     ],
 )  # fmt: skip
 def test_indices_that_are_refused(index, error, text):
     with pytest.raises(error, match=text):
         tensor("float64", 2, "x")[index]
+
+
+@pytest.mark.parametrize("index", [None, (None, 1), (1, None), (None, None, slice(1, None))])
+def test_dimensions_behind_the_last_index_are_kept(run, index):
+    x = tensor("float64", 3, "x")
+    value = np.arange(24.0).reshape(2, 3, 4)
+    np.testing.assert_array_equal(run(x[index], {x: value}), value[index])
 
 
 def test_a_variable_takes_no_assignment():

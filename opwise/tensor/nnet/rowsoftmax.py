@@ -17,6 +17,7 @@ from opwise.graph.variable import Var, Variable
 from opwise.scalar import dtypes
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import elemwise, rough_work
+from opwise.tensor.reduce import max as max_
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.variable import Tensor, TensorLike, TensorOp, as_tensor_variable
 
@@ -275,22 +276,37 @@ softmax_grad = SoftmaxGrad()
 logsoftmax_op = LogSoftmax()
 
 
-def softmax(c: TensorLike) -> Tensor:
+def softmax(c: TensorLike, axis: int | None = None) -> Tensor:
     """Return the softmax of each row of a matrix of floats; a vector is a matrix of one row.
 
-    The result is a matrix of the shape and dtype of ``c``. Raises ValueError for another dtype or
-    number of dimensions; warns if rows are known to have length 1.
-    """
-    return softmax_op(c)
-
-
-def logsoftmax(c: TensorLike) -> Tensor:
-    """Return the logarithm of the softmax of each row; a vector is a matrix of one row.
-
-    The result is a matrix of the shape and dtype of ``c``, which has floats. Raises ValueError for
+    axis: the axis along which the results add up to 1, of a tensor of any rank. The result has the
+    shape and dtype of ``c``. Raises ValueError for an axis that c has not, and without an axis for
     another dtype or number of dimensions; warns if rows are known to have length 1.
     """
-    return logsoftmax_op(c)
+    if axis is None:
+        return softmax_op(c)
+    e = elemwise("exp")(_below_largest(c, axis))
+    return e / sum_(e, axis=axis, keepdims=True)
+
+
+def logsoftmax(c: TensorLike, axis: int | None = None) -> Tensor:
+    """Return the logarithm of the softmax of each row; a vector is a matrix of one row.
+
+    axis: that along which the exponentials of the results add up to 1, of a tensor of any rank. The
+    result has the shape and dtype of ``c``, which has floats. Raises ValueError for an axis that c
+    has not, and without an axis for another dtype or number of dimensions; warns if rows are known
+    to have length 1.
+    """
+    if axis is None:
+        return logsoftmax_op(c)
+    x = _below_largest(c, axis)
+    return x - elemwise("log")(sum_(elemwise("exp")(x), axis=axis, keepdims=True))
+
+
+def _below_largest(c: TensorLike, axis: int) -> Tensor:
+    """Return c less the largest along an axis, of which exp is at most 1."""
+    x = as_tensor_variable(c)
+    return x - max_(x, axis=axis, keepdims=True)
 
 
 def softmax_graph(c: Any) -> Tensor:

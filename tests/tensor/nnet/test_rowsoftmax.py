@@ -109,6 +109,21 @@ def test_logsoftmax(run):
     assert run(logsoftmax(x), {x: np.zeros((0, 2))}).shape == (0, 2)
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("ndim", [1, 3])
+def test_softmax_along_an_axis(run, axis, ndim):
+    x = T.TensorType("float64", (False,) * ndim)("x")
+    axis = axis if ndim > 1 else 0
+    value = 100 * np.random.RandomState(0).normal(size=(4, 3, 5)[:ndim])
+    e = np.exp(value - value.max(axis, keepdims=True))
+    expected = e / e.sum(axis, keepdims=True)
+    found, logs = run([softmax(x, axis=axis), logsoftmax(x, axis)], {x: value})
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(np.exp(logs), expected, rtol=1e-10)
+    with pytest.raises(ValueError, match="Not enough dimensions on x"):
+        softmax(x, axis=3)
+
+
 def test_softmax_graph(run, dump):
     x = T.dmatrix("x")
     out = softmax_graph(x)
