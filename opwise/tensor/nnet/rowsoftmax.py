@@ -48,10 +48,10 @@ def _as_rows(x: TensorLike) -> Tensor:
     """Return ``x`` as a matrix; a vector becomes a single row. Raises ValueError for others."""
     x = as_tensor_variable(x)
     if not is_float(x, 1, 2):
-        raise ValueError(
-            f"x must be 1-d or 2-d tensor of floats. Got {x.type}: cast it to floatX, and "
-            "reshape it to a matrix with a row for each distribution (x.reshape or x.flatten)"
-        )
+        do = "give the axis of the distributions, as in softmax(x, axis=-1)"
+        if x.type.dtype not in dtypes.FLOATS:
+            do = "cast it to floatX"
+        raise ValueError(f"x must be 1-d or 2-d tensor of floats. Got {x.type}: {do}")
     if x.type.broadcastable[-1]:
         warnings.warn(
             f"the softmax of {x} runs over a dimension of length 1, so it is 1 everywhere",
