@@ -47,6 +47,7 @@ from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.gathered import Gathered
+from opwise.tensor.join import Join
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.reduce import Argmax, CAReduce, MaxAndArgmax
 from opwise.tensor.shape import Rebroadcast, Shape, Shape_i
@@ -586,6 +587,24 @@ def filled(p: Builder, node: Apply, value: Any, *numbers: Slots) -> Each:
             p, value, [zero if one else i for i, one in zip(index[behind:], ones, strict=True)]
         ),
     )  # fmt: skip
+
+
+@on_memory(Join)
+def _joined(p: Builder, node: Apply, axis: Slots, *values: Any) -> Held:
+    d = int(p.number(axis)) % node.outputs[0].type.ndim
+    every = [lengths(p, x) for x in values]
+    for others in every[1:]:
+        for k, (n, m) in enumerate(zip(every[0], others, strict=True)):
+            if k != d:
+                p.check_equal(n, m)
+    starts = [p.literal(0)]
+    for given in every:
+        starts.append(p.one("add", starts[-1], given[d], dtype="int64"))
+    shape = [*every[0][:d], starts[-1], *every[0][d + 1 :]]
+    place = p.scratch(shape, node.outputs[0].type.dtype)
+    for x, start, given in zip(values, starts, every, strict=False):
+        fill(p, place.part(p, d, start, p.literal(1), given[d]), x, same=True)
+    return replace(place, version=p.written(place.operand))
 
 
 @on_memory(Dot, Dot22)

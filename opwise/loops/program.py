@@ -146,8 +146,8 @@ class Held:
             start = p.affine(outer[0], start, outer[1])
             step = p.affine(p.literal(0), step, outer[1])
         parts = (*self.parts[:dim], (start, step, length), *self.parts[dim + 1 :])
-        if p.has_number(step) and not p.is_of_data(length):
-            p.bounds[length] = {(self.operand, dim)}
+        if p.has_number(step) and not p.is_of_data(length) and self.operand < p.n_operands:
+            p.bounds.setdefault(length, {(self.operand, dim)})
         return replace(self, parts=parts)
 
     def element(self, p: Builder) -> int:

@@ -511,7 +511,10 @@ def _repeated(
 ) -> list[Any]:
     """Append a loop that hands on the last rows of states, and numbers of all steps."""
     kept = layout.kept[len(layout.taps) :]
-    if list(layout.kept[: len(layout.taps)]) != layout.rows_before:
+    olds = layout.step_inputs(step.inputs).states
+    #: the states of which all rows are read after the loop
+    whole = [k for k, before in enumerate(layout.rows_before) if layout.kept[k] != before]
+    if any(layout.until or layout.kept[k] is not None or olds[k][0].type.ndim for k in whole):
         raise NotSmall
     if layout.results and (layout.until or any(k is not None for k in kept)):
         raise NotSmall  # how many rows there are is known after the loop
@@ -520,7 +523,6 @@ def _repeated(
         p.check_equal(memory.lengths(p, rows)[0], n)
     carried: list[Any] = []
     indexed = _indexed(step)
-    olds = layout.step_inputs(step.inputs).states
     for (first,), taps, (old_var, *_) in zip(parts.states, layout.taps, olds, strict=True):
         if not isinstance(first, np.ndarray) or (taps == (1,) and old_var in indexed):
             if taps != (1,):
@@ -543,6 +545,13 @@ def _repeated(
     if any(var.type.ndim for var in made):
         raise NotSmall
     collected = [p.scratch([n], var.type.dtype) for var in made]
+    rows_of: dict[int, Held] = {}
+    for k in whole:
+        before = p.literal(layout.rows_before[k])
+        first = memory.in_registers(p, parts.states[k][0], (layout.rows_before[k],))
+        rows_of[k] = p.scratch([p.one("add", n, before)], olds[k][0].type.dtype)
+        for j, slot in enumerate(_flat(first)):
+            rows_of[k].at(p, 0, p.literal(j)).write(p, slot)
     known = int(p.number(n_steps)) if p.has_number(n) else None
     t = p.mark(Opens(known), [] if known is not None else [n], "int64")
     p.counters[t] = n
@@ -567,14 +576,18 @@ def _repeated(
     memory.settle(p, settled)
     for of, value in zip(collected, out.results, strict=True):
         of.at(p, 0, t).write(p, int(value))
+    for k, of in rows_of.items():
+        (value,) = out.states[k]
+        place = p.one("add", t, p.literal(layout.rows_before[k]))
+        of.at(p, 0, place).write(p, int(memory.in_registers(p, value, ())))
     if len(p.leaves) > leaves or not all(isinstance(c, np.ndarray) for c in out.condition):
         raise NotSmall
     flat = [s for of in carried if isinstance(of, np.ndarray) for s in _flat(of)]
     args = [*flat, *(s for value in after for s in _flat(value)), *map(int, out.condition)]
     p.mark(Closes(len(flat)), args, "int64")
-    every = [*carried, *collected]
+    every = [*(rows_of.get(k, of) for k, of in enumerate(carried)), *collected]
     p.writable = around
-    for of in collected:
+    for of in (*rows_of.values(), *collected):
         p.written(of.operand)
     return [
         replace(of, version=p.versions[of.operand]) if isinstance(of, Held) else of for of in every

@@ -788,3 +788,46 @@ def test_small_matrices_run_in_the_function_by_the_number_of_their_elements():
         found, steps = steps_of_the_vm(f, np.zeros(shape))
         assert steps == left
         np.testing.assert_allclose(found, np.full(shape, 2 - 2.0**-19))
+
+
+def test_rows_of_a_table_are_joined_from_all_numbers_of_an_inner_loop():
+    """The edit distance, as two scans write it."""
+    a, b = T.lvectors("a", "b")
+
+    def of_row(letter, i, before, b):
+        least = T.minimum(before[:-1] + T.neq(b, letter), before[1:] + 1)
+        row = scan(lambda m, left: T.minimum(m, left + 1), least, i)[0]
+        return T.concatenate([i.reshape((1,)), row])
+
+    first = T.arange(b.shape[0] + 1)
+    rows, _ = scan(of_row, [a, T.arange(1, a.shape[0] + 1)], first, b)
+    f = function([a, b], rows)
+    x, y = RNG.randint(0, 3, 25), RNG.randint(0, 3, 9)
+    found, steps = steps_of_the_vm(f, x, y)
+    assert steps == 0
+    table = distance(x, y)
+    np.testing.assert_array_equal(found, table[1:])
+
+
+def test_arrays_are_joined_in_the_function():
+    x, y = T.dmatrices("x", "y")
+
+    def step(i, v):
+        both = T.concatenate([v[:, :1] + i, y, v[:, 2:]], axis=1)
+        return both[:, : v.shape[1]], both.sum()
+
+    (states, sums), _ = scan(step, T.arange(20), [x, None])
+    f = function([x, y], [states[-1], sums])
+    v, w = RNG.rand(3, 5), RNG.rand(3, 2)
+    for columns in (2, 3):
+        w = RNG.rand(3, columns)
+        expected, totals = v, []
+        for i in range(20):
+            both = np.concatenate([expected[:, :1] + i, w, expected[:, 2:]], 1)
+            expected = both[:, :5]
+            totals.append(both.sum())
+        found, given = f(v, w)
+        np.testing.assert_allclose(found, expected)
+        np.testing.assert_allclose(given, totals)
+    with pytest.raises(ValueError, match="Shapes do not fit"):
+        f(v, RNG.rand(4, 2))

@@ -368,13 +368,21 @@ def test_the_vm_runs_inner_loops_that_no_c_function_does():
     assert steps(lambda x, total: cube_root(x, total, n)) == 0
     assert steps(lambda x, total: last_of(lambda a, x: a * x, total, many // 100, x)) == 0
     assert steps(lambda x, total: last_of(lambda a, x: a * 0.5 + x, total, many, x)) == 40
-    sums = scan(lambda x, total: scan(lambda a: a / 2, outputs_info=x, n_steps=20)[0].sum(),
-                v, [v[0] * 0])[0]  # fmt: skip
+
+    def sums(first):
+        def halves(x, total):
+            return scan(lambda a: a / 2, outputs_info=first(x), n_steps=20)[0].sum()
+
+        return function([v], scan(halves, v, [v[0] * 0])[0])
+
     outputs, _ = scan(lambda x, total: cube_root(x, total, n), v, [v[0] * 0])
     with pytest.raises(IndexError):  # no step, so no last row
         function([v, n], outputs)(np.ones(40), 0)
-    # all rows of a state are too many
-    assert steps_of_the_vm(function([v], sums), np.ones(40))[1] == 40
+    found, in_vm = steps_of_the_vm(sums(lambda x: x), np.ones(40))
+    assert in_vm == 0
+    np.testing.assert_allclose(found, [1 - 0.5**20] * 40)
+    # all rows of vectors are too many
+    assert steps_of_the_vm(sums(lambda x: T.stack([x, x])), np.ones(40))[1] == 40
 
 
 def test_loops_around_loops_need_no_state_of_their_own():
