@@ -318,7 +318,8 @@ def _moved(p: Builder, node: Apply, x: Any) -> Any:
     fixed = list(x.fixed)
     for d, dim in enumerate(x.dims):
         if d not in order and dim is not None:
-            fixed[dim] = p.literal(0)  # its type says that it has one element
+            part = x.parts[dim]  # its type says that it has one element
+            fixed[dim] = p.literal(0) if part is None else part[0]
     dims = tuple(x.dims[o] if isinstance(o, int) else None for o in order)
     return replace(x, fixed=tuple(fixed), dims=dims)
 

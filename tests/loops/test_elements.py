@@ -831,3 +831,14 @@ def test_arrays_are_joined_in_the_function():
         np.testing.assert_allclose(given, totals)
     with pytest.raises(ValueError, match="Shapes do not fit"):
         f(v, RNG.rand(4, 2))
+
+
+def windows_of_one(x, w):
+    out = np.empty((x.shape[0], x.shape[1], w.shape[1]))
+    for i in range(x.shape[1]):
+        out[:, i, :] = (x[:, i : i + 1, :, None] * w[None, None]).sum((1, 2))
+    return out
+
+
+def test_a_dimension_that_is_dropped_is_that_of_a_part():
+    agrees(windows_of_one, RNG.rand(3, 6, 5), RNG.rand(5, 4))
