@@ -234,11 +234,12 @@ class Repeated:
         separated = self.one_by_one or looks_always or not self.is_innermost
         separate = [_SEPARATE] if separated or (looks and self.conditions) else []
         body = [*separate, *self.body, *after]
-        # vectors of elements that lie apart are no gain
-        if self.sums and not separate and all(one.is_side_by_side for one in self.accesses):
-            before.append(f'_Pragma("omp simd reduction(+ : {", ".join(self.sums)})")')
-        elif not self.sums and not separate and self.is_independent:
-            before.append(_IVDEP)
+        # vectors of elements that lie apart are no gain, and compilers do less for such a loop
+        if not separate and all(one.is_side_by_side for one in self.accesses):
+            if self.sums:
+                before.append(f'_Pragma("omp simd reduction(+ : {", ".join(self.sums)})")')
+            elif self.is_independent:
+                before.append(_IVDEP)
         yield from texts([*before, self.head, body, "}"], depth, twice, looks, instead)
 
 
