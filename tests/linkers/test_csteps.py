@@ -1100,7 +1100,7 @@ ELSEWHERE = {
 #: packages whose Ops these files try
 _TRIED_THERE = (
     "opwise.tensor.nnet", "opwise.tensor.linalg", "opwise.tensor.conv", "opwise.tensor.ifelse",
-    "opwise.sparse", "opwise.loops", "opwise.tensor.random.raw_random", "opwise.tensor.rowwise",
+    "opwise.sparse", "opwise.loops", "opwise.tensor.random", "opwise.tensor.rowwise",
 )  # fmt: skip
 
 
