@@ -55,9 +55,10 @@ def matmul(x: TensorLike, y: TensorLike) -> Tensor:
     """Return the product of the last two dimensions of ``x`` and ``y``; the others broadcast.
 
     It is that of ``numpy.matmul``, and what ``x @ y`` is. Of scalars, vectors and matrices it is
-    ``dot``. A vector is a row if it is x, a column if it is y, and has no dimension in the result.
-    A dimension is broadcast if its type says that its length is 1. At run time AssertionError if
-    lengths that broadcast differ, and what ``dot`` and ``batched_dot`` raise.
+    ``dot``. A vector is a row if it is x, a column if it is y, and has no dimension in the result,
+    whose dtype is the upcast of both. A dimension is broadcast if its type says that its length is
+    1. At run time AssertionError if lengths that broadcast differ, and what ``dot`` and
+    ``batched_dot`` raise.
     """
     if not isinstance(x, Variable) or isinstance(x.type, TensorType):
         if not isinstance(y, Variable) or isinstance(y.type, TensorType):
