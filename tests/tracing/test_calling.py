@@ -243,6 +243,7 @@ def test_new_arrays_by_their_class():
         over(1.0)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of numpy, since 2.5
 def test_shapes_that_are_set():
     def f(x, i):
         y = x * 2
