@@ -80,13 +80,7 @@ def settle(p: Builder, pairs: Sequence[tuple[Any, Held]]) -> None:
     # one may read what another one overwrites
     moved = [(own(p, value) if reads_another(value) else value, place) for value, place in moved]
     for value, place in sorted(moved, key=lambda pair: not isinstance(pair[0], Each)):
-        place = replace(place, version=p.versions[place.operand])
-        before = p.state()
-        try:
-            put(p, value, place)
-        except Overlaps:
-            p.take_back(before)
-            put(p, own(p, value), place)
+        put(p, value, replace(place, version=p.versions[place.operand]))
 
 
 def put(p: Builder, value: Any, place: Held) -> None:
@@ -204,8 +198,18 @@ def index_slot(p: Builder, value: Any, dtype: str) -> int:
 def fill(p: Builder, place: Held, value: Any, add: bool = False, same: bool = False) -> None:
     """Append the writing of all elements of a view; value broadcasts, and is added if ``add``.
 
-    same: the value is known to have the shape of the view.
+    same: the value is known to have the shape of the view. A value that may be computed of elements
+    that are written before they are read goes to an array of the step first.
     """
+    before = p.state()
+    try:
+        _fill(p, place, value, add, same)
+    except Overlaps:
+        p.take_back(before)
+        _fill(p, place, own(p, value), add, same)
+
+
+def _fill(p: Builder, place: Held, value: Any, add: bool, same: bool) -> None:
     behind = len(place.dims) - (value.ndim if isinstance(value, np.ndarray) else len(value.dims))
     if behind < 0:
         raise NotSmall
@@ -436,13 +440,7 @@ def changed(p: Builder, node: Apply, x: Any, y: Any, *numbers: Slots) -> Held:
     """Append the writing of a part of an array."""
     array = writable(p, x)
     place = _view(p, node.op, array, node.inputs[2:], numbers)
-    add = not node.op.set_instead_of_inc
-    state = p.state()
-    try:
-        fill(p, place, y, add)
-    except Overlaps:
-        p.take_back(state)
-        fill(p, place, own(p, y), add)
+    fill(p, place, y, add=not node.op.set_instead_of_inc)
     return replace(array, version=p.written(array.operand))
 
 

@@ -127,9 +127,9 @@ class Converted:
                 return None
         return tuple(key)
 
-    @functools.cached_property
+    @property
     def _is_alone(self) -> bool:
-        """Whether the function reads nothing that it or others may change."""
+        """Whether the function reads nothing now that it or others may change."""
         code, names = self._function.__code__, self._function.__globals__
         outside = [names[name] for name in code.co_names if name in names]
         for cell in self._function.__closure__ or ():

@@ -133,33 +133,6 @@ enum { OW_DISTRIBUTIONS = sizeof(ow_distributions) / sizeof(ow_distributions[0])
 
 /* --- arrays of numbers ------------------------------------------------------------------------ */
 
-static inline double ow_parameter_at(const ow_slot *c, const char *at)
-{
-    if (c->typenum == OW_DOUBLE_TYPENUM)
-        return *(const double *)at;
-    if (c->typenum == OW_FLOAT_TYPENUM)
-        return *(const float *)at;
-    ow_slot item = *c;
-    item.data = (char *)at;
-    return (double)ow_int(&item);
-}
-
-static inline void ow_put_integer(const ow_slot *z, char *to, int64_t drawn)
-{
-    if (z->typenum == OW_DOUBLE_TYPENUM)
-        *(double *)to = (double)drawn;
-    else if (z->typenum == OW_FLOAT_TYPENUM)
-        *(float *)to = (float)drawn;
-    else if (z->itemsize == 8)
-        *(int64_t *)to = drawn;
-    else if (z->itemsize == 4)
-        *(int32_t *)to = (int32_t)drawn;
-    else if (z->itemsize == 2)
-        *(int16_t *)to = (int16_t)drawn;
-    else
-        *(int8_t *)to = (int8_t)drawn;
-}
-
 /* The parameters of one number after the other: they broadcast to the shape of the numbers. */
 typedef struct ow_given {
     const ow_slot *z;
@@ -173,7 +146,7 @@ typedef struct ow_given {
 static void ow_given_read(ow_given *w)
 {
     for (int k = 0; k < w->n; k++)
-        w->p[k] = ow_parameter_at(w->of[k], w->at[k]);
+        w->p[k] = ow_real_at(w->of[k], w->at[k]);
 }
 
 static void ow_given_begin(ow_given *w, const ow_slot *z, ow_slot **of, int n)

@@ -39,12 +39,7 @@ static void ow_generator_restore(const ow_generator *g, const ow_generator_state
 }
 
 /* A number of an integer type, of float or of double. */
-static inline double ow_parameter(const ow_slot *c)
-{
-    if (c->typenum == OW_DOUBLE_TYPENUM)
-        return *(const double *)c->data;
-    return c->typenum == OW_FLOAT_TYPENUM ? *(const float *)c->data : (double)ow_int(c);
-}
+static inline double ow_parameter(const ow_slot *c) { return ow_real_at(c, c->data); }
 
 /* Numbers that are drawn before the next look for signals. */
 #define OW_DRAW_BLOCK 65536
@@ -233,19 +228,7 @@ static void ow_draw_binomial(const ow_generator *g, const ow_slot *z, int64_t tr
         if (value != b.of)
             ow_set_trials(&b, value);
         const int64_t drawn = ow_successes(&b, &ahead);
-        char *to = z->data + k * z->itemsize;
-        if (z->typenum == OW_DOUBLE_TYPENUM)
-            *(double *)to = (double)drawn;
-        else if (z->typenum == OW_FLOAT_TYPENUM)
-            *(float *)to = (float)drawn;
-        else if (z->itemsize == 8)
-            *(int64_t *)to = drawn;
-        else if (z->itemsize == 4)
-            *(int32_t *)to = (int32_t)drawn;
-        else if (z->itemsize == 2)
-            *(int16_t *)to = (int16_t)drawn;
-        else
-            *(int8_t *)to = (int8_t)drawn;
+        ow_put_integer(z, z->data + k * z->itemsize, drawn);
         for (int d = z->ndim - 1; d >= 0; d--) {
             at += step[d];
             if (++index[d] < z->shape[d])

@@ -325,6 +325,36 @@ static inline int64_t ow_int(const ow_slot *c)
     }
 }
 
+/* A number of an integer type, of float or of double, that lies at `at` and is of the type of a
+ * slot. */
+static inline double ow_real_at(const ow_slot *c, const char *at)
+{
+    if (c->typenum == OW_DOUBLE_TYPENUM)
+        return *(const double *)at;
+    if (c->typenum == OW_FLOAT_TYPENUM)
+        return *(const float *)at;
+    ow_slot item = *c;
+    item.data = (char *)at;
+    return (double)ow_int(&item);
+}
+
+/* Write an integer there. */
+static inline void ow_put_integer(const ow_slot *c, char *at, int64_t value)
+{
+    if (c->typenum == OW_DOUBLE_TYPENUM)
+        *(double *)at = (double)value;
+    else if (c->typenum == OW_FLOAT_TYPENUM)
+        *(float *)at = (float)value;
+    else if (c->itemsize == 8)
+        *(int64_t *)at = value;
+    else if (c->itemsize == 4)
+        *(int32_t *)at = (int32_t)value;
+    else if (c->itemsize == 2)
+        *(int16_t *)at = (int16_t)value;
+    else
+        *(int8_t *)at = (int8_t)value;
+}
+
 /* A set of alternatives: bits, from the first word that is not 0 to the last one. */
 typedef struct ow_guard {
     const uint64_t *words;
