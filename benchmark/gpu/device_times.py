@@ -159,6 +159,21 @@ def softmax_gradient(n):
     return Workload("gradient of softmax", 0.85, make, torch_, bytes=12 * n * n)
 
 
+def layer_norm(n):
+    def make(mode):
+        x = opwise.shared(numbers((n, n)))
+        centred = x - x.mean(axis=1, keepdims=True)
+        out = centred / T.sqrt(T.sqr(centred).mean(axis=1, keepdims=True) + np.float32(1e-5))
+        return opwise.function([], opwise.Out(out, borrow=True), mode=mode)
+
+    def torch_(torch):
+        x = torch.tensor(numbers((n, n)), device="cuda")
+        f = torch.compile(lambda x: torch.layer_norm(x, (n,)), mode="reduce-overhead")
+        return lambda: f(x)
+
+    return Workload("normalized rows", 0.85, make, torch_, bytes=8 * n * n)
+
+
 def product(n, dtype="float32", tf32=False):
     def make(mode):
         x, y = (opwise.shared(numbers((n, n), dtype)) for _ in range(2))
@@ -237,8 +252,8 @@ def workloads(quick):
     n, side = (10_000, 64) if quick else (100_000_000, 8192)
     return [
         elementwise(n), transposed(side), reduction(n), cumulated(n), draws(n), softmax(side),
-        softmax_gradient(side), product(side), product(side, tf32=True), product(side, "float16"),
-        perceptron(20, 32 if quick else 512), profiled(n),
+        softmax_gradient(side), layer_norm(side), product(side), product(side, tf32=True),
+        product(side, "float16"), perceptron(20, 32 if quick else 512), profiled(n),
     ]  # fmt: skip
 
 

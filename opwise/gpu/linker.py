@@ -44,8 +44,8 @@ class CupyLinker(Linker):
     #: kernels compute one sum each, convolutions without elementwise work, and read no elements at
     #: indices between others
     incompatible = (
-        "share_reduction_loops", "sums_of_deviations", "row_fusion", "window_sums",
-        "conv_elemwise_fusion", "gather_fusion",
+        "share_reduction_loops", "sums_of_deviations", "window_sums", "conv_elemwise_fusion",
+        "gather_fusion",
     )  # fmt: skip
 
     def __init__(

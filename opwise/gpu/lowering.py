@@ -27,7 +27,7 @@ _MODULES = (
     "opwise.gpu.kernels.lowerings.elementwise",
     "opwise.gpu.kernels.lowerings.creation",
     "opwise.gpu.kernels.lowerings.reductions",
-    "opwise.gpu.kernels.lowerings.softmax",
+    "opwise.gpu.kernels.lowerings.rows",
     "opwise.gpu.kernels.lowerings.indexing",
     "opwise.gpu.kernels.lowerings.random",
     "opwise.gpu.kernels.lowerings.images",

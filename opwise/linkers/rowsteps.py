@@ -68,14 +68,18 @@ def rowwise(node: Apply, kernels: Kernels) -> CStep | None:
 
 
 def row_program(node: Apply) -> RowProgram:
-    """Return the program of a Rowwise Apply."""
-    program = RowProgram(
+    """Return the program that runs a Rowwise Apply in C."""
+    return rowrewrites.rewritten(program_of(node))
+
+
+def program_of(node: Apply) -> RowProgram:
+    """Return the program that a Rowwise Apply is."""
+    return RowProgram(
         tuple(v.type.dtype for v in node.inputs),
         tuple(map(_row_instruction, node.op.steps)),
         node.op.outs,
         wide_inputs=tuple(not v.type.broadcastable[-1] for v in node.inputs),
     )
-    return rowrewrites.rewritten(program)
 
 
 def _row_instruction(one: Instruction) -> Instruction:

@@ -14,6 +14,7 @@ operands from row to row.
 from __future__ import annotations
 
 import hashlib
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -195,7 +196,7 @@ def body_text(
     type_of = printer.stored if stored else printer.c_type
     parameters += [f"{type_of(d)} *z{k}" for k, (_, d) in enumerate(results)]
     head = f"OW_INLINE void {name}_one({', '.join(parameters)})"
-    return "\n".join([head, "{", *lines, "}"])
+    return "\n".join([*textwrap.wrap(head, 90, subsequent_indent="    "), "{", *lines, "}"])
 
 
 def elemwise_text(

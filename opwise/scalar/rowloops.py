@@ -14,7 +14,7 @@ ow_i64 rows)``: the outputs and the inputs are at ``p``, the bytes from row to r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -47,7 +47,10 @@ struct ow_rows {
 
 
 class OfRow(Mark):
-    """An instruction whose result is one number for each row, of a wide operand if of any."""
+    """An instruction whose result is one number for each row."""
+
+    #: whether its operand is a row of elements, and not one number
+    reads_elements = True
 
 
 class RowFold(OfRow):
@@ -64,6 +67,12 @@ class RowFirst(OfRow):
 
 class RowLength(OfRow):
     """Counts the elements of a row."""
+
+    nin = 0
+
+
+class RowColumn(Mark):
+    """The number of the column of each element, in kernels of devices."""
 
     nin = 0
 
@@ -101,7 +110,8 @@ class RowProgram(Program):
         if len(self.wide_inputs) != len(self.in_dtypes):
             raise IllFormed(f"wide_inputs says not of each input whether it is wide:\n{self}")
         for slot, one in self.numbered():
-            if isinstance(one.op, OfRow | RowWindow) and not all(self.wide[a] for a in one.args):
+            needs = isinstance(one.op, RowWindow) or getattr(one.op, "reads_elements", False)
+            if needs and not all(self.wide[a] for a in one.args):
                 raise IllFormed(f"%{slot} reads one number a row, and needs elements:\n{self}")
         return self
 
@@ -110,8 +120,14 @@ class RowProgram(Program):
         """Whether each slot is a row of elements."""
         wide = list(self.wide_inputs)
         for one in self.instructions:
-            wide.append(not isinstance(one.op, OfRow) and any(wide[a] for a in one.args))
+            reads = not isinstance(one.op, OfRow) and any(wide[a] for a in one.args)
+            wide.append(reads or isinstance(one.op, RowColumn))
         return tuple(wide)
+
+    @cached_property
+    def columns(self) -> frozenset[int]:
+        """The slots that are numbers of columns."""
+        return frozenset(slot for slot, one in self.numbered() if isinstance(one.op, RowColumn))
 
     @cached_property
     def levels(self) -> tuple[int, ...]:
@@ -143,7 +159,7 @@ class RowProgram(Program):
     def nanoseconds(self) -> float:
         """About how long an element takes."""
         moved = sum(np.dtype(d).itemsize for d, w in zip(self.dtypes, self.wide, strict=True) if w)
-        return max(sum(self._cost(slot) for slot in range(len(self.dtypes))), moved / 60)
+        return max(sum(self.cost(slot) for slot in range(len(self.dtypes))), moved / 60)
 
     def text(self, name: str) -> list[str] | None:
         """Return the C definitions, the function last; None if a part of it has no C."""
@@ -234,30 +250,36 @@ class RowProgram(Program):
             stored.difference_update(loop.roots)
         before = loop.level if loop.fold is None else loop.level + 1
         inside = self.closure(loop.roots, (s for s in stored if self.levels[s] < before))
-        read = [a for s in inside for a in self.instructions[s - len(self.in_dtypes)].args]
-        takes = list(dict.fromkeys((*read, *loop.roots)))
-        takes = [s for s in takes if s not in set(inside)]
-        places = {s: i for i, s in enumerate((*takes, *inside))}
-        instructions = []
-        for slot in inside:
-            one = self.instructions[slot - len(self.in_dtypes)]
-            instructions.append(one._replace(args=tuple(places[a] for a in one.args)))
-        outs = [places[s] for s in loop.roots]
-        if not instructions:  # it reduces what lies in memory
-            instructions = [
+        takes, program = self.part(inside, loop.roots)
+        if not inside:  # it reduces what lies in memory
+            instructions = (
                 Instruction(cast_op(self.dtypes[s]), (i,), self.dtypes[s])
                 for i, s in enumerate(takes)
-            ]
-            outs = [len(takes) + o for o in outs]
+            )
+            outs = tuple(len(takes) + o for o in program.outs)
+            program = replace(program, instructions=tuple(instructions), outs=outs)
+        return takes, program
+
+    def read_by(self, inside: Sequence[int], outs: Iterable[int]) -> list[int]:
+        """Return the slots that computed ones, or results, need besides those."""
+        read = (a for s in inside for a in self.instructions[s - len(self.in_dtypes)].args)
+        return [s for s in dict.fromkeys((*read, *outs)) if s not in inside]
+
+    def part(self, inside: Sequence[int], outs: Sequence[int]) -> tuple[list[int], Program]:
+        """Return (slots that are read, the program on them) that computes some slots, in order."""
+        takes = self.read_by(inside, outs)
+        places = {s: i for i, s in enumerate((*takes, *inside))}
+        computed = (self.instructions[slot - len(self.in_dtypes)] for slot in inside)
+        instructions = (one._replace(args=tuple(places[a] for a in one.args)) for one in computed)
         in_dtypes = tuple(self.dtypes[s] for s in takes)
-        return takes, Program(in_dtypes, tuple(instructions), tuple(outs))
+        return takes, Program(in_dtypes, tuple(instructions), tuple(places[s] for s in outs))
 
     @cached_property
     def windows(self) -> dict[int, Instruction]:
         """The sums of neighbours, by slot. Both their operands and they are in memory."""
         return {slot: one for slot, one in self.numbered() if isinstance(one.op, RowWindow)}
 
-    def _cost(self, slot: int) -> float:
+    def cost(self, slot: int) -> float:
         """Return about how many nanoseconds a slot takes for each element."""
         one = self.instruction(slot)
         if one is None or (not self.wide[slot] and not isinstance(one.op, RowFold)):
@@ -301,7 +323,7 @@ class RowProgram(Program):
         kept = sorted(stored)
         for slot in sorted(users):
             one = self.instructions[slot - len(self.in_dtypes)]
-            cost = self._cost(slot) + sum(again.get(a, 0.0) for a in one.args)
+            cost = self.cost(slot) + sum(again.get(a, 0.0) for a in one.args)
             if not isinstance(one.op, Mark) and not loops.is_cheap([one]):
                 cost = np.inf
             again[slot] = cost

@@ -11,8 +11,9 @@ from opwise import Constant
 from opwise.gpu.kernels.kernel import Layout
 from opwise.tensor import TensorType
 
-# the modules beside this one, and the cases of the scalar table's tests
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "scalar")]
+# the modules beside this one, and the cases of other tests
+_TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(_TESTS / each) for each in ("gpu", "scalar", "optimizers/rules")]
 
 from kernel_cases import made  # noqa: E402
 from simulated import DEVICE, Simulated, computed, known  # noqa: E402

@@ -1,6 +1,9 @@
 """Applys of every kind that has kernels: their texts are compiled, and some are golden files."""
 
+from rowwise_cases import PROGRAMS
+
 import opwise.tensor as T
+from opwise import function
 from opwise.gpu.kernels.cudatext import ScalarProgram
 from opwise.gpu.kernels.kernel import Implementation, Kernel
 from opwise.gpu.kernels.loop_rows import copy_rows
@@ -48,6 +51,7 @@ from opwise.tensor.nnet import (
 )
 from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
 from opwise.tensor.reduce import All
+from opwise.tensor.rowwise import Rowwise
 from opwise.tensor.signal.pool import AveragePoolGrad, MaxPoolGrad, MaxPoolRop, Pool
 
 
@@ -96,6 +100,17 @@ def every_row(dtype):
     ]
 
 
+def rowwise(name, dtype, ndim=2):
+    """Return the results of the fused loop over rows of a program of ``rowwise_cases``."""
+    matrices, vectors, build = PROGRAMS[name]
+    inputs = [tensor(dtype, ndim) for _ in range(matrices)]
+    inputs += [tensor(dtype, 1) for _ in range(vectors)]
+    linked = function(inputs, build(*inputs), mode="FAST_RUN").linked
+    (fused,) = [node for node in linked.order if isinstance(node.op, Rowwise)]
+    given = [tensor(v.type.dtype, v.type.broadcastable) for v in fused.inputs]
+    return fused.op(*given, return_list=True)[0]
+
+
 def convolutions(dtype, ndim=2, **options):
     """Return the variables of a convolution and of its gradients, by kernels and by images.
 
@@ -139,6 +154,8 @@ def cases():
         "cumulated": cumsum(x, 1),
         "cumulated halves": cumprod(half, 0),
         "cumulated truth": cumsum(tensor("bool", 3)),
+        "layer norm": rowwise("layer norm", "float32"),
+        "gradient of a layer norm": rowwise("layer norm's gradient", "float64"),
         "softmax": softmax_op(x),
         "softmax of halves": softmax_op(half),
         "softmax with bias": softmax_with_bias(x, b),

@@ -34,7 +34,7 @@ FILES = {
     ],
     "argmax": [("argmax", "rows_strided")],
     "sparse": [("sparse product", "csr_product")],
-    "softmax": [("softmax", "softmax_vectors"), ("softmax", "softmax_long")],
+    "rows": [("softmax", "softmax_vectors"), ("softmax", "softmax_1"), ("layer norm", "fused")],
     "cross_entropy": [("cross entropy", "xent")],
     "advanced_indices": [
         ("pick", "pick"),

@@ -63,6 +63,20 @@ def test_the_same_results_as_on_the_cpu(mode):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
+def test_rows_are_normalized_by_one_kernel(mode):
+    """Reductions of rows, and the work on them, are one Apply and one launch."""
+    x, g = T.fmatrices("x", "g")
+    centred = x - x.mean(axis=1, keepdims=True)
+    out = centred / T.sqrt(T.sqr(centred).mean(axis=1, keepdims=True) + np.float32(0.1))
+    outputs = [out, T.grad((out * g).sum(), x)]
+    f, h = (opwise.function([x, g], outputs, mode=m) for m in (mode, None))
+    there, here = ops(f)
+    names = [name.partition("{")[0] for name in there]  # beside it: the length of rows, as a float
+    assert names.count("Rowwise") == 1 and not {"Sum", "MapReduce"}.intersection(names) and not here
+    for ours, theirs in zip(f(X, X * 2), h(X, X * 2), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
 def test_a_training_loop_keeps_its_parameters_on_the_device(mode, cupy):
     def trained(mode):
         w, b = (opwise.shared(v, n) for v, n in ((X.copy(), "w"), (Y[0].copy(), "b")))

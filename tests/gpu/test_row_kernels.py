@@ -1,7 +1,11 @@
-"""Softmax, its gradient and cross entropies on the simulated device against ``perform``."""
+"""What works on rows, on the simulated device against ``perform``."""
+
+import re
 
 import numpy as np
 import pytest
+from kernel_cases import rowwise
+from rowwise_cases import PROGRAMS
 from simulated import DEVICE
 
 from opwise.gpu.kernels.kernel import Layout, arguments, error_position
@@ -67,7 +71,7 @@ def labels_of(kernels, name, shape):
     return np.random.default_rng(9).integers(0, min(shape[1], 200), shape[0]).astype(dtype)
 
 
-def check(kernels, name, values, layout=""):
+def check(kernels, name, values, layout="", eps_of_result=16):
     """Compare, in shared memory and without; every order gives the same bits."""
     expected = kernels.expected(name, values)
     for device in (DEVICE, SMALL):
@@ -80,9 +84,9 @@ def check(kernels, name, values, layout=""):
             if e.dtype.kind != "f":
                 np.testing.assert_array_equal(f, e, err_msg=f"{name} {layout}")
                 continue
-            eps = float(np.finfo(e.dtype).eps)
+            close = eps_of_result * float(np.finfo(e.dtype).eps)
             np.testing.assert_allclose(
-                f, e, rtol=16 * eps, atol=16 * eps, err_msg=f"{name} {layout} {device}"
+                f, e, rtol=close, atol=close, err_msg=f"{name} {layout} {device}"
             )
 
 
@@ -177,16 +181,10 @@ def test_labels_that_name_no_column(kernels, name):
 
 def test_more_shared_memory_is_used_where_it_is(kernels):
     """Rows of up to what the device has are read once."""
-    large, x = DEVICE._replace(shared=227 * 1024), numbers("float32", (2, 20_001))
-    found, _ = kernels.run("softmax-float32", [x], device=large)
-    np.testing.assert_allclose(found[0], kernels.expected("softmax-float32", [x])[0], rtol=2e-6)
-    layouts_ = [Layout.of(x)], [Layout.of(found[0])]
-    kinds = [
-        kernels.made["softmax-float32"].plan(*layouts_, device).launches[0]
-        for device in (DEVICE, large)
-    ]
-    assert ["long" in launch.kernel.name for launch in kinds] == [True, False]
-    assert [launch.shared for launch in kinds] == [0, 4 * 20_001]
+    large, x = DEVICE._replace(shared=227 * 1024), Layout.contiguous((70, 20_001), 4)
+    plans = [kernels.made["softmax-float32"].plan([x], [x], device) for device in (DEVICE, large)]
+    assert [len(plan.launches) for plan in plans] == [3, 1]
+    assert plans[1].launches[0].shared == 4 * 20_001
 
 
 def test_which_kernels_are_launched(kernels):
@@ -195,7 +193,9 @@ def test_which_kernels_are_launched(kernels):
 
     assert plan("softmax-float32", (10, 1024)) == ["softmax_vectors"]
     assert plan("softmax-float32", (10, 1023)) == ["softmax"]
-    assert plan("softmax-float32", (3, 50_000)) == ["softmax_long"]
+    # few long rows keep more of a device busy in segments
+    passes = [f"softmax_{k}_vectors" for k in range(3)]
+    assert plan("softmax-float32", (3, 50_000)) == passes
     assert plan("grad-float32", (10, 1024), (10, 1024)) == ["softmax_grad_vectors"]
 
 
@@ -204,5 +204,70 @@ def test_columns_that_lie_far_apart(kernels):
     made = kernels.made["softmax-float32"]
     far = Layout((4, 3), (4, 2**33), 4)
     plan = made.plan([far], [Layout.contiguous((4, 3), 4)], DEVICE)
-    assert plan.launches[0].numbers == (4, 3, 1, 2**31)
+    assert plan.launches[0].numbers == (4, 3, 1, 2**31)  # rows, columns, and the two steps
     arguments(plan.launches[0], lambda array: 16)
+
+
+# --- fused loops over rows ------------------------------------------------------------------------
+
+DTYPES = ("float32", "float64")
+PLACES = [(name, d) for name in PROGRAMS for d in DTYPES]
+
+
+@pytest.fixture(scope="module")
+def fused(simulate):
+    made = {f"{name}-{d}": rowwise(name, d).owner for name, d in PLACES}
+    made |= {
+        f"deep {name}": rowwise(name, "float64", 3).owner for name in ("layer norm", "softmax")
+    }
+    return simulate(made)
+
+
+def values_of(kernels, name, shape):
+    """Return arrays for the inputs of a fused loop whose arrays have this shape."""
+    types = [v.type for v in kernels.nodes[name].inputs]
+    shapes = [[1 if b else n for n, b in zip(shape, t.broadcastable, strict=True)] for t in types]
+    return [numbers(t.dtype, s, k) + 2 for k, (t, s) in enumerate(zip(types, shapes, strict=True))]
+
+
+@pytest.mark.parametrize(("name", "dtype"), PLACES)
+def test_fused_loops(fused, layouts, name, dtype):
+    """In shared memory, and in segments of rows, in every layout."""
+    for shape in [(1, 2), (3, 5), (70, 8), (5, 129), (2, 4100)]:
+        for layout, values in layouts(values_of(fused, f"{name}-{dtype}", shape)):
+            if shape[0] * shape[1] < 1000 or not layout:
+                # one of them multiplies as many numbers as a row has
+                eps = 2**12 if name.startswith("two") else 2**6
+                check(fused, f"{name}-{dtype}", values, (shape, layout), eps)
+
+
+def test_fused_loops_over_more_dimensions(fused, layouts):
+    for name in ("deep layer norm", "deep softmax"):
+        for layout, values in layouts(values_of(fused, name, (3, 4, 9))):
+            check(fused, name, values, layout, 2**6)
+
+
+def test_fused_loops_of_no_elements(fused):
+    for shape in ((0, 5), (4, 0)):
+        check(fused, "layer norm-float32", values_of(fused, "layer norm-float32", shape))
+    name = "smallest and largest-float32"
+    check(fused, name, values_of(fused, name, (0, 5)))
+    with pytest.raises(ValueError, match="zero-size"):
+        fused.run(name, values_of(fused, name, (4, 0)))
+    with pytest.raises(ValueError, match="mismatch"):
+        x, *others = values_of(fused, "layer norm-float32", (4, 6))
+        fused.run("layer norm-float32", [x, *(v[..., :5] for v in others)])
+
+
+def test_a_layer_norm_loads_its_array_once(fused):
+    """What three passes read is held; adjacent rows of few columns have a thread each."""
+    made = fused.made["layer norm-float32"]
+    x, *others = map(Layout.of, values_of(fused, "layer norm-float32", (100, 64)))
+    out = [Layout.contiguous((100, 64), 8)]
+    (launch,) = made.plan([x, *others], out, DEVICE).launches
+    assert launch.shared == launch.block[1] * 64 * 4
+    # by vectors of a batch, by those that are left, and nowhere else
+    assert len(re.findall(r"\(x0 \+|x0\[", launch.kernel.text)) == 2
+    by_columns = x._replace(strides=(4, 400))
+    (launch,) = made.plan([by_columns, *others], out, DEVICE).launches
+    assert launch.block == (1, 64)

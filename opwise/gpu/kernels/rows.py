@@ -1,16 +1,23 @@
-"""Kernels on the rows of matrices: softmax, its logarithm and gradient, cross entropy with labels.
+"""Kernels of row programs: elementwise work and reductions along the rows of arrays.
 
-A group of threads computes a row. If rows fit shared memory, each element is read and written once.
-Rows and columns are 32-bit indices; offsets in memory have 64 bits.
+A group of threads computes a row, in a pass for each reduction that another one waits for. What
+several passes read is held in shared memory, so each element is loaded once. Rows that do not fit
+it, and few long ones, are cut into segments: each pass is a launch then, whose groups begin with
+what the passes before have found of their row. Rows and columns are 32-bit indices; offsets in
+memory have 64 bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from opwise.gpu.kernels import cudatext, layouts
-from opwise.gpu.kernels.cudatext import c_type, for_each, held, load, store, stored
+from opwise.gpu.kernels.cudatext import ScalarProgram, c_type, load, position, store, stored
 from opwise.gpu.kernels.kernel import (
     THREADS,
     Array,
@@ -25,491 +32,577 @@ from opwise.gpu.kernels.kernel import (
     is_used,
     make_kernel,
     with_head,
-)  # fmt: skip
+)
 from opwise.gpu.kernels.reduce import Folding, across
-from opwise.scalar import csource
+from opwise.scalar.program import Instruction
+from opwise.scalar.rowloops import MAX_FREE_COST, OfRow, RowColumn, RowFold, RowProgram, RowWindow
 
+#: a line that declares a constant
+_DECLARED = re.compile(r"const \w+ \*?(\w+) = ")
+#: 32-bit registers for elements that a thread loads before it uses them
+_REGISTERS = 16
 _WARP = 32
 #: bytes of shared memory left for the joins of a block (see ``reduce.across``)
 _FOR_JOINS = 1024
-#: the fewest vectors of a row for each thread of its group
+#: the fewest vectors of a row, or of a segment, for each thread of its group
 _WORTH = 4
+#: how many rows a block computes with a thread for each
+_BESIDE = 64
+#: fewer rows than these are cut into segments, if they are long
+_FEW_ROWS = 64
+#: so many groups keep any device busy
+_ENOUGH = 1024
+
+
+class RowLabel(OfRow):
+    """The column that an integer of a row names; one that names none is reported, and is -1."""
+
+    nin = 1
+    reads_elements = False
 
 
 @dataclass(frozen=True)
-class _OnlineSoftmax:
-    """The maximum of the elements so far, and the sum of exp(element - maximum) over them."""
+class _Pass:
+    """What is computed between two reductions that wait for each other."""
 
-    dtypes: tuple[str, ...]
+    level: int
+    #: slots of numbers of a row that are computed before the elements
+    narrow: tuple[int, ...]
+    #: the slots that the work on an element reads, its program, and what becomes of its results:
+    #: the slot of a reduction, ("out", number of an output) or ("held", slot)
+    takes: tuple[int, ...]
+    program: ScalarProgram
+    gives: tuple[int | tuple[str, int], ...]
+    #: the inputs that it reads first and holds
+    holds: frozenset[int] = frozenset()
 
-    def join(self, a: Sequence[str], b: Sequence[str]) -> str:
-        return f"ow_online_{csource.short(self.dtypes[0])}({', '.join([*a, *b])});"
+
+def missing(program: RowProgram) -> str | None:
+    """Return the reason why kernels cannot compute a program, or None."""
+    for one in program.instructions:
+        if isinstance(one.op, RowWindow):
+            return "kernels do not add up neighbours"
+    works = [one for one in program.instructions if not isinstance(one.op, OfRow | RowColumn)]
+    plain = ScalarProgram(program.dtypes, tuple(works))
+    return plain.missing()
+
+
+class _Passes:
+    """The passes of a program. holds: whether what several of them read is held."""
+
+    def __init__(self, program: RowProgram, holds: bool) -> None:
+        self.of, self.n_in = program, len(program.in_dtypes)
+        self.levels = range(max(program.levels, default=0) + 1)
+        self.held = self._chosen() if holds else ()
+        self.passes = [self._pass(level) for level in self.levels]
+
+    def _roots(self, level: int) -> Iterator[tuple[int, int | tuple[str, int]]]:
+        """Yield (wide slot, what becomes of it) of what a pass computes for others."""
+        of = self.of
+        for slot, one in of.numbered():
+            if isinstance(one.op, RowFold) and of.levels[slot] == level + 1:
+                yield one.args[0], slot
+        for k, slot in enumerate(of.outs):
+            if of.wide[slot] and of.levels[slot] == level:
+                yield slot, ("out", k)
+
+    def _worked(self, held: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+        """Return by pass (the wide slots that it computes, those that it reads)."""
+        found: list[tuple[list[int], list[int]]] = []
+        known = set(self.of.columns)
+        for level in self.levels:
+            roots = [slot for slot, _ in self._roots(level)]
+            inside = self.of.closure(roots, known)
+            takes = [slot for slot in self.of.read_by(inside, roots) if self.of.wide[slot]]
+            found.append((inside, takes))
+            known.update({*inside, *takes}.intersection(held))
+        return found
+
+    def _chosen(self) -> tuple[int, ...]:
+        """Return the slots to hold: inputs, and what costs more to compute again than to hold."""
+        held: list[int] = []
+        for slot in reversed(range(len(self.of.dtypes))):
+            if not self.of.wide[slot] or slot in self.of.columns:
+                continue
+            works = self._worked(held)
+            if sum(slot in (*inside, *takes) for inside, takes in works) < 2:
+                continue
+            again = self.of.closure([slot], (*held, *self.of.columns))
+            cost = sum(self.of.cost(s) for s in again)
+            read = [s for s in self.of.read_by(again, [slot]) if self.of.wide[s]]
+            if slot < self.n_in or cost > MAX_FREE_COST or len(read) > 1:
+                held.append(slot)
+        return tuple(sorted(held))
+
+    def _pass(self, level: int) -> _Pass:
+        of, roots = self.of, list(self._roots(level))
+        works = self._worked(self.held)
+        inside, read = works[level]
+        before = {slot for pair in works[:level] for slots in pair for slot in slots}
+        first = {s for s in (*inside, *read) if s in self.held and s not in before}
+        kept = sorted(first.intersection(inside))
+        results = [slot for slot, _ in roots] + kept
+        takes, program = of.part(inside, results)
+        return _Pass(
+            level,
+            tuple(slot for slot, _ in of.narrow_at(level)),
+            tuple(takes),
+            ScalarProgram(program.in_dtypes, program.instructions, program.outs),
+            (*(to for _, to in roots), *(("held", slot) for slot in kept)),
+            frozenset(first.intersection(read)),
+        )
+
+    @cached_property
+    def places(self) -> dict[int, tuple[int, int]]:
+        """Return {held slot: (bytes of an element, which place of that size it has)}.
+
+        A place is free again in the last pass that reads it: an element is read before others of
+        this column are written.
+        """
+        last = {slot: one.level for one in self.passes for slot in one.takes}
+        places: dict[int, tuple[int, int]] = {}
+        counts: dict[int, int] = {}
+        free: dict[int, list[int]] = {}
+        for one in self.passes:
+            ending = [s for s in self.held if s in places and last.get(s) == one.level]
+            for slot in ending:
+                free.setdefault(places[slot][0], []).append(places[slot][1])
+            kept = [to[1] for to in one.gives if isinstance(to, tuple) and to[0] == "held"]
+            for slot in (*sorted(one.holds), *kept):
+                size = cudatext.itemsize(cudatext.held(self.of.dtypes[slot]))
+                if free.get(size):
+                    places[slot] = size, free[size].pop()
+                else:
+                    places[slot] = size, counts.get(size, 0)
+                    counts[size] = counts.get(size, 0) + 1
+        return places
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that are held of a column."""
+        return sum(size for size, _ in set(self.places.values()))
+
+    def starts(self) -> dict[int, int]:
+        """Return {held slot: bytes of a column that lie before its own}; the largest come first."""
+        order = sorted(set(self.places.values()), key=lambda place: (-place[0], place[1]))
+        before = np.cumsum([0, *(size for size, _ in order)])
+        at = dict(zip(order, before.tolist(), strict=False))
+        return {slot: at[place] for slot, place in self.places.items()}
 
 
 class RowKernels:
-    """The kernels of one operation on rows, and its plans.
+    """The kernels of a row program, and its plans.
 
-    Its inputs are matrices of one dtype (or one row, such as a bias), then perhaps a gradient of
-    each row, then perhaps labels.
+    Its inputs are arrays of one rank, of which those that are one number for each row have a last
+    dimension of length 1. Outputs are in C order.
     """
 
-    def __init__(
-        self,
-        text: Callable[[_RowText], list[str]],
-        dtype: str,
-        matrices: int,
-        keeps: int,
-        outs: tuple[str, ...],
-        label: str | None = None,
-        gradient: bool = False,
-        matrix: int = 0,
-    ) -> None:
-        """text: writes the lines for a row; its name is part of the kernels' names.
-
-        matrices: how many inputs are matrices. keeps: how many numbers of each element are kept in
-        shared memory. outs: dtypes of the outputs; number ``matrix`` is a matrix. label: dtype of
-        the labels, if any. gradient: whether there is a gradient of each row.
-        """
-        self.dtype, self.matrices, self.keeps = dtype, matrices, keeps
-        self.outs, self.label, self.gradient, self.matrix = outs, label, gradient, matrix
-        width = min(8, cudatext.VECTOR_BYTES // cudatext.itemsize(dtype))
-        self.vectors = self._kernel(text, width, keeps > 0)
-        self.single = self._kernel(text, 1, keeps > 0)
-        self.long = self._kernel(text, 1, False) if keeps else None
+    def __init__(self, stem: str, program: RowProgram, ndim: int) -> None:
+        """stem: part of the kernels' names. ndim: dimensions of the inputs."""
+        self.stem, self.program, self.outer = stem, program, ndim - 1
+        self.n_in = len(program.in_dtypes)
+        self.reports = any(isinstance(one.op, RowLabel) for one in program.instructions)
+        self.foldings = {
+            slot: Folding.of(one.op.of[0], one.op.of[1], one.dtype)
+            for slot, one in program.numbered()
+            if isinstance(one.op, RowFold)
+        }
+        self.wide = [slot for slot in range(self.n_in) if program.wide[slot]]
+        of_arrays = [*self.wide, *(s for s in program.outs if program.wide[s])]
+        widest = max(cudatext.itemsize(program.dtypes[s]) for s in of_arrays)
+        self.width = min(8, cudatext.VECTOR_BYTES // widest)
+        self.holding, self.plain = _Passes(program, True), _Passes(program, False)
+        together = _Text(self, self.holding)
+        self.together = {width: together.whole(width) for width in (self.width, 1)}
+        apart = _Text(self, self.plain)
+        #: the kernels of each pass, for rows in segments; None for one that does nothing
+        self.apart: dict[int, list[Kernel | None]] = {
+            width: [apart.one(one, width) for one in self.plain.passes] for width in (self.width, 1)
+        }
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        return tuple(filter(None, (self.vectors, self.single, self.long)))
+        apart = (kernel for found in self.apart.values() for kernel in found)
+        return tuple(dict.fromkeys((*self.together.values(), *filter(None, apart))))
 
-    def _kernel(self, text, width, kept):
-        writer = _RowText(self, width, kept)
-        body = text(writer)
-        parameters = [
-            (f"const {stored(self.dtype)} *__restrict__", f"a{k}") for k in range(self.matrices)
-        ]
-        if self.gradient:
-            parameters.append((f"const {stored(self.dtype)} *", "g"))
-        if self.label:
-            parameters.append((f"const {stored(self.label)} *", "labels"))
-        parameters += [(f"{stored(d)} *", f"z{k}") for k, d in enumerate(self.outs)]
-        if self.label:
-            parameters.append(("ow_u32 *", "wrong"))
-        parameters += [("ow_i32", "rows"), ("ow_i32", "n")]
-        for k in range(self.matrices):
-            parameters += [("ow_i64", f"row{k}"), ("ow_i64", f"step{k}")]
-        if self.gradient:
-            parameters.append(("ow_i64", "g_step"))
-        if self.label:
-            parameters.append(("ow_i64", "label_step"))
-        stem = text.__name__.strip("_") + ("" if width == 1 else "_vectors")
-        stem += "_long" if self.keeps and not kept else ""
-        return make_kernel(stem, parameters, writer.around(body), writer.needs)
-
-    def plan(
-        self, inputs: Sequence[Layout], outputs: Sequence[Layout], limits: DeviceLimits
-    ) -> Plan:
-        """Return the Plan. A matrix whose rows or columns have length 1 is broadcast."""
-        rows, n = outputs[self.matrix].shape
-        if rows * n == 0 and not (rows and len(self.outs) > 1):
+    def plan(self, shape: tuple[int, ...], inputs: Sequence[Layout], limits: DeviceLimits) -> Plan:
+        """Return the Plan. shape: of the arrays, to which inputs are broadcast."""
+        *outer, n = shape
+        rows = int(np.prod(outer, dtype=np.int64))
+        if rows == 0 or (n == 0 and all(self.program.wide[s] for s in self.program.outs)):
             return Plan(())
         if max(rows, n) >= 2**31 - 2**20:
-            raise ValueError(f"a matrix of {rows} by {n} is too large for kernels on rows")
-        matrices = [_steps(x, rows, n) for x in inputs[: self.matrices]]
-        numbers = [rows, n]
-        for row, step in matrices:
-            numbers += [row, step]
-        k = self.matrices
-        for _ in range(bool(self.gradient) + bool(self.label)):
-            # a gradient that is a number is broadcast: its step is 0
-            numbers.append((*layouts.steps_of(inputs[k], inputs[k].shape), 0)[0])
-            k += 1
-        kernel, width = self._choose(inputs, outputs, matrices, n)
-        lanes = _lanes(n, width)
-        block = (lanes, 1) if lanes > _WARP else (lanes, THREADS // lanes)
-        shared = block[1] * n * self.keeps * cudatext.itemsize(held(self.dtype))
-        if self.keeps and shared + _FOR_JOINS > limits.shared:
-            kernel, shared = self.long, 0
-            lanes = _lanes(n, 1)
-            block = (lanes, 1) if lanes > _WARP else (lanes, THREADS // lanes)
-        grid = grid_of(rows, limits, block[1])
-        arrays = [Array("in", i) for i in range(k)] + [
-            Array("out", o) for o in range(len(self.outs))
+            raise ValueError(f"{rows} rows of {n} elements are too many for kernels on rows")
+        wide = self.program.wide
+        steps = [
+            layouts.steps_of(x, (*outer, n if wide[slot] else 1)) for slot, x in enumerate(inputs)
         ]
-        if self.label:
-            arrays.append(Array("error_flag"))
-        return Plan((Launch(kernel, grid, block, tuple(arrays), tuple(numbers), shared),))
+        walk = layouts.walk(outer, [s[:-1] for s in steps], reorder=False)
+        lengths, columns = walk.padded(self.outer)
+        along = tuple(steps[slot][-1] for slot in self.wide)
+        width = self._width(inputs, walk, along, n)
+        numbers = (*layouts.lengths(lengths, False), *layouts.by_array(columns), *along)
+        ins = tuple(Array("in", i) for i in range(self.n_in))
+        outs = tuple(Array("out", k) for k in range(len(self.program.outs)))
+        flag = (Array("error_flag"),) * self.reports
+        segments = -(-n // (THREADS * width * _WORTH))
+        if rows >= _FEW_ROWS or segments <= _WORTH:
+            lanes, group = _block(n, width)
+            if self._lies_by_rows(walk, along):
+                lanes, group = 1, _BESIDE
+            room = limits.shared - _FOR_JOINS
+            while group > 1 and group * n * self.holding.bytes > room:
+                group //= 2
+            shared = group * n * self.holding.bytes
+            if shared <= room:
+                grid = grid_of(rows, limits, group)
+                given = (rows, n, *numbers)
+                arrays = (*ins, *outs, *flag)
+                whole = self.together[width]
+                return Plan((Launch(whole, grid, (lanes, group), arrays, given, shared),))
+        segments = max(1, min(segments, -(-_ENOUGH // rows)))
+        span = -(-n // segments)
+        span += -span % width
+        segments = max(1, -(-n // span)) if span else 1
+        scratch = tuple(Array("scratch", k) for k in range(len(self.foldings)))
+        launches = []
+        for one, kernel in zip(self.plain.passes, self.apart[width], strict=True):
+            if kernel is None:
+                continue
+            own = segments if one.gives else 1
+            block = _block(span if one.gives else segments, width)
+            grid = grid_of(rows * own, limits, block[1])
+            given = (rows, n, own, segments, span, *numbers)
+            launches.append(Launch(kernel, grid, block, (*ins, *outs, *scratch, *flag), given))
+        sizes = [cudatext.itemsize(cudatext.held(f.dtypes[0])) for f in self.foldings.values()]
+        return Plan(tuple(launches), tuple(size * rows * segments for size in sizes))
 
-    def _choose(self, inputs, outputs, matrices, n):
-        """Return (the kernel for some layouts, how many elements it loads at once)."""
-        width = min(8, cudatext.VECTOR_BYTES // cudatext.itemsize(self.dtype))
-        involved = [*inputs[: self.matrices], outputs[self.matrix]]
-        fits = (
-            n % width == 0
-            and all(x.alignment % cudatext.VECTOR_BYTES == 0 for x in involved)
-            and all(step == 1 and row % width == 0 for row, step in matrices)
-        )
-        return (self.vectors, width) if fits else (self.single, 1)
+    def _width(self, inputs, walk, along, n):
+        """Return how many elements are loaded at once."""
+        if n % self.width or any(step != 1 for step in along):
+            return 1
+        for slot in self.wide:
+            layout = inputs[slot]
+            if layout.alignment % min(cudatext.VECTOR_BYTES, layout.itemsize * self.width):
+                return 1
+            if any(column[slot] % self.width for column in walk.steps):
+                return 1
+        return self.width
+
+    def _lies_by_rows(self, walk, along):
+        """Return whether elements of adjacent rows, not columns, are adjacent in memory."""
+        if not walk.steps or not along:
+            return False
+        inner = [walk.steps[-1][slot] for slot in self.wide]
+        return sum(map(abs, inner)) < sum(map(abs, along))
 
 
-def _steps(layout, rows, n):
-    """Return the steps, in elements, from row to row and from column to column.
-
-    A vector is broadcast to all rows.
-    """
-    matrix = layout._replace(shape=(1, *layout.shape)[-2:], strides=(0, *layout.strides)[-2:])
-    return layouts.steps_of(matrix, (rows, n))
-
-
-def _lanes(n, width):
+def _block(n, width):
+    """Return (how many threads share a row, a power of 2; how many rows a block computes)."""
     wanted = -(-n // (width * _WORTH))
-    return min(THREADS, 1 << max(0, wanted - 1).bit_length())
+    lanes = min(THREADS, 1 << max(0, wanted - 1).bit_length())
+    return (lanes, 1) if lanes > _WARP else (lanes, THREADS // lanes)
 
 
-class _RowText:
-    """Writes the lines of operations on rows."""
+def _without_unused(lines: Sequence[str]) -> list[str]:
+    """Return lines without those that declare a constant which no later one mentions."""
+    kept: list[str] = []
+    for line in reversed(lines):
+        declared = _DECLARED.match(line)
+        if declared is None or is_used(declared[1], kept):
+            kept.append(line)
+    return kept[::-1]
 
-    def __init__(self, kernels, width, kept):
-        self.k, self.width, self.kept = kernels, width, kept
-        self.type = c_type(kernels.dtype)
-        self.short = csource.short(held(kernels.dtype))
-        self.zero = "0.0f" if self.type == "float" else "0.0"
-        self.infinity = f"__builtin_inf{'f' if self.type == 'float' else ''}()"
-        self._functions = {}
-        self._types = {}
-        self._online = False
 
-    @property
-    def needs(self):
-        names = ["expneg", "log", *(["half"] if self.k.dtype == "float16" else [])]
-        names += ["better", "complain"] if self.k.label else []
-        names += ["online"] if self._online else []
-        return (
-            *cudatext.support(*names, dtypes=[held(self.k.dtype)]),
-            *filter(None, self._types.values()),
-            *self._functions.values(),
-        )
+class _Text:
+    """Writes the kernels of a RowKernels."""
 
-    def _load(self, pointer, place, vector):
+    def __init__(self, kernels: RowKernels, passes: _Passes) -> None:
+        self.k, self.passes, self.of = kernels, passes, kernels.program
+        self.width = 1
+        self.needs: dict[str, None] = {}
+
+    def whole(self, width: int) -> Kernel:
+        """Return the kernel of all passes, which holds what several of them read."""
+        self._begin(width)
+        body = [
+            *self._row("row"),
+            "const ow_i32 from = 0;",
+            "const ow_i32 m = row < rows ? n : 0;",
+            *self._numbers_of_row("row < rows"),
+        ]
+        for one in self.passes.passes:
+            body += self._narrow(one)
+            body += self._elements(one)
+            body += self._joined(one)
+            for _, slot in self._folds(one):
+                body.append(f"const {c_type(self.of.dtypes[slot])} n{slot} = {self._final(slot)};")
+        body += self._stored_numbers(range(len(self.passes.passes)), "row < rows")
+        starts = self.passes.starts()
+        shared = ["OW_SHARED;"] if starts else []
+        for slot, at in starts.items():
+            type_ = c_type(self.of.dtypes[slot])
+            place = f"ow_shared + (ow_i64)blockDim.y * n * {at}"
+            shared.append(f"{type_} *h{slot} = ({type_} *)({place}) + threadIdx.y * n;")
+        lines = [
+            *shared,
+            "for (ow_i32 first = blockIdx.x * blockDim.y; first < rows;"
+            " first += gridDim.x * blockDim.y) {",
+            "    const ow_i32 row = first + (ow_i32)threadIdx.y;",
+            *(f"    {line}" for line in _without_unused(body)),
+            "}",
+        ]
+        return self._kernel("", lines, [("ow_i32", "rows"), ("ow_i32", "n")])
+
+    def one(self, one: _Pass, width: int) -> Kernel | None:
+        """Return the kernel of a pass over segments of rows; None if there is nothing to do."""
+        stored = self._stored_numbers([one.level], "row < rows && segment == 0")
+        if not one.gives and not stored:
+            return None
+        self._begin(width)
+        body = [
+            "const ow_i32 row = (ow_u32)group / segments;",
+            "const ow_i32 segment = group - row * segments;",
+            *self._row("row"),
+            "const ow_i32 from = segment * span;",
+            "const ow_i32 m = row >= rows ? 0 : n - from < span ? n : from + span;",
+            *self._numbers_of_row("row < rows"),
+        ]
+        for before in self.passes.passes[: one.level + 1]:
+            body += self._narrow(before)
+            if before is one:
+                break
+            for _, slot in self._folds(before):
+                body += self._found(slot)
+        body += self._elements(one)
+        body += self._joined(one)
+        for _, slot in self._folds(one):
+            body += with_head(
+                "if (threadIdx.x == 0 && row < rows)",
+                in_braces([f"f{slot}[(ow_i64)row * parts + segment] = t{slot};"]),
+            )
+        body += stored
+        lines = [
+            "for (ow_i32 first = blockIdx.x * blockDim.y; first < rows * segments;"
+            " first += gridDim.x * blockDim.y) {",
+            "    const ow_i32 group = first + (ow_i32)threadIdx.y;",
+            *(f"    {line}" for line in _without_unused(body)),
+            "}",
+        ]
+        counts = [("ow_i32", name) for name in ("rows", "n", "segments", "parts", "span")]
+        return self._kernel(f"_{one.level}", lines, counts, partial=True)
+
+    def _begin(self, width: int) -> None:
+        self.width, self.needs = width, {}
+        names = ["half"] if "float16" in self.of.dtypes else []
+        names += ["complain"] if self.k.reports else []
+        self._need(*cudatext.support(*names))
+
+    def _need(self, *texts: str) -> None:
+        self.needs |= dict.fromkeys(filter(None, texts))
+
+    def _kernel(
+        self, stem: str, lines: list[str], counts: list[tuple[str, str]], partial: bool = False
+    ) -> Kernel:
+        of, outer = self.of, self.k.outer
+        parameters = [
+            (f"const {stored(d)} *__restrict__", f"a{slot}") for slot, d in enumerate(of.in_dtypes)
+        ]
+        parameters += [(f"{stored(d)} *", f"z{k}") for k, d in enumerate(of.out_dtypes)]
+        if partial:
+            parameters += [
+                (f"{c_type(f.dtypes[0])} *", f"f{slot}") for slot, f in self.k.foldings.items()
+            ]
+        parameters += [("ow_u32 *", "wrong")] if self.k.reports else []
+        parameters += [*counts, *cudatext.lengths("l", outer, False)]
+        parameters += [
+            ("ow_i64", f"s{slot}_{d}") for slot in range(self.k.n_in) for d in range(outer)
+        ]
+        parameters += [("ow_i64", f"step{slot}") for slot in self.k.wide]
+        stem = f"{self.k.stem}{stem}{'_vectors' if self.width > 1 else ''}"
+        return make_kernel(stem, parameters, lines, tuple(self.needs))
+
+    # --- a row ------------------------------------------------------------------------------------
+
+    def _row(self, row: str) -> list[str]:
+        """Return the lines that find the inputs' elements of a row."""
+        lines = position(row, "k", self.k.outer, "l", False)
+        for slot, dtype in enumerate(self.of.in_dtypes):
+            place = "".join(f" + k{d} * s{slot}_{d}" for d in range(self.k.outer))
+            lines.append(f"const {stored(dtype)} *x{slot} = a{slot}{place};")
+        return lines
+
+    def _numbers_of_row(self, there: str) -> list[str]:
+        return [
+            f"const {c_type(dtype)} n{slot} = {there} ? {load(f'*x{slot}', dtype)} : 0;"
+            for slot, dtype in enumerate(self.of.in_dtypes)
+            if not self.of.wide[slot]
+        ]
+
+    def _narrow(self, one: _Pass) -> list[str]:
+        """Return the lines that compute numbers of a row before a pass over its elements."""
+        return [line for slot in one.narrow for line in self._number(slot)]
+
+    def _number(self, slot: int) -> list[str]:
+        one = self.of.instruction(slot)
+        assert one is not None
+        if isinstance(one.op, RowLabel):
+            (label,) = one.args
+            return [
+                f"ow_i64 n{slot} = row < rows ? (ow_i64)n{label} : 0;",
+                f"if (n{slot} < 0 || n{slot} >= n) {{",
+                "    if (threadIdx.x == 0)",
+                "        ow_complain(wrong, row);",
+                f"    n{slot} = -1;",
+                "}",
+            ]
+        program = self._alone(one)
+        name, needs = program.function()
+        self._need(*needs)
+        args = "".join(f"n{a}, " for a in one.args)
+        return [f"{c_type(one.dtype)} n{slot};", f"{name}({args}&n{slot});"]
+
+    def _alone(self, one: Instruction) -> ScalarProgram:
+        n = len(one.args)
+        alone = one._replace(args=tuple(range(n)))
+        return ScalarProgram(tuple(self.of.arguments(one)), (alone,), (n,))
+
+    def _stored_numbers(self, levels: Sequence[int], there: str) -> list[str]:
+        """Return the lines by which one thread stores the numbers of a row."""
+        lines = [
+            f"z{k}[row] = {store(f'n{slot}', self.of.dtypes[slot])};"
+            for k, slot in enumerate(self.of.outs)
+            if not self.of.wide[slot] and self.of.levels[slot] in levels
+        ]
+        return with_head(f"if (threadIdx.x == 0 && {there})", in_braces(lines)) if lines else []
+
+    # --- reductions -------------------------------------------------------------------------------
+
+    def _folds(self, one: _Pass) -> list[tuple[int, int]]:
+        """Return (number among the results, slot) of the reductions of a pass."""
+        return [(k, to) for k, to in enumerate(one.gives) if isinstance(to, int)]
+
+    def _joined(self, one: _Pass) -> list[str]:
+        """Return the lines that join the accumulators of the threads of a group."""
+        return [line for _, slot in self._folds(one) for line in self._across(slot)]
+
+    def _across(self, slot: int) -> list[str]:
+        folding = self.k.foldings[slot]
+        name, text = across(folding)
+        self._need(*folding.needs, text)
+        return [f"{name}(t{slot});"]
+
+    def _start(self, slot: int) -> str:
+        folding = self.k.foldings[slot]
+        return f"{c_type(folding.dtypes[0])} t{slot} = {folding.starts[0]};"
+
+    def _found(self, slot: int) -> list[str]:
+        """Return the lines that join what the segments of a row have given."""
+        folding = self.k.foldings[slot]
+        part = f"const {c_type(folding.dtypes[0])} part = f{slot}[(ow_i64)row * parts + k];"
+        return [
+            self._start(slot),
+            *with_head(
+                "for (ow_i32 k = threadIdx.x; row < rows && k < parts; k += blockDim.x)",
+                in_braces([part, folding.join([f"t{slot}"], ["part"])]),
+            ),
+            *self._across(slot),
+            f"const {c_type(self.of.dtypes[slot])} n{slot} = {self._final(slot)};",
+        ]
+
+    def _final(self, slot: int) -> str:
+        """Return the expression of a reduction's result."""
+        dtype, folding = self.of.dtypes[slot], self.k.foldings[slot]
+        text = folding.final(0, f"t{slot}", dtype)
+        return load(text, dtype)
+
+    # --- elements ---------------------------------------------------------------------------------
+
+    def _elements(self, one: _Pass) -> list[str]:
+        """Return the lines that run a pass over the elements of a row, or of a segment."""
+        if not one.gives:
+            return []
+        name, needs = one.program.function()
+        self._need(*needs)
+        dtypes, wide, at = self.of.dtypes, self.of.wide, ".at[k]" if self.width > 1 else ""
+        held_before = [
+            s for s in one.takes if s in self.passes.held and s not in one.holds and wide[s]
+        ]
+        read = [s for s in one.takes if wide[s] and s not in held_before]
+        loaded = [slot for slot in read if slot not in self.of.columns]
+        declared, ends, after = [], [], []
+        values = [(s, "c + k" if self.width > 1 else "c") for s in read if s not in loaded]
+        for slot in held_before:
+            type_ = self._vector(cudatext.held(dtypes[slot]))
+            declared.append(f"const {type_} u{slot} = {self._at(f'h{slot}', 'c', type_)};")
+            values.append((slot, f"u{slot}{at}"))
+        for slot in one.holds:
+            type_ = self._vector(cudatext.held(dtypes[slot]))
+            declared.append(f"{type_} r{slot};")
+            ends.append(f"r{slot}{at} = v{slot};")
+            after.append(f"{self._place(f'h{slot}', 'c', type_)} = r{slot};")
+        for k, (to, out) in enumerate(zip(one.gives, one.program.out_dtypes, strict=True)):
+            if isinstance(to, int):
+                (item,) = self.k.foldings[to].items(f"e{k}", out, "0")
+                ends.append(f"const {c_type(self.k.foldings[to].dtypes[0])} i{k} = {item};")
+                ends.append(self.k.foldings[to].join([f"t{to}"], [f"i{k}"]))
+                continue
+            kind, number = to
+            type_ = self._vector(out if kind == "out" else cudatext.held(out))
+            value = store(f"e{k}", out) if kind == "out" else f"e{k}"
+            base = f"z{number}" if kind == "out" else f"h{number}"
+            place = "(ow_i64)row * n + c" if kind == "out" else "c"
+            declared.append(f"{type_} w{k};")
+            ends.append(f"w{k}{at} = {value};")
+            after.append(f"{self._place(base, place, type_)} = w{k};")
+
+        def loads(place: str) -> tuple[list[str], list[tuple[str, str, str]]]:
+            found = []
+            for slot in loaded:
+                type_ = self._vector(dtypes[slot])
+                step = "" if self.width > 1 else f" * step{slot}"
+                found.append((type_, f"u{slot}", self._at(f"x{slot}", f"{place}{step}", type_)))
+            return [], found
+
+        def use(suffix: str, place: str) -> list[str]:
+            given = [(s, load(f"u{s}{suffix}{at}", dtypes[s])) for s in loaded]
+            inner = [f"const {c_type(dtypes[s])} v{s} = {text};" for s, text in (*given, *values)]
+            inner += [f"{c_type(out)} e{k};" for k, out in enumerate(one.program.out_dtypes)]
+            args = [f"{'v' if wide[s] else 'n'}{s}" for s in one.takes]
+            args += [f"&e{k}" for k in range(len(one.gives))]
+            inner += [f"{name}({', '.join(args)});", *ends]
+            block = in_braces(inner)
+            if self.width > 1:
+                block = ["OW_UNROLL", *with_head(f"for (int k = 0; k < {self.width}; k++)", block)]
+            lines = [*declared, *block, *after]
+            named = [f"const ow_i32 c = {place};"] if is_used("c", lines) else []
+            return in_braces([*named, *lines])
+
+        each = f" * {self.width}" if self.width > 1 else ""
+        # loads from shared memory need no batches
+        words = sum(-(-self.width * cudatext.itemsize(dtypes[slot]) // 4) for slot in loaded)
+        count = max(1, min(4, _REGISTERS // words)) if loaded else 1
+        return [
+            *(self._start(slot) for _, slot in self._folds(one)),
+            *in_braces([
+                f"const ow_i32 step = blockDim.x{each};",
+                f"ow_i32 j = from + (ow_i32)threadIdx.x{each};",
+                *batched(count, "m", loads, use),
+            ]),
+        ]  # fmt: skip
+
+    def _vector(self, dtype: str) -> str:
+        name, text = cudatext.vector(dtype, self.width)
+        self._need(text)
+        return name
+
+    def _at(self, pointer: str, place: str, vector: str) -> str:
         """Return the expression of the vector, or the element, at a place."""
         if self.width == 1:
             return f"{pointer}[{place}]"
         return f"*(const {vector} *)({pointer} + {place})"
 
-    def _store(self, pointer, place, vector, name):
+    def _place(self, pointer: str, place: str, vector: str) -> str:
         if self.width == 1:
-            return f"{pointer}[{place}] = {name};"
-        return f"*({vector} *)({pointer} + {place}) = {name};"
-
-    def exp(self, text):
-        return f"ow_expneg_{self.short}({text})"
-
-    def log(self, text):
-        return f"ow_log_{self.short}({text})"
-
-    def join(self, folding, *names):
-        """Return the statement that joins variables over all threads of a group."""
-        name, text = across(folding)
-        self._functions[name] = text
-        self._online |= isinstance(folding, _OnlineSoftmax)
-        return f"{name}({', '.join(names)});"
-
-    def sum(self, name):
-        return self.join(Folding.of("add", held(self.k.dtype), held(self.k.dtype)), name)
-
-    def largest(self, name):
-        """Return the statement that joins maxima. NaN is ignored: it makes the sum NaN anyway."""
-        return self.join(_Largest((held(self.k.dtype),)), name)
-
-    def around(self, body):
-        """Return the body of a kernel that runs lines for each row ``at``, of length m.
-
-        Groups of threads without a row run them too, with m = 0.
-        """
-        matrices = [
-            f"const {stored(self.k.dtype)} *x{k} = a{k} + at * row{k};"
-            for k in range(self.k.matrices)
-        ]
-        times = f"{self.k.keeps} * " if self.k.keeps > 1 else ""
-        shared = [
-            "OW_SHARED;",
-            f"{self.type} *kept0 = ({self.type} *)ow_shared + threadIdx.y * {times}n;",
-            *(f"{self.type} *kept{i} = kept{i - 1} + n;" for i in range(1, self.k.keeps)),
-        ]  # fmt: skip
-        label = [
-            "ow_i64 label = at < rows ? (ow_i64)labels[at * label_step] : 0;",
-            "if (label < 0 || label >= n) {",
-            "    if (threadIdx.x == 0)",
-            "        ow_complain(wrong, at);",
-            "    label = -1;",
-            "}",
-        ]
-        gradient = f"const {self.type} by = at < rows ? {load('g[at * g_step]', self.k.dtype)}"
-        return [
-            *(shared if self.kept else []),
-            "for (ow_i32 first = blockIdx.x * blockDim.y; first < rows;"
-            " first += gridDim.x * blockDim.y) {",
-            "    const ow_i64 at = first + (ow_i64)threadIdx.y;",
-            "    const ow_i32 m = at < rows ? n : 0;",
-            *(f"    {line}" for line in matrices),
-            *(f"    {line}" for line in (label if self.k.label else [])),
-            *([f"    {gradient} : {self.zero};"] if self.k.gradient else []),
-            *(f"    {line}" for line in body),
-            "}",
-        ]
-
-    def _vector(self, dtype):
-        name, text = cudatext.vector(dtype, self.width)
-        self._types[name] = text
-        return name
-
-    def each(self, statement, reads=(), kept=(), keeps=(), writes=None):
-        """Return the lines that run statements on each element of the row.
-
-        reads: matrices, whose values are v0, v1, ...; kept: numbers in shared memory, whose values
-        are e0, e1, ...; keeps: (number, expression) to write there; writes: (output, expression).
-        """
-        at = ".at[k]" if self.width > 1 else ""
-        of_held, of_stored = self._vector(held(self.k.dtype)), self._vector(self.k.dtype)
-        declared, ends, after = [], [], []
-        for i in kept:
-            declared.append(f"const {of_held} l{i} = {self._load(f'kept{i}', 'c', of_held)};")
-        for i, value in keeps:
-            declared.append(f"{of_held} r{i};")
-            ends.append(f"r{i}{at} = {value};")
-            after.append(self._store(f"kept{i}", "c", of_held, f"r{i}"))
-        if writes is not None:
-            out, value = writes
-            declared.append(f"{of_stored} w;")
-            ends.append(f"w{at} = {store(value, self.k.dtype)};")
-            after.append(self._store(f"z{out}", "at * n + c", of_stored, "w"))
-
-        def loads(place):
-            return [], [
-                (of_stored, f"u{k}", self._load(
-                    f"x{k}", place if self.width > 1 else f"{place} * step{k}", of_stored))
-                for k in reads
-            ]  # fmt: skip
-
-        def use(suffix, place):
-            values = [
-                f"const {self.type} v{k} = {load(f'u{k}{suffix}{at}', self.k.dtype)};"
-                for k in reads
-            ] + [f"const {self.type} e{i} = l{i}{at};" for i in kept]
-            inner = in_braces([*values, *statement, *ends])
-            if self.width > 1:
-                inner = ["OW_UNROLL", *with_head(f"for (int k = 0; k < {self.width}; k++)", inner)]
-            lines = [*declared, *inner, *after]
-            named = [f"const ow_i32 c = {place};"] if is_used("c", lines) else []
-            return in_braces([*named, *lines])
-
-        # loads from shared memory need no batches
-        count = 4 if reads else 1
-        each = f" * {self.width}" if self.width > 1 else ""
-        return in_braces([
-            f"const ow_i32 step = blockDim.x{each};",
-            f"ow_i32 j = threadIdx.x{each};",
-            *batched(count, "m", loads, use),
-        ])  # fmt: skip
-
-    @property
-    def column(self):
-        """The column of the element in statements of ``each``."""
-        return "c + k" if self.width > 1 else "c"
-
-
-@dataclass(frozen=True)
-class _Largest:
-    """The larger of two numbers that are not NaN."""
-
-    dtypes: tuple[str, ...]
-
-    def join(self, a: Sequence[str], b: Sequence[str]) -> str:
-        return f"{a[0]} = {b[0]} > {a[0]} ? {b[0]} : {a[0]};"
-
-
-# --- operations -----------------------------------------------------------------------------------
-
-
-def _value(writer):
-    """Return the expression of an element of x, or of x + bias."""
-    return " + ".join(f"v{k}" for k in range(writer.k.matrices))
-
-
-def _reads(writer):
-    return range(writer.k.matrices)
-
-
-def _softmax(w):
-    return _softmax_like(w, "total = 1 / total;", f"{w.exp('%s - most')} * total", "e0 * total")
-
-
-def _logsoftmax(w):
-    return _softmax_like(w, f"total = {w.log('total')};", "(%s - most) - total", None)
-
-
-def _softmax_like(w, scale, result, of_exponential):
-    """Return the lines of a softmax or its logarithm.
-
-    scale: the statement that follows the sum. result: expression of an output, from a value %s.
-    of_exponential: the same from the exponential e0, if shared memory keeps that.
-    """
-    largest = f"{w.type} most = -{w.infinity}, total = {w.zero};"
-    if not w.kept:
-        v = f"const {w.type} v = {_value(w)};"
-        online = [
-            v,
-            f"if (v > most) {{ total = total * {w.exp('most - v')} + 1; most = v; }}",
-            f"else total += v == most ? 1 : {w.exp('v - most')};",
-        ]
-        return [
-            largest,
-            *w.each(online, _reads(w)),
-            w.join(_OnlineSoftmax((held(w.k.dtype),) * 2), "most", "total"),
-            "total += most - most;",  # an infinite maximum makes NaN of the row
-            scale,
-            *w.each([v], _reads(w), writes=(0, result % "v")),
-        ]
-    first = [f"const {w.type} v = {_value(w)};", "most = v > most ? v : most;"]
-    if of_exponential:
-        second = [f"const {w.type} e = {w.exp('e0 - most')};", "total += e;"]
-        kept = [(0, "e")]
-    else:
-        second, kept = [f"total += {w.exp('e0 - most')};"], []
-    return [
-        largest,
-        *w.each(first, _reads(w), keeps=[(0, "v")]),
-        w.largest("most"),
-        *w.each(second, kept=[0], keeps=kept),
-        w.sum("total"),
-        scale,
-        *w.each([], kept=[0], writes=(0, of_exponential or result % "e0")),
-    ]
-
-
-def _softmax_grad(w):
-    start = f"{w.type} total = {w.zero};"
-    if not w.kept:
-        return [
-            start,
-            *w.each(["total += v0 * v1;"], [0, 1]),
-            w.sum("total"),
-            *w.each([], [0, 1], writes=(0, "v0 * v1 - total * v1")),
-        ]
-    product = [f"const {w.type} p = v0 * v1;", "total += p;"]
-    return [
-        start,
-        *w.each(product, [0, 1], keeps=[(0, "p"), (1, "v1")]),
-        w.sum("total"),
-        *w.each([], kept=[0, 1], writes=(0, "e0 - total * e1")),
-    ]
-
-
-def _xent(w):
-    pair = Folding.argmax(held(w.k.dtype), True)
-    value = f"const {w.type} v = {_value(w)};"
-    better = pair.join(("most", "best"), ("v", f"(ow_i64)({w.column})"))
-    first = [value, better, f"if ({w.column} == label) mine = v;"]
-    start = [
-        f'{w.type} most = {w.zero}, total = {w.zero}, mine = __builtin_nan{_f(w)}("");',
-        "ow_i64 best = -1;",
-    ]
-    if w.kept:
-        second = w.each(
-            [f"const {w.type} e = {w.exp('e0 - most')};", "total += e;"], kept=[0], keeps=[(0, "e")]
-        )
-        third = w.each([], kept=[0], writes=(1, "e0 * inverse"))
-    else:
-        second = w.each([value, f"total += {w.exp('v - most')};"], _reads(w))
-        third = w.each([value], _reads(w), writes=(1, f"{w.exp('v - most')} * inverse"))
-    owner = f"label / {w.width} % blockDim.x" if w.width > 1 else "label % blockDim.x"
-    nll = store(f"{w.log('total')} - (mine - most)", w.k.dtype)
-    return [
-        *start,
-        *w.each(first, _reads(w), keeps=[(0, "v")] if w.kept else []),
-        w.join(pair, "most", "best"),
-        *second,
-        w.sum("total"),
-        f"const {w.type} inverse = 1 / total;",
-        *third,
-        # the thread that read the label's column knows its value
-        f"if (label >= 0 && at < rows && threadIdx.x == {owner})",
-        f"    z0[at] = {nll};",
-        "if (threadIdx.x == 0 && at < rows)",
-        "    z2[at] = most == most && best >= 0 ? best : 0;",
-    ]
-
-
-def _f(w):
-    return "f" if w.type == "float" else ""
-
-
-def _xent_dx(w):
-    return w.each([], [0], writes=(0, f"by * v0 - ({w.column} == label ? by : {w.zero})"))
-
-
-def _onehot_grad(w):
-    return w.each([], [0], writes=(0, f"{w.column} == label ? -by / v0 : {w.zero}"))
-
-
-def softmax(dtype: str, bias: bool) -> RowKernels:
-    """Inputs: x, and perhaps a bias."""
-    return RowKernels(_softmax, dtype, 1 + bias, 1, (dtype,))
-
-
-def log_softmax(dtype: str) -> RowKernels:
-    """Input: x."""
-    return RowKernels(_logsoftmax, dtype, 1, 1, (dtype,))
-
-
-def softmax_grad(dtype: str) -> RowKernels:
-    """Inputs: the gradient with respect to the softmax, and the softmax."""
-    return RowKernels(_softmax_grad, dtype, 2, 2, (dtype,))
-
-
-def cross_entropy(dtype: str, label: str) -> RowKernels:
-    """Inputs: x, bias, labels. Outputs: cross entropy, softmax, position of the maximum."""
-    return RowKernels(_xent, dtype, 2, 1, (dtype, dtype, label), label, matrix=1)
-
-
-def cross_entropy_dx(dtype: str, label: str) -> RowKernels:
-    """Inputs: softmax, gradient with respect to the cross entropy, labels."""
-    return RowKernels(_xent_dx, dtype, 1, 0, (dtype,), label, gradient=True)
-
-
-def one_hot_grad(dtype: str, label: str) -> RowKernels:
-    """Inputs: probabilities, gradient with respect to the cross entropy, labels."""
-    return RowKernels(_onehot_grad, dtype, 1, 0, (dtype,), label, gradient=True)
-
-
-def one_hot(dtype: str, label: str) -> Kernel:
-    """Return the kernel of -log of the probability of each row's label."""
-    value = load("p[i * row + label * step]", dtype)
-    short = csource.short(held(dtype))
-    lines = [
-        "const ow_i64 label = (ow_i64)labels[i * label_step];",
-        "if (label < 0 || label >= n)",
-        "    ow_complain(wrong, i);",
-        "else",
-        f"    z[i] = {store(f'-ow_log_{short}({value})', dtype)};",
-    ]
-    parameters = [
-        (f"const {stored(dtype)} *", "p"), (f"const {stored(label)} *", "labels"),
-        (f"{stored(dtype)} *", "z"), ("ow_u32 *", "wrong"),
-        *(("ow_i64", name) for name in ("rows", "n", "row", "step", "label_step")),
-    ]  # fmt: skip
-    half = ["half"] if dtype == "float16" else []
-    needs = cudatext.support("log", "complain", *half, dtypes=[held(dtype)])
-    return make_kernel("onehot", parameters, for_each(True, lines, "rows"), needs)
-
-
-def one_hot_plan(kernel: Kernel, inputs: Sequence[Layout], limits: DeviceLimits) -> Plan:
-    """Return the Plan for (probabilities, labels)."""
-    p, labels = inputs
-    rows, n = p.shape
-    if rows == 0:
-        return Plan(())
-    grid = grid_of(rows, limits)
-    arrays = (Array("in", 0), Array("in", 1), Array("out", 0), Array("error_flag"))
-    steps = (*layouts.steps_of(p, p.shape), *layouts.steps_of(labels, labels.shape))
-    numbers = (rows, n, *steps)
-    return Plan((Launch(kernel, grid, (THREADS, 1), arrays, numbers),))
+            return f"{pointer}[{place}]"
+        return f"*({vector} *)({pointer} + {place})"

@@ -195,22 +195,3 @@ template <typename T> OW_INLINE bool ow_better(T b, ow_i64 bt, T a, ow_i64 at)
     return a == a && (b > a || (b == a && bt < at));
 }
 /*@ end */
-
-/*@ online */
-/* Join what is known of two parts of a row: the largest number, and the sum of the exponentials of
- * all numbers less the largest. */
-#define OW_ONLINE(S, T)                                                                            \
-    OW_INLINE void ow_online_##S(T &most, T &total, T other, T its_total)                          \
-    {                                                                                              \
-        const T high = other > most ? other : most;                                                \
-        total = most == high ? total : total * ow_expneg_##S(most - high);                         \
-        total += other == high ? its_total : its_total * ow_expneg_##S(other - high);              \
-        most = high;                                                                               \
-    }
-/*@ end */
-/*@ online f32 : expneg */
-OW_ONLINE(f32, float)
-/*@ end */
-/*@ online f64 : expneg */
-OW_ONLINE(f64, double)
-/*@ end */
