@@ -41,12 +41,9 @@ class CupyLinker(Linker):
 
     implementations = ("cuda", "c", "perform")
     required = ("gpu",)
-    #: kernels compute one sum each, convolutions without elementwise work, and read no elements at
-    #: indices between others
-    incompatible = (
-        "share_reduction_loops", "sums_of_deviations", "window_sums", "conv_elemwise_fusion",
-        "gather_fusion",
-    )  # fmt: skip
+    #: kernels add up no neighbours, do no elementwise work behind a convolution, and read no
+    #: elements at indices between others
+    incompatible = ("window_sums", "conv_elemwise_fusion", "gather_fusion")
 
     def __init__(
         self,

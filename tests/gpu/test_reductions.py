@@ -42,10 +42,10 @@ def numbers(dtype, shape, seed=0):
     return random.integers(0, 9, shape).astype(dtype)
 
 
-def scaled():
-    """x * y + 1, of which y may be broadcast"""
+def scaled(*outs):
+    """x * y - x, of which y may be broadcast; slot 2 is the product"""
     steps = (Instruction(OPS["mul"], (0, 1), "float32"), Instruction(OPS["sub"], (2, 0), "float32"))
-    return Composite.from_program(("float32", "float32"), steps, (3,))
+    return Composite.from_program(("float32", "float32"), steps, outs)
 
 
 SHAPES = {
@@ -69,9 +69,11 @@ def nodes():
                 made[f"{name}-{axes}-{ndim}"] = op(axes)(x, return_list=True)[0].owner
     for kind, pattern in PATTERNS.items():
         for axes in every_axis(2):
-            op = MapReduce(scaled(), Sum(axes, "float32", "float64"))
+            single, double = (Sum(axes, dtype, "float64") for dtype in ("float32", "float64"))
             operands = tensor("float32", 2), tensor("float32", pattern)
-            made[f"map-{kind}-{axes}"] = op(*operands).owner
+            made[f"map-{kind}-{axes}"] = MapReduce(scaled(3), single)(*operands).owner
+            both = MapReduce(scaled(3, 2), single, double)(*operands)
+            made[f"map both-{kind}-{axes}"] = both[0].owner
     made["all"] = All((1,))(tensor("bool", 2)).owner
     made["any"] = Any((0,))(tensor("bool", 2)).owner
     made["product"] = Prod((0,))(tensor("int32", 2)).owner
@@ -126,11 +128,13 @@ def test_axes_and_layouts(kernels, layouts, ndim, fold):
 
 
 @pytest.mark.parametrize("kind", PATTERNS)
-def test_of_elementwise_work(kernels, layouts, kind):
+@pytest.mark.parametrize("reduced", ["map", "map both"])
+def test_of_elementwise_work(kernels, layouts, reduced, kind):
+    """One sum, and two that share the loop."""
     for axes, shape in itertools.product(every_axis(2), [(1, 1), (9, 8), (33, 70), (5, 2000)]):
         own = [1 if b else n for n, b in zip(shape, PATTERNS[kind], strict=True)]
         for layout, values in layouts([numbers("float32", shape), numbers("float32", own, 1)]):
-            check(kernels, f"map-{kind}-{axes}", values, (shape, layout), (0,))
+            check(kernels, f"{reduced}-{kind}-{axes}", values, (shape, layout), (0,))
 
 
 def test_others(kernels, layouts):

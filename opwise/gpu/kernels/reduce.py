@@ -52,7 +52,7 @@ _WARP = 32
 
 @dataclass(frozen=True)
 class Folding:
-    """The accumulator of a thread: one number, or a number and the position it was found at."""
+    """The accumulators of a thread: numbers, or a number and the position it was found at."""
 
     #: dtypes of its parts
     dtypes: tuple[str, ...]
@@ -64,11 +64,14 @@ class Folding:
     fold: loops.Fold | None = None
 
     @classmethod
-    def of(cls, row_name: str, acc: str, out: str) -> Folding:
-        """Return the Folding of a scalar operation; acc, out: dtypes of accumulator and output."""
-        fold = loops.FOLDS[row_name]
+    def of(cls, row_name: str, acc: str, *outs: str) -> Folding:
+        """Return the Folding of a scalar operation: an accumulator for each output.
+
+        acc, outs: dtypes of the accumulators and the outputs.
+        """
+        fold, n = loops.FOLDS[row_name], len(outs)
         start = csource.literal(fold.start(acc), held(acc))
-        return cls((acc,), (start,), ((0, out),), fold)
+        return cls((acc,) * n, (start,) * n, tuple(enumerate(outs)), fold)
 
     @classmethod
     def argmax(cls, dtype: str, with_maximum: bool) -> Folding:
@@ -79,8 +82,12 @@ class Folding:
     def join(self, a: Sequence[str], b: Sequence[str]) -> str:
         """Return the statement that reduces the parts ``b`` into the parts ``a``."""
         if self.fold is not None:
-            joined = self.fold.join(a[0], b[0], self.dtypes[0], c_type(self.dtypes[0]))
-            return f"{a[0]} = {joined};"
+            type_ = c_type(self.dtypes[0])
+            parts = [
+                f"{x} = {self.fold.join(x, y, self.dtypes[0], type_)};"
+                for x, y in zip(a, b, strict=True)
+            ]
+            return parts[0] if len(parts) == 1 else f"{{ {' '.join(parts)} }}"
         (a, at), (b, bt) = a, b
         return f"if (ow_better({b}, {bt}, {a}, {at})) {{ {a} = {b}; {at} = {bt}; }}"
 
@@ -89,11 +96,12 @@ class Folding:
         """Definitions that ``join`` needs."""
         return cudatext.support("better") if self.fold is None else ()
 
-    def items(self, value: str, dtype: str, index: str) -> list[str]:
-        """Return the parts of one element with a value, of ``dtype``, and an index."""
+    def items(self, values: Sequence[str], dtypes: Sequence[str], index: str) -> list[str]:
+        """Return the parts of one element with some values, of ``dtypes``, and an index."""
         if self.fold is None:
-            return [value, index]
-        return [csource.convert(value, held(dtype), held(self.dtypes[0]))]
+            return [*values, index]
+        acc = held(self.dtypes[0])
+        return [csource.convert(v, held(d), acc) for v, d in zip(values, dtypes, strict=True)]
 
     def final(self, part: int, text: str, dtype: str) -> str:
         """Return the expression of an output of ``dtype``; text: the expression of the part."""
@@ -271,9 +279,11 @@ class _ReductionText:
                 "0" if i in self.program.unread else args(self.operands.index(i))
                 for i in range(len(self.program.in_dtypes))
             ]
-            dtype = self.program.out_dtypes[0]
-            first = [f"{c_type(dtype)} v;", f"{self.one}({', '.join([*given, '&v'])});"]
-            items = self.folding.items("v", dtype, f"(ow_i64){index}")
+            values = [f"w{k}" for k in range(len(self.program.outs))]
+            results = self.program.out_dtypes
+            first = [f"{c_type(d)} {v};" for v, d in zip(values, results, strict=True)]
+            first.append(f"{self.one}({', '.join([*given, *(f'&{v}' for v in values)])});")
+            items = self.folding.items(values, results, f"(ow_i64){index}")
         parts = [
             f"const {c_type(d)} e{k} = {item};"
             for k, (d, item) in enumerate(zip(self.folding.dtypes, items, strict=True))

@@ -543,7 +543,7 @@ class _Text:
             after.append(f"{self._place(f'h{slot}', 'c', type_)} = r{slot};")
         for k, (to, out) in enumerate(zip(one.gives, one.program.out_dtypes, strict=True)):
             if isinstance(to, int):
-                (item,) = self.k.foldings[to].items(f"e{k}", out, "0")
+                (item,) = self.k.foldings[to].items([f"e{k}"], [out], "0")
                 ends.append(f"const {c_type(self.k.foldings[to].dtypes[0])} i{k} = {item};")
                 ends.append(self.k.foldings[to].join([f"t{to}"], [f"i{k}"]))
                 continue

@@ -102,7 +102,7 @@ OW_INLINE void ow_across_35aed554731233ad(float &a0, ow_i64 &a1)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_rows_strided_12d032e8f5761909(
+extern "C" __global__ void __launch_bounds__(256) ow_rows_strided_cf828b646bacf15a(
     const float *__restrict__ a0, void *z0, void *z1, ow_i32 kept, ow_i32 length,
     ow_i32 segments, ow_i32 span, ow_i32 s0_0, ow_i32 r0_0)
 {
@@ -132,9 +132,9 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_strided_12d032e8f57619
                 OW_UNROLL
                 for (int u = 0; u < 4; u++) {
                     const auto i = j + u * step;
-                    float v;
-                    ow_9afc275d8d8859ae_one(v0[u], &v);
-                    const float e0 = v;
+                    float w0;
+                    ow_9afc275d8d8859ae_one(v0[u], &w0);
+                    const float e0 = w0;
                     const ow_i64 e1 = (ow_i64)i;
                     if (ow_better(e0, e1, s0[0], s1[0])) { s0[0] = e0; s1[0] = e1; }
                 }
@@ -142,9 +142,9 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_strided_12d032e8f57619
             for (; j < to; j += step) {
                 const ow_i32 j0 = j;
                 const float v0 = a0[o0 + j0 * r0_0];
-                float v;
-                ow_9afc275d8d8859ae_one(v0, &v);
-                const float e0 = v;
+                float w0;
+                ow_9afc275d8d8859ae_one(v0, &w0);
+                const float e0 = w0;
                 const ow_i64 e1 = (ow_i64)j;
                 if (ow_better(e0, e1, s0[0], s1[0])) { s0[0] = e0; s1[0] = e1; }
             }

@@ -95,7 +95,7 @@ OW_INLINE void ow_9afc275d8d8859ae_one(float x0, float *z0)
     *z0 = x0;
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_rows_vectors_b7676fd743e41caa(
+extern "C" __global__ void __launch_bounds__(256) ow_rows_vectors_701aa2d2df04e4f0(
     const float *__restrict__ a0, const float *__restrict__ a1, void *z0, ow_i32 kept,
     ow_i32 length, ow_i32 segments, ow_i32 span, ow_i32 s0_0, ow_i32 s1_0)
 {
@@ -126,9 +126,9 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_vectors_b7676fd743e41c
                 for (int u = 0; u < 4; u++) {
                     OW_UNROLL
                     for (int k = 0; k < 4; k++) {
-                        float v;
-                        ow_6b016848a505f627_one(v0[u].at[k], x1, &v);
-                        const double e0 = ((double)v);
+                        float w0;
+                        ow_6b016848a505f627_one(v0[u].at[k], x1, &w0);
+                        const double e0 = ((double)w0);
                         s0[k] = (double)(s0[k] + e0);
                     }
                 }
@@ -137,16 +137,16 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_vectors_b7676fd743e41c
                 const ow_f32x4 v0 = *(const ow_f32x4 *)(a0 + o0 + j);
                 OW_UNROLL
                 for (int k = 0; k < 4; k++) {
-                    float v;
-                    ow_6b016848a505f627_one(v0.at[k], x1, &v);
-                    const double e0 = ((double)v);
+                    float w0;
+                    ow_6b016848a505f627_one(v0.at[k], x1, &w0);
+                    const double e0 = ((double)w0);
                     s0[k] = (double)(s0[k] + e0);
                 }
             }
             for (j = to - (to - from) % 4 + (ow_i32)threadIdx.x; j < to; j += blockDim.x) {
-                float v;
-                ow_6b016848a505f627_one(a0[o0 + j], x1, &v);
-                const double e0 = ((double)v);
+                float w0;
+                ow_6b016848a505f627_one(a0[o0 + j], x1, &w0);
+                const double e0 = ((double)w0);
                 s0[0] = (double)(s0[0] + e0);
             }
         }
@@ -162,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_vectors_b7676fd743e41c
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_columns_30eb70df088098af(
+extern "C" __global__ void __launch_bounds__(256) ow_columns_59b824f38a44c5ab(
     const float *__restrict__ a0, void *z0, ow_i32 kept, ow_i32 length, ow_i32 segments,
     ow_i32 span, ow_u32 m1, ow_u32 m1_times, ow_u32 m1_shift, ow_u32 m2, ow_u32 m2_times,
     ow_u32 m2_shift, ow_i32 s0_0, ow_i32 r0_0, ow_i32 r0_1, ow_i32 r0_2)
@@ -194,9 +194,9 @@ extern "C" __global__ void __launch_bounds__(256) ow_columns_30eb70df088098af(
                 }
                 OW_UNROLL
                 for (int u = 0; u < 8; u++) {
-                    float v;
-                    ow_9afc275d8d8859ae_one(v0[u], &v);
-                    const double e0 = ((double)v);
+                    float w0;
+                    ow_9afc275d8d8859ae_one(v0[u], &w0);
+                    const double e0 = ((double)w0);
                     t0 = (double)(t0 + e0);
                 }
             }
@@ -206,9 +206,9 @@ extern "C" __global__ void __launch_bounds__(256) ow_columns_30eb70df088098af(
                 const ow_i32 j0 = ow_divide(j_2, m1_times, m1_shift);
                 const ow_i32 j1 = j_2 - j0 * m1;
                 const float v0 = a0[o0 + j0 * r0_0 + j1 * r0_1 + j2 * r0_2];
-                float v;
-                ow_9afc275d8d8859ae_one(v0, &v);
-                const double e0 = ((double)v);
+                float w0;
+                ow_9afc275d8d8859ae_one(v0, &w0);
+                const double e0 = ((double)w0);
                 t0 = (double)(t0 + e0);
             }
         }

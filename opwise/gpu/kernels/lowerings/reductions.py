@@ -37,17 +37,14 @@ def lower_reduction(node: Apply) -> Implementation | str:
 
 @lowers_to_kernels(MapReduce)
 def lower_map_reduce(node: Apply) -> Implementation | str:
-    mapped, every = node.op.parts(node)
-    if len(every) > 1:
-        return "its reductions share a loop, which only the CPU has: exclude share_reduction_loops"
-    (reduced,) = every
-    between = mapped.outputs[0].type
-    program = ScalarProgram.of(node.op.scalar_op, dtypes_of(node.inputs), [between.dtype])
-    folding = _folding(reduced.op, between.dtype, node.outputs[0].type.dtype)
+    mapped, (reduced, *_) = node.op.parts(node)
+    between, given = dtypes_of(mapped.outputs), dtypes_of(node.inputs)
+    program = ScalarProgram.of(node.op.scalar_op, given, between)
+    folding = _folding(reduced.op, between[0], *dtypes_of(node.outputs))
     if isinstance(folding, str):
         return folding
     return program.missing() or _reduction(
-        program, folding, reduced.op, between.ndim, patterns_of(node.inputs),
+        program, folding, reduced.op, mapped.outputs[0].type.ndim, patterns_of(node.inputs),
         lambda inputs: mapped.op.shape_of(mapped, inputs),
     )  # fmt: skip
 
@@ -78,18 +75,18 @@ def lower_vector_product(node: Apply) -> Implementation | str | None:
     return replace(found, shapes=shapes)
 
 
-def _folding(op: CAReduce, dtype: str, out: str) -> Folding | str:
-    """Return the Folding of a reduction from ``dtype`` to ``out``, or why there is none."""
+def _folding(op: CAReduce, dtype: str, *outs: str) -> Folding | str:
+    """Return the Folding of reductions from ``dtype`` to ``outs``, or why there is none."""
     row = op.scalar_op.row
     if row is None or row.name not in loops.FOLDS:
         return f"kernels do not reduce by {op.scalar_op}"
-    acc = getattr(op, "acc_dtype", None) or out
-    reason = unsupported((dtype, acc, out))
+    acc = getattr(op, "acc_dtype", None) or outs[0]
+    reason = unsupported((dtype, acc, *outs))
     if reason:
         return reason
     if acc == "bool" and row.name in ("add", "mul"):
         return f"kernels do not reduce bool by {row.name}"
-    return Folding.of(row.name, acc, out)
+    return Folding.of(row.name, acc, *outs)
 
 
 def _reduction(
@@ -103,12 +100,14 @@ def _reduction(
     axes = tuple(range(ndim)) if op.axis is None else op.axis
     reduction = Reduction(folding, program, ndim, axes, patterns)
 
+    n_out = len(folding.finals)
+
     def shapes(inputs):
         shape = shape_of(inputs)
         if folding.fold is not None and folding.fold.needs_elements:
             reduced: Any = Layout(shape, (), 1)  # it has a shape, as an array has
             check_not_empty(reduced, axes, op.scalar_op)
-        return [tuple(n for d, n in enumerate(shape) if d not in axes)]
+        return [tuple(n for d, n in enumerate(shape) if d not in axes)] * n_out
 
     def plan(inputs, outputs, limits):
         return reduction.plan(shape_of(inputs), inputs, limits)
