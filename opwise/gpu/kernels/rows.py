@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -61,6 +62,15 @@ class RowLabel(OfRow):
     reads_elements = False
 
 
+class _To(NamedTuple):
+    """What becomes of a result of the work on an element."""
+
+    #: "fold": reduction ``number`` takes it in; "out": it is an element of that output; "held": of
+    #: that slot, in shared memory
+    kind: str
+    number: int
+
+
 @dataclass(frozen=True)
 class _Pass:
     """What is computed between two reductions that wait for each other."""
@@ -68,11 +78,10 @@ class _Pass:
     level: int
     #: slots of numbers of a row that are computed before the elements
     narrow: tuple[int, ...]
-    #: the slots that the work on an element reads, its program, and what becomes of its results:
-    #: the slot of a reduction, ("out", number of an output) or ("held", slot)
+    #: the slots that the work on an element reads, its program, and what becomes of its results
     takes: tuple[int, ...]
     program: ScalarProgram
-    gives: tuple[int | tuple[str, int], ...]
+    gives: tuple[_To, ...]
     #: the inputs that it reads first and holds
     holds: frozenset[int] = frozenset()
 
@@ -96,15 +105,15 @@ class _Passes:
         self.held = self._chosen() if holds else ()
         self.passes = [self._pass(level) for level in self.levels]
 
-    def _roots(self, level: int) -> Iterator[tuple[int, int | tuple[str, int]]]:
+    def _roots(self, level: int) -> Iterator[tuple[int, _To]]:
         """Yield (wide slot, what becomes of it) of what a pass computes for others."""
         of = self.of
         for slot, one in of.numbered():
             if isinstance(one.op, RowFold) and of.levels[slot] == level + 1:
-                yield one.args[0], slot
+                yield one.args[0], _To("fold", slot)
         for k, slot in enumerate(of.outs):
             if of.wide[slot] and of.levels[slot] == level:
-                yield slot, ("out", k)
+                yield slot, _To("out", k)
 
     def _worked(self, held: Sequence[int]) -> list[tuple[list[int], list[int]]]:
         """Return by pass (the wide slots that it computes, those that it reads)."""
@@ -148,7 +157,7 @@ class _Passes:
             tuple(slot for slot, _ in of.narrow_at(level)),
             tuple(takes),
             ScalarProgram(program.in_dtypes, program.instructions, program.outs),
-            (*(to for _, to in roots), *(("held", slot) for slot in kept)),
+            (*(to for _, to in roots), *(_To("held", slot) for slot in kept)),
             frozenset(first.intersection(read)),
         )
 
@@ -167,7 +176,7 @@ class _Passes:
             ending = [s for s in self.held if s in places and last.get(s) == one.level]
             for slot in ending:
                 free.setdefault(places[slot][0], []).append(places[slot][1])
-            kept = [to[1] for to in one.gives if isinstance(to, tuple) and to[0] == "held"]
+            kept = [to.number for to in one.gives if to.kind == "held"]
             for slot in (*sorted(one.holds), *kept):
                 size = cudatext.itemsize(cudatext.held(self.of.dtypes[slot]))
                 if free.get(size):
@@ -335,7 +344,7 @@ class _Text:
             body += self._narrow(one)
             body += self._elements(one)
             body += self._joined(one)
-            for _, slot in self._folds(one):
+            for slot in self._folds(one):
                 body.append(f"const {c_type(self.of.dtypes[slot])} n{slot} = {self._final(slot)};")
         body += self._stored_numbers(range(len(self.passes.passes)), "row < rows")
         starts = self.passes.starts()
@@ -372,11 +381,11 @@ class _Text:
             body += self._narrow(before)
             if before is one:
                 break
-            for _, slot in self._folds(before):
+            for slot in self._folds(before):
                 body += self._found(slot)
         body += self._elements(one)
         body += self._joined(one)
-        for _, slot in self._folds(one):
+        for slot in self._folds(one):
             body += with_head(
                 "if (threadIdx.x == 0 && row < rows)",
                 in_braces([f"f{slot}[(ow_i64)row * parts + segment] = t{slot};"]),
@@ -478,13 +487,13 @@ class _Text:
 
     # --- reductions -------------------------------------------------------------------------------
 
-    def _folds(self, one: _Pass) -> list[tuple[int, int]]:
-        """Return (number among the results, slot) of the reductions of a pass."""
-        return [(k, to) for k, to in enumerate(one.gives) if isinstance(to, int)]
+    def _folds(self, one: _Pass) -> list[int]:
+        """Return the slots of the reductions of a pass."""
+        return [to.number for to in one.gives if to.kind == "fold"]
 
     def _joined(self, one: _Pass) -> list[str]:
         """Return the lines that join the accumulators of the threads of a group."""
-        return [line for _, slot in self._folds(one) for line in self._across(slot)]
+        return [line for slot in self._folds(one) for line in self._across(slot)]
 
     def _across(self, slot: int) -> list[str]:
         folding = self.k.foldings[slot]
@@ -522,74 +531,81 @@ class _Text:
         """Return the lines that run a pass over the elements of a row, or of a segment."""
         if not one.gives:
             return []
-        name, needs = one.program.function()
-        self._need(*needs)
-        dtypes, wide, at = self.of.dtypes, self.of.wide, ".at[k]" if self.width > 1 else ""
-        held_before = [
-            s for s in one.takes if s in self.passes.held and s not in one.holds and wide[s]
-        ]
-        read = [s for s in one.takes if wide[s] and s not in held_before]
-        loaded = [slot for slot in read if slot not in self.of.columns]
-        declared, ends, after = [], [], []
-        values = [(s, "c + k" if self.width > 1 else "c") for s in read if s not in loaded]
-        for slot in held_before:
-            type_ = self._vector(cudatext.held(dtypes[slot]))
-            declared.append(f"const {type_} u{slot} = {self._at(f'h{slot}', 'c', type_)};")
-            values.append((slot, f"u{slot}{at}"))
-        for slot in one.holds:
-            type_ = self._vector(cudatext.held(dtypes[slot]))
-            declared.append(f"{type_} r{slot};")
-            ends.append(f"r{slot}{at} = v{slot};")
-            after.append(f"{self._place(f'h{slot}', 'c', type_)} = r{slot};")
-        for k, (to, out) in enumerate(zip(one.gives, one.program.out_dtypes, strict=True)):
-            if isinstance(to, int):
-                (item,) = self.k.foldings[to].items([f"e{k}"], [out], "0")
-                ends.append(f"const {c_type(self.k.foldings[to].dtypes[0])} i{k} = {item};")
-                ends.append(self.k.foldings[to].join([f"t{to}"], [f"i{k}"]))
-                continue
-            kind, number = to
-            type_ = self._vector(out if kind == "out" else cudatext.held(out))
-            value = store(f"e{k}", out) if kind == "out" else f"e{k}"
-            base = f"z{number}" if kind == "out" else f"h{number}"
-            place = "(ow_i64)row * n + c" if kind == "out" else "c"
-            declared.append(f"{type_} w{k};")
-            ends.append(f"w{k}{at} = {value};")
-            after.append(f"{self._place(base, place, type_)} = w{k};")
+        of, wide = self.of, [slot for slot in one.takes if self.of.wide[slot]]
+        held = [s for s in wide if s in self.passes.held and s not in one.holds]
+        loaded = [s for s in wide if s not in held and s not in of.columns]
 
         def loads(place: str) -> tuple[list[str], list[tuple[str, str, str]]]:
             found = []
             for slot in loaded:
-                type_ = self._vector(dtypes[slot])
-                step = "" if self.width > 1 else f" * step{slot}"
-                found.append((type_, f"u{slot}", self._at(f"x{slot}", f"{place}{step}", type_)))
+                at = place if self.width > 1 else f"{place} * step{slot}"
+                type_ = self._vector(of.dtypes[slot])
+                found.append((type_, f"u{slot}", self._at(f"x{slot}", at, f"const {type_}")))
             return [], found
 
         def use(suffix: str, place: str) -> list[str]:
-            given = [(s, load(f"u{s}{suffix}{at}", dtypes[s])) for s in loaded]
-            inner = [f"const {c_type(dtypes[s])} v{s} = {text};" for s, text in (*given, *values)]
-            inner += [f"{c_type(out)} e{k};" for k, out in enumerate(one.program.out_dtypes)]
-            args = [f"{'v' if wide[s] else 'n'}{s}" for s in one.takes]
-            args += [f"&e{k}" for k in range(len(one.gives))]
-            inner += [f"{name}({', '.join(args)});", *ends]
-            block = in_braces(inner)
-            if self.width > 1:
-                block = ["OW_UNROLL", *with_head(f"for (int k = 0; k < {self.width}; k++)", block)]
-            lines = [*declared, *block, *after]
+            lines = self._on_elements(one, held, {slot: f"u{slot}{suffix}" for slot in loaded})
             named = [f"const ow_i32 c = {place};"] if is_used("c", lines) else []
             return in_braces([*named, *lines])
 
         each = f" * {self.width}" if self.width > 1 else ""
         # loads from shared memory need no batches
-        words = sum(-(-self.width * cudatext.itemsize(dtypes[slot]) // 4) for slot in loaded)
+        words = sum(-(-self.width * cudatext.itemsize(of.dtypes[s]) // 4) for s in loaded)
         count = max(1, min(4, _REGISTERS // words)) if loaded else 1
         return [
-            *(self._start(slot) for _, slot in self._folds(one)),
+            *map(self._start, self._folds(one)),
             *in_braces([
                 f"const ow_i32 step = blockDim.x{each};",
                 f"ow_i32 j = from + (ow_i32)threadIdx.x{each};",
                 *batched(count, "m", loads, use),
             ]),
         ]  # fmt: skip
+
+    def _on_elements(self, one: _Pass, held: list[int], loaded: dict[int, str]) -> list[str]:
+        """Return the lines that compute one element, or a vector of them, of column c.
+
+        held: slots that are in shared memory. loaded: names of what was loaded, by slot.
+        """
+        of, at = self.of, ".at[k]" if self.width > 1 else ""
+        before, inside, behind, after = [], [], [], []
+        column = "c + k" if self.width > 1 else "c"
+        values = {s: column for s in one.takes if s in of.columns}
+        values |= {s: load(f"{name}{at}", of.dtypes[s]) for s, name in loaded.items()}
+        for slot in held:
+            type_ = self._vector(cudatext.held(of.dtypes[slot]))
+            before.append(f"const {type_} u{slot} = {self._at(f'h{slot}', 'c', f'const {type_}')};")
+            values[slot] = f"u{slot}{at}"
+        for slot, text in values.items():
+            inside.append(f"const {c_type(of.dtypes[slot])} v{slot} = {text};")
+
+        def stored_at(name: str, value: str, dtype: str, pointer: str, place: str) -> None:
+            type_ = self._vector(dtype)
+            before.append(f"{type_} {name};")
+            behind.append(f"{name}{at} = {value};")
+            after.append(f"{self._at(pointer, place, type_)} = {name};")
+
+        for slot in one.holds:
+            stored_at(f"r{slot}", f"v{slot}", cudatext.held(of.dtypes[slot]), f"h{slot}", "c")
+        for k, (to, dtype) in enumerate(zip(one.gives, one.program.out_dtypes, strict=True)):
+            inside.append(f"{c_type(dtype)} e{k};")
+            if to.kind == "fold":
+                folding = self.k.foldings[to.number]
+                (item,) = folding.items([f"e{k}"], [dtype], "0")
+                behind.append(f"const {c_type(folding.dtypes[0])} i{k} = {item};")
+                behind.append(folding.join([f"t{to.number}"], [f"i{k}"]))
+            elif to.kind == "out":
+                place = "(ow_i64)row * n + c"
+                stored_at(f"w{k}", store(f"e{k}", dtype), dtype, f"z{to.number}", place)
+            else:
+                stored_at(f"w{k}", f"e{k}", cudatext.held(dtype), f"h{to.number}", "c")
+        name, needs = one.program.function()
+        self._need(*needs)
+        args = [f"{'v' if of.wide[s] else 'n'}{s}" for s in one.takes]
+        args += [f"&e{k}" for k in range(len(one.gives))]
+        block = in_braces([*inside, f"{name}({', '.join(args)});", *behind])
+        if self.width > 1:
+            block = ["OW_UNROLL", *with_head(f"for (int k = 0; k < {self.width}; k++)", block)]
+        return [*before, *block, *after]
 
     def _vector(self, dtype: str) -> str:
         name, text = cudatext.vector(dtype, self.width)
@@ -598,11 +614,6 @@ class _Text:
 
     def _at(self, pointer: str, place: str, vector: str) -> str:
         """Return the expression of the vector, or the element, at a place."""
-        if self.width == 1:
-            return f"{pointer}[{place}]"
-        return f"*(const {vector} *)({pointer} + {place})"
-
-    def _place(self, pointer: str, place: str, vector: str) -> str:
         if self.width == 1:
             return f"{pointer}[{place}]"
         return f"*({vector} *)({pointer} + {place})"

@@ -211,7 +211,7 @@ OW_INLINE void ow_1f73ee4dd2d8e1eb_one(float x0, float x1, float *z0)
     *z0 = t0;
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_xent_49b83013b370c292(
+extern "C" __global__ void __launch_bounds__(256) ow_xent_fa51e2522f939fcf(
     const float *__restrict__ a0, const float *__restrict__ a1,
     const ow_i64 *__restrict__ a2, float *z0, float *z1, ow_i64 *z2, ow_u32 *wrong,
     ow_i32 rows, ow_i32 n, ow_i64 s0_0, ow_i64 s1_0, ow_i64 s2_0, ow_i64 step0,
@@ -261,9 +261,9 @@ extern "C" __global__ void __launch_bounds__(256) ow_xent_49b83013b370c292(
                     const ow_i32 c = i;
                     float w2;
                     {
+                        const ow_i64 v9 = c;
                         const float v0 = u0[u];
                         const float v1 = u1[u];
-                        const ow_i64 v9 = c;
                         float e0;
                         float e1;
                         float e2;
@@ -283,9 +283,9 @@ extern "C" __global__ void __launch_bounds__(256) ow_xent_49b83013b370c292(
                 const ow_i32 c = j;
                 float w2;
                 {
+                    const ow_i64 v9 = c;
                     const float v0 = u0;
                     const float v1 = u1;
-                    const ow_i64 v9 = c;
                     float e0;
                     float e1;
                     float e2;

@@ -60,12 +60,12 @@ OW_OF_FLOAT(f32, float, x >= -2147483648.0f)
 OW_OF_FLOAT(f64, double, x > -2147483649.0)
 #endif
 
+struct __align__(16) ow_f32x4 { float at[4]; };
+
 OW_INLINE void ow_9afc275d8d8859ae_one(float x0, float *z0)
 {
     *z0 = x0;
 }
-
-struct __align__(16) ow_f32x4 { float at[4]; };
 
 OW_INLINE void ow_across_d7eb88df87be91d6(float &a0)
 {
@@ -187,7 +187,7 @@ OW_INLINE void ow_c147afb6a610dcac_one(float x0, float x1, double x2, float x3, 
     *z0 = t3;
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_softmax_vectors_360f38ee39d2a042(
+extern "C" __global__ void __launch_bounds__(256) ow_softmax_vectors_163aa5e22e644ce3(
     const float *__restrict__ a0, float *z0, ow_i32 rows, ow_i32 n, ow_i64 s0_0,
     ow_i64 step0)
 {
