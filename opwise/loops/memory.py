@@ -478,14 +478,14 @@ def _own_each(p: Builder, values: Sequence[Each]) -> list[Any]:
 
 @on_memory(AdvancedSubtensor1)
 def _gathered(p: Builder, node: Apply, x: Any, index: Any) -> Each:
-    if not isinstance(x, Held) or isinstance(index, np.ndarray):
+    if isinstance(x, np.ndarray) or isinstance(index, np.ndarray) or x.dims[0] is None:
         raise NotSmall
 
     def computed(given: Sequence[int]) -> int:
-        row = x.at(p, 0, converted(p, element(p, index, given[:1]), "int64"))
+        row = _at(p, x, 0, converted(p, element(p, index, given[:1]), "int64"))
         return element(p, row, given[1:])
 
-    if not node.inputs[1].type.dtype.startswith(("int", "uint")) or x.dims[0] is None:
+    if not node.inputs[1].type.dtype.startswith(("int", "uint")):
         raise NotSmall
     return Each(x.dtype, (index.length(p, 0), *lengths(p, x)[1:]), computed)
 

@@ -766,6 +766,13 @@ class Run:
         self.home: dict[Apply, _Branch] = {}
         #: Applys that some branches need, but not all that is around them
         self.partly = partly = set[Apply]()
+        self.number = {node: k for k, node in enumerate(order)}
+        #: a number for each branch, and for each (condition, branch, number of what is around)
+        self._kinds: dict[Any, int] = {}
+        #: Applys in a branch that later branches of the same condition read too
+        self.kept: dict[_Branch, list[Apply]] = {}
+        #: by Apply of IfElse, others of the same condition that must come before it
+        self.leaders: dict[Apply, set[Apply]] = {}
         for node in reversed(order) if any(n.op.branches for n in order) else ():
             uses: list[tuple[_Branch, bool]] = [
                 (None, True) if client == "output" else (self._use(client, i), client not in partly)
@@ -773,8 +780,8 @@ class Run:
                 for client, i in graph.clients(out)
             ]
             certain = self._certain({branch for branch, always in uses if always}, partly)
-            self.home[node] = common = self._common([branch for branch, _ in uses])
-            if common not in certain:
+            self.home[node] = common = self._first_common(node, [branch for branch, _ in uses])
+            if all(self._kind(branch) != self._kind(common) for branch in certain):
                 partly.add(node)
         #: those among them that may fail where none of these branches is taken: they are appended
         #: in each branch that reads them
@@ -862,6 +869,42 @@ class Run:
             found.append(branch)
         return found
 
+    def _kind(self, branch: _Branch) -> Any:
+        """Return what is equal for branches that are run in the same steps."""
+        if branch is None:
+            return None
+        if branch not in self._kinds:
+            choice, b = branch
+            key = choice.inputs[0], b, self._kind(self.home[choice])
+            self._kinds[branch] = self._kinds.setdefault(key, len(self._kinds))
+        return self._kinds[branch]
+
+    def _first_common(self, node: Apply, uses: list[_Branch]) -> _Branch:
+        """Return the branch for an Apply that some branches need.
+
+        Of several branches of the same condition it is the first; the others find its outputs.
+        """
+        first, *others = (self._around(use) for use in uses or [None])
+        every: set[_Branch] = set()
+        for branch in first:
+            kind = self._kind(branch)
+            same = [[x for x in other if self._kind(x) == kind][:1] for other in others]
+            if all(same):
+                every = {branch, *(x for found in same for x in found)}
+                break
+        if len(every) == 1:
+            return branch
+        leader, *behind = sorted(filter(None, every), key=lambda each: self.number[each[0]])
+        common = self._common([leader, *behind])
+        for branch in self._around(leader):  # it leaves one after the other
+            if branch == common:
+                break
+            self.kept.setdefault(branch, []).append(node)
+        for choice, _ in behind:
+            first_, then = self._beside(leader[0], choice)
+            self.leaders.setdefault(then, set()).add(first_)
+        return leader
+
     def _common(self, uses: list[_Branch]) -> _Branch:
         first, *others = uses or [None]
         for branch in self._around(first):
@@ -879,6 +922,8 @@ class Run:
         }
         for reader, writer in self._conflicts(order):
             before[writer].add(reader)
+        for node, leaders in self.leaders.items():
+            before[node] |= leaders
         after: dict[Apply, list[Apply]] = {}
         for node, others in before.items():
             for other in others:
@@ -936,6 +981,8 @@ class Run:
         if var not in self.values and var.owner in self.repeated:
             self.append(var.owner)
             self.repeats += var.owner.outputs
+        if var not in self.values:
+            raise NotSmall  # what a branch has made is gone
         return self.values[var]
 
     def append(self, node: Apply) -> None:
@@ -982,7 +1029,7 @@ class Run:
         condition = self.value(node.inputs[0])
         if not isinstance(node.op, IfElse) or not isinstance(condition, np.ndarray):
             raise NotSmall
-        before, after, values = p.versions, [], []
+        before, after, values, kept = p.versions, [], [], []
         marks = (Branches(), Otherwise())
         for b, given in enumerate(node.op.values(node.inputs)):
             p.branch(marks[b], [] if b else [int(condition)])
@@ -990,6 +1037,7 @@ class Run:
             known = len(self.repeats)
             self.block((node, b))
             values.append([self.value(var) for var in given])
+            kept.append(self._kept_of((node, b)))
             after.append(p.versions)
             for var in self.repeats[known:]:
                 del self.values[var]
@@ -999,7 +1047,46 @@ class Run:
             k: version if {version} == {of[k] for of in after} else max(of[k] for of in after) + 1
             for k, version in before.items()
         }
+        for b, variables in enumerate(kept):
+            for var, zeros in variables.items():
+                value = self._outside(self.values.pop(var), zeros, b, after[b])
+                if value is not None:
+                    self.values[var] = value
         return [self._chosen(x, y, after) for x, y in zip(*values, strict=True)]
+
+    def _kept_of(self, branch: _Branch) -> dict[Var, Any]:
+        """Return {what later branches of the same condition read: what it is in other steps}."""
+        found: dict[Var, Any] = {}
+        for node in self.kept.get(branch, ()):
+            gone = node in self.repeated or branch not in self._around(self.home[node])
+            for var in () if gone else node.outputs:
+                value = self.values.get(var)
+                if isinstance(value, np.ndarray):
+                    zeros = [self.p.zero(self.p.dtype(slot)) for slot in map(int, value.ravel())]
+                    found[var] = np.array(zeros, np.int64).reshape(value.shape)
+                elif value is not None:
+                    found[var] = None
+        return found
+
+    def _outside(self, value: Any, zeros: Any, branch: int, versions: dict[int, int]) -> Any:
+        """Return what stands for a value of a branch in later ones of the same condition.
+
+        None if it is not known there.
+        """
+        p = self.p
+        if isinstance(value, Held) and value.is_whole:
+            known = p.versions.get(value.operand)
+            if known is None or value.version != versions[value.operand]:
+                return None
+            return replace(value, version=known)
+        if not isinstance(value, np.ndarray):
+            return None
+        pairs = zip(value.ravel(), zeros.ravel(), strict=True)
+        slots = [
+            p.mark(Chosen(), [int(x), int(z)] if branch == 0 else [int(z), int(x)], p.dtype(int(x)))
+            for x, z in pairs
+        ]
+        return np.array(slots, np.int64).reshape(value.shape)
 
     def _chosen(self, x: Any, y: Any, after: Sequence[dict[int, int]]) -> Any:
         """Return what stands for values of both branches. after: the versions at their ends."""

@@ -66,6 +66,9 @@ from opwise.tracing.values import (
 
 #: loops over a known number of items, up to this number, are written out
 UNROLLED = 8
+#: a loop in a loop of the program is not written out if it would make more choices than these: many
+#: that wait for each other are slower than a loop, and hardly fit one order
+MOST_CHOICES = 16
 #: why a variable has no value after a loop
 NOT_KEPT = "is not kept after a loop, because nothing reads it."
 #: loops that cannot become a scan are written out up to this number of steps
@@ -833,6 +836,8 @@ def _if(test: Any, ones: list[Any], others: list[Any]) -> list[Any]:
     trace = current()
     parts = None if trace is None else trace.lazy.get(test)
     if parts is None:
+        if trace is not None:
+            trace.choices += 1
         return list(ifelse(test, ones, others))
     both, first, second = parts
     inner = _if(second, ones, others)
@@ -1004,8 +1009,7 @@ def for_statement(
         _python_loop(iterated, step, get, set_, names, used, stop)
         return
     short = type(steps.length) is not Number and steps.length <= UNROLLED
-    if short:
-        _python_loop(steps, step, get, set_, names, used, stop)
+    if short and _is_written_out(steps, step, get, set_, names, used, stop):
         return
     before = get()
     try:
@@ -1014,6 +1018,9 @@ def for_statement(
         set_(before)
         if isinstance(error, NeedsMemory):
             raise
+        if short:
+            _python_loop(steps, step, get, set_, names, used, stop)
+            return
         if hint_of(steps.length) == 0:
             # it takes no step for these arguments, so what fails in it does not matter
             if type(steps.length) is Number:
@@ -1031,6 +1038,41 @@ def for_statement(
         _python_loop(steps, step, get, set_, names, used, stop)
 
 
+class _TooManyChoices(Exception):
+    """A loop had better not be written out."""
+
+
+def _is_written_out(
+    steps: Steps,
+    step: Callable[[Any], None],
+    get: Callable[[], tuple[Any, ...]],
+    set_: Callable[[tuple[Any, ...]], None],
+    names: tuple[str, ...],
+    used: tuple[str, ...],
+    stop: str | None,
+) -> bool:
+    """Write a short loop out; return False, and leave all as it was, if its steps choose much."""
+    trace = current()
+    assert trace is not None
+    choices = trace.choices
+
+    def first_step(item: Any) -> None:
+        step(item)
+        if trace.loops and (trace.choices - choices) * steps.length > MOST_CHOICES:
+            raise _TooManyChoices
+
+    before, added, first = get(), lists.counts(), next(Root.serials)
+    with _watched() as log:
+        try:
+            _python_loop(steps, step, get, set_, names, used, stop, first_step)
+        except _TooManyChoices:
+            lists.reset(added)
+            _undo(log, first)
+            set_(before)
+            return False
+    return True
+
+
 def _python_loop(
     iterated: Any,
     step: Callable[[Any], None],
@@ -1039,17 +1081,22 @@ def _python_loop(
     names: tuple[str, ...],
     used: tuple[str, ...],
     stop: str | None,
+    first_step: Callable[[Any], None] | None = None,
 ) -> None:
-    """Go through a loop in Python; steps after one that calls decide to stop change nothing."""
+    """Go through a loop in Python; steps after one that calls decide to stop change nothing.
+
+    first_step: what is done for the first item, instead.
+    """
     trace = current()
 
     def numbered(k: int, item: Any) -> None:
+        do = step if k or first_step is None else first_step
         if trace is None:
-            step(item)
+            do(item)
             return
         trace.steps.append(k)
         try:
-            step(item)
+            do(item)
         finally:
             trace.steps.pop()
 

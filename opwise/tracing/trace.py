@@ -85,6 +85,8 @@ class Trace:
     conditions: list[Any] = field(default_factory=list)
     #: how many branches are being traced
     branches: int = 0
+    #: how many choices have been made that compute one of two branches
+    choices: int = 0
     #: how many Generators the function has made
     generators: int = 0
     #: {a function that is being traced: how many calls of it}

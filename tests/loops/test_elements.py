@@ -18,6 +18,7 @@ from opwise.loops import Scan, memory, scan, small, until
 from opwise.loops.program import Builder, NotSmall
 from opwise.scalar.recurrence import Write
 from opwise.tensor import inc_subtensor, set_subtensor
+from tests.tracing import loop_programs
 
 from .test_small import steps_of_the_vm
 
@@ -231,6 +232,10 @@ CSR = (RNG.rand(20), RNG.randint(0, 9, 20), np.array([0, 3, 3, 10, 12, 20]), VEC
     (elimination, (MATRIX[:, :7] + 7 * np.eye(7),)),
     (forces, (MATRIX[:, :3],)),
     (rows_and_columns, (MATRIX,)),
+    # what an if has computed is read by what the same condition decides later
+    (loop_programs.sort_by_a_stack, (VECTOR,)),
+    (loop_programs.dijkstra_on_a_grid, (MATRIX,)),
+    (loop_programs.reached_from_a_corner, ((MATRIX > 0.3).astype(int),)),
 ], ids=lambda value: getattr(value, "__name__", ""))  # fmt: skip
 def test_loops_over_elements_run_as_one_function(program, arguments):
     agrees(program, *arguments)

@@ -2211,3 +2211,156 @@ def divided_differences(x, steps):
         first.append(x[0])
         x = np.diff(x) / (k + 1)
     return np.array(first), x
+
+
+# --- choices that change arrays -------------------------------------------------------------------
+
+
+@given([floats(5, 6)], [floats(1, 1)], [floats(2, 7)])
+def dijkstra_on_a_grid(cost):
+    n, m = cost.shape
+    dist = np.full((n, m), np.inf)
+    done = np.zeros((n, m), dtype=np.bool_)
+    dist[0, 0] = cost[0, 0]
+    for _step in range(n * m):
+        best = np.inf
+        bi, bj = -1, -1
+        for i in range(n):
+            for j in range(m):
+                if not done[i, j] and dist[i, j] < best:
+                    best = dist[i, j]
+                    bi, bj = i, j
+        if bi < 0:
+            break
+        done[bi, bj] = True
+        for d in range(4):
+            di = (d == 0) * 1 - (d == 1) * 1
+            dj = (d == 2) * 1 - (d == 3) * 1
+            i, j = bi + di, bj + dj
+            if 0 <= i < n and 0 <= j < m:
+                new = best + cost[i, j]
+                if new < dist[i, j]:
+                    dist[i, j] = new
+    return dist
+
+
+@given([ints((9, 8), high=2)], [ints((1, 1), high=2)], [ints((5, 11), high=3)])
+def components_with_corners(image):
+    n, m = image.shape
+    labels = np.zeros((n, m), dtype=np.int64)
+    stack = np.zeros((n * m * 4, 2), dtype=np.int64)
+    current = 0
+    for i in range(n):
+        for j in range(m):
+            if image[i, j] and labels[i, j] == 0:
+                current += 1
+                labels[i, j] = current
+                top = 0
+                stack[top, 0] = i
+                stack[top, 1] = j
+                top += 1
+                while top > 0:
+                    top -= 1
+                    y, x = stack[top, 0], stack[top, 1]
+                    for dy in range(-1, 2):
+                        for dx in range(-1, 2):
+                            yy, xx = y + dy, x + dx
+                            if 0 <= yy < n and 0 <= xx < m:
+                                if image[yy, xx] and labels[yy, xx] == 0:
+                                    labels[yy, xx] = current
+                                    stack[top, 0] = yy
+                                    stack[top, 1] = xx
+                                    top += 1
+    return labels, current
+
+
+@given([floats(40)], [floats(1)], [floats(7)])
+def sort_by_a_stack(a):
+    a = a.copy()
+    n = a.shape[0]
+    stack = np.zeros((64, 2), dtype=np.int64)
+    stack[0, 0] = 0
+    stack[0, 1] = n - 1
+    top = 1
+    while top > 0:
+        top -= 1
+        lo, hi = stack[top, 0], stack[top, 1]
+        if lo < hi:
+            pivot = a[(lo + hi) // 2]
+            i, j = lo, hi
+            while i <= j:
+                while a[i] < pivot:
+                    i += 1
+                while a[j] > pivot:
+                    j -= 1
+                if i <= j:
+                    t = a[i]
+                    a[i] = a[j]
+                    a[j] = t
+                    i += 1
+                    j -= 1
+            stack[top, 0] = lo
+            stack[top, 1] = j
+            top += 1
+            stack[top, 0] = i
+            stack[top, 1] = hi
+            top += 1
+    return a
+
+
+@given([ints((9, 8), high=2)], [ints((1, 1), high=2)], [ints((5, 11), high=3)])
+def reached_from_a_corner(image):
+    n, m = image.shape
+    seen = np.zeros((n, m), dtype=np.int64)
+    stack = np.zeros((n * m * 4, 2), dtype=np.int64)
+    top = 1
+    seen[0, 0] = 1
+    while top > 0:
+        top -= 1
+        y, x = stack[top, 0], stack[top, 1]
+        if y > 0 and image[y - 1, x] and seen[y - 1, x] == 0:
+            seen[y - 1, x] = 1
+            stack[top, 0] = y - 1
+            stack[top, 1] = x
+            top += 1
+        if y < n - 1 and image[y + 1, x] and seen[y + 1, x] == 0:
+            seen[y + 1, x] = 1
+            stack[top, 0] = y + 1
+            stack[top, 1] = x
+            top += 1
+        if x > 0 and image[y, x - 1] and seen[y, x - 1] == 0:
+            seen[y, x - 1] = 1
+            stack[top, 0] = y
+            stack[top, 1] = x - 1
+            top += 1
+        if x < m - 1 and image[y, x + 1] and seen[y, x + 1] == 0:
+            seen[y, x + 1] = 1
+            stack[top, 0] = y
+            stack[top, 1] = x + 1
+            top += 1
+    return seen
+
+
+@given([ints((7, 8), high=2), 3, 4, 5], [ints((1, 1), high=2), 0, 0, 1])
+def filled_again(image, sy, sx, new):
+    image = image.copy()
+    n, m = image.shape
+    old = image[sy, sx]
+    stack = np.zeros((n * m * 4, 2), dtype=np.int64)
+    stack[0, 0] = sy
+    stack[0, 1] = sx
+    top = 1
+    while top > 0:
+        top -= 1
+        y = stack[top, 0]
+        x = stack[top, 1]
+        if y < 0 or y >= n or x < 0 or x >= m:
+            continue
+        if image[y, x] != old:
+            continue
+        image[y, x] = new
+        for dy, dx in ((-1, 0), (1, 0), (0, -1), (0, 1)):
+            stack[top, 0] = y + dy
+            stack[top, 1] = x + dx
+            top += 1
+    return image
