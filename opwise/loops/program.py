@@ -744,8 +744,10 @@ def _overwritten(node: Apply) -> Sequence[Var]:
 
 
 def root_of(var: Var) -> Var:
-    """Return the array that a variable is a part of."""
+    """Return the array that a variable is a part of; an element is a number of its own."""
     while var.owner is not None and isinstance(var.owner.op, VIEWS):
+        if isinstance(var.owner.op, Subtensor) and not var.type.ndim:
+            break
         var = var.owner.inputs[0]
     return var
 
@@ -764,6 +766,8 @@ class Run:
         order = graph.toposort()
         #: by Apply, the branch (an Apply of IfElse, and 0 or 1) that alone needs it, or None
         self.home: dict[Apply, _Branch] = {}
+        #: by Apply, the branches in which its outputs are read
+        self.uses: dict[Apply, list[_Branch]] = {}
         #: Applys that some branches need, but not all that is around them
         self.partly = partly = set[Apply]()
         self.number = {node: k for k, node in enumerate(order)}
@@ -780,6 +784,7 @@ class Run:
                 for client, i in graph.clients(out)
             ]
             certain = self._certain({branch for branch, always in uses if always}, partly)
+            self.uses[node] = [branch for branch, _ in uses]
             self.home[node] = common = self._first_common(node, [branch for branch, _ in uses])
             if all(self._kind(branch) != self._kind(common) for branch in certain):
                 partly.add(node)
@@ -942,12 +947,22 @@ class Run:
     def _conflicts(self, order: list[Apply]) -> Iterator[tuple[Apply, Apply]]:
         """Yield (what reads an array, what writes it), or what holds them in a branch."""
         for node in order:
-            for var in node.inputs:
+            for i, var in enumerate(node.inputs):
                 for writer in self.writers.get(root_of(var), ()) if var.type.ndim else ():
-                    if writer is not node:
-                        reader, around = self._beside(node, writer)
-                        if reader is not around:
-                            yield reader, around
+                    if writer is node:
+                        continue
+                    if writer in self.repeated and all(
+                        self._excludes(branch, self._use(node, i)) for branch in self.uses[writer]
+                    ):
+                        continue
+                    reader, around = self._beside(node, writer)
+                    if reader is not around:
+                        yield reader, around
+
+    def _excludes(self, branch: _Branch, other: _Branch) -> bool:
+        """Return whether no step runs both of two branches."""
+        around = {*self._around(branch)} - {None}
+        return any((each[0], 1 - each[1]) in around for each in self._around(other) if each)
 
     def _keepers(self, order: list[Apply]) -> set[Apply]:
         number = {node: k for k, node in enumerate(order)}

@@ -23,10 +23,11 @@ from opwise.graph.traversal import ancestors, clone_replace
 from opwise.graph.variable import Variable
 from opwise.loops.build import scan
 from opwise.loops.op import Scan
+from opwise.loops.program import can_append
 from opwise.loops.returned import until
 from opwise.tensor.assertion import Assert
 from opwise.tensor.elemwise import Elemwise
-from opwise.tensor.ifelse import ifelse
+from opwise.tensor.ifelse import IfElse, ifelse
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 from opwise.tensor.type import TensorType, tensor_type
 from opwise.tracing import generators, lists, shaping, trees
@@ -746,9 +747,9 @@ def _joined_writes(
 ) -> Any:
     """Return an array as branches leave it, if they write single elements in a loop; else None.
 
-    A choice between two arrays would copy one in each step. Instead each element is written, with
-    its own value if its branch is not taken. instead: gets, for each branch, the arrays that take
-    the place of those that it made.
+    Each element is written, with its own value if its branch is not taken. Elements that may not
+    be there are left to a choice between arrays, unless the trace says otherwise. instead: gets,
+    for each branch, the arrays that take the place of those that it made.
     """
     trace = current()
     if trace is None or not trace.loops:
@@ -773,6 +774,8 @@ def _joined_writes(
             )
             place = _element(indices)
             if not elements.has(result, node.op.idx_list, indices):
+                if not trace.joins:
+                    return None
                 place = tuple(
                     _select(test, i, zero) if taken else _select(test, zero, i)
                     for i in place
@@ -1013,7 +1016,7 @@ def for_statement(
         return
     before = get()
     try:
-        with_memory(lambda: _Loop(get, set_, names, used, stop).build(steps, step))
+        _make(lambda: _Loop(get, set_, names, used, stop).build(steps, step), set_, before)
     except Exception as error:
         set_(before)
         if isinstance(error, NeedsMemory):
@@ -1036,6 +1039,52 @@ def for_statement(
         if not known or hint_of(steps.length) > MOST_UNROLLED:
             raise no_loop(error) from error
         _python_loop(steps, step, get, set_, names, used, stop)
+
+
+class _NeedsJoins(Exception):
+    """No C function will run the steps of a loop, and a choice between arrays copies one."""
+
+
+def _make(
+    loop: Callable[[], None], set_: Callable[[tuple[Any, ...]], None], before: tuple[Any, ...]
+) -> None:
+    """Make a loop, of choices between arrays where a C function runs it."""
+    try:
+        with_memory(loop)
+    except _NeedsJoins:
+        set_(before)
+        with joined_writes():
+            with_memory(loop)
+
+
+@contextmanager
+def joined_writes() -> Iterator[None]:
+    """Let loops join what branches write, element by element: other code than C runs them."""
+    trace = current()
+    if trace is None:
+        yield
+        return
+    joins, trace.joins = trace.joins, True
+    try:
+        yield
+    finally:
+        trace.joins = joins
+
+
+def _choose_arrays(variables: Sequence[Any]) -> bool:
+    """Return whether choices between arrays are among what is computed."""
+    return any(
+        isinstance(node.op, IfElse) and any(getattr(v.type, "ndim", 0) for v in node.outputs)
+        for node in _nodes(variables)
+    )
+
+
+def _nodes(variables: Sequence[Any]) -> Iterator[Any]:
+    """Yield the Applys that compute variables, and those of the steps of loops among them."""
+    for node in {v.owner for v in ancestors(variables) if v.owner is not None}:
+        yield node
+        if isinstance(node.op, Scan):
+            yield from _nodes(node.op._inner_outputs)
 
 
 class _TooManyChoices(Exception):
@@ -1166,7 +1215,7 @@ def while_statement(
         for root, variable in log.items():
             _rewrite(root, variable)
         try:
-            with_memory(lambda: _Loop(get, set_, names, used, stop).build_while(test, step))
+            _make(lambda: _Loop(get, set_, names, used, stop).build_while(test, step), set_, before)
         except BaseException:
             for root, variable in after.items():
                 _rewrite(root, variable)
@@ -2061,6 +2110,9 @@ class _Loop:
                 results[k] = updates[states[k][1]]
             return results
 
+        if trace is not None and not trace.loops and not trace.joins and _choose_arrays(outputs):
+            if not all(can_append(node.op) or node.op.branches for node in _nodes(outputs)):
+                raise _NeedsJoins
         rows_of = drawn | _sequences(outputs, number, length, {*places, *fixed}, ends is None)
         elements = list(rows_of)
         # Python has computed them before the loop: no branch of a step guards them

@@ -462,7 +462,7 @@ class Jit:
         are leaves behind those of the arguments. denied: see Trace.
         """
         given = kinds
-        trace = Trace(denied=denied)
+        trace = Trace(denied=denied, joins=not config.cxx)
         trace.raised = Root(T.constant(np.asarray(False)))
         trace.missed = Root(T.constant(np.asarray(0, np.int64)))
         trace.crowded = Root(T.constant(np.asarray(False)))

@@ -85,6 +85,9 @@ class Trace:
     conditions: list[Any] = field(default_factory=list)
     #: how many branches are being traced
     branches: int = 0
+    #: whether what branches write is joined, element by element. A choice between arrays copies one
+    #: of them in each step, where no C function runs the steps
+    joins: bool = False
     #: how many choices have been made that compute one of two branches
     choices: int = 0
     #: how many Generators the function has made

@@ -22,6 +22,7 @@ from opwise.loops.jacobians import hessian as hessian_of_variable
 from opwise.loops.jacobians import jacobian as jacobian_of_variable
 from opwise.tracing import shaping, trees
 from opwise.tracing.calling import convert_function
+from opwise.tracing.control import joined_writes
 from opwise.tracing.jitted import Jit
 from opwise.tracing.trace import current, untraceable
 from opwise.tracing.values import (
@@ -180,7 +181,8 @@ def _call(
     if trace is not None:
         trace.written.append(log)
     try:
-        result = convert_function(function).call(*args, **kwargs)
+        with joined_writes():  # the VM runs what derivatives and batches are made of
+            result = convert_function(function).call(*args, **kwargs)
     finally:
         if trace is not None:
             trace.written.pop()

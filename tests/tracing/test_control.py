@@ -12,6 +12,7 @@ import opwise
 from opwise.errors import TracingError
 from opwise.graph.traversal import ancestors
 from opwise.loops import Scan
+from opwise.tensor.ifelse import IfElse
 
 pytestmark = pytest.mark.null
 
@@ -1493,3 +1494,31 @@ def test_loops_over_constants_are_loops():
     g = opwise.jit(added)
     assert np.allclose(np.hstack(g(normal(40))), np.hstack(added(normal(40))))
     assert "scan_fn" in str(g.signatures[0].compiled.maker.fgraph.apply_nodes)
+
+
+# --- arrays that branches of loops change ---------------------------------------------------------
+
+
+def kept_where_large(x, y):
+    """A step sorts, which no C function of a loop does; its branch writes elements of its own."""
+    found, count = np.zeros(len(x)), 0
+    for i in range(len(x)):
+        row = np.sort(x[i])
+        if row[0] > 0.2 and y[i] > 0:
+            found[count] = row[-1] * y[i]
+            count += 1
+    return found, count
+
+
+def test_writes_are_joined_where_the_vm_runs_the_steps():
+    """A choice between arrays would copy one in each step."""
+    x, y = np.random.default_rng(0).random((2, 30, 4))
+    compiled = opwise.jit(kept_where_large)
+    y = y[:, 0] - 0.5
+    for found, expected in zip(compiled(x, y), kept_where_large(x, y), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    (signature,) = compiled.signatures
+    (loop,) = [n for n in signature.compiled.maker.fgraph.toposort() if isinstance(n.op, Scan)]
+    inside = {v.owner for v in ancestors(loop.op._inner_outputs)} - {None}
+    choices = [node for node in inside if isinstance(node.op, IfElse)]
+    assert not any(out.type.ndim for node in choices for out in node.outputs)
