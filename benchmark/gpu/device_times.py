@@ -203,7 +203,7 @@ def profiled(n):
 
     def plain(mode):
         x = opwise.shared(numbers(n))
-        parts = [T.tanh(x * k).sum() for k in range(10)]
+        parts = [T.tanh(x * k).max() for k in range(10)]  # sums would share a kernel
         outputs = [opwise.Out(part, borrow=True) for part in parts]
         return opwise.function([], outputs, mode=mode)
 

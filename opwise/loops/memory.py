@@ -478,7 +478,9 @@ def _own_each(p: Builder, values: Sequence[Each]) -> list[Any]:
 
 @on_memory(AdvancedSubtensor1)
 def _gathered(p: Builder, node: Apply, x: Any, index: Any) -> Each:
-    if isinstance(x, np.ndarray) or isinstance(index, np.ndarray) or x.dims[0] is None:
+    if isinstance(index, np.ndarray):
+        index = p.range_of(p.number(index))
+    if isinstance(x, np.ndarray) or index is None or x.dims[0] is None:
         raise NotSmall
 
     def computed(given: Sequence[int]) -> int:

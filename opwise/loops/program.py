@@ -542,9 +542,14 @@ class Builder:
 
     def constant_of(self, data: np.ndarray) -> Any:
         """Append a constant: numbers in registers, or a range."""
-        steps = np.diff(data) if data.ndim == 1 and data.size > MAX_ELEMENTS else np.zeros(0)
+        found = self.range_of(data) if data.size > MAX_ELEMENTS else None
+        return self.constant(data) if found is None else found
+
+    def range_of(self, data: np.ndarray) -> Each | None:
+        """Append a vector of integers that is a range; None for others."""
+        steps = np.diff(data) if data.ndim == 1 else np.zeros(0)
         if not steps.size or data.dtype.name not in INTEGERS or (steps != steps[0]).any():
-            return self.constant(data)
+            return None
         first, step, count = map(self.literal, (data[0], steps[0], len(data)))
         return whole_range(self, first, step, count, data.dtype.name)
 

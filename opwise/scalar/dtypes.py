@@ -150,6 +150,16 @@ def bits(*dtypes: str) -> str:
     return common if common in DISCRETE else "uint64"
 
 
+def shifted(*dtypes: str) -> str:
+    """The one that numpy promotes those of the operands to; int8 for bool."""
+    if not all(d in DISCRETE for d in dtypes) or (common := promote(*dtypes)) not in DISCRETE:
+        raise TypeError(
+            f"a shift takes integers with a common dtype of integers, not {', '.join(dtypes)}: "
+            "cast one of them"
+        )
+    return "int8" if common == "bool" else common
+
+
 def always_float64(*_: str) -> str:
     """float64."""
     return "float64"

@@ -74,6 +74,7 @@ _OPERATORS = {
             ("divide", "truediv", "/"), ("floor_divide", "floordiv", "//"),
             ("remainder", "mod", "%"), ("power", "pow", "**"), ("matmul", "matmul", "@"),
             ("bitwise_and", "and", "&"), ("bitwise_or", "or", "|"), ("bitwise_xor", "xor", "^"),
+            ("left_shift", "lshift", "<<"), ("right_shift", "rshift", ">>"),
             ("divmod", "divmod", "divmod()"),
         ]
     },

@@ -144,21 +144,6 @@ def _power(x: Tensor, y: Tensor) -> Tensor:
     return numpy_elementwise("power", x.type.dtype, x, y)
 
 
-def _shift(name: str) -> Implementation:
-    def shifted(x: Tensor, by: Tensor) -> Tensor:
-        count = T.extract_constant(by)
-        dtype = np.dtype(x.type.dtype)
-        if not isinstance(count, np.ndarray | np.generic) or np.asarray(count).ndim:
-            return numpy_elementwise(name, dtype, x, by)
-        bits = 8 * dtype.itemsize - (dtype.kind == "i")
-        if not 0 <= int(count) < bits:
-            return numpy_elementwise(name, dtype, x, by)
-        factor = np.asarray(1 << int(count), dtype)
-        return x * factor if name == "left_shift" else T.int_div(x, factor)
-
-    return shifted
-
-
 def _logaddexp(x: Tensor, y: Tensor) -> Tensor:
     # equal infinities have no difference; the derivatives by equal numbers are a half each
     equal, half = T.eq(x, y), np.asarray(0.5, x.type.dtype)
@@ -293,8 +278,8 @@ TABLE: dict[str, Implementation] = {
     "bitwise_or": T.or_,
     "bitwise_xor": T.xor,
     "invert": T.invert,
-    "left_shift": _shift("left_shift"),
-    "right_shift": _shift("right_shift"),
+    "left_shift": T.left_shift,
+    "right_shift": T.right_shift,
     "isnan": lambda x: T.isnan(x) if _is_float(x) else T.neq(x, x),
     "isinf": lambda x: T.isinf(x) if _is_float(x) else T.neq(x, x),
     "isfinite": _finite,

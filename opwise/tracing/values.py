@@ -272,17 +272,6 @@ def _wrapped(value: Tensor) -> Tensor:
     return value
 
 
-def _shift(direction: str) -> Callable[[Tensor, Tensor], Tensor]:
-    def shifted(x: Tensor, by: Tensor) -> Tensor:
-        # Python's ints have no width: beyond 63 bits nothing is left
-        power = T.pow(T.constant(2, dtype="int64"), T.clip(by, 0, 62))
-        if direction == "left":
-            return x * power
-        return T.switch(T.gt(by, 62), T.switch(T.lt(x, 0), -1, 0), T.int_div(x, power))
-
-    return shifted
-
-
 #: name -> (Python's operator, its text, a function of variables)
 _OPERATIONS: dict[str, tuple[Callable[..., Any], str, Callable[..., Tensor]]] = {
     "add": (operator.add, "+", T.add),
@@ -292,8 +281,8 @@ _OPERATIONS: dict[str, tuple[Callable[..., Any], str, Callable[..., Tensor]]] = 
     "floordiv": (operator.floordiv, "//", T.int_div),
     "mod": (operator.mod, "%", T.mod),
     "pow": (operator.pow, "**", T.pow),
-    "lshift": (operator.lshift, "<<", _shift("left")),
-    "rshift": (operator.rshift, ">>", _shift("right")),
+    "lshift": (operator.lshift, "<<", T.left_shift),
+    "rshift": (operator.rshift, ">>", T.right_shift),
     "and": (operator.and_, "&", T.and_),
     "or": (operator.or_, "|", T.or_),
     "xor": (operator.xor, "^", T.xor),

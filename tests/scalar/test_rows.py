@@ -52,6 +52,7 @@ b i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 f32 f64 | abs_ real imag
 - - - - - - - - - f16 f32 f64 - - | round_half_to_even round_half_away_from_zero
 b i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 - - | clip
 b i8 i16 i32 i64 u8 u16 u32 u64 - - - - - | or_ xor and_ invert
+i8 i8 i16 i32 i64 u8 u16 u32 u64 - - - - - | left_shift right_shift
 b b b b b b b b b b b b b b | lt gt le ge eq neq isnan isinf
 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 | angle
 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 - - | chi2sf
@@ -65,6 +66,7 @@ i8 i16 f64 f64 f64 f16 f64 f64 u8 | add mul sub int_div mod pow maximum minimum 
 f64 f64 f64 f64 f64 f16 f64 f64 f64 | true_div
 i8 u8 f32 i64 u64 f16 f64 f32 b | second switch
 - i16 - f64 f64 - - - - | or_ xor and_
+i8 i16 - - - - - - u8 | left_shift right_shift
 b b b b b b b b b | lt gt le ge eq neq
 c64 c64 c128 c128 c128 c64 c128 c128 c64 | complex complex_from_polar
 f64 f64 f64 f64 f64 f64 f64 f64 f64 | chi2sf

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opwise.scalar import dtypes as d
-from opwise.scalar.spec import row
+from opwise.scalar.spec import CText, row
 
 
 def _bits(name: str, cls: str, numpy: Callable[..., Any], operator: str) -> None:
@@ -25,4 +25,27 @@ _bits("and_", "AND", np.bitwise_and, "&")
 row(
     "invert", "Invert", 1, d.bitwise, np.invert, {"i": "~{x}", "u": "~{x}", "b": "!{x}"},
     lambda F, x, z, g: 0, kinds="biu", doc="The bits of x inverted; not x for bool.",
+)  # fmt: skip
+
+
+def _shift(name: str, cls: str, numpy: Callable[..., Any], c: CText, doc: str) -> None:
+    row(
+        name, cls, 2, d.shifted, numpy, c, lambda F, x, y, z, g: (0, 0), kinds="iu",
+        doc=f"{doc} It is as if x had more bits: no number of places is too large.",
+    )  # fmt: skip
+
+
+# a negative number of places is a large one without a sign, as it is for numpy
+_WIDE = "unsigned long long"
+_FITS, _BITS = f"({_WIDE})({{y}}) < 8 * sizeof({{T}})", "(8 * sizeof({T}) - 1)"
+_shift(
+    "left_shift", "LeftShift", np.left_shift,
+    f"({_FITS} ? ({{T}})(({_WIDE})({{x}}) << ({{y}})) : 0)",
+    "x with its bits moved y places to the left: x * 2**y, in as many bits as x has.",
+)  # fmt: skip
+_shift(
+    "right_shift", "RightShift", np.right_shift,
+    {"i": f"({{x}}) >> ({_FITS} ? ({_WIDE})({{y}}) : {_BITS})",
+     "u": f"({_FITS} ? ({{T}})(({{x}}) >> ({{y}})) : 0)"},
+    "x with its bits moved y places to the right: x / 2**y, rounded down.",
 )  # fmt: skip
