@@ -236,6 +236,8 @@ CSR = (RNG.rand(20), RNG.randint(0, 9, 20), np.array([0, 3, 3, 10, 12, 20]), VEC
     (loop_programs.sort_by_a_stack, (VECTOR,)),
     (loop_programs.dijkstra_on_a_grid, (MATRIX,)),
     (loop_programs.reached_from_a_corner, ((MATRIX > 0.3).astype(int),)),
+    (loop_programs.is_a_sudoku, (loop_programs.SUDOKU,)),
+    (loop_programs.salesman_by_bits, (MATRIX[:, :7],)),
 ], ids=lambda value: getattr(value, "__name__", ""))  # fmt: skip
 def test_loops_over_elements_run_as_one_function(program, arguments):
     agrees(program, *arguments)

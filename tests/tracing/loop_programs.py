@@ -2364,3 +2364,61 @@ def filled_again(image, sy, sx, new):
             stack[top, 1] = x + dx
             top += 1
     return image
+
+
+SUDOKU = np.array([[(i * 3 + i // 3 + j) % 9 + 1 for j in range(9)] for i in range(9)])
+
+
+@given([SUDOKU], [np.roll(SUDOKU, 1, 0)], [np.roll(SUDOKU, 1, 1)])
+def is_a_sudoku(g):
+    for i in range(9):
+        row = np.zeros(10, dtype=np.int64)
+        col = np.zeros(10, dtype=np.int64)
+        box = np.zeros(10, dtype=np.int64)
+        for j in range(9):
+            row[g[i, j]] += 1
+            col[g[j, i]] += 1
+            box[g[3 * (i // 3) + j // 3, 3 * (i % 3) + j % 3]] += 1
+        for d in range(1, 10):
+            if row[d] != 1 or col[d] != 1 or box[d] != 1:
+                return False
+    return True
+
+
+@given([floats(6, 6)], [floats(1, 1)], [floats(2, 2)])
+def salesman_by_bits(d):
+    n = d.shape[0]
+    full = 1 << n
+    dp = np.full((full, n), np.inf)
+    dp[1, 0] = 0
+    for mask in range(full):
+        for last in range(n):
+            if dp[mask, last] < np.inf:
+                for nxt in range(n):
+                    if not (mask >> nxt) & 1:
+                        new = mask | (1 << nxt)
+                        c = dp[mask, last] + d[last, nxt]
+                        if c < dp[new, nxt]:
+                            dp[new, nxt] = c
+    best = np.inf
+    for last in range(1, n):
+        best = min(best, dp[full - 1, last] + d[last, 0])
+    return best
+
+
+@given([floats(60)], [floats(1)], [np.arange(9.0)])
+def longest_increasing_by_bisection(x):
+    tails = np.zeros(len(x))
+    size = 0
+    for v in x:
+        lo, hi = 0, size
+        while lo < hi:
+            mid = (lo + hi) // 2
+            if tails[mid] < v:
+                lo = mid + 1
+            else:
+                hi = mid
+        tails[lo] = v
+        if lo == size:
+            size += 1
+    return size
