@@ -168,6 +168,11 @@ class Signature:
         return self._trace.guesses
 
     @property
+    def is_in_numpy(self) -> bool:
+        """Whether Python runs its calls."""
+        return bool(self._trace.fallbacks)
+
+    @property
     def demands(self) -> list[Demand]:
         """What must hold of the arguments besides dtypes and ranks, and the lines that need it."""
         return list(self._trace.demands.values())
@@ -353,7 +358,8 @@ class Jit:
                 if signature.denied == denied:
                     result = signature.attempt(*given)
                     if result is not MISS:
-                        self._try_first(signature.attempt, False)
+                        if not signature.is_in_numpy:  # others would not come to theirs
+                            self._try_first(signature.attempt, False)
                         return result
             if len(alike) >= MOST_ALIKE:
                 return MISS
@@ -364,7 +370,12 @@ class Jit:
             leaves, structure = trees.flatten(list(given))
             try:
                 signature = self._traced(call, structure, leaves, former.kinds, denied)
-            except Exception:  # Python's error is the program's; what is refused, Python computes
+            except TracingError as error:
+                names = list(bound.arguments)
+                signature = self._in_numpy(structure, former.kinds, names, error, denied)
+                self._add(former.key, signature)
+                return signature.attempt(*given)
+            except Exception:  # Python's error is the program's
                 return MISS
             self._add(former.key, signature)
             self._try_first(signature.attempt, False)
@@ -550,10 +561,18 @@ class Jit:
         return run
 
     def _in_numpy(
-        self, structure: Any, kinds: list[_Leaf], names: list[str], error: TracingError
+        self,
+        structure: Any,
+        kinds: list[_Leaf],
+        names: list[str],
+        error: TracingError,
+        denied: frozenset[Any] = frozenset(),
     ) -> Signature:
-        """Return a signature whose calls run the function in Python and numpy."""
-        trace = Trace()
+        """Return a signature whose calls run the function in Python and numpy.
+
+        error: why it is not compiled. denied: see Trace.
+        """
+        trace = Trace(denied=denied)
         what, *rest = str(error).split("\n")
         line = int(rest[0].rpartition("line ")[2]) if rest and "line " in rest[0] else 0
         trace.fallbacks.append(("", line, what))

@@ -1496,6 +1496,22 @@ def test_loops_over_constants_are_loops():
     assert "scan_fn" in str(g.signatures[0].compiled.maker.fgraph.apply_nodes)
 
 
+def test_a_side_that_is_refused_runs_in_numpy_and_is_listed():
+    def shown(x):
+        if x.sum() > 0:
+            return x * 2
+        return ", ".join(f"{v:.1f}" for v in x)
+
+    jitted, x = opwise.jit(shown), np.array([1.0, 2.0])
+    for given in (x, -x, x, -x):
+        result = jitted(given)
+        assert type(result) is type(shown(given))
+        np.testing.assert_array_equal(result, shown(given))
+    compiled, in_numpy = jitted.signatures
+    assert in_numpy.is_in_numpy and not compiled.is_in_numpy
+    assert "in numpy: A text that the function returns" in str(in_numpy)
+
+
 # --- arrays that branches of loops change ---------------------------------------------------------
 
 
