@@ -439,7 +439,7 @@ SET_ON_CLASSES = {
     ("opwise/names/placeholder.py", "Placeholder"): "likewise",
     ("opwise/tracing/values.py", "Number"): "likewise",
     ("opwise/tracing/values.py", "Traced"): "likewise",
-    ("opwise/tracing/control.py", "Undefined"): "likewise",
+    ("opwise/tracing/branches.py", "Undefined"): "likewise",
 }
 
 

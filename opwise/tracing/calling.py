@@ -22,9 +22,19 @@ import numpy as np
 from opwise import tensor as T
 from opwise.errors import TracingError
 from opwise.graph.provenance import is_internal, library_of
-from opwise.tracing import comprehensions, control, convert, generators, members, ordered, shaping
+from opwise.tracing import (
+    branches,
+    comprehensions,
+    control,
+    convert,
+    generators,
+    members,
+    ordered,
+    shaping,
+)
+from opwise.tracing.branches import if_expression
 from opwise.tracing.comprehensions import Comprehension
-from opwise.tracing.control import Steps, if_expression
+from opwise.tracing.control import Steps
 from opwise.tracing.indexing import converted
 from opwise.tracing.kinds import LoopError
 from opwise.tracing.lists import Deque, TracedList, memory_of, own_list
@@ -1075,8 +1085,8 @@ def _over_all(python: Any, join: Any, reduce: Any) -> None:
     TABLE[python] = test
 
 
-_over_all(any, control.or_, np.any)
-_over_all(all, control.and_, np.all)
+_over_all(any, branches.or_, np.any)
+_over_all(all, branches.and_, np.all)
 
 
 @instead_of(sorted)
@@ -1557,14 +1567,15 @@ HOOKS = types.SimpleNamespace(
     augmented_attribute=augmented_attribute,
     slice=builtins.slice,
     **{
-        name: getattr(control, name)
+        name: getattr(branches, name)
         for name in (
             "and_", "or_", "not_", "chained", "compared", "contains", "truth", "if_expression",
-            "if_statement", "for_statement", "while_statement", "undefined", "returned", "error",
-            "assertion", "handled", "caught",
+            "if_statement", "undefined", "returned", "error", "assertion", "handled", "caught",
         )
     },
-    untraceable=control.UNTRACEABLE,
+    for_statement=control.for_statement,
+    while_statement=control.while_statement,
+    untraceable=branches.UNTRACEABLE,
     any_error=Exception,
 )  # fmt: skip
 

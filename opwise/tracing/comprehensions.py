@@ -15,7 +15,7 @@ import numpy as np
 
 from opwise.errors import TracingError
 from opwise.tensor.type import tensor_type
-from opwise.tracing import control, shaping
+from opwise.tracing import branches, control, shaping
 from opwise.tracing.control import Steps
 from opwise.tracing.kinds import LoopError
 from opwise.tracing.lists import NeedsMemory, TracedList, own_list
@@ -85,7 +85,7 @@ class Comprehension:
             if self._condition is None:
                 then()
             else:
-                control.if_statement(self._condition(item), then, _nothing, get, set_, names)
+                branches.if_statement(self._condition(item), then, _nothing, get, set_, names)
 
         control.for_statement(
             self._items(), step, get, set_, names, names[:1], names[1] if stop else None
@@ -133,7 +133,7 @@ def _example(steps: Steps, function: Callable[[Any], Any]) -> tuple[Traced, bool
     Nothing remains of what it does.
     """
     step = Number("i", tensor_type("int64", ())("step"))
-    made = control.tried(lambda: _value(function(steps.item(step))))
+    made = branches.tried(lambda: _value(function(steps.item(step))))
     if made is None or any(hint_of(d) is UNKNOWN for d in made[0].dims):
         return None
     return made
@@ -200,11 +200,11 @@ def _any(over: Comprehension) -> Any:
 
 
 def _all(over: Comprehension) -> Any:
-    return control.not_(_found(over, control.not_))
+    return branches.not_(_found(over, branches.not_))
 
 
 def _bool(value: Any) -> Any:
-    return control.not_(control.not_(value))
+    return branches.not_(branches.not_(value))
 
 
 #: {a function of Python: what it gives of a Comprehension}

@@ -24,8 +24,9 @@ from opwise.errors import TracingError
 from opwise.modes.mode import get_mode
 from opwise.tensor.type import tensor_type
 from opwise.tracing import trees
+from opwise.tracing.branches import Undefined
 from opwise.tracing.calling import convert_function
-from opwise.tracing.control import Undefined, no_loop
+from opwise.tracing.control import no_loop
 from opwise.tracing.generators import TracedGenerator, generator
 from opwise.tracing.kinds import LoopError
 from opwise.tracing.lists import Deque, Memory, TracedList, memory_of
