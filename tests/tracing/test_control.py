@@ -11,8 +11,8 @@ import pytest
 import opwise
 from opwise.errors import TracingError
 from opwise.graph.traversal import ancestors
+from opwise.ifelse import IfElse
 from opwise.loops import Scan
-from opwise.tensor.ifelse import IfElse
 
 pytestmark = pytest.mark.null
 
