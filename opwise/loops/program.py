@@ -911,8 +911,8 @@ class Run:
                 break
             self.kept.setdefault(branch, []).append(node)
         for choice, _ in behind:
-            first_, then = self._beside(leader[0], choice)
-            self.leaders.setdefault(then, set()).add(first_)
+            earlier, later = self._beside(leader[0], choice)
+            self.leaders.setdefault(later, set()).add(earlier)
         return leader
 
     def _common(self, uses: list[_Branch]) -> _Branch:

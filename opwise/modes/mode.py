@@ -244,10 +244,14 @@ class Mode:
                 f"one of {list(predefined_linkers)}."
             )
         if isinstance(used, Linker):
-            query = self._optimizer
-            quick = isinstance(query, Query) and "fast_compile" in query.include
-            used = used.clone(generate_kernels=not quick)
+            used = used.clone(generate_kernels=self.generates_kernels)
         return used.accept(fgraph)
+
+    @property
+    def generates_kernels(self) -> bool:
+        """Whether a C compiler makes kernels for its functions."""
+        query = self._optimizer
+        return not (isinstance(query, Query) and "fast_compile" in query.include)
 
     def on_compiled(self, function: Any) -> None:
         """Called with every function after it is compiled under this mode."""

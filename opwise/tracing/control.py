@@ -18,7 +18,7 @@ import numpy as np
 from opwise import tensor as T
 from opwise.errors import TracingError
 from opwise.graph.provenance import located
-from opwise.graph.traversal import ancestors, clone_replace
+from opwise.graph.traversal import ancestors, clone_replace, io_toposort
 from opwise.graph.variable import Variable
 from opwise.loops.build import scan
 from opwise.loops.op import Scan
@@ -192,20 +192,31 @@ def joined_writes() -> Iterator[None]:
         trace.joins = joins
 
 
-def _choose_arrays(variables: Sequence[Any]) -> bool:
-    """Return whether choices between arrays are among what is computed."""
-    return any(
+def _needs_joins(outputs: Sequence[Any], moving: set[Any]) -> bool:
+    """Return whether steps choose between arrays, and no C function can run them.
+
+    outputs: variables of a step. moving: those that differ from step to step; what depends on none
+    of them is computed before the loop.
+    """
+    nodes: list[Any] = []
+    moving = set(moving)
+    for node in io_toposort([], outputs):
+        if not moving.isdisjoint(node.inputs):
+            moving.update(node.outputs)
+            nodes += [node, *_inside(node)]
+    chooses = any(
         isinstance(node.op, IfElse) and any(getattr(v.type, "ndim", 0) for v in node.outputs)
-        for node in _nodes(variables)
+        for node in nodes
     )
+    return chooses and not all(can_append(node.op) or node.op.branches for node in nodes)
 
 
-def _nodes(variables: Sequence[Any]) -> Iterator[Any]:
-    """Yield the Applys that compute variables, and those of the steps of loops among them."""
-    for node in {v.owner for v in ancestors(variables) if v.owner is not None}:
-        yield node
-        if isinstance(node.op, Scan):
-            yield from _nodes(node.op._inner_outputs)
+def _inside(node: Any) -> Iterator[Any]:
+    """Yield the Applys of the step of a loop, and those of loops in it."""
+    if isinstance(node.op, Scan):
+        for one in {v.owner for v in ancestors(node.op._inner_outputs)} - {None}:
+            yield one
+            yield from _inside(one)
 
 
 class _TooManyChoices(Exception):
@@ -1231,8 +1242,8 @@ class _Loop:
                 results[k] = updates[states[k][1]]
             return results
 
-        if trace is not None and not trace.loops and not trace.joins and _choose_arrays(outputs):
-            if not all(can_append(node.op) or node.op.branches for node in _nodes(outputs)):
+        if trace is not None and not trace.loops and not trace.joins:
+            if _needs_joins(outputs, {number, *(place for place, _, _ in states)}):
                 raise _NeedsJoins
         rows_of = drawn | _sequences(outputs, number, length, {*places, *fixed}, ends is None)
         elements = list(rows_of)

@@ -474,7 +474,7 @@ class Jit:
         are leaves behind those of the arguments. denied: see Trace.
         """
         given = kinds
-        trace = Trace(denied=denied, joins=not config.cxx)
+        trace = Trace(denied=denied, joins=not _runs_loops_in_c(self._mode))
         trace.raised = Root(T.constant(np.asarray(False)))
         trace.missed = Root(T.constant(np.asarray(0, np.int64)))
         trace.crowded = Root(T.constant(np.asarray(False)))
@@ -594,6 +594,13 @@ class Jit:
         from opwise.profiling.stats import ProfileStats
 
         return ProfileStats(message=self.function.__name__, **options)
+
+
+def _runs_loops_in_c(mode: Any) -> bool:
+    """Return whether loops of functions under a mode become C functions where they can."""
+    found = get_mode(mode)
+    tried = getattr(found.used_linker, "implementations", ())
+    return bool(config.cxx) and found.generates_kernels and "c" in tried
 
 
 def _mode_of(mode: Any) -> Any:

@@ -1526,15 +1526,34 @@ def kept_where_large(x, y):
     return found, count
 
 
-def test_writes_are_joined_where_the_vm_runs_the_steps():
+def kept_of_sorted(x, y):
+    """What sorts stands before the loop."""
+    rows = np.sort(x)
+    found, count = np.zeros(len(x)), 0
+    for i in range(len(x)):
+        if rows[i, 0] > 0.2 and y[i] > 0:
+            found[count] = rows[i, -1] * y[i]
+            count += 1
+    return found, count
+
+
+@pytest.mark.parametrize(
+    ("function", "mode", "chooses"),
+    [
+        (kept_where_large, None, False),
+        (kept_of_sorted, None, True),
+        (kept_of_sorted, "FAST_COMPILE", False),
+    ],
+)
+def test_writes_are_joined_where_the_vm_runs_the_steps(function, mode, chooses):
     """A choice between arrays would copy one in each step."""
     x, y = np.random.default_rng(0).random((2, 30, 4))
-    compiled = opwise.jit(kept_where_large)
+    compiled = opwise.jit(function, mode=mode)
     y = y[:, 0] - 0.5
-    for found, expected in zip(compiled(x, y), kept_where_large(x, y), strict=True):
+    for found, expected in zip(compiled(x, y), function(x, y), strict=True):
         np.testing.assert_array_equal(found, expected)
     (signature,) = compiled.signatures
     (loop,) = [n for n in signature.compiled.maker.fgraph.toposort() if isinstance(n.op, Scan)]
     inside = {v.owner for v in ancestors(loop.op._inner_outputs)} - {None}
     choices = [node for node in inside if isinstance(node.op, IfElse)]
-    assert not any(out.type.ndim for node in choices for out in node.outputs)
+    assert chooses == any(out.type.ndim for node in choices for out in node.outputs)

@@ -40,8 +40,8 @@ from opwise.scalar.rowloops import MAX_FREE_COST, OfRow, RowColumn, RowFold, Row
 
 #: a line that declares a constant
 _DECLARED = re.compile(r"const \w+ \*?(\w+) = ")
-#: 32-bit registers for elements that a thread loads before it uses them
-_REGISTERS = 16
+#: 32-bit registers for elements that a thread loads before it uses them: one by one, in vectors
+_REGISTERS, _OF_VECTORS = 4, 8
 _WARP = 32
 #: bytes of shared memory left for the joins of a block (see ``reduce.across``)
 _FOR_JOINS = 1024
@@ -551,7 +551,8 @@ class _Text:
         each = f" * {self.width}" if self.width > 1 else ""
         # loads from shared memory need no batches
         words = sum(-(-self.width * cudatext.itemsize(of.dtypes[s]) // 4) for s in loaded)
-        count = max(1, min(4, _REGISTERS // words)) if loaded else 1
+        registers = _OF_VECTORS if self.width > 1 else _REGISTERS
+        count = max(1, min(4, registers // words)) if loaded else 1
         return [
             *map(self._start, self._folds(one)),
             *in_braces([

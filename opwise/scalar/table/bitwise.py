@@ -31,7 +31,7 @@ row(
 def _shift(name: str, cls: str, numpy: Callable[..., Any], c: CText, doc: str) -> None:
     row(
         name, cls, 2, d.shifted, numpy, c, lambda F, x, y, z, g: (0, 0), kinds="iu",
-        doc=f"{doc} It is as if x had more bits: no number of places is too large.",
+        doc=f"{doc} Every bit leaves x if y is negative, or as many as x has bits, or more.",
     )  # fmt: skip
 
 
@@ -41,7 +41,7 @@ _FITS, _BITS = f"({_WIDE})({{y}}) < 8 * sizeof({{T}})", "(8 * sizeof({T}) - 1)"
 _shift(
     "left_shift", "LeftShift", np.left_shift,
     f"({_FITS} ? ({{T}})(({_WIDE})({{x}}) << ({{y}})) : 0)",
-    "x with its bits moved y places to the left: x * 2**y, in as many bits as x has.",
+    "x with its bits moved y places to the left: x * 2**y, without bits that x has not.",
 )  # fmt: skip
 _shift(
     "right_shift", "RightShift", np.right_shift,

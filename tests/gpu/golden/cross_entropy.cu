@@ -211,7 +211,7 @@ OW_INLINE void ow_1f73ee4dd2d8e1eb_one(float x0, float x1, float *z0)
     *z0 = t0;
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_xent_fa51e2522f939fcf(
+extern "C" __global__ void __launch_bounds__(256) ow_xent_746063dceb196fc7(
     const float *__restrict__ a0, const float *__restrict__ a1,
     const ow_i64 *__restrict__ a2, float *z0, float *z1, ow_i64 *z2, ow_u32 *wrong,
     ow_i32 rows, ow_i32 n, ow_i64 s0_0, ow_i64 s1_0, ow_i64 s2_0, ow_i64 step0,
@@ -246,17 +246,17 @@ extern "C" __global__ void __launch_bounds__(256) ow_xent_fa51e2522f939fcf(
         {
             const ow_i32 step = blockDim.x;
             ow_i32 j = from + (ow_i32)threadIdx.x;
-            for (; j + 3 * step < m; j += 4 * step) {
-                float u0[4];
-                float u1[4];
+            for (; j + 1 * step < m; j += 2 * step) {
+                float u0[2];
+                float u1[2];
                 OW_UNROLL
-                for (int u = 0; u < 4; u++) {
+                for (int u = 0; u < 2; u++) {
                     const auto i = j + u * step;
                     u0[u] = x0[i * step0];
                     u1[u] = x1[i * step1];
                 }
                 OW_UNROLL
-                for (int u = 0; u < 4; u++) {
+                for (int u = 0; u < 2; u++) {
                     const auto i = j + u * step;
                     const ow_i32 c = i;
                     float w2;

@@ -187,7 +187,7 @@ OW_INLINE void ow_c147afb6a610dcac_one(float x0, float x1, double x2, float x3, 
     *z0 = t3;
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_softmax_vectors_163aa5e22e644ce3(
+extern "C" __global__ void __launch_bounds__(256) ow_softmax_vectors_f19db33be03e4ca3(
     const float *__restrict__ a0, float *z0, ow_i32 rows, ow_i32 n, ow_i64 s0_0,
     ow_i64 step0)
 {
@@ -203,15 +203,15 @@ extern "C" __global__ void __launch_bounds__(256) ow_softmax_vectors_163aa5e22e6
         {
             const ow_i32 step = blockDim.x * 4;
             ow_i32 j = from + (ow_i32)threadIdx.x * 4;
-            for (; j + 3 * step < m; j += 4 * step) {
-                ow_f32x4 u0[4];
+            for (; j + 1 * step < m; j += 2 * step) {
+                ow_f32x4 u0[2];
                 OW_UNROLL
-                for (int u = 0; u < 4; u++) {
+                for (int u = 0; u < 2; u++) {
                     const auto i = j + u * step;
                     u0[u] = *(const ow_f32x4 *)(x0 + i);
                 }
                 OW_UNROLL
-                for (int u = 0; u < 4; u++) {
+                for (int u = 0; u < 2; u++) {
                     const auto i = j + u * step;
                     const ow_i32 c = i;
                     ow_f32x4 r0;
@@ -345,7 +345,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_softmax_1_2766e60085f1157e(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_fused_a8780d7fbf6b291e(
+extern "C" __global__ void __launch_bounds__(256) ow_fused_156016094be2e162(
     const float *__restrict__ a0, const float *__restrict__ a1,
     const double *__restrict__ a2, const float *__restrict__ a3,
     const float *__restrict__ a4, double *z0, ow_i32 rows, ow_i32 n, ow_i64 s0_0,
@@ -439,17 +439,17 @@ extern "C" __global__ void __launch_bounds__(256) ow_fused_a8780d7fbf6b291e(
         {
             const ow_i32 step = blockDim.x;
             ow_i32 j = from + (ow_i32)threadIdx.x;
-            for (; j + 3 * step < m; j += 4 * step) {
-                float u3[4];
-                float u4[4];
+            for (; j + 1 * step < m; j += 2 * step) {
+                float u3[2];
+                float u4[2];
                 OW_UNROLL
-                for (int u = 0; u < 4; u++) {
+                for (int u = 0; u < 2; u++) {
                     const auto i = j + u * step;
                     u3[u] = x3[i * step3];
                     u4[u] = x4[i * step4];
                 }
                 OW_UNROLL
-                for (int u = 0; u < 4; u++) {
+                for (int u = 0; u < 2; u++) {
                     const auto i = j + u * step;
                     const ow_i32 c = i;
                     const float u0 = h0[c];
